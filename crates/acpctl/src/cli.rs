@@ -5,7 +5,7 @@ mod session;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acpd_api::ExitCode;
+use acpd_api::{ExitCode, UsageBy};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
@@ -75,6 +75,8 @@ pub(crate) enum Command {
     /// List, show, search, set up, rename, archive, close and delete sessions.
     #[command(subcommand)]
     Session(Session),
+    /// Add up the tokens and the cost of turns, as agents tell them.
+    Usage(Usage),
     /// List, start and stop agents.
     #[command(subcommand)]
     Agent(Agent),
@@ -119,6 +121,40 @@ pub(crate) struct Ps {
     pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) json: Json,
+}
+
+/// Arguments of `usage`.
+#[derive(Debug, Args)]
+pub(crate) struct Usage {
+    /// Only turns that ended since then: how long ago (7d, 12h), a day, or a time [default: all].
+    #[arg(long, value_name = "TIME", value_parser = when::time)]
+    pub(crate) since: Option<u64>,
+    /// What is added up.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) by: By,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+/// What belongs together in `usage`.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub(crate) enum By {
+    #[default]
+    Agent,
+    Session,
+    Workspace,
+    Day,
+}
+
+impl From<By> for UsageBy {
+    fn from(by: By) -> UsageBy {
+        match by {
+            By::Agent => UsageBy::Agent,
+            By::Session => UsageBy::Session,
+            By::Workspace => UsageBy::Workspace,
+            By::Day => UsageBy::Day,
+        }
+    }
 }
 
 /// Arguments of `run`.

@@ -57,6 +57,14 @@ pub(crate) fn clock(at: u64) -> Text {
     )
 }
 
+/// A day on this machine's clock: `2026-11-21`.
+pub(crate) fn day(at: u64) -> Text {
+    i64::try_from(at).ok().and_then(|at| Timestamp::from_millisecond(at).ok()).map_or_else(
+        || "-".into(),
+        |at| Untrusted::of(at.to_zoned(TimeZone::system()).date()).into(),
+    )
+}
+
 /// A size: `512 B`, `1.5 KB`, `64 MB`.
 pub(crate) fn bytes(size: u64) -> Text {
     let mut value = size as f64;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AuthInfo, Untrusted};
+use crate::{AuthInfo, Untrusted, Usage};
 
 /// Result of `_acpd/status`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -228,6 +228,9 @@ pub struct SessionInfo {
     pub clients: u32,
     /// Prompts so far.
     pub prompts: u64,
+    /// What the agent has told of tokens and cost, if it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
     /// Last sequence number of the journal.
     pub seq: u64,
     /// Created (ms since the epoch).

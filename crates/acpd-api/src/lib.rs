@@ -25,6 +25,7 @@ mod search;
 mod shown;
 pub mod under_agent;
 mod untrusted;
+mod usage;
 
 pub use auth::{AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod};
 pub use error::{ErrorData, Reason};
@@ -54,6 +55,9 @@ pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
 pub use shown::{RawCall, Shown, ShownDiff, ShownUnclear};
 pub use under_agent::UnderAgent;
 pub use untrusted::Untrusted;
+pub use usage::{
+    Amount, Cost, Tokens, TurnUsage, Usage, UsageBy, UsageParams, UsageReport, UsageTotal,
+};
 
 /// The key under which acpd puts its own members into `_meta` and `error.data`.
 pub const NAMESPACE: &str = "_acpd";

@@ -91,6 +91,8 @@ methods! {
     SESSION_UNARCHIVE = "_acpd/session/unarchive", Refused("put a session away");
     /// Deletes a session and its journal for good: [`crate::SessionRef`] → [`crate::Empty`].
     SESSION_REMOVE = "_acpd/session/remove", Refused("delete a session");
+    /// What turns have used, added up: [`crate::UsageParams`] → [`crate::UsageReport`].
+    USAGE = "_acpd/usage", Allowed;
     /// Questions of agents that wait for a person: [`crate::Empty`] → [`crate::InteractionList`].
     INTERACTION_LIST = "_acpd/interaction/list", Allowed;
     /// Answers one of them: [`crate::AnswerParams`] → [`crate::AnswerResult`]. Refused to a client that

@@ -1,17 +1,22 @@
 //! The JSON of this crate is an interface: a change here is a change for every client.
 
 use acpd_api::{
-    AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Answered, ArchiveFilter, AttachParams,
-    AuthInfo, AuthSource, AuthState, CancelParams, CaughtUp, ClientMeta, ClientToken, DaemonInfo,
-    DaemonStopParams, ErrorData, ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod,
-    McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome, Part, PermissionDecided, PermissionMeta,
-    PromptQueued, Question, RawCall, RawId, Reason, Received, RenameParams, ReseedParams,
-    RestoreLevel, Restored, Resume, Resumed, Role, SearchParams, SearchResult, SessionGone,
-    SessionInfo, SessionListParams, SessionNotice, SessionRef, SessionState, Shown, ShownDiff,
-    ShownUnclear, Skipped, Speaker, StateChanged, Status, StoreState, TitleParams, TurnEndInfo,
-    TurnEnded, TurnInfo, TurnStarted, TurnState, UpdateMeta,
+    AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Amount, Answered, ArchiveFilter,
+    AttachParams, AuthInfo, AuthSource, AuthState, CancelParams, CaughtUp, ClientMeta, ClientToken,
+    Cost, DaemonInfo, DaemonStopParams, ErrorData, ExitCode, Hit, HookInfo, InteractionInfo,
+    LoadMeta, LoginMethod, McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome, Part,
+    PermissionDecided, PermissionMeta, PromptQueued, Question, RawCall, RawId, Reason, Received,
+    RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams,
+    SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice, SessionRef,
+    SessionState, Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged, Status,
+    StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState,
+    TurnUsage, UpdateMeta, Usage, UsageBy, UsageParams, UsageReport, UsageTotal,
 };
 use serde_json::{Value, json};
+
+fn usd(units: f64) -> Cost {
+    Cost { amount: Amount::from_units(units).expect("an amount"), currency: "USD".into() }
+}
 
 fn session() -> SessionInfo {
     SessionInfo {
@@ -29,6 +34,7 @@ fn session() -> SessionInfo {
         queued: 1,
         clients: 2,
         prompts: 3,
+        usage: Some(Usage { used: Some(9_000), size: None, cost: Some(usd(0.25)) }),
         seq: 4,
         created: 6,
         updated: 7,
@@ -125,6 +131,7 @@ fn what_is_not_known_is_left_out() {
         title: None,
         reason: None,
         restore: None,
+        usage: None,
         turn: TurnInfo { state: TurnState::Idle, since: 0, last: None },
         ..session()
     };
@@ -142,6 +149,10 @@ fn notices_look_like_this() {
         outcome,
         tools: Some(1),
         files: vec!["/w/a".into()],
+        usage: Some(TurnUsage {
+            tokens: Tokens { total: Some(12), output: Some(8), ..Tokens::default() },
+            cost: Some(usd(0.25)),
+        }),
     };
     let reason = || "it died".into();
     insta::assert_json_snapshot!((
@@ -319,6 +330,34 @@ fn id(text: &str) -> RawId {
 fn client(resume: Option<Resume>) -> ClientMeta {
     let token = "0123456789abcdef".to_owned();
     ClientMeta { client: Some(ClientToken { token, resume }), ..ClientMeta::default() }
+}
+
+#[test]
+fn usage_looks_like_this() {
+    let total = |by: UsageTotal| UsageTotal { turns: 3, ..by };
+    let tokens = Tokens {
+        total: Some(6),
+        input: Some(1),
+        output: Some(2),
+        thought: Some(3),
+        cached_read: Some(4),
+        cached_write: Some(5),
+    };
+    let totals = vec![
+        total(UsageTotal {
+            agent: Some("demo".into()),
+            session_id: Some("s-1".into()),
+            tokens,
+            costs: vec![usd(0.5)],
+            ..UsageTotal::default()
+        }),
+        total(UsageTotal { cwd: Some("/w".into()), untold: 3, ..UsageTotal::default() }),
+        total(UsageTotal { day: Some(86_400_000), ..UsageTotal::default() }),
+    ];
+    insta::assert_json_snapshot!((
+        UsageParams { since: 7, by: UsageBy::Workspace },
+        UsageReport { totals },
+    ));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use acpd_api::{HookEvent, McpKind};
 
 pub use acp_wire::acp::Services;
 pub use acpd_policy::{Policy, Workspaces};
+pub use jiff::tz::TimeZone;
 
 /// Everything the hub is configured with.
 #[derive(Debug, Clone)]
@@ -25,6 +26,8 @@ pub struct Config {
     pub cold_starts: u32,
     /// What commands are run for; nothing else is told.
     pub hooks: BTreeSet<HookEvent>,
+    /// Where days begin.
+    pub time_zone: TimeZone,
     /// Fixed facts for `status`.
     pub daemon: DaemonFacts,
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use acpd_core::profile::{
-    Config as HubConfig, DaemonFacts, McpServer, Profile, Restart, Services, StopTimes,
+    Config as HubConfig, DaemonFacts, McpServer, Profile, Restart, Services, StopTimes, TimeZone,
 };
 use acpd_policy::Policy;
 use acpd_sys::paths::Paths;
@@ -21,6 +21,7 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
         max_clients: config.daemon.max_clients,
         cold_starts: config.daemon.cold_starts,
         hooks: config.hooks.configured().map(|(event, _)| event).collect(),
+        time_zone: TimeZone::system(),
         daemon: DaemonFacts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),

@@ -12,6 +12,7 @@ mod policy;
 mod ps;
 mod run;
 mod session;
+mod usage;
 mod wait;
 
 use acpd_api::ExitCode;
@@ -32,6 +33,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Cancel(args) => cancel::cancel(&args, door, ui)?,
         Command::Acp(args) => return acp::acp(&args, door),
         Command::Ps(args) => ps::ps(args, door, ui)?,
+        Command::Usage(args) => usage::usage(&args, door, ui)?,
         Command::Session(Session::Command(command)) => return session::session(command, door, ui),
         // It prompts, as `run` does.
         Command::Session(Session::Handoff(args)) => return run::handoff(&args, door, ui),

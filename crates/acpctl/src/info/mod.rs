@@ -5,3 +5,4 @@ pub(crate) mod daemon;
 pub(crate) mod login;
 pub(crate) mod question;
 pub(crate) mod session;
+pub(crate) mod usage;

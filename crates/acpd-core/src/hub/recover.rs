@@ -17,7 +17,7 @@
 use std::mem::take;
 
 use acp_wire::{Id, build};
-use acpd_api::Reason;
+use acpd_api::{Reason, Tokens};
 
 use crate::auth::Logins;
 use crate::client_methods::ClientMethods;
@@ -260,6 +260,7 @@ impl Hub {
                     once: line.as_deref().and_then(once),
                     whole: false,
                     touched: true,
+                    tokens: Tokens::default(),
                 });
                 self.arm_stall(row.session);
                 if row.cancelling.is_some() {

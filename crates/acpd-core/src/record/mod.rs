@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::{Id, StateKey};
 use acpd_api::escape::shell_word;
-use acpd_api::{AuthSource, AuthState, RestoreLevel};
+use acpd_api::{AuthSource, AuthState, Cost, RestoreLevel, Tokens};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,9 @@ use crate::tool_calls::frozen::Frozen;
 
 pub use acpd_policy::Remembered;
 pub use forked::{ForkPoint, Forked};
-pub use snapshot::{ClientState, HostState, SessionState, Snapshot};
+pub use snapshot::{ClientState, HostState, SessionState, Snapshot, Spent};
+
+pub use crate::session::usage::{Counter, Used};
 
 /// One change of what is on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,6 +125,8 @@ pub enum Record {
     Forked(Forked),
     /// Replaces a turn.
     Turn(TurnRow),
+    /// Adds what was used, for good.
+    Usage(UsageRow),
     /// Replaces an interaction.
     Interaction(InteractionRow),
     /// Removes an interaction that is answered or withdrawn.
@@ -409,6 +413,8 @@ pub struct SessionRow {
     pub last_prompt: u64,
     /// How the last turn ended, in one word.
     pub last_outcome: Option<String>,
+    /// What the agent has told of tokens and cost.
+    pub usage: Used,
     /// Created.
     pub created: Time,
     /// Last prompt or state change.
@@ -550,6 +556,27 @@ pub enum TurnStage {
     },
     /// Over; only the journal tells how.
     Ended,
+}
+
+/// What was used, as far as the agent has told. It stays when the session is deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageRow {
+    /// When.
+    pub at: Time,
+    /// When the day began.
+    pub day: Time,
+    /// Agent profile.
+    pub agent: String,
+    /// Public id of the session.
+    pub session: String,
+    /// Its directory.
+    pub cwd: String,
+    /// Number of the turn that has ended; none for a cost that was told at another time.
+    pub turn: Option<u64>,
+    /// Tokens of the turn.
+    pub tokens: Tokens,
+    /// What it has cost.
+    pub cost: Option<Cost>,
 }
 
 /// An interaction.

@@ -7,12 +7,13 @@ pub(crate) mod restore;
 pub(crate) mod table;
 pub(crate) mod turn;
 pub(crate) mod unused;
+pub(crate) mod usage;
 pub(crate) mod way_out;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::set_member;
-use acpd_api::{SessionInfo, SessionState, TurnInfo, TurnState};
+use acpd_api::{SessionInfo, SessionState, TurnInfo, TurnState, Usage};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -190,6 +191,7 @@ impl Session {
             queued: self.queue.len() as u32,
             clients: self.attached.len() as u32,
             prompts: self.row.prompts,
+            usage: (self.row.usage.told != Usage::default()).then(|| self.row.usage.told.clone()),
             seq: self.head,
             created: self.row.created.0,
             updated: self.row.updated.0,

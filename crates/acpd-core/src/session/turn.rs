@@ -1,6 +1,7 @@
 //! A prompt in line and the turn that an agent works on; the diagram is in `hub/session/turn.rs`.
 
 use acp_wire::{StateKey, UpdateClass};
+use acpd_api::Tokens;
 use acpd_policy::Verdict;
 use bytes::Bytes;
 
@@ -49,6 +50,8 @@ pub(crate) struct Running {
     pub(crate) touched: bool,
     /// It is acpd's own, to go on with a task that was cut off.
     pub(crate) continues: bool,
+    /// What it took, as the agent says at its end.
+    pub(crate) tokens: Tokens,
 }
 
 /// The row of a turn without sender and canceller; `line: None` keeps the line that is on disk.

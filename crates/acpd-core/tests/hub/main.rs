@@ -45,5 +45,6 @@ mod under_agent;
 mod unused;
 mod unwedging;
 mod unwritten;
+mod usage;
 mod views;
 mod ways_out;

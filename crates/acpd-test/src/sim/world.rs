@@ -142,6 +142,7 @@ impl World {
             // Not drawn: what older seeds have found they find again.
             cold_starts: 1 + (seed % 3) as u32,
             hooks: acpd_api::HookEvent::ALL.into(),
+            time_zone: acpd_core::profile::TimeZone::UTC,
             daemon: DaemonFacts::default(),
         };
         World {
@@ -519,6 +520,7 @@ impl World {
                 StatusPart::Agent(_) => build::response(&id, &status.agents.pop()),
             }],
             ToClient::Log(LogPage { id, .. }) => vec![build::response(&id, &json!({"entries":[]}))],
+            ToClient::Usage { id, .. } => vec![build::response(&id, &json!({"totals":[]}))],
             ToClient::Search { id, .. } => vec![build::response(&id, &json!({"hits":[]}))],
         };
         for line in lines {

@@ -343,6 +343,9 @@ fn questions(stage: &mut Stage) {
 
 fn sessions(stage: &mut Stage) {
     stage.all(&["ps"]);
+    for by in ["agent", "session", "workspace", "day"] {
+        stage.all(&["usage", "--by", by]);
+    }
     stage.all(&["session", "ls"]);
     stage.all(&["session", "show", "fix"]);
     stage.all(&["session", "log", "fix", "--thoughts"]);

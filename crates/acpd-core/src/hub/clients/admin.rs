@@ -7,7 +7,7 @@ use acp_wire::{build, clipped};
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, CancelParams, CancelResult, DaemonInfo,
     DaemonStopParams, Empty, LogParams, Reason, RenameParams, RestartParams, SearchParams,
-    SessionInfo, SessionList, SessionListParams, SessionRef, Status, method,
+    SessionInfo, SessionList, SessionListParams, SessionRef, Status, UsageParams, method,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -90,6 +90,12 @@ impl Hub {
                 let key = self.resolve(&read(params)?)?;
                 self.delete_session(key, out);
                 self.answer(to, &Empty {}, out);
+            }
+            method::USAGE => {
+                let asked: UsageParams = read_or_default(params)?;
+                self.close_request(to);
+                let usage = ToClient::Usage { id: to.id.clone(), asked };
+                out.effects.push(Effect::Client(to.client, usage));
             }
             method::INTERACTION_LIST => self.list_interactions(to, out),
             method::INTERACTION_ANSWER => self.answer_from_outside(asked, out)?,

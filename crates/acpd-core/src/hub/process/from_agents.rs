@@ -385,7 +385,8 @@ impl Hub {
                     }
                 }
             }
-            StateKey::Mode | StateKey::Plan | StateKey::Commands | StateKey::Usage => {}
+            StateKey::Usage => self.note_usage(key, line, out),
+            StateKey::Mode | StateKey::Plan | StateKey::Commands => {}
         }
     }
 

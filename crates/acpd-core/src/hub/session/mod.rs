@@ -15,4 +15,5 @@ pub(crate) mod steer;
 pub(crate) mod title;
 pub(crate) mod turn;
 pub(crate) mod unused;
+pub(crate) mod usage;
 pub(crate) mod way_out;
