@@ -75,6 +75,8 @@ pub(crate) enum Command {
     /// List, show, search, set up, rename, archive, close and delete sessions.
     #[command(subcommand)]
     Session(Session),
+    /// Show the prompts that wait in a session, change them or take them back.
+    Queue(Queue),
     /// Add up the tokens and the cost of turns, as agents tell them.
     Usage(Usage),
     /// List, start and stop agents.
@@ -121,6 +123,41 @@ pub(crate) struct Ps {
     pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) json: Json,
+}
+
+/// Arguments of `queue`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub(crate) struct Queue {
+    #[command(subcommand)]
+    pub(crate) command: Option<QueueCommand>,
+    #[command(flatten)]
+    pub(crate) which: Option<Which>,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueCommand {
+    /// Say something else in a prompt that waits. Files and images that are with it stay.
+    Edit {
+        #[command(flatten)]
+        which: Which,
+        /// Its number, as `acpctl queue SESSION` shows it.
+        #[arg(value_name = "N")]
+        number: u64,
+        /// The new words [default: read from stdin].
+        #[arg(value_name = "PROMPT")]
+        prompt: Vec<String>,
+    },
+    /// Take back prompts that wait. Whoever sent one is told.
+    Rm {
+        #[command(flatten)]
+        which: Which,
+        /// Their numbers, as `acpctl queue SESSION` shows them.
+        #[arg(required = true, value_name = "N")]
+        numbers: Vec<u64>,
+    },
 }
 
 /// Arguments of `usage`.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AuthInfo, Untrusted, Usage};
+use crate::{AuthInfo, BudgetInfo, Untrusted, Usage};
 
 /// Result of `_acpd/status`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +40,9 @@ pub struct DaemonInfo {
     pub clients: u32,
     /// Whether the journal can be written.
     pub store: StoreState,
+    /// The budget of the day, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetInfo>,
     /// The agent that a connection gets when it names none.
     pub default_agent: Untrusted,
     /// Where its files are.

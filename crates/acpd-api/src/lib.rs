@@ -19,6 +19,7 @@ mod meta;
 pub mod method;
 mod notice;
 mod params;
+mod queue;
 mod reseed;
 mod resume;
 mod search;
@@ -49,6 +50,7 @@ pub use params::{
     DaemonStopParams, Empty, LogEntry, LogParams, LogResult, MoveParams, RenameParams,
     RestartParams, SessionList, SessionListParams, SessionRef, TitleParams,
 };
+pub use queue::{QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt};
 pub use reseed::ReseedParams;
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
@@ -56,7 +58,8 @@ pub use shown::{RawCall, Shown, ShownDiff, ShownUnclear};
 pub use under_agent::UnderAgent;
 pub use untrusted::Untrusted;
 pub use usage::{
-    Amount, Cost, Tokens, TurnUsage, Usage, UsageBy, UsageParams, UsageReport, UsageTotal,
+    Amount, BudgetInfo, Cost, Tokens, TurnUsage, Usage, UsageBy, UsageParams, UsageReport,
+    UsageTotal,
 };
 
 /// The key under which acpd puts its own members into `_meta` and `error.data`.

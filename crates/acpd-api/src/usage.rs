@@ -134,6 +134,18 @@ pub struct TurnUsage {
     pub cost: Option<Cost>,
 }
 
+/// The budget of a day.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetInfo {
+    /// What may be spent.
+    pub per_day: Cost,
+    /// What was spent today in that currency, as far as agents have told.
+    pub spent: Amount,
+    /// It is used up.
+    pub is_over: bool,
+}
+
 /// Parameters of `_acpd/usage`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -2,15 +2,16 @@
 
 use acpd_api::{
     AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Amount, Answered, ArchiveFilter,
-    AttachParams, AuthInfo, AuthSource, AuthState, CancelParams, CaughtUp, ClientMeta, ClientToken,
-    Cost, DaemonInfo, DaemonStopParams, ErrorData, ExitCode, Hit, HookInfo, InteractionInfo,
-    LoadMeta, LoginMethod, McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome, Part,
-    PermissionDecided, PermissionMeta, PromptQueued, Question, RawCall, RawId, Reason, Received,
-    RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams,
-    SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice, SessionRef,
-    SessionState, Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged, Status,
-    StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState,
-    TurnUsage, UpdateMeta, Usage, UsageBy, UsageParams, UsageReport, UsageTotal,
+    AttachParams, AuthInfo, AuthSource, AuthState, BudgetInfo, CancelParams, CaughtUp, ClientMeta,
+    ClientToken, Cost, DaemonInfo, DaemonStopParams, ErrorData, ExitCode, Hit, HookInfo,
+    InteractionInfo, LoadMeta, LoginMethod, McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome,
+    Part, PermissionDecided, PermissionMeta, PromptQueued, Question, QueueEditParams, QueueInfo,
+    QueueRemoveParams, QueuedPrompt, RawCall, RawId, Reason, Received, RenameParams, ReseedParams,
+    RestoreLevel, Restored, Resume, Resumed, Role, SearchParams, SearchResult, SessionGone,
+    SessionInfo, SessionListParams, SessionNotice, SessionRef, SessionState, Shown, ShownDiff,
+    ShownUnclear, Skipped, Speaker, StateChanged, Status, StoreState, TitleParams, Tokens,
+    TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState, TurnUsage, UpdateMeta, Usage,
+    UsageBy, UsageParams, UsageReport, UsageTotal,
 };
 use serde_json::{Value, json};
 
@@ -103,6 +104,7 @@ fn status_looks_like_this() {
             hint: Some("make room".into()),
             since: 6,
         },
+        budget: Some(BudgetInfo { per_day: usd(5.0), spent: usd(5.25).amount, is_over: true }),
         default_agent: "demo".into(),
         socket: "/socket".into(),
         database: "/database".into(),
@@ -277,6 +279,7 @@ fn parameters_and_meta_look_like_this() {
     insta::assert_json_snapshot!((
         ClientMeta {
             agent: Some("demo".to_owned()),
+            cwd: Some("/w".to_owned()),
             notices: true,
             seq: true,
             max_line: Some(1 << 20),
@@ -358,6 +361,27 @@ fn usage_looks_like_this() {
         UsageParams { since: 7, by: UsageBy::Workspace },
         UsageReport { totals },
     ));
+}
+
+#[test]
+fn a_queue_looks_like_this() {
+    let prompt =
+        || serde_json::value::to_raw_value(&json!([{"type": "text", "text": "go"}])).unwrap();
+    let session = SessionRef { session: "fix".to_owned(), ..SessionRef::default() };
+    let queued = QueuedPrompt { ticket: 5, at: 9, prompt: prompt() };
+    insta::assert_snapshot!(
+        serde_json::to_string_pretty(&(
+            QueueInfo { session_id: "s-1".into(), prompts: vec![queued] },
+            QueueRemoveParams { session: session.clone(), ticket: 5, by: None },
+            QueueEditParams {
+                session,
+                ticket: 5,
+                prompt: prompt(),
+                by: Some("acpctl queue".to_owned())
+            },
+        ))
+        .unwrap()
+    );
 }
 
 #[test]

@@ -67,6 +67,11 @@ impl Interaction {
             asked: BTreeSet::new(),
         }
     }
+
+    /// acpd asks it, and no agent.
+    pub(crate) fn is_own(&self) -> bool {
+        self.host == HostId::ACPD
+    }
 }
 
 /// A question that is not open any more.

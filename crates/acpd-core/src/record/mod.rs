@@ -9,6 +9,7 @@
 
 mod forked;
 pub(crate) mod snapshot;
+mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,8 +25,7 @@ use crate::tool_calls::frozen::Frozen;
 pub use acpd_policy::Remembered;
 pub use forked::{ForkPoint, Forked};
 pub use snapshot::{ClientState, HostState, SessionState, Snapshot, Spent};
-
-pub use crate::session::usage::{Counter, Used};
+pub use usage::{Counter, Used};
 
 /// One change of what is on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -263,8 +263,33 @@ pub enum Asked {
         /// Its params (JSON text), where the answer alone does not tell what it changed.
         params: Option<String>,
     },
+    /// A setting that the configuration wants for a session that begins.
+    Preset {
+        /// The session.
+        session: SessionKey,
+        /// The setting.
+        preset: Preset,
+    },
     /// Nothing depends on the answer.
     Nothing,
+}
+
+/// A setting that a session begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Preset {
+    /// Its mode.
+    Mode {
+        /// By its id.
+        mode: String,
+    },
+    /// An option.
+    Option {
+        /// By its id.
+        option: String,
+        /// By its id, too.
+        value: String,
+    },
 }
 
 /// An answer that is kept for a client.

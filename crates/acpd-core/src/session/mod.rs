@@ -7,7 +7,6 @@ pub(crate) mod restore;
 pub(crate) mod table;
 pub(crate) mod turn;
 pub(crate) mod unused;
-pub(crate) mod usage;
 pub(crate) mod way_out;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -159,7 +158,7 @@ impl Session {
     /// `asks`: a question of it is open.
     pub(crate) fn turn_state(&self, asks: bool) -> TurnState {
         match self.running {
-            Some(_) if asks => TurnState::NeedsAction,
+            _ if asks => TurnState::NeedsAction,
             Some(_) => TurnState::Working,
             None => TurnState::Idle,
         }

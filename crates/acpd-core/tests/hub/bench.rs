@@ -123,6 +123,8 @@ impl Bench {
             max_clients: 64,
             cold_starts: 2,
             hooks: HookEvent::ALL.into(),
+            workspaces: Vec::new(),
+            budget: None,
             time_zone: TimeZone::UTC,
             daemon: DaemonFacts::default(),
         };

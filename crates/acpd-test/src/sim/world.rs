@@ -142,6 +142,8 @@ impl World {
             // Not drawn: what older seeds have found they find again.
             cold_starts: 1 + (seed % 3) as u32,
             hooks: acpd_api::HookEvent::ALL.into(),
+            workspaces: Vec::new(),
+            budget: None,
             time_zone: acpd_core::profile::TimeZone::UTC,
             daemon: DaemonFacts::default(),
         };

@@ -1,9 +1,9 @@
 //! Tokens and cost, as agents tell them.
 
-use acpd_test::harness::kill9;
+use acpd_test::harness::{Config, kill9, until};
 use serde_json::{Value, json};
 
-use crate::{echo, home};
+use crate::{echo, home, home_with};
 
 fn json_of(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
@@ -42,4 +42,50 @@ fn cost_is_told_with_its_turn_and_added_up_once_over_a_crash_and_a_deletion() {
     assert!(rows.iter().any(|row| row.starts_with("other") && row.ends_with('-')), "{table:?}");
     table.explains(&["1 of 4 turns"]);
     env.acpctl(&["usage", "--since", "2099-01-01"]).success().explains(&["no turn has ended"]);
+}
+
+#[test]
+fn a_budget_that_is_used_up_asks_before_the_next_prompt_and_is_allowed_or_refused_from_a_terminal()
+{
+    let budget = "[budget]\nper_day = \"0.5 USD\"\nwhen_over = \"ask\"";
+    let env = home_with(&Config::new([echo()]).tables(budget));
+    let first = env.acpctl(&["run", "-s", "fix", "one [cost 0.75]"]).success();
+    first.explains(&["the budget is used up: 0.75 of 0.50 USD were spent today"]);
+    let ps = env.acpctl(&["ps"]).success();
+    assert!(ps.stdout().contains("budget: 0.75 of 0.50 USD spent today"), "{ps:?}");
+
+    let refused = env.spawn_acpctl(&["run", "-s", "fix", "two"]);
+    until("a question", || {
+        let open = env.acpctl(&["pending"]).success();
+        open.stdout().contains("begin the next turn?").then_some(())
+    });
+    env.acpctl(&["deny", "fix"]).success();
+    refused.finish().code(5).explains(&["the budget is used up", "per_day"]);
+
+    let allowed = env.spawn_acpctl(&["run", "-s", "fix", "three"]);
+    until("the next question", || {
+        (env.session("fix")["turn"]["state"] == "needs_action").then_some(())
+    });
+    env.acpctl(&["allow", "fix"]).success();
+    assert!(allowed.finish().success().stdout().contains("You said: three"));
+}
+
+#[test]
+fn a_session_begins_with_the_model_and_the_mode_of_its_workspace() {
+    let env = home_with(&Config::new([echo()]));
+    let dir = env.work("api");
+    let workspace = format!(
+        "[[workspace]]\npath = {}\nagent = \"other\"\nmodel = \"huge\"\nmode = \"code\"",
+        json!(dir.display().to_string())
+    );
+    env.configure(
+        &Config::new([echo(), acpd_test::harness::Agent::new("other")]).tables(&workspace),
+    );
+    let dir = dir.display().to_string();
+    let run = env.acpctl(&["run", "-s", "fix", "--cwd", &dir, "hello"]).success();
+    run.explains(&["the agent does not offer the model `huge`"]);
+    let session = env.session("fix");
+    assert_eq!(session["agent"], "other");
+    let mode = env.acpctl(&["session", "mode", "fix", "--json"]).success();
+    assert_eq!(json_of(mode.stdout())["currentModeId"], "code");
 }

@@ -79,6 +79,9 @@ impl Hub {
             method::SESSION_RESEED => self.session_reseed(asked, out)?,
             method::SESSION_ARCHIVE => self.session_archive(asked, true, out)?,
             method::SESSION_UNARCHIVE => self.session_archive(asked, false, out)?,
+            method::SESSION_QUEUE => self.session_queue(asked, out)?,
+            method::SESSION_QUEUE_EDIT => self.queue_edit(asked, out)?,
+            method::SESSION_QUEUE_REMOVE => self.queue_remove(asked, out)?,
             method::SESSION_CANCEL => self.session_cancel(asked, out)?,
             method::SESSION_CLOSE => {
                 let key = self.resolve(&read(params)?)?;
@@ -285,6 +288,7 @@ impl Hub {
                 rss: None,
                 clients: self.clients.len() as u32,
                 store: self.store_health.state(),
+                budget: self.budget_info(),
                 default_agent: self.config.default_agent.clone().into(),
                 socket: facts.socket.clone().into(),
                 database: facts.database.clone().into(),

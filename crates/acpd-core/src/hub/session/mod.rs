@@ -3,11 +3,14 @@
 
 pub(crate) mod adopt;
 pub(crate) mod archive;
+pub(crate) mod budget;
 pub(crate) mod child;
+pub(crate) mod defaults;
 pub(crate) mod directory;
 pub(crate) mod fanout;
 pub(crate) mod fork;
 pub(crate) mod naming;
+pub(crate) mod queue;
 pub(crate) mod reseed;
 pub(crate) mod restore;
 pub(crate) mod sessions;

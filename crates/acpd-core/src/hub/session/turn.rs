@@ -177,9 +177,10 @@ impl Hub {
         let slot = session.slot;
         let free = matches!(session.state, State::Live)
             && session.running.is_none()
-            && !self.waits_for_login(key);
+            && !self.waits_for_login(key)
+            && self.is_preset(key);
         let Some(host) = self.processes[&slot].usable_host().filter(|_| free) else { return };
-        if self.lacks_summary(key, out) {
+        if self.waits_for_budget(key, out) || self.lacks_summary(key, out) {
             return;
         }
         let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
@@ -663,6 +664,6 @@ fn says_forgotten(error: &ErrorObject) -> bool {
 }
 
 /// A prompt leaves the line without having been dispatched.
-fn drop_queued(key: SessionKey, prompt: &Queued, out: &mut Batch) {
+pub(crate) fn drop_queued(key: SessionKey, prompt: &Queued, out: &mut Batch) {
     out.records.push(Record::Turn(prompt.row(key, TurnStage::Ended)));
 }

@@ -2,7 +2,7 @@
 //! cost so far.
 //!
 //! The cost is a counter of the agent, so what a turn has cost is by how much it has grown
-//! ([`crate::session::usage::Counter`]). What an agent tells while it brings a session back is where the counter
+//! ([`crate::record::Counter`]). What an agent tells while it brings a session back is where the counter
 //! stands, and counts nothing: it was told before.
 //!
 //! Architecture invariant: what was used is written once, with the end of its turn, and outlives its session:
@@ -89,11 +89,13 @@ impl Hub {
             tokens,
             cost,
         };
+        self.budget.book(&used);
         out.records.push(Record::Usage(used));
+        self.tell_budget(key, out);
     }
 
     /// When the day began.
-    fn day(&self) -> Time {
+    pub(crate) fn day(&self) -> Time {
         let now = Timestamp::from_millisecond(self.now.0 as i64).ok();
         let zoned = now.map(|now| now.to_zoned(self.config.time_zone.clone()));
         let began = zoned.and_then(|now| now.start_of_day().ok());
