@@ -9,6 +9,7 @@ use acpd_view::{
 use similar::TextDiff;
 
 use crate::human;
+use crate::info::usage;
 use crate::paint::Paint;
 use crate::render::{name, output};
 use crate::text::{Text, text};
@@ -35,14 +36,16 @@ pub(crate) fn head(session: &SessionInfo) -> Text {
         Some(name) => text!("{} ({})", name, session.session_id),
         None => (&session.session_id).into(),
     };
+    let usage = session.usage.as_ref().map(|told| text!("- usage: {}\n", usage::sentence(told)));
     text!(
-        "# {}\n\n- session: {}\n- agent: {}\n- directory: {}\n- created: {}\n- used: {}\n",
+        "# {}\n\n- session: {}\n- agent: {}\n- directory: {}\n- created: {}\n- used: {}\n{}",
         title,
         name,
         session.agent,
         session.cwd,
         human::clock(session.created),
         human::clock(session.updated),
+        usage,
     )
 }
 
