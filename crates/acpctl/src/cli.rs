@@ -58,6 +58,14 @@ pub(crate) enum When {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// All sessions on one screen, what needs you first; answer, prompt and cancel there.
+    ///
+    /// It is also what `acpctl` alone shows on a terminal.
+    #[cfg(feature = "tui")]
+    Top,
+    /// A conversation on the whole screen: read it, write prompts, answer questions.
+    #[cfg(feature = "tui")]
+    Chat(Chat),
     /// Prompt an agent and stream its answer; Ctrl-C cancels.
     Run(Run),
     /// Follow a session: show its history, then what happens.
@@ -118,6 +126,9 @@ pub(crate) struct Ps {
     /// Show all sessions but those in the archive, not only the last ten.
     #[arg(short, long)]
     pub(crate) all: bool,
+    /// Keep showing it as it changes; with `--json`, a line for all rows and then one for each change.
+    #[arg(short, long)]
+    pub(crate) watch: bool,
     #[command(flatten)]
     pub(crate) json: Json,
 }
@@ -229,6 +240,21 @@ pub(crate) struct Which {
     /// Only among the sessions of this agent.
     #[arg(short, long)]
     pub(crate) agent: Option<String>,
+}
+
+/// Arguments of `chat`.
+#[cfg(feature = "tui")]
+#[derive(Debug, Args)]
+pub(crate) struct Chat {
+    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used [default: the
+    /// last one used here, else a new one].
+    pub(crate) session: Option<String>,
+    /// Only among the sessions of this agent; the agent of a new one.
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
+    /// Begin a new session.
+    #[arg(short, long, conflicts_with = "session")]
+    pub(crate) new: bool,
 }
 
 /// Arguments of `attach`.
@@ -405,6 +431,9 @@ pub(crate) struct Decide {
 pub(crate) struct Pending {
     /// Id of a question, or the session that asks it: show all of it [default: list the open questions].
     pub(crate) id: Option<String>,
+    /// List them, then each new one as it comes, and how it ends.
+    #[arg(short, long, conflicts_with = "id")]
+    pub(crate) follow: bool,
     #[command(flatten)]
     pub(crate) json: Json,
 }

@@ -10,6 +10,8 @@ mod elsewhere;
 mod error;
 mod explain;
 mod form;
+#[cfg(feature = "tui")]
+mod full_screen;
 mod git;
 mod human;
 mod info;
@@ -22,6 +24,7 @@ mod pager;
 mod paint;
 mod permission;
 mod render;
+mod rows;
 mod screen;
 mod settings;
 mod signal;
@@ -40,11 +43,13 @@ use std::process::ExitCode;
 
 use acpd_api::Untrusted;
 use clap::Parser as _;
+#[cfg(feature = "tui")]
+use clap::error::ErrorKind;
 
 fn main() -> ExitCode {
     panic::set_hook(Box::new(complain));
     complete::complete_if_asked();
-    let cli = match cli::Cli::try_parse() {
+    let cli = match cli::Cli::try_parse().or_else(all_sessions) {
         Ok(cli) => cli,
         Err(error) => return wrong_usage(&error),
     };
@@ -61,6 +66,18 @@ fn main() -> ExitCode {
         }
     };
     ExitCode::from(code.code())
+}
+
+/// On a terminal, no command at all is `top`.
+fn all_sessions(error: clap::Error) -> Result<cli::Cli, clap::Error> {
+    #[cfg(feature = "tui")]
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        && full_screen::is_possible()
+    {
+        let args = std::env::args_os().chain(["top".into()]);
+        return cli::Cli::try_parse_from(args).map_err(|_| error);
+    }
+    Err(error)
 }
 
 /// Tells of a panic, whose words may quote what was being read.

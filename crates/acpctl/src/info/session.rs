@@ -2,7 +2,7 @@
 
 use std::env;
 
-use acpd_api::{RestoreLevel, SessionInfo, SessionState, TurnState, Untrusted};
+use acpd_api::{Doing, DoingKind, RestoreLevel, SessionInfo, SessionState, TurnState, Untrusted};
 use anstyle::Style;
 
 use crate::human;
@@ -112,6 +112,29 @@ fn about(session: &SessionInfo) -> Text {
 /// The name of a session, or its id if it has none.
 pub(crate) fn handle(session: &SessionInfo) -> &Untrusted {
     session.name.as_ref().unwrap_or(&session.session_id)
+}
+
+/// What goes on in a session now: `running: cargo test, 12s`, `waiting for you: …`, `idle`.
+pub(crate) fn goes_on(session: &SessionInfo, now: u64) -> Text {
+    let Some(Doing { kind, text: said, since }) = &session.doing else {
+        return match session.turn.state {
+            TurnState::Idle => "idle".into(),
+            TurnState::Working => {
+                text!("working for {}", human::duration(now.saturating_sub(session.turn.since)))
+            }
+            TurnState::NeedsAction => "waiting for you".into(),
+        };
+    };
+    let what = match kind {
+        DoingKind::Starting => "the agent has the prompt",
+        DoingKind::Thinking => "thinking",
+        DoingKind::Writing => "writing",
+        DoingKind::Tool | DoingKind::Command => "running",
+        DoingKind::Waiting => "waiting for you",
+        DoingKind::Other => "working",
+    };
+    let said = (!said.is_empty()).then(|| text!(": {}", said));
+    text!("{}{}, {}", what, said, human::duration(now.saturating_sub(*since)))
 }
 
 /// Whether a turn runs or waits in it.

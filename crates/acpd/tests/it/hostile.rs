@@ -323,7 +323,7 @@ fn questions(stage: &mut Stage) {
         let mut attached = stage.start(&["attach", "fix", "-C", "--tail"]);
         attached.wait_stdout("[n]");
         stage.terminal(&["deny", "fix"]);
-        attached.wait_stdout("answered elsewhere or withdrawn");
+        attached.wait_stdout("answered elsewhere, by acpctl");
         attached.interrupt();
         stage.end(&["attach"], attached);
     });

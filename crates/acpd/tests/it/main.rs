@@ -35,6 +35,7 @@ mod others;
 mod permissions;
 mod recovering;
 mod restoring;
+mod screens;
 mod searching;
 mod service;
 mod services;
@@ -48,6 +49,7 @@ mod surviving;
 mod tcp;
 mod terminals;
 mod turns;
+mod watching;
 mod ways_out;
 mod wire;
 

@@ -24,6 +24,7 @@ use acpd_api::{
     Reason, RestoreLevel, Role, SessionInfo, SessionList, SessionRef, Untrusted, escape, method,
 };
 use acpd_client::error_data;
+use acpd_view::cut_short;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -372,8 +373,11 @@ fn end(turn: &mut Turn<'_>, result: &RawValue) -> ExitCode {
         "cancelled" => Some("cancelled"),
         _ => None,
     };
-    if let Some(note) = note {
-        turn.ui.say(note);
+    let others = turn.cut_short.as_ref().filter(|_| stop == "cancelled" && !turn.is_cancelled);
+    match (others.map(cut_short), note) {
+        (Some(others), _) => turn.ui.say(others),
+        (None, Some(note)) => turn.ui.say(note),
+        (None, None) => {}
     }
     match &*stop {
         "refusal" => ExitCode::Refused,

@@ -84,6 +84,9 @@ pub(super) fn log(args: &cli::Log, door: Door, ui: &mut Ui) -> Result {
                 screen.show(ui, &method, params.map_or("{}", |params| params.get()))?;
             }
         }
+        if page.next.is_none() {
+            screen.finish(ui)?;
+        }
         match page.next {
             Some(next) => params.after = next,
             // Questions are not in the journal: they may be answered at any time.

@@ -6,13 +6,14 @@ use acpd_api::{Untrusted, escape};
 use acpd_policy::commands_of;
 use serde_json::Value;
 
-use crate::text::{Text, text};
+use crate::text;
+use crate::text::Text;
 
 /// The widest title that is compared with a command, in columns.
 const TITLE: usize = 60;
 
 /// The lines of the commands in the input of a call, unless its title is the command.
-pub(crate) fn commands(input: &Value, title: Option<&Untrusted>) -> Vec<Text> {
+pub fn commands(input: &Value, title: Option<&Untrusted>) -> Vec<Text> {
     let Ok(input) = serde_json::value::to_raw_value(input) else { return Vec::new() };
     let mut request = PermissionRequest::of_call(None);
     request.raw_input = Some(&input);
@@ -21,7 +22,7 @@ pub(crate) fn commands(input: &Value, title: Option<&Untrusted>) -> Vec<Text> {
 }
 
 /// What is asked, in one line: the title, and what acpd reads in the call where that says more.
-pub(super) fn named(title: &Untrusted, subject: Option<&Untrusted>) -> Text {
+pub fn named(title: &Untrusted, subject: Option<&Untrusted>) -> Text {
     let title = Text::from(title);
     let Some(subject) = subject.map(Text::from) else { return title };
     let command = subject.as_str().strip_prefix("run `").and_then(|rest| rest.strip_suffix('`'));
@@ -36,7 +37,7 @@ pub(super) fn named(title: &Untrusted, subject: Option<&Untrusted>) -> Text {
 }
 
 /// The lines of commands, unless the title, which is short enough to be read at a glance, is the command.
-pub(super) fn unnamed(commands: &[Untrusted], title: &Text) -> Vec<Text> {
+pub fn unnamed(commands: &[Untrusted], title: &Text) -> Vec<Text> {
     // Compared as it is shown: a title on one line does not say where a line of a script ends.
     if let [command] = commands
         && title.width() <= TITLE
@@ -56,7 +57,7 @@ fn bare(title: &str) -> &str {
 }
 
 /// Whether one of the words of a text is this one; a part of a word would be too easily found.
-pub(super) fn is_word(text: &str, word: &str) -> bool {
+pub fn is_word(text: &str, word: &str) -> bool {
     let bare = |part: &str| part.trim_matches(['`', ',', ':', '(', ')']) == word;
     text.split_whitespace().any(bare)
 }

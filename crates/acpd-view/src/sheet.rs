@@ -5,14 +5,14 @@
 //! the number of rows that are hidden between them.
 
 use acpd_api::{RawCall, Shown, ShownDiff, Untrusted, escape};
-use anstyle::Style;
 
-use super::about::{is_word, unnamed};
-use super::diff::lines_of;
-use super::tool::icon;
-use super::update::FileDiff;
-use crate::paint::{BOLD, CYAN, DIM, Paint, YELLOW};
-use crate::text::{Text, text};
+use crate::about::{is_word, unnamed};
+use crate::block::FileDiff;
+use crate::diff::Change;
+use crate::line::{Line, Role, Style};
+use crate::summary::icon;
+use crate::text;
+use crate::text::Text;
 
 /// Before the first row of a line of the agent's, and before the rows that continue it.
 const BAR: &str = "  │ ";
@@ -21,12 +21,14 @@ const BROKEN_BAR: &str = "  ┆ ";
 const OWN: &str = "  ";
 /// The widest of these, in columns.
 const MARGIN: usize = 4;
+/// What matters most.
+const STRONG: Style = Style::of(Role::Plain).strong();
 /// Rows of a part that may be long.
 const LEAST: usize = 5;
 
 /// A call, ready to be shown.
 #[derive(Debug)]
-pub(crate) struct Sheet {
+pub struct Sheet {
     parts: Vec<Part>,
     is_easy: bool,
 }
@@ -34,110 +36,96 @@ pub(crate) struct Sheet {
 /// Lines that belong together.
 #[derive(Debug)]
 struct Part {
-    lines: Vec<Line>,
+    lines: Vec<Marked>,
     /// The rows that it gets where there are too few; without a number, what the others leave.
     most: Option<usize>,
 }
 
-/// A line, its colour and what stands before it.
-type Line = (&'static str, Style, Text);
-
-/// A row of the screen.
-#[derive(Debug, Clone)]
-struct Row {
-    style: Style,
-    bar: &'static str,
-    text: Text,
-}
+/// A line and what stands before it.
+type Marked = (&'static str, Line);
 
 impl Sheet {
     /// Of a call that was changed so often while somebody was asked. `head` stands before its title.
-    pub(crate) fn new(head: &'static str, shown: &Shown, changed: u32) -> Sheet {
+    pub fn new(head: &'static str, shown: &Shown, changed: u32) -> Sheet {
         let title = shown.title.as_ref().filter(|title| !title.raw().trim().is_empty());
         let title = Text::from(title.unwrap_or(&shown.kind));
         let is_easy = shown.is_understood() && changed == 0;
         let mut sheet = Sheet { parts: Vec::new(), is_easy };
         let times = if changed > 1 { text!(" ({} times)", changed) } else { Text::new() };
         let mark = text!("changed while you looked{}: this is another call", times);
-        sheet.add(1, (changed > 0).then_some(("", BOLD, mark)));
+        sheet.add(1, (changed > 0).then_some(("", Line::of(STRONG, mark))));
         let icon = icon(Some(shown.kind.raw()));
-        sheet.add(3, [("", BOLD, text!("{}{} {}", head, icon, title))]);
+        sheet.add(3, [("", Line::of(STRONG, text!("{}{} {}", head, icon, title)))]);
         sheet.add_long(unnamed(&shown.commands, &title).into_iter().map(plain));
-        sheet.add(2, shown.folder.iter().map(|folder| (OWN, DIM, text!("in {}", folder))));
+        sheet.add(
+            2,
+            shown.folder.iter().map(|folder| (OWN, Line::of(Role::Dim, text!("in {}", folder)))),
+        );
         let is_said = |place: &&Untrusted| {
             is_word(title.as_str(), Text::from(*place).as_str())
                 || shown.diffs.iter().any(|diff| diff.path == **place)
         };
         let places = shown.paths.iter().chain(&shown.urls).filter(|place| !is_said(place));
-        sheet.add(LEAST, places.map(|place| (OWN, CYAN, place.into())));
+        sheet.add(LEAST, places.map(|place| (OWN, Line::of(Role::Name, place))));
         sheet.add_long(shown.diffs.iter().flat_map(diff));
         let unclear = shown.unclear.iter().map(|part| {
             let is_all = part.member.is_empty();
             let what = if is_all { "it".into() } else { text!("`{}`", part.member) };
             text!("not understood: {} {}", what, part.why)
         });
-        sheet.add(LEAST, unclear.map(|line| (OWN, YELLOW, line)));
+        sheet.add(LEAST, unclear.map(|line| (OWN, Line::of(Role::Warning, line))));
         sheet.add_long(shown.raw.iter().flat_map(raw));
         sheet
     }
 
     /// Whether one key is enough to allow it: acpd understands all of the call, and it did not change while
     /// somebody looked.
-    pub(crate) fn is_easy(&self) -> bool {
+    pub fn is_easy(&self) -> bool {
         self.is_easy
     }
 
-    fn add(&mut self, most: usize, lines: impl IntoIterator<Item = Line>) {
+    fn add(&mut self, most: usize, lines: impl IntoIterator<Item = Marked>) {
         self.parts.push(Part { lines: lines.into_iter().collect(), most: Some(most) });
     }
 
-    fn add_long(&mut self, lines: impl Iterator<Item = Line>) {
+    fn add_long(&mut self, lines: impl Iterator<Item = Marked>) {
         self.parts.push(Part { lines: lines.collect(), most: None });
     }
 
     /// All of it. Without a width no line is broken.
-    pub(crate) fn whole(&self, width: Option<usize>, paint: Paint) -> Text {
-        self.parts.iter().flat_map(|part| part.rows(width)).map(|row| row.show(paint)).collect()
+    pub fn whole(&self, width: Option<usize>) -> Vec<Line> {
+        self.parts.iter().flat_map(|part| part.rows(width)).collect()
     }
 
     /// As much of it as fits into this many columns and rows, and the number of hidden rows.
-    pub(crate) fn fitting(&self, width: usize, height: usize, paint: Paint) -> (Text, usize) {
-        let parts: Vec<Vec<Row>> = self.parts.iter().map(|part| part.rows(Some(width))).collect();
+    pub fn fitting(&self, width: usize, height: usize) -> (Vec<Line>, usize) {
+        let parts: Vec<Vec<Line>> = self.parts.iter().map(|part| part.rows(Some(width))).collect();
         let wanted: usize = parts.iter().map(Vec::len).sum();
         if wanted <= height {
-            return (parts.iter().flatten().map(|row| row.show(paint)).collect(), 0);
+            return (parts.concat(), 0);
         }
         let sizes = self.parts.iter().zip(&parts).map(|(part, rows)| (part.most, rows.len()));
-        let (mut text, mut hidden) = (Text::new(), 0);
+        let (mut lines, mut hidden) = (Vec::new(), 0);
         for (rows, most) in parts.iter().zip(shares(sizes.collect(), height)) {
-            let (shown, left_out) = excerpt(rows, most, paint);
-            text += shown;
-            hidden += left_out;
+            hidden += excerpt(rows, most, &mut lines);
         }
-        (text, hidden)
+        (lines, hidden)
     }
 }
 
 impl Part {
-    fn rows(&self, width: Option<usize>) -> Vec<Row> {
+    fn rows(&self, width: Option<usize>) -> Vec<Line> {
         let room = width.map(|width| width.saturating_sub(MARGIN).max(MARGIN));
-        let rows = self.lines.iter().flat_map(|(bar, style, line)| {
-            let rows = room.map_or_else(|| vec![line.clone()], |room| line.rows(room));
+        let rows = self.lines.iter().flat_map(|(bar, line)| {
+            let rows = room.map_or_else(|| vec![line.clone()], |room| line.split(room));
             let bar = move |at| if at == 0 { *bar } else { BROKEN_BAR };
-            rows.into_iter().enumerate().map(move |(at, text)| Row {
-                style: *style,
-                bar: bar(at),
-                text,
+            rows.into_iter().enumerate().map(move |(at, text)| {
+                let mut row = Line::of(Role::Dim, bar(at));
+                row.append(text);
+                row.trim_end()
             })
         });
         rows.collect()
-    }
-}
-
-impl Row {
-    fn show(&self, paint: Paint) -> Text {
-        let line = text!("{}{}", paint.apply(DIM, self.bar), paint.apply(self.style, &self.text));
-        line.trim_end() + "\n"
     }
 }
 
@@ -157,43 +145,50 @@ fn shares(sizes: Vec<(Option<usize>, usize)>, height: usize) -> Vec<usize> {
     shares
 }
 
-/// The beginning and the end of rows, and how many are left out between them.
-fn excerpt(rows: &[Row], most: usize, paint: Paint) -> (Text, usize) {
-    let show = |rows: &[Row]| rows.iter().map(|row| row.show(paint)).collect::<Text>();
+/// Adds the beginning and the end of rows; returns how many are left out between them.
+fn excerpt(rows: &[Line], most: usize, lines: &mut Vec<Line>) -> usize {
     if rows.len() <= most {
-        return (show(rows), 0);
+        lines.extend_from_slice(rows);
+        return 0;
     }
     let tail = most.saturating_sub(1) / 2;
     let head = most.saturating_sub(1) - tail;
     let hidden = rows.len() - head - tail;
-    let mark = paint.apply(YELLOW, text!("  ⋮ {} lines are hidden here", hidden));
-    (show(&rows[..head]) + mark + "\n" + show(&rows[rows.len() - tail..]), hidden)
+    lines.extend_from_slice(&rows[..head]);
+    lines.push(Line::of(Role::Warning, text!("  ⋮ {} lines are hidden here", hidden)));
+    lines.extend_from_slice(&rows[rows.len() - tail..]);
+    hidden
 }
 
-fn plain(line: Text) -> Line {
-    (BAR, Style::new(), line)
+fn plain(line: Text) -> Marked {
+    (BAR, Line::of(Role::Plain, line))
 }
 
-fn diff(diff: &ShownDiff) -> Vec<Line> {
+fn diff(diff: &ShownDiff) -> Vec<Marked> {
     if diff.left_out > 0 {
         let line = text!("{}: {} bytes of changes, too many to show", diff.path, diff.left_out);
-        return vec![(OWN, YELLOW, line)];
+        return vec![(OWN, Line::of(Role::Warning, line))];
     }
     let ShownDiff { path, old_text, new_text, .. } = diff.clone();
-    let (head, lines) = lines_of(&FileDiff { path, old_text, new_text });
-    let lines = lines.into_iter().map(|(style, line)| (BAR, style, line));
-    std::iter::once((OWN, CYAN, head)).chain(lines).collect()
+    let Change { head, lines, .. } = Change::of(&FileDiff { path, old_text, new_text });
+    let lines = lines.into_iter().map(|line| (BAR, line));
+    std::iter::once((OWN, head)).chain(lines).collect()
 }
 
-fn raw(call: &RawCall) -> Vec<Line> {
+fn raw(call: &RawCall) -> Vec<Marked> {
     let lines = call.text.raw().split('\n').map(|line| plain(escape::verbatim(line).into()));
     let rest = text!("and {} bytes more, which are not shown", call.left_out);
-    lines.chain((call.left_out > 0).then_some((OWN, YELLOW, rest))).collect()
+    let rest = (call.left_out > 0).then(|| (OWN, Line::of(Role::Warning, rest)));
+    lines.chain(rest).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn plain_text(lines: &[Line]) -> String {
+        lines.iter().map(|line| line.plain().as_str().to_owned() + "\n").collect()
+    }
 
     fn run(command: &str) -> Shown {
         Shown {
@@ -205,7 +200,7 @@ mod tests {
     }
 
     fn whole(shown: &Shown) -> String {
-        Sheet::new("", shown, 0).whole(None, Paint::plain()).to_string()
+        plain_text(&Sheet::new("", shown, 0).whole(None))
     }
 
     #[test]
@@ -225,7 +220,7 @@ mod tests {
             raw: Some(RawCall { text: "{\"env\":\"\u{202e}\"}".into(), left_out: 7 }),
             ..run("cat <<E\nx\u{1b}\nE\n")
         };
-        insta::assert_snapshot!(Sheet::new("allow? ", &shown, 2).whole(None, Paint::plain()), @r#"
+        insta::assert_snapshot!(plain_text(&Sheet::new("allow? ", &shown, 2).whole(None)), @r#"
         changed while you looked (2 times): this is another call
         allow? $ Tidy up
           │ cat <<E
@@ -255,8 +250,9 @@ mod tests {
     #[test]
     fn m7_head_and_tail_of_a_long_line_are_on_the_screen() {
         let shown = run(&format!("ls -la {}; rm -rf ~", "x".repeat(9000)));
-        let (text, hidden) = Sheet::new("allow? ", &shown, 0).fitting(40, 12, Paint::plain());
-        assert_eq!(text.as_str().lines().count(), 12);
+        let (lines, hidden) = Sheet::new("allow? ", &shown, 0).fitting(40, 12);
+        let text = plain_text(&lines);
+        assert_eq!(lines.len(), 12);
         assert!(hidden > 200);
         insta::assert_snapshot!(text, @"
         allow? $ Tidy up
@@ -278,8 +274,9 @@ mod tests {
     fn l6_blank_lines_push_nothing_off_the_screen_and_fake_nothing() {
         let fake =
             format!("{}allow? $ ls\n  [y] Allow\n{}rm -rf ~", "\n".repeat(45), " ".repeat(300));
-        let (text, hidden) = Sheet::new("allow? ", &run(&fake), 0).fitting(60, 20, Paint::plain());
-        let lines: Vec<&str> = text.as_str().lines().collect();
+        let (lines, hidden) = Sheet::new("allow? ", &run(&fake), 0).fitting(60, 20);
+        let text = plain_text(&lines);
+        let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 20);
         assert!(hidden > 0);
         assert_eq!(lines[0], "allow? $ Tidy up");
@@ -295,9 +292,9 @@ mod tests {
             title: Some("t".repeat(1000).as_str().into()),
             ..run(&many)
         };
-        let (text, hidden) = Sheet::new("", &shown, 1).fitting(80, 24, Paint::plain());
-        assert_eq!(text.as_str().lines().count(), 24);
-        assert_eq!(text.as_str().matches("lines are hidden here").count(), 3);
+        let (lines, hidden) = Sheet::new("", &shown, 1).fitting(80, 24);
+        assert_eq!(lines.len(), 24);
+        assert_eq!(plain_text(&lines).matches("lines are hidden here").count(), 3);
         assert_eq!(hidden, 1 + 100 + 101 + 14 - (24 - 3));
     }
 }
