@@ -20,6 +20,7 @@ fn session(id: &str) -> SessionInfo {
         hint: None,
         restore: None,
         turn: TurnInfo { state: TurnState::Working, since: 5, last: None },
+        limited_until: None,
         queued: 0,
         clients: 0,
         prompts: 1,
