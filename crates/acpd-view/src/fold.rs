@@ -13,6 +13,8 @@ mod notice;
 mod question;
 mod turn;
 
+use std::sync::Arc;
+
 use acp_wire::{Message as Wire, parse};
 use acpd_api::{LogEntry, StateChanged, Untrusted, method};
 use serde::de::DeserializeOwned;
@@ -28,6 +30,7 @@ pub use turn::{Started, Turn};
 #[derive(Debug, Clone)]
 pub struct State {
     session: Untrusted,
+    folder: Option<Arc<str>>,
     header: Header,
     turns: Vec<Turn>,
     questions: Vec<Block>,
@@ -50,12 +53,19 @@ impl State {
     pub fn new(session: &Untrusted) -> State {
         State {
             session: session.clone(),
+            folder: None,
             header: Header::default(),
             turns: Vec::new(),
             questions: Vec::new(),
             at: 0,
             head: Vec::new(),
         }
+    }
+
+    /// With paths in the folder of the session shown without that.
+    #[must_use]
+    pub fn within(self, folder: &Untrusted) -> State {
+        State { folder: Some(folder.raw().into()), ..self }
     }
 
     /// What the head of a screen shows.
@@ -143,7 +153,7 @@ impl State {
 
     /// Takes the entries right before the first line. Returns the blocks that are new or have changed.
     pub fn earlier(&mut self, entries: &[LogEntry]) -> Vec<Id> {
-        let mut older = State::new(&self.session);
+        let mut older = State { folder: self.folder.clone(), ..State::new(&self.session) };
         older.header.modes.clone_from(&self.header.modes);
         let first = self.first();
         let mut changed = Vec::new();
@@ -291,8 +301,10 @@ impl State {
             return self.turn().chunk(step, speaker, steered, update);
         }
         match kind {
-            "tool_call" => self.turn().call(step, true, update),
-            "tool_call_update" => self.turn().call(step, false, update),
+            "tool_call" | "tool_call_update" => {
+                let folder = self.folder.clone();
+                self.turn().call(step, kind == "tool_call", folder, update)
+            }
             "plan" | "plan_update" | "plan_removed" => {
                 let (changed, plan) = self.turn().plan(step, kind, update);
                 if let Some(plan) = plan.filter(|_| step.is_own) {

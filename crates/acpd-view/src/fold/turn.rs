@@ -1,6 +1,7 @@
 //! A turn: which block a line begins or changes.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use acpd_api::Untrusted;
 use serde::Deserialize;
@@ -144,6 +145,7 @@ impl Turn {
         &mut self,
         step: &Step<'_>,
         begins: bool,
+        folder: Option<Arc<str>>,
         mut update: Map<String, Value>,
     ) -> Vec<Id> {
         let Some(id) = text(&update, "toolCallId") else { return Vec::new() };
@@ -152,17 +154,23 @@ impl Turn {
             let is_it =
                 |block: &&mut Block| block.tool_call().is_some_and(|call| call.has_id(id.raw()));
             if let Some(block) = blocks.iter_mut().rev().find(is_it) {
+                let before = block.progress;
                 if let Some(call) = block.tool_call_mut() {
                     call.change(update);
                     let call = std::mem::take(call);
-                    block.progress = progress_of(&call, block.progress);
+                    block.progress = progress_of(&call, before);
                     block.kind = kind_of(call);
                 }
                 block.last = step.seq;
                 changed.push(block.id);
+                if block.progress != before {
+                    // What comes next is said about its result. An id would tell.
+                    let is_nameless = |message: &Message| message.id.is_none();
+                    end_message(blocks, is_nameless, changed);
+                }
                 return;
             }
-            let mut call = ToolCall::default();
+            let mut call = ToolCall { folder, ..ToolCall::default() };
             call.change(update);
             let progress = progress_of(&call, Progress::Running);
             let mut block = Block::new(step.seq, kind_of(call), progress);
@@ -376,15 +384,20 @@ fn progress_of(call: &ToolCall, before: Progress) -> Progress {
 
 /// Adds a block below the others: what was said before it is over.
 fn push(blocks: &mut Vec<Block>, block: Block, changed: &mut Vec<Id>) {
-    if let Some(before) = blocks.last_mut()
-        && before.message().is_some()
-        && before.progress == Progress::Running
-    {
-        before.progress = Progress::Done;
-        changed.push(before.id);
-    }
+    end_message(blocks, |_| true, changed);
     changed.push(block.id);
     blocks.push(block);
+}
+
+/// Ends the message that was said last, if it is such a one.
+fn end_message(blocks: &mut [Block], is_it: impl FnOnce(&Message) -> bool, changed: &mut Vec<Id>) {
+    if let Some(last) = blocks.last_mut()
+        && last.progress == Progress::Running
+        && last.message().is_some_and(is_it)
+    {
+        last.progress = Progress::Done;
+        changed.push(last.id);
+    }
 }
 
 /// Ends what has no end of its own; whatever is in a block that ends is told, too.

@@ -4,7 +4,7 @@ use acp_wire::acp::CancelParams;
 use acp_wire::{ErrorObject, Id, Message, Outcome, parse};
 use acpd_api::{
     AgentNotice, AgentState, ExitCode, PromptQueued, RestoreLevel, Restored, SessionInfo,
-    SessionRef, SessionState, StateChanged, TurnState, method,
+    SessionRef, SessionState, StateChanged, TurnState, Untrusted, method,
 };
 use bytes::Bytes;
 use serde::Serialize;
@@ -60,8 +60,9 @@ impl<'a> Turn<'a> {
         Turn { ui, restored: None, live, screen, json, questions, elsewhere, place, running: None }
     }
 
-    /// Takes the settings of a session that begins.
-    pub(super) fn begin(&mut self, settings: Settings) {
+    /// Takes the folder and the settings of a session that begins.
+    pub(super) fn begin(&mut self, folder: Untrusted, settings: Settings) {
+        self.screen.within(folder);
         self.screen.know(settings);
     }
 
@@ -69,6 +70,7 @@ impl<'a> Turn<'a> {
     pub(super) fn join(&mut self, session: &SessionInfo) -> Result {
         let running = u32::from(session.turn.state != TurnState::Idle);
         self.place = Place::behind(session.queued + running);
+        self.screen.within(session.cwd.clone());
         if session.turn.state == TurnState::NeedsAction {
             self.elsewhere.look(&mut self.live)?;
         }
