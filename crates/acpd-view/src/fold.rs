@@ -11,6 +11,7 @@
 
 mod notice;
 mod question;
+mod step;
 mod turn;
 
 use std::sync::Arc;
@@ -23,7 +24,8 @@ use serde_json::{Map, Value};
 use crate::block::{Block, Id};
 use crate::header::{ConfigOption, Field, Header, Live};
 pub(crate) use notice::person;
-use turn::{Speaker, Step};
+use step::Step;
+use turn::Speaker;
 pub use turn::{Started, Turn};
 
 /// A session as far as its lines were read.

@@ -1,12 +1,12 @@
 //! A turn: which block a line begins or changes.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use acpd_api::Untrusted;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::step::{Asked, Step};
 use super::{list, notice, text};
 use crate::block::{
     Block, Content, Folding, Id, Kind, Message, Notice, Plan, PlanEntry, Progress, Severity,
@@ -39,19 +39,6 @@ pub struct Started {
     pub turn: u64,
     /// When (ms since the epoch).
     pub at: u64,
-}
-
-/// What open questions are about: tool calls, and the sessions of subagents.
-pub(super) type Asked = BTreeSet<Untrusted>;
-
-/// A line on its way into a turn.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Step<'a> {
-    pub(super) seq: u64,
-    /// Whose line it is: the session's, or a subagent's.
-    pub(super) session: &'a Untrusted,
-    pub(super) is_own: bool,
-    pub(super) asked: &'a Asked,
 }
 
 /// Who said something.
@@ -320,14 +307,6 @@ impl Turn {
             }
         }
         changed
-    }
-}
-
-impl Block {
-    /// A block that begins with this line.
-    pub(super) fn new(seq: u64, kind: Kind, progress: Progress) -> Block {
-        let (id, folding) = (Id::Line(seq), Folding::Open);
-        Block { id, last: seq, kind, progress, folding, partial: false, source: None }
     }
 }
 
