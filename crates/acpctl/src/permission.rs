@@ -8,13 +8,13 @@ use std::collections::VecDeque;
 
 use acp_wire::Id;
 use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest};
-use acpd_api::{Meta, PermissionMeta, RawCall, Shown, ShownUnclear, escape};
-use acpd_view::Sheet;
+use acpd_api::{Meta, PermissionMeta, QuestionAnswered, RawCall, Shown, ShownUnclear, escape};
+use acpd_view::{Sheet, person};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::Result;
-use crate::info::question::own_option;
+use crate::info::question::{given, own_option};
 use crate::live::Live;
 use crate::paint::{BOLD, DIM, Paint, YELLOW};
 use crate::terminal::KeyMode;
@@ -35,11 +35,15 @@ pub(crate) struct Questions {
     keys: Option<KeyMode>,
     /// What was typed of a word.
     typed: String,
+    /// The last answer of anybody in this session.
+    answered: Option<QuestionAnswered>,
 }
 
 #[derive(Debug)]
 struct Question {
     id: Id,
+    /// As the daemon's notices name it.
+    name: String,
     sheet: Sheet,
     choices: Vec<Choice>,
 }
@@ -124,6 +128,11 @@ impl Questions {
         Ok(())
     }
 
+    /// Takes a `_acpd/answered`, which comes before the question is taken back.
+    pub(crate) fn told_answer(&mut self, params: &RawValue) {
+        self.answered = serde_json::from_str(params.get()).ok();
+    }
+
     /// Takes a `$/cancel_request`: somebody else answered a question, or its turn is over.
     pub(crate) fn withdraw(&mut self, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
         #[derive(Deserialize)]
@@ -137,11 +146,16 @@ impl Questions {
         let Some(at) = self.open.iter().position(|question| question.id == request_id) else {
             return Ok(());
         };
-        self.open.remove(at);
+        let gone = self.open.remove(at);
         if at > 0 {
             return Ok(());
         }
-        ui.say(ui.err_paint().apply(DIM, "  answered elsewhere or withdrawn"));
+        let is_it = |told: &&QuestionAnswered| gone.is_some_and(|gone| told.id == gone.name);
+        let line = match self.answered.as_ref().filter(is_it) {
+            Some(told) => text!("  answered elsewhere, by {}: {}", person(&told.by), given(told)),
+            None => "  withdrawn: no answer is needed any more".into(),
+        };
+        ui.say(ui.err_paint().apply(DIM, line));
         self.show(live, ui)
     }
 
@@ -213,10 +227,10 @@ impl Question {
         meta: &PermissionMeta,
         question: &PermissionRequest<'_>,
     ) -> Question {
-        let PermissionMeta { shown, changed, .. } = meta;
+        let PermissionMeta { id: name, shown, changed } = meta;
         let sheet = Sheet::new(head, shown, *changed);
         let choices = choices(&question.options, sheet.is_easy());
-        Question { id, sheet, choices }
+        Question { id, name: name.clone(), sheet, choices }
     }
 
     fn of_key(&self, key: char) -> Option<&PermissionOption> {

@@ -26,6 +26,9 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const CLEAR_LINE: &str = "\r\u{1b}[K";
+/// Long lines end at the edge of the terminal, until the next one.
+const NO_WRAP: &str = "\u{1b}[?7l";
+const CLEAR_REST: &str = "\u{1b}[J\u{1b}[?7h";
 
 /// The spinner is on the screen. Global, because a signal ends the process from another thread.
 static SPINNER_SHOWN: Mutex<bool> = Mutex::new(false);
@@ -61,6 +64,8 @@ pub(crate) struct Ui {
     /// The last line of stdout, or of stderr, is not finished.
     out_open: bool,
     err_open: bool,
+    /// Rows of the text that [`Ui::redraw`] has shown last.
+    redrawn: usize,
     /// The terminal can clear a line.
     can_spin: bool,
     spinner: Option<Spinner>,
@@ -120,6 +125,7 @@ impl Ui {
             err,
             out_open: false,
             err_open: false,
+            redrawn: 0,
             spinner: None,
             previews: false,
         }
@@ -164,6 +170,11 @@ impl Ui {
         self.err_is_terminal && io::stdin().is_terminal()
     }
 
+    /// Whether a person's terminal is behind any of the streams.
+    pub(crate) fn is_on_terminal(&self) -> bool {
+        self.err_is_terminal || self.out_is_terminal || io::stdin().is_terminal()
+    }
+
     /// Whether somebody reads the talk as it comes.
     pub(crate) fn talks_to_terminal(&self) -> bool {
         self.err_is_terminal
@@ -172,6 +183,29 @@ impl Ui {
     /// Text that is escaped wherever stdout goes.
     pub(crate) fn print(&mut self, text: impl Into<Text>) -> io::Result<()> {
         self.put(text.into().as_str().as_bytes())
+    }
+
+    /// Whether text can be shown in the place of other text: stdout is a terminal that can do it.
+    pub(crate) fn can_redraw(&self) -> bool {
+        self.out_is_terminal && env::var_os("TERM").is_none_or(|term| term != "dumb")
+    }
+
+    /// Shows a text in the place of the one that it has shown before, as far as it fits on the terminal.
+    pub(crate) fn redraw(&mut self, text: &Text) -> io::Result<()> {
+        let size = terminal_size_of(io::stdout());
+        let height = size.map_or(24, |(_, Height(rows))| usize::from(rows));
+        let rows: Vec<&str> = text.as_str().lines().take(height.saturating_sub(1)).collect();
+        let mut frame = match std::mem::replace(&mut self.redrawn, rows.len()) {
+            0 => NO_WRAP.to_owned(),
+            before => format!("{NO_WRAP}\r\u{1b}[{before}A"),
+        };
+        for row in rows {
+            frame.push_str(row);
+            frame.push_str("\u{1b}[K\n");
+        }
+        frame.push_str(CLEAR_REST);
+        self.put(frame.as_bytes())?;
+        self.flush()
     }
 
     /// Data of an agent: byte for byte, but on a terminal escaped.

@@ -2,14 +2,15 @@
 
 use acpd_api::{
     AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Answered, ArchiveFilter, AttachParams,
-    AuthInfo, AuthSource, AuthState, CancelParams, CaughtUp, ClientMeta, ClientToken, DaemonInfo,
-    DaemonStopParams, Doing, DoingKind, ErrorData, ExitCode, Hit, HookInfo, InteractionInfo,
-    LoadMeta, LoginMethod, McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome, Part,
-    PermissionDecided, PermissionMeta, PromptQueued, Question, RawCall, RawId, Reason, Received,
-    RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams,
-    SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice, SessionRef,
-    SessionState, Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged, Status,
-    StoreState, TitleParams, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState, UpdateMeta,
+    AuthInfo, AuthSource, AuthState, CancelParams, CaughtUp, ClientMeta, ClientToken,
+    ConfigChanged, DaemonInfo, DaemonStopParams, Doing, DoingKind, ErrorData, ExitCode, Hit,
+    HookInfo, InteractionInfo, LoadMeta, LoginMethod, McpInfo, McpKind, NewSessionMeta, OptionInfo,
+    Outcome, Part, PermissionDecided, PermissionMeta, PromptQueued, Question, RawCall, RawId,
+    Reason, Received, RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role,
+    SearchParams, SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice,
+    SessionRef, SessionState, Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged,
+    Status, StoreState, TitleParams, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState,
+    UpdateMeta,
 };
 use serde_json::{Value, json};
 
@@ -26,6 +27,7 @@ fn session() -> SessionInfo {
         hint: Some("log in".into()),
         restore: Some(RestoreLevel::Loaded),
         turn: TurnInfo { state: TurnState::NeedsAction, since: 5, last: Some("end_turn".into()) },
+        limited_until: Some(12),
         queued: 1,
         clients: 2,
         prompts: 3,
@@ -81,6 +83,11 @@ fn agent() -> AgentInfo {
             hint: Some("how".into()),
             command: Some("demo login".into()),
         },
+        installed: Some(false),
+        install: Some("npm install -g demo".into()),
+        inherits: vec!["DEMO_*".into()],
+        inherited: vec!["DEMO_KEY".into()],
+        lacks: vec!["WORK_KEY".into()],
     }
 }
 
@@ -104,6 +111,11 @@ fn status_looks_like_this() {
         database: "/database".into(),
         log: "/log".into(),
         config: "/config".into(),
+        config_changed: Some(ConfigChanged {
+            at: Some(9),
+            problem: Some("unknown key".into()),
+            hint: Some("did you mean another".into()),
+        }),
     };
     let status = Status { daemon, agents: vec![agent()], sessions: vec![session()] };
     insta::assert_json_snapshot!(status);
@@ -120,12 +132,18 @@ fn what_is_not_known_is_left_out() {
         version: None,
         hint: None,
         mcp: vec![],
+        installed: None,
+        install: None,
+        inherits: vec![],
+        inherited: vec![],
+        lacks: vec![],
         ..agent()
     };
     let session = SessionInfo {
         name: None,
         title: None,
         reason: None,
+        limited_until: None,
         restore: None,
         last_line: None,
         doing: None,

@@ -25,6 +25,8 @@ pub struct Config {
     pub cold_starts: u32,
     /// What commands are run for; nothing else is told.
     pub hooks: BTreeSet<HookEvent>,
+    /// A person hears of what happens while nobody is attached.
+    pub notify: bool,
     /// Fixed facts for `status`.
     pub daemon: DaemonFacts,
 }
@@ -113,6 +115,8 @@ pub struct Profile {
     pub on_lost: OnLost,
     /// What becomes of a task whose turn was cut off.
     pub on_interrupted: OnInterrupted,
+    /// What becomes of a task whose turn ended by a usage limit.
+    pub on_limit: OnLimit,
     /// What acpd does for it when no editor does it.
     pub services: Services,
     /// It is offered to show its subagents to people.
@@ -163,6 +167,16 @@ pub enum OnInterrupted {
     Fail,
     /// The agent is asked to go on, once.
     Continue,
+}
+
+/// What becomes of a task whose turn ended by a usage limit of the agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnLimit {
+    /// Nothing: a person can send another prompt when it is over.
+    #[default]
+    Fail,
+    /// The agent is asked to continue when it is over.
+    Wait,
 }
 
 /// How many processes an agent profile has.
@@ -239,6 +253,7 @@ impl Default for Profile {
             closed_by: ClosedBy::default(),
             on_lost: OnLost::default(),
             on_interrupted: OnInterrupted::default(),
+            on_limit: OnLimit::default(),
             services: Services::default(),
             subagents: false,
             mcp: Vec::new(),

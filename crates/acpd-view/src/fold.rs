@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 
 use crate::block::{Block, Id};
 use crate::header::{ConfigOption, Field, Header, Live};
-pub(crate) use notice::person;
+pub use notice::{cut_short, person};
 use step::Step;
 use turn::Speaker;
 pub use turn::{Started, Turn};

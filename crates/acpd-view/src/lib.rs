@@ -33,7 +33,7 @@ pub use block::{
     Topic, TurnEnd,
 };
 pub use diff::Change;
-pub use fold::{Started, State, Turn};
+pub use fold::{Started, State, Turn, cut_short, person};
 pub use header::{Choice, Command, CommandInput, ConfigOption, Cost, Header, Live, Mode, Usage};
 pub use line::{Line, Role, Span, Style};
 pub use markdown::Markdown;

@@ -8,7 +8,7 @@ use crate::block::{
     Block, Content, Kind, Notice, Plan, Progress, Question, Severity, Subagent, ToolCall, TurnEnd,
 };
 use crate::diff::Change;
-use crate::fold::person;
+use crate::fold::cut_short;
 use crate::header::{ConfigOption, Usage};
 use crate::human;
 use crate::line::{Line, Role};
@@ -245,10 +245,9 @@ impl TurnEnd {
         let (role, text) = match &self.outcome {
             Outcome::Stopped { stop_reason } if *stop_reason == "end_turn" => return None,
             Outcome::Stopped { stop_reason } => {
-                let reason = Untrusted::from(stop_reason.raw().replace('_', " "));
-                let by = self.cut_short.as_ref().and_then(|cut| cut.by.as_ref());
-                let by = by.map(|by| text!(" by {}", person(by)));
-                (Role::Dim, text!("turn ended: {}{}", reason, by))
+                let reason = || Untrusted::from(stop_reason.raw().replace('_', " ")).into();
+                let why: Text = self.cut_short.as_ref().map_or_else(reason, cut_short);
+                (Role::Dim, text!("turn ended: {}", why))
             }
             Outcome::Error { message, .. } => (Role::Bad, text!("turn failed: {}", message)),
             Outcome::Interrupted { reason } => {

@@ -152,13 +152,13 @@ fn journals_are_these_blocks() {
             "turns": state.turns().iter().map(|turn| rows_of(&turn.blocks)).collect::<Vec<_>>(),
             "questions": state.questions().iter().map(shown).collect::<Vec<_>>(),
         });
-        let now = acpd_api::json::pretty(&now).unwrap() + "\n";
         let path = journal.path.with_extension("blocks.json");
         if std::env::var_os("UPDATE_BLOCKS").is_some() {
-            fs::write(&path, &now).unwrap();
+            fs::write(&path, acpd_api::json::pretty(&now).unwrap() + "\n").unwrap();
         }
         let then = fs::read_to_string(&path).unwrap_or_default();
-        assert!(now == then, "{} is not up to date:\n{now}", path.display());
+        let then: Value = serde_json::from_str(&then).unwrap_or_default();
+        assert!(now == then, "{} is not up to date:\n{now:#}", path.display());
     }
 }
 

@@ -20,6 +20,7 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
         line_limit: config.daemon.line_limit,
         max_clients: config.daemon.max_clients,
         cold_starts: config.daemon.cold_starts,
+        notify: config.daemon.notify,
         hooks: config.hooks.configured().map(|(event, _)| event).collect(),
         daemon: DaemonFacts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -77,6 +78,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         closed_by: profile.closed_by,
         on_lost: profile.on_lost,
         on_interrupted: profile.on_interrupted,
+        on_limit: profile.on_limit,
         mcp: servers(config, &profile.name),
         services: services(profile),
         subagents: profile.subagents,

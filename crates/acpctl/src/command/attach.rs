@@ -12,7 +12,8 @@ use crate::cli;
 use crate::door::{Door, initialize_params};
 use crate::elsewhere::Elsewhere;
 use crate::error::{CommandError, Result, gone};
-use crate::info::session::handle;
+use crate::human;
+use crate::info::session::{goes_on, handle};
 use crate::live::{Event, Live};
 use crate::lookup::{exactly, find_live};
 use crate::paint::YELLOW;
@@ -119,6 +120,17 @@ impl Part {
         }
     }
 
+    /// Takes who has answered a question. Returns whether it is told when the question is taken back.
+    fn told_answer(&mut self, params: &RawValue) -> bool {
+        match self {
+            Part::Controller { questions, .. } => {
+                questions.told_answer(params);
+                questions.any()
+            }
+            Part::Observer => false,
+        }
+    }
+
     fn withdrawn(&mut self, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
         match self {
             Part::Controller { questions, .. } => questions.withdraw(params, live, ui),
@@ -163,6 +175,7 @@ fn show(
     if args.until_idle && args.tail {
         watch.insert(Watch::of(session.clone())).look(&mut live)?;
     }
+    let mut is_joined = false;
     loop {
         let line = match live.next(ui)? {
             Event::Line(line) => line,
@@ -185,6 +198,12 @@ fn show(
         if args.until_idle && is_caught_up {
             watch.get_or_insert_with(|| Watch::of(session.clone())).look(&mut live)?;
         }
+        if is_caught_up && !is_joined {
+            is_joined = true;
+            if !args.json {
+                ui.say(text!("now: {}", goes_on(session, human::now())));
+            }
+        }
         let is_shown = match message {
             Message::Notification { .. } => true,
             Message::Request { .. } => args.control,
@@ -196,7 +215,8 @@ fn show(
         match message {
             Message::Notification { method: name, params } => {
                 let params = params.unwrap_or(RawValue::NULL);
-                if !args.json {
+                let is_ours = name == method::ANSWERED && part.told_answer(params);
+                if !args.json && !is_ours {
                     screen.show(ui, &name, params.get())?;
                 }
                 let changed = || serde_json::from_str::<StateChanged>(params.get());

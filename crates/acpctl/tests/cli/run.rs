@@ -317,7 +317,9 @@ fn in_a_busy_session_only_the_own_turn_is_shown() {
     });
     let done = home.run(&["run", "-s", "fix", "more"]);
     assert_eq!((done.out.as_str(), done.code), ("mine\n", Some(0)));
-    assert_eq!(done.err, "waiting for 2 earlier prompts in this session\n");
+    let told = done.err.split_once('\n').unwrap();
+    assert!(told.0.starts_with("now: working for "), "{told:?}");
+    assert_eq!(told.1, "waiting for 2 earlier prompts in this session\n");
     daemon.join().unwrap();
 }
 
@@ -424,7 +426,7 @@ fn without_a_terminal_a_permission_is_held_and_can_be_withdrawn() {
     client.closed();
     let mut rest = String::new();
     err.read_to_string(&mut rest).unwrap();
-    assert!(rest.contains("answered elsewhere or withdrawn"), "{rest}");
+    assert!(rest.contains("withdrawn: no answer is needed any more"), "{rest}");
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 

@@ -30,6 +30,17 @@ impl Person {
         (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
     }
 
+    /// The same with all that it reads and writes.
+    pub(crate) fn start_full(home: &Home, term: &str, args: &[&str]) -> (Person, Child) {
+        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        let pty = openpty(Some(&size), None).unwrap();
+        let end = || Stdio::from(pty.slave.try_clone().unwrap());
+        let mut command = home.acpctl(args);
+        let child = command.env("TERM", term).stdin(end()).stdout(end()).stderr(end()).spawn();
+        let side = File::from(pty.master);
+        (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
+    }
+
     /// Starts `acpctl` with all that it reads and writes on a new terminal of this width.
     pub(crate) fn start_on(
         home: &Home,
@@ -134,7 +145,9 @@ fn asks_about(client: &mut Client, id: u64, meta: &Value) {
 
 /// A question about a call with this title.
 fn asks(client: &mut Client, id: u64, title: &str) {
-    client.asks(id, &json!({"toolCallId": "t", "title": title}), &about(title, &[]), &OPTIONS);
+    let mut meta = about(title, &[]);
+    meta["_acpd"]["id"] = json!(format!("3-{id}"));
+    client.asks(id, &json!({"toolCallId": "t", "title": title}), &meta, &OPTIONS);
 }
 
 fn chosen(id: u64, option: &str) -> Value {
@@ -238,9 +251,13 @@ fn attach_with_control_answers_with_one_key_and_ctrl_c_leaves_the_turn_alone() {
     person.sees("Reject\r\n");
     asks(&mut client, 2, "rm -rf build");
     // Answered by somebody else: the next one is on the screen.
+    let option = json!({"optionId": "no", "name": "Reject", "kind": "reject_once"});
+    let answered = json!({"id": "3-1", "answer": {"kind": "option", "option": option},
+        "by": {"name": "zed", "title": "Zed", "place": "phone"}, "at": 1});
+    client.notice(method::ANSWERED, answered);
     client.send(json!({"jsonrpc": "2.0", "method": "$/cancel_request",
         "params": {"requestId": 1}}));
-    person.sees("answered elsewhere or withdrawn");
+    person.sees("answered elsewhere, by Zed, phone: Reject");
     person.sees("rm -rf build");
     person.sees_at_the_end("Reject\r\n");
     person.types("y");

@@ -13,6 +13,8 @@ mod shutdown;
 mod unwritten;
 mod watch;
 
+use acpd_api::TurnState;
+
 use crate::auth::Logins;
 use crate::client_methods::ClientMethods;
 use crate::client_methods::terminal::Terminals;
@@ -155,6 +157,14 @@ impl Hub {
         }
     }
 
+    /// Whether an agent works on a prompt and waits for nobody.
+    pub fn is_working(&self) -> bool {
+        let mut sessions = self.sessions.iter();
+        sessions.any(|(key, session)| {
+            session.turn_state(self.questions.are_open(*key)) == TurnState::Working
+        })
+    }
+
     /// When [`Input::Tick`] is due. `None` while the store fails: acpd hears nobody, so nobody is late.
     pub fn deadline(&self) -> Option<Time> {
         self.timers.next().filter(|_| !self.store_health.is_failing())
@@ -179,6 +189,7 @@ impl Hub {
                 Timer::Stall(key) if self.sessions.contains_key(&key) => {
                     self.on_stall_timer(key, out);
                 }
+                Timer::Limit(key) if self.sessions.contains_key(&key) => self.limit_over(key, out),
                 Timer::Asked(ask) => self.on_asked_timer(ask, out),
                 Timer::Terminal(terminal) => self.terminals.look(terminal, self.now, out),
                 Timer::Unused => self.on_unused_timer(out),
@@ -189,6 +200,7 @@ impl Hub {
                 | Timer::Idle(_)
                 | Timer::Restore(_)
                 | Timer::Cancel(_)
+                | Timer::Limit(_)
                 | Timer::Stall(_) => {}
             }
         }

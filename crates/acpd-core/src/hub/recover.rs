@@ -39,6 +39,7 @@ use crate::record::snapshot::{HostState, SessionState, Snapshot};
 use crate::record::{Asked, AskedRow, Desired, InteractionRow, Record, Sender, TurnRow, TurnStage};
 use crate::requests::Requests;
 use crate::requests::purpose::{Adoption, Directory, NewSession, Purpose, Steer};
+use crate::session::limit::Held;
 use crate::session::table::Sessions;
 use crate::session::turn::{Queued, Running};
 use crate::session::{Session, State};
@@ -252,6 +253,7 @@ impl Hub {
                     // What it has said already is not known.
                     line: None,
                     continues: line.as_deref().is_some_and(continues),
+                    waits: line.as_deref().and_then(Held::of).map_or(0, |held| held.waits),
                     ticket: row.ticket,
                     number: session.row.prompts,
                     chunk,

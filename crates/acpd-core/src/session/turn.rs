@@ -50,8 +50,10 @@ pub(crate) struct Running {
     pub(crate) whole: bool,
     /// The agent may have worked on it: it, or a subagent, has said or asked something.
     pub(crate) touched: bool,
-    /// It is acpd's own, to go on with a task that was cut off.
+    /// It is acpd's own, to continue a task that was cut off.
     pub(crate) continues: bool,
+    /// How many usage limits in a row were waited for before it.
+    pub(crate) waits: u64,
 }
 
 /// Why a running turn is to end.

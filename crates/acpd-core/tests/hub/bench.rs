@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::{Body, Frame, Message, StateKey, build};
-use acpd_api::HookEvent;
+use acpd_api::{Environment, HookEvent};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Profile};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
@@ -45,6 +45,10 @@ pub(crate) struct Bench {
     chunk: u64,
     pub(crate) leases: Vec<bool>,
     pub(crate) left: Option<bool>,
+    /// What the next one is to get.
+    pub(crate) brought: Option<Environment>,
+    /// What the desktop has shown: title and body.
+    pub(crate) notified: Vec<(String, String)>,
     pub(crate) notes: Vec<String>,
     /// Session, what failed and the code of each failure for the log.
     pub(crate) failures: Vec<(Option<String>, String, Option<i64>)>,
@@ -123,6 +127,7 @@ impl Bench {
             max_clients: 64,
             cold_starts: 2,
             hooks: HookEvent::ALL.into(),
+            notify: true,
             daemon: DaemonFacts::default(),
         };
         let mut batch = Batch::default();
@@ -149,6 +154,8 @@ impl Bench {
             chunk: 0,
             leases: Vec::new(),
             left: None,
+            brought: None,
+            notified: Vec::new(),
             notes: Vec::new(),
             failures: Vec::new(),
             watched: Vec::new(),
@@ -362,12 +369,16 @@ impl Bench {
                 }
             }
             Effect::Host(_, ToHost::Lease { busy, .. }) => self.leases.push(busy),
-            Effect::Leave { restart, .. } => self.left = Some(restart),
+            Effect::Leave { restart, .. } => {
+                self.left = Some(restart.is_some());
+                self.brought = restart;
+            }
             Effect::Hook { event, about } => {
                 let about: Value = serde_json::from_slice(&about).expect("the hub tells JSON");
                 assert_eq!(about["event"], event.word());
                 self.hooks.push(about);
             }
+            Effect::Notify { title, body } => self.notified.push((title, body)),
             Effect::ForgetCredentials { .. } => self.forgotten += 1,
             Effect::WatchLogin { wanted, .. } => self.watched.push(wanted),
             Effect::Host(_, ToHost::Note(text)) => self.notes.push(text),

@@ -45,6 +45,7 @@ mod under_agent;
 mod unused;
 mod unwedging;
 mod unwritten;
+mod usage_limits;
 mod views;
 mod watch;
 mod ways_out;

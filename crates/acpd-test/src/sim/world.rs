@@ -145,6 +145,7 @@ impl World {
             // Not drawn: what older seeds have found they find again.
             cold_starts: 1 + (seed % 3) as u32,
             hooks: acpd_api::HookEvent::ALL.into(),
+            notify: true,
             daemon: DaemonFacts::default(),
         };
         World {
@@ -350,6 +351,7 @@ impl World {
             Effect::FindLeftovers { host } => self.look_for_leftovers(host)?,
             Effect::Leave { client, id, .. } => self.leave(client, &id)?,
             Effect::Hook { event, about } => self.truth.tell(event, &about)?,
+            Effect::Notify { .. } => self.truth.hit("notified"),
             Effect::FindDirectory { question, cwd, .. } => {
                 self.sought.push_back((question, cwd));
                 if self.rng.permille(700) {

@@ -1,8 +1,8 @@
 //! Notices of acpd and of agents as blocks.
 
 use acpd_api::{
-    AnswerInfo, ClientName, Outcome, PermissionDecided, Question as Asked, QuestionAnswered,
-    RestoreLevel, Restored, SessionNotice, Skipped, TurnEnded, Untrusted, method,
+    AnswerInfo, ClientName, CutShort, Outcome, PermissionDecided, Question as Asked,
+    QuestionAnswered, RestoreLevel, Restored, SessionNotice, Skipped, TurnEnded, Untrusted, method,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -178,8 +178,14 @@ fn permission(
     Asked::Permission { title, tool_kind, subject, shown, changed: 0, options: Vec::new() }
 }
 
+/// Why a turn was cut short, and who did it: `cancelled by Zed`.
+pub fn cut_short(cut: &CutShort) -> Text {
+    let by = cut.by.as_ref().map(|by| text!(" by {}", person(by)));
+    text!("{}{}", cut.why, by)
+}
+
 /// A client and where its person is: `Zed`, `acpctl, pts/3`.
-pub(crate) fn person(client: &ClientName) -> Text {
+pub fn person(client: &ClientName) -> Text {
     let name = client.title.as_ref().unwrap_or(&client.name);
     let name = if name.is_empty() { "a client".into() } else { Text::from(name) };
     match &client.place {

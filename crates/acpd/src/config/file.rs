@@ -102,11 +102,8 @@ pub(super) fn read(
         Some(tables) => read_servers(text, &top, tables, &agents)?,
         None => BTreeMap::new(),
     };
-    let default_agent = match (root.default_agent, configured.as_slice()) {
-        (Some(chosen), _) => chosen,
-        (None, [only]) => only.clone(),
-        (None, _) => DEMO_AGENT.to_owned(),
-    };
+    let default_agent = root.default_agent.or_else(|| configured.first().cloned());
+    let default_agent = default_agent.unwrap_or_else(|| DEMO_AGENT.to_owned());
     let config = Config { daemon, hooks, policy, default_agent, agents, mcp };
     check_default(text, document.get_ref(), &config)?;
     Ok(config)

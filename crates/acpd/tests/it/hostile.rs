@@ -323,7 +323,7 @@ fn questions(stage: &mut Stage) {
         let mut attached = stage.start(&["attach", "fix", "-C", "--tail"]);
         attached.wait_stdout("[n]");
         stage.terminal(&["deny", "fix"]);
-        attached.wait_stdout("answered elsewhere or withdrawn");
+        attached.wait_stdout("answered elsewhere, by acpctl");
         attached.interrupt();
         stage.end(&["attach"], attached);
     });
@@ -379,13 +379,14 @@ fn sessions(stage: &mut Stage) {
     let repository = repository(&stage.env);
     stage.terminal(&["run", "--cwd", &repository, "--worktree=tree", "say"]);
     stage.all(&["session", "worktree", "tree"]);
+    stage.all(&["session", "worktree"]);
     stage.both(&["session", "reseed", "fix"]);
     stage.both(&["session", "reseed", "fix", "--discard"]);
     stage.terminal(&["session", "close", "fix"]);
     stage.terminal(&["run", "-s", "fix", "say"]);
     stage.terminal(&["run", "-s", "fix", "die"]);
     stage.piped(&["run", "-s", "fix", "die"]);
-    stage.both(&["wait", "fix"]);
+    stage.all(&["wait", "fix"]);
     stage.both(&["cancel", "fix"]);
     stage.both(&["session", "rm", "--dry-run", "fix"]);
     stage.piped(&["session", "rm", "fix"]);
@@ -407,6 +408,7 @@ fn agents(stage: &mut Stage) {
     stage.both(&["agent", "start", "broken"]);
     stage.both(&["run", "-a", "broken", "say"]);
     stage.all(&["agent", "ls"]);
+    stage.both(&["agent", "ls", "-a"]);
     stage.all(&["agent", "show", "evil"]);
     stage.all(&["agent", "show", "broken"]);
     stage.both(&["agent", "logs", "evil"]);

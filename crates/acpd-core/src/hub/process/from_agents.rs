@@ -29,6 +29,7 @@ use crate::process::slot::{Parked, Slot, WaitFor, Waiting};
 use crate::process::table::OutputEnd;
 use crate::record::{EventKind, Record};
 use crate::requests::purpose::{NewSession, Purpose};
+use crate::session::limit;
 use crate::session::replay::HISTORY_BYTES;
 use crate::session::restore::values_of;
 use crate::session::turn::is_work;
@@ -399,7 +400,12 @@ impl Hub {
                     }
                 }
             }
-            StateKey::Mode | StateKey::Plan | StateKey::Commands | StateKey::Usage => {}
+            StateKey::Usage => {
+                if let Some(limit) = limit::told(line) {
+                    self.session_mut(key).limit = Some(limit);
+                }
+            }
+            StateKey::Mode | StateKey::Plan | StateKey::Commands => {}
         }
     }
 

@@ -280,7 +280,7 @@ impl Hub {
                 started_at: started.0,
                 at: self.now.0,
                 outcome: Outcome::Interrupted {
-                    reason: format!("it goes on in `{of}` alone").into(),
+                    reason: format!("it continues in `{of}` alone").into(),
                 },
                 tools: None,
                 files: Vec::new(),

@@ -7,6 +7,7 @@ pub(crate) mod child;
 pub(crate) mod directory;
 pub(crate) mod fanout;
 pub(crate) mod fork;
+pub(crate) mod limit;
 pub(crate) mod naming;
 pub(crate) mod reseed;
 pub(crate) mod restore;

@@ -335,7 +335,8 @@ impl Hub {
         self.withdraw_client_methods(key, out);
         self.calls_of_deleted(key, out);
         self.drop_terminals(key, out);
-        for timer in [Timer::Restore(key), Timer::Cancel(key), Timer::Stall(key)] {
+        let own = [Timer::Restore(key), Timer::Cancel(key), Timer::Stall(key), Timer::Limit(key)];
+        for timer in own {
             self.timers.clear(timer);
         }
         self.give_up_restore(key, out);

@@ -36,6 +36,7 @@ use crate::profile::OnLost;
 use crate::prompt::{continues, once, prompt_text};
 use crate::record::{Canceller, Dormant, EventKind, Record, TurnRow, TurnStage};
 use crate::requests::purpose::Purpose;
+use crate::session::limit::Held;
 use crate::session::turn::{Cancel, Queued, Running, wait_or_cancel};
 use crate::session::{Session, State};
 use crate::timers::Timer;
@@ -120,6 +121,8 @@ impl Hub {
         {
             return Err(self.lost_fault(key));
         }
+        self.forget_held(key, out);
+        let session = self.session(key);
         let busy = session.running.is_some() || self.works_on(session.slot, &session.row.agent_id);
         let ahead = session.queue.len() as u32 + u32::from(busy);
         let now = self.now;
@@ -178,7 +181,7 @@ impl Hub {
             && session.running.is_none()
             && !self.waits_for_login(key);
         let Some(host) = self.processes[&slot].usable_host().filter(|_| free) else { return };
-        if self.lacks_summary(key, out) {
+        if self.lacks_summary(key, out) || self.waits_for_limit(key) {
             return;
         }
         let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
@@ -217,6 +220,7 @@ impl Hub {
             whole: true,
             touched: false,
             continues: continues(&prompt.line),
+            waits: Held::of(&prompt.line).map_or(0, |held| held.waits),
         });
         self.save_turn(key, host, out);
         self.arm_stall(key);
@@ -290,6 +294,7 @@ impl Hub {
         self.cancel_questions(self.own_questions(key), out);
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let again = running.again();
+        let (waits, is_cancelled) = (running.waits, running.cancelling.is_some());
         let sender = running.sender.take();
         let slot = self.session(key).slot;
         let PromptEnd { outcome, mut fault, refused } = self.read_prompt_end(key, answer, out);
@@ -317,6 +322,7 @@ impl Hub {
             Some(error) if refusal == Some(Refusal::NeedsLogin) => {
                 self.hold_for_login(key, &error.message, out);
             }
+            Some(error) if !is_cancelled => self.wait_for_limit(key, &error, waits, out),
             _ => {}
         }
         self.wake_session(key, out);
