@@ -350,7 +350,7 @@ fn make(
     let new = NewSessionResult::from_raw(&result)
         .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
     let settings = Settings::from_raw(&result);
-    turn.begin(settings.clone());
+    turn.begin(cwd.into(), settings.clone());
     set_up_new(turn, &new.session_id, settings, wanted)?;
     Ok(Ok(new.session_id.into_owned()))
 }
