@@ -289,6 +289,10 @@ impl State {
         if let Some(scroll) = &mut self.help {
             match action {
                 Some(Action::Back) => self.help = None,
+                Some(Action::Detach) => {
+                    self.help = None;
+                    return if self.chat.is_some() { self.detach() } else { vec![Effect::Quit] };
+                }
                 Some(Action::Down) => *scroll += 1,
                 Some(Action::Up) => *scroll = scroll.saturating_sub(1),
                 Some(Action::PageDown) => *scroll += self.on_screen.page,

@@ -43,25 +43,33 @@ impl Theme {
         }
         look
     }
+}
 
-    /// The first of two marks, or the second one where there is only ASCII.
-    pub(crate) fn mark(self, unicode: &'static str, ascii: &'static str) -> Text {
-        if self.is_unicode { unicode } else { ascii }.into()
-    }
+/// Between facts on one line.
+pub(crate) const DOT: &str = " · ";
+/// Before what is selected.
+pub(crate) const CURSOR: &str = "▸";
 
-    /// Before what is selected.
-    pub(crate) fn cursor(self) -> Text {
-        self.mark("▸", ">")
-    }
+/// A rule of this width.
+pub(crate) fn rule(width: usize) -> Text {
+    Text::repeated("─", width)
+}
 
-    /// A rule of this width.
-    pub(crate) fn rule(self, width: usize) -> Text {
-        Text::repeated(if self.is_unicode { "─" } else { "-" }, width)
-    }
-
-    /// Between facts on one line.
-    pub(crate) fn dot(self) -> &'static str {
-        if self.is_unicode { " · " } else { " - " }
+/// One of our marks where there is only ASCII. What others wrote stays as it is.
+fn ascii(char: char) -> char {
+    match char {
+        '▸' => '>',
+        '▾' | '─' | '·' | '•' | '○' => '-',
+        '│' | '▌' => '|',
+        '┆' | '⋮' => ':',
+        '═' => '=',
+        '↓' => 'v',
+        '…' => '~',
+        '✓' => 'x',
+        '✎' | '⇄' => '+',
+        '→' | '◇' => '>',
+        '−' => '-',
+        char => char,
     }
 }
 
@@ -100,12 +108,15 @@ impl<'a> Canvas<'a> {
             let look = self.theme.look(span.style);
             let left = usize::from(end - at);
             // Tabs have no cells of their own.
-            let shown = span.text.as_str().replace('\t', "    ");
+            let mut shown = span.text.as_str().replace('\t', "    ");
+            if !self.theme.is_unicode {
+                shown = shown.chars().map(ascii).collect();
+            }
             (at, _) = self.buffer.set_stringn(at, y, shown, left, look);
         }
         if is_long && end > x {
-            let more = self.theme.mark("…", "~");
-            self.buffer.set_stringn(end - 1, y, more.as_str(), 1, Look::new());
+            let more = if self.theme.is_unicode { "…" } else { "~" };
+            self.buffer.set_stringn(end - 1, y, more, 1, Look::new());
         }
     }
 

@@ -198,6 +198,7 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Help, "up k", Action::Up, "up", None),
     key(Place::Help, "down j", Action::Down, "down", None),
     key(Place::Help, "esc q ? ctrl-g f1 ctrl-c enter", Action::Back, "back", Some("back")),
+    key(Place::Help, "ctrl-d ctrl-\\", Action::Detach, "leave the screen", None),
     key(Place::Everywhere, "pgup", Action::PageUp, "a screen back", None),
     key(Place::Everywhere, "pgdn", Action::PageDown, "a screen on", None),
     key(Place::Everywhere, "f5", Action::Top, "all sessions", None),

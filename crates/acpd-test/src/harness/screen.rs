@@ -130,6 +130,11 @@ impl Screen {
             && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
     }
 
+    /// Waits until it is.
+    pub fn gives_back(&self) {
+        until("the modes of a shell", || self.is_as_before().then_some(()));
+    }
+
     /// Waits for its end.
     pub fn ends(&mut self) -> ExitStatus {
         until("a command to end", || self.child.try_wait().expect("a child"))

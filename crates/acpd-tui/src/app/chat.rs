@@ -474,7 +474,8 @@ impl State {
         vec![self.requests.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel)]
     }
 
-    fn detach(&mut self) -> Vec<Effect> {
+    /// Leaves the conversation, for where it was opened from.
+    pub(super) fn detach(&mut self) -> Vec<Effect> {
         let is_from_top = self.chat.as_ref().is_none_or(|chat| chat.is_from_top);
         let mut effects = self.close_chat();
         if !is_from_top {

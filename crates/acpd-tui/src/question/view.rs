@@ -1,12 +1,13 @@
 //! A question on the screen.
 
 use acpd_api::{InteractionInfo, Question};
+use acpd_view::human::directory;
 use acpd_view::text::Text;
 use acpd_view::{Line, Role, Style, text};
 use ratatui::layout::Rect;
 
 use super::{Card, Drawn, choices, sheet};
-use crate::canvas::Canvas;
+use crate::canvas::{CURSOR, Canvas};
 
 /// Rows beside what is asked and the choices: the head, a line before the choices, and one below.
 const FRAME: usize = 3;
@@ -25,7 +26,6 @@ pub(crate) fn view(
     question: &InteractionInfo,
     head: &Line,
 ) -> Option<Drawn> {
-    let theme = canvas.theme();
     let asked = card.asked.as_ref().filter(|asked| asked.id == question.id)?;
     let (rows, choices) =
         (sheet::rows(question, usize::from(area.width).saturating_sub(2)), choices(question));
@@ -57,12 +57,16 @@ pub(crate) fn view(
         canvas.line(area.x, y, area.width, &Line::of(Style::of(Role::Warning).strong(), words));
     }
     if has_choices {
+        if asked.has_keys && asked.chosen.is_none() {
+            let words = "nothing is chosen ";
+            canvas.right(area.x, y, area.width - 1, &Line::of(Role::Dim, words));
+        }
         y += 1;
         for (at, choice) in choices.iter().enumerate() {
             let is_chosen = asked.chosen == Some(at);
             let style =
                 if is_chosen { Style::of(Role::Plain).strong() } else { Role::Plain.into() };
-            let mark = if is_chosen { theme.cursor() } else { " ".into() };
+            let mark = if is_chosen { CURSOR } else { " " };
             let line = Line::of(Style::of(Role::Warning).strong(), text!("   {} ", mark))
                 .and(Style::of(Role::Name).strong(), text!("{}", at + 1))
                 .and(style, text!("  {}", choice.label));
@@ -73,8 +77,18 @@ pub(crate) fn view(
     Some(Drawn { id: question.id.clone(), is_end: hidden == 0 && area.height > 1, most, page })
 }
 
-/// Who asks for what, in a line.
-pub(crate) fn asks(question: &InteractionInfo) -> Text {
+/// Who asks for what, and where, in a line.
+pub(crate) fn asks(question: &InteractionInfo, home: Option<&str>) -> Text {
+    let folder = match &question.question {
+        Question::Permission { shown: Some(shown), .. } => shown.folder.as_ref(),
+        _ => None,
+    };
+    let place = folder.or(question.cwd.as_ref());
+    let place = place.map(|place| text!(", in {}", directory(place, home)));
+    text!("{}{}", asks_for(question), place)
+}
+
+fn asks_for(question: &InteractionInfo) -> Text {
     let agent = &question.agent;
     match &question.question {
         Question::Permission { shown, tool_kind, .. } => {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::app::requests::Purpose;
 use crate::app::{Effect, Link, State, read};
+use crate::canvas::CURSOR;
 use crate::keymap::Action;
 
 /// What can be chosen, and what is chosen of it.
@@ -32,7 +33,7 @@ impl Menu {
     fn of(modes: &[Mode], current: Option<&Untrusted>, options: &[ConfigOption]) -> Menu {
         let mut entries = Vec::new();
         if !modes.is_empty() {
-            entries.push(Entry::Heading("mode".into()));
+            entries.push(Entry::Heading("Mode".into()));
             entries.extend(modes.iter().map(|mode| Entry::Mode {
                 id: mode.id.clone(),
                 name: Text::from(mode.name.as_ref().unwrap_or(&mode.id)),
@@ -63,7 +64,7 @@ impl Menu {
     }
 
     /// The lines of the menu, and which of them is chosen.
-    pub(super) fn lines(&self, cursor: &Text) -> (Vec<Line>, usize) {
+    pub(super) fn lines(&self) -> (Vec<Line>, usize) {
         let line = |(at, entry): (usize, &Entry)| {
             let (name, is_current) = match entry {
                 Entry::Heading(name) => {
@@ -74,7 +75,7 @@ impl Menu {
                 }
             };
             let is_chosen = at == self.at;
-            let mark = if is_chosen { cursor.clone() } else { " ".into() };
+            let mark = if is_chosen { CURSOR } else { " " };
             let style =
                 if is_chosen { Style::of(Role::Plain).strong() } else { Role::Plain.into() };
             let now = if is_current { "  (now)" } else { "" };

@@ -10,7 +10,7 @@ use ratatui::widgets::Widget as _;
 use super::layout::{Layout, Visible};
 use super::{Chat, Phase};
 use crate::app::{AWAY, OnScreen, State};
-use crate::canvas::Canvas;
+use crate::canvas::{Canvas, DOT, rule};
 use crate::fleet::handle;
 use crate::keymap::{Action, Place};
 use crate::question;
@@ -26,7 +26,6 @@ pub(in crate::app) fn view(
     canvas: &mut Canvas<'_>,
     area: Rect,
 ) -> OnScreen {
-    let theme = canvas.theme();
     let session = state.chat_session();
     let place = chat.place();
     let width = area.width;
@@ -37,7 +36,7 @@ pub(in crate::app) fn view(
     let status = area.bottom().saturating_sub(prompt + 1);
     let question = chat.card.id().and_then(|id| state.fleet.question(id));
     let over = match (&chat.menu, question) {
-        (Some(menu), _) => menu.lines(&theme.cursor()).0.len(),
+        (Some(menu), _) => menu.lines().0.len(),
         (None, Some(question)) => question::height(question, width),
         (None, None) => 0,
     };
@@ -61,9 +60,8 @@ pub(in crate::app) fn view(
         let words = question.filter(|_| chat.menu.is_none()).map(|question| {
             text!(" asked {} ago ", human::duration(state.now.saturating_sub(question.at)))
         });
-        let rule = theme.mark("═", "=");
-        let rule: Text = std::iter::repeat_n(rule, usize::from(width.saturating_sub(2))).collect();
-        canvas.line(1, end, width, &Line::of(Role::Warning, rule));
+        let ruled = Text::repeated("═", usize::from(width.saturating_sub(2)));
+        canvas.line(1, end, width, &Line::of(Role::Warning, ruled));
         canvas.right(
             0,
             end,
@@ -72,14 +70,16 @@ pub(in crate::app) fn view(
         );
     }
     if let Some(menu) = &chat.menu {
-        let (lines, chosen) = menu.lines(&theme.cursor());
+        let (lines, chosen) = menu.lines();
         let skip = (chosen + 1).saturating_sub(usize::from(over));
         for (y, line) in (pane.y..pane.bottom()).zip(lines.iter().skip(skip)) {
             canvas.line(area.x, y, width, line);
         }
     } else if let Some(question) = question {
-        let head =
-            Line::of(Style::of(Role::Warning).strong(), text!(" ? {}", question::asks(question)));
+        let head = Line::of(
+            Style::of(Role::Warning).strong(),
+            text!(" ? {}", question::asks(question, state.scene.home.as_deref())),
+        );
         drawn = question::view(canvas, pane, &chat.card, question, &head);
     }
     what_goes_on(state, chat, session, canvas, status, width);
@@ -97,13 +97,12 @@ fn head(
     canvas: &mut Canvas<'_>,
     area: Rect,
 ) {
-    let dot = canvas.theme().dot();
     let home = state.scene.home.as_deref();
     let name = session.map_or(&chat.key.session_id, handle);
     let mut left = Line::of(Style::of(Role::Plain).strong(), text!(" {}", name))
-        .and(Role::Dim, text!("{}{}", dot, chat.key.agent));
+        .and(Role::Dim, text!("{}{}", DOT, chat.key.agent));
     if let Some(session) = session {
-        left = left.and(Role::Dim, dot).and(Role::Name, directory(&session.cwd, home));
+        left = left.and(Role::Dim, DOT).and(Role::Name, directory(&session.cwd, home));
     }
     let header = chat.conversation.header();
     let mut facts: Vec<Text> = Vec::new();
@@ -129,20 +128,19 @@ fn head(
         1 => facts.push("1 other here".into()),
         others => facts.push(text!("{} others here", others)),
     }
-    let facts = Line::of(Role::Dim, Text::join(facts, dot));
+    let facts = Line::of(Role::Dim, Text::join(facts, DOT));
     let taken = canvas.right(area.x, area.y, area.width.saturating_sub(1), &facts);
     canvas.line(area.x, area.y, area.width.saturating_sub(taken + 1), &left);
 }
 
 fn rule_above(chat: &Chat, visible: &Visible, canvas: &mut Canvas<'_>, y: u16, width: u16) {
-    let theme = canvas.theme();
-    let rule = theme.rule(usize::from(width.saturating_sub(2)));
-    canvas.line(1, y, width, &Line::of(Role::Dim, rule));
+    let ruled = rule(usize::from(width.saturating_sub(2)));
+    canvas.line(1, y, width, &Line::of(Role::Dim, ruled));
     let words = match (&chat.phase, visible.is_live, visible.below) {
         (Phase::Opening | Phase::CatchingUp, ..) => " reading ".into(),
-        (_, true, _) => text!(" {} live ", theme.mark("↓", "|")),
-        (_, false, 0) => text!(" {} more: PgDn ", theme.mark("↓", "|")),
-        (_, false, below) => text!(" {} {} below: ^End ", theme.mark("↓", "|"), below),
+        (_, true, _) => text!(" {} live ", "↓"),
+        (_, false, 0) => text!(" {} more: PgDn ", "↓"),
+        (_, false, below) => text!(" {} {} below: ^End ", "↓", below),
     };
     let style = if visible.is_live { Role::Dim } else { Role::Warning };
     canvas.right(0, y, width.saturating_sub(4), &Line::of(style, words));
@@ -156,7 +154,6 @@ fn conversation(
     canvas: &mut Canvas<'_>,
     area: Rect,
 ) -> (Visible, bool) {
-    let theme = canvas.theme();
     let conversation = &chat.conversation;
     let rows = conversation.rows();
     let width = usize::from(area.width.saturating_sub(MARGIN + 1)).max(8);
@@ -166,16 +163,11 @@ fn conversation(
         let Some(row) = placed.row.map(|at| &rows[at]) else { continue };
         let is_selected = conversation.is_selected(row);
         if placed.is_head {
-            let (sign, style) = mark(chat, row, theme);
+            let (sign, style) = mark(chat, row);
             canvas.line(area.x + 1, y, 1, &Line::of(style, sign));
         }
         if is_selected {
-            canvas.line(
-                area.x,
-                y,
-                1,
-                &Line::of(Style::of(Role::Name).strong(), theme.mark("▌", "|")),
-            );
+            canvas.line(area.x, y, 1, &Line::of(Style::of(Role::Name).strong(), "▌"));
         }
         let taken = match row {
             Row::Block(block) if placed.is_head => running(state, chat, block, canvas, area, y),
@@ -191,17 +183,16 @@ fn conversation(
 }
 
 /// The mark of a row: folded, open, running, failed.
-fn mark(chat: &Chat, row: &Row<'_>, theme: crate::canvas::Theme) -> (Text, Style) {
-    let folded = || theme.mark("▸", "+");
-    let Row::Block(block) = row else { return (folded(), Role::Dim.into()) };
+fn mark(chat: &Chat, row: &Row<'_>) -> (&'static str, Style) {
+    let Row::Block(block) = row else { return ("▸", Role::Dim.into()) };
     let can_fold = block.tool_call().is_some()
         || matches!(block.kind, Kind::Thought(_) | Kind::Plan(_) | Kind::Subagent(_));
     match block.progress {
-        _ if !can_fold => (Text::new(), Role::Plain.into()),
-        Progress::Running => ("*".into(), Style::of(Role::Good).strong()),
-        Progress::Failed => ("!".into(), Style::of(Role::Bad).strong()),
-        _ if chat.conversation.folding(block) == Folding::Closed => (folded(), Role::Dim.into()),
-        _ => (theme.mark("▾", "-"), Role::Dim.into()),
+        _ if !can_fold => ("", Role::Plain.into()),
+        Progress::Running => ("*", Style::of(Role::Good).strong()),
+        Progress::Failed => ("!", Style::of(Role::Bad).strong()),
+        _ if chat.conversation.folding(block) == Folding::Closed => ("▸", Role::Dim.into()),
+        _ => ("▾", Role::Dim.into()),
     }
 }
 
@@ -241,9 +232,8 @@ fn what_goes_on(
     y: u16,
     width: u16,
 ) {
-    let theme = canvas.theme();
-    let rule = theme.rule(usize::from(width.saturating_sub(2)));
-    canvas.line(1, y, width, &Line::of(Role::Dim, rule));
+    let ruled = rule(usize::from(width.saturating_sub(2)));
+    canvas.line(1, y, width, &Line::of(Role::Dim, ruled));
     let mut left = Line::default();
     if let Some(flash) = &state.flash {
         left = flash.line.clone();

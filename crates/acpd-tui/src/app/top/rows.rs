@@ -7,7 +7,7 @@ use acpd_view::human::{self, directory};
 use acpd_view::text::Text;
 use acpd_view::{Line, Role, Style, text};
 
-use crate::canvas::Theme;
+use crate::canvas::DOT;
 use crate::fleet::{Row, What, handle};
 
 /// The mark of a row: what it is, without a colour.
@@ -63,16 +63,15 @@ pub(super) fn age(ms: u64) -> Text {
 }
 
 /// What happens there, in one line.
-pub(super) fn news(row: &Row<'_>, theme: Theme) -> Line {
-    let dot = theme.dot();
+pub(super) fn news(row: &Row<'_>) -> Line {
     match (row.what, row.session) {
         (What::Question(question), _) => asked(question),
         (What::Login(_, 0), _) => Line::of(Role::Warning, "wants a login"),
         (What::Login(_, 1), _) => {
-            Line::of(Role::Warning, text!("wants a login{}1 session waits", dot))
+            Line::of(Role::Warning, text!("wants a login{}1 session waits", DOT))
         }
         (What::Login(_, waits), _) => {
-            Line::of(Role::Warning, text!("wants a login{}{} sessions wait", dot, waits))
+            Line::of(Role::Warning, text!("wants a login{}{} sessions wait", DOT, waits))
         }
         (What::Interrupted, Some(session)) => {
             let reason = session.reason.as_ref().map(|reason| text!(": {}", reason));
@@ -94,11 +93,11 @@ pub(super) fn news(row: &Row<'_>, theme: Theme) -> Line {
             let mut line = doing(session);
             if session.queued > 0 {
                 let queued = if session.queued == 1 { "prompt" } else { "prompts" };
-                line = line.and(Role::Dim, text!("{}{} {} queued", dot, session.queued, queued));
+                line = line.and(Role::Dim, text!("{}{} {} queued", DOT, session.queued, queued));
             }
             line
         }
-        (_, Some(session)) => rests(session, dot),
+        (_, Some(session)) => rests(session),
         (_, None) => Line::default(),
     }
 }
@@ -167,7 +166,7 @@ pub(super) fn doing(session: &SessionInfo) -> Line {
     }
 }
 
-fn rests(session: &SessionInfo, dot: &'static str) -> Line {
+fn rests(session: &SessionInfo) -> Line {
     let last = session.turn.last.as_ref().map(Untrusted::raw);
     let (style, word) = match (session.state, last) {
         (SessionState::Lost, _) => (Role::Bad.into(), "lost".into()),
@@ -183,14 +182,19 @@ fn rests(session: &SessionInfo, dot: &'static str) -> Line {
     };
     let line = Line::of(style, word);
     match &session.title {
-        Some(title) => line.and(Role::Dim, dot).and(Role::Plain, Text::from(title)),
+        Some(title) => line.and(Role::Dim, DOT).and(Role::Plain, plain(title)),
         None => line,
     }
 }
 
+/// A title without the marks of Markdown, which are noise in a line.
+fn plain(title: &Untrusted) -> Text {
+    let is_mark = |char: char| matches!(char, '*' | '`' | '#');
+    Text::from(&Untrusted::from(title.raw().replace(is_mark, "")))
+}
+
 /// All that is known of the selected row, unless it is a question.
-pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>, theme: Theme) -> Vec<Line> {
-    let dot = theme.dot();
+pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>) -> Vec<Line> {
     if let What::Login(agent, _) = row.what {
         let hint = agent.auth.hint.as_ref().or(agent.hint.as_ref()).or(agent.reason.as_ref());
         let head = Line::of(Style::of(Role::Plain).strong(), &agent.title)
@@ -202,9 +206,9 @@ pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>, theme: Theme)
     let Some(session) = row.session else { return Vec::new() };
     let mut head = Line::of(Style::of(Role::Plain).strong(), Text::from(handle(session)));
     if let Some(title) = &session.title {
-        head = head.and(Role::Plain, text!("{}{}", dot, title));
+        head = head.and(Role::Plain, text!("{}{}", DOT, plain(title)));
     }
-    let place = text!("{}{}{}", session.agent, dot, directory(&session.cwd, home));
+    let place = text!("{}{}{}", session.agent, DOT, directory(&session.cwd, home));
     let mut facts = vec![match session.state {
         SessionState::Live => text!("live"),
         SessionState::Parked => text!("on disk"),
@@ -234,7 +238,7 @@ pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>, theme: Theme)
         facts.push(Text::from(&session.session_id));
     }
     let mut lines =
-        vec![head, Line::of(Role::Name, place), Line::of(Role::Dim, Text::join(facts, dot))];
+        vec![head, Line::of(Role::Name, place), Line::of(Role::Dim, Text::join(facts, DOT))];
     if session.turn.state != TurnState::Idle {
         lines.push(doing(session));
     }

@@ -9,7 +9,7 @@ use ratatui::layout::{Position, Rect};
 use super::rows::{age, agent, details, folder, mark, name, news};
 use super::{Top, Typing};
 use crate::app::{AWAY, OnScreen, Presence, State};
-use crate::canvas::Canvas;
+use crate::canvas::{CURSOR, Canvas, DOT, rule};
 use crate::fleet::{Row, Section, What};
 use crate::keymap::{Action, Place};
 use crate::question;
@@ -63,32 +63,33 @@ pub(in crate::app) fn view(
     let question = selected.and_then(Row::question);
     let wanted = match (question, selected) {
         (Some(question), _) => question::height(question, area.width),
-        (None, Some(row)) => details(row, state.now, home, canvas.theme()).len(),
+        (None, Some(row)) => details(row, state.now, home).len(),
         (None, None) => 0,
     };
     let most = if card.has_keys() { room.saturating_sub(LIST - 2) } else { room / 2 };
     let least = if question.is_some() { 3 } else { 1 };
     let pane =
         u16::try_from(wanted).unwrap_or(u16::MAX).min(most.max(least)).min(room.saturating_sub(1));
-    let rule = footer.saturating_sub(below + pane + 1);
-    let list = Rect { y: area.y + 1, height: rule.saturating_sub(area.y + 1), ..area };
+    let ruler = footer.saturating_sub(below + pane + 1);
+    let list = Rect { y: area.y + 1, height: ruler.saturating_sub(area.y + 1), ..area };
 
     let (page, more) = draw_list(state, &rows, scrolled, canvas, list);
-    let theme = canvas.theme();
     let ruled = width.saturating_sub(2);
-    canvas.line(1, rule, area.width, &Line::of(Role::Dim, theme.rule(ruled)));
+    canvas.line(1, ruler, area.width, &Line::of(Role::Dim, rule(ruled)));
     if more > 0 {
-        let words = text!(" {} more: {}, or / to filter ", more, theme.mark("↓", "down"));
-        canvas.right(area.x, rule, area.width.saturating_sub(4), &Line::of(Role::Dim, words));
+        let words = text!(" {} more: {}, or / to filter ", more, "↓");
+        canvas.right(area.x, ruler, area.width.saturating_sub(4), &Line::of(Role::Dim, words));
     }
-    let pane = Rect { y: rule + 1, height: pane, ..area };
+    let pane = Rect { y: ruler + 1, height: pane, ..area };
     let mut drawn = None;
     if let (Some(question), Some(row)) = (question, selected) {
-        let head = Line::of(Style::of(Role::Plain).strong(), text!(" {}: ", name(row)))
-            .and(Style::of(Role::Warning).strong(), question::asks(question));
+        let head = Line::of(Style::of(Role::Plain).strong(), text!(" {}: ", name(row))).and(
+            Style::of(Role::Warning).strong(),
+            question::asks(question, state.scene.home.as_deref()),
+        );
         drawn = question::view(canvas, pane, card, question, &head);
     } else if let Some(row) = selected {
-        let lines = details(row, state.now, home, theme);
+        let lines = details(row, state.now, home);
         let lines = lines.iter().flat_map(|line| line.wrap(width.saturating_sub(2)));
         for (y, line) in (pane.y..pane.bottom()).zip(lines) {
             canvas.line(area.x + 1, y, area.width.saturating_sub(1), &line);
@@ -99,7 +100,6 @@ pub(in crate::app) fn view(
 }
 
 fn head(state: &State, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect) {
-    let dot = canvas.theme().dot();
     let count = |section| rows.iter().filter(|row| row.section == section).count();
     let needs = count(Section::NeedsYou);
     let mut head = Line::of(Style::of(Role::Plain).strong(), " acpd");
@@ -110,12 +110,12 @@ fn head(state: &State, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect) {
             _ => (Style::of(Role::Warning).strong(), text!("{} need you", needs)),
         };
         let working = match count(Section::Working) {
-            1 => text!("{}1 works", dot),
-            working => text!("{}{} work", dot, working),
+            1 => text!("{}1 works", DOT),
+            working => text!("{}{} work", DOT, working),
         };
-        let rest = text!("{}{} rest", dot, count(Section::Recent));
+        let rest = text!("{}{} rest", DOT, count(Section::Recent));
         head = head
-            .and(Role::Dim, dot)
+            .and(Role::Dim, DOT)
             .and(style, words)
             .and(Role::Plain, working)
             .and(Role::Dim, rest);
@@ -198,11 +198,10 @@ fn draw_row(
     area: Rect,
     y: u16,
 ) {
-    let theme = canvas.theme();
     let home = state.scene.home.as_deref();
     let strong = |role| if is_selected { Style::of(role).strong() } else { role.into() };
     let (sign, style) = mark(row);
-    let cursor = if is_selected { theme.cursor() } else { " ".into() };
+    let cursor = if is_selected { CURSOR } else { " " };
     let mut line = Line::of(Style::of(Role::Name).strong(), cursor).and(style, sign);
     let mut at = 2;
     let mut put = |line: &mut Line, width: usize, style: Style, text: Text| {
@@ -226,7 +225,7 @@ fn draw_row(
     put(&mut line, AGE, strong(Role::Dim), before + age);
     let end = Text::repeated(" ", (at + 1).saturating_sub(line.width()));
     line = line.and(Role::Plain, end);
-    news(row, theme).spans.into_iter().for_each(|span| line.push(span));
+    news(row).spans.into_iter().for_each(|span| line.push(span));
     canvas.line(area.x, y, area.width.saturating_sub(1), &line);
     if is_selected {
         canvas.select(Rect { y, height: 1, ..area });
