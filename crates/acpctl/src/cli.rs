@@ -5,7 +5,7 @@ mod session;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acpd_api::ExitCode;
+use acpd_api::{ExitCode, UsageBy};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
@@ -83,6 +83,10 @@ pub(crate) enum Command {
     /// List, show, search, set up, rename, archive, close and delete sessions.
     #[command(subcommand)]
     Session(Session),
+    /// Show the prompts that wait in a session, change them or take them back.
+    Queue(Queue),
+    /// Add up the tokens and the cost of turns, as agents tell them.
+    Usage(Usage),
     /// List, start and stop agents.
     #[command(subcommand)]
     Agent(Agent),
@@ -131,6 +135,75 @@ pub(crate) struct Ps {
     pub(crate) watch: bool,
     #[command(flatten)]
     pub(crate) json: Json,
+}
+
+/// Arguments of `queue`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub(crate) struct Queue {
+    #[command(subcommand)]
+    pub(crate) command: Option<QueueCommand>,
+    #[command(flatten)]
+    pub(crate) which: Option<Which>,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueCommand {
+    /// Say something else in a prompt that waits. Files and images that are with it stay.
+    Edit {
+        #[command(flatten)]
+        which: Which,
+        /// Its number, as `acpctl queue SESSION` shows it.
+        #[arg(value_name = "N")]
+        number: u64,
+        /// The new words [default: read from stdin].
+        #[arg(value_name = "PROMPT")]
+        prompt: Vec<String>,
+    },
+    /// Take back prompts that wait. Whoever sent one is told.
+    Rm {
+        #[command(flatten)]
+        which: Which,
+        /// Their numbers, as `acpctl queue SESSION` shows them.
+        #[arg(required = true, value_name = "N")]
+        numbers: Vec<u64>,
+    },
+}
+
+/// Arguments of `usage`.
+#[derive(Debug, Args)]
+pub(crate) struct Usage {
+    /// Only turns that ended since then: how long ago (7d, 12h), a day, or a time [default: all].
+    #[arg(long, value_name = "TIME", value_parser = when::time)]
+    pub(crate) since: Option<u64>,
+    /// What is added up.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) by: By,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+/// What belongs together in `usage`.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub(crate) enum By {
+    #[default]
+    Agent,
+    Session,
+    Workspace,
+    Day,
+}
+
+impl From<By> for UsageBy {
+    fn from(by: By) -> UsageBy {
+        match by {
+            By::Agent => UsageBy::Agent,
+            By::Session => UsageBy::Session,
+            By::Workspace => UsageBy::Workspace,
+            By::Day => UsageBy::Day,
+        }
+    }
 }
 
 /// Arguments of `run`.

@@ -4,7 +4,7 @@ use acpd_api::Untrusted;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-pub(crate) use acpd_view::human::{bytes, directory, duration};
+pub(crate) use acpd_view::human::{bytes, count, directory, duration};
 
 use crate::text::{Text, text};
 
@@ -30,6 +30,14 @@ pub(crate) fn clock(at: u64) -> Text {
             let zoned = at.to_zoned(TimeZone::system());
             Untrusted::of(zoned.strftime("%Y-%m-%d %H:%M:%S")).into()
         },
+    )
+}
+
+/// A day on this machine's clock: `2026-11-21`.
+pub(crate) fn day(at: u64) -> Text {
+    i64::try_from(at).ok().and_then(|at| Timestamp::from_millisecond(at).ok()).map_or_else(
+        || "-".into(),
+        |at| Untrusted::of(at.to_zoned(TimeZone::system()).date()).into(),
     )
 }
 

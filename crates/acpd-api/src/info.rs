@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AuthInfo, Untrusted};
+use crate::{AuthInfo, BudgetInfo, Untrusted, Usage};
 
 /// Result of `_acpd/status`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +40,9 @@ pub struct DaemonInfo {
     pub clients: u32,
     /// Whether the journal can be written.
     pub store: StoreState,
+    /// The budget of the day, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetInfo>,
     /// The agent that a connection gets when it names none.
     pub default_agent: Untrusted,
     /// Where its files are.
@@ -265,6 +268,9 @@ pub struct SessionInfo {
     pub clients: u32,
     /// Prompts so far.
     pub prompts: u64,
+    /// What the agent has told of tokens and cost, if it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
     /// Last sequence number of the journal.
     pub seq: u64,
     /// Created (ms since the epoch).

@@ -20,12 +20,14 @@ mod meta;
 pub mod method;
 mod notice;
 mod params;
+mod queue;
 mod reseed;
 mod resume;
 mod search;
 mod shown;
 pub mod under_agent;
 mod untrusted;
+mod usage;
 mod watch;
 mod who;
 
@@ -53,12 +55,17 @@ pub use params::{
     DaemonRestartParams, DaemonStopParams, Empty, LogEntry, LogParams, LogResult, MoveParams,
     RenameParams, RestartParams, SessionList, SessionListParams, SessionRef, TitleParams,
 };
+pub use queue::{QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt};
 pub use reseed::ReseedParams;
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
 pub use shown::{RawCall, Shown, ShownDiff, ShownUnclear};
 pub use under_agent::UnderAgent;
 pub use untrusted::Untrusted;
+pub use usage::{
+    Amount, BudgetInfo, Cost, Tokens, TurnUsage, Usage, UsageBy, UsageParams, UsageReport,
+    UsageTotal,
+};
 pub use watch::{Changed, Removed, SessionRowKey, Watched};
 pub use who::{ClientName, CutShort};
 

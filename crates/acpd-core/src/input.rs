@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use acp_wire::{Body, Frame, Id, clipped};
-use acpd_api::{Environment, HookEvent, SessionInfo, Status};
+use acpd_api::{Environment, HookEvent, SessionInfo, Status, UsageParams};
 use bytes::Bytes;
 
 use crate::ids::{ClientId, HostId, InteractionId, Requester, Seq, SessionKey};
@@ -435,6 +435,13 @@ pub enum ToClient {
         id: Id,
         /// What is looked for, and where.
         search: Box<Search>,
+    },
+    /// The answer to `_acpd/usage`.
+    Usage {
+        /// The request to answer.
+        id: Id,
+        /// What is to be added up.
+        asked: UsageParams,
     },
     /// An answer with the values kept for a session (`modes`, `configOptions`).
     Values(SessionValues),

@@ -61,7 +61,7 @@ fn size(what: &ToClient) -> usize {
         ToClient::Values(values) => 1024 + values.extra.len(),
         ToClient::Search { search, .. } => 1024 * (1 + search.sessions.len()),
         // Their lines are read when it is their turn.
-        ToClient::Read(_) | ToClient::Log(_) => 1024,
+        ToClient::Read(_) | ToClient::Log(_) | ToClient::Usage { .. } => 1024,
     }
 }
 
@@ -356,6 +356,7 @@ impl Out {
             }
             ToClient::Log(page) => self.lines.push_back(journal.log(page).await),
             ToClient::Values(values) => self.lines.push_back(journal.values(values).await),
+            ToClient::Usage { id, asked } => self.lines.push_back(journal.usage(id, asked).await),
             ToClient::Search { id, search } => {
                 self.lines.push_back(self.service.index.find(&id, *search).await);
             }

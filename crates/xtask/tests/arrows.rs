@@ -78,7 +78,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
 /// The modules of acpd-core from the bottom to the top, and what each may import of the others. A room
 /// never imports the hub: what happened is what its methods return, and what it has to know of other
 /// rooms is an argument.
-const CORE: [(&str, &[&str]); 25] = [
+const CORE: [(&str, &[&str]); 26] = [
     ("fault", &[]),
     ("gist", &[]),
     ("hash", &[]),
@@ -92,6 +92,7 @@ const CORE: [(&str, &[&str]); 25] = [
     ("record", &["ids", "tool_calls"]),
     ("timers", &["ids"]),
     ("input", &["ids", "record"]),
+    ("budget", &["ids", "profile", "record"]),
     ("store_health", &["fault", "ids"]),
     ("shutdown", &["ids"]),
     ("mcp", &["answer", "ids", "input", "profile", "record"]),

@@ -306,7 +306,7 @@ JSON is one array. Each item has `type` and, but for the first, `seq`: its first
   tool_call     toolCallId, title, kind, status, locations, content, rawInput, rawOutput, as in ACP
   plan          entries: the last plan, as in ACP; at the end
   turn_started  turn, at
-  turn_ended    turn, at, outcome
+  turn_ended    turn, at, outcome, usage (tokens and cost, if the agent told)
   restored      level, at, reason
   notice        severity, text
   skipped       bytes, limit

@@ -12,10 +12,12 @@ mod daemon;
 mod pending;
 mod policy;
 mod ps;
+mod queue;
 mod run;
 mod session;
 #[cfg(feature = "tui")]
 mod top;
+mod usage;
 mod wait;
 
 use acpd_api::ExitCode;
@@ -40,6 +42,8 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Cancel(args) => cancel::cancel(&args, door, ui)?,
         Command::Acp(args) => return acp::acp(&args, door),
         Command::Ps(args) => ps::ps(args, door, ui)?,
+        Command::Queue(args) => queue::queue(args, door, ui)?,
+        Command::Usage(args) => usage::usage(&args, door, ui)?,
         Command::Session(Session::Command(command)) => return session::session(command, door, ui),
         // It prompts, as `run` does.
         Command::Session(Session::Handoff(args)) => return run::handoff(&args, door, ui),

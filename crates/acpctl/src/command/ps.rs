@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use acpd_api::{
-    AgentInfo, AgentState, Empty, SessionInfo, SessionState, Status, Watched, method,
-};
+use acpd_api::{AgentInfo, AgentState, Empty, SessionInfo, SessionState, Status, Watched, method};
 
 use crate::door::Door;
 use crate::error::{CommandError, Result};

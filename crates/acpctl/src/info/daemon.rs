@@ -3,7 +3,8 @@
 use acpd_api::{ConfigChanged, DaemonInfo, StoreState};
 
 use crate::human;
-use crate::paint::{BOLD, GREEN, Paint, RED, YELLOW};
+use crate::info::usage::costs;
+use crate::paint::{BOLD, DIM, GREEN, Paint, RED, YELLOW};
 use crate::text::{Text, text};
 
 /// The daemon in one line, and more lines if the journal cannot be written or the configuration has changed.
@@ -20,6 +21,10 @@ pub(crate) fn line(daemon: &DaemonInfo, now: u64, paint: Paint) -> Text {
         clients => text!("{} clients", clients),
     });
     let mut text = Text::join(parts, "  ") + "\n";
+    if let Some(budget) = &daemon.budget {
+        let line = text!("budget: {} of {} spent today", budget.spent, costs([&budget.per_day]));
+        text += paint.apply(if budget.is_over { YELLOW } else { DIM }, line) + "\n";
+    }
     if let StoreState::Failing { reason, hint, since } = &daemon.store {
         let line = text!(
             "cannot write its journal: {} (since {}); nothing new is shown until it can",

@@ -6,3 +6,4 @@ pub(crate) mod environment;
 pub(crate) mod login;
 pub(crate) mod question;
 pub(crate) mod session;
+pub(crate) mod usage;

@@ -6,6 +6,7 @@ use acpd_api::{Doing, DoingKind, RestoreLevel, SessionInfo, SessionState, TurnSt
 use anstyle::Style;
 
 use crate::human;
+use crate::info::usage;
 use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW};
 use crate::table::{Cell, Cut, Table, key_values};
 use crate::text::{Text, text};
@@ -93,6 +94,9 @@ pub(crate) fn card(session: &SessionInfo, now: u64, paint: Paint) -> Text {
     rows.extend([
         ("turn", paint.apply(turn_style, turn)),
         ("prompts", text!("{}", session.prompts)),
+    ]);
+    rows.extend(session.usage.as_ref().map(|usage| ("usage", usage::sentence(usage))));
+    rows.extend([
         ("clients", text!("{}", session.clients)),
         ("journal", text!("{} entries", session.seq)),
         ("created", human::clock(session.created)),

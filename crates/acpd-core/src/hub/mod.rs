@@ -16,6 +16,7 @@ mod watch;
 use acpd_api::TurnState;
 
 use crate::auth::Logins;
+use crate::budget::Budget;
 use crate::client_methods::ClientMethods;
 use crate::client_methods::terminal::Terminals;
 use crate::clients::Clients;
@@ -51,6 +52,7 @@ pub struct Hub {
     terminals: Terminals,
     requests: Requests,
     decisions: Decisions,
+    budget: Budget,
     timers: Timers,
     store_health: StoreHealth,
     shutdown: Shutdown,
@@ -139,6 +141,7 @@ impl Hub {
     /// Does what the last line, or another event, has made possible.
     fn settle(&mut self, out: &mut Batch) {
         self.settle_names(out);
+        self.settle_budget(out);
         self.next_logins(out);
         self.start_queued(out);
     }

@@ -17,9 +17,10 @@
 use std::mem::take;
 
 use acp_wire::{Id, build};
-use acpd_api::Reason;
+use acpd_api::{Reason, Tokens};
 
 use crate::auth::Logins;
+use crate::budget::Budget;
 use crate::client_methods::ClientMethods;
 use crate::client_methods::terminal::Terminals;
 use crate::clients::Clients;
@@ -100,6 +101,7 @@ impl Hub {
                 now,
             ),
             decisions: Decisions::new(take(&mut snapshot.remembered).into_values().collect()),
+            budget: Budget::new(take(&mut snapshot.spent)),
             questions: Questions::default(),
             client_methods: ClientMethods::default(),
             calls: Calls::default(),
@@ -206,7 +208,10 @@ impl Hub {
             Asked::Prompt { session } if self.sessions.contains_key(&session) => {
                 Purpose::Prompt { session }
             }
-            Asked::Prompt { .. } => Purpose::Farewell,
+            Asked::Preset { session, preset } if self.sessions.contains_key(&session) => {
+                Purpose::Preset { session, preset }
+            }
+            Asked::Prompt { .. } | Asked::Preset { .. } => Purpose::Farewell,
             Asked::Abandoned { session } => {
                 if let Some(slot) = self.processes.slot_of(row.host) {
                     self.watch_abandoned(row.id, slot);
@@ -266,6 +271,7 @@ impl Hub {
                     once: line.as_deref().and_then(once),
                     whole: false,
                     touched: true,
+                    tokens: Tokens::default(),
                 });
                 self.arm_stall(row.session);
                 if row.cancelling.is_some() {

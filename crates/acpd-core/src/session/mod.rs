@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::acp::UpdateHead;
 use acp_wire::set_member;
-use acpd_api::{Doing, SessionInfo, SessionState, TurnInfo, TurnState};
+use acpd_api::{Doing, SessionInfo, SessionState, TurnInfo, TurnState, Usage};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -183,7 +183,7 @@ impl Session {
     /// `asks`: a question of it is open.
     pub(crate) fn turn_state(&self, asks: bool) -> TurnState {
         match self.running {
-            Some(_) if asks => TurnState::NeedsAction,
+            _ if asks => TurnState::NeedsAction,
             Some(_) => TurnState::Working,
             None => TurnState::Idle,
         }
@@ -221,6 +221,7 @@ impl Session {
             queued: self.queue.len() as u32,
             clients: self.attached.len() as u32,
             prompts: self.row.prompts,
+            usage: (self.row.usage.told != Usage::default()).then(|| self.row.usage.told.clone()),
             seq: self.head,
             created: self.row.created.0,
             updated: self.row.updated.0,

@@ -1,7 +1,7 @@
 //! A prompt in line and the turn that an agent works on; the diagram is in `hub/session/turn.rs`.
 
 use acp_wire::{StateKey, UpdateClass};
-use acpd_api::{ClientName, CutShort};
+use acpd_api::{ClientName, CutShort, Tokens};
 use acpd_policy::Verdict;
 use bytes::Bytes;
 
@@ -54,6 +54,8 @@ pub(crate) struct Running {
     pub(crate) continues: bool,
     /// How many usage limits in a row were waited for before it.
     pub(crate) waits: u64,
+    /// What it took, as the agent says at its end.
+    pub(crate) tokens: Tokens,
 }
 
 /// Why a running turn is to end.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use acp_wire::{Body, Frame, Message, StateKey, build};
 use acpd_api::{Environment, HookEvent};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
-use acpd_core::profile::{Config, DaemonFacts, Profile};
-use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
+use acpd_core::profile::{Config, DaemonFacts, Profile, TimeZone};
+use acpd_core::record::{EventKind, EventRow, Record, Snapshot, UsageRow, ValueKey};
 use acpd_core::{
     Adopt, Batch, ClientEvent, Effect, FileService, HostEvent, Hub, Input, LeftProcess, LogPage,
     ReadStyle, Search, SessionValues, StatusPart, StopStep, TerminalTail, ToClient, ToHost,
@@ -66,6 +66,8 @@ pub(crate) struct Bench {
     pub(crate) screens: BTreeMap<InteractionId, TerminalTail>,
     /// What was to be found for clients.
     pub(crate) searched: Vec<Search>,
+    /// What was booked as used.
+    pub(crate) booked: Vec<UsageRow>,
     /// Sessions with something new to be found.
     pub(crate) indexed: Vec<SessionKey>,
     /// Directories that do not exist.
@@ -128,6 +130,9 @@ impl Bench {
             cold_starts: 2,
             hooks: HookEvent::ALL.into(),
             notify: true,
+            workspaces: Vec::new(),
+            budget: None,
+            time_zone: TimeZone::UTC,
             daemon: DaemonFacts::default(),
         };
         let mut batch = Batch::default();
@@ -163,6 +168,7 @@ impl Bench {
             hooks: Vec::new(),
             served: Vec::new(),
             searched: Vec::new(),
+            booked: Vec::new(),
             indexed: Vec::new(),
             terminals: Vec::new(),
             screens: BTreeMap::new(),
@@ -244,6 +250,7 @@ impl Bench {
                     let lines = fork.lines(from);
                     self.journal.insert(fork.session, lines);
                 }
+                Record::Usage(row) => self.booked.push(row.clone()),
                 Record::Value { session, key, json } => {
                     self.values.insert((*session, *key), json.clone());
                 }
@@ -398,6 +405,9 @@ impl Bench {
             }
             Effect::Abort | Effect::Exit => self.exited = true,
             Effect::Client(_, ToClient::Search { search, .. }) => self.searched.push(*search),
+            Effect::Client(client, ToClient::Usage { id, .. }) => {
+                self.deliver(client, build::response(&id, &json!({"totals":[]})));
+            }
             Effect::Index(session) => self.indexed.push(session),
             Effect::FindDirectory { question, cwd, .. } => {
                 let exists = !self.missing.contains(&cwd);

@@ -146,6 +146,9 @@ impl World {
             cold_starts: 1 + (seed % 3) as u32,
             hooks: acpd_api::HookEvent::ALL.into(),
             notify: true,
+            workspaces: Vec::new(),
+            budget: None,
+            time_zone: acpd_core::profile::TimeZone::UTC,
             daemon: DaemonFacts::default(),
         };
         World {
@@ -531,6 +534,7 @@ impl World {
                 StatusPart::Agent(_) => build::response(&id, &status.agents.pop()),
             }],
             ToClient::Log(LogPage { id, .. }) => vec![build::response(&id, &json!({"entries":[]}))],
+            ToClient::Usage { id, .. } => vec![build::response(&id, &json!({"totals":[]}))],
             ToClient::Search { id, .. } => vec![build::response(&id, &json!({"hits":[]}))],
             ToClient::Rows(_) => return Err(format!("client {}: it does not watch", id.0)),
         };

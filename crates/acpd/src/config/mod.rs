@@ -31,8 +31,8 @@ pub use resolved::{Config, DEMO_AGENT, policy};
 pub use tables::auth::{Credential, CredentialSource};
 pub use tables::mcp::{McpServer, SecretSource, Value, Values};
 pub use tables::profile::{
-    ClosedBy, Daemon, EmptyTurn, Hooks, Host, Offer, OnInterrupted, OnLimit, OnLost, Profile,
-    Restart, RestoreMethod, Sharing, Source, Transport,
+    Budget, ClosedBy, Daemon, EmptyTurn, Hooks, Host, Offer, OnInterrupted, OnLimit, OnLost,
+    Profile, Restart, RestoreMethod, Sharing, Source, Transport, WhenOver, Workspace,
 };
 
 /// The longest file that is read, in bytes: far more than a person writes.

@@ -31,10 +31,17 @@ fn written(env: &TestEnv, name: &str) -> Option<String> {
 
 const NOTIFY: (&str, &str) = ("notify-send", "printf '%s|' \"$@\" >> DIR/shown; echo >> DIR/shown");
 
+/// The agent asks in a session that nobody is attached to any more.
+fn asks_alone(env: &TestEnv, name: &str) {
+    env.acpctl(&["run", "-d", "-s", name, "[pause alone] [ask]"]).success();
+    until("nobody to be attached", || (env.status()["sessions"][0]["clients"] == 0).then_some(()));
+    env.release("alone");
+}
+
 #[test]
 fn a_question_of_a_session_that_nobody_sees_is_shown_on_the_desktop() {
     let env = with_programs(&Config::new([echo()]), &[NOTIFY]);
-    env.acpctl(&["run", "-d", "-s", "fix&<b>", "[ask]"]).success();
+    asks_alone(&env, "fix&<b>");
     let shown = until("a notification", || written(&env, "shown"));
     assert_eq!(shown, "--app-name=acpd|--|fix&<b>|echo asks for permission (edit)|\n");
     env.acpctl(&["deny"]).success();
@@ -44,7 +51,7 @@ fn a_question_of_a_session_that_nobody_sees_is_shown_on_the_desktop() {
 fn notifications_are_off_by_one_key() {
     let config = Config::new([echo()]).daemon("notify", "false");
     let env = with_programs(&config, &[NOTIFY]);
-    env.acpctl(&["run", "-d", "-s", "fix", "[ask]"]).success();
+    asks_alone(&env, "fix");
     until("the question", || {
         let listed = env.acpctl(&["pending"]).success();
         listed.stdout().contains("fix").then_some(())

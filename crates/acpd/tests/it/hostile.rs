@@ -42,6 +42,9 @@ fn commands(env: &TestEnv, path: &[&str], all: &mut BTreeSet<(String, bool)>) {
         all.insert((path.join(" "), help.stdout().contains("--json")));
         return;
     };
+    if help.stdout().contains("\nArguments:\n") {
+        all.insert((path.join(" "), help.stdout().contains("--json")));
+    }
     let list = list.split_once("\n\n").map_or(list, |(list, _)| list);
     for line in list.lines() {
         // What goes on from the line before is indented by more.
@@ -363,6 +366,12 @@ fn questions(stage: &mut Stage) {
 
 fn sessions(stage: &mut Stage) {
     stage.all(&["ps"]);
+    stage.all(&["queue", "fix"]);
+    stage.both(&["queue", "rm", "fix", "7"]);
+    stage.both(&["queue", "edit", "fix", "7", &evil("words")]);
+    for by in ["agent", "session", "workspace", "day"] {
+        stage.all(&["usage", "--by", by]);
+    }
     stage.all(&["session", "ls"]);
     stage.all(&["session", "show", "fix"]);
     stage.all(&["session", "log", "fix", "--thoughts"]);

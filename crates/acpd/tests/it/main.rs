@@ -49,6 +49,7 @@ mod surviving;
 mod tcp;
 mod terminals;
 mod turns;
+mod usage;
 mod watching;
 mod ways_out;
 mod wire;

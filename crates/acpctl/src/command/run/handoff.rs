@@ -48,7 +48,7 @@ pub(in crate::command) fn handoff(
     ui.spin("starting");
     let live = Live::new(door.lasting_link()?)?;
     let mut turn = Turn::new(live, ui, &args.turn);
-    let mut target = Target::of(&mut turn, Some(args.to.clone()))?;
+    let mut target = Target::of(&mut turn, Some(args.to.clone()), &cwd)?;
     let name = args.name.as_deref();
     target.session_id =
         make(&mut turn, name, &cwd, &args.set_up)?.map_err(|error| CommandError::rpc(&error))?;

@@ -118,7 +118,7 @@ impl Target {
     ) -> Result<Target> {
         let known = found.as_ref().map(|session| session.agent.raw().to_owned());
         let agent = known.or(args.agent.clone());
-        let mut target = Target::of(turn, agent.clone())?;
+        let mut target = Target::of(turn, agent.clone(), cwd)?;
         target.session_id = match found {
             Some(session) => {
                 let session = attach(turn, session.session_id.into_raw(), agent.clone())?;
@@ -180,9 +180,10 @@ impl Target {
     }
 
     /// What is known of an agent; without a session yet.
-    fn of(turn: &mut Turn<'_>, profile: Option<String>) -> Result<Target> {
+    fn of(turn: &mut Turn<'_>, profile: Option<String>, cwd: &str) -> Result<Target> {
         let meta = ClientMeta {
             agent: profile.clone(),
+            cwd: Some(cwd.to_owned()),
             notices: true,
             seq: true,
             ..ClientMeta::default()
@@ -349,7 +350,7 @@ fn make(
     let new = NewSessionResult::from_raw(&result)
         .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
     let settings = Settings::from_raw(&result);
-    turn.begin(settings.clone());
+    turn.begin(cwd.into(), settings.clone());
     set_up_new(turn, &new.session_id, settings, wanted)?;
     Ok(Ok(new.session_id.into_owned()))
 }

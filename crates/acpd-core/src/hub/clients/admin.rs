@@ -7,7 +7,8 @@ use acp_wire::{build, clipped};
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, CancelParams, CancelResult, DaemonInfo,
     DaemonRestartParams, DaemonStopParams, Empty, LogParams, Reason, RenameParams, RestartParams,
-    SearchParams, SessionInfo, SessionList, SessionListParams, SessionRef, Status, method,
+    SearchParams, SessionInfo, SessionList, SessionListParams, SessionRef, Status, UsageParams,
+    method,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -84,6 +85,9 @@ impl Hub {
             method::SESSION_RESEED => self.session_reseed(asked, out)?,
             method::SESSION_ARCHIVE => self.session_archive(asked, true, out)?,
             method::SESSION_UNARCHIVE => self.session_archive(asked, false, out)?,
+            method::SESSION_QUEUE => self.session_queue(asked, out)?,
+            method::SESSION_QUEUE_EDIT => self.queue_edit(asked, out)?,
+            method::SESSION_QUEUE_REMOVE => self.queue_remove(asked, out)?,
             method::SESSION_CANCEL => self.session_cancel(asked, out)?,
             method::SESSION_CLOSE => {
                 let key = self.resolve(&read(params)?)?;
@@ -95,6 +99,12 @@ impl Hub {
                 let key = self.resolve(&read(params)?)?;
                 self.delete_session(key, out);
                 self.answer(to, &Empty {}, out);
+            }
+            method::USAGE => {
+                let asked: UsageParams = read_or_default(params)?;
+                self.close_request(to);
+                let usage = ToClient::Usage { id: to.id.clone(), asked };
+                out.effects.push(Effect::Client(to.client, usage));
             }
             method::INTERACTION_LIST => self.list_interactions(to, out),
             method::INTERACTION_ANSWER => self.answer_from_outside(asked, out)?,
@@ -302,6 +312,7 @@ impl Hub {
                 rss: None,
                 clients: self.clients.len() as u32,
                 store: self.store_health.state(),
+                budget: self.budget_info(),
                 default_agent: self.config.default_agent.clone().into(),
                 socket: facts.socket.clone().into(),
                 database: facts.database.clone().into(),

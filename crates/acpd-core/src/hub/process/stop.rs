@@ -176,6 +176,7 @@ impl Hub {
                 Purpose::Prompt { .. }
                 | Purpose::Abandoned { .. }
                 | Purpose::Restore { .. }
+                | Purpose::Preset { .. }
                 | Purpose::GivenUp { .. }
                 | Purpose::Initialize
                 | Purpose::AuthStatus

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acpd_api::HookEvent;
-pub use acpd_core::profile::{ClosedBy, OnInterrupted, OnLimit, OnLost, Sharing};
+use acpd_api::{Cost, HookEvent};
+pub use acpd_core::profile::{ClosedBy, OnInterrupted, OnLimit, OnLost, Sharing, WhenOver};
 
 use crate::config::keys::kind::{
     Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag, Kind,
-    Line, LineSize, LogFilter, Members, Names, OneOf, Port, Size, SomeOf, Time, TimeOrNever,
+    Line, LineSize, LogFilter, Members, Money, Names, OneOf, Port, Size, SomeOf, Time, TimeOrNever,
     Timeout,
 };
 use crate::config::keys::variables::Variables;
@@ -90,6 +90,39 @@ impl Hooks {
         let all = HookEvent::ALL.into_iter().map(move |event| (event, command(event).as_slice()));
         all.filter(|(_, command)| !command.is_empty())
     }
+}
+
+keys! {
+    /// A directory with settings of its own.
+    pub struct Workspace {
+        /// The directory, with all below it; it must be given. Of several the innermost comes first.
+        Shared "path" => pub path: Option<PathBuf> as Directory = None;
+        /// The agent for `acpctl run` in this directory, and for other clients that name none and say where they are.
+        /// `model` and `mode` are then for sessions of this agent only.
+        Shared "agent" => pub agent: Option<String> as Line = None;
+        /// The model that sessions begin with, by its id or its name.
+        Shared "model" => pub model: Option<String> as Line = None;
+        /// The mode that sessions begin with, by its id or its name.
+        Shared "mode" => pub mode: Option<String> as Line = None;
+    }
+    beside {}
+}
+
+keys! {
+    /// What may be spent.
+    pub struct Budget {
+        /// What may be spent in a day, as far as agents tell the cost of their sessions, all of them together: an
+        /// amount and its currency. When unset: as much as you like.
+        Shared "per_day" => pub per_day: Option<Cost> as Money = None;
+        /// What happens when it is spent. With `"warn"` people are told, in the session and in `acpctl ps`. With
+        /// `"ask"` each prompt waits until a person allows it (`acpctl allow`), for as much again.
+        Shared "when_over" => pub when_over: WhenOver as OneOf<WhenOver> = WhenOver::Warn;
+    }
+    beside {}
+}
+
+impl Choice for WhenOver {
+    const WORDS: &'static [(&'static str, Self)] = &[("warn", Self::Warn), ("ask", Self::Ask)];
 }
 
 /// Who starts agents unless it is configured.
@@ -204,6 +237,11 @@ keys! {
         /// leaves it, until the last one does. With `"owner"` the client that has been there longest closes
         /// it for all.
         Shared "closed_by" => pub closed_by: ClosedBy as OneOf<ClosedBy> = ClosedBy::Last;
+        /// The model that sessions begin with, by its id or its name. A client can choose another one. What the
+        /// agent does not offer is told in the session.
+        Agent "model" => pub model: Option<String> as Line = None;
+        /// The mode that sessions begin with, by its id or its name.
+        Agent "mode" => pub mode: Option<String> as Line = None;
         /// What becomes of a session that the agent cannot bring back. With `"reseed"` the next prompt
         /// goes to a new session of the agent, after a summary of the last request, and people are told.
         /// With `"stop"` it is lost, and prompts to it are refused.
