@@ -10,6 +10,7 @@ use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::terminal;
+use crate::text::{shell_word, text};
 use crate::ui::Ui;
 
 /// What a screen needs. Where there is no terminal that can show one, `instead` says what to do.
@@ -31,11 +32,16 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Start>
 }
 
 /// Shows a screen until the person leaves.
-pub(crate) fn run(start: Start) -> Result {
-    acpd_tui::run(start).map_err(|failed| match failed {
+pub(crate) fn run(start: Start, ui: &mut Ui) -> Result {
+    let left = acpd_tui::run(start).map_err(|failed| match failed {
         Failed::Connect(error) => error.into(),
         Failed::Terminal(error) => CommandError::because(ExitCode::Error, &error),
-    })
+    })?;
+    if let Some(session) = left {
+        let word = shell_word(&session);
+        ui.say(text!("{} goes on; come back with: acpctl chat {}", session, word));
+    }
+    Ok(())
 }
 
 /// Whether there is a terminal for a full screen.
