@@ -47,8 +47,9 @@ pub use notice::{
 };
 pub use params::{
     AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, CancelParams, CancelResult,
-    DaemonStopParams, Empty, LogEntry, LogParams, LogResult, MoveParams, RenameParams,
-    RestartParams, SessionList, SessionListParams, SessionRef, TitleParams,
+    DaemonStopParams, Empty, LogEntry, LogParams, LogResult, MoveParams, RemoveParams,
+    RemoveResult, RenameParams, RestartParams, SessionList, SessionListParams, SessionRef,
+    TitleParams, UndoParams, UndoResult,
 };
 pub use queue::{QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt};
 pub use reseed::ReseedParams;

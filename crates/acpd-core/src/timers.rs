@@ -23,6 +23,8 @@ pub(crate) enum Timer {
     Terminal(InteractionId),
     /// A session that nobody used.
     Unused,
+    /// Deleted sessions that nobody has brought back.
+    Aside,
     /// Clients that were expected to come back.
     Resumable,
 }

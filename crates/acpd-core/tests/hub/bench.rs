@@ -123,6 +123,7 @@ impl Bench {
             max_clients: 64,
             cold_starts: 2,
             hooks: HookEvent::ALL.into(),
+            keep_deleted: 0,
             workspaces: Vec::new(),
             budget: None,
             time_zone: TimeZone::UTC,

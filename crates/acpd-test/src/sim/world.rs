@@ -142,6 +142,7 @@ impl World {
             // Not drawn: what older seeds have found they find again.
             cold_starts: 1 + (seed % 3) as u32,
             hooks: acpd_api::HookEvent::ALL.into(),
+            keep_deleted: 0,
             workspaces: Vec::new(),
             budget: None,
             time_zone: acpd_core::profile::TimeZone::UTC,

@@ -45,6 +45,7 @@ mod surviving;
 mod tcp;
 mod terminals;
 mod turns;
+mod undo;
 mod usage;
 mod ways_out;
 mod wire;

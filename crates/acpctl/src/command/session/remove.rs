@@ -1,6 +1,8 @@
 //! `acpctl session rm`: deletes sessions, after a look.
 
-use acpd_api::{Empty, ExitCode, SessionInfo, SessionList, TurnState, Untrusted, method};
+use acpd_api::{
+    ExitCode, RemoveParams, RemoveResult, SessionInfo, SessionList, TurnState, Untrusted, method,
+};
 use acpd_client::Connection;
 use glob::Pattern;
 
@@ -69,17 +71,25 @@ pub(super) fn remove(args: &cli::Remove, door: Door, ui: &mut Ui) -> Result {
         confirm(&plan.sessions, ui)?;
     }
     for session in std::mem::take(&mut plan.sessions) {
-        match delete(&mut connection, &session) {
-            Ok(()) => ui.say(text!("deleted {}", handle(&session))),
+        match delete(&mut connection, &session, args.now) {
+            Ok(None) => ui.say(text!("deleted {}", handle(&session))),
+            Ok(Some(until)) => ui.say(text!(
+                "deleted {}; until {}, `acpctl session undo {}` brings it back",
+                handle(&session),
+                human::clock(until),
+                shell_word(handle(&session))
+            )),
             Err(error) => plan.fail(error, ui),
         }
     }
     plan.failed.map_or(Ok(()), Err)
 }
 
-fn delete(connection: &mut Connection, session: &SessionInfo) -> Result {
-    let Empty {} = connection.call(method::SESSION_REMOVE, &exactly(session))?;
-    Ok(())
+/// Until when it can be brought back, if it can.
+fn delete(connection: &mut Connection, session: &SessionInfo, now: bool) -> Result<Option<u64>> {
+    let params = RemoveParams { session: exactly(session), now };
+    let result: RemoveResult = connection.call(method::SESSION_REMOVE, &params)?;
+    Ok(result.until)
 }
 
 /// The sessions of exactly these names and ids.

@@ -44,6 +44,9 @@ keys! {
         /// How many agents may be started at the same time. The others wait for their turn: first come
         /// those that somebody waits for, then those with a session that somebody has open.
         Shared "cold_starts" => pub cold_starts: u32 as Count = 4;
+        /// How long a session that `acpctl session rm` has deleted can be brought back by `acpctl session undo`; with
+        /// `"0s"` it is gone at once.
+        Shared "keep_deleted" => pub keep_deleted: Duration as Time = Duration::from_hours(24);
         /// Who starts agents. With `"shim"` each agent has a small process beside it, which keeps the
         /// agent and its output while the daemon is away. With `"direct"` agents are children of the
         /// daemon and end with it.
