@@ -58,6 +58,14 @@ pub(crate) enum When {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// All sessions on one screen, what needs you first; answer, prompt and cancel there.
+    ///
+    /// It is also what `acpctl` alone shows on a terminal.
+    #[cfg(feature = "tui")]
+    Top,
+    /// A conversation on the whole screen: read it, write prompts, answer questions.
+    #[cfg(feature = "tui")]
+    Chat(Chat),
     /// Prompt an agent and stream its answer; Ctrl-C cancels.
     Run(Run),
     /// Follow a session: show its history, then what happens.
@@ -100,7 +108,8 @@ pub(crate) enum Command {
     /// Start and stop the daemon.
     #[command(subcommand)]
     Daemon(Daemon),
-    /// Print a completion script for a shell.
+    /// Print what makes a shell complete commands, sessions, agents and questions.
+    #[command(after_help = COMPLETIONS)]
     Completions {
         /// The shell.
         shell: Shell,
@@ -121,6 +130,9 @@ pub(crate) struct Ps {
     /// Show all sessions but those in the archive, not only the last ten.
     #[arg(short, long)]
     pub(crate) all: bool,
+    /// Keep showing it as it changes; with `--json`, a line for all rows and then one for each change.
+    #[arg(short, long)]
+    pub(crate) watch: bool,
     #[command(flatten)]
     pub(crate) json: Json,
 }
@@ -199,7 +211,7 @@ impl From<By> for UsageBy {
 #[command(after_help = "\
 Without PROMPT, or with `-` alone, the prompt is read from stdin. With PROMPT, a file or a pipe on
 stdin is attached to it: git diff | acpctl run 'review this'. A `-` after the words puts stdin into
-the text of the prompt. A script keeps its own stdin out of it: acpctl run 'do it' < /dev/null
+the text of the prompt. A script or a loop keeps its own stdin out of it: acpctl run -n 'do it'
 
 The answer goes to stdout, everything else to stderr.")]
 pub(crate) struct Run {
@@ -265,6 +277,9 @@ pub(crate) struct Turn {
     /// Refuse what the agent asks for in this turn.
     #[arg(long)]
     pub(crate) deny: bool,
+    /// Do not read stdin, for loops such as `while read`.
+    #[arg(short = 'n', long)]
+    pub(crate) no_stdin: bool,
 }
 
 /// Settings of a session, made before the prompt is sent.
@@ -286,6 +301,10 @@ fn setting(text: &str) -> Result<(String, String), &'static str> {
     Ok((option.to_owned(), value.to_owned()))
 }
 
+fn decision(text: &str) -> Result<i64, &'static str> {
+    text.parse().map_err(|_| "decisions have numbers: `acpctl policy ls` lists them")
+}
+
 /// One session.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
@@ -294,6 +313,21 @@ pub(crate) struct Which {
     /// Only among the sessions of this agent.
     #[arg(short, long)]
     pub(crate) agent: Option<String>,
+}
+
+/// Arguments of `chat`.
+#[cfg(feature = "tui")]
+#[derive(Debug, Args)]
+pub(crate) struct Chat {
+    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used [default: the
+    /// last one used here, else a new one].
+    pub(crate) session: Option<String>,
+    /// Only among the sessions of this agent; the agent of a new one.
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
+    /// Begin a new session.
+    #[arg(short, long, conflicts_with = "session")]
+    pub(crate) new: bool,
 }
 
 /// Arguments of `attach`.
@@ -333,7 +367,19 @@ pub(crate) struct Wait {
     /// Wait at most this long, such as 90s or 10m; then exit with 124.
     #[arg(long, value_name = "DURATION", value_parser = when::duration)]
     pub(crate) timeout: Option<Duration>,
+    /// Print a line of JSON for each session that is over.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
+
+/// How completion is installed.
+const COMPLETIONS: &str = "\
+Bash, in ~/.bashrc:                 source <(acpctl completions bash)
+Zsh, in ~/.zshrc after compinit:    source <(acpctl completions zsh)
+Fish, in ~/.config/fish/config.fish: acpctl completions fish | source
+PowerShell, in $PROFILE:            acpctl completions powershell | Out-String | Invoke-Expression
+
+It asks the daemon that runs, and never starts one.";
 
 /// What `wait` prints.
 const WAIT: &str = "\
@@ -369,8 +415,14 @@ pub(crate) struct Acp {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
-    /// List agents.
-    Ls(Json),
+    /// List the agents that are installed, and those with sessions.
+    Ls {
+        /// List also those that acpd knows and that are not installed, with how to install them.
+        #[arg(short, long)]
+        all: bool,
+        #[command(flatten)]
+        json: Json,
+    },
     /// Show one agent.
     Show {
         /// Its name.
@@ -452,6 +504,9 @@ pub(crate) struct Decide {
 pub(crate) struct Pending {
     /// Id of a question, or the session that asks it: show all of it [default: list the open questions].
     pub(crate) id: Option<String>,
+    /// List them, then each new one as it comes, and how it ends.
+    #[arg(short, long, conflicts_with = "id")]
+    pub(crate) follow: bool,
     #[command(flatten)]
     pub(crate) json: Json,
 }
@@ -484,6 +539,7 @@ pub(crate) enum Policy {
     /// Forget a remembered decision.
     Forget {
         /// Its id, as `policy ls` shows it.
+        #[arg(value_parser = decision)]
         id: i64,
     },
     /// Show who would answer a question about a tool call in this directory, and why.
@@ -540,7 +596,8 @@ pub(crate) enum Daemon {
         #[arg(long)]
         detach: bool,
     },
-    /// Run the installed daemon in place of the running one; agents and turns continue.
+    /// Run the installed daemon, with the configuration as it is now, in place of the running one; agents and
+    /// turns continue. From a terminal, it gets the variables of this terminal that the configuration names.
     Restart,
     /// Show the daemon; exit with 3 if none runs.
     Status(Json),

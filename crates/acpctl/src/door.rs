@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use acpd_api::ClientMeta;
+use acpd_api::{ClientMeta, ClientName};
 use acpd_client::{Connection, LinkReader, LinkWriter, Options, PATIENCE, Paths, connect, link};
 use serde_json::{Value, json};
 
 use crate::error::Result;
+use crate::terminal;
+
+/// What acpctl calls itself.
+const NAME: &str = "acpctl";
 
 /// The way to the daemon.
 #[derive(Debug, Clone, Copy)]
@@ -18,8 +22,12 @@ pub(crate) struct Door {
 impl Door {
     /// Connects, and starts the daemon unless that was forbidden.
     pub(crate) fn connect(self) -> Result<Connection> {
-        let paths = Paths::discover()?;
-        Ok(connect(&Options { spawn: self.spawn, paths })?)
+        Ok(connect(&self.options()?)?)
+    }
+
+    /// How to connect.
+    pub(crate) fn options(self) -> Result<Options> {
+        Ok(Options { spawn: self.spawn, paths: Paths::discover()? })
     }
 
     /// Connects in the same way, for as long as the command runs: also to the daemon's successors.
@@ -33,14 +41,20 @@ impl Door {
     }
 
     fn link(self, patience: Duration) -> Result<(LinkReader, LinkWriter)> {
-        let paths = Paths::discover()?;
-        Ok(link(Options { spawn: self.spawn, paths }, patience)?)
+        Ok(link(self.options()?, patience)?)
     }
+}
+
+/// Who the person at this command is, for others who are told what they did.
+pub(crate) fn me() -> ClientName {
+    let place = terminal::name().map(Into::into);
+    ClientName { name: NAME.into(), title: None, place }
 }
 
 /// The parameters of acpctl's `initialize`: it serves no agent, and shows what not every client does.
 pub(crate) fn initialize_params(meta: &ClientMeta) -> Value {
-    let mut params = acpd_client::initialize_params(meta, "acpctl");
+    let meta = ClientMeta { place: terminal::name(), ..meta.clone() };
+    let mut params = acpd_client::initialize_params(&meta, NAME);
     params["clientCapabilities"]["session"] =
         json!({"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}});
     params

@@ -4,37 +4,13 @@ use acpd_api::Untrusted;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+pub(crate) use acpd_view::human::{bytes, count, directory, duration};
+
 use crate::text::{Text, text};
 
 /// Milliseconds since the epoch, now.
 pub(crate) fn now() -> u64 {
     Timestamp::now().as_millisecond().try_into().unwrap_or(0)
-}
-
-/// A duration in at most two units: `8s`, `3m`, `2h 5m`, `4d 1h`.
-pub(crate) fn duration(ms: u64) -> Text {
-    let seconds = ms / 1000;
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    let two = |big: u64, unit: &'static str, small: u64, part: &'static str| match small {
-        0 => text!("{}{}", big, unit),
-        _ => text!("{}{} {}{}", big, unit, small, part),
-    };
-    match seconds {
-        0..60 => text!("{}s", seconds),
-        60..3600 => text!("{}m", minutes),
-        3600..86_400 => two(hours, "h", minutes % 60, "m"),
-        _ => two(days, "d", hours % 24, "h"),
-    }
-}
-
-/// A directory, with `~` for the home of the person.
-pub(crate) fn directory(path: &Untrusted, home: Option<&str>) -> Text {
-    let home = home.map(|home| home.trim_end_matches('/')).filter(|home| !home.is_empty());
-    match home.and_then(|home| path.raw().strip_prefix(home)) {
-        Some("") => "~".into(),
-        Some(rest) if rest.starts_with('/') => text!("~{}", Untrusted::from(rest)),
-        _ => path.into(),
-    }
 }
 
 /// How long ago a time was, or `-` for the time 0.
@@ -65,31 +41,6 @@ pub(crate) fn day(at: u64) -> Text {
     )
 }
 
-/// A size: `512 B`, `1.5 KB`, `64 MB`.
-pub(crate) fn bytes(size: u64) -> Text {
-    let mut value = size as f64;
-    for unit in ["B", "KB", "MB", "GB"] {
-        if unit != "B" && value < 10.0 {
-            return text!("{:.1} {}", value, unit);
-        }
-        if value < 1000.0 || unit == "GB" {
-            return text!("{:.0} {}", value, unit);
-        }
-        value /= 1024.0;
-    }
-    unreachable!("the last unit returns")
-}
-
-/// A big number: `999`, `1.5k`, `200k`, `1.2M`.
-pub(crate) fn count(number: u64) -> Text {
-    let (value, unit) = match number {
-        0..1_000 => return text!("{}", number),
-        1_000..999_500 => (number as f64 / 1e3, "k"),
-        _ => (number as f64 / 1e6, "M"),
-    };
-    if value < 9.95 { text!("{:.1}{}", value, unit) } else { text!("{:.0}{}", value, unit) }
-}
-
 /// How many backticks begin a code block of Markdown that this text cannot end.
 pub(crate) fn fence(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0).max(2) + 1
@@ -100,52 +51,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_at_most_two_units() {
-        let shown: Vec<Text> =
-            [0, 999, 8_400, 60_000, 3_599_000, 3_600_000, 7_500_000, 86_400_000, 349_300_000]
-                .map(duration)
-                .into();
-        assert_eq!(
-            shown,
-            ["0s", "0s", "8s", "1m", "59m", "1h", "2h 5m", "1d", "4d 1h"].map(Text::from)
-        );
-    }
-
-    #[test]
-    fn a_home_is_a_tilde() {
-        let shown = |path: &str, home| directory(&path.into(), home).to_string();
-        assert_eq!(shown("/home/ada/src", Some("/home/ada")), "~/src");
-        assert_eq!(shown("/home/ada", Some("/home/ada/")), "~");
-        assert_eq!(shown("/home/adam", Some("/home/ada")), "/home/adam");
-        assert_eq!(shown("/srv", Some("/")), "/srv");
-        assert_eq!(shown("/home/ada", None), "/home/ada");
-    }
-
-    #[test]
     fn ages_are_relative_and_zero_is_never() {
         assert_eq!(ago(0, 5_000).as_str(), "-");
         assert_eq!(ago(4_500, 5_000).as_str(), "now");
         assert_eq!(ago(5_000, 125_000).as_str(), "2m ago");
         assert_eq!(ago(9_000, 5_000).as_str(), "now");
-    }
-
-    #[test]
-    fn sizes_have_the_unit_that_fits() {
-        let shown: Vec<Text> =
-            [0, 999, 1_000, 1_536, 20 << 20, 67_108_864, 3 << 40].map(bytes).into();
-        assert_eq!(
-            shown,
-            ["0 B", "999 B", "1.0 KB", "1.5 KB", "20 MB", "64 MB", "3072 GB"].map(Text::from)
-        );
-    }
-
-    #[test]
-    fn counts_are_rounded_to_what_can_be_read() {
-        let shown: Vec<Text> =
-            [0, 999, 1_000, 1_549, 9_960, 200_000, 999_600, 1_240_000].map(count).into();
-        assert_eq!(
-            shown,
-            ["0", "999", "1.0k", "1.5k", "10k", "200k", "1.0M", "1.2M"].map(Text::from)
-        );
     }
 }

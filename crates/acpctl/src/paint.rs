@@ -1,8 +1,9 @@
 //! Colours.
 
-use anstyle::{AnsiColor, Style};
+use acpd_view::{Line, Role};
+use anstyle::{AnsiColor, Effects, Style};
 
-use crate::text::Text;
+use crate::text::{Text, styled};
 
 /// Success, additions.
 pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
@@ -29,6 +30,12 @@ impl Paint {
         Paint { on }
     }
 
+    /// Whether it colours.
+    #[cfg(feature = "tui")]
+    pub(crate) fn is_on(self) -> bool {
+        self.on
+    }
+
     /// Never colours.
     pub(crate) fn plain() -> Paint {
         Paint::new(false)
@@ -43,8 +50,38 @@ impl Paint {
     /// The text in this style.
     pub(crate) fn apply(self, style: Style, text: impl Into<Text>) -> Text {
         let text = text.into();
-        if self.on && !style.is_plain() && !text.is_empty() { text.styled(style) } else { text }
+        if self.on && !style.is_plain() && !text.is_empty() { styled(style, &text) } else { text }
     }
+
+    /// A line in the colours of what its parts mean.
+    pub(crate) fn line(self, line: &Line) -> Text {
+        line.spans.iter().map(|span| self.apply(style_of(span.style), &span.text)).collect()
+    }
+
+    /// Lines, each with its end.
+    pub(crate) fn lines(self, lines: &[Line]) -> Text {
+        lines.iter().map(|line| self.line(line) + "\n").collect()
+    }
+}
+
+/// The colours of a meaning.
+fn style_of(meaning: acpd_view::Style) -> Style {
+    let style = match meaning.role {
+        Role::Plain | Role::Heading => Style::new(),
+        Role::Dim | Role::Mark => DIM,
+        Role::Code | Role::Name => CYAN,
+        Role::Link => Style::new().underline(),
+        Role::User => BOLD,
+        Role::Good | Role::Added => GREEN,
+        Role::Warning => YELLOW,
+        Role::Bad | Role::Removed => RED,
+    };
+    let effects = [
+        (meaning.strong, Effects::BOLD),
+        (meaning.emphasis, Effects::ITALIC),
+        (meaning.struck, Effects::STRIKETHROUGH),
+    ];
+    effects.iter().filter(|(is_on, _)| *is_on).fold(style, |style, (_, effect)| style | *effect)
 }
 
 #[cfg(test)]

@@ -8,15 +8,15 @@ use std::collections::VecDeque;
 
 use acp_wire::Id;
 use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest};
-use acpd_api::{Meta, PermissionMeta, RawCall, Shown, ShownUnclear, escape};
+use acpd_api::{Meta, PermissionMeta, QuestionAnswered, RawCall, Shown, ShownUnclear, escape};
+use acpd_view::{Sheet, person};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::Result;
-use crate::info::question::own_option;
+use crate::info::question::{given, own_option};
 use crate::live::Live;
 use crate::paint::{BOLD, DIM, Paint, YELLOW};
-use crate::render::Sheet;
 use crate::terminal::KeyMode;
 use crate::text::{Text, text};
 use crate::ui::Ui;
@@ -35,11 +35,15 @@ pub(crate) struct Questions {
     keys: Option<KeyMode>,
     /// What was typed of a word.
     typed: String,
+    /// The last answer of anybody in this session.
+    answered: Option<QuestionAnswered>,
 }
 
 #[derive(Debug)]
 struct Question {
     id: Id,
+    /// As the daemon's notices name it.
+    name: String,
     sheet: Sheet,
     choices: Vec<Choice>,
 }
@@ -105,7 +109,7 @@ impl Questions {
         match key {
             VIEW if self.typed.is_empty() => {
                 let (width, _) = ui.err_size();
-                let whole = question.sheet.whole(Some(width), ui.err_paint());
+                let whole = ui.err_paint().lines(&question.sheet.whole(Some(width)));
                 ui.talk(&whole);
                 ui.talk(&question.prompt(ui.err_size(), ui.err_paint()));
             }
@@ -124,6 +128,11 @@ impl Questions {
         Ok(())
     }
 
+    /// Takes a `_acpd/answered`, which comes before the question is taken back.
+    pub(crate) fn told_answer(&mut self, params: &RawValue) {
+        self.answered = serde_json::from_str(params.get()).ok();
+    }
+
     /// Takes a `$/cancel_request`: somebody else answered a question, or its turn is over.
     pub(crate) fn withdraw(&mut self, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
         #[derive(Deserialize)]
@@ -137,11 +146,16 @@ impl Questions {
         let Some(at) = self.open.iter().position(|question| question.id == request_id) else {
             return Ok(());
         };
-        self.open.remove(at);
+        let gone = self.open.remove(at);
         if at > 0 {
             return Ok(());
         }
-        ui.say(ui.err_paint().apply(DIM, "  answered elsewhere or withdrawn"));
+        let is_it = |told: &&QuestionAnswered| gone.is_some_and(|gone| told.id == gone.name);
+        let line = match self.answered.as_ref().filter(is_it) {
+            Some(told) => text!("  answered elsewhere, by {}: {}", person(&told.by), given(told)),
+            None => "  withdrawn: no answer is needed any more".into(),
+        };
+        ui.say(ui.err_paint().apply(DIM, line));
         self.show(live, ui)
     }
 
@@ -203,7 +217,7 @@ fn unknown(question: &PermissionRequest<'_>, params: &RawValue) -> PermissionMet
         raw: Some(RawCall::beginning(params.get())),
         ..Shown::default()
     };
-    PermissionMeta { shown, changed: 0 }
+    PermissionMeta { shown, ..PermissionMeta::default() }
 }
 
 impl Question {
@@ -213,10 +227,10 @@ impl Question {
         meta: &PermissionMeta,
         question: &PermissionRequest<'_>,
     ) -> Question {
-        let PermissionMeta { shown, changed } = meta;
+        let PermissionMeta { id: name, shown, changed } = meta;
         let sheet = Sheet::new(head, shown, *changed);
         let choices = choices(&question.options, sheet.is_easy());
-        Question { id, sheet, choices }
+        Question { id, name: name.clone(), sheet, choices }
     }
 
     fn of_key(&self, key: char) -> Option<&PermissionOption> {
@@ -238,7 +252,8 @@ impl Question {
         // The widest that the line of keys can be, and the row below it.
         let keys_height = (keys.width() / width).max(self.choices.len() * (NAME + 16) / width) + 2;
         let room = height.saturating_sub(keys_height);
-        let (text, hidden) = self.sheet.fitting(width, room, paint);
+        let (lines, hidden) = self.sheet.fitting(width, room);
+        let text = paint.lines(&lines);
         text + self.keys(hidden, paint)
     }
 
@@ -260,7 +275,7 @@ impl Question {
 fn waiting(question: &Question, paint: Paint) -> Text {
     let names = question.choices.iter();
     let names = names.map(|choice| Text::from(escape::one_line(&choice.option.name)).cut(NAME));
-    let call = question.sheet.whole(None, paint);
+    let call = paint.lines(&question.sheet.whole(None));
     let names = text!("  ({})", Text::join(names, " / "));
     let hint = "answer it with `acpctl allow` or `acpctl deny`, or in another client of this session; \
          Ctrl-C cancels the turn";
@@ -304,7 +319,7 @@ mod tests {
             commands: vec![command.into()],
             ..Shown::default()
         };
-        PermissionMeta { shown, changed: 0 }
+        PermissionMeta { shown, ..PermissionMeta::default() }
     }
 
     fn question(meta: &PermissionMeta, kinds: &[&str]) -> Question {

@@ -1,12 +1,20 @@
 //! Writes each piece of a conversation to stdout or to stderr.
+//!
+//! On a terminal an answer is Markdown: rows are written as soon as nothing that may come changes them, and the last
+//! row shows what is not settled. Anywhere else it is what the agent said, byte for byte.
 
 use std::io;
 
 use acpd_api::{Untrusted, method};
+use acpd_view::Markdown;
 
 use crate::render::{Flow, Options, Piece, Transcript};
 use crate::settings::Settings;
+use crate::text::Text;
 use crate::ui::Ui;
+
+/// Text that is parsed with each piece that comes; of more, with each line.
+const SMALL: usize = 2048;
 
 /// A conversation on the screen.
 #[derive(Debug)]
@@ -16,25 +24,55 @@ pub(crate) struct Screen {
     whole: bool,
     /// Nothing but the answer is shown.
     bare: bool,
+    /// It is shown while it comes. Of what was said long ago, each message is shown when it is whole.
+    is_live: bool,
     flow: Option<Flow>,
+    answer: Option<Answer>,
+    /// What was shown last is an answer that is over.
+    after_answer: bool,
+}
+
+/// An answer on a terminal.
+#[derive(Debug)]
+struct Answer {
+    markdown: Markdown,
+    /// The rows that were written.
+    written: Vec<Text>,
 }
 
 impl Screen {
     /// The answer on stdout, everything else on stderr.
     pub(crate) fn answer(ui: &Ui, thoughts: bool) -> Screen {
         let options = Options { paint: ui.err_paint(), thoughts, whole: false };
-        Screen { transcript: Transcript::new(options), whole: false, bare: false, flow: None }
+        Screen::new(options, true)
     }
 
     /// The answer on stdout, and nothing else.
     pub(crate) fn only_answer(ui: &Ui) -> Screen {
-        Screen { bare: true, ..Screen::answer(ui, false) }
+        Screen { bare: true, is_live: false, ..Screen::answer(ui, false) }
     }
 
-    /// Everything on stdout.
+    /// Everything on stdout. What comes is history until the daemon says that it is over.
     pub(crate) fn whole(ui: &Ui, thoughts: bool) -> Screen {
         let options = Options { paint: ui.out_paint(), thoughts, whole: true };
-        Screen { transcript: Transcript::new(options), whole: true, bare: false, flow: None }
+        Screen::new(options, false)
+    }
+
+    fn new(options: Options, is_live: bool) -> Screen {
+        Screen {
+            transcript: Transcript::new(options),
+            whole: options.whole,
+            bare: false,
+            is_live,
+            flow: None,
+            answer: None,
+            after_answer: false,
+        }
+    }
+
+    /// Takes the folder of the session, before anything else.
+    pub(crate) fn within(&mut self, folder: Untrusted) {
+        self.transcript.within(folder);
     }
 
     /// Takes whose conversation it is: what subagents say in sessions of their own is no part of it.
@@ -49,9 +87,8 @@ impl Screen {
 
     /// Shows a notification.
     pub(crate) fn show(&mut self, ui: &mut Ui, name: &str, params: &str) -> io::Result<()> {
-        if self.bare && name == method::TURN_STARTED {
-            // Another answer begins on a line of its own.
-            ui.end_line()?;
+        if name == method::CAUGHT_UP {
+            self.is_live = true;
         }
         let pieces = self.transcript.notification(name, params);
         self.put(ui, pieces)
@@ -63,10 +100,17 @@ impl Screen {
         self.put(ui, pieces)
     }
 
+    /// Shows what is left: nothing comes any more.
+    pub(crate) fn finish(&mut self, ui: &mut Ui) -> io::Result<()> {
+        self.rows(ui, true)?;
+        self.answer = None;
+        ui.end_line()
+    }
+
     fn put(&mut self, ui: &mut Ui, pieces: Vec<Piece>) -> io::Result<()> {
         for piece in pieces {
             match piece {
-                Piece::Lines(_) | Piece::Flow(..) if self.bare => {}
+                Piece::Lines(_) | Piece::Flow(..) if self.bare => continue,
                 Piece::Lines(lines) if self.whole => {
                     ui.end_line()?;
                     ui.print(&lines)?;
@@ -74,7 +118,12 @@ impl Screen {
                 }
                 Piece::Answer(text) => {
                     self.turn_to(Flow::Answer, ui)?;
-                    ui.relay(&text)?;
+                    self.say(&text, ui)?;
+                }
+                Piece::AnswerEnds => {
+                    self.finish(ui)?;
+                    self.after_answer = true;
+                    continue;
                 }
                 Piece::Flow(flow, text) if self.whole => {
                     self.turn_to(flow, ui)?;
@@ -83,8 +132,44 @@ impl Screen {
                 Piece::Lines(lines) => ui.talk(&lines),
                 Piece::Flow(_, text) => ui.mutter(&text),
             }
+            self.after_answer = false;
         }
         Ok(())
+    }
+
+    /// A part of an answer.
+    fn say(&mut self, text: &Untrusted, ui: &mut Ui) -> io::Result<()> {
+        let Some(width) = ui.out_width() else { return ui.relay(text) };
+        if self.answer.is_none() && self.after_answer {
+            ui.print("\n")?;
+        }
+        let answer = self
+            .answer
+            .get_or_insert_with(|| Answer { markdown: Markdown::new(width), written: Vec::new() });
+        answer.markdown.push(text);
+        let is_small = answer.markdown.unsettled() < SMALL || text.raw().contains('\n');
+        if self.is_live && is_small { self.rows(ui, false) } else { Ok(()) }
+    }
+
+    /// Writes the rows of the answer that are settled, or all that there are.
+    fn rows(&mut self, ui: &mut Ui, all: bool) -> io::Result<()> {
+        let Some(Answer { markdown, written }) = &mut self.answer else { return Ok(()) };
+        let settled = if all { usize::MAX } else { markdown.settled() };
+        let paint = ui.out_paint();
+        let lines = markdown.lines();
+        // Something unlikely has changed rows that were written: it is said again from there.
+        let same =
+            written.iter().zip(lines).take_while(|(old, line)| **old == line.plain()).count();
+        let until = settled.min(lines.len());
+        written.truncate(same);
+        for line in lines.iter().take(until).skip(same) {
+            ui.print(paint.line(line) + "\n")?;
+            written.push(line.plain());
+        }
+        match lines.last() {
+            Some(last) if until < lines.len() => ui.preview(paint.line(last)),
+            _ => Ok(()),
+        }
     }
 
     /// In a whole conversation another voice begins on a line of its own.

@@ -93,12 +93,6 @@ impl Settings {
         }
     }
 
-    /// What people call a mode.
-    pub(crate) fn mode_name<'a>(&'a self, id: &'a Untrusted) -> &'a Untrusted {
-        let mut modes = self.modes.iter().flat_map(|modes| &modes.available_modes);
-        modes.find(|mode| mode.id == *id).and_then(|mode| mode.name.as_ref()).unwrap_or(id)
-    }
-
     /// The option that these words mean: its id or its name.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
+use nix::unistd::ttyname;
 
 /// How the terminal was before the open question. Global, because a signal ends the process from
 /// another thread.
@@ -41,6 +42,12 @@ pub(crate) fn restore() {
         // A terminal that is gone needs nothing.
         let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &before);
     }
+}
+
+/// The name of the terminal that the person is at, if this process has one: `pts/3`.
+pub(crate) fn name() -> Option<String> {
+    let path = ttyname(io::stdin()).or_else(|_| ttyname(io::stderr())).ok()?;
+    Some(path.strip_prefix("/dev").unwrap_or(&path).to_str()?.to_owned())
 }
 
 /// Hands every key to `take`, from a thread that stays until the process ends or `take` is false.

@@ -26,6 +26,9 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const CLEAR_LINE: &str = "\r\u{1b}[K";
+/// Long lines end at the edge of the terminal, until the next one.
+const NO_WRAP: &str = "\u{1b}[?7l";
+const CLEAR_REST: &str = "\u{1b}[J\u{1b}[?7h";
 
 /// The spinner is on the screen. Global, because a signal ends the process from another thread.
 static SPINNER_SHOWN: Mutex<bool> = Mutex::new(false);
@@ -61,9 +64,13 @@ pub(crate) struct Ui {
     /// The last line of stdout, or of stderr, is not finished.
     out_open: bool,
     err_open: bool,
+    /// Rows of the text that [`Ui::redraw`] has shown last.
+    redrawn: usize,
     /// The terminal can clear a line.
     can_spin: bool,
     spinner: Option<Spinner>,
+    /// The last line of stdout will be written again.
+    previews: bool,
 }
 
 /// Where data goes.
@@ -113,12 +120,14 @@ impl Ui {
             err_paint: paint(AutoStream::choice(&err)),
             out_is_terminal: out.is_terminal(),
             err_is_terminal: err.is_terminal(),
-            can_spin: err.is_terminal() && env::var_os("TERM").is_none_or(|term| term != "dumb"),
+            can_spin: err.is_terminal() && can_redraw(),
             out: BufWriter::with_capacity(64 * 1024, Out::Stdout(out)),
             err,
             out_open: false,
             err_open: false,
+            redrawn: 0,
             spinner: None,
+            previews: false,
         }
     }
 
@@ -161,6 +170,11 @@ impl Ui {
         self.err_is_terminal && io::stdin().is_terminal()
     }
 
+    /// Whether a person's terminal is behind any of the streams.
+    pub(crate) fn is_on_terminal(&self) -> bool {
+        self.err_is_terminal || self.out_is_terminal || io::stdin().is_terminal()
+    }
+
     /// Whether somebody reads the talk as it comes.
     pub(crate) fn talks_to_terminal(&self) -> bool {
         self.err_is_terminal
@@ -171,9 +185,45 @@ impl Ui {
         self.put(text.into().as_str().as_bytes())
     }
 
+    /// Whether text can be shown in the place of other text: stdout is a terminal that can do it.
+    pub(crate) fn can_redraw(&self) -> bool {
+        self.out_is_terminal && env::var_os("TERM").is_none_or(|term| term != "dumb")
+    }
+
+    /// Shows a text in the place of the one that it has shown before, as far as it fits on the terminal.
+    pub(crate) fn redraw(&mut self, text: &Text) -> io::Result<()> {
+        let size = terminal_size_of(io::stdout());
+        let height = size.map_or(24, |(_, Height(rows))| usize::from(rows));
+        let rows: Vec<&str> = text.as_str().lines().take(height.saturating_sub(1)).collect();
+        let mut frame = match std::mem::replace(&mut self.redrawn, rows.len()) {
+            0 => NO_WRAP.to_owned(),
+            before => format!("{NO_WRAP}\r\u{1b}[{before}A"),
+        };
+        for row in rows {
+            frame.push_str(row);
+            frame.push_str("\u{1b}[K\n");
+        }
+        frame.push_str(CLEAR_REST);
+        self.put(frame.as_bytes())?;
+        self.flush()
+    }
+
     /// Data of an agent: byte for byte, but on a terminal escaped.
     pub(crate) fn relay(&mut self, text: &Untrusted) -> io::Result<()> {
         self.relay_bytes(text.raw().as_bytes())
+    }
+
+    /// A line of which the end is not known yet. Whatever comes next takes its place. Only on a terminal.
+    pub(crate) fn preview(&mut self, line: impl Into<Text>) -> io::Result<()> {
+        if self.out_is_terminal && can_redraw() && matches!(self.out.get_ref(), Out::Stdout(_)) {
+            if self.err_open || self.out_open {
+                self.end_talk();
+            }
+            self.hide_spinner();
+            self.out.write_all(line.into().as_str().as_bytes())?;
+            self.previews = true;
+        }
+        Ok(())
     }
 
     /// A name or an id as data, and a newline.
@@ -321,7 +371,7 @@ impl Ui {
 
     /// Whether [`Ui::tick`] has something to move.
     pub(crate) fn spins(&self) -> bool {
-        self.spinner.is_some() && !self.out_open && !self.err_open
+        self.spinner.is_some() && !self.out_open && !self.err_open && !self.previews
     }
 
     /// Moves the spinner.
@@ -339,7 +389,12 @@ impl Ui {
         let _ = write!(self.err, "{CLEAR_LINE}{line}");
     }
 
+    /// Clears the line that is written again: the spinner, or what is not known whole.
     fn hide_spinner(&mut self) {
+        if std::mem::take(&mut self.previews) {
+            // A terminal that is gone needs nothing.
+            let _ = self.out.write_all(CLEAR_LINE.as_bytes());
+        }
         if let Some(spinner) = self.spinner.as_mut().filter(|spinner| spinner.drawn) {
             spinner.drawn = false;
             let mut shown = spinner_shown();
@@ -347,6 +402,11 @@ impl Ui {
             let _ = self.err.write_all(CLEAR_LINE.as_bytes());
         }
     }
+}
+
+/// Whether a terminal can write a line again.
+fn can_redraw() -> bool {
+    env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 fn spinner_line(frame: usize, label: &Text, passed: Duration, paint: Paint) -> Text {

@@ -5,9 +5,10 @@
 
 use acp_wire::{ErrorObject, Id, Message, Outcome as Answer, code};
 use acpd_api::{
-    AttachParams, AttachResult, ClientMeta, ExitCode, Outcome, RestoreLevel, Restored, Role,
-    SessionInfo, SessionState, TurnEnded, TurnState, Untrusted, method,
+    AttachParams, AttachResult, ClientMeta, CutShort, ExitCode, Outcome, RestoreLevel, Restored,
+    Role, SessionInfo, SessionState, TurnEnded, TurnState, Untrusted, method,
 };
+use acpd_view::cut_short;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -30,6 +31,8 @@ pub(crate) struct Watch {
     asked: Option<Id>,
     /// How the last turn ended that has ended meanwhile.
     ended: Option<Outcome>,
+    /// Who or what has cut it short.
+    cut_short: Option<CutShort>,
     /// What was kept if it had to be brought back meanwhile.
     restored: Option<RestoreLevel>,
     is_removed: bool,
@@ -73,7 +76,15 @@ impl Watch {
     /// A session that is followed already.
     pub(crate) fn of(session: SessionInfo) -> Watch {
         let began = session.turn.since;
-        Watch { session, began, asked: None, ended: None, restored: None, is_removed: false }
+        Watch {
+            session,
+            began,
+            asked: None,
+            ended: None,
+            cut_short: None,
+            restored: None,
+            is_removed: false,
+        }
     }
 
     /// Asks how the session is now.
@@ -115,8 +126,9 @@ impl Watch {
         let params = params.get();
         match name {
             method::TURN_ENDED => {
-                self.ended =
-                    serde_json::from_str(params).ok().map(|ended: TurnEnded| ended.outcome);
+                let ended: Option<TurnEnded> = serde_json::from_str(params).ok();
+                self.cut_short = ended.as_ref().and_then(|ended| ended.cut_short.clone());
+                self.ended = ended.map(|ended| ended.outcome);
             }
             method::RESTORED => {
                 let restored = serde_json::from_str(params).ok();
@@ -182,7 +194,13 @@ impl Watch {
         };
         let told = self.ended.as_ref().and_then(told);
         let (code, error): (ExitCode, Option<Text>) = match last {
-            "cancelled" => (ExitCode::Cancelled, Some("the turn was cancelled".into())),
+            "cancelled" => {
+                let error = match &self.cut_short {
+                    Some(cut) => text!("the turn was cut short: {}", cut_short(cut)),
+                    None => "the turn was cancelled".into(),
+                };
+                (ExitCode::Cancelled, Some(error))
+            }
             "unwedged" => {
                 let error = "the turn was cancelled; the agent ignored that and was stopped";
                 (ExitCode::Cancelled, Some(error.into()))

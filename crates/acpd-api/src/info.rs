@@ -53,6 +53,24 @@ pub struct DaemonInfo {
     pub log: Untrusted,
     /// Configuration file, whether or not it exists.
     pub config: Untrusted,
+    /// Set if the file does not say any more what the daemon has read from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_changed: Option<ConfigChanged>,
+}
+
+/// What has become of a configuration since it was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigChanged {
+    /// When the file was changed (ms since the epoch); none if it is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+    /// Why no daemon could start with it, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Untrusted>,
+    /// How to mend that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<Untrusted>,
 }
 
 /// Whether the journal can be written.
@@ -113,8 +131,7 @@ pub struct AgentInfo {
     pub log: Untrusted,
     /// Whether the launch line was tried by acpd's authors.
     pub tried: bool,
-    /// What a person can do about its state. How to install it is said only in the info of a single agent,
-    /// not in lists.
+    /// What a person can do about its state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Untrusted>,
     /// MCP servers of the configuration that its sessions get.
@@ -123,6 +140,22 @@ pub struct AgentInfo {
     /// Whether it is logged in.
     #[serde(default)]
     pub auth: AuthInfo,
+    /// Whether its program is on this machine; not said in `_acpd/status`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installed: Option<bool>,
+    /// The command that installs it, if it is not installed and acpd knows one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub install: Option<Untrusted>,
+    /// Variables that it inherits from the daemon, if the daemon has them: names, or beginnings of names
+    /// with a `*`. Said only in the info of a single agent, as `inherited` is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inherits: Vec<Untrusted>,
+    /// The names of those that the daemon has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inherited: Vec<Untrusted>,
+    /// Variables that the user's configuration wants for it, and that the daemon does not have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lacks: Vec<Untrusted>,
 }
 
 /// An MCP server of the configuration, as one agent gets it.
@@ -225,6 +258,10 @@ pub struct SessionInfo {
     pub restore: Option<RestoreLevel>,
     /// The running turn, or the last one.
     pub turn: TurnInfo,
+    /// Set while acpd waits for the end of a usage limit, to have the agent continue then (ms since the
+    /// epoch).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_until: Option<u64>,
     /// Prompts that wait for the running one.
     pub queued: u32,
     /// Attached clients.
@@ -238,8 +275,56 @@ pub struct SessionInfo {
     pub seq: u64,
     /// Created (ms since the epoch).
     pub created: u64,
-    /// Last prompt or line (ms since the epoch).
+    /// Last prompt, or end of a turn (ms since the epoch).
     pub updated: u64,
+    /// When the agent said something in it last (ms since the epoch); absent if this daemon has heard nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_line: Option<u64>,
+    /// What the running turn does now; absent if none runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doing: Option<Doing>,
+}
+
+/// What a running turn does now, as far as its agent has said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Doing {
+    /// What kind of work it is.
+    pub kind: DoingKind,
+    /// For [`DoingKind::Thinking`] and [`DoingKind::Writing`] the beginning of what the agent says, for
+    /// [`DoingKind::Tool`] the title of the call, for [`DoingKind::Command`] its command, for
+    /// [`DoingKind::Waiting`] what is asked: at most [`Doing::TEXT`] characters on one line, the last of them
+    /// `…` if there is more. May be empty.
+    #[serde(default, skip_serializing_if = "Untrusted::is_empty")]
+    pub text: Untrusted,
+    /// Since when (ms since the epoch).
+    pub since: u64,
+}
+
+impl Doing {
+    /// Characters of a text.
+    pub const TEXT: usize = 80;
+}
+
+/// What kind of work a turn does. More kinds may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DoingKind {
+    /// The agent has the prompt and has not said anything yet.
+    Starting,
+    /// The agent thinks.
+    Thinking,
+    /// The agent writes an answer.
+    Writing,
+    /// A tool call that is no command.
+    Tool,
+    /// A command.
+    Command,
+    /// A question waits for a person.
+    Waiting,
+    /// Something else.
+    #[serde(other)]
+    Other,
 }
 
 /// State of a session.

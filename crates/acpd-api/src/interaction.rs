@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Shown, Untrusted};
+use crate::{ClientName, Shown, Untrusted};
 
 /// All open questions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +93,9 @@ pub struct AnswerParams {
     pub id: String,
     /// What is answered.
     pub answer: GivenAnswer,
+    /// Who answers, for others who are told; not needed after `initialize`, which says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<ClientName>,
 }
 
 /// What an answer did.
@@ -184,6 +187,48 @@ pub struct PolicyTestParams {
     /// `toolCall` as in `session/request_permission`.
     #[serde(rename = "toolCall")]
     pub tool_call: Value,
+}
+
+/// A question was answered by a client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QuestionAnswered {
+    /// Session.
+    pub session_id: Untrusted,
+    /// Id of the question, as in `_acpd/interaction/list` and in `_meta._acpd` of the request.
+    pub id: Untrusted,
+    /// The tool call that it was about, if it was about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<Untrusted>,
+    /// What was asked: the title of the call, or the message of the form or page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<Untrusted>,
+    /// What acpd reads in the call, in one line, if it says enough for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Untrusted>,
+    /// The answer.
+    pub answer: AnswerInfo,
+    /// Who gave it.
+    pub by: ClientName,
+    /// When (ms since the epoch).
+    pub at: u64,
+}
+
+/// What a question was answered with. What was filled into a form is not told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum AnswerInfo {
+    /// This option.
+    Option {
+        /// Which.
+        option: OptionInfo,
+    },
+    /// A form was filled in, or a page agreed to.
+    Accept,
+    /// No to a form or a page.
+    Decline,
+    /// The client did not want to decide.
+    Cancel,
 }
 
 /// An automatic answer to a permission question.

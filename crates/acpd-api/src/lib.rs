@@ -8,6 +8,7 @@
 //! JSON members are camelCase as in ACP; times are milliseconds since the Unix epoch.
 
 mod auth;
+mod environment;
 mod error;
 pub mod escape;
 mod exit;
@@ -27,18 +28,22 @@ mod shown;
 pub mod under_agent;
 mod untrusted;
 mod usage;
+mod watch;
+mod who;
 
 pub use auth::{AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod};
+pub use environment::{Environment, is_named};
 pub use error::{ErrorData, Reason};
 pub use exit::{ExitCode, LOGIN_NOT_BEGUN};
 pub use hook::{AgentTroubleInfo, HookEvent, HookInfo, TurnEndInfo};
 pub use info::{
-    AgentInfo, AgentState, DaemonInfo, McpInfo, McpKind, RestoreLevel, SessionInfo, SessionState,
-    Status, StoreState, TurnInfo, TurnState,
+    AgentInfo, AgentState, ConfigChanged, DaemonInfo, Doing, DoingKind, McpInfo, McpKind,
+    RestoreLevel, SessionInfo, SessionState, Status, StoreState, TurnInfo, TurnState,
 };
 pub use interaction::{
-    AnswerParams, AnswerResult, ForgetParams, GivenAnswer, InteractionInfo, InteractionList,
-    OptionInfo, PermissionDecided, PolicyList, PolicyTestParams, Question, RememberedInfo,
+    AnswerInfo, AnswerParams, AnswerResult, ForgetParams, GivenAnswer, InteractionInfo,
+    InteractionList, OptionInfo, PermissionDecided, PolicyList, PolicyTestParams, Question,
+    QuestionAnswered, RememberedInfo,
 };
 pub use meta::{ClientMeta, Meta, NewSessionMeta, PermissionMeta, PromptMeta, Role, UpdateMeta};
 pub use notice::{
@@ -47,9 +52,9 @@ pub use notice::{
 };
 pub use params::{
     AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, CancelParams, CancelResult,
-    DaemonStopParams, Empty, LogEntry, LogParams, LogResult, MoveParams, RemoveParams,
-    RemoveResult, RenameParams, RestartParams, SessionList, SessionListParams, SessionRef,
-    TitleParams, UndoParams, UndoResult,
+    DaemonRestartParams, DaemonStopParams, Empty, LogEntry, LogParams, LogResult, MoveParams,
+    RemoveParams, RemoveResult, RenameParams, RestartParams, SessionList, SessionListParams,
+    SessionRef, TitleParams, UndoParams, UndoResult,
 };
 pub use queue::{QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt};
 pub use reseed::ReseedParams;
@@ -62,6 +67,8 @@ pub use usage::{
     Amount, BudgetInfo, Cost, Tokens, TurnUsage, Usage, UsageBy, UsageParams, UsageReport,
     UsageTotal,
 };
+pub use watch::{Changed, Removed, SessionRowKey, Watched};
+pub use who::{ClientName, CutShort};
 
 /// The key under which acpd puts its own members into `_meta` and `error.data`.
 pub const NAMESPACE: &str = "_acpd";

@@ -37,6 +37,9 @@ pub struct ClientMeta {
     /// The role of such a client in the sessions that it resumes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
+    /// Where its person is, in words, for others who are told what that person did: `pts/3`, `phone`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 /// `_meta._acpd` of a client's `session/new`.
@@ -64,6 +67,9 @@ pub struct PromptMeta {
 /// `_meta._acpd` of a `session/request_permission`, for clients that asked for notices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PermissionMeta {
+    /// Id of the question, as in `_acpd/interaction/list` and `_acpd/answered`.
+    #[serde(default)]
+    pub id: String,
     /// The call that the question is about: what is decided is this.
     pub shown: Shown,
     /// How often the agent changed the call while a person was asked. Each time it was asked anew.

@@ -28,6 +28,9 @@ macro_rules! notices {
 methods! {
     /// Daemon, agents, sessions and turns in one answer: [`crate::Empty`] → [`crate::Status`].
     STATUS = "_acpd/status", Allowed;
+    /// Shows every row of [`STATUS`] and every open question, and from then on what changes of them
+    /// ([`CHANGED`]), until the connection ends: [`crate::Empty`] → [`crate::Watched`].
+    WATCH = "_acpd/watch", Allowed;
     /// Answered at once, from memory, whatever agents and disks do: [`crate::Empty`] → [`crate::Empty`]. Who
     /// waits long for another answer learns by it whether the daemon is there.
     PING = "_acpd/ping", Allowed;
@@ -134,6 +137,10 @@ notices! {
     RESTORED = "_acpd/restored";
     /// Notice [`crate::PermissionDecided`]: a question was answered without a person. Journalled.
     PERMISSION_DECIDED = "_acpd/permission_decided";
+    /// Notice [`crate::QuestionAnswered`]: a client answered a question. Journalled.
+    ANSWERED = "_acpd/answered";
+    /// Notification [`crate::Changed`] to connections that watch ([`WATCH`]). Live only.
+    CHANGED = "_acpd/changed";
     /// Notice [`crate::StateChanged`]. Live only.
     SESSION_STATE = "_acpd/session_state";
     /// Notice [`crate::SessionGone`]: the session was deleted. Live only.

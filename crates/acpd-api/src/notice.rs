@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentState, RestoreLevel, SessionState, TurnState, TurnUsage, Untrusted};
+use crate::{AgentState, CutShort, RestoreLevel, SessionState, TurnState, TurnUsage, Untrusted};
 
 /// A prompt was given to the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +34,9 @@ pub struct TurnEnded {
     pub at: u64,
     /// How.
     pub outcome: Outcome,
+    /// Who or what cut it short, if acpd knows: somebody cancelled it, or stopped its agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_short: Option<CutShort>,
     /// Tool calls of the agent in it, up to 256; not known if a daemon has ended during the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<u32>,

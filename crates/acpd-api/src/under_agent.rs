@@ -65,6 +65,7 @@ pub const FLAGS: &[(&str, UnderAgent)] = &[
     ("maxLine", Allowed),
     ("client", Allowed),
     ("role", Allowed),
+    ("place", Allowed),
     ("name", Allowed),
     ("reuse", Allowed),
     ("after", Allowed),

@@ -53,6 +53,11 @@ impl Untrusted {
         self.0
     }
 
+    /// Adds to its end.
+    pub fn push(&mut self, more: &str) {
+        self.0.push_str(more);
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

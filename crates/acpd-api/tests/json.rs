@@ -3,16 +3,16 @@
 use acpd_api::{
     AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Amount, Answered, ArchiveFilter,
     AttachParams, AuthInfo, AuthSource, AuthState, BudgetInfo, CancelParams, CaughtUp, ClientMeta,
-    ClientToken, Cost, DaemonInfo, DaemonStopParams, ErrorData, ExitCode, Hit, HookInfo,
-    InteractionInfo, LoadMeta, LoginMethod, McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome,
-    Part, PermissionDecided, PermissionMeta, PromptQueued, Question, QueueEditParams, QueueInfo,
-    QueueRemoveParams, QueuedPrompt, RawCall, RawId, Reason, Received, RemoveParams, RemoveResult,
-    RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams,
-    SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice, SessionRef,
-    SessionState, Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged, Status,
-    StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState,
-    TurnUsage, UndoParams, UndoResult, UpdateMeta, Usage, UsageBy, UsageParams, UsageReport,
-    UsageTotal,
+    ClientToken, ConfigChanged, Cost, DaemonInfo, DaemonStopParams, Doing, DoingKind, ErrorData,
+    ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod, McpInfo, McpKind,
+    NewSessionMeta, OptionInfo, Outcome, Part, PermissionDecided, PermissionMeta, PromptQueued,
+    Question, QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt, RawCall, RawId, Reason,
+    Received, RemoveParams, RemoveResult, RenameParams, ReseedParams, RestoreLevel, Restored,
+    Resume, Resumed, Role, SearchParams, SearchResult, SessionGone, SessionInfo, SessionListParams,
+    SessionNotice, SessionRef, SessionState, Shown, ShownDiff, ShownUnclear, Skipped, Speaker,
+    StateChanged, Status, StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo,
+    TurnStarted, TurnState, TurnUsage, UndoParams, UndoResult, UpdateMeta, Usage, UsageBy,
+    UsageParams, UsageReport, UsageTotal,
 };
 use serde_json::{Value, json};
 
@@ -33,6 +33,7 @@ fn session() -> SessionInfo {
         hint: Some("log in".into()),
         restore: Some(RestoreLevel::Loaded),
         turn: TurnInfo { state: TurnState::NeedsAction, since: 5, last: Some("end_turn".into()) },
+        limited_until: Some(12),
         queued: 1,
         clients: 2,
         prompts: 3,
@@ -40,6 +41,8 @@ fn session() -> SessionInfo {
         seq: 4,
         created: 6,
         updated: 7,
+        last_line: Some(8),
+        doing: Some(Doing { kind: DoingKind::Command, text: "make".into(), since: 9 }),
     }
 }
 
@@ -87,6 +90,11 @@ fn agent() -> AgentInfo {
             hint: Some("how".into()),
             command: Some("demo login".into()),
         },
+        installed: Some(false),
+        install: Some("npm install -g demo".into()),
+        inherits: vec!["DEMO_*".into()],
+        inherited: vec!["DEMO_KEY".into()],
+        lacks: vec!["WORK_KEY".into()],
     }
 }
 
@@ -111,6 +119,11 @@ fn status_looks_like_this() {
         database: "/database".into(),
         log: "/log".into(),
         config: "/config".into(),
+        config_changed: Some(ConfigChanged {
+            at: Some(9),
+            problem: Some("unknown key".into()),
+            hint: Some("did you mean another".into()),
+        }),
     };
     let status = Status { daemon, agents: vec![agent()], sessions: vec![session()] };
     insta::assert_json_snapshot!(status);
@@ -127,13 +140,21 @@ fn what_is_not_known_is_left_out() {
         version: None,
         hint: None,
         mcp: vec![],
+        installed: None,
+        install: None,
+        inherits: vec![],
+        inherited: vec![],
+        lacks: vec![],
         ..agent()
     };
     let session = SessionInfo {
         name: None,
         title: None,
         reason: None,
+        limited_until: None,
         restore: None,
+        last_line: None,
+        doing: None,
         usage: None,
         turn: TurnInfo { state: TurnState::Idle, since: 0, last: None },
         ..session()
@@ -150,6 +171,7 @@ fn notices_look_like_this() {
         started_at: 7,
         at: 9,
         outcome,
+        cut_short: None,
         tools: Some(1),
         files: vec!["/w/a".into()],
         usage: Some(TurnUsage {
@@ -286,12 +308,13 @@ fn parameters_and_meta_look_like_this() {
             max_line: Some(1 << 20),
             client: None,
             role: Some(Role::Observer),
+            place: Some("pts/3".to_owned()),
         },
         ClientMeta::default(),
         NewSessionMeta { name: Some("fix".to_owned()), reuse: true },
         AttachParams { session: session.clone(), after: Some(0), role: Role::Observer },
-        CancelParams { session: plain.clone(), turn_only: false },
-        CancelParams { session: plain.clone(), turn_only: true },
+        CancelParams { session: plain.clone(), turn_only: false, by: None },
+        CancelParams { session: plain.clone(), turn_only: true, by: None },
         RenameParams { session: plain.clone(), name: None },
         ReseedParams { session: plain.clone(), discard: false },
         ReseedParams { session: plain.clone(), discard: true },
@@ -300,7 +323,11 @@ fn parameters_and_meta_look_like_this() {
         SessionListParams { archived: Some(ArchiveFilter::Only), ..SessionListParams::default() },
         UpdateMeta { seq: Some(4), steered: false },
         UpdateMeta { seq: None, steered: true },
-        PermissionMeta { shown: Shown { kind: "read".into(), ..Shown::default() }, changed: 0 },
+        PermissionMeta {
+            id: "i-1".to_owned(),
+            shown: Shown { kind: "read".into(), ..Shown::default() },
+            changed: 0
+        },
         session,
     ));
 }

@@ -87,6 +87,7 @@ fn every_flag_is_in_the_list() {
         max_line: Some(1),
         client: Some(client),
         role: Some(Role::Observer),
+        place: Some(String::new()),
     };
     let new = NewSessionMeta { name: Some("n".to_owned()), reuse: true };
     let prompt = PromptMeta { permissions: Some("allow".to_owned()) };

@@ -91,7 +91,7 @@ pub(crate) enum Kind {
         /// Its session.
         session: String,
     },
-    /// `session/new` of a session that there was not before.
+    /// `session/new` of a session that there was not before, or `session/fork`.
     New,
     /// `_acpd/session/attach`.
     Attach {
@@ -119,6 +119,7 @@ impl Kind {
                 let reuse = member::<bool>(params, &["_meta", NAMESPACE, "reuse"]);
                 (reuse != Some(true)).then_some(Kind::New)
             }
+            "session/fork" => Some(Kind::New),
             "session/close" | "session/delete" | "session/archive" => {
                 session("sessionId").map(|session| Kind::Leave { session })
             }

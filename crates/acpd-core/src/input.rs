@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use acp_wire::{Body, Frame, Id, clipped};
-use acpd_api::{HookEvent, SessionInfo, Status, UsageParams};
+use acpd_api::{Environment, HookEvent, SessionInfo, Status, UsageParams};
 use bytes::Bytes;
 
 use crate::ids::{ClientId, HostId, InteractionId, Requester, Seq, SessionKey};
@@ -99,6 +99,8 @@ pub enum ClientEvent {
         /// Up to and including this position.
         upto: Seq,
     },
+    /// Rows that it watches ([`ToClient::Rows`]) were written. One for each.
+    RowsWritten,
     /// It is gone.
     Closed,
 }
@@ -369,6 +371,14 @@ pub enum Effect {
         /// What it reads: [`acpd_api::HookInfo`] as JSON text.
         about: Bytes,
     },
+    /// Show a person on the desktop what nobody who is attached sees. Both texts are short, escaped, and
+    /// hold nothing of what an agent works on.
+    Notify {
+        /// The session.
+        title: String,
+        /// What happened.
+        body: String,
+    },
     /// An agent refused a request, or a session could not come back, for the log. Never holds a
     /// payload, nor the agent's words.
     Failure {
@@ -389,8 +399,8 @@ pub enum Effect {
         client: ClientId,
         /// Answer to this request.
         id: Id,
-        /// Start again.
-        restart: bool,
+        /// Start again, with these variables if the configuration names them.
+        restart: Option<Environment>,
     },
     /// End the daemon although the journal cannot be written: every process tree first, without
     /// waiting for anything else. Always urgent.
@@ -413,6 +423,8 @@ pub enum ToClient {
         /// What part of it was asked for.
         part: StatusPart,
     },
+    /// A line with rows that the client watches; then [`ClientEvent::RowsWritten`] is reported.
+    Rows(Bytes),
     /// A piece of journal; then [`ClientEvent::ReadDone`] is reported.
     Read(Read),
     /// The answer to `_acpd/session/log`.

@@ -15,7 +15,8 @@
 //! Each room has one kind of state: what agents are running and being started (`process`), conversations
 //! (`session`), what a client sees of one (`views`), connections (`clients`), open requests to agents
 //! (`requests`), questions to people (`questions`), the tool calls that these are about (`tool_calls`),
-//! what acpd does for agents (`client_methods`), MCP servers (`mcp`) and logins (`auth`). A room never
+//! what acpd does for agents (`client_methods`), MCP servers (`mcp`), logins (`auth`) and who watches all
+//! rows (`watch`). A room never
 //! imports the hub: what happened is what its methods return, and what it has to know is an argument.
 //! `hub` knows them all and has the sequences in which they take part. Below the rooms are what they are
 //! made of: ids, inputs and effects, records, timers, the configuration.
@@ -30,6 +31,7 @@ mod budget;
 mod client_methods;
 mod clients;
 mod fault;
+mod gist;
 mod hash;
 mod hub;
 pub mod ids;
@@ -49,6 +51,7 @@ mod store_health;
 mod timers;
 mod tool_calls;
 pub mod views;
+mod watch;
 
 /// Which step of a restore follows which; for tests.
 #[doc(hidden)]

@@ -21,6 +21,7 @@ pub(crate) fn needs_store(method: &str) -> bool {
             | acpd_api::method::PING
             | "session/status"
             | acpd_api::method::STATUS
+            | acpd_api::method::WATCH
             | acpd_api::method::AGENT_LIST
             | acpd_api::method::AGENT_SHOW
             | acpd_api::method::SESSION_LIST

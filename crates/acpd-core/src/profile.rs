@@ -29,6 +29,8 @@ pub struct Config {
     pub hooks: BTreeSet<HookEvent>,
     /// How long a deleted session can be brought back (ms); 0 = not at all.
     pub keep_deleted: u64,
+    /// A person hears of what happens while nobody is attached.
+    pub notify: bool,
     /// Directories with settings of their own.
     pub workspaces: Vec<Workspace>,
     /// What may be spent in a day.
@@ -196,6 +198,8 @@ pub struct Profile {
     pub on_lost: OnLost,
     /// What becomes of a task whose turn was cut off.
     pub on_interrupted: OnInterrupted,
+    /// What becomes of a task whose turn ended by a usage limit.
+    pub on_limit: OnLimit,
     /// What acpd does for it when no editor does it.
     pub services: Services,
     /// It is offered to show its subagents to people.
@@ -246,6 +250,16 @@ pub enum OnInterrupted {
     Fail,
     /// The agent is asked to go on, once.
     Continue,
+}
+
+/// What becomes of a task whose turn ended by a usage limit of the agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnLimit {
+    /// Nothing: a person can send another prompt when it is over.
+    #[default]
+    Fail,
+    /// The agent is asked to continue when it is over.
+    Wait,
 }
 
 /// How many processes an agent profile has.
@@ -323,6 +337,7 @@ impl Default for Profile {
             defaults: Defaults::default(),
             on_lost: OnLost::default(),
             on_interrupted: OnInterrupted::default(),
+            on_limit: OnLimit::default(),
             services: Services::default(),
             subagents: false,
             mcp: Vec::new(),

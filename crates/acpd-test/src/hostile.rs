@@ -241,7 +241,7 @@ fn updates() -> Vec<Value> {
         json!({"sessionUpdate": "config_option_update", "configOptions": options}),
         json!({"sessionUpdate": "notice", "severity": evil("severity"), "title": evil("notice"),
             "description": evil("notice text")}),
-        json!({"sessionUpdate": "compaction_update", "status": "failed", "error": evil("compaction")}),
+        json!({"sessionUpdate": "compaction_update", "compactionId": "c", "status": "failed", "error": evil("compaction")}),
         json!({"sessionUpdate": "subagent_update", "sessionId": evil("subagent id"),
             "title": evil("subagent"), "state": {"state": evil("subagent state")}}),
         json!({"sessionUpdate": "available_commands_update", "availableCommands": [{

@@ -127,6 +127,9 @@ const MUST_OCCUR: &[&str] = &[
     "turn refused",
     "turn unwedged",
     "update before the session was made",
+    "watched rows read",
+    "watcher knows everything",
+    "watcher went away",
 ];
 
 fn number(name: &str) -> Option<u64> {

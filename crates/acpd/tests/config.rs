@@ -241,10 +241,10 @@ fn the_demo_agent_is_built_in_until_it_gets_a_command() {
 }
 
 #[test]
-fn the_default_agent_is_the_one_named_or_the_only_one_configured_or_the_demo() {
+fn the_default_agent_is_the_one_named_or_the_first_one_configured_and_only_without_any_the_demo() {
     assert_eq!(read("default_agent = 'claude'").default_agent, "claude");
     assert_eq!(read("[agents.copilot]").default_agent, "copilot");
-    assert_eq!(read("[agents.copilot]\n[agents.claude]").default_agent, "demo");
+    assert_eq!(read("[agents.copilot]\n[agents.claude]").default_agent, "copilot");
     let one_disabled = "[agents.copilot]\n[agents.claude]\nenabled = false";
     assert_eq!(read(one_disabled).default_agent, "copilot");
 }

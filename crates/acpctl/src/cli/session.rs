@@ -191,13 +191,17 @@ pub(crate) struct Handoff {
 /// Arguments of `session worktree`.
 #[derive(Debug, Args)]
 pub(crate) struct Worktree {
-    #[command(flatten)]
-    pub(crate) which: Which,
+    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used [default:
+    /// list the worktrees of all sessions].
+    pub(crate) session: Option<String>,
+    /// Only among the sessions of this agent.
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
     /// Merge its branch into the one that it came from.
-    #[arg(long)]
+    #[arg(long, requires = "session")]
     pub(crate) merge: bool,
     /// Remove the directory and the branch; with `--merge`, after that.
-    #[arg(long)]
+    #[arg(long, requires = "session")]
     pub(crate) remove: bool,
     /// Remove also what is not committed or not merged.
     #[arg(long, requires = "remove")]

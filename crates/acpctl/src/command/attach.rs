@@ -12,7 +12,8 @@ use crate::cli;
 use crate::door::{Door, initialize_params};
 use crate::elsewhere::Elsewhere;
 use crate::error::{CommandError, Result, gone};
-use crate::info::session::handle;
+use crate::human;
+use crate::info::session::{goes_on, handle};
 use crate::live::{Event, Live};
 use crate::lookup::{exactly, find_live};
 use crate::paint::YELLOW;
@@ -119,6 +120,17 @@ impl Part {
         }
     }
 
+    /// Takes who has answered a question. Returns whether it is told when the question is taken back.
+    fn told_answer(&mut self, params: &RawValue) -> bool {
+        match self {
+            Part::Controller { questions, .. } => {
+                questions.told_answer(params);
+                questions.any()
+            }
+            Part::Observer => false,
+        }
+    }
+
     fn withdrawn(&mut self, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
         match self {
             Part::Controller { questions, .. } => questions.withdraw(params, live, ui),
@@ -136,18 +148,34 @@ impl Part {
 }
 
 fn follow(
+    live: Live,
+    args: &cli::Attach,
+    session: &SessionInfo,
+    part: Part,
+    ui: &mut Ui,
+) -> Result<ExitCode> {
+    let mut screen = Screen::whole(ui, args.thoughts);
+    screen.within(session.cwd.clone());
+    screen.of(&session.session_id);
+    let ended = show(live, args, session, part, &mut screen, ui);
+    // Of an answer that goes on, what came so far.
+    screen.finish(ui)?;
+    ended
+}
+
+fn show(
     mut live: Live,
     args: &cli::Attach,
     session: &SessionInfo,
     mut part: Part,
+    screen: &mut Screen,
     ui: &mut Ui,
 ) -> Result<ExitCode> {
     let mut watch: Option<Watch> = None;
     if args.until_idle && args.tail {
         watch.insert(Watch::of(session.clone())).look(&mut live)?;
     }
-    let mut screen = Screen::whole(ui, args.thoughts);
-    screen.of(&session.session_id);
+    let mut is_joined = false;
     loop {
         let line = match live.next(ui)? {
             Event::Line(line) => line,
@@ -170,6 +198,12 @@ fn follow(
         if args.until_idle && is_caught_up {
             watch.get_or_insert_with(|| Watch::of(session.clone())).look(&mut live)?;
         }
+        if is_caught_up && !is_joined {
+            is_joined = true;
+            if !args.json {
+                ui.say(text!("now: {}", goes_on(session, human::now())));
+            }
+        }
         let is_shown = match message {
             Message::Notification { .. } => true,
             Message::Request { .. } => args.control,
@@ -181,7 +215,8 @@ fn follow(
         match message {
             Message::Notification { method: name, params } => {
                 let params = params.unwrap_or(RawValue::NULL);
-                if !args.json {
+                let is_ours = name == method::ANSWERED && part.told_answer(params);
+                if !args.json && !is_ours {
                     screen.show(ui, &name, params.get())?;
                 }
                 let changed = || serde_json::from_str::<StateChanged>(params.get());

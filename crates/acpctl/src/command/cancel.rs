@@ -36,7 +36,7 @@ pub(super) fn cancel(args: &cli::Cancel, door: Door, ui: &mut Ui) -> Result {
     watch::bind(&found, Role::Observer, &mut live, ui)?;
     // Watched first: the turn may be over at once.
     let mut watch = Watch::begin(&found, &mut live, ui)?;
-    let params = CancelParams { session: exactly(&found), turn_only: args.turn };
+    let params = CancelParams { session: exactly(&found), turn_only: args.turn, by: None };
     let done: CancelResult = live.call(ui, method::SESSION_CANCEL, &params)?;
     let name = handle(&done.session);
     let taken_back = match done.taken_back {

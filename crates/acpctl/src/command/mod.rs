@@ -5,6 +5,8 @@ mod agent;
 mod attach;
 mod auth;
 mod cancel;
+#[cfg(feature = "tui")]
+mod chat;
 mod completions;
 mod daemon;
 mod pending;
@@ -13,6 +15,8 @@ mod ps;
 mod queue;
 mod run;
 mod session;
+#[cfg(feature = "tui")]
+mod top;
 mod usage;
 mod wait;
 
@@ -28,6 +32,10 @@ use pending::Decision;
 pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
     let door = Door { spawn: !cli.global.no_spawn };
     match cli.command {
+        #[cfg(feature = "tui")]
+        Command::Top => top::top(door, ui)?,
+        #[cfg(feature = "tui")]
+        Command::Chat(args) => chat::chat(&args, door, ui)?,
         Command::Run(args) => return run::run(args, door, ui),
         Command::Attach(args) => return attach::attach(&args, door, ui),
         Command::Wait(args) => return wait::wait(&args, door, ui),

@@ -1,10 +1,13 @@
 //! `acpctl ps`: everything at a glance.
 
-use acpd_api::{AgentState, Empty, SessionInfo, SessionState, Status, TurnState, method};
+use std::time::{Duration, Instant};
+
+use acpd_api::{AgentInfo, AgentState, Empty, SessionInfo, SessionState, Status, Watched, method};
 
 use crate::door::Door;
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::paint::{DIM, Paint, YELLOW};
+use crate::rows::{News, Rows};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 use crate::{cli, human, info};
@@ -12,9 +15,19 @@ use crate::{cli, human, info};
 /// Sessions that are shown beside those that are active.
 const RECENT: usize = 10;
 
+/// While it is watched: how often it is shown anew at most, how often if only time passes and something is active,
+/// and how often if nothing is; and after how long it is asked again what agents take of the machine.
+const FRAME: Duration = Duration::from_millis(100);
+const TICK: Duration = Duration::from_secs(1);
+const LONG: Duration = Duration::from_secs(30);
+const MEMORY: Duration = Duration::from_secs(5);
+
 /// Shows the daemon, the agents that are up or have something to say, and the sessions that are active or were
 /// used last.
 pub(super) fn ps(args: cli::Ps, door: Door, ui: &mut Ui) -> Result {
+    if args.watch {
+        return watch(args, door, ui);
+    }
     let status: Status = door.connect()?.call(method::STATUS, &Empty {})?;
     if args.json.json {
         return Ok(ui.json(&status)?);
@@ -22,11 +35,78 @@ pub(super) fn ps(args: cli::Ps, door: Door, ui: &mut Ui) -> Result {
     Ok(ui.print(overview(&status, args.all, human::now(), ui.out_paint(), ui.out_width()))?)
 }
 
+/// Shows it again and again, as it changes.
+fn watch(args: cli::Ps, door: Door, ui: &mut Ui) -> Result {
+    if !args.json.json && !ui.can_redraw() {
+        return Err(CommandError::usage("`--watch` shows everything anew, which needs a terminal")
+            .hint("`acpctl ps --watch --json` prints a line for each change"));
+    }
+    let mut status: Status = door.connect()?.call(method::STATUS, &Empty {})?;
+    let mut rows = Rows::watch()?;
+    if args.json.json {
+        loop {
+            match rows.next(LONG)? {
+                Some(News::All(all)) => ui.json_line(&all)?,
+                Some(News::Changed(changed)) => ui.json_line(&changed)?,
+                Some(News::Away) | None => {}
+            }
+            ui.flush()?;
+        }
+    }
+    let (mut all, mut is_stale, mut is_away) = (Watched::default(), false, false);
+    let (mut drawn, mut asked) = (Instant::now(), Instant::now());
+    loop {
+        // What has changed is shown soon; times go on.
+        let pause = match (is_stale, all.sessions.iter().any(is_active)) {
+            (true, _) => FRAME.saturating_sub(drawn.elapsed()),
+            (false, true) => TICK,
+            (false, false) => LONG,
+        };
+        match rows.next(pause)? {
+            Some(News::All(new)) => (all, is_away) = (new, false),
+            Some(News::Changed(changed)) => all.apply(changed),
+            Some(News::Away) => is_away = true,
+            None => {
+                if !is_away && asked.elapsed() >= MEMORY {
+                    asked = Instant::now();
+                    // It may be away by now; then this shows what was known.
+                    let now = Door { spawn: false }.connect().ok();
+                    let now =
+                        now.and_then(|mut daemon| daemon.call(method::STATUS, &Empty {}).ok());
+                    status = now.unwrap_or(status);
+                }
+                let text = frame(&status, &all, args.all, is_away, ui);
+                ui.redraw(&text)?;
+                (drawn, is_stale) = (Instant::now(), false);
+                continue;
+            }
+        }
+        is_stale = true;
+    }
+}
+
+/// The overview of these rows. What agents take of the machine is not in them.
+fn frame(status: &Status, rows: &Watched, all: bool, is_away: bool, ui: &Ui) -> Text {
+    let with_memory = |agent: &AgentInfo| {
+        let is_it = |known: &&AgentInfo| known.name == agent.name && known.pid == agent.pid;
+        let known = status.agents.iter().find(is_it);
+        let (rss, processes) = known.map_or((None, None), |known| (known.rss, known.processes));
+        AgentInfo { rss, processes, ..agent.clone() }
+    };
+    let mut sessions = rows.sessions.clone();
+    sessions.sort_by_key(|session| std::cmp::Reverse(session.updated));
+    let agents = rows.agents.iter().map(with_memory).collect();
+    let now = Status { daemon: status.daemon.clone(), agents, sessions };
+    let text = overview(&now, all, human::now(), ui.out_paint(), ui.out_width());
+    let away = "acpd is away; this is what it said last\n";
+    if is_away { ui.out_paint().apply(YELLOW, away) + text } else { text }
+}
+
 fn overview(status: &Status, all: bool, now: u64, paint: Paint, width: Option<usize>) -> Text {
     let mut text = info::daemon::line(&status.daemon, now, paint);
     let busy = |agent: &&_| -> bool {
         let agent: &acpd_api::AgentInfo = agent;
-        agent.state != AgentState::Stopped || agent.sessions > 0
+        agent.state != AgentState::Stopped || agent.sessions > 0 || agent.reason.is_some()
     };
     let agents: Vec<_> = status.agents.iter().filter(busy).collect();
     if !agents.is_empty() {
@@ -35,6 +115,10 @@ fn overview(status: &Status, all: bool, now: u64, paint: Paint, width: Option<us
     for agent in agents {
         if let Some(hint) = &agent.hint {
             text += paint.apply(YELLOW, text!("{}: {}", agent.name, hint)) + "\n";
+        }
+        let age = Some(now.saturating_sub(status.daemon.since));
+        if let Some(lacking) = info::environment::lacking(agent, age) {
+            text += paint.apply(YELLOW, text!("{}: {}", agent.name, lacking)) + "\n";
         }
     }
     let mut recent = 0;
@@ -65,8 +149,7 @@ fn overview(status: &Status, all: bool, now: u64, paint: Paint, width: Option<us
 
 /// Whether something happens in a session, or a person has to do something about it.
 fn is_active(session: &SessionInfo) -> bool {
-    session.turn.state != TurnState::Idle
-        || session.queued > 0
+    info::session::is_at_work(session)
         || matches!(session.state, SessionState::Restoring | SessionState::Blocked)
 }
 
@@ -119,7 +202,7 @@ mod tests {
                     "last": "a reason\u{1b} that_is_much_longer_than_a_column"}})),
                 session("s-2", json!({"state": "lost", "reason": "unknown session",
                     "restore": "lost", "title": "Old\nthings",
-                    "hint": "`acpctl session reseed s-2` goes on"})),
+                    "hint": "`acpctl session reseed s-2` continues"})),
             ],
         }))
         .unwrap()
@@ -144,7 +227,7 @@ mod tests {
         fix      demo   live             working 6s +1                             3        10s ago  /work/app  -
         s-3      demo   live (reseeded)  idle                                      3        10s ago  /work/app  Tidy up
         s-4      demo   live             idle (a reason<U+001B> that is much lon…  3        10s ago  /work/app  -
-        s-2      demo   lost             idle                                      3        10s ago  /work/app  unknown session; `acpctl session reseed s-2` goes on
+        s-2      demo   lost             idle                                      3        10s ago  /work/app  unknown session; `acpctl session reseed s-2` continues
 
         1 more agent without sessions: acpctl agent ls
         ");

@@ -1,6 +1,6 @@
 //! Questions of agents in tables and sentences.
 
-use acpd_api::{InteractionInfo, Question, Untrusted};
+use acpd_api::{AnswerInfo, InteractionInfo, Question, QuestionAnswered, Untrusted};
 
 use crate::human;
 use crate::paint::{BOLD, CYAN, Paint};
@@ -38,6 +38,16 @@ pub(crate) fn table(
 /// What is asked, and by whom.
 pub(crate) fn described(open: &InteractionInfo) -> Text {
     text!("{} {}", asked(&open.question), asker(open))
+}
+
+/// What a question was answered with.
+pub(crate) fn given(answered: &QuestionAnswered) -> Text {
+    match &answered.answer {
+        AnswerInfo::Option { option } => (&option.name).into(),
+        AnswerInfo::Accept => "accepted".into(),
+        AnswerInfo::Decline => "declined".into(),
+        AnswerInfo::Cancel => "cancelled".into(),
+    }
 }
 
 /// The agent and the session that ask.

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use acpd_api::{RestoreLevel, SessionInfo, SessionState, TurnState, Untrusted};
+use acpd_api::{Doing, DoingKind, RestoreLevel, SessionInfo, SessionState, TurnState, Untrusted};
 use anstyle::Style;
 
 use crate::human;
@@ -118,6 +118,34 @@ pub(crate) fn handle(session: &SessionInfo) -> &Untrusted {
     session.name.as_ref().unwrap_or(&session.session_id)
 }
 
+/// What goes on in a session now: `running: cargo test, 12s`, `waiting for you: …`, `idle`.
+pub(crate) fn goes_on(session: &SessionInfo, now: u64) -> Text {
+    let Some(Doing { kind, text: said, since }) = &session.doing else {
+        return match session.turn.state {
+            TurnState::Idle => "idle".into(),
+            TurnState::Working => {
+                text!("working for {}", human::duration(now.saturating_sub(session.turn.since)))
+            }
+            TurnState::NeedsAction => "waiting for you".into(),
+        };
+    };
+    let what = match kind {
+        DoingKind::Starting => "the agent has the prompt",
+        DoingKind::Thinking => "thinking",
+        DoingKind::Writing => "writing",
+        DoingKind::Tool | DoingKind::Command => "running",
+        DoingKind::Waiting => "waiting for you",
+        DoingKind::Other => "working",
+    };
+    let said = (!said.is_empty()).then(|| text!(": {}", said));
+    text!("{}{}, {}", what, said, human::duration(now.saturating_sub(*since)))
+}
+
+/// Whether a turn runs or waits in it.
+pub(crate) fn is_at_work(session: &SessionInfo) -> bool {
+    session.turn.state != TurnState::Idle || session.queued > 0
+}
+
 fn turn(session: &SessionInfo, now: u64) -> (Text, Style) {
     let passed = human::duration(now.saturating_sub(session.turn.since));
     let queued = match session.queued {
@@ -127,6 +155,10 @@ fn turn(session: &SessionInfo, now: u64) -> (Text, Style) {
     match session.turn.state {
         TurnState::Working => (text!("working {}{}", passed, queued), CYAN),
         TurnState::NeedsAction => (text!("needs you {}{}", passed, queued), YELLOW),
+        TurnState::Idle if session.limited_until.is_some() => {
+            let left = session.limited_until.unwrap_or_default().saturating_sub(now);
+            (text!("limit, {} left", human::duration(left)), YELLOW)
+        }
         TurnState::Idle => match session.turn.last.as_ref().map(Untrusted::raw) {
             None | Some("end_turn") => ("idle".into(), Style::new()),
             Some(last) => {

@@ -1,38 +1,35 @@
-//! How a conversation looks: relayed lines in, pieces of text out.
+//! How a conversation looks where nothing can be taken back: the blocks of [`acpd_view`], and of each what is new
+//! about it, in pieces of text.
 
-mod about;
-mod diff;
+mod call;
 mod notice;
-mod plan;
-mod question;
-mod state;
 #[cfg(test)]
 mod tests;
-mod tool;
-mod update;
 
-use acpd_api::{Meta, Untrusted, UpdateMeta, escape, method};
+use std::collections::HashMap;
+
+use acpd_api::{RestoreLevel, Untrusted, escape, method};
+use acpd_view::{
+    Block, ConfigOption, Content, Id, Kind, Message, Mode, Plan, PlanEntry, Progress, State,
+    Subagent, Topic, Usage, describe,
+};
 use serde::Deserialize;
+use serde_json::Value;
 
-use crate::paint::{BOLD, DIM, Paint};
-use crate::settings::{ConfigOption, Settings};
+use crate::paint::{BOLD, DIM, Paint, YELLOW};
+use crate::settings::{self, Settings};
 use crate::text::{Text, text};
-use plan::plan;
-use state::State;
-use tool::Tools;
-use update::{Blob, Update};
 
-pub(crate) use about::commands;
+pub(crate) use call::{name, output};
 pub(crate) use notice::sentence;
-pub(crate) use question::Sheet;
-pub(crate) use tool::{output, place};
-pub(crate) use update::{Content, FileDiff, PlanEntry, ToolCall, ToolContent};
 
 /// Something to show.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// A part of the agent's answer.
     Answer(Untrusted),
+    /// The answer is over. What comes next is another one, or something else.
+    AnswerEnds,
     /// A part of other running text.
     Flow(Flow, Text),
     /// Whole lines.
@@ -66,15 +63,35 @@ pub(crate) struct Options {
 #[derive(Debug)]
 pub(crate) struct Transcript {
     options: Options,
-    /// Whose it is; lines of others are those of subagents.
-    session: Option<Untrusted>,
-    tools: Tools,
+    /// None until it is known whose conversation it is.
+    state: Option<State>,
+    settings: Settings,
+    /// The folder of the session.
+    folder: Option<Untrusted>,
+    /// The lines that were taken: the numbers of those that are folded.
+    lines: u64,
+    /// What was shown of the blocks of this turn.
+    shown: HashMap<Id, Shown>,
+    /// The entries of the plan that was shown last.
     plan: Vec<PlanEntry>,
-    state: State,
+    /// The ids and values of the options as they were told.
+    told_options: Vec<(Untrusted, Value)>,
+    told_usage: Option<Usage>,
     /// The running text that was shown last, and whether its line is unfinished.
     flow: Option<(Flow, bool)>,
     /// Something was shown.
     begun: bool,
+}
+
+/// What was shown of a block.
+#[derive(Debug)]
+enum Shown {
+    /// Of a message: so many of its parts, and of the last one so many bytes.
+    Message { parts: usize, bytes: usize, has_ended: bool },
+    /// Of a call.
+    Call(call::Shown),
+    /// Anything else as a line, which comes again when it is another one.
+    Line(Text),
 }
 
 impl Transcript {
@@ -82,29 +99,60 @@ impl Transcript {
     pub(crate) fn new(options: Options) -> Transcript {
         Transcript {
             options,
-            session: None,
-            tools: Tools::default(),
+            state: None,
+            settings: Settings::default(),
+            folder: None,
+            lines: 0,
+            shown: HashMap::new(),
             plan: Vec::new(),
-            state: State::default(),
+            told_options: Vec::new(),
+            told_usage: None,
             flow: None,
             begun: false,
         }
     }
 
-    /// Takes whose conversation it is.
+    /// Takes the folder of the session, before anything else.
+    pub(crate) fn within(&mut self, folder: Untrusted) {
+        self.folder = Some(folder);
+    }
+
+    /// Takes whose conversation it is. Else it is that of the first line.
     pub(crate) fn of(&mut self, session: &Untrusted) {
-        self.session = Some(session.clone());
+        if self.state.is_none() {
+            let mut state = State::new(session);
+            if let Some(folder) = &self.folder {
+                state = state.within(folder);
+            }
+            let header = state.header_mut();
+            if let Some(modes) = self.settings.modes.take() {
+                header.mode = Some(modes.current_mode_id);
+                let modes = modes.available_modes.into_iter();
+                let known = |mode: settings::Mode| Mode {
+                    id: mode.id,
+                    name: mode.name,
+                    description: mode.description,
+                };
+                header.modes = modes.map(known).collect();
+            }
+            self.state = Some(state);
+        }
     }
 
     /// Takes the settings that the session begins with, so that only changes of them are shown.
     pub(crate) fn know(&mut self, settings: Settings) {
-        self.state.know(settings);
+        let told = settings.options.iter();
+        self.told_options =
+            told.map(|option| (option.id.clone(), option.current_value.clone())).collect();
+        self.settings = settings;
     }
 
     /// The end of a turn, in words.
     pub(crate) fn turn_ended(&mut self) -> Vec<Piece> {
-        let lines = self.state.usage(self.options.paint);
-        self.lines(lines)
+        let mut pieces = Vec::new();
+        let usage = self.usage();
+        self.lines_of(usage, &mut pieces);
+        pieces
     }
 
     /// Takes a notification; unknown ones show nothing.
@@ -112,113 +160,198 @@ impl Transcript {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Params {
-            #[serde(default)]
             session_id: Untrusted,
-            update: Update,
-            #[serde(rename = "_meta", default)]
-            meta: Meta<UpdateMeta>,
         }
-        if name == "session/update" {
-            return match serde_json::from_str::<Params>(params) {
-                // Subagents may have subagents.
-                Ok(Params { session_id, update, meta })
-                    if self.session.as_ref().is_none_or(|own| *own == session_id)
-                        || matches!(update, Update::Subagent(_)) =>
-                {
-                    self.update(update, meta.own.steered)
-                }
-                Ok(_) => Vec::new(),
-                Err(_) => Vec::new(),
-            };
-        }
-        let Options { paint, whole, .. } = self.options;
-        let mut lines = notice::notice(name, params, whole, paint).unwrap_or_default();
-        if whole && name == method::TURN_ENDED {
-            lines += self.state.usage(paint);
-        }
-        self.lines(lines)
-    }
-
-    fn update(&mut self, update: Update, steered: bool) -> Vec<Piece> {
-        let Options { paint, thoughts, whole } = self.options;
-        match update {
-            Update::AgentMessageChunk(chunk) => self.chunk(Flow::Answer, chunk.content),
-            Update::AgentThoughtChunk(chunk) if thoughts => {
-                self.chunk(Flow::Thought, chunk.content)
-            }
-            Update::UserMessageChunk(chunk) if steered => {
-                // A message of its own, also right after the prompt.
-                self.flow = None;
-                self.chunk(Flow::User, chunk.content)
-            }
-            Update::UserMessageChunk(chunk) if whole => self.chunk(Flow::User, chunk.content),
-            Update::ToolCall(call) | Update::ToolCallChanged(call) => {
-                let lines = self.tools.update(call, paint);
-                self.lines(lines)
-            }
-            Update::Plan(new) => {
-                let lines = plan(&self.plan, &new.entries, paint);
-                self.plan = new.entries;
-                self.lines(lines)
-            }
-            Update::Mode { current_mode_id } => {
-                let lines = self.state.mode(current_mode_id, paint);
-                self.lines(lines)
-            }
-            Update::Options { config_options } => {
-                let lines = self.state.options(ConfigOption::list(config_options), paint);
-                self.lines(lines)
-            }
-            Update::Notice(notice) => self.lines(state::notice(&notice, paint)),
-            Update::Compaction(compaction) => self.lines(state::compaction(&compaction, paint)),
-            Update::Subagent(subagent) => {
-                let line = self.state.subagent(subagent, paint);
-                self.lines(line)
-            }
-            Update::Usage(usage) => {
-                self.state.used(usage);
-                Vec::new()
-            }
-            Update::AgentThoughtChunk(_) | Update::UserMessageChunk(_) | Update::Quiet => {
-                Vec::new()
-            }
-        }
-    }
-
-    fn chunk(&mut self, flow: Flow, content: Content) -> Vec<Piece> {
         let mut pieces = Vec::new();
-        let before = self.flow.map(|(flow, _)| flow);
-        if before != Some(flow) {
-            // A line between what the user said and what came of it.
-            let turns = before == Some(Flow::User) || (flow == Flow::User && self.begun);
-            if turns {
-                pieces.push(Piece::Lines("\n".into()));
-            }
-            self.flow = Some((flow, false));
+        if let Some(sentence) = notice::sentence(name, params) {
+            let line = self.options.paint.apply(notice::style(name), sentence) + "\n";
+            self.lines_of(line, &mut pieces);
+            return pieces;
         }
-        self.begun = true;
-        let paint = self.options.paint;
-        match content {
-            Content::Text { text } if text.is_empty() => {}
-            Content::Text { text } => {
-                let is_open = !text.raw().ends_with('\n');
-                pieces.push(match flow {
-                    Flow::Answer => Piece::Answer(text),
-                    Flow::Thought => Piece::Flow(flow, paint.apply(DIM, text.prose())),
-                    Flow::User => Piece::Flow(flow, paint.apply(BOLD, self.quoted(&text))),
-                });
-                self.flow = Some((flow, is_open));
+        if let Ok(Params { session_id }) = serde_json::from_str(params) {
+            self.of(&session_id);
+        }
+        let Some(mut state) = self.state.take() else { return pieces };
+        let mode = state.header().mode.clone();
+        self.lines += 1;
+        for id in state.notification(Some(self.lines), name, params) {
+            // Of what subagents say and do, only their subagents are shown.
+            let own = state.turns().iter().rev().find_map(|turn| turn.block(id));
+            let is_subagent = |block: &&Block| matches!(block.kind, Kind::Subagent(_));
+            if let Some(block) = own.or_else(|| state.get(id).filter(is_subagent)) {
+                self.block(block, mode.as_ref(), &mut pieces);
             }
-            other => {
-                if let Some(what) = describe(&other) {
-                    let prefix = if flow == Flow::User { "> " } else { "" };
-                    let line = text!("{}{}", prefix, what);
-                    pieces.push(Piece::Lines(paint.apply(DIM, line) + "\n"));
-                    self.flow = Some((flow, false));
-                }
-            }
+        }
+        let options = self.options(&state.header().options);
+        self.lines_of(options, &mut pieces);
+        for block in state.drain().iter().flat_map(|turn| &turn.blocks) {
+            self.shown.remove(&block.id);
+        }
+        self.state = Some(state);
+        if self.options.whole && name == method::TURN_ENDED {
+            let usage = self.usage();
+            self.lines_of(usage, &mut pieces);
         }
         pieces
+    }
+
+    /// What is new about a block.
+    fn block(&mut self, block: &Block, mode: Option<&Untrusted>, pieces: &mut Vec<Piece>) {
+        let Options { paint, thoughts, whole } = self.options;
+        let line = match &block.kind {
+            Kind::Prompt(message) if whole || message.steered => {
+                return self.message(Flow::User, block, message, pieces);
+            }
+            Kind::Answer(message) => return self.message(Flow::Answer, block, message, pieces),
+            Kind::Thought(message) if thoughts => {
+                return self.message(Flow::Thought, block, message, pieces);
+            }
+            Kind::Prompt(_) | Kind::Thought(_) => return,
+            Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) => {
+                let shown = self.shown.entry(block.id);
+                let lines = match shown.or_insert_with(|| Shown::Call(call::Shown::default())) {
+                    Shown::Call(shown) => shown.update(call, paint),
+                    _ => Text::new(),
+                };
+                return self.lines_of(lines, pieces);
+            }
+            Kind::Plan(new) => {
+                let lines = self.plan(new);
+                return self.lines_of(lines, pieces);
+            }
+            Kind::Notice(notice) => match &notice.topic {
+                Topic::Mode(id) if mode == Some(id) => return,
+                // The answer to the prompt tells it as well.
+                Topic::Restored(RestoreLevel::Lost) if !whole => return,
+                _ => paint.line(&block.summary()),
+            },
+            Kind::Gap(_) | Kind::Question(_) => paint.line(&block.summary()),
+            // It was announced before this command was attached.
+            Kind::Subagent(subagent) if subagent.title.is_none() && is_around(block.id) => return,
+            Kind::Subagent(subagent) => paint.apply(DIM, subagent_line(subagent)),
+            Kind::Turn(end) if whole => {
+                end.sentence().map(|line| paint.line(&line)).unwrap_or_default()
+            }
+            Kind::Turn(_) => return,
+        };
+        let shown = self.shown.insert(block.id, Shown::Line(line.clone()));
+        let is_new = !matches!(shown, Some(Shown::Line(before)) if before == line);
+        if is_new && !line.is_empty() {
+            self.lines_of(line + "\n", pieces);
+        }
+    }
+
+    /// The lines of the options that are not as they were told.
+    fn options(&mut self, options: &[ConfigOption]) -> Text {
+        let mut lines = Text::new();
+        for option in options {
+            let now = (option.id.clone(), option.current_value.clone());
+            if !self.told_options.contains(&now) {
+                lines += self.options.paint.apply(DIM, option.sentence()) + "\n";
+                self.told_options.retain(|(id, _)| *id != option.id);
+                self.told_options.push(now);
+            }
+        }
+        lines
+    }
+
+    /// The line of what was used, if it is not as it was told.
+    fn usage(&mut self) -> Text {
+        let usage = self.state.as_ref().and_then(|state| state.header().usage.as_ref());
+        match usage.filter(|usage| self.told_usage.as_ref() != Some(*usage)) {
+            Some(usage) => {
+                self.told_usage = Some(usage.clone());
+                self.options.paint.apply(DIM, usage.sentence()) + "\n"
+            }
+            None => Text::new(),
+        }
+    }
+
+    /// The plan with a mark at what is new, if anything is.
+    fn plan(&mut self, new: &Plan) -> Text {
+        let before = std::mem::replace(&mut self.plan, new.entries.clone());
+        if before == new.entries {
+            return Text::new();
+        }
+        let paint = self.options.paint;
+        let mut text =
+            text!("{} {}/{}\n", paint.apply(BOLD, "plan"), new.done(), new.entries.len());
+        for entry in &new.entries {
+            let is_new = !before.is_empty() && !before.contains(entry);
+            let mark = if is_new { paint.apply(YELLOW, "*") } else { " ".into() };
+            text += text!("{} {}\n", mark, paint.line(&entry.line()));
+        }
+        text
+    }
+
+    /// What is new of a message.
+    fn message(&mut self, flow: Flow, block: &Block, said: &Message, pieces: &mut Vec<Piece>) {
+        let shown = self.shown.remove(&block.id);
+        let (mut parts, mut bytes, has_ended) = match shown {
+            Some(Shown::Message { parts, bytes, has_ended }) => (parts, bytes, has_ended),
+            _ => {
+                self.begin(flow, pieces);
+                (0, 0, false)
+            }
+        };
+        for (at, content) in said.content.iter().enumerate().skip(parts.saturating_sub(1)) {
+            match content {
+                Content::Text(text) => {
+                    let from = if at < parts { bytes } else { 0 };
+                    let more = Untrusted::from(&text.raw()[from..]);
+                    self.text(flow, more, pieces);
+                    bytes = text.raw().len();
+                }
+                Content::Other(block) if at >= parts => {
+                    if let Some(what) = describe(block) {
+                        let prefix = if flow == Flow::User { "> " } else { "" };
+                        let line = text!("{}{}", prefix, what);
+                        pieces.push(Piece::Lines(self.options.paint.apply(DIM, line) + "\n"));
+                        self.flow = Some((flow, false));
+                    }
+                }
+                Content::Other(_) => {}
+            }
+            parts = parts.max(at + 1);
+        }
+        let ends = block.progress != Progress::Running;
+        if ends && !has_ended && flow == Flow::Answer {
+            pieces.push(Piece::AnswerEnds);
+        }
+        self.shown.insert(block.id, Shown::Message { parts, bytes, has_ended: ends });
+    }
+
+    /// Another message begins.
+    fn begin(&mut self, flow: Flow, pieces: &mut Vec<Piece>) {
+        match self.flow {
+            // A line between what the user said and what came of it.
+            Some((Flow::User, _)) => pieces.push(Piece::Lines("\n".into())),
+            _ if flow == Flow::User && self.begun => pieces.push(Piece::Lines("\n".into())),
+            Some((Flow::Thought, true)) if flow == Flow::Thought => {
+                pieces.push(Piece::Flow(flow, "\n".into()));
+            }
+            _ => {}
+        }
+        self.flow = Some((flow, false));
+        self.begun = true;
+    }
+
+    /// A part of a message.
+    fn text(&mut self, flow: Flow, text: Untrusted, pieces: &mut Vec<Piece>) {
+        if text.is_empty() {
+            return;
+        }
+        if self.flow.is_none_or(|(before, _)| before != flow) {
+            self.begin(flow, pieces);
+        }
+        let is_open = !text.raw().ends_with('\n');
+        let paint = self.options.paint;
+        pieces.push(match flow {
+            Flow::Answer => Piece::Answer(text),
+            Flow::Thought => Piece::Flow(flow, paint.apply(DIM, text.prose())),
+            Flow::User => Piece::Flow(flow, paint.apply(BOLD, self.quoted(&text))),
+        });
+        self.flow = Some((flow, is_open));
     }
 
     /// A part of the user's text with a mark at every start of a line.
@@ -235,32 +368,26 @@ impl Transcript {
         quoted
     }
 
-    fn lines(&mut self, lines: Text) -> Vec<Piece> {
+    /// Whole lines, which end running text.
+    fn lines_of(&mut self, lines: Text, pieces: &mut Vec<Piece>) {
         if lines.is_empty() {
-            return Vec::new();
+            return;
         }
-        let after_user = matches!(self.flow, Some((Flow::User, _)));
-        self.flow = None;
+        if let Some((Flow::User, _)) = self.flow.take() {
+            pieces.push(Piece::Lines("\n".into()));
+        }
         self.begun = true;
-        let gap = after_user.then(|| Piece::Lines("\n".into()));
-        gap.into_iter().chain([Piece::Lines(lines)]).collect()
+        pieces.push(Piece::Lines(lines));
     }
 }
 
-/// Content that is not text, in one line.
-pub(crate) fn describe(content: &Content) -> Option<Text> {
-    let blob = |what: &'static str, blob: &Blob| {
-        let size = crate::human::bytes(blob.data.raw().len() as u64 / 4 * 3);
-        text!("[{} {} {}]", what, blob.mime_type, size)
-    };
-    match content {
-        Content::Text { .. } | Content::Unknown => None,
-        Content::Image(image) => Some(blob("image", image)),
-        Content::Audio(audio) => Some(blob("audio", audio)),
-        Content::ResourceLink { uri, name } => match name.as_ref().filter(|name| *name != uri) {
-            Some(name) => Some(text!("[{}] {}", name, uri)),
-            None => Some(text!("[{}]", uri)),
-        },
-        Content::Resource { resource } => Some(text!("[{}]", resource.uri)),
-    }
+fn is_around(id: Id) -> bool {
+    matches!(id, Id::Around(_))
+}
+
+fn subagent_line(subagent: &Subagent) -> Text {
+    let state = subagent.state.as_ref().map(|state| Untrusted::from(state.raw().replace('_', " ")));
+    let title = subagent.title.as_ref().unwrap_or(&subagent.session);
+    let gap = if state.is_some() { ": " } else { "" };
+    text!("subagent {}{}{}", title, gap, state)
 }

@@ -1,121 +1,37 @@
-//! The daemon's notices as sentences.
+//! Notices that are in no journal, as sentences.
 
-use acpd_api::{
-    Outcome, PermissionDecided, PromptQueued, RestoreLevel, Restored, SessionNotice, Skipped,
-    TurnEnded, Unanswered, Untrusted, method,
-};
+use acpd_api::{PromptQueued, Unanswered, method};
 use anstyle::Style;
-use serde::Deserialize;
 
-use super::about::named;
 use crate::human;
-use crate::paint::{DIM, Paint, RED, YELLOW};
+use crate::paint::{DIM, YELLOW};
 use crate::text::{Text, text};
 
-/// The line for a notice; `None` for those that say nothing to a person. Without `whole`, what the
-/// answer to the prompt tells as well is left out.
-pub(super) fn notice(name: &str, params: &str, whole: bool, paint: Paint) -> Option<Text> {
-    let (style, sentence) = styled(name, params, whole)?;
-    Some(paint.apply(style, sentence) + "\n")
-}
-
-/// What a notice says, for a transcript.
+/// What a notice says; none for those that say nothing to a person, or are in the journal.
 pub(crate) fn sentence(name: &str, params: &str) -> Option<Text> {
-    styled(name, params, true).map(|(_, sentence)| sentence)
-}
-
-fn styled(name: &str, params: &str, whole: bool) -> Option<(Style, Text)> {
     Some(match name {
-        method::TURN_ENDED if whole => ended(&read::<TurnEnded>(params)?.outcome)?,
-        method::RESTORED => {
-            let notice: Restored = read(params)?;
-            if notice.level == RestoreLevel::Lost && !whole {
-                return None;
-            }
-            restored(&notice)?
-        }
-        method::NOTICE => {
-            let notice: SessionNotice = read(params)?;
-            (if notice.severity == "info" { DIM } else { YELLOW }, notice.text.into())
-        }
-        method::SKIPPED => {
-            let Skipped { bytes, limit, .. } = read(params)?;
-            let (bytes, limit) = (human::bytes(bytes), human::bytes(limit));
-            (YELLOW, text!("a line of {} was left out: the limit is {}", bytes, limit))
-        }
-        method::PERMISSION_DECIDED => (DIM, decided(&read(params)?)),
         method::PROMPT_QUEUED => {
-            let PromptQueued { ahead, .. } = read(params)?;
+            let PromptQueued { ahead, .. } = serde_json::from_str(params).ok()?;
             let prompts = if ahead == 1 { "prompt" } else { "prompts" };
-            (DIM, text!("waiting for {} earlier {} in this session", ahead, prompts))
+            text!("waiting for {} earlier {} in this session", ahead, prompts)
         }
         method::UNANSWERED => {
-            let Unanswered { agent, method, waited, .. } = read(params)?;
+            let Unanswered { agent, method, waited, .. } = serde_json::from_str(params).ok()?;
             let waited = human::duration(waited);
-            let sentence = text!(
+            text!(
                 "agent `{}` has not answered `{}` for {}; Ctrl-C gives up, `acpctl agent restart {}` \
                  ends the agent",
                 agent,
                 method,
                 waited,
                 agent
-            );
-            (YELLOW, sentence)
+            )
         }
         _ => return None,
     })
 }
 
-fn ended(outcome: &Outcome) -> Option<(Style, Text)> {
-    Some(match outcome {
-        Outcome::Stopped { stop_reason } if *stop_reason == "end_turn" => return None,
-        Outcome::Stopped { stop_reason } => {
-            let reason = Untrusted::from(stop_reason.raw().replace('_', " "));
-            (DIM, text!("turn ended: {}", reason))
-        }
-        Outcome::Error { message, .. } => (RED, text!("turn failed: {}", message)),
-        Outcome::Interrupted { reason } => {
-            (YELLOW, text!("turn interrupted: {}; the last message may be incomplete", reason))
-        }
-        Outcome::Unwedged { reason } => {
-            (YELLOW, text!("turn cancelled: {}; acpd restores the session", reason))
-        }
-        Outcome::OutcomeUnknown { reason } => (
-            YELLOW,
-            text!(
-                "outcome unknown: {}; acpd does not send the prompt again: check what was done",
-                reason
-            ),
-        ),
-    })
-}
-
-fn decided(decided: &PermissionDecided) -> Text {
-    let verb = if decided.verdict == "allow" { "allowed" } else { "denied" };
-    let title = decided.title.clone().unwrap_or_else(|| "a tool call".into());
-    text!("{} by {}: {}", verb, decided.by, named(&title, decided.subject.as_ref()))
-}
-
-fn restored(restored: &Restored) -> Option<(Style, Text)> {
-    let reason =
-        restored.reason.as_ref().map_or_else(|| "the agent no longer has it".into(), Text::from);
-    Some(match restored.level {
-        RestoreLevel::Exact | RestoreLevel::Renewed => return None,
-        RestoreLevel::Resumed | RestoreLevel::Loaded => {
-            (DIM, "session restored: the agent has the conversation again".into())
-        }
-        RestoreLevel::Reseeded => (
-            YELLOW,
-            text!(
-                "previous session could not be restored: {}; the agent continues with a summary; \
-                 your history is intact",
-                reason
-            ),
-        ),
-        RestoreLevel::Lost => (RED, text!("session lost: {}; your history is intact", reason)),
-    })
-}
-
-fn read<'a, T: Deserialize<'a>>(params: &'a str) -> Option<T> {
-    serde_json::from_str(params).ok()
+/// How it is shown.
+pub(super) fn style(name: &str) -> Style {
+    if name == method::UNANSWERED { YELLOW } else { DIM }
 }

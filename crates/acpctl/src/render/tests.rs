@@ -15,6 +15,10 @@ fn shown(options: Options, updates: &[Value]) -> String {
         };
         for piece in transcript.notification(name, &params) {
             let (flow, part) = match &piece {
+                Piece::AnswerEnds => {
+                    end_line(&mut text);
+                    continue;
+                }
                 Piece::Answer(part) => (Some(Flow::Answer), part.raw()),
                 Piece::Flow(flow, part) => (Some(*flow), part.as_str()),
                 Piece::Lines(lines) => (None, lines.as_str()),
@@ -94,6 +98,25 @@ fn what_is_said_into_a_turn_is_shown_to_all() {
 
     , and I am quick
     ");
+}
+
+#[test]
+fn messages_are_not_glued_together() {
+    let said = |text: &str, id: &str| {
+        let mut update = say("agent_message_chunk", text);
+        update["messageId"] = json!(id);
+        update
+    };
+    let updates = [said("One ", "a"), said("whole.", "a"), said("Another.", "b"), said("!", "b")];
+    assert_eq!(plain(&updates), "One whole.\nAnother.!");
+    let pieces: Vec<Piece> = {
+        let options = Options { paint: Paint::plain(), thoughts: false, whole: false };
+        let mut transcript = Transcript::new(options);
+        let params = |update: &Value| json!({"sessionId": "s", "update": update}).to_string();
+        let take = |update| transcript.notification("session/update", &params(update));
+        updates.iter().flat_map(take).collect()
+    };
+    assert_eq!(pieces.iter().filter(|piece| **piece == Piece::AnswerEnds).count(), 1);
 }
 
 #[test]
@@ -256,7 +279,7 @@ fn a_plan_is_shown_whole_with_a_mark_at_what_has_changed() {
       ○ Write the fix
       ○ Rest␛[2m (low)␛[0m
     ␛[1mplan␛[0m 1/3
-    ␛[33m*␛[0m ␛[32m✓␛[0m ␛[2mRead the code␛[0m␛[2m (high)␛[0m
+    ␛[33m*␛[0m ␛[32m✓␛[0m ␛[2mRead the code (high)␛[0m
     ␛[33m*␛[0m ␛[36m▸␛[0m ␛[1mWrite the fix␛[0m
       ○ Rest␛[2m (low)␛[0m
     ");
@@ -300,7 +323,10 @@ fn a_mode_and_options_are_told_when_they_change() {
     let begun: Box<serde_json::value::RawValue> = serde_json::from_value(begun).unwrap();
     transcript.know(Settings::from_raw(&begun));
     let mut lines = |update: Value| {
-        transcript.notification("session/update", &json!({"update": update}).to_string())
+        transcript.notification(
+            "session/update",
+            &json!({"sessionId": "s", "update": update}).to_string(),
+        )
     };
     assert_eq!(lines(mode("ask")), []);
     assert_eq!(lines(options("m1", false)), []);
@@ -335,9 +361,9 @@ fn what_was_used_is_told_once_at_the_end_of_a_turn() {
 
     // Who runs the turn says when it is over; a turn that ends may be somebody else's.
     let options = Options { paint: Paint::plain(), thoughts: false, whole: false };
-    assert_eq!(shown(options, &updates), "Done.");
+    assert_eq!(shown(options, &updates), "Done.\n");
     let mut transcript = Transcript::new(options);
-    let update = json!({"update": used(7, Value::Null)}).to_string();
+    let update = json!({"sessionId": "s", "update": used(7, Value::Null)}).to_string();
     assert_eq!(transcript.notification("session/update", &update), []);
     let line = "7 of 200k tokens used\n".into();
     assert_eq!(transcript.turn_ended(), [Piece::Lines(line)]);
@@ -371,6 +397,7 @@ fn notices_of_the_agent_and_compactions_are_lines() {
     compacting the conversation
     the conversation was compacted
     the conversation could not be compacted: too long
+    compacting the conversation was cancelled
     ");
     insta::assert_snapshot!(colour(&updates[1..3]), @"
     ␛[33mquota: 10 % are left␛[0m

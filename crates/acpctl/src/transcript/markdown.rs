@@ -1,18 +1,14 @@
 //! A transcript in Markdown.
 
 use acpd_api::{SessionInfo, Untrusted};
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use acpd_view::about::commands;
+use acpd_view::{Block, Content, FileDiff, Kind, Line, Message, Plan, ToolCall, Turn, describe};
 use similar::TextDiff;
 
-use super::collect::{Item, Speaker};
 use crate::human;
 use crate::info::usage;
 use crate::paint::Paint;
-use crate::render::{
-    Content, FileDiff, PlanEntry, ToolCall, ToolContent, commands, describe, output, place,
-    sentence,
-};
+use crate::render::{name, output};
 use crate::text::{Text, text};
 
 /// A piece of a transcript.
@@ -50,11 +46,12 @@ pub(crate) fn head(session: &SessionInfo) -> Text {
     )
 }
 
-/// Writes items, with a heading wherever somebody else speaks.
+/// Writes turns, with a heading wherever somebody else speaks, and the last plan at the end.
 #[derive(Debug)]
 pub(crate) struct Markdown {
     agent: Text,
     last: Option<Voice>,
+    plan: Option<Plan>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,25 +63,39 @@ enum Voice {
 impl Markdown {
     /// A transcript of a session of this agent.
     pub(crate) fn new(agent: &Untrusted) -> Markdown {
-        Markdown { agent: agent.into(), last: None }
+        Markdown { agent: agent.into(), last: None, plan: None }
     }
 
-    /// An item; empty for what a transcript leaves out.
-    pub(crate) fn item(&mut self, item: Item) -> Vec<Part> {
-        match item {
-            Item::Message { by: Speaker::Thought, .. } => Vec::new(),
-            Item::Message { by: Speaker::User, content, .. } => {
-                self.said(Voice::User, blocks(content))
+    /// A turn.
+    pub(crate) fn turn(&mut self, turn: &Turn) -> Vec<Part> {
+        turn.blocks.iter().flat_map(|block| self.block(block)).collect()
+    }
+
+    /// What comes next has headings of its own.
+    pub(crate) fn restart(&mut self) {
+        self.last = None;
+    }
+
+    /// What comes behind the last turn.
+    pub(crate) fn end(&mut self) -> Option<Part> {
+        self.plan.take().map(|last| plan(&last).into())
+    }
+
+    /// A block; empty for what a transcript leaves out.
+    fn block(&mut self, block: &Block) -> Vec<Part> {
+        match &block.kind {
+            Kind::Prompt(message) => self.said(Voice::User, said(message)),
+            Kind::Answer(message) => self.said(Voice::Agent, said(message)),
+            Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) => {
+                self.said(Voice::Agent, tool_call(call))
             }
-            Item::Message { by: Speaker::Agent, content, .. } => {
-                self.said(Voice::Agent, blocks(content))
+            Kind::Plan(plan) => {
+                self.plan = Some(plan.clone());
+                Vec::new()
             }
-            Item::Call { call, .. } => self.said(Voice::Agent, tool_call(call)),
-            Item::Plan { entries, .. } => vec![plan(entries).into()],
-            Item::Notice { method, params, .. } => {
-                let sentence = sentence(&method, &Value::Object(params).to_string());
-                sentence.map(|sentence| text!("\n> {}\n", sentence).into()).into_iter().collect()
-            }
+            Kind::Turn(end) => end.sentence().map(|line| quoted(&line)).into_iter().collect(),
+            _ if block.source().is_some() => vec![quoted(&block.summary())],
+            _ => Vec::new(),
         }
     }
 
@@ -100,48 +111,48 @@ impl Markdown {
     }
 }
 
-fn blocks(content: Vec<Value>) -> Vec<Part> {
+fn quoted(line: &Line) -> Part {
+    text!("\n> {}\n", line.plain()).into()
+}
+
+fn said(message: &Message) -> Vec<Part> {
     let mut parts = Vec::new();
-    for block in content {
-        match read::<Content>(block) {
-            Some(Content::Text { text: said }) => {
+    for part in &message.content {
+        match part {
+            Content::Text(said) => {
                 let said = Untrusted::from(said.raw().trim_end());
                 parts.extend(["\n".into(), Part::Theirs(said), "\n".into()]);
             }
-            Some(other) => {
-                parts.extend(describe(&other).map(|what| text!("\n`{}`\n", what).into()));
+            Content::Other(block) => {
+                parts.extend(describe(block).map(|what| text!("\n`{}`\n", what).into()));
             }
-            None => {}
         }
     }
     parts
 }
 
-fn tool_call(call: Map<String, Value>) -> Vec<Part> {
-    let call: ToolCall = read(Value::Object(call)).unwrap_or_default();
-    let kind = call.kind.as_ref().map_or_else(|| "other".into(), Text::from);
+fn tool_call(call: &ToolCall) -> Vec<Part> {
+    let kind = call.kind().map_or_else(|| "other".into(), |kind| Untrusted::from(kind).into());
+    let kind: Text = kind;
     let status = match call.status() {
         Some("completed") => "done",
         Some("failed") => "failed",
         _ => "not finished",
     };
-    let places = call.locations.iter().flatten().map(|location| text!("`{}`", place(location)));
-    let places = Text::join(places, ", ");
+    let places = call.locations();
+    let places =
+        Text::join(places.iter().map(|location| text!("`{}`", call.place(location))), ", ");
     let places = if places.is_empty() { places } else { text!(": {}", places) };
-    let mut parts = vec![text!("\n**{}** ({}, {}){}\n", call.title(), kind, status, places).into()];
-    let input = call.raw_input.as_ref();
-    let commands = input.map(|input| commands(input, call.title.as_ref())).unwrap_or_default();
+    let mut parts = vec![text!("\n**{}** ({}, {}){}\n", name(call), kind, status, places).into()];
+    let commands = call.raw_input().map(|input| commands(input, call.title().as_ref()));
+    let commands = commands.unwrap_or_default();
     if !commands.is_empty() {
         let lines = Text::join(commands, "\n");
         let fence = fence(lines.as_str());
         parts.push(text!("\n{}sh\n{}\n{}\n", fence, lines, fence).into());
     }
-    for content in call.content.iter().flatten() {
-        if let ToolContent::Diff(file) = content {
-            parts.extend(diff(file));
-        }
-    }
-    let output = output(&call, Paint::plain());
+    parts.extend(call.diffs().iter().flat_map(diff));
+    let output = output(call, Paint::plain());
     if !output.is_empty() {
         parts.push(text!("\n{}", output).into());
     }
@@ -168,13 +179,12 @@ fn fence(text: &str) -> Text {
     Text::repeated("`", human::fence(text))
 }
 
-fn plan(entries: Value) -> Text {
-    let entries: Vec<PlanEntry> = read(entries).unwrap_or_default();
-    if entries.is_empty() {
+fn plan(plan: &Plan) -> Text {
+    if plan.entries.is_empty() {
         return Text::new();
     }
     let mut text = Text::from("\n## Plan\n\n");
-    for entry in entries {
+    for entry in &plan.entries {
         let (mark, more) = match entry.status.raw() {
             "completed" => ("x", ""),
             "in_progress" => (" ", ", in progress"),
@@ -185,8 +195,4 @@ fn plan(entries: Value) -> Text {
         text += text!("- [{}] {} ({}{})\n", mark, entry.content, priority, more);
     }
     text
-}
-
-fn read<T: DeserializeOwned>(value: Value) -> Option<T> {
-    serde_json::from_value(value).ok()
 }

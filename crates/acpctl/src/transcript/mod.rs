@@ -1,17 +1,17 @@
 //! What was said and done in a session, for people and for programs: the journal is read page by page, and its
-//! lines become items ([`collect`]) and Markdown ([`markdown`]).
+//! turns become items ([`items`]) and Markdown ([`markdown`]).
 
-pub(crate) mod collect;
+pub(crate) mod items;
 pub(crate) mod markdown;
 
 use std::collections::VecDeque;
 
 use acpd_api::{LogParams, LogResult, SessionInfo, method};
 use acpd_client::Connection;
+use acpd_view::{State, Turn};
 
 use crate::error::Result;
 use crate::lookup::exactly;
-use collect::{Collector, Item};
 use markdown::{Markdown, Part};
 
 /// The transcript of a session, or its end, for somebody who continues it.
@@ -35,8 +35,8 @@ impl Transcript {
         connection: &mut Connection,
     ) -> Result<Transcript> {
         let mut turns = Turns::new(info, room);
-        read(info, connection, |item| {
-            turns.item(item);
+        read(info, connection, |turn| {
+            turns.turn(&turn);
             Ok(())
         })?;
         Ok(turns.end())
@@ -62,21 +62,15 @@ impl Turns<'_> {
         Turns { info, markdown, room, size: 0, left_out: 0, is_cut: false, texts }
     }
 
-    fn item(&mut self, item: Item) {
-        if matches!(&item, Item::Notice { method, .. } if method == method::TURN_STARTED) {
-            self.markdown = Markdown::new(&self.info.agent);
-            self.texts.push_back(String::new());
-        }
+    fn turn(&mut self, turn: &Turn) {
         // Nothing is said before the first turn.
-        let Some(turn) = self.texts.back_mut() else { return };
-        for part in self.markdown.item(item) {
-            let more = match &part {
-                Part::Ours(text) => text.as_str(),
-                Part::Theirs(text) => text.raw(),
-            };
-            turn.push_str(more);
-            self.size += more.len();
+        if turn.started.is_none() {
+            return;
         }
+        self.markdown.restart();
+        let text = raw(self.markdown.turn(turn));
+        self.size += text.len();
+        self.texts.push_back(text);
         while self.size > self.room && self.texts.len() > 1 {
             self.size -= self.texts.pop_front().map_or(0, |turn| turn.len());
             self.left_out += 1;
@@ -92,39 +86,50 @@ impl Turns<'_> {
         }
     }
 
-    fn end(self) -> Transcript {
+    fn end(mut self) -> Transcript {
         let turns = self.texts.len();
         let mut text = markdown::head(self.info).as_str().to_owned();
         if self.is_cut {
             text.push_str("\n[…]\n\n");
         }
         text.extend(self.texts);
+        text.push_str(&raw(self.markdown.end()));
         Transcript { text, turns, left_out: self.left_out, is_cut: self.is_cut }
     }
 }
 
-/// Reads a journal page by page: only one page and the unfinished items are in memory.
+/// Parts as data.
+fn raw(parts: impl IntoIterator<Item = Part>) -> String {
+    let mut text = String::new();
+    for part in parts {
+        text.push_str(match &part {
+            Part::Ours(text) => text.as_str(),
+            Part::Theirs(text) => text.raw(),
+        });
+    }
+    text
+}
+
+/// Reads a journal page by page: only one page and the turn that is not over are in memory.
 ///
 /// # Errors
-/// When the daemon does not answer, or an item cannot be taken.
+/// When the daemon does not answer, or a turn cannot be taken.
 pub(crate) fn read(
     info: &SessionInfo,
     connection: &mut Connection,
-    mut take: impl FnMut(Item) -> Result,
+    mut take: impl FnMut(Turn) -> Result,
 ) -> Result {
-    let mut collector = Collector::of(&info.session_id);
+    let mut state = State::new(&info.session_id);
     let mut params = LogParams { session: exactly(info), after: 0, limit: None };
     loop {
         let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
         for entry in page.entries {
-            for item in collector.line(entry.seq, entry.line.get()) {
-                take(item)?;
-            }
+            state.fold_entry(entry.seq, entry.line.get());
         }
+        state.drain().into_iter().try_for_each(&mut take)?;
         match page.next {
             Some(next) => params.after = next,
-            None => break,
+            None => return state.into_turns().into_iter().try_for_each(take),
         }
     }
-    collector.end().into_iter().try_for_each(take)
 }

@@ -10,6 +10,7 @@ mod log;
 mod pending;
 mod remove;
 mod restart;
+mod rows;
 mod run;
 mod search;
 mod set_up;

@@ -53,7 +53,11 @@ fn answering(home: &Home, open: Vec<Value>, result: Value) -> JoinHandle<Value> 
     thread::spawn(move || {
         tells(Client::accept(&listener), &open);
         let answer = Client::accept(&listener).answer(method::INTERACTION_ANSWER, result);
-        answer["params"].clone()
+        let mut params = answer["params"].clone();
+        // Others are told who it was.
+        let by = params.as_object_mut().unwrap().remove("by");
+        assert_eq!(by.unwrap()["name"], "acpctl");
+        params
     })
 }
 

@@ -38,16 +38,18 @@ fn the_answer_goes_to_stdout_and_everything_else_to_stderr() {
         client.update(json!({"sessionUpdate": "agent_thought_chunk",
             "content": {"type": "text", "text": "secret"}}));
         client.says("Let me ");
+        client.says("look.");
         client.update(json!({"sessionUpdate": "tool_call", "toolCallId": "t", "kind": "read",
             "title": "Read x", "status": "completed"}));
         client.notice(method::RESTORED, json!({"level": "loaded", "at": 1}));
-        client.says("look.");
+        client.says("Found it.");
         client.update(json!({"sessionUpdate": "usage_update", "used": 1_200, "size": 200_000}));
         client.result(&prompt, json!({"stopReason": "end_turn"}));
         client.closed();
     });
     let done = home.run(&["run", "-a", "demo", "hello", "there"]);
-    assert_eq!(done.out, "Let me look.\n");
+    // What it says before and after a call are two messages.
+    assert_eq!(done.out, "Let me look.\nFound it.\n");
     assert_eq!(
         done.err,
         "✓ Read x\nsession restored: the agent has the conversation again\n\
@@ -315,7 +317,9 @@ fn in_a_busy_session_only_the_own_turn_is_shown() {
     });
     let done = home.run(&["run", "-s", "fix", "more"]);
     assert_eq!((done.out.as_str(), done.code), ("mine\n", Some(0)));
-    assert_eq!(done.err, "waiting for 2 earlier prompts in this session\n");
+    let told = done.err.split_once('\n').unwrap();
+    assert!(told.0.starts_with("now: working for "), "{told:?}");
+    assert_eq!(told.1, "waiting for 2 earlier prompts in this session\n");
     daemon.join().unwrap();
 }
 
@@ -422,7 +426,7 @@ fn without_a_terminal_a_permission_is_held_and_can_be_withdrawn() {
     client.closed();
     let mut rest = String::new();
     err.read_to_string(&mut rest).unwrap();
-    assert!(rest.contains("answered elsewhere or withdrawn"), "{rest}");
+    assert!(rest.contains("withdrawn: no answer is needed any more"), "{rest}");
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 

@@ -30,9 +30,30 @@ impl Person {
         (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
     }
 
+    /// The same with all that it reads and writes.
+    pub(crate) fn start_full(home: &Home, term: &str, args: &[&str]) -> (Person, Child) {
+        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        let pty = openpty(Some(&size), None).unwrap();
+        let end = || Stdio::from(pty.slave.try_clone().unwrap());
+        let mut command = home.acpctl(args);
+        let child = command.env("TERM", term).stdin(end()).stdout(end()).stderr(end()).spawn();
+        let side = File::from(pty.master);
+        (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
+    }
+
     /// Starts `acpctl` with all that it reads and writes on a new terminal of this width.
     pub(crate) fn start_on(
         home: &Home,
+        columns: u16,
+        args: &[&str],
+        pager: &str,
+    ) -> (Person, Child) {
+        Person::start_as(home, "dumb", columns, args, pager)
+    }
+
+    fn start_as(
+        home: &Home,
+        term: &str,
         columns: u16,
         args: &[&str],
         pager: &str,
@@ -41,7 +62,7 @@ impl Person {
         let pty = openpty(Some(&size), None).unwrap();
         let end = || Stdio::from(pty.slave.try_clone().unwrap());
         let mut command = home.acpctl(args);
-        command.env("TERM", "dumb").env("ACPCTL_PAGER", pager);
+        command.env("TERM", term).env("ACPCTL_PAGER", pager);
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn();
         let side = File::from(pty.master);
         (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
@@ -50,6 +71,12 @@ impl Person {
     /// All that was on the screen so far.
     pub(crate) fn seen(&self) -> &str {
         &self.seen
+    }
+
+    /// The lines that are there in the end: what was written again is there once.
+    fn lines(&self) -> Vec<&str> {
+        let last = |line: &'_ str| line.rfind("\r\u{1b}[K").map_or(0, |at| at + 4);
+        self.seen.split("\r\n").map(|line| &line[last(line)..]).collect()
     }
 
     pub(crate) fn types(&mut self, keys: &str) {
@@ -118,7 +145,9 @@ fn asks_about(client: &mut Client, id: u64, meta: &Value) {
 
 /// A question about a call with this title.
 fn asks(client: &mut Client, id: u64, title: &str) {
-    client.asks(id, &json!({"toolCallId": "t", "title": title}), &about(title, &[]), &OPTIONS);
+    let mut meta = about(title, &[]);
+    meta["_acpd"]["id"] = json!(format!("3-{id}"));
+    client.asks(id, &json!({"toolCallId": "t", "title": title}), &meta, &OPTIONS);
 }
 
 fn chosen(id: u64, option: &str) -> Value {
@@ -130,6 +159,50 @@ fn chosen(id: u64, option: &str) -> Value {
 fn is_as_before(person: &Person) {
     let flags = tcgetattr(&person.terminal).unwrap().local_flags;
     assert!(flags.contains(LocalFlags::ICANON | LocalFlags::ECHO), "{flags:?}");
+}
+
+#[test]
+fn on_a_terminal_an_answer_is_markdown_and_wrapped_at_words() {
+    for term in ["dumb", "xterm"] {
+        let (home, listener) = Home::listening();
+        let args = ["--color", "never", "run", "hello"];
+        let (mut person, child) = Person::start_as(&home, term, 30, &args, "");
+        let mut client = Client::accept(&listener);
+        let prompt = client.begins();
+        client.says("**Two** words of a paragraph that go");
+        // A row is there as soon as nothing changes it.
+        person.sees("Two words of a paragraph that\r\n");
+        client.says("es on and on\n\n1. see [the docs](https://a.example/)\n");
+        client.says("2. `\u{1b}[2J`");
+        client.update(json!({"sessionUpdate": "tool_call", "toolCallId": "t", "kind": "read",
+            "title": "Read x", "status": "completed"}));
+        client.says("First.");
+        client.update(json!({"sessionUpdate": "agent_message_chunk", "messageId": "m",
+            "content": {"type": "text", "text": "Second"}}));
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+        assert_eq!(home.wait(child).code, Some(0));
+        person.sees("Second\r\n");
+        let lines = person.lines();
+        let from = lines.iter().position(|line| line.starts_with("Two")).unwrap();
+        assert_eq!(
+            lines[from..],
+            [
+                "Two words of a paragraph that",
+                "goes on and on",
+                "",
+                "1. see the docs",
+                "   (https://a.example/)",
+                "2. <U+001B>[2J",
+                "✓ Read x",
+                "First.",
+                "",
+                "Second",
+                "",
+            ],
+            "{:?}",
+            person.seen()
+        );
+    }
 }
 
 #[test]
@@ -178,9 +251,13 @@ fn attach_with_control_answers_with_one_key_and_ctrl_c_leaves_the_turn_alone() {
     person.sees("Reject\r\n");
     asks(&mut client, 2, "rm -rf build");
     // Answered by somebody else: the next one is on the screen.
+    let option = json!({"optionId": "no", "name": "Reject", "kind": "reject_once"});
+    let answered = json!({"id": "3-1", "answer": {"kind": "option", "option": option},
+        "by": {"name": "zed", "title": "Zed", "place": "phone"}, "at": 1});
+    client.notice(method::ANSWERED, answered);
     client.send(json!({"jsonrpc": "2.0", "method": "$/cancel_request",
         "params": {"requestId": 1}}));
-    person.sees("answered elsewhere or withdrawn");
+    person.sees("answered elsewhere, by Zed, phone: Reject");
     person.sees("rm -rf build");
     person.sees_at_the_end("Reject\r\n");
     person.types("y");

@@ -585,6 +585,19 @@ fn who_was_never_greeted_or_is_away_has_nothing_to_say_at_the_end() {
 }
 
 #[test]
+fn a_session_that_a_request_made_is_followed_before_its_first_line() {
+    for method in ["session/new", "session/fork"] {
+        let mut memory = greeted();
+        let mut out = VecDeque::new();
+        memory.send(line(&json!({"id": 1, "method": method, "params": {"cwd": "/"}})), &mut out);
+        let made = line(&json!({"id": 1, "result": {"sessionId": SESSION}}));
+        memory.receive(&made, &mut out).unwrap();
+        let again = returning(&mut memory);
+        assert_eq!(has(&again)["sessions"], json!({SESSION: 0}), "{method}");
+    }
+}
+
+#[test]
 fn lines_of_a_subagent_count_for_the_session_that_they_name() {
     let mut memory = greeted();
     let mut out = VecDeque::new();

@@ -1,6 +1,7 @@
 //! Connections: what each has said of itself, what it waits for, and how it comes back.
 
 pub(crate) mod admission;
+pub(crate) mod name;
 pub(crate) mod offer;
 pub(crate) mod resumable;
 
@@ -9,7 +10,7 @@ use std::ops::Deref;
 
 use acp_wire::Id;
 use acp_wire::acp::ClientCapabilities;
-use acpd_api::{Resume, Role};
+use acpd_api::{ClientName, Resume, Role};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -95,6 +96,8 @@ pub(crate) struct Client {
     /// Tells it from all other clients, in what agents are told; 0 = it has not sent `initialize`.
     pub(crate) number: u64,
     pub(crate) capabilities: ClientCapabilities,
+    /// What people are told of it.
+    pub(crate) name: ClientName,
     /// What agents may hear of it, see [`crate::hub::process::client_meta`].
     pub(crate) offer: Option<String>,
     pub(crate) sessions: BTreeSet<SessionKey>,

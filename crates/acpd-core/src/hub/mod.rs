@@ -11,6 +11,9 @@ mod services;
 mod session;
 mod shutdown;
 mod unwritten;
+mod watch;
+
+use acpd_api::TurnState;
 
 use crate::auth::Logins;
 use crate::budget::Budget;
@@ -31,6 +34,7 @@ use crate::session::table::Sessions;
 use crate::shutdown::Shutdown;
 use crate::store_health::StoreHealth;
 use crate::timers::{Timer, Timers};
+use crate::watch::Watch;
 
 /// All state of the daemon. See the crate's documentation.
 #[derive(Debug)]
@@ -52,6 +56,7 @@ pub struct Hub {
     timers: Timers,
     store_health: StoreHealth,
     shutdown: Shutdown,
+    watch: Watch,
 }
 
 impl Hub {
@@ -101,6 +106,7 @@ impl Hub {
             ClientEvent::ReadDone { session, upto } => {
                 self.on_read_done(client, session, upto, out);
             }
+            ClientEvent::RowsWritten => self.watch.written(client),
             ClientEvent::Closed => self.on_client_closed(client, out),
         }
     }
@@ -142,14 +148,24 @@ impl Hub {
 
     /// Completes a batch: rows that changed, and the output that it commits.
     pub fn seal(&mut self, out: &mut Batch) {
+        self.sessions.touched().for_each(|key| self.watch.session_changed(key));
         let changed = self.sessions.take_changed();
         out.records.extend(changed.into_iter().map(|row| Record::Session(Box::new(row))));
+        self.tell_watchers(out);
         self.processes.commit_read(out);
         // While the store fails, a batch that changes nothing confirms no lines to clients: a confirmation is
         // a record, too, and these would pile up.
         if !self.store_health.is_failing() || !out.records.is_empty() {
             self.clients.commit_received(out);
         }
+    }
+
+    /// Whether an agent works on a prompt and waits for nobody.
+    pub fn is_working(&self) -> bool {
+        let mut sessions = self.sessions.iter();
+        sessions.any(|(key, session)| {
+            session.turn_state(self.questions.are_open(*key)) == TurnState::Working
+        })
     }
 
     /// When [`Input::Tick`] is due. `None` while the store fails: acpd hears nobody, so nobody is late.
@@ -176,15 +192,19 @@ impl Hub {
                 Timer::Stall(key) if self.sessions.contains_key(&key) => {
                     self.on_stall_timer(key, out);
                 }
+                Timer::Limit(key) if self.sessions.contains_key(&key) => self.limit_over(key, out),
                 Timer::Asked(ask) => self.on_asked_timer(ask, out),
                 Timer::Terminal(terminal) => self.terminals.look(terminal, self.now, out),
                 Timer::Unused => self.on_unused_timer(out),
                 Timer::Aside => self.on_aside_timer(out),
                 Timer::Resumable => self.on_resumable_timer(out),
-                Timer::Slot(_)
+                // The end of the batch tells them.
+                Timer::Watch
+                | Timer::Slot(_)
                 | Timer::Idle(_)
                 | Timer::Restore(_)
                 | Timer::Cancel(_)
+                | Timer::Limit(_)
                 | Timer::Stall(_) => {}
             }
         }

@@ -40,6 +40,7 @@ use crate::record::snapshot::{HostState, SessionState, Snapshot};
 use crate::record::{Asked, AskedRow, Desired, InteractionRow, Record, Sender, TurnRow, TurnStage};
 use crate::requests::Requests;
 use crate::requests::purpose::{Adoption, Directory, NewSession, Purpose, Steer};
+use crate::session::limit::Held;
 use crate::session::table::Sessions;
 use crate::session::turn::{Queued, Running};
 use crate::session::{Session, State};
@@ -47,6 +48,7 @@ use crate::shutdown::Shutdown;
 use crate::store_health::StoreHealth;
 use crate::timers::{Timer, Timers};
 use crate::tool_calls::frozen::Frozen;
+use crate::watch::Watch;
 
 impl Hub {
     /// Goes on where the journal ends: processes of an earlier daemon are taken over
@@ -109,6 +111,7 @@ impl Hub {
             timers: Timers::default(),
             store_health: StoreHealth::default(),
             shutdown: Shutdown::default(),
+            watch: Watch::default(),
         }
     }
 
@@ -129,6 +132,7 @@ impl Hub {
             (0, None) => AgentState::Starting,
             (_, None) => AgentState::Initializing,
         };
+        agent.since = row.ready.unwrap_or(now);
         agent.reason = Some("being taken over from the last daemon".to_owned());
         let mut host = Host::recovered(state);
         // They are at least as old as the process.
@@ -264,12 +268,14 @@ impl Hub {
                     // What it has said already is not known.
                     line: None,
                     continues: line.as_deref().is_some_and(continues),
+                    waits: line.as_deref().and_then(Held::of).map_or(0, |held| held.waits),
                     ticket: row.ticket,
                     number: session.row.prompts,
                     chunk,
                     sender,
                     started: row.at,
                     cancelling: row.cancelling,
+                    cut_short: None,
                     last_line: self.now,
                     echo: line.as_deref().map(prompt_text),
                     once: line.as_deref().and_then(once),

@@ -104,7 +104,7 @@ impl Hub {
 pub(crate) fn answers(effect: &Effect, to: &Requester) -> bool {
     match effect {
         Effect::Client(client, what) if *client == to.client => match what {
-            ToClient::Line(line) => {
+            ToClient::Line(line) | ToClient::Rows(line) => {
                 matches!(parse(line), Ok(Message::Response { id, .. }) if id == to.id)
             }
             ToClient::Status { id, .. }

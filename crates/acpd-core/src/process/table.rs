@@ -2,7 +2,7 @@
 //! takes them out, so its index of processes is exact. The hub changes slot states, so the start queue may
 //! hold ids that no longer wait: [`Processes::queued`] removes them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::LazyLock;
 
@@ -40,6 +40,8 @@ pub(crate) struct Processes {
     read: BTreeMap<HostId, OutputEnd>,
     /// State of the random numbers that spread restarts.
     random: u64,
+    /// The profiles of which something may have changed.
+    changed: BTreeSet<String>,
 }
 
 impl Processes {
@@ -53,19 +55,23 @@ impl Processes {
             given: 0,
             read: BTreeMap::new(),
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            changed: BTreeSet::new(),
         }
     }
 
     pub(crate) fn get_mut(&mut self, id: SlotId) -> Option<&mut Slot> {
-        self.slots.get_mut(&id)
+        let slot = self.slots.get_mut(&id)?;
+        mark(&mut self.changed, &slot.profile);
+        Some(slot)
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (SlotId, &mut Slot)> {
+        self.slots.values().for_each(|slot| mark(&mut self.changed, &slot.profile));
         self.slots.iter_mut().map(|(id, slot)| (*id, slot))
     }
 
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
-        self.slots.values_mut()
+        self.iter_mut().map(|(_, slot)| slot)
     }
 
     /// The slots of a profile.
@@ -89,13 +95,16 @@ impl Processes {
     ) -> SlotId {
         let id = SlotId(self.next_slot);
         self.next_slot += 1;
+        mark(&mut self.changed, profile);
         self.slots.insert(id, Slot::new(profile.to_owned(), dedicated, now));
         id
     }
 
     /// A slot without a process is not needed any more.
     pub(crate) fn remove(&mut self, id: SlotId) {
-        self.slots.remove(&id);
+        if let Some(slot) = self.slots.remove(&id) {
+            mark(&mut self.changed, &slot.profile);
+        }
     }
 
     /// The slot of a process that is not gone yet.
@@ -111,7 +120,7 @@ impl Processes {
     /// Puts a process into its slot.
     pub(crate) fn put(&mut self, id: SlotId, host: Host) {
         self.by_host.insert(host.id, id);
-        if let Some(slot) = self.slots.get_mut(&id) {
+        if let Some(slot) = self.get_mut(id) {
             slot.put(host);
         }
     }
@@ -119,7 +128,7 @@ impl Processes {
     /// A process is gone; what was known of it, and of which slot it was.
     pub(crate) fn take(&mut self, host: HostId) -> Option<(SlotId, Host)> {
         let id = self.by_host.remove(&host)?;
-        self.slots.get_mut(&id)?.take().map(|host| (id, host))
+        self.get_mut(id)?.take().map(|host| (id, host))
     }
 
     /// What is known of a profile.
@@ -133,6 +142,7 @@ impl Processes {
     }
 
     pub(crate) fn known_mut(&mut self, profile: &str) -> &mut AgentInfo {
+        mark(&mut self.changed, profile);
         self.known.entry(profile.to_owned()).or_insert_with(|| {
             AgentInfo::new(AgentRow { name: profile.to_owned(), ..AgentRow::default() })
         })
@@ -148,6 +158,11 @@ impl Processes {
         let row = &mut self.known_mut(profile).row;
         change(row);
         out.records.push(Record::Agent(row.clone()));
+    }
+
+    /// The profiles of which something may have changed since this was asked last.
+    pub(crate) fn take_changed(&mut self) -> BTreeSet<String> {
+        std::mem::take(&mut self.changed)
     }
 
     /// The profiles of which something is known.
@@ -209,6 +224,12 @@ impl Processes {
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         ms * (80 + self.random % 41) / 100
+    }
+}
+
+fn mark(changed: &mut BTreeSet<String>, profile: &str) {
+    if !changed.contains(profile) {
+        changed.insert(profile.to_owned());
     }
 }
 

@@ -5,12 +5,15 @@
 pub(crate) mod decisions;
 pub(crate) mod question;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::Id;
 use acp_wire::acp::ElicitationMode;
+use acp_wire::{Id, str_at};
+use acpd_api::{Doing, DoingKind, Untrusted};
 use bytes::Bytes;
 
+use crate::gist::Gist;
 use crate::ids::{ClientId, HostId, IdSource, InteractionId, SessionKey, Time};
 use crate::questions::question::{Question, Scope};
 use crate::record::InteractionRow;
@@ -39,6 +42,8 @@ pub(crate) struct Interaction {
     pub(crate) at: Time,
     /// What it asks to allow, if it is a permission question.
     pub(crate) frozen: Option<Box<Frozen>>,
+    /// What is asked, in short.
+    gist: Untrusted,
     /// The request to the agent that it is about, unless it is about a session.
     pub(crate) about: Option<u64>,
     /// How often a client gave an answer that means nothing.
@@ -54,6 +59,10 @@ impl Interaction {
             Ok((Scope::Request(id), _)) => id.as_u64(),
             _ => None,
         };
+        let asked = match &row.frozen {
+            Some(frozen) => frozen.gist(),
+            None => message_in(&row.line),
+        };
         Interaction {
             session: row.session,
             host: row.host,
@@ -61,6 +70,7 @@ impl Interaction {
             line: row.line.clone(),
             question,
             at: row.at,
+            gist: Gist::of(&asked).text().into(),
             frozen: row.frozen.clone(),
             about,
             refused: BTreeMap::new(),
@@ -72,6 +82,11 @@ impl Interaction {
     pub(crate) fn is_own(&self) -> bool {
         self.host == HostId::ACPD
     }
+}
+
+/// What an agent says to the person whom it asks to fill in a form or to open a page.
+pub(crate) fn message_in(line: &[u8]) -> Cow<'_, str> {
+    str_at(line, &["params", "message"]).unwrap_or_default()
 }
 
 /// A question that is not open any more.
@@ -90,6 +105,8 @@ pub(crate) struct Questions {
     offers: BTreeMap<(ClientId, u64), InteractionId>,
     /// Who was shown the page of which question.
     pages: BTreeMap<(HostId, String), BTreeSet<ClientId>>,
+    /// Those that were opened or closed.
+    changed: BTreeSet<InteractionId>,
 }
 
 impl Questions {
@@ -106,6 +123,7 @@ impl Questions {
 
     pub(crate) fn open(&mut self, id: InteractionId, question: Interaction) {
         self.open.insert(id, question);
+        self.changed.insert(id);
     }
 
     pub(crate) fn get(&self, id: InteractionId) -> Option<&Interaction> {
@@ -129,6 +147,12 @@ impl Questions {
     /// Whether a question of a session is open.
     pub(crate) fn are_open(&self, key: SessionKey) -> bool {
         self.open.values().any(|open| open.session == Some(key))
+    }
+
+    /// That a session waits for the answer to its oldest question.
+    pub(crate) fn waiting(&self, key: SessionKey) -> Option<Doing> {
+        let open = self.open.values().find(|open| open.session == Some(key))?;
+        Some(Doing { kind: DoingKind::Waiting, text: open.gist.clone(), since: open.at.0 })
     }
 
     /// What an agent asks with this id of its own.
@@ -197,8 +221,14 @@ impl Questions {
         self.offers.retain(|(of, _), _| *of != client);
     }
 
+    /// The questions that were opened or closed since this was asked last.
+    pub(crate) fn take_changed(&mut self) -> BTreeSet<InteractionId> {
+        std::mem::take(&mut self.changed)
+    }
+
     pub(crate) fn close(&mut self, id: InteractionId) -> Option<Closed> {
         let question = self.open.remove(&id)?;
+        self.changed.insert(id);
         let offers = self.offers.extract_if(.., |_, of| *of == id);
         Some(Closed { question, offers: offers.map(|(place, _)| place).collect() })
     }

@@ -7,6 +7,7 @@ use acp_wire::acp::{
     PermissionOption, PermissionRequest,
 };
 use acp_wire::{Id, Message};
+use acpd_api::OptionInfo;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -41,6 +42,15 @@ pub(crate) fn params_of(line: &[u8]) -> Option<&RawValue> {
     match acp_wire::parse(line) {
         Ok(Message::Request { params, .. }) => params,
         _ => None,
+    }
+}
+
+/// An option of a question, for people.
+pub(crate) fn option_info(option: &PermissionOption) -> OptionInfo {
+    OptionInfo {
+        option_id: option.option_id.clone().into(),
+        name: option.name.clone().into(),
+        kind: option.kind.clone().into(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! A session in memory: its row, its turns, who is there, what it waits for. All of `hub/` changes its
 //! fields; only `hub/session/` changes `state`. The diagram is in `hub/session/sessions.rs`.
 
+pub(crate) mod activity;
+pub(crate) mod limit;
 pub(crate) mod replay;
 pub(crate) mod reseed;
 pub(crate) mod restore;
@@ -11,19 +13,23 @@ pub(crate) mod way_out;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use acp_wire::acp::UpdateHead;
 use acp_wire::set_member;
-use acpd_api::{SessionInfo, SessionState, TurnInfo, TurnState, Usage};
+use acpd_api::{Doing, SessionInfo, SessionState, TurnInfo, TurnState, Usage};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId};
+use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId, Time};
 use crate::params::raw;
 use crate::record::{Dormant, SessionRow};
+use crate::session::activity::Activity;
+use crate::session::limit::Held;
 use crate::session::reseed::Summary;
 use crate::session::restore::Restore;
 use crate::session::table::Saved;
 use crate::session::turn::{Queued, Running};
 use crate::tool_calls::call::Call;
+use crate::tool_calls::frozen::doing;
 use crate::views::attachment::Attachment;
 
 /// Longest id of a tool call that is remembered.
@@ -51,6 +57,9 @@ pub(crate) struct Session {
     pub(crate) summary: Summary,
     /// What the agent has said about the tool calls of the running turn.
     pub(crate) calls: BTreeMap<String, Call>,
+    pub(crate) activity: Activity,
+    /// When the usage limit is over that the agent has told of last.
+    pub(crate) limit: Option<Time>,
 }
 
 /// What holds a session.
@@ -92,6 +101,8 @@ impl Session {
             doubtful: None,
             summary: Summary::default(),
             calls: BTreeMap::new(),
+            activity: Activity::default(),
+            limit: None,
         }
     }
 
@@ -124,22 +135,36 @@ impl Session {
         servers.is_some_and(|list| list.contains(&b'{'))
     }
 
-    /// Follows a tool call's state, to be able to close it if the agent dies.
-    pub(crate) fn follow_tool(&mut self, id: &str, update: &str, status: Option<&str>) {
+    /// Follows a tool call's state, to be able to close it if the agent dies, and to tell what the turn does.
+    /// `is_told`: it was said anew what the call does.
+    pub(crate) fn follow_tool(
+        &mut self,
+        id: &str,
+        head: &UpdateHead<'_>,
+        is_told: bool,
+        now: Time,
+    ) {
         let open = &self.row.open_tools;
-        match status {
+        let is_open = open.contains(id);
+        match head.status.as_deref() {
             Some("completed" | "failed" | "cancelled") => {
-                if open.contains(id) {
+                if is_open {
                     self.row.edit().open_tools.remove(id);
                 }
+                self.activity.call_over(id, now);
+                return;
             }
             // More about a call that has ended does not open it again.
-            None if update != "tool_call" => {}
-            _ => {
-                if open.len() < OPEN_TOOLS && id.len() <= ID_BYTES && !open.contains(id) {
-                    self.row.edit().open_tools.insert(id.to_owned());
-                }
+            None if head.session_update != "tool_call" && !is_open => return,
+            _ if is_open => {}
+            _ if open.len() < OPEN_TOOLS && id.len() <= ID_BYTES => {
+                self.row.edit().open_tools.insert(id.to_owned());
             }
+            _ => return,
+        }
+        if self.running.is_some() {
+            let about = self.calls.get(id).filter(|_| is_told).map(doing);
+            self.activity.calls(id, now, about);
         }
     }
 
@@ -168,8 +193,13 @@ impl Session {
         self.row.children.values().any(|child| child.busy)
     }
 
-    /// `asks`: a question of it is open.
-    pub(crate) fn info(&self, asks: bool) -> SessionInfo {
+    /// Its next prompt, if that waits for the end of a usage limit.
+    pub(crate) fn held(&self) -> Option<Held> {
+        Held::of(&self.queue.front()?.line)
+    }
+
+    /// `waits`: the question that it has open.
+    pub(crate) fn info(&self, waits: Option<Doing>) -> SessionInfo {
         let running = self.running.as_ref();
         SessionInfo {
             session_id: self.row.public_id.clone().into(),
@@ -183,10 +213,11 @@ impl Session {
             hint: self.way_out().map(Into::into),
             restore: self.row.restore,
             turn: TurnInfo {
-                state: self.turn_state(asks),
+                state: self.turn_state(waits.is_some()),
                 since: running.map_or(self.row.updated, |turn| turn.started).0,
                 last: self.row.last_outcome.clone().map(Into::into),
             },
+            limited_until: self.held().map(|held| held.until.0),
             queued: self.queue.len() as u32,
             clients: self.attached.len() as u32,
             prompts: self.row.prompts,
@@ -194,6 +225,8 @@ impl Session {
             seq: self.head,
             created: self.row.created.0,
             updated: self.row.updated.0,
+            last_line: self.activity.last_line().map(|at| at.0),
+            doing: waits.or_else(|| self.activity.doing()),
         }
     }
 }

@@ -86,10 +86,12 @@ impl Sessions {
         let (row, key) = (&session.row, session.row.key);
         self.public.entry(row.agent.clone()).or_default().insert(row.public_id.clone(), key);
         self.by_key.insert(key, session);
+        self.touched.insert(key);
     }
 
     pub(crate) fn remove(&mut self, key: SessionKey) -> Option<Session> {
         let session = self.by_key.remove(&key)?;
+        self.touched.insert(key);
         if let Some(ids) = self.public.get_mut(&session.row.agent) {
             ids.remove(&session.row.public_id);
         }
@@ -204,6 +206,21 @@ impl Sessions {
             routes.remove(id);
         }
         child
+    }
+
+    /// Those that may have been changed since [`Sessions::take_changed`], also those that are gone.
+    pub(crate) fn touched(&self) -> impl Iterator<Item = SessionKey> {
+        self.touched.iter().copied()
+    }
+
+    /// The agents that have sessions.
+    pub(crate) fn agents(&self) -> impl Iterator<Item = &String> {
+        self.public.iter().filter(|(_, ids)| !ids.is_empty()).map(|(agent, _)| agent)
+    }
+
+    /// How many sessions an agent has.
+    pub(crate) fn count_of(&self, agent: &str) -> usize {
+        self.public.get(agent).map_or(0, BTreeMap::len)
     }
 
     /// The rows that have to be written, and are from now on taken as written.

@@ -1,7 +1,7 @@
 //! A prompt in line and the turn that an agent works on; the diagram is in `hub/session/turn.rs`.
 
 use acp_wire::{StateKey, UpdateClass};
-use acpd_api::Tokens;
+use acpd_api::{ClientName, CutShort, Tokens};
 use acpd_policy::Verdict;
 use bytes::Bytes;
 
@@ -37,6 +37,8 @@ pub(crate) struct Running {
     pub(crate) started: Time,
     /// Who wants it to end, if somebody does.
     pub(crate) cancelling: Option<Canceller>,
+    /// The same for people, if this daemon has seen it.
+    pub(crate) cut_short: Option<CutShort>,
     pub(crate) last_line: Time,
     /// Text of the prompt while the agent may still echo it as `user_message_chunk`.
     pub(crate) echo: Option<String>,
@@ -48,10 +50,31 @@ pub(crate) struct Running {
     pub(crate) whole: bool,
     /// The agent may have worked on it: it, or a subagent, has said or asked something.
     pub(crate) touched: bool,
-    /// It is acpd's own, to go on with a task that was cut off.
+    /// It is acpd's own, to continue a task that was cut off.
     pub(crate) continues: bool,
+    /// How many usage limits in a row were waited for before it.
+    pub(crate) waits: u64,
     /// What it took, as the agent says at its end.
     pub(crate) tokens: Tokens,
+}
+
+/// Why a running turn is to end.
+#[derive(Debug)]
+pub(crate) struct Cancel {
+    pub(crate) whose: Canceller,
+    pub(crate) told: CutShort,
+}
+
+impl Cancel {
+    /// Somebody does not want it any more.
+    pub(crate) fn by(by: Option<ClientName>) -> Cancel {
+        Cancel { whose: Canceller::Client, told: CutShort { why: "cancelled".into(), by } }
+    }
+
+    /// The session or the agent is to go.
+    pub(crate) fn because(why: &str) -> Cancel {
+        Cancel { whose: Canceller::Acpd, told: CutShort { why: why.into(), by: None } }
+    }
 }
 
 /// The row of a turn without sender and canceller; `line: None` keeps the line that is on disk.

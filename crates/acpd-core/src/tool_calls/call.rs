@@ -75,9 +75,9 @@ impl Call {
     }
 
     /// Takes an update of the call, or the call of a question. Members that are absent or `null` stay as
-    /// they are.
-    pub(crate) fn take(&mut self, update: &[u8]) {
-        self.take_up_to(update, MEMBER_BYTES);
+    /// they are. Returns whether it says what the call does.
+    pub(crate) fn take(&mut self, update: &[u8]) -> bool {
+        self.take_up_to(update, MEMBER_BYTES)
     }
 
     /// Takes all of it, however long: a question is as long as its line.
@@ -85,9 +85,11 @@ impl Call {
         self.take_up_to(call, usize::MAX);
     }
 
-    fn take_up_to(&mut self, update: &[u8], limit: usize) {
+    fn take_up_to(&mut self, update: &[u8], limit: usize) -> bool {
+        let mut is_told = false;
         for member in Member::ALL {
             let Some(value) = value(update, member.name()) else { continue };
+            is_told |= matches!(member, Member::Title | Member::Kind | Member::RawInput);
             if value.len() <= limit {
                 self.said.insert(member, value.to_owned());
                 self.lost.remove(&member);
@@ -96,6 +98,7 @@ impl Call {
                 self.lost.insert(member);
             }
         }
+        is_told
     }
 
     /// Something was taken out of what was said of it.

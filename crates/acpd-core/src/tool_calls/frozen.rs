@@ -10,12 +10,15 @@
 //! question stands for its content: an answer to a question that was withdrawn because its call changed
 //! answers nothing.
 
+use std::borrow::Cow;
+
 use acp_wire::acp::{PermissionOption, PermissionRequest};
 use acp_wire::{locate, set_member};
 use acpd_api::{
-    NAMESPACE, PermissionDecided, PermissionMeta, RawCall, Shown, ShownDiff, ShownUnclear,
+    DoingKind, NAMESPACE, PermissionDecided, PermissionMeta, RawCall, Shown, ShownDiff,
+    ShownUnclear, Untrusted,
 };
-use acpd_policy::{Subject, Understanding};
+use acpd_policy::{Kind, Subject, Understanding};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -58,6 +61,13 @@ impl Frozen {
         self.subject.as_ref().map(Subject::asked)
     }
 
+    /// What it is about, in short: its first command, else its title.
+    pub(crate) fn gist(&self) -> Cow<'_, str> {
+        let title = || self.shown.title.as_ref();
+        let text = self.shown.commands.first().or_else(title);
+        text.map(Untrusted::raw).unwrap_or_default().into()
+    }
+
     /// Gives the question as the policy decides on it.
     pub(crate) fn with_request<T>(
         &self,
@@ -70,18 +80,22 @@ impl Frozen {
     }
 
     /// The question as it is offered to clients that know what `_acpd` means.
-    pub(crate) fn put_into(&self, line: &Bytes) -> Bytes {
-        let meta = PermissionMeta { shown: self.shown.clone(), changed: self.changed };
+    pub(crate) fn put_into(&self, id: String, line: &Bytes) -> Bytes {
+        let meta = PermissionMeta { id, shown: self.shown.clone(), changed: self.changed };
         let meta = json!(meta).to_string();
         set_member(line, &["params", "_meta", NAMESPACE], meta.as_bytes())
     }
 
+    /// The agent's id of the call.
+    pub(crate) fn tool_call_id(&self) -> Option<Untrusted> {
+        self.call.get(Member::ToolCallId).and_then(|id| serde_json::from_str(id).ok())
+    }
+
     /// That acpd has answered, for the journal.
     pub(crate) fn decided(&self, session: &str, by: String) -> PermissionDecided {
-        let id = self.call.get(Member::ToolCallId).and_then(|id| serde_json::from_str(id).ok());
         PermissionDecided {
             session_id: session.into(),
-            tool_call_id: id,
+            tool_call_id: self.tool_call_id(),
             title: self.shown.title.clone(),
             subject: self.asked().map(Into::into),
             shown: Some(Box::new(without_diff_texts(self.shown.clone()))),
@@ -90,6 +104,16 @@ impl Frozen {
             by: by.into(),
         }
     }
+}
+
+/// What a call does, in short.
+pub(crate) fn doing(call: &Call) -> (DoingKind, String) {
+    let json = raw_json(call);
+    let mut understood = Understanding::of(&call.question(&json));
+    let command = (!understood.commands.is_empty()).then(|| understood.commands.swap_remove(0));
+    let is_command = command.is_some() || understood.kind == Kind::Execute;
+    let kind = if is_command { DoingKind::Command } else { DoingKind::Tool };
+    (kind, command.or(understood.title).unwrap_or_default())
 }
 
 fn raw_json(call: &Call) -> Box<RawValue> {

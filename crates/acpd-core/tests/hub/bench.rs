@@ -1,9 +1,9 @@
 //! A hub with a store in memory, clients and a host whose lines the test writes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::{Body, Frame, Message, StateKey, build};
-use acpd_api::HookEvent;
+use acpd_api::{Environment, HookEvent};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Profile, TimeZone};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, UsageRow, ValueKey};
@@ -27,6 +27,8 @@ pub(crate) struct Bench {
     /// Connections that the hub has closed.
     pub(crate) closed: Vec<ClientId>,
     inbox: BTreeMap<ClientId, Vec<Bytes>>,
+    /// Clients that do not read the rows which they watch.
+    pub(crate) slow: BTreeSet<ClientId>,
     heard: Vec<Value>,
     pub(crate) spawned: Vec<HostId>,
     /// The profiles that they are of.
@@ -43,6 +45,10 @@ pub(crate) struct Bench {
     chunk: u64,
     pub(crate) leases: Vec<bool>,
     pub(crate) left: Option<bool>,
+    /// What the next one is to get.
+    pub(crate) brought: Option<Environment>,
+    /// What the desktop has shown: title and body.
+    pub(crate) notified: Vec<(String, String)>,
     pub(crate) notes: Vec<String>,
     /// Session, what failed and the code of each failure for the log.
     pub(crate) failures: Vec<(Option<String>, String, Option<i64>)>,
@@ -124,6 +130,7 @@ impl Bench {
             cold_starts: 2,
             hooks: HookEvent::ALL.into(),
             keep_deleted: 0,
+            notify: true,
             workspaces: Vec::new(),
             budget: None,
             time_zone: TimeZone::UTC,
@@ -141,6 +148,7 @@ impl Bench {
             config,
             closed: Vec::new(),
             inbox: BTreeMap::new(),
+            slow: BTreeSet::new(),
             heard: Vec::new(),
             spawned: Vec::new(),
             started: Vec::new(),
@@ -152,6 +160,8 @@ impl Bench {
             chunk: 0,
             leases: Vec::new(),
             left: None,
+            brought: None,
+            notified: Vec::new(),
             notes: Vec::new(),
             failures: Vec::new(),
             watched: Vec::new(),
@@ -257,6 +267,12 @@ impl Bench {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Client(client, ToClient::Line(line)) => self.deliver(client, line),
+            Effect::Client(client, ToClient::Rows(line)) => {
+                self.deliver(client, line);
+                if !self.slow.contains(&client) {
+                    self.feed(Input::Client(client, ClientEvent::RowsWritten));
+                }
+            }
             Effect::Close(client) => self.closed.push(client),
             Effect::Client(client, ToClient::Status { id, mut status, part }) => {
                 let line = match part {
@@ -361,12 +377,16 @@ impl Bench {
                 }
             }
             Effect::Host(_, ToHost::Lease { busy, .. }) => self.leases.push(busy),
-            Effect::Leave { restart, .. } => self.left = Some(restart),
+            Effect::Leave { restart, .. } => {
+                self.left = Some(restart.is_some());
+                self.brought = restart;
+            }
             Effect::Hook { event, about } => {
                 let about: Value = serde_json::from_slice(&about).expect("the hub tells JSON");
                 assert_eq!(about["event"], event.word());
                 self.hooks.push(about);
             }
+            Effect::Notify { title, body } => self.notified.push((title, body)),
             Effect::ForgetCredentials { .. } => self.forgotten += 1,
             Effect::WatchLogin { wanted, .. } => self.watched.push(wanted),
             Effect::Host(_, ToHost::Note(text)) => self.notes.push(text),

@@ -50,5 +50,8 @@ mod unused;
 mod unwedging;
 mod unwritten;
 mod usage;
+mod usage_limits;
 mod views;
+mod watch;
 mod ways_out;
+mod who;

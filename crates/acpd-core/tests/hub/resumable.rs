@@ -142,6 +142,18 @@ fn an_initialize_that_is_repeated_does_not_forget_what_has_to_be_asked_again() {
 }
 
 #[test]
+fn a_session_is_followed_for_a_prompt_only_if_the_client_still_waits_for_it() {
+    for (open, follows) in [(json!([2]), true), (json!([]), false)] {
+        let (mut bench, _prompt) = working();
+        bench.feed(Input::Client(FIRST, ClientEvent::Closed));
+        let resume = json!({"generation":"","sessions":{},"open":open,"asked":[]});
+        let got = back_with(&mut bench, &resume, &json!({"notices":true}));
+        let caught_up = got.iter().any(|line| line["method"] == "_acpd/caught_up");
+        assert_eq!(caught_up, follows, "{got:?}");
+    }
+}
+
+#[test]
 fn a_session_is_not_deleted_or_closed_under_a_client_that_will_be_back() {
     let (mut bench, prompt) = working();
     bench.feed(Input::Client(FIRST, ClientEvent::Closed));

@@ -394,7 +394,8 @@ impl Client {
         }
         let failed = !line["error"].is_null();
         let rides = self.ride.is_some();
-        if line["error"]["data"]["_acpd"]["reason"] == "outcome_unknown" {
+        let tells_no_outcome = line["error"]["data"]["_acpd"]["reason"] == "outcome_unknown";
+        if tells_no_outcome {
             truth.hit("answer that tells no outcome");
             self.may_have_made |= matches!(asked_for, Asked::New);
             if let Asked::Open { session, .. }
@@ -412,7 +413,10 @@ impl Client {
             Asked::Plain | Asked::Login | Asked::Duplicate | Asked::Mode { .. } => {}
             Asked::New if rides && !failed => {
                 let made = line["result"]["sessionId"].as_str().unwrap_or_default();
-                self.places.entry(made.to_owned()).or_insert(Place::At(0));
+                // Its id may be known from a list, and the session have been opened in vain before this answer.
+                if !self.unsure.contains(made) {
+                    self.places.entry(made.to_owned()).or_insert(Place::At(0));
+                }
             }
             Asked::New => {}
             Asked::Open { session, load: true } if rides => {
@@ -466,6 +470,8 @@ impl Client {
                     self.places.insert(id.to_owned(), Place::At(after.unwrap_or(head).min(head)));
                 }
             }
+            // Its turn may be carried out after this answer, so its lines may come later.
+            Asked::Prompt { .. } if tells_no_outcome => {}
             Asked::Prompt { session, text } => {
                 self.prompt_ended(&session, &text, line, store, truth)?;
             }

@@ -36,6 +36,8 @@
 //!   and again, no agent is given up that has not failed as often as that takes, and nobody waits for ever
 //!   but for a person: for a login, for an answer of a person, or for an agent that hangs in a turn, in
 //!   `session/new`, or in what is passed on to it as it is.
+//! - When nothing moves, a connection that watches knows what it is told when it asks, and rows never pile up for
+//!   one that does not read.
 //! - In the end everything is at rest: no turn, request, line or process is left half done. What waited for
 //!   a login or a directory is back, and every session that was not lost takes a prompt.
 //!
@@ -53,6 +55,7 @@ mod ride;
 mod rng;
 mod store;
 mod truth;
+mod watcher;
 mod world;
 
 use std::collections::BTreeMap;
@@ -123,6 +126,7 @@ impl World {
             }
             return Ok(());
         }
+        self.watchers_step()?;
         match self.rng.below(100) {
             0..8 if self.rng.permille(100) => {
                 // A client may be back before the end of its last connection was seen.

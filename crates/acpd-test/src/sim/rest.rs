@@ -44,6 +44,7 @@ impl World {
         let prompts = self.prompt_everywhere()?;
         steps += self.quiet()?;
         self.at_rest()?;
+        self.check_watchers()?;
         let mut unheard = prompts.iter().filter(|(_, text)| !self.truth.ended.contains_key(text));
         match unheard.find(|(session, _)| !self.is_rightly_lost(session)) {
             Some((_, text)) => Err(format!("everything is well, and {text} came to nothing")),
@@ -100,7 +101,7 @@ impl World {
             moved |= self.serve(id)?;
             moved |= self.answer_one(id)?;
         }
-        moved |= self.refuse()? | self.adopt()?;
+        moved |= self.refuse()? | self.adopt()? | self.watchers_read()?;
         for id in self.hosts.keys().copied().collect::<Vec<_>>() {
             moved |= self.run(id)?;
         }
@@ -111,6 +112,7 @@ impl World {
     fn evening(&mut self) -> Result<u64, String> {
         let steps = self.quiet()?;
         self.check_evening().map_err(|error| format!("in the evening: {error}"))?;
+        self.check_watchers()?;
         Ok(steps)
     }
 

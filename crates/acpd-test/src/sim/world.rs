@@ -23,6 +23,7 @@ use super::ride::Ride;
 use super::rng::Rng;
 use super::store::Store;
 use super::truth::Truth;
+use super::watcher::Watchers;
 
 /// Operations that may wait for a client before it counts as lagging.
 const LAG: usize = 12;
@@ -78,6 +79,8 @@ pub(super) struct World {
     pub(super) adopting: Vec<Adopting>,
     /// Clients with a token that have no connection.
     pub(super) away: Vec<Client>,
+    /// Connections that watch, in some of the runs.
+    pub(super) watchers: Option<Watchers>,
     /// Connections that are lost, which the daemon has not seen.
     closing: Vec<ClientId>,
     /// The last things that happened, when somebody wants to read them.
@@ -143,6 +146,7 @@ impl World {
             cold_starts: 1 + (seed % 3) as u32,
             hooks: acpd_api::HookEvent::ALL.into(),
             keep_deleted: 0,
+            notify: true,
             workspaces: Vec::new(),
             budget: None,
             time_zone: acpd_core::profile::TimeZone::UTC,
@@ -179,6 +183,8 @@ impl World {
             refusals: VecDeque::new(),
             adopting: Vec::new(),
             away: Vec::new(),
+            // Not drawn, and not in the runs that have found something.
+            watchers: (seed % 13 == 10).then(|| Watchers::new(seed)),
             closing: Vec::new(),
             trace: watch.trace.then(VecDeque::new),
             digest: watch.digest.then(Digest::new),
@@ -218,6 +224,7 @@ impl World {
         for (_, client) in std::mem::take(&mut self.clients) {
             self.wait_for(client);
         }
+        self.watchers.iter_mut().for_each(Watchers::drop_all);
         self.closing.clear();
         self.refusals.clear();
         self.adopting.clear();
@@ -348,6 +355,7 @@ impl World {
             Effect::FindLeftovers { host } => self.look_for_leftovers(host)?,
             Effect::Leave { client, id, .. } => self.leave(client, &id)?,
             Effect::Hook { event, about } => self.truth.tell(event, &about)?,
+            Effect::Notify { .. } => self.truth.hit("notified"),
             Effect::FindDirectory { question, cwd, .. } => {
                 self.sought.push_back((question, cwd));
                 if self.rng.permille(700) {
@@ -482,7 +490,11 @@ impl World {
     }
 
     fn for_client(&mut self, id: ClientId, what: ToClient) -> Result<(), String> {
-        let Some(client) = self.clients.get_mut(&id) else { return Ok(()) };
+        let what = match &mut self.watchers {
+            Some(watchers) => watchers.take(id, what)?,
+            None => Some(what),
+        };
+        let (Some(what), Some(client)) = (what, self.clients.get_mut(&id)) else { return Ok(()) };
         client.waiting.push_back(what);
         if client.waiting.len() > LAG && !client.lagged {
             if client.ride.is_some() && self.rng.permille(200) {
@@ -525,6 +537,7 @@ impl World {
             ToClient::Log(LogPage { id, .. }) => vec![build::response(&id, &json!({"entries":[]}))],
             ToClient::Usage { id, .. } => vec![build::response(&id, &json!({"totals":[]}))],
             ToClient::Search { id, .. } => vec![build::response(&id, &json!({"hits":[]}))],
+            ToClient::Rows(_) => return Err(format!("client {}: it does not watch", id.0)),
         };
         for line in lines {
             client
@@ -572,9 +585,14 @@ impl World {
         self.welcome(client)
     }
 
-    fn welcome(&mut self, mut client: Client) -> Result<ClientId, String> {
+    /// The id of a new connection.
+    pub(super) fn next_client(&mut self) -> ClientId {
         self.next_client += 1;
-        let id = ClientId(self.next_client);
+        ClientId(self.next_client)
+    }
+
+    fn welcome(&mut self, mut client: Client) -> Result<ClientId, String> {
+        let id = self.next_client();
         let line = client.initialize(&mut self.rng);
         self.clients.insert(id, client);
         self.feed(Input::Client(id, ClientEvent::Opened { under_agent: false }))?;

@@ -112,11 +112,8 @@ pub(super) fn read(
         Some(tables) => read_servers(text, &top, tables, &agents)?,
         None => BTreeMap::new(),
     };
-    let default_agent = match (root.default_agent, configured.as_slice()) {
-        (Some(chosen), _) => chosen,
-        (None, [only]) => only.clone(),
-        (None, _) => DEMO_AGENT.to_owned(),
-    };
+    let default_agent = root.default_agent.or_else(|| configured.first().cloned());
+    let default_agent = default_agent.unwrap_or_else(|| DEMO_AGENT.to_owned());
     if let Some((span, unknown)) = workspaces.iter().find_map(|(span, workspace)| {
         let agent = workspace.agent.as_ref()?;
         (!agents.contains_key(agent)).then_some((span, agent))

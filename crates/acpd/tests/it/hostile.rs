@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use acpd_test::harness::{Agent, Config, Output, Running, TestEnv, until};
+use acpd_test::harness::{Agent, Config, Output, Running, Screen, TestEnv, until};
 use acpd_test::hostile::{EVIL, FORGED, evil};
 use serde_json::{Value, json};
 
@@ -149,6 +149,21 @@ impl Stage {
         self.end(args, running);
     }
 
+    /// Shows a full screen, and types something when something is on it. What is looked at is the screen: the
+    /// sequences that draw it are the program's own.
+    fn screen(&mut self, args: &[&str], talk: &[(&str, &str)]) {
+        self.seen.insert((self.name(args), false));
+        let mut screen = Screen::start(self.env.acpctl_command(args), (120, 40));
+        for (shown, keys) in talk {
+            let seen = screen.sees(shown);
+            assert_harmless(args, &seen);
+            self.shown.push_str(&seen);
+            screen.types(keys);
+        }
+        assert!(screen.ends().success());
+        screen.gives_back();
+    }
+
     /// Runs a command whose output goes to pipes.
     fn piped(&mut self, args: &[&str]) -> Output {
         self.check(args, self.env.acpctl(args))
@@ -199,6 +214,11 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
     let mut stage = Stage::new();
     stage.both(&["daemon", "start"]);
     turns(&mut stage);
+    stage.screen(
+        &["top"],
+        &[("RECENT", "\u{1b}[B\u{1b}[B"), ("RECENT", "?"), ("KEYS", "\u{1b}"), ("RECENT", "q")],
+    );
+    stage.screen(&["chat", "fix"], &[("live", "\t"), ("fold", "Z"), ("fold", "g"), ("fold", "q")]);
     questions(&mut stage);
     sessions(&mut stage);
     agents(&mut stage);
@@ -332,7 +352,7 @@ fn questions(stage: &mut Stage) {
         let mut attached = stage.start(&["attach", "fix", "-C", "--tail"]);
         attached.wait_stdout("[n]");
         stage.terminal(&["deny", "fix"]);
-        attached.wait_stdout("answered elsewhere or withdrawn");
+        attached.wait_stdout("answered elsewhere, by acpctl");
         attached.interrupt();
         stage.end(&["attach"], attached);
     });
@@ -394,13 +414,14 @@ fn sessions(stage: &mut Stage) {
     let repository = repository(&stage.env);
     stage.terminal(&["run", "--cwd", &repository, "--worktree=tree", "say"]);
     stage.all(&["session", "worktree", "tree"]);
+    stage.all(&["session", "worktree"]);
     stage.both(&["session", "reseed", "fix"]);
     stage.both(&["session", "reseed", "fix", "--discard"]);
     stage.terminal(&["session", "close", "fix"]);
     stage.terminal(&["run", "-s", "fix", "say"]);
     stage.terminal(&["run", "-s", "fix", "die"]);
     stage.piped(&["run", "-s", "fix", "die"]);
-    stage.both(&["wait", "fix"]);
+    stage.all(&["wait", "fix"]);
     stage.both(&["cancel", "fix"]);
     stage.both(&["session", "rm", "--dry-run", "fix"]);
     stage.piped(&["session", "rm", "fix"]);
@@ -424,6 +445,7 @@ fn agents(stage: &mut Stage) {
     stage.both(&["agent", "start", "broken"]);
     stage.both(&["run", "-a", "broken", "say"]);
     stage.all(&["agent", "ls"]);
+    stage.both(&["agent", "ls", "-a"]);
     stage.all(&["agent", "show", "evil"]);
     stage.all(&["agent", "show", "broken"]);
     stage.both(&["agent", "logs", "evil"]);

@@ -80,7 +80,7 @@ fn a_question_is_answered_from_another_terminal_and_the_turn_goes_on() {
     assert!(listed.stdout().contains("Write demo.txt"), "{listed:?}");
     let allowed = env.acpctl(&["allow", open[0]["id"].as_str().unwrap()]).success();
     assert_eq!(allowed.stderr(), "allowed: Write demo.txt (echo, fix)\n");
-    let run = run.finish().success().explains(&["answered elsewhere or withdrawn"]);
+    let run = run.finish().success().explains(&["answered elsewhere, by acpctl: "]);
     assert!(run.stdout().contains("permission: yes"), "{run:?}");
     env.acpctl(&["pending"]).success().explains(&["no agent waits for an answer"]);
     env.acpctl(&["allow"]).code(3);

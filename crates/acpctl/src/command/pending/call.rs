@@ -1,11 +1,11 @@
 //! The tool call of a question, shown to a person who decides from a terminal.
 
 use acpd_api::{ExitCode, InteractionInfo, Question, Shown};
+use acpd_view::Sheet;
 
 use crate::error::{CommandError, Result};
 use crate::form::{nothing, wrong};
 use crate::info::question::asked;
-use crate::render::Sheet;
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
@@ -13,7 +13,7 @@ use crate::ui::Ui;
 pub(super) fn whole(open: &InteractionInfo, ui: &Ui) -> Text {
     match shown(&open.question) {
         Some((shown, changed)) => {
-            Sheet::new("", shown, changed).whole(ui.out_width(), ui.out_paint())
+            ui.out_paint().lines(&Sheet::new("", shown, changed).whole(ui.out_width()))
         }
         None => text!("{}\n", asked(&open.question)),
     }
@@ -27,7 +27,7 @@ pub(super) fn rest(open: &InteractionInfo, ui: &Ui) -> Text {
     };
     match shown(&open.question) {
         Some((shown, changed)) if !says_all(shown) => {
-            Sheet::new("", shown, changed).whole(None, ui.err_paint())
+            ui.err_paint().lines(&Sheet::new("", shown, changed).whole(None))
         }
         _ => Text::new(),
     }
@@ -41,7 +41,8 @@ pub(super) fn confirm(open: &InteractionInfo, ui: &mut Ui) -> Result<bool> {
         let paint = ui.err_paint();
         let sheet = Sheet::new("", shown, changed);
         let (width, height) = ui.err_size();
-        let (text, hidden) = sheet.fitting(width, height.saturating_sub(4), paint);
+        let (lines, hidden) = sheet.fitting(width, height.saturating_sub(4));
+        let text = paint.lines(&lines);
         ui.talk(&text);
         let yes = if sheet.is_easy() { "y" } else { "allow" };
         let view = if hidden > 0 { ", or v to see all of it" } else { "" };
@@ -51,7 +52,7 @@ pub(super) fn confirm(open: &InteractionInfo, ui: &mut Ui) -> Result<bool> {
                 Some("allow" | "yes") => return Ok(true),
                 Some("y" | "Y") if sheet.is_easy() => return Ok(true),
                 Some("v") => {
-                    ui.talk(&sheet.whole(Some(width), paint));
+                    ui.talk(&paint.lines(&sheet.whole(Some(width))));
                     ui.talk(&text);
                 }
                 None | Some("" | "n" | "N" | "no") => return Err(nothing()),

@@ -2,6 +2,7 @@
 
 mod call;
 mod choice;
+mod follow;
 
 use acpd_api::{
     AnswerParams, AnswerResult, Empty, ExitCode, GivenAnswer, InteractionInfo, InteractionList,
@@ -9,7 +10,7 @@ use acpd_api::{
 };
 
 use crate::cli::Which;
-use crate::door::Door;
+use crate::door::{Door, me};
 use crate::error::{CommandError, Result};
 use crate::form::{nothing, wrong};
 use crate::info::question::{asker, described, own_option, table};
@@ -21,6 +22,9 @@ use crate::{cli, form, human, lookup};
 
 /// Lists the open questions, or shows one of them whole.
 pub(super) fn pending(args: &cli::Pending, door: Door, ui: &mut Ui) -> Result {
+    if args.follow {
+        return follow::follow(args.json.json, door, ui);
+    }
     if let Some(id) = &args.id {
         let found = find(Some(id), Care::Guess, door, ui)?;
         if args.json.json {
@@ -142,7 +146,7 @@ fn page(found: &InteractionInfo, ui: &mut Ui) -> Result<GivenAnswer> {
 
 /// Over a connection of its own: a person may have taken long.
 fn give(found: &InteractionInfo, answer: GivenAnswer, door: Door) -> Result<AnswerResult> {
-    let params = AnswerParams { id: found.id.raw().to_owned(), answer };
+    let params = AnswerParams { id: found.id.raw().to_owned(), answer, by: Some(me()) };
     Ok(door.connect()?.call(method::INTERACTION_ANSWER, &params)?)
 }
 

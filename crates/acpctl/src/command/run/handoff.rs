@@ -34,7 +34,7 @@ pub(in crate::command) fn handoff(
     door: Door,
     ui: &mut Ui,
 ) -> Result<ExitCode> {
-    let (words, piped) = prompt(&args.prompt, &[], ui)?;
+    let (words, piped) = prompt(&args.prompt, &[], !args.turn.no_stdin, ui)?;
     let mut connection = door.connect()?;
     let old = find(&mut connection, &args.which, Care::Guess, ui)?;
     let cwd = utf8(&directory(Path::new(old.cwd.raw())).map_err(moved)?)?;

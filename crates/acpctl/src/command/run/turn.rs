@@ -3,8 +3,8 @@
 use acp_wire::acp::CancelParams;
 use acp_wire::{ErrorObject, Id, Message, Outcome, parse};
 use acpd_api::{
-    AgentNotice, AgentState, ExitCode, PromptQueued, RestoreLevel, Restored, SessionInfo,
-    SessionRef, SessionState, StateChanged, TurnState, method,
+    AgentNotice, AgentState, CutShort, ExitCode, PromptQueued, RestoreLevel, Restored, SessionInfo,
+    SessionRef, SessionState, StateChanged, TurnEnded, TurnState, Untrusted, method,
 };
 use bytes::Bytes;
 use serde::Serialize;
@@ -15,6 +15,8 @@ use super::place::Place;
 use crate::cli;
 use crate::elsewhere::Elsewhere;
 use crate::error::{CommandError, Result, gone};
+use crate::human;
+use crate::info::session::goes_on;
 use crate::live::{Event, Live, result_of};
 use crate::permission::Questions;
 use crate::screen::Screen;
@@ -29,6 +31,10 @@ pub(super) struct Turn<'a> {
     pub(super) ui: &'a mut Ui,
     /// What the session kept, if it had to be brought back for this turn.
     pub(super) restored: Option<RestoreLevel>,
+    /// Who or what has cut the last turn short.
+    pub(super) cut_short: Option<CutShort>,
+    /// The person has cancelled the turn here.
+    pub(super) is_cancelled: bool,
     live: Live,
     screen: Screen,
     json: bool,
@@ -57,11 +63,24 @@ impl<'a> Turn<'a> {
         let questions = Questions::default();
         let elsewhere = Elsewhere::default();
         let place = Place::Own;
-        Turn { ui, restored: None, live, screen, json, questions, elsewhere, place, running: None }
+        Turn {
+            ui,
+            restored: None,
+            cut_short: None,
+            is_cancelled: false,
+            live,
+            screen,
+            json,
+            questions,
+            elsewhere,
+            place,
+            running: None,
+        }
     }
 
-    /// Takes the settings of a session that begins.
-    pub(super) fn begin(&mut self, settings: Settings) {
+    /// Takes the folder and the settings of a session that begins.
+    pub(super) fn begin(&mut self, folder: Untrusted, settings: Settings) {
+        self.screen.within(folder);
         self.screen.know(settings);
     }
 
@@ -69,6 +88,10 @@ impl<'a> Turn<'a> {
     pub(super) fn join(&mut self, session: &SessionInfo) -> Result {
         let running = u32::from(session.turn.state != TurnState::Idle);
         self.place = Place::behind(session.queued + running);
+        self.screen.within(session.cwd.clone());
+        if session.turn.state != TurnState::Idle && !self.json {
+            self.ui.say(text!("now: {}", goes_on(session, human::now())));
+        }
         if session.turn.state == TurnState::NeedsAction {
             self.elsewhere.look(&mut self.live)?;
         }
@@ -137,6 +160,7 @@ impl<'a> Turn<'a> {
         let ended = self.wait_for(&id);
         // A question that is still open is not ours to answer: it stays for other clients.
         self.questions = Questions::default();
+        self.screen.finish(self.ui)?;
         self.ui.finish()?;
         if !self.json && !matches!(ended, Ok(Ended::Left)) {
             self.screen.end_turn(self.ui)?;
@@ -207,6 +231,11 @@ impl<'a> Turn<'a> {
                 if method == method::SESSION_STATE && needs_action(params.get()) {
                     self.elsewhere.look(&mut self.live)?;
                 }
+                if method == method::ANSWERED {
+                    self.questions.told_answer(params);
+                } else if method == method::TURN_ENDED {
+                    self.cut_short = read::<TurnEnded>(params.get()).and_then(|end| end.cut_short);
+                }
                 // In JSON mode the lines tell it, but the exit code depends on it all the same.
                 if method == method::RESTORED {
                     self.restored = read::<Restored>(params.get()).map(|restored| restored.level);
@@ -272,6 +301,7 @@ impl<'a> Turn<'a> {
             return Err(before_the_prompt());
         };
         self.live.notify("session/cancel", &CancelParams { session_id })?;
+        self.is_cancelled = true;
         self.questions.cancel(&mut self.live)?;
         self.ui.spin("cancelling, Ctrl-C leaves at once");
         Ok(())

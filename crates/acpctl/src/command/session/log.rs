@@ -68,6 +68,7 @@ pub(super) fn log(args: &cli::Log, door: Door, ui: &mut Ui) -> Result {
     }
     let mut screen =
         if args.answer { Screen::only_answer(ui) } else { Screen::whole(ui, args.thoughts) };
+    screen.within(session.cwd.clone());
     let mut params = LogParams { session: exactly(&session), after, limit: None };
     let mut in_turn = false;
     loop {
@@ -83,6 +84,9 @@ pub(super) fn log(args: &cli::Log, door: Door, ui: &mut Ui) -> Result {
                     method == method::TURN_STARTED || (in_turn && method != method::TURN_ENDED);
                 screen.show(ui, &method, params.map_or("{}", |params| params.get()))?;
             }
+        }
+        if page.next.is_none() {
+            screen.finish(ui)?;
         }
         match page.next {
             Some(next) => params.after = next,

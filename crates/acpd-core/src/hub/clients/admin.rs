@@ -1,13 +1,14 @@
 //! The `_acpd/*` methods: what people and scripts ask about agents and sessions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::bound::{LONGEST_ID, NAME};
 use acp_wire::{build, clipped};
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, CancelParams, CancelResult, DaemonInfo,
-    DaemonStopParams, Empty, LogParams, Reason, RenameParams, RestartParams, SearchParams,
-    SessionInfo, SessionList, SessionListParams, SessionRef, Status, UsageParams, method,
+    DaemonRestartParams, DaemonStopParams, Empty, LogParams, Reason, RenameParams, RestartParams,
+    SearchParams, SessionInfo, SessionList, SessionListParams, SessionRef, Status, UsageParams,
+    method,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -20,8 +21,9 @@ use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect, LogPage, ReadStyle, Search, StatusPart, ToClient};
 use crate::params::{read, valid_name};
 use crate::process::slot::{Asker, Slot, State as AgentState, StopWhy};
-use crate::record::{Canceller, Desired, Dormant};
+use crate::record::{Desired, Dormant};
 use crate::requests::purpose::Purpose;
+use crate::session::turn::Cancel;
 use crate::session::{State, numbered};
 
 /// Journal entries in one answer when the caller names no number.
@@ -32,6 +34,9 @@ const SEARCH_HITS: u32 = 20;
 
 const MOST_SEARCH_HITS: u32 = 1_000;
 
+/// Why an agent is down that a person has stopped.
+const STOPPED: &str = "stopped by a person";
+
 /// Words of one search.
 const SEARCH_WORDS: usize = 64;
 
@@ -40,6 +45,7 @@ impl Hub {
         let Asked { to, method: name, params, .. } = asked;
         match name {
             method::PING => self.answer(to, &Empty {}, out),
+            method::WATCH => self.begin_watch(to, out),
             method::STATUS => self.send_status(to, StatusPart::All, out),
             method::AGENT_LIST => self.send_status(to, StatusPart::Agents, out),
             method::AGENT_SHOW => {
@@ -107,10 +113,14 @@ impl Hub {
             method::POLICY_TEST => self.test_policy(asked, out)?,
             method::DAEMON_RESTART => {
                 self.check_stays()?;
-                self.leave(to, true, out);
+                let DaemonRestartParams { environment } = read_or_default(params)?;
+                // A tool of an agent must not choose what other agents inherit.
+                let may_bring = self.may_decide(to.client);
+                let brought = Some(environment).filter(|_| may_bring).unwrap_or_default();
+                self.leave(to, Some(brought), out);
             }
             method::DAEMON_STOP if read_or_default::<DaemonStopParams>(params)?.detach => {
-                self.leave(to, false, out);
+                self.leave(to, None, out);
             }
             method::DAEMON_STOP => {
                 self.shutdown.watch(to.clone());
@@ -221,8 +231,14 @@ impl Hub {
         infos
     }
 
+    /// All configured agents, and those that have sessions.
+    pub(crate) fn agent_names(&self) -> BTreeSet<String> {
+        let with_sessions = self.sessions.agents();
+        self.config.agents.keys().chain(with_sessions).cloned().collect()
+    }
+
     /// One entry per profile. Of slots of single sessions it shows the state of one, and the processes of all.
-    fn agent_info(&self, name: &str) -> AgentInfo {
+    pub(crate) fn agent_info(&self, name: &str) -> AgentInfo {
         let profile = self.config.profile(name);
         let slots: Vec<&Slot> = self.processes.values().filter(|a| a.profile == name).collect();
         let up = slots.iter().find(|agent| agent.is_up());
@@ -233,15 +249,24 @@ impl Hub {
             .of_profile(name)
             .into_iter()
             .find(|id| self.agent_way_out(*id).is_some());
-        let pid = |agent: &&Slot| agent.host()?.pid;
+        // An agent that is only connected to is no process of this machine.
+        let pid = |agent: &&Slot| agent.host()?.pid.filter(|pid| *pid != 0);
         let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
-        let info = self.processes.known(name).info.as_ref();
+        let known = self.processes.known(name);
+        let info = known.info.as_ref();
+        // It stays down over every restart of the daemon.
+        let is_down = known.row.desired == Desired::Down;
+        let reason = shown.and_then(|agent| agent.api_reason());
+        let reason = reason.or_else(|| is_down.then(|| STOPPED.to_owned()));
+        let hint = waits.and_then(|id| self.agent_way_out(id));
+        let hint =
+            hint.or_else(|| is_down.then(|| format!("`acpctl agent start {name}` starts it")));
         AgentInfo {
             name: name.into(),
             title: profile.title.clone().into(),
             state: shown.map_or(acpd_api::AgentState::Stopped, |agent| agent.api_state()),
             since: shown.map_or(self.config.daemon.since, |agent| agent.since.0),
-            reason: shown.and_then(|agent| agent.api_reason()).map(Into::into),
+            reason: reason.map(Into::into),
             pid: shown.and_then(pid),
             other_pids: others.filter_map(pid).collect(),
             rss: None,
@@ -249,25 +274,24 @@ impl Hub {
             restarts: slots.iter().map(|agent| agent.restarts).sum(),
             command: profile.command.iter().map(Into::into).collect(),
             version: info.map(|info| format!("{} {}", info.name, info.version).into()),
-            sessions: self.sessions.values().filter(|s| s.row.agent == name).count() as u32,
+            sessions: self.sessions.count_of(name) as u32,
             log: profile.log.clone().into(),
             tried: profile.tried,
-            hint: waits.and_then(|id| self.agent_way_out(id)).map(Into::into),
+            hint: hint.map(Into::into),
             mcp: self.mcp_infos(name),
             auth: self.auth_info(name),
+            installed: None,
+            install: None,
+            inherits: Vec::new(),
+            inherited: Vec::new(),
+            lacks: Vec::new(),
         }
     }
 
     fn send_status(&mut self, to: &Requester, part: StatusPart, out: &mut Batch) {
-        let names: Vec<&String> = match &part {
-            StatusPart::Agent(name) => vec![name],
-            StatusPart::All | StatusPart::Agents => {
-                let gone = self.sessions.values().map(|session| &session.row.agent);
-                let mut names: Vec<_> = self.config.agents.keys().chain(gone).collect();
-                names.sort();
-                names.dedup();
-                names
-            }
+        let names = match &part {
+            StatusPart::Agent(name) => BTreeSet::from([name.clone()]),
+            StatusPart::All | StatusPart::Agents => self.agent_names(),
         };
         let sessions = if part == StatusPart::All {
             self.session_infos(|row| !row.archived)
@@ -291,8 +315,9 @@ impl Hub {
                 database: facts.database.clone().into(),
                 log: facts.log.clone().into(),
                 config: facts.config.clone().into(),
+                config_changed: None,
             },
-            agents: names.into_iter().map(|name| self.agent_info(name)).collect(),
+            agents: names.iter().map(|name| self.agent_info(name)).collect(),
             sessions,
         };
         if !self.close_request(to) {
@@ -341,7 +366,7 @@ impl Hub {
             for key in self.sessions.of_slot(slot) {
                 self.take_back_steers(key, out);
             }
-            self.begin_stop(slot, StopWhy::ByPerson, Some("stopped by a person".to_owned()), out);
+            self.begin_stop(slot, StopWhy::ByPerson, Some(STOPPED.to_owned()), out);
             if self.processes[&slot].host().is_none() {
                 self.give_up(slot, Reason::AgentStopped, out);
             }
@@ -482,7 +507,7 @@ impl Hub {
 
     fn session_cancel(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let Asked { to, params, .. } = asked;
-        let CancelParams { session: wanted, turn_only } = read(params)?;
+        let CancelParams { session: wanted, turn_only, by } = read(params)?;
         let key = self.resolve(&wanted)?;
         let session = self.session(key);
         let (running, waiting) = (session.running.is_some(), session.queue.len() as u32);
@@ -492,10 +517,11 @@ impl Hub {
             let fault = Fault::new(Reason::NoTurn, text).with_code(acp_wire::code::INVALID_REQUEST);
             return Err(fault.session(&session.row.public_id));
         }
+        let by = self.name_of(to.client, by);
         if turn_only {
-            self.cancel_running(key, Canceller::Client, None, out);
+            self.cancel_running(key, Cancel::by(by), None, out);
         } else {
-            self.cancel(key, None, out);
+            self.cancel(key, by, None, out);
         }
         let session = self.session_info(key);
         self.answer(to, &CancelResult { session, running, taken_back }, out);
@@ -508,7 +534,7 @@ impl Hub {
         let restoring = matches!(self.session(key).state, State::Restoring(_));
         let closed = Fault::new(Reason::SessionBlocked, "the session was closed");
         self.take_back_steers(key, out);
-        self.cancel_running(key, Canceller::Acpd, None, out);
+        self.cancel_running(key, Cancel::because("the session was closed"), None, out);
         self.abandon_turn(key, &closed, out);
         self.give_up_restore(key, out);
         self.cancel_interactions(key, out);

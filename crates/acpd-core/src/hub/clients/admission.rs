@@ -118,7 +118,9 @@ impl Hub {
     /// was silent for the longest.
     fn least_missed(&self, of: impl Fn(ClientId, &Client) -> bool) -> Option<ClientId> {
         let these = self.clients.iter().filter(|(id, here)| of(**id, here));
-        let least = these.min_by_key(|(id, here)| (!here.is_idle(), here.last_heard, **id));
+        let least = these.min_by_key(|(id, here)| {
+            (self.watch.has(**id) || !here.is_idle(), here.last_heard, **id)
+        });
         least.map(|(id, _)| *id)
     }
 

@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 
 use crate::auth::changes_login;
 use crate::clients::Naming;
+use crate::clients::name::name_in;
 use crate::clients::offer::offer;
 use crate::clients::resumable::is_kept;
 use crate::clients::{Asked, Served};
@@ -46,6 +47,7 @@ impl Hub {
         let Some(gone) = self.clients.disconnect(client, was_at, self.now) else { return };
         self.client_methods_of_gone(client, out);
         self.questions.drop_client(client);
+        self.watch.end(client);
         if gone.token.is_some() {
             self.went_away(client);
         } else {
@@ -364,7 +366,8 @@ impl Hub {
             return;
         }
         if method == "session/cancel" {
-            self.cancel(key, Some(line.clone()), out);
+            let by = self.name_of(client, None);
+            self.cancel(key, by, Some(line.clone()), out);
         } else if matches!(self.session(key).state, State::Live) {
             let slot = self.session(key).slot;
             if self.is_clogged(slot) || self.store_health.is_failing() {
@@ -447,6 +450,7 @@ impl Hub {
             client.offer.clone_from(&offer);
             client.profile = Some(profile.clone());
             client.role = meta.role.unwrap_or_default();
+            client.name = name_in(asked.client_info.as_ref(), meta.place);
         }
         if let Some(named) = meta.client {
             self.name_client(client, named, out)?;

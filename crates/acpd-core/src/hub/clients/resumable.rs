@@ -25,7 +25,7 @@ use crate::clients::resumable::{Reply, ids};
 use crate::fault::Fault;
 use crate::hash::number_of;
 use crate::hub::Hub;
-use crate::ids::{ClientId, InteractionId, SessionKey};
+use crate::ids::{ClientId, InteractionId, Requester, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle, ToClient};
 use crate::record::Record;
 use crate::session::Session;
@@ -93,7 +93,7 @@ impl Hub {
         let Some(profile) = here.profile.clone() else { return };
         let Some(Resume { sessions, open, asked, .. }) = here.resume.take() else { return };
         let role = here.role;
-        let asked = ids(&asked);
+        let (asked, waits_for) = (ids(&asked), ids(&open));
         for id in &asked {
             self.offer_stands(client, id, out);
         }
@@ -121,7 +121,9 @@ impl Hub {
             self.send_behind(client, session, Effect::Client(client, ToClient::Line(line)), out);
             self.attach_anew(client, session, out);
         }
-        let waits = |session: &Session| session.senders().any(|sender| sender.client == client);
+        // A prompt that got an error of unknown outcome may still wait here, and the client not for it.
+        let is_awaited = |to: &Requester| to.client == client && waits_for.contains(&to.id);
+        let waits = |session: &Session| session.senders().any(is_awaited);
         let prompted = self.sessions.iter().filter(|(_, session)| waits(session));
         for key in prompted.map(|(key, _)| *key).collect::<Vec<_>>() {
             self.attach_anew(client, Some(key), out);

@@ -276,6 +276,7 @@ impl Hub {
         if !self.logins.set(profile, state, source, self.now, out) {
             return;
         }
+        self.watch.agent_changed(profile);
         self.watch_login(profile, out);
         let notice = AuthChanged { agent: profile.into(), auth: self.auth_info(profile) };
         let line = build::notification(method::AUTH_CHANGED, &notice);

@@ -11,7 +11,7 @@ use acp_wire::{
     Body, ErrorObject, Frame, Head, Id, Malformed, Message, Outcome, StateKey, UpdateClass, build,
     classify_update, code, locate, set_id, set_member, str_at, with_one_outcome,
 };
-use acpd_api::{ErrorData, NAMESPACE, Reason, Skipped, is_own, method};
+use acpd_api::{DoingKind, ErrorData, NAMESPACE, Reason, Skipped, is_own, method};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -29,6 +29,7 @@ use crate::process::slot::{Parked, Slot, WaitFor, Waiting};
 use crate::process::table::OutputEnd;
 use crate::record::{EventKind, Record};
 use crate::requests::purpose::{NewSession, Purpose};
+use crate::session::limit;
 use crate::session::replay::HISTORY_BYTES;
 use crate::session::restore::values_of;
 use crate::session::turn::is_work;
@@ -304,6 +305,7 @@ impl Hub {
         }
         let now = self.now;
         let session = self.session_mut(key);
+        session.activity.heard(now);
         if let Some(running) = session.running.as_mut() {
             running.last_line = now;
             let mut said = running.echo.iter().chain(&running.added);
@@ -317,6 +319,7 @@ impl Hub {
                 running.echo = None;
                 self.note_spoken(key);
             }
+            self.note_said(key, update, &line);
         }
         self.journal_update(key, line, class, out);
     }
@@ -351,13 +354,25 @@ impl Hub {
         }
     }
 
+    /// What the running turn does now, as far as the agent writes or thinks.
+    fn note_said(&mut self, key: SessionKey, update: Option<&str>, line: &Bytes) {
+        let kind = match update {
+            Some("agent_message_chunk") => DoingKind::Writing,
+            Some("agent_thought_chunk") => DoingKind::Thinking,
+            _ => return,
+        };
+        let text = || str_at(line, &["params", "update", "content", "text"]);
+        let now = self.now;
+        self.session_mut(key).activity.says(kind, now, text);
+    }
+
     fn note_tool(&mut self, key: SessionKey, line: &Bytes) {
         let Some(params) = raw_at(line, &["params"]) else { return };
         let Ok(head) = UpdateHead::from_raw(params) else { return };
         let Some(id) = &head.tool_call_id else { return };
-        self.note_call(key, id, update_in(line));
-        let (update, status) = (&head.session_update, head.status.as_deref());
-        self.session_mut(key).follow_tool(id, update, status);
+        let is_told = self.note_call(key, id, update_in(line));
+        let now = self.now;
+        self.session_mut(key).follow_tool(id, &head, is_told, now);
     }
 
     fn note_state(&mut self, key: SessionKey, state_key: StateKey, line: &Bytes, out: &mut Batch) {
@@ -385,7 +400,12 @@ impl Hub {
                     }
                 }
             }
-            StateKey::Usage => self.note_usage(key, line, out),
+            StateKey::Usage => {
+                if let Some(limit) = limit::told(line) {
+                    self.session_mut(key).limit = Some(limit);
+                }
+                self.note_usage(key, line, out);
+            }
             StateKey::Mode | StateKey::Plan | StateKey::Commands => {}
         }
     }

@@ -15,6 +15,8 @@
 //! before the next process starts. Several agents lock their sessions while any leftover lives; the
 //! others silently fork the history.
 
+use std::mem::discriminant;
+
 use acp_wire::acp::{Implementation, InitializeParams, InitializeResult};
 use acp_wire::bound::SENTENCE;
 use acp_wire::{ErrorObject, Id, Outcome, build, clipped};
@@ -61,8 +63,11 @@ impl Hub {
         if agent.state == state && agent.reason == reason {
             return;
         }
+        // The same with another reason, or a later stage of it, began before.
+        if discriminant(&agent.state) != discriminant(&state) {
+            agent.since = now;
+        }
         agent.state = state;
-        agent.since = now;
         agent.reason = reason;
         self.tell_agent_state(id, out);
     }
@@ -288,7 +293,8 @@ impl Hub {
         match self.processes[&id].state.clone() {
             State::Starting | State::Initializing => {
                 let time = duration(self.profile_of(id).start_timeout);
-                let reason = format!("no answer to `initialize` within {time}");
+                let printed = self.processes[&id].what_it_printed();
+                let reason = format!("no answer to `initialize` within {time}{printed}");
                 // Who waits is told when it has ended: its last words say more than its silence.
                 let why = StopWhy::BadStart { reason: Reason::AgentTimeout, permanent: false };
                 self.begin_stop(id, why, Some(reason), out);

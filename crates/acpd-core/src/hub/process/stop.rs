@@ -62,8 +62,8 @@ impl Hub {
             host.overdue = false;
         }
         let times = self.profile_of(id).stop;
-        let turns =
-            matches!(why, StopWhy::ByPerson | StopWhy::Restart) && self.cancel_turns_of(id, out);
+        let turns = matches!(why, StopWhy::ByPerson | StopWhy::Restart)
+            && self.cancel_turns_of(id, reason.as_deref(), out);
         let (stage, time) =
             if turns { (Stage::Cancelling, times.eof) } else { (Stage::Eof, times.eof) };
         self.set_agent_state(id, State::Stopping { why, stage }, reason, out);
@@ -135,9 +135,7 @@ impl Hub {
         let reason = match &state {
             State::Stopping { why: StopWhy::Crashed, .. } => format!("it ended with {status}"),
             State::Stopping { why: StopWhy::BadStart { .. }, .. } if was_starting => {
-                let printed = agent.printed.as_ref();
-                let printed = printed.map(|line| format!("; it printed `{line}`"));
-                let printed = printed.unwrap_or_default();
+                let printed = agent.what_it_printed();
                 format!("it ended with {status} before it answered `initialize`{printed}")
             }
             _ => agent.reason.clone().unwrap_or_else(|| format!("it ended with {status}")),

@@ -42,12 +42,13 @@ impl Hub {
         Box::new(Frozen::of(call, 0))
     }
 
-    /// Many agents say what a call is about when it begins, and ask with little more than its id.
-    pub(crate) fn note_call(&mut self, key: SessionKey, name: &str, update: &[u8]) {
-        if let Some(call) = self.call_mut(key, name) {
-            call.take(update);
-            call.shrink_if_over();
-        }
+    /// Many agents say what a call is about when it begins, and ask with little more than its id. Returns whether
+    /// this says what the call does.
+    pub(crate) fn note_call(&mut self, key: SessionKey, name: &str, update: &[u8]) -> bool {
+        let Some(call) = self.call_mut(key, name) else { return false };
+        let is_told = call.take(update);
+        call.shrink_if_over();
+        is_told
     }
 
     /// A call that something was said of, if there is room for it.
@@ -93,7 +94,10 @@ impl Hub {
         let Some(id) = str_at(line, &["params", "update", "toolCallId"]) else { return };
         let session = str_at(line, &["params", "sessionId"]);
         let name = self.call_name(key, session.as_deref(), &id).into_owned();
-        self.change_asked(key, &name, |call| call.take(update_in(line)), out);
+        let change = |call: &mut Call| {
+            call.take(update_in(line));
+        };
+        self.change_asked(key, &name, change, out);
     }
 
     /// Something was taken out of what an agent said about a call: nothing but a person decides on it, and

@@ -14,7 +14,7 @@
 //! answer is never consent.
 
 use acp_wire::{ErrorObject, Id, Outcome, build, code, set_id, set_member, str_at};
-use acpd_api::Role;
+use acpd_api::{NAMESPACE, Role};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -185,8 +185,15 @@ impl Hub {
         let editor = self.clients[&client].view.editor;
         let line = with_own_terminals(&open.line, &["params", "toolCall", "content"], editor);
         let mut line = self.for_viewer(client, key, line);
-        if let Some(frozen) = open.frozen.as_ref().filter(|_| self.clients[&client].view.notices) {
-            line = frozen.put_into(&line);
+        if self.clients[&client].view.notices {
+            let id = interaction.text();
+            line = match &open.frozen {
+                Some(frozen) => frozen.put_into(id, &line),
+                None => {
+                    let meta = json!({ "id": id }).to_string();
+                    set_member(&line, &["params", "_meta", NAMESPACE], meta.as_bytes())
+                }
+            };
         }
         self.send_offer(client, interaction, line, Some(key), out);
     }
@@ -249,6 +256,7 @@ impl Hub {
                 let as_it_is = matches!(answer, Answer::Permission(_));
                 let own = as_it_is.then(|| set_id(line, &open.agent_request));
                 self.remember_choice(interaction, &answer, out);
+                self.tell_answered(interaction, &answer, self.name_of(client, None), out);
                 self.answer_with(interaction, &answer, own, out);
             }
             None => self.ask_again(client, interaction, out),

@@ -7,7 +7,7 @@ use acp_wire::acp::{
 use acpd_api::escape::shell_word;
 use acpd_api::{
     AnswerParams, AnswerResult, Empty, ForgetParams, GivenAnswer, InteractionInfo, InteractionList,
-    OptionInfo, PolicyTestParams,
+    PolicyTestParams,
 };
 use acpd_policy::{Situation, Verdict, explain};
 use serde_json::json;
@@ -19,7 +19,7 @@ use crate::ids::{InteractionId, Requester};
 use crate::input::Batch;
 use crate::params::{path, read};
 use crate::questions::Interaction;
-use crate::questions::question::{Answer, Question, params_of};
+use crate::questions::question::{Answer, Question, option_info, params_of};
 
 impl Hub {
     pub(crate) fn list_interactions(&mut self, to: &Requester, out: &mut Batch) {
@@ -55,7 +55,7 @@ impl Hub {
     /// A person who looks at no conversation answers.
     pub(crate) fn answer_from_outside(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let Asked { to, params, .. } = asked;
-        let AnswerParams { id, answer } = read(params)?;
+        let AnswerParams { id, answer, by } = read(params)?;
         let found = InteractionId::parse(&id).and_then(|id| Some((id, self.questions.get(id)?)));
         let (id, open) = found.ok_or_else(|| {
             Fault::invalid("no such question is open; it may be answered already")
@@ -77,6 +77,7 @@ impl Hub {
         } else {
             self.remember_choice(id, &answer, out);
         }
+        self.tell_answered(id, &answer, self.name_of(to.client, by), out);
         self.answer_interaction(id, &answer, out);
         self.answer(to, &AnswerResult { own_option: own_option.map(Into::into) }, out);
         Ok(())
@@ -120,18 +121,13 @@ fn question_info(open: &Interaction) -> Option<acpd_api::Question> {
     Some(match &open.question {
         Question::Permission(options) => {
             let frozen = open.frozen.as_ref()?;
-            let info = |option: &PermissionOption| OptionInfo {
-                option_id: option.option_id.clone().into(),
-                name: option.name.clone().into(),
-                kind: option.kind.clone().into(),
-            };
             acpd_api::Question::Permission {
                 title: frozen.shown.title.clone(),
                 tool_kind: Some(frozen.shown.kind.clone()),
                 subject: frozen.asked().map(Into::into),
                 shown: Some(Box::new(frozen.shown.clone())),
                 changed: frozen.changed,
-                options: options.iter().map(info).collect(),
+                options: options.iter().map(option_info).collect(),
             }
         }
         Question::Elicitation(mode) => {

@@ -389,7 +389,7 @@ impl Hub {
         let text = format!("the history of `{session}` is over {} MiB", HISTORY_BYTES >> 20);
         let fault = Fault::new(Reason::TooMany, text)
             .session(session)
-            .hint("it can be gone on with in the agent's own program");
+            .hint("continue it in the agent's own program");
         self.give_up_adoption(process.slot, ask, &fault, out);
     }
 

@@ -139,7 +139,9 @@ impl Hub {
             let call = self.call_name(key, str_at(&line, SESSION).as_deref(), &call).into_owned();
             self.note_call(key, &call, update_in(&line));
         }
-        if let Some(running) = self.session_mut(key).running.as_mut() {
+        let session = self.session_mut(key);
+        session.activity.heard(now);
+        if let Some(running) = session.running.as_mut() {
             running.last_line = now;
             running.touched |= class.is_some_and(is_work);
             if matches!(class, Some(UpdateClass::Conversation | UpdateClass::ToolCall)) {

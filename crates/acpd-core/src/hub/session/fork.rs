@@ -278,12 +278,13 @@ impl Hub {
         }
         if let Some(started) = point.turn {
             let ended = TurnEnded {
+                cut_short: None,
                 session_id: public_id.into(),
                 turn: point.prompts,
                 started_at: started.0,
                 at: self.now.0,
                 outcome: Outcome::Interrupted {
-                    reason: format!("it goes on in `{of}` alone").into(),
+                    reason: format!("it continues in `{of}` alone").into(),
                 },
                 tools: None,
                 files: Vec::new(),

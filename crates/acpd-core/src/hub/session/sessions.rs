@@ -29,9 +29,10 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{SessionKey, SlotId};
 use crate::input::{Batch, Effect};
-use crate::record::{Canceller, Counter, Dormant, EventKind, Record, SessionRow, Used, ValueKey};
+use crate::record::{Counter, Dormant, EventKind, Record, SessionRow, Used, ValueKey};
 use crate::requests::purpose::NewSession;
 use crate::session::restore::option_map;
+use crate::session::turn::Cancel;
 use crate::session::{Session, State, numbered};
 use crate::timers::Timer;
 
@@ -41,7 +42,7 @@ impl Hub {
     }
 
     pub(crate) fn session_info(&self, key: SessionKey) -> SessionInfo {
-        self.session(key).info(self.questions.are_open(key))
+        self.session(key).info(self.questions.waiting(key))
     }
 
     pub(crate) fn session_mut(&mut self, key: SessionKey) -> &mut Session {
@@ -340,7 +341,7 @@ impl Hub {
     /// A session ends for everybody who is there; a process that holds it is told `farewell`.
     pub(crate) fn end_session(&mut self, key: SessionKey, farewell: &str, out: &mut Batch) {
         if matches!(self.session(key).state, State::Live) {
-            self.cancel_running(key, Canceller::Acpd, None, out);
+            self.cancel_running(key, Cancel::because("the session was deleted"), None, out);
             self.farewell(key, farewell, out);
         }
         self.give_up_restore(key, out);
@@ -353,7 +354,8 @@ impl Hub {
         self.withdraw_client_methods(key, out);
         self.calls_of_deleted(key, out);
         self.drop_terminals(key, out);
-        for timer in [Timer::Restore(key), Timer::Cancel(key), Timer::Stall(key)] {
+        let own = [Timer::Restore(key), Timer::Cancel(key), Timer::Stall(key), Timer::Limit(key)];
+        for timer in own {
             self.timers.clear(timer);
         }
         self.give_up_restore(key, out);

@@ -20,7 +20,7 @@ use acp_wire::{
     ErrorObject, Id, Message, Outcome as WireOutcome, build, clipped, code, set_id, set_member,
     str_at,
 };
-use acpd_api::{Outcome, PromptQueued, Reason, Tokens, TurnEnded, TurnStarted, method};
+use acpd_api::{ClientName, Outcome, PromptQueued, Reason, Tokens, TurnEnded, TurnStarted, method};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -37,7 +37,8 @@ use crate::profile::OnLost;
 use crate::prompt::{continues, once, prompt_text};
 use crate::record::{Canceller, Dormant, EventKind, Record, TurnRow, TurnStage};
 use crate::requests::purpose::Purpose;
-use crate::session::turn::{Queued, Running, wait_or_cancel};
+use crate::session::limit::Held;
+use crate::session::turn::{Cancel, Queued, Running, wait_or_cancel};
 use crate::session::{Session, State};
 use crate::timers::Timer;
 use crate::tool_calls::changed_files::changed_files;
@@ -121,6 +122,8 @@ impl Hub {
         {
             return Err(self.lost_fault(key));
         }
+        self.forget_held(key, out);
+        let session = self.session(key);
         let busy = session.running.is_some() || self.works_on(session.slot, &session.row.agent_id);
         let ahead = session.queue.len() as u32 + u32::from(busy);
         let now = self.now;
@@ -180,7 +183,10 @@ impl Hub {
             && !self.waits_for_login(key)
             && self.is_preset(key);
         let Some(host) = self.processes[&slot].usable_host().filter(|_| free) else { return };
-        if self.waits_for_budget(key, out) || self.lacks_summary(key, out) {
+        if self.waits_for_budget(key, out)
+            || self.lacks_summary(key, out)
+            || self.waits_for_limit(key)
+        {
             return;
         }
         let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
@@ -202,6 +208,7 @@ impl Hub {
         row.updated = now;
         // What was said outside of turns is about none.
         session.calls.clear();
+        session.activity.begin_turn(now);
         session.running = Some(Running {
             ticket: prompt.ticket,
             line: runs_out.then(|| prompt.line.clone()),
@@ -210,6 +217,7 @@ impl Hub {
             sender: prompt.sender,
             started: now,
             cancelling: None,
+            cut_short: None,
             last_line: now,
             echo: Some(text),
             added: Vec::new(),
@@ -217,6 +225,7 @@ impl Hub {
             whole: true,
             touched: false,
             continues: continues(&prompt.line),
+            waits: Held::of(&prompt.line).map_or(0, |held| held.waits),
             tokens: Tokens::default(),
         });
         self.save_turn(key, host, out);
@@ -291,6 +300,7 @@ impl Hub {
         self.cancel_questions(self.own_questions(key), out);
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let again = running.again();
+        let (waits, is_cancelled) = (running.waits, running.cancelling.is_some());
         let sender = running.sender.take();
         let slot = self.session(key).slot;
         let PromptEnd { outcome, mut fault, refused } = self.read_prompt_end(key, answer, out);
@@ -318,6 +328,7 @@ impl Hub {
             Some(error) if refusal == Some(Refusal::NeedsLogin) => {
                 self.hold_for_login(key, &error.message, out);
             }
+            Some(error) if !is_cancelled => self.wait_for_limit(key, &error, waits, out),
             _ => {}
         }
         self.wake_session(key, out);
@@ -421,7 +432,7 @@ impl Hub {
     /// and answer it after.
     pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome, out: &mut Batch) {
         let now = self.now;
-        let Some(running) = self.session_mut(key).running.take() else { return };
+        let Some(mut running) = self.session_mut(key).running.take() else { return };
         let usage = self.book_turn(key, running.number, running.tokens, out);
         let session = self.session_mut(key);
         let row = session.row.edit();
@@ -430,8 +441,10 @@ impl Hub {
         row.open_tools.clear();
         row.updated = now;
         let calls = std::mem::take(&mut session.calls);
+        session.activity.end_turn();
         let files = if running.whole { changed_files(&calls) } else { Vec::new() };
         let ended = TurnEnded {
+            cut_short: running.cut_short.take(),
             session_id: session.row.public_id.clone().into(),
             turn: running.number,
             started_at: running.started.0,
@@ -520,7 +533,13 @@ impl Hub {
     }
 
     /// `session/cancel`: the running turn, and whatever waits behind it or is on its way into it.
-    pub(crate) fn cancel(&mut self, key: SessionKey, line: Option<Bytes>, out: &mut Batch) {
+    pub(crate) fn cancel(
+        &mut self,
+        key: SessionKey,
+        by: Option<ClientName>,
+        line: Option<Bytes>,
+        out: &mut Batch,
+    ) {
         self.take_back_steers(key, out);
         let queued: Vec<_> = self.session_mut(key).queue.drain(..).collect();
         for prompt in queued {
@@ -530,14 +549,14 @@ impl Hub {
                 self.respond(sender, Some(key), line, out);
             }
         }
-        self.cancel_running(key, Canceller::Client, line, out);
+        self.cancel_running(key, Cancel::by(by), line, out);
     }
 
     /// Asks the agent to end the running turn, and begins to count the time that it has for it.
     pub(crate) fn cancel_running(
         &mut self,
         key: SessionKey,
-        by: Canceller,
+        cancel: Cancel,
         line: Option<Bytes>,
         out: &mut Batch,
     ) {
@@ -560,7 +579,8 @@ impl Hub {
             && let Some(running) = self.session_mut(key).running.as_mut()
             && running.cancelling.is_none()
         {
-            running.cancelling = Some(by);
+            running.cancelling = Some(cancel.whose);
+            running.cut_short = Some(cancel.told);
             self.arm_cancel(key);
             self.save_turn(key, host, out);
         }
@@ -572,12 +592,20 @@ impl Hub {
         self.timers.set(Timer::Cancel(key), self.now.after(timeout));
     }
 
-    pub(crate) fn cancel_turns_of(&mut self, slot: SlotId, out: &mut Batch) -> bool {
+    /// Cancels the turns of a process that is to go. Returns whether there are any.
+    pub(crate) fn cancel_turns_of(
+        &mut self,
+        slot: SlotId,
+        reason: Option<&str>,
+        out: &mut Batch,
+    ) -> bool {
         let mut any = false;
+        let agent = &self.processes[&slot].profile;
+        let why = format!("agent `{agent}`: {}", reason.unwrap_or("it is being stopped"));
         for key in self.sessions.of_slot(slot) {
             if self.session(key).running.is_some() {
                 any = true;
-                self.cancel_running(key, Canceller::Acpd, None, out);
+                self.cancel_running(key, Cancel::because(&why), None, out);
             }
         }
         any
@@ -633,7 +661,8 @@ impl Hub {
                 .with_code(code::CANCELLED);
             self.refuse(to, &fault, out);
         } else {
-            self.cancel_running(key, Canceller::Client, None, out);
+            let by = self.name_of(to.client, None);
+            self.cancel_running(key, Cancel::by(by), None, out);
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use acpd_api::{Cost, HookEvent};
-pub use acpd_core::profile::{ClosedBy, OnInterrupted, OnLost, Sharing, WhenOver};
+pub use acpd_core::profile::{ClosedBy, OnInterrupted, OnLimit, OnLost, Sharing, WhenOver};
 
 use crate::config::keys::kind::{
     Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag, Kind,
@@ -19,8 +19,8 @@ use crate::config::tables::auth::{Credential, Credentials, ErrorPatterns, File};
 keys! {
     /// The keys at the top of the file.
     pub(crate) struct Root {
-        /// The agent for clients that name none. When unset: the agent configured under
-        /// `[agents]` if there is exactly one, else `demo`.
+        /// The agent for clients that name none. When unset: the first one configured under
+        /// `[agents]`; `demo` if there is none.
         Shared "default_agent" => pub(crate) default_agent: Option<String> as Line = None;
     }
     beside {}
@@ -47,6 +47,11 @@ keys! {
         /// How long a session that `acpctl session rm` has deleted can be brought back by `acpctl session undo`; with
         /// `"0s"` it is gone at once.
         Shared "keep_deleted" => pub keep_deleted: Duration as Time = Duration::from_hours(24);
+        /// Whether the desktop shows a notification when an agent asks something or a turn of more than a
+        /// minute is over, and nobody is attached to the session.
+        Shared "notify" => pub notify: bool as Flag = true;
+        /// Whether the machine is kept awake while an agent works on a prompt and waits for nobody.
+        Shared "keep_awake" => pub keep_awake: bool as Flag = false;
         /// Who starts agents. With `"shim"` each agent has a small process beside it, which keeps the
         /// agent and its output while the daemon is away. With `"direct"` agents are children of the
         /// daemon and end with it.
@@ -249,6 +254,10 @@ keys! {
         /// the turn or sent another prompt.
         Shared "on_interrupted" => pub on_interrupted: OnInterrupted as OneOf<OnInterrupted>
             = OnInterrupted::Fail;
+        /// What becomes of a task whose turn ended by a usage limit of the agent. With `"wait"` acpd waits until
+        /// the limit is over and asks the agent to continue, at most five times in a row; see
+        /// [usage limits](#usage-limits).
+        Shared "on_limit" => pub on_limit: OnLimit as OneOf<OnLimit> = OnLimit::Fail;
         /// What acpd does for the agent when no editor that is attached does it: `fs` reads and writes
         /// files in the folders of a session, and nowhere else; `terminal` runs commands, which end with
         /// the agent, its session or the daemon. What the agent is not offered, it does itself, and its
@@ -401,6 +410,10 @@ impl Choice for OnLost {
 impl Choice for OnInterrupted {
     const WORDS: &'static [(&'static str, Self)] =
         &[("fail", Self::Fail), ("continue", Self::Continue)];
+}
+
+impl Choice for OnLimit {
+    const WORDS: &'static [(&'static str, Self)] = &[("fail", Self::Fail), ("wait", Self::Wait)];
 }
 
 /// What a turn is that ends without a word of the agent.

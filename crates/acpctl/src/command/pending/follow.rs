@@ -1,0 +1,123 @@
+//! `acpctl pending --follow`: questions as they come, and how they end.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use acpd_api::{
+    Empty, InteractionInfo, LogParams, LogResult, QuestionAnswered, SessionRef, Status, Untrusted,
+    Watched, method,
+};
+use acpd_view::person;
+use serde::{Deserialize, Serialize};
+
+use crate::door::Door;
+use crate::error::Result;
+use crate::info::question::{described, given};
+use crate::paint::{BOLD, DIM};
+use crate::rows::{News, Rows};
+use crate::text::text;
+use crate::ui::Ui;
+
+/// Any time will do: nothing has to be done while nothing comes.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// A line of the stream for programs.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Event<'a> {
+    /// A question is open.
+    Opened { interaction: &'a InteractionInfo },
+    /// It is not any more. `answered` is missing if nobody has answered it.
+    Closed {
+        id: &'a Untrusted,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        answered: Option<QuestionAnswered>,
+    },
+}
+
+/// Lists the open questions, then tells what changes.
+pub(super) fn follow(json: bool, door: Door, ui: &mut Ui) -> Result {
+    // Starts the daemon if that may be.
+    let _: Status = door.connect()?.call(method::STATUS, &Empty {})?;
+    let mut rows = Rows::watch()?;
+    let mut all = Watched::default();
+    // Those that were told, and the last line of the session's journal by then.
+    let mut told: BTreeMap<Untrusted, (InteractionInfo, u64)> = BTreeMap::new();
+    loop {
+        match rows.next(LONG)? {
+            Some(News::All(new)) => all = new,
+            Some(News::Changed(changed)) => all.apply(changed),
+            Some(News::Away) | None => continue,
+        }
+        let is_open = |id: &Untrusted| all.interactions.iter().any(|open| open.id == *id);
+        let gone: Vec<_> = told.extract_if(.., |id, _| !is_open(id)).collect();
+        for (id, (open, seq)) in gone {
+            let answered = answer_of(&open, seq);
+            if json {
+                ui.json_line(&Event::Closed { id: &id, answered })?;
+                continue;
+            }
+            let end = match &answered {
+                Some(told) => text!("answered by {}: {}", person(&told.by), given(told)),
+                None => "withdrawn".into(),
+            };
+            let paint = ui.out_paint();
+            ui.print(text!("{}  {}\n", id, paint.apply(DIM, end)))?;
+        }
+        for open in &all.interactions {
+            if told.contains_key(&open.id) {
+                continue;
+            }
+            told.insert(open.id.clone(), (open.clone(), seq_of(open, &all)));
+            if json {
+                ui.json_line(&Event::Opened { interaction: open })?;
+            } else {
+                let id = ui.out_paint().apply(BOLD, &open.id);
+                ui.print(text!("{}  {}\n", id, described(open)))?;
+            }
+        }
+        ui.flush()?;
+    }
+}
+
+/// The last number in the journal of the session that asks.
+fn seq_of(open: &InteractionInfo, all: &Watched) -> u64 {
+    let is_it = |session: &&acpd_api::SessionInfo| {
+        session.agent == open.agent && Some(&session.session_id) == open.session_id.as_ref()
+    };
+    all.sessions.iter().find(is_it).map_or(0, |session| session.seq)
+}
+
+/// Who has answered a question, by the journal of its session from this number on. What cannot be found out is
+/// not known: the question is closed all the same.
+fn answer_of(open: &InteractionInfo, after: u64) -> Option<QuestionAnswered> {
+    #[derive(Deserialize)]
+    struct Line {
+        method: Option<String>,
+        params: Option<Box<serde_json::value::RawValue>>,
+    }
+    let session = SessionRef {
+        session: open.session_id.as_ref()?.raw().to_owned(),
+        agent: Some(open.agent.raw().to_owned()),
+        ..SessionRef::default()
+    };
+    let mut daemon = Door { spawn: false }.connect().ok()?;
+    let mut next = Some(after);
+    while let Some(after) = next {
+        let params = LogParams { session: session.clone(), after, limit: None };
+        let page: LogResult = daemon.call(method::SESSION_LOG, &params).ok()?;
+        for entry in page.entries {
+            let Ok(line) = serde_json::from_str::<Line>(entry.line.get()) else { continue };
+            if line.method.as_deref() != Some(method::ANSWERED) {
+                continue;
+            }
+            let told: Option<QuestionAnswered> =
+                line.params.and_then(|params| serde_json::from_str(params.get()).ok());
+            if let Some(told) = told.filter(|told| told.id == open.id) {
+                return Some(told);
+            }
+        }
+        next = page.next;
+    }
+    None
+}

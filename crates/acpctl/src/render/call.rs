@@ -1,0 +1,147 @@
+//! Tool calls: one line at the start and one at the end, followed by diffs and, for commands, by the end of
+//! their output.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
+use acpd_view::about::commands;
+use acpd_view::{Change, Line, ToolCall, icon};
+
+use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED};
+use crate::text::{Text, text};
+
+/// Lines shown of what a command printed.
+const OUTPUT_LINES: usize = 10;
+/// Lines shown of a command.
+const COMMAND_LINES: usize = 10;
+/// Lines shown of why another call failed.
+const FAILURE_LINES: usize = 5;
+/// Lines shown of a diff; the count in its head tells the whole.
+const DIFF_LINES: usize = 60;
+/// Places shown on one line.
+const MAX_PLACES: usize = 3;
+
+/// What was shown of a call.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    begun: bool,
+    ended: bool,
+    /// Its command was shown.
+    told: bool,
+    /// Hashes of the diffs that were shown, so that each is shown once.
+    diffs: HashSet<u64>,
+}
+
+impl Shown {
+    /// The lines to show of a call that has begun or changed, if any.
+    pub(super) fn update(&mut self, call: &ToolCall, paint: Paint) -> Text {
+        let mut text = Text::new();
+        let end = match call.status() {
+            Some("completed") => Some(("✓", GREEN)),
+            Some("failed") => Some(("✗", RED)),
+            _ => None,
+        };
+        let mut ends_now = false;
+        match end {
+            Some(_) if self.ended => {}
+            // It began before this command was attached: an id alone does not say what has ended.
+            Some(_) if call.title().is_none() && call.kind().is_none() => self.ended = true,
+            Some((mark, style)) => {
+                (self.ended, ends_now) = (true, true);
+                text += head(call, &paint.apply(style, mark), paint);
+            }
+            None if self.begun => {}
+            None => text += head(call, &paint.apply(CYAN, icon(call.kind())), paint),
+        }
+        self.begun = true;
+        if let Some(input) = call.raw_input().filter(|_| !self.told) {
+            let lines = commands(input, call.title().as_ref());
+            self.told = !lines.is_empty();
+            text += command(&lines, paint);
+        }
+        for file in call.diffs() {
+            let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&file);
+            if self.diffs.insert(hash) {
+                text += diff(&Change::of(&call.short(&file.path), &file), paint);
+            }
+        }
+        if ends_now {
+            text += output(call, paint);
+        }
+        text
+    }
+}
+
+/// The beginning of a command, below its call.
+fn command(lines: &[Text], paint: Paint) -> Text {
+    let mut text: Text =
+        lines.iter().take(COMMAND_LINES).map(|line| text!("    {}\n", line)).collect();
+    if lines.len() > COMMAND_LINES {
+        let more = text!("    … {} lines more", lines.len() - COMMAND_LINES);
+        text += paint.apply(DIM, more) + "\n";
+    }
+    text
+}
+
+fn diff(change: &Change, paint: Paint) -> Text {
+    let mut text = text!("    {}\n", paint.line(&change.head));
+    for line in change.lines.iter().take(DIFF_LINES) {
+        text += paint.line(line) + "\n";
+    }
+    if change.lines.len() > DIFF_LINES {
+        let more = text!("      … {} more lines\n", change.lines.len() - DIFF_LINES);
+        text += paint.apply(DIM, more);
+    }
+    text
+}
+
+fn head(call: &ToolCall, mark: &Text, paint: Paint) -> Text {
+    let title = name(call);
+    let places = places(call, &title);
+    let places = if places.is_empty() { places } else { text!("  {}", places) };
+    text!("{} {}{}\n", mark, paint.apply(BOLD, title), paint.apply(DIM, places))
+}
+
+/// Its title, or its kind, or its id.
+pub(crate) fn name(call: &ToolCall) -> Text {
+    let kind = || call.kind().map(acpd_api::Untrusted::from);
+    call.title().or_else(kind).unwrap_or_else(|| call.id()).into()
+}
+
+/// The touched places that the title does not already name.
+fn places(call: &ToolCall, title: &Text) -> Text {
+    let mut names: Vec<Text> = Vec::new();
+    for location in call.locations() {
+        let name = call.place(&location);
+        if !title.as_str().contains(name.as_str()) && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.len() > MAX_PLACES {
+        let rest = names.len() - MAX_PLACES;
+        names.truncate(MAX_PLACES);
+        names.push(text!("and {} more", rest));
+    }
+    Text::join(names, ", ")
+}
+
+/// The end of what a command printed; of another call the beginning of why it failed.
+pub(crate) fn output(call: &ToolCall, paint: Paint) -> Text {
+    let is_command = call.kind() == Some("execute");
+    if !is_command && call.status() != Some("failed") {
+        return Text::new();
+    }
+    let lines = call.output();
+    let mut text = Text::new();
+    let shown = if is_command {
+        let from = lines.len().saturating_sub(OUTPUT_LINES);
+        if from > 0 {
+            text += paint.apply(DIM, text!("    … {} lines before", from)) + "\n";
+        }
+        &lines[from..]
+    } else {
+        &lines[..lines.len().min(FAILURE_LINES)]
+    };
+    let indented = |line: &Line| paint.apply(DIM, text!("    {}", line.plain())) + "\n";
+    text + shown.iter().map(indented).collect::<Text>()
+}

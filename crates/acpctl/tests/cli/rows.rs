@@ -1,0 +1,178 @@
+//! `acpctl ps --watch` and `acpctl pending --follow`: what comes, as it comes; and what goes on in a session that
+//! somebody joins.
+
+use std::io::{BufRead as _, BufReader, Lines};
+use std::os::unix::net::UnixListener;
+use std::process::{Child, ChildStdout};
+
+use acpd_api::method;
+use serde_json::{Value, json};
+
+use crate::support::{Client, Home, session};
+use crate::terminal::Person;
+
+fn status() -> Value {
+    json!({"daemon": {"version": "0.1.0", "api": 1, "pid": 7, "since": 0, "clients": 1,
+            "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "/s", "database": "/d",
+            "log": "/l", "config": "/c"},
+        "agents": [], "sessions": []})
+}
+
+fn working(id: &str, name: &str) -> Value {
+    let mut working = session(id);
+    working["name"] = json!(name);
+    working["turn"] = json!({"state": "working", "since": 0});
+    working["doing"] = json!({"kind": "command", "text": "cargo test", "since": 0});
+    working
+}
+
+fn question(id: &str) -> Value {
+    json!({"id": id, "agent": "demo", "sessionId": "s-1", "name": "fix", "cwd": "/work", "at": 1,
+        "question": {"kind": "permission", "title": "Push", "toolKind": "execute",
+            "subject": "run `git push`", "options": []}})
+}
+
+/// The daemon's end of a command that watches these rows.
+fn watched(listener: &UnixListener, rows: Value) -> Client {
+    Client::accept(listener).answer(method::STATUS, status());
+    let mut client = Client::accept(listener);
+    client.answer(method::WATCH, rows);
+    client
+}
+
+fn changed(client: &mut Client, rows: &Value) {
+    client.send(json!({"jsonrpc": "2.0", "method": method::CHANGED, "params": rows}));
+}
+
+/// A command that goes on for ever, and its lines.
+struct Endless(Child, Lines<BufReader<ChildStdout>>);
+
+impl Endless {
+    fn start(home: &Home, args: &[&str]) -> Endless {
+        let mut child = home.acpctl(args).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Endless(child, lines)
+    }
+
+    fn line(&mut self) -> String {
+        self.1.next().expect("another line").unwrap()
+    }
+
+    fn json(&mut self) -> Value {
+        serde_json::from_str(&self.line()).unwrap()
+    }
+}
+
+impl Drop for Endless {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn ps_watch_as_json_is_all_rows_and_then_those_that_change() {
+    let (home, listener) = Home::listening();
+    let mut ps = Endless::start(&home, &["ps", "--watch", "--json"]);
+    let all = json!({"sessions": [session("s-1")], "agents": [], "interactions": []});
+    let mut client = watched(&listener, all.clone());
+    assert_eq!(ps.json(), all);
+    let change = json!({"sessions": [working("s-1", "fix")],
+        "removed": {"interactions": ["3-1"]}});
+    changed(&mut client, &change);
+    assert_eq!(ps.json(), change);
+    // The next daemon is asked anew, and no daemon is started for that.
+    drop(client);
+    Client::accept(&listener).answer(method::WATCH, all.clone());
+    assert_eq!(ps.json(), all);
+}
+
+#[test]
+fn ps_watch_draws_what_changes_in_the_place_of_what_was() {
+    let (home, listener) = Home::listening();
+    let (mut person, mut child) = Person::start_full(&home, "xterm", &["ps", "--watch"]);
+    let rows = json!({"sessions": [session("s-1")], "agents": [], "interactions": []});
+    let mut client = watched(&listener, rows);
+    person.sees("idle");
+    changed(&mut client, &json!({"sessions": [working("s-1", "fix"), working("s-2", "docs")]}));
+    // Up to the first of the three lines.
+    person.sees("\r\u{1b}[4A");
+    person.sees("docs");
+    person.sees("working");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn ps_watch_needs_a_terminal_or_json() {
+    let done = Home::new().run(&["ps", "--watch"]);
+    assert_eq!(done.code, Some(2));
+    assert!(done.err.contains("hint: `acpctl ps --watch --json`"), "{}", done.err);
+}
+
+#[test]
+fn pending_follow_tells_questions_as_they_come_and_who_answered_them() {
+    let (home, listener) = Home::listening();
+    let mut pending = Endless::start(&home, &["pending", "--follow"]);
+    let rows = json!({"sessions": [session("s-1")], "agents": [],
+        "interactions": [question("3-1")]});
+    let mut client = watched(&listener, rows);
+    assert_eq!(pending.line(), "3-1  run `git push` (demo, fix)");
+    changed(
+        &mut client,
+        &json!({"interactions": [question("3-2")],
+        "removed": {"interactions": ["3-1"]}}),
+    );
+    let option = json!({"optionId": "y", "name": "Allow", "kind": "allow_once"});
+    let answered = json!({"sessionId": "s-1", "id": "3-1", "at": 1, "by": {"name": "zed"},
+        "answer": {"kind": "option", "option": option}});
+    let line = json!({"jsonrpc": "2.0", "method": method::ANSWERED, "params": answered});
+    let page = json!({"sessionId": "s-1", "entries": [{"seq": 5, "line": line}]});
+    let asked = Client::accept(&listener).answer(method::SESSION_LOG, page);
+    assert_eq!(asked["params"]["after"], 4);
+    assert_eq!(pending.line(), "3-1  answered by zed: Allow");
+    assert_eq!(pending.line(), "3-2  run `git push` (demo, fix)");
+    changed(&mut client, &json!({"removed": {"interactions": ["3-2"]}}));
+    let nothing = json!({"sessionId": "s-1", "entries": []});
+    Client::accept(&listener).answer(method::SESSION_LOG, nothing);
+    assert_eq!(pending.line(), "3-2  withdrawn");
+}
+
+#[test]
+fn attach_says_what_goes_on_once_the_history_is_shown() {
+    for (doing, expected) in [
+        (
+            Some(json!({"kind": "command", "text": "cargo test", "since": 0})),
+            "now: running: cargo test, ",
+        ),
+        (
+            Some(json!({"kind": "waiting", "text": "git push", "since": 0})),
+            "now: waiting for you: git push, ",
+        ),
+        (Some(json!({"kind": "thinking", "since": 0})), "now: thinking, "),
+        (None, "now: idle"),
+    ] {
+        let (home, listener) = Home::listening();
+        let child = home.acpctl(["attach", "fix"]).spawn().unwrap();
+        let mut client = Client::accept(&listener);
+        let mut joined = session("s-1");
+        if let Some(doing) = doing {
+            joined["turn"]["state"] = json!("working");
+            joined["doing"] = doing;
+        }
+        client.follows(&joined);
+        client.says("the history");
+        client.notice(method::CAUGHT_UP, json!({"seq": 4}));
+        // A turn that another ends is told with who did it.
+        let cut = json!({"why": "agent `demo`: stopped by a person"});
+        client.notice(
+            method::TURN_ENDED,
+            json!({"turn": 1, "startedAt": 1, "at": 2,
+            "outcome": {"kind": "stopped", "stopReason": "cancelled"}, "cutShort": cut}),
+        );
+        client.notice(method::SESSION_REMOVED, json!({}));
+        let done = home.wait(child);
+        assert!(done.err.contains(expected), "{}", done.err);
+        assert_eq!(done.out, "the history\nturn ended: agent `demo`: stopped by a person\n");
+    }
+}

@@ -1,0 +1,102 @@
+//! What a client that watches the daemon is shown: every row once, then the rows that change.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{AgentInfo, InteractionInfo, SessionInfo, Untrusted};
+
+/// Result of `_acpd/watch`: everything as it is at that moment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Watched {
+    /// Every session that is not in the archive, the most recently used first: the rows of
+    /// `_acpd/session/list`.
+    pub sessions: Vec<SessionInfo>,
+    /// Every agent of `_acpd/agent/list`, without what its processes take of the machine.
+    pub agents: Vec<AgentInfo>,
+    /// Every open question, the oldest first: those of `_acpd/interaction/list`.
+    pub interactions: Vec<InteractionInfo>,
+}
+
+/// Notification `_acpd/changed`: the rows that are other than the client was told last.
+///
+/// A row is whole, and takes the place of the one with the same key. What a row was between two of these
+/// notifications is not told.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Changed {
+    /// New and changed sessions. The key is agent and id together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<SessionInfo>,
+    /// New and changed agents, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentInfo>,
+    /// New and changed questions, by id.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub interactions: Vec<InteractionInfo>,
+    /// What is there no more.
+    #[serde(skip_serializing_if = "Removed::is_empty")]
+    pub removed: Removed,
+}
+
+/// Keys of rows that are there no more.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Removed {
+    /// Sessions that were deleted or put into the archive.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<SessionRowKey>,
+    /// Names of agents.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<Untrusted>,
+    /// Ids of questions that were answered or withdrawn.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub interactions: Vec<Untrusted>,
+}
+
+/// Tells a session from all others: ids are unique within an agent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionRowKey {
+    /// Agent profile.
+    pub agent: Untrusted,
+    /// Id as clients use it.
+    pub session_id: Untrusted,
+}
+
+impl SessionInfo {
+    /// The key of its row.
+    pub fn row_key(&self) -> SessionRowKey {
+        SessionRowKey { agent: self.agent.clone(), session_id: self.session_id.clone() }
+    }
+}
+
+impl Removed {
+    /// Whether nothing is.
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty() && self.agents.is_empty() && self.interactions.is_empty()
+    }
+}
+
+impl Watched {
+    /// Brings the rows up to date. The order stays as in the snapshot; new rows come last.
+    pub fn apply(&mut self, changed: Changed) {
+        let Changed { sessions, agents, interactions, removed } = changed;
+        self.sessions.retain(|row| !removed.sessions.contains(&row.row_key()));
+        self.agents.retain(|row| !removed.agents.contains(&row.name));
+        self.interactions.retain(|row| !removed.interactions.contains(&row.id));
+        put(&mut self.sessions, sessions, |a, b| {
+            a.agent == b.agent && a.session_id == b.session_id
+        });
+        put(&mut self.agents, agents, |a, b| a.name == b.name);
+        put(&mut self.interactions, interactions, |a, b| a.id == b.id);
+    }
+}
+
+fn put<T>(rows: &mut Vec<T>, new: Vec<T>, is_same: impl Fn(&T, &T) -> bool) {
+    for row in new {
+        match rows.iter_mut().find(|old| is_same(old, &row)) {
+            Some(old) => *old = row,
+            None => rows.push(row),
+        }
+    }
+}

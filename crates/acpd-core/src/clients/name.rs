@@ -1,0 +1,25 @@
+//! What others are told of a client: what it calls itself.
+
+use acp_wire::acp::Implementation;
+use acp_wire::bound::NAME;
+use acp_wire::clipped;
+use acpd_api::{ClientName, Untrusted};
+
+/// The name of a client by its `initialize`.
+pub(crate) fn name_in(info: Option<&Implementation>, place: Option<String>) -> ClientName {
+    bounded(ClientName {
+        name: info.map(|info| info.name.as_str()).unwrap_or_default().into(),
+        title: info.and_then(|info| info.title.clone()).map(Into::into),
+        place: place.map(Into::into),
+    })
+}
+
+/// The same name, of which nothing is long. It is repeated in journals.
+pub(crate) fn bounded(name: ClientName) -> ClientName {
+    let short = |text: Untrusted| Untrusted::from(clipped(text.raw(), NAME));
+    ClientName {
+        name: short(name.name),
+        title: name.title.map(short),
+        place: name.place.map(short),
+    }
+}

@@ -1,0 +1,158 @@
+//! What the running turn does now, as far as its agent has said: the last thing that it began and has not
+//! ended. For people who look at many sessions; nothing is decided by it, and a new daemon begins without.
+
+use acpd_api::{Doing, DoingKind};
+
+use crate::gist::Gist;
+use crate::ids::Time;
+
+/// Open calls of a turn that are remembered; of more the oldest are forgotten.
+const CALLS: usize = 16;
+
+/// What an agent does in a session.
+#[derive(Debug, Default)]
+pub(crate) struct Activity {
+    /// When it said something last, if this daemon has heard it.
+    last_line: Option<Time>,
+    /// What it does in the running turn.
+    doing: Option<Step>,
+    /// Calls that are open, in the order in which they were told.
+    calls: Vec<Step>,
+}
+
+/// Something that a turn does.
+#[derive(Debug, Clone)]
+struct Step {
+    kind: DoingKind,
+    gist: Gist,
+    since: Time,
+    /// Name of the call, if it is one.
+    call: Option<String>,
+}
+
+impl Step {
+    fn new(kind: DoingKind, since: Time) -> Step {
+        Step { kind, gist: Gist::default(), since, call: None }
+    }
+}
+
+impl Activity {
+    pub(crate) fn last_line(&self) -> Option<Time> {
+        self.last_line
+    }
+
+    /// The agent has said something, whatever it was.
+    pub(crate) fn heard(&mut self, now: Time) {
+        self.last_line = Some(now);
+    }
+
+    /// The agent was given a prompt.
+    pub(crate) fn begin_turn(&mut self, now: Time) {
+        self.calls.clear();
+        self.doing = Some(Step::new(DoingKind::Starting, now));
+    }
+
+    pub(crate) fn end_turn(&mut self) {
+        self.calls.clear();
+        self.doing = None;
+    }
+
+    /// The agent thinks or writes. `text` is asked for as long as the beginning is not whole.
+    pub(crate) fn says<T: AsRef<str>>(
+        &mut self,
+        kind: DoingKind,
+        now: Time,
+        text: impl FnOnce() -> Option<T>,
+    ) {
+        let step = match &mut self.doing {
+            Some(step) if step.kind == kind => step,
+            doing => doing.insert(Step::new(kind, now)),
+        };
+        if !step.gist.is_full()
+            && let Some(text) = text()
+        {
+            step.gist.add(text.as_ref());
+        }
+    }
+
+    /// The agent has told of a tool call that is not over. `about` is what the call is, if that is new.
+    pub(crate) fn calls(&mut self, name: &str, now: Time, about: Option<(DoingKind, String)>) {
+        let known = self.calls.iter().position(|step| step.call.as_deref() == Some(name));
+        let at = known.unwrap_or_else(|| {
+            if self.calls.len() == CALLS {
+                self.calls.remove(0);
+            }
+            let step = Step::new(DoingKind::Tool, now);
+            self.calls.push(Step { call: Some(name.to_owned()), ..step });
+            self.calls.len() - 1
+        });
+        let step = &mut self.calls[at];
+        if let Some((kind, text)) = about {
+            (step.kind, step.gist) = (kind, Gist::of(&text));
+        }
+        self.doing = Some(step.clone());
+    }
+
+    /// A tool call is over: the turn goes on with another one, or the agent thinks about what to do next.
+    pub(crate) fn call_over(&mut self, name: &str, now: Time) {
+        let is_it = |step: &Step| step.call.as_deref() == Some(name);
+        self.calls.retain(|step| !is_it(step));
+        if self.doing.as_ref().is_some_and(is_it) {
+            let next = self.calls.last().cloned();
+            self.doing = next.or_else(|| Some(Step::new(DoingKind::Thinking, now)));
+        }
+    }
+
+    pub(crate) fn doing(&self) -> Option<Doing> {
+        let Step { kind, gist, since, .. } = self.doing.as_ref()?;
+        Some(Doing { kind: *kind, text: gist.text().into(), since: since.0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(activity: &Activity) -> (DoingKind, String, u64) {
+        let Doing { kind, text, since } = activity.doing().expect("a turn runs");
+        (kind, text.into_raw(), since)
+    }
+
+    #[test]
+    fn what_is_said_is_told_from_its_beginning_in_whatever_pieces_it_comes() {
+        let text = format!("  a\u{1b}[2J\tb\n\nc{}", "ä".repeat(100));
+        for size in [1, 2, 7, 500] {
+            let mut activity = Activity::default();
+            activity.begin_turn(Time(1));
+            let chars: Vec<char> = text.chars().collect();
+            for piece in chars.chunks(size) {
+                let piece: String = piece.iter().collect();
+                activity.says(DoingKind::Writing, Time(2), || Some(piece));
+            }
+            let expected = format!("a[2J b c{}…", "ä".repeat(71));
+            assert_eq!(expected.chars().count(), Doing::TEXT);
+            let (kind, told, since) = shown(&activity);
+            assert_eq!((kind, told), (DoingKind::Writing, expected), "{size}");
+            assert!(since == 2);
+        }
+    }
+
+    #[test]
+    fn a_call_is_shown_until_it_is_over_and_then_the_one_before() {
+        let mut activity = Activity::default();
+        activity.begin_turn(Time(1));
+        activity.calls("a", Time(2), Some((DoingKind::Command, "make".to_owned())));
+        activity.calls("b", Time(3), Some((DoingKind::Tool, "Read x".to_owned())));
+        assert_eq!(shown(&activity), (DoingKind::Tool, "Read x".to_owned(), 3));
+        activity.call_over("b", Time(4));
+        assert_eq!(shown(&activity), (DoingKind::Command, "make".to_owned(), 2));
+        activity.says(DoingKind::Thinking, Time(5), || Some("hm"));
+        // It goes on: nothing new is said of what it is.
+        activity.calls("a", Time(6), None);
+        assert_eq!(shown(&activity), (DoingKind::Command, "make".to_owned(), 2));
+        activity.call_over("a", Time(7));
+        assert_eq!(shown(&activity), (DoingKind::Thinking, String::new(), 7));
+        activity.end_turn();
+        assert_eq!(activity.doing(), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! What a tool call does, as acpd reads it from the call itself. Its title is often only the agent's own
+//! description: whoever decides must see what runs, not what the agent calls it.
+
+use acp_wire::acp::PermissionRequest;
+use acpd_api::{Untrusted, escape};
+use acpd_policy::commands_of;
+use serde_json::Value;
+
+use crate::text;
+use crate::text::Text;
+
+/// The widest title that is compared with a command, in columns.
+const TITLE: usize = 60;
+
+/// The lines of the commands in the input of a call, unless its title is the command.
+pub fn commands(input: &Value, title: Option<&Untrusted>) -> Vec<Text> {
+    let Ok(input) = serde_json::value::to_raw_value(input) else { return Vec::new() };
+    let mut request = PermissionRequest::of_call(None);
+    request.raw_input = Some(&input);
+    let commands: Vec<_> = commands_of(&request).into_iter().map(Untrusted::from).collect();
+    unnamed(&commands, &title.map(Text::from).unwrap_or_default())
+}
+
+/// What is asked, in one line: the title, and what acpd reads in the call where that says more.
+pub fn named(title: &Untrusted, subject: Option<&Untrusted>) -> Text {
+    let title = Text::from(title);
+    let Some(subject) = subject.map(Text::from) else { return title };
+    let command = subject.as_str().strip_prefix("run `").and_then(|rest| rest.strip_suffix('`'));
+    let is_said = match command {
+        Some(command) => bare(title.as_str()) == command,
+        None => {
+            let what = subject.as_str().split_once(' ');
+            what.is_some_and(|(_, what)| is_word(title.as_str(), what))
+        }
+    };
+    if is_said { title } else { text!("{}: {}", title, subject) }
+}
+
+/// The lines of commands, unless the title, which is short enough to be read at a glance, is the command.
+pub fn unnamed(commands: &[Untrusted], title: &Text) -> Vec<Text> {
+    // Compared as it is shown: a title on one line does not say where a line of a script ends.
+    if let [command] = commands
+        && title.width() <= TITLE
+        && bare(title.as_str()) == command.raw().trim()
+    {
+        return Vec::new();
+    }
+    let lines = commands.iter().flat_map(|command| {
+        let text = command.raw();
+        text.strip_suffix('\n').unwrap_or(text).split('\n')
+    });
+    lines.map(|line| escape::verbatim(line).into()).collect()
+}
+
+fn bare(title: &str) -> &str {
+    title.trim().trim_matches('`').trim()
+}
+
+/// Whether one of the words of a text is this one; a part of a word would be too easily found.
+pub fn is_word(text: &str, word: &str) -> bool {
+    let bare = |part: &str| part.trim_matches(['`', ',', ':', '(', ')']) == word;
+    text.split_whitespace().any(bare)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_the_title_does_not_say_is_shown() {
+        let run = |title: &str, command: Value| {
+            let lines = commands(&json!({"command": command}), Some(&title.into()));
+            lines.iter().map(Text::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(run("run the tests", json!("ls; rm -rf x")), ["ls; rm -rf x"]);
+        assert_eq!(run("make it safe", json!("safe")), ["safe"], "a word of it is not enough");
+        assert_eq!(run("`git push`", json!("git push")), [""; 0]);
+        assert_eq!(run("touch a", json!(["/bin/bash", "-lc", "touch a"])), [""; 0]);
+        assert_eq!(run("t", json!("cat <<E\n\u{1b}x\nE")), ["cat <<E", "<U+001B>x", "E"]);
+        assert_eq!(run("ls\nrm x", json!("ls\nrm x")), ["ls", "rm x"]);
+        let long = format!("echo {}; rm -rf /", "x".repeat(9000));
+        assert_eq!(run("t", json!(long)), [&*long], "its end matters most");
+    }
+
+    #[test]
+    fn a_line_names_title_and_subject_unless_they_are_the_same() {
+        let named = |title: &str, subject: Option<&str>| {
+            super::named(&title.into(), subject.map(Untrusted::from).as_ref()).to_string()
+        };
+        assert_eq!(named("Test", None), "Test");
+        assert_eq!(named("`make`", Some("run `make`")), "`make`");
+        assert_eq!(named("Test", Some("run `make`")), "Test: run `make`");
+        assert_eq!(named("Write a.txt", Some("edit a.txt")), "Write a.txt");
+        assert_eq!(named("Write a.txt", Some("edit a")), "Write a.txt: edit a");
+    }
+}

@@ -1,0 +1,457 @@
+//! Blocks: what a person sees of a conversation, one under the other.
+
+use std::sync::Arc;
+
+use acpd_api::{CutShort, Outcome, RestoreLevel, Untrusted};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::text;
+use crate::text::Text;
+
+/// A part of a conversation that is shown as one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Block {
+    /// Stays the same as long as it exists.
+    pub id: Id,
+    /// The last line that changed it; 0 for an open question.
+    pub last: u64,
+    /// What it is.
+    pub kind: Kind,
+    /// Whether it is over.
+    pub progress: Progress,
+    /// How much of it is shown by rule. A person's choice beats the rule.
+    pub folding: Folding,
+    /// Its beginning was not read.
+    pub partial: bool,
+    /// The notice of acpd that it was made of.
+    pub(crate) source: Option<Box<Source>>,
+}
+
+/// A notice of acpd, as it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Source {
+    /// `_acpd/…`
+    pub method: String,
+    /// All of it but the session and `_meta`: data, not for a terminal.
+    pub params: Map<String, Value>,
+}
+
+/// Names a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Id {
+    /// The number of its first line in the journal.
+    Line(u64),
+    /// A subagent whose announcement was not read: the number of the first line that is known of it, which is that of
+    /// a block in it, too.
+    Around(u64),
+    /// The request of the daemon that asks this client. It is in no journal until it is answered.
+    Question(u64),
+}
+
+/// What a block is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// What the user said.
+    Prompt(Message),
+    /// What the agent said.
+    Answer(Message),
+    /// What the agent thought.
+    Thought(Message),
+    /// A tool call that is no edit and no command.
+    Call(ToolCall),
+    /// A tool call that changes files.
+    Edit(ToolCall),
+    /// A tool call that runs a command.
+    Command(ToolCall),
+    /// What the agent is going to do.
+    Plan(Plan),
+    /// A question of the agent.
+    Question(Question),
+    /// A subagent, and what it does.
+    Subagent(Subagent),
+    /// A sentence of acpd or of the agent.
+    Notice(Notice),
+    /// Something that is left out here.
+    Gap(Gap),
+    /// The end of a turn.
+    Turn(TurnEnd),
+}
+
+/// Whether a block is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// More may come.
+    Running,
+    /// It is over.
+    Done,
+    /// It failed.
+    Failed,
+    /// Its turn is over, and it had no end of its own.
+    Interrupted,
+}
+
+/// How much of a block is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Folding {
+    /// All of it.
+    Open,
+    /// Its first lines, so many.
+    First(usize),
+    /// Its last lines, so many.
+    Last(usize),
+    /// Its summary alone. It may be part of a group.
+    Closed,
+}
+
+/// What somebody said.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Message {
+    /// In order; no two texts follow each other.
+    pub content: Vec<Content>,
+    /// It went into a turn that was running.
+    pub steered: bool,
+    pub(crate) id: Option<Untrusted>,
+}
+
+/// A part of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// Text; of an answer it is Markdown.
+    Text(Untrusted),
+    /// Anything else, as it came: a picture, a file.
+    Other(Value),
+}
+
+/// A tool call, as far as it was told.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolCall {
+    /// The newest value of each member, as the agent wrote it.
+    pub(crate) members: Map<String, Value>,
+    /// The folder of its session.
+    pub(crate) folder: Option<Arc<str>>,
+}
+
+/// Something that a tool produced.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToolContent {
+    /// A content block; only text is shown.
+    Content {
+        /// The block.
+        content: ToolText,
+    },
+    /// A change of a file.
+    Diff(FileDiff),
+    /// A terminal or a kind that this version does not know.
+    #[serde(other)]
+    Other,
+}
+
+/// The text of a content block, if it has one.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ToolText {
+    /// The text.
+    pub text: Option<Untrusted>,
+}
+
+/// A change of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileDiff {
+    /// The file.
+    pub path: Untrusted,
+    /// Its text before; absent for a new file.
+    pub old_text: Option<Untrusted>,
+    /// Its text after.
+    #[serde(default)]
+    pub new_text: Untrusted,
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Location {
+    /// The file.
+    pub path: Untrusted,
+    /// The line, from 1.
+    pub line: Option<u64>,
+}
+
+/// What an agent is going to do.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Plan {
+    /// In order.
+    pub entries: Vec<PlanEntry>,
+    /// The plan as Markdown, or where it is, if it has no steps.
+    pub text: Option<Untrusted>,
+    pub(crate) id: Option<Untrusted>,
+}
+
+/// A step of a plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PlanEntry {
+    /// What to do.
+    pub content: Untrusted,
+    /// `high`, `medium` or `low`.
+    #[serde(skip_serializing_if = "Untrusted::is_empty")]
+    pub priority: Untrusted,
+    /// `pending`, `in_progress` or `completed`.
+    #[serde(skip_serializing_if = "Untrusted::is_empty")]
+    pub status: Untrusted,
+}
+
+/// A question of an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// What `_acpd/interaction/answer` names it by; empty if that is not known.
+    pub id: Untrusted,
+    /// Who asks: the session, or a subagent in it.
+    pub session: Untrusted,
+    /// The tool call that waits.
+    pub tool_call: Option<Untrusted>,
+    /// What is asked.
+    pub asked: acpd_api::Question,
+    /// The answer; none while it is open.
+    pub answer: Option<Answer>,
+}
+
+/// What was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// What was answered: `allowed once`, `denied`, `filled in`.
+    pub verdict: Text,
+    /// Who did it: a client and where, or a rule.
+    pub by: Text,
+    /// No person did.
+    pub is_automatic: bool,
+    /// The agent may not do it.
+    pub is_refused: bool,
+}
+
+/// A subagent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subagent {
+    /// Its session.
+    pub session: Untrusted,
+    /// What it is for.
+    pub title: Option<Untrusted>,
+    /// `running`, `idle`, `requires_action`, `unknown` or another.
+    pub state: Option<Untrusted>,
+    /// What it does in this turn.
+    pub blocks: Vec<Block>,
+}
+
+/// A sentence for the person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// How much it matters.
+    pub severity: Severity,
+    /// The sentence.
+    pub text: Text,
+    /// What it is about.
+    pub topic: Topic,
+}
+
+/// What a notice is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Topic {
+    /// Anything.
+    Any,
+    /// The session was restored, or could not be.
+    Restored(RestoreLevel),
+    /// The session is in this mode now.
+    Mode(Untrusted),
+    /// The conversation is made shorter: the id of that.
+    Compaction(Untrusted),
+}
+
+/// How much a notice matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// For those who want to know.
+    Info,
+    /// Something to look at.
+    Warning,
+    /// Something failed.
+    Error,
+}
+
+/// A line that was too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// How long it is, in bytes.
+    pub bytes: u64,
+    /// What was allowed.
+    pub limit: u64,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TurnEnd {
+    /// Its number, from 1.
+    pub turn: u64,
+    /// When it began (ms since the epoch); 0 if that is not known.
+    pub started_at: u64,
+    /// When it ended (ms since the epoch).
+    pub at: u64,
+    /// How.
+    pub outcome: Outcome,
+    /// Who or what cut it short.
+    pub cut_short: Option<CutShort>,
+    /// The files that it has changed.
+    pub files: Vec<Untrusted>,
+    /// The tool calls in it.
+    pub tools: Option<u32>,
+}
+
+impl Block {
+    /// Whether only its summary is shown by rule.
+    pub fn is_closed(&self) -> bool {
+        self.folding == Folding::Closed
+    }
+
+    /// The notice of acpd that it was made of.
+    pub fn source(&self) -> Option<&Source> {
+        self.source.as_deref()
+    }
+
+    /// The tool call, if it is one.
+    pub fn tool_call(&self) -> Option<&ToolCall> {
+        match &self.kind {
+            Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn tool_call_mut(&mut self) -> Option<&mut ToolCall> {
+        match &mut self.kind {
+            Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// The message, if it is one.
+    pub fn message(&self) -> Option<&Message> {
+        match &self.kind {
+            Kind::Prompt(message) | Kind::Answer(message) | Kind::Thought(message) => Some(message),
+            _ => None,
+        }
+    }
+}
+
+impl Id {
+    /// Where it begins in the journal; 0 for what is not in it.
+    pub fn seq(self) -> u64 {
+        match self {
+            Id::Line(seq) | Id::Around(seq) => seq,
+            Id::Question(_) => 0,
+        }
+    }
+}
+
+impl Message {
+    /// Its texts, one after the other.
+    pub fn text(&self) -> Untrusted {
+        let texts = self.content.iter().filter_map(|part| match part {
+            Content::Text(text) => Some(text.raw()),
+            Content::Other(_) => None,
+        });
+        texts.collect::<String>().into()
+    }
+}
+
+impl ToolCall {
+    /// Its id.
+    pub fn id(&self) -> Untrusted {
+        self.text("toolCallId").unwrap_or_default()
+    }
+
+    /// What it does, in words.
+    pub fn title(&self) -> Option<Untrusted> {
+        self.text("title").filter(|title| !title.raw().trim().is_empty())
+    }
+
+    /// `read`, `edit`, `execute`, …
+    pub fn kind(&self) -> Option<&str> {
+        self.members.get("kind").and_then(Value::as_str)
+    }
+
+    /// `pending`, `in_progress`, `completed` or `failed`.
+    pub fn status(&self) -> Option<&str> {
+        self.members.get("status").and_then(Value::as_str)
+    }
+
+    /// What it produced.
+    pub fn content(&self) -> Vec<ToolContent> {
+        self.list("content")
+    }
+
+    /// What of that are changes of files.
+    pub fn diffs(&self) -> Vec<FileDiff> {
+        let diffs = self.content().into_iter().filter_map(|item| match item {
+            ToolContent::Diff(file) => Some(file),
+            _ => None,
+        });
+        diffs.collect()
+    }
+
+    /// Files that it touches.
+    pub fn locations(&self) -> Vec<Location> {
+        self.list("locations")
+    }
+
+    /// A path as people read it in this session: what is in the session's folder without that.
+    pub fn short(&self, path: &Untrusted) -> Untrusted {
+        let inside = self.folder.as_ref().and_then(|folder| {
+            let rest = path.raw().strip_prefix(folder.trim_end_matches('/'))?.strip_prefix('/')?;
+            (!rest.is_empty()).then(|| rest.into())
+        });
+        inside.unwrap_or_else(|| path.clone())
+    }
+
+    /// A place as `path:line`.
+    pub fn place(&self, location: &Location) -> Text {
+        let path = self.short(&location.path);
+        match location.line {
+            Some(line) => text!("{}:{}", path, line),
+            None => path.into(),
+        }
+    }
+
+    /// What the tool is given.
+    pub fn raw_input(&self) -> Option<&Value> {
+        self.members.get("rawInput")
+    }
+
+    /// How its command ended, if the agent says so.
+    pub fn exit_code(&self) -> Option<i64> {
+        let output = self.members.get("rawOutput")?;
+        ["exitCode", "exit_code"].iter().find_map(|name| output.get(name)?.as_i64())
+    }
+
+    /// All members, as the agent wrote them: data, not for a terminal.
+    pub fn members(&self) -> &Map<String, Value> {
+        &self.members
+    }
+
+    pub(crate) fn has_id(&self, id: &str) -> bool {
+        self.members.get("toolCallId").and_then(Value::as_str) == Some(id)
+    }
+
+    /// Takes what is new; null means unchanged.
+    pub(crate) fn change(&mut self, update: Map<String, Value>) {
+        self.members.extend(update.into_iter().filter(|(_, value)| !value.is_null()));
+    }
+
+    fn text(&self, name: &str) -> Option<Untrusted> {
+        self.members.get(name).and_then(Value::as_str).map(Untrusted::from)
+    }
+
+    /// What of a list can be read.
+    fn list<T: DeserializeOwned>(&self, name: &str) -> Vec<T> {
+        let items = self.members.get(name).and_then(Value::as_array);
+        items.into_iter().flatten().filter_map(|item| T::deserialize(item).ok()).collect()
+    }
+}

@@ -1,0 +1,228 @@
+//! A block as lines of a width.
+
+use acpd_api::{Question as Asked, Untrusted, escape};
+use anstream::adapter::strip_str;
+
+use crate::about::commands;
+use crate::block::{
+    Block, Content, Folding, Kind, Message, Plan, PlanEntry, Question, Subagent, ToolCall,
+    ToolContent,
+};
+use crate::diff::Change;
+use crate::line::{Line, Role, Style};
+use crate::markdown::Markdown;
+use crate::sheet::Sheet;
+use crate::summary::describe;
+use crate::text;
+use crate::text::Text;
+
+/// Columns before what belongs to a call.
+const INDENT: &str = "    ";
+
+impl Block {
+    /// The block on so many columns, folded like this.
+    pub fn lines(&self, width: usize, folding: Folding) -> Vec<Line> {
+        let head = self.has_head().then(|| self.summary());
+        if folding == Folding::Closed {
+            return vec![head.unwrap_or_else(|| self.summary()).cut(width)];
+        }
+        let mut body = self.body(width);
+        let (from, hidden) = match folding {
+            Folding::First(most) if body.len() > most => {
+                let hidden = body.len() - most;
+                body.truncate(most);
+                (body.len(), hidden)
+            }
+            Folding::Last(most) if body.len() > most => {
+                let hidden = body.len() - most;
+                body.drain(..hidden);
+                (0, hidden)
+            }
+            _ => (0, 0),
+        };
+        if hidden > 0 {
+            body.insert(from, Line::of(Role::Dim, text!("{}… +{}", INDENT, hidden)));
+        }
+        head.map(|head| head.wrap(width)).unwrap_or_default().into_iter().chain(body).collect()
+    }
+
+    /// Whether its summary stands above its body.
+    fn has_head(&self) -> bool {
+        !matches!(self.kind, Kind::Prompt(_) | Kind::Answer(_) | Kind::Thought(_))
+            && !matches!(&self.kind, Kind::Question(question) if question.answer.is_none())
+    }
+
+    fn body(&self, width: usize) -> Vec<Line> {
+        match &self.kind {
+            Kind::Prompt(message) => prompt(message, width),
+            Kind::Answer(message) => answer(message, width),
+            Kind::Thought(message) => thought(message, width),
+            Kind::Call(call) | Kind::Edit(call) => call.body(width, false),
+            Kind::Command(call) => call.body(width, true),
+            Kind::Plan(plan) => plan.body(width),
+            Kind::Question(question) => question.body(width),
+            Kind::Subagent(subagent) => subagent.body(width),
+            Kind::Notice(_) | Kind::Gap(_) | Kind::Turn(_) => Vec::new(),
+        }
+    }
+}
+
+fn prompt(message: &Message, width: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for part in &message.content {
+        match part {
+            Content::Text(text) => lines.extend(paragraph(text, Role::User, width, 2)),
+            Content::Other(block) => {
+                lines.extend(describe(block).map(|what| Line::of(Role::Dim, what)));
+            }
+        }
+    }
+    let marked = lines.into_iter().enumerate().map(|(at, line)| {
+        let mut marked = Line::of(Role::Mark, if at == 0 { "> " } else { "  " });
+        marked.append(line);
+        marked
+    });
+    marked.collect()
+}
+
+fn answer(message: &Message, width: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for part in &message.content {
+        match part {
+            Content::Text(text) => lines.extend(Markdown::whole(text, width)),
+            Content::Other(block) => {
+                lines.extend(describe(block).map(|what| Line::of(Role::Dim, what)));
+            }
+        }
+    }
+    lines
+}
+
+fn thought(message: &Message, width: usize) -> Vec<Line> {
+    paragraph(&message.text(), Role::Dim, width, 0)
+}
+
+/// Running text in lines of a width, of which something else takes a part.
+fn paragraph(text: &Untrusted, role: Role, width: usize, taken: usize) -> Vec<Line> {
+    let room = width.saturating_sub(taken).max(1);
+    let lines = text.raw().trim().lines().map(|line| Line::of(role, escape::prose(line)));
+    lines.flat_map(|line| line.wrap(room)).collect()
+}
+
+impl ToolCall {
+    fn body(&self, width: usize, is_command: bool) -> Vec<Line> {
+        // One line is in the summary.
+        let title = self.title().filter(|_| !is_command);
+        let commands = self.raw_input().map(|input| commands(input, title.as_ref()));
+        let commands = commands.filter(|lines| !is_command || lines.len() > 1);
+        let mut lines: Vec<Line> =
+            commands.iter().flatten().map(|line| Line::of(Role::Code, line)).collect();
+        let files = self.diffs();
+        for file in &files {
+            let change = Change::of(&self.short(&file.path), file);
+            // The path of the only one is in the summary.
+            lines.extend((files.len() > 1).then_some(change.head));
+            lines.extend(change.lines);
+        }
+        lines.extend(self.output());
+        lines.into_iter().flat_map(|line| indented(&line, width)).collect()
+    }
+
+    /// What it printed, or what it said.
+    pub fn output(&self) -> Vec<Line> {
+        let content = self.content();
+        let texts = content.iter().filter_map(|item| match item {
+            ToolContent::Content { content } => content.text.as_ref().map(Untrusted::raw),
+            _ => None,
+        });
+        // Many agents put what was printed into a code block.
+        let is_text = |line: &&str| !line.trim().is_empty() && !line.starts_with("```");
+        let lines = texts.flat_map(str::lines).filter(is_text).map(|line| {
+            // The colours of a command are none that we show.
+            let line = strip_str(line.trim_end()).to_string();
+            Line::of(Role::Dim, escape::verbatim(&line))
+        });
+        lines.collect()
+    }
+}
+
+/// A line of code below a call. It is broken where the screen ends, because white space matters.
+fn indented(line: &Line, width: usize) -> Vec<Line> {
+    let rows = line.split(width.saturating_sub(INDENT.len()).max(1));
+    let rows = rows.into_iter().map(|row| {
+        let mut line = Line::of(Role::Plain, INDENT);
+        line.append(row);
+        line
+    });
+    rows.collect()
+}
+
+impl Plan {
+    fn body(&self, width: usize) -> Vec<Line> {
+        let room = width.saturating_sub(INDENT.len()).max(1);
+        let steps = self.entries.iter().flat_map(|entry| {
+            let rows = entry.line().wrap(room).into_iter().enumerate();
+            rows.map(|(at, row)| {
+                let mut line = Line::of(Role::Plain, if at == 0 { "  " } else { INDENT });
+                line.append(row);
+                line
+            })
+        });
+        let text = self.text.iter().flat_map(|text| Markdown::whole(text, width));
+        steps.chain(text).collect()
+    }
+}
+
+impl PlanEntry {
+    /// The step with a sign for how far it is.
+    pub fn line(&self) -> Line {
+        let (sign, sign_style, style) = match self.status.raw() {
+            "completed" => ("✓", Style::of(Role::Good), Style::of(Role::Dim)),
+            "in_progress" => ("▸", Style::of(Role::Name), Style::default().strong()),
+            _ => ("○", Style::default(), Style::default()),
+        };
+        let line = Line::of(sign_style, sign).and(Role::Plain, " ").and(style, &self.content);
+        // Medium is what most agents say about everything, so only the others are worth a word.
+        match self.priority.raw() {
+            "" | "medium" => line,
+            _ => line.and(Role::Dim, text!(" ({})", self.priority)),
+        }
+    }
+}
+
+impl Question {
+    /// All that is asked, so that a person can decide on it.
+    fn body(&self, width: usize) -> Vec<Line> {
+        if self.answer.is_some() {
+            return Vec::new();
+        }
+        match &self.asked {
+            Asked::Permission { shown: Some(shown), changed, .. } => {
+                Sheet::new("", shown, *changed).whole(Some(width))
+            }
+            Asked::Permission { title, .. } => {
+                let title = title.as_ref().map_or_else(|| "a tool call".into(), Text::from);
+                Line::of(Role::Plain, title).wrap(width)
+            }
+            Asked::Form { message, .. } => paragraph(message, Role::Plain, width, 0),
+            Asked::Url { message, url } => {
+                let mut lines = paragraph(message, Role::Plain, width, 0);
+                lines.extend(Line::of(Role::Link, url).split(width));
+                lines
+            }
+        }
+    }
+}
+
+impl Subagent {
+    fn body(&self, width: usize) -> Vec<Line> {
+        let room = width.saturating_sub(INDENT.len()).max(1);
+        let inner = self.blocks.iter().flat_map(|block| block.lines(room, block.folding));
+        let lines = inner.map(|line| {
+            let mut indented = Line::of(Role::Mark, "  │ ");
+            indented.append(line);
+            indented
+        });
+        lines.collect()
+    }
+}

@@ -1,0 +1,386 @@
+//! Folds the lines of a journal into blocks: pure, and total, because agents write most of what is in them.
+//!
+//! ```text
+//! State ─ turns ─ blocks ─ (subagent) ─ blocks …
+//!       ├ open questions: of this client alone, in no journal
+//!       └ header: the newest value of everything else
+//! ```
+//!
+//! Architecture invariant: a turn is folded without a look at the turns before it. So it is the same whether they were
+//! read or not, and older ones can be put in front ([`State::earlier`]).
+
+mod notice;
+mod question;
+mod step;
+mod turn;
+
+use std::sync::Arc;
+
+use acp_wire::{Message as Wire, parse};
+use acpd_api::{LogEntry, StateChanged, Untrusted, method};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::block::{Block, Id};
+use crate::header::{ConfigOption, Field, Header, Live};
+pub use notice::{cut_short, person};
+use step::Step;
+use turn::Speaker;
+pub use turn::{Started, Turn};
+
+/// A session as far as its lines were read.
+#[derive(Debug, Clone)]
+pub struct State {
+    session: Untrusted,
+    folder: Option<Arc<str>>,
+    header: Header,
+    turns: Vec<Turn>,
+    questions: Vec<Block>,
+    /// The last line.
+    at: u64,
+    /// The lines before the first turn whose beginning was read, to fold them again behind older ones.
+    head: Vec<Early>,
+}
+
+/// A notification of the first turn, if its beginning was not read.
+#[derive(Debug, Clone)]
+struct Early {
+    seq: u64,
+    method: String,
+    params: String,
+}
+
+impl State {
+    /// Nothing of this session yet.
+    pub fn new(session: &Untrusted) -> State {
+        State {
+            session: session.clone(),
+            folder: None,
+            header: Header::default(),
+            turns: Vec::new(),
+            questions: Vec::new(),
+            at: 0,
+            head: Vec::new(),
+        }
+    }
+
+    /// With paths in the folder of the session shown without that.
+    #[must_use]
+    pub fn within(self, folder: &Untrusted) -> State {
+        State { folder: Some(folder.raw().into()), ..self }
+    }
+
+    /// What the head of a screen shows.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The same, to put in what the journal does not have.
+    pub fn header_mut(&mut self) -> &mut Header {
+        &mut self.header
+    }
+
+    /// The turns, the oldest first.
+    pub fn turns(&self) -> &[Turn] {
+        &self.turns
+    }
+
+    /// All blocks from top to bottom, without those inside of subagents; open questions are the last ones.
+    pub fn blocks(&self) -> impl DoubleEndedIterator<Item = &Block> {
+        self.turns.iter().flat_map(|turn| &turn.blocks).chain(&self.questions)
+    }
+
+    /// The open questions, the oldest first.
+    pub fn questions(&self) -> &[Block] {
+        &self.questions
+    }
+
+    /// The block with this id, also inside of a subagent.
+    pub fn get(&self, id: Id) -> Option<&Block> {
+        if let Id::Question(_) = id {
+            return self.questions.iter().find(|block| block.id == id);
+        }
+        let seq = id.seq();
+        let after =
+            self.turns.partition_point(|turn| turn.first().is_none_or(|first| first <= seq));
+        self.turns[..after].iter().rev().find_map(|turn| turn.get(id))
+    }
+
+    /// The number of the last line.
+    pub fn last(&self) -> u64 {
+        self.at
+    }
+
+    /// The number of the first line, if anything was shown.
+    pub fn first(&self) -> Option<u64> {
+        let head = self.head.first().map(|early| early.seq);
+        head.or_else(|| self.turns.iter().find_map(Turn::first))
+    }
+
+    /// Forgets all turns but the last. For somebody who reads a long journal once.
+    pub fn drain(&mut self) -> Vec<Turn> {
+        self.head.clear();
+        let rest = self.turns.len().saturating_sub(1);
+        self.turns.drain(..rest).collect()
+    }
+
+    /// All turns; nothing comes any more.
+    pub fn into_turns(self) -> Vec<Turn> {
+        self.turns
+    }
+
+    /// Takes a line that the daemon has sent: a notification, or a request that asks a question. Returns the blocks
+    /// that are new or have changed, or are gone.
+    pub fn fold(&mut self, line: &[u8]) -> Vec<Id> {
+        match parse(line) {
+            Ok(Wire::Notification { method, params: Some(params) }) => {
+                self.notification(None, &method, params.get())
+            }
+            Ok(Wire::Request { id, method, params: Some(params) }) => {
+                self.asked(&id, &method, params)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Takes an entry of `_acpd/session/log`.
+    pub fn fold_entry(&mut self, seq: u64, line: &str) -> Vec<Id> {
+        match parse(line.as_bytes()) {
+            Ok(Wire::Notification { method, params: Some(params) }) => {
+                self.notification(Some(seq), &method, params.get())
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Takes the entries right before the first line. Returns the blocks that are new or have changed.
+    pub fn earlier(&mut self, entries: &[LogEntry]) -> Vec<Id> {
+        let mut older = State { folder: self.folder.clone(), ..State::new(&self.session) };
+        older.header.modes.clone_from(&self.header.modes);
+        let first = self.first();
+        let mut changed = Vec::new();
+        for entry in entries.iter().filter(|entry| first.is_none_or(|first| entry.seq < first)) {
+            changed.extend(older.fold_entry(entry.seq, entry.line.get()));
+        }
+        if self.turns.first().is_some_and(|turn| turn.started.is_none()) {
+            self.turns.remove(0);
+        }
+        let head = std::mem::take(&mut self.head);
+        for Early { seq, method, params } in &head {
+            changed.extend(older.notification(Some(*seq), method, params));
+        }
+        let asked = self.asked_about();
+        for turn in &mut older.turns {
+            changed.extend(turn.settle(&asked));
+        }
+        if !self.turns.is_empty()
+            && let Some(turn) = older.turns.last_mut()
+        {
+            // The turn behind it has begun.
+            changed.extend(turn.close(&asked));
+        }
+        self.head = older.head;
+        older.turns.append(&mut self.turns);
+        self.turns = older.turns;
+        self.header.take_older(older.header);
+        self.at = self.at.max(older.at);
+        changed.sort_unstable();
+        changed.dedup();
+        changed
+    }
+
+    /// Takes a notification; `seq` is its number if it is not in it.
+    pub fn notification(&mut self, seq: Option<u64>, method: &str, raw: &str) -> Vec<Id> {
+        let Ok(mut params) = serde_json::from_str::<Map<String, Value>>(raw) else {
+            return Vec::new();
+        };
+        match method {
+            "$/cancel_request" => return self.withdrawn(&params),
+            method::SESSION_STATE => {
+                self.live(params);
+                return Vec::new();
+            }
+            _ => {}
+        }
+        let meta = params.remove("_meta");
+        let own = meta.as_ref().and_then(|meta| meta.get("_acpd"));
+        let number = || own.and_then(|own| own.get("seq")).and_then(Value::as_u64);
+        let Some(seq) = seq.or_else(number) else {
+            // It is in no journal: the commands on offer when a session is taken up, say.
+            self.unnumbered(method, params);
+            return Vec::new();
+        };
+        if seq <= self.at {
+            // Sent again after a lost connection.
+            return Vec::new();
+        }
+        let steered = own.and_then(|own| own.get("steered")) == Some(&Value::Bool(true));
+        let Some(Value::String(session)) = params.remove("sessionId") else { return Vec::new() };
+        let session = Untrusted::from(session);
+        let is_own = session == self.session;
+        let owner = own.and_then(|own| own.get("session")).and_then(Value::as_str);
+        if owner.is_some_and(|owner| self.session != *owner) {
+            return Vec::new();
+        }
+        if self.turns.iter().all(|turn| turn.started.is_none()) && method != method::TURN_STARTED {
+            let (method, params) = (method.to_owned(), raw.to_owned());
+            self.head.push(Early { seq, method, params });
+        }
+        self.at = seq;
+        let asked = self.asked_about();
+        let step = Step { seq, session: &session, is_own, asked: &asked };
+        let update = params.remove("update");
+        match (method, update) {
+            ("session/update", Some(Value::Object(update))) => self.update(&step, steered, update),
+            (method::TURN_STARTED, _) if is_own => self.turn_started(&step, params),
+            (method, _) => self.notice(&step, method, params),
+        }
+    }
+
+    fn unnumbered(&mut self, method: &str, mut params: Map<String, Value>) {
+        let is_own = text(&params, "sessionId").is_some_and(|session| session == self.session);
+        if let Some(Value::Object(mut update)) = params.remove("update")
+            && is_own
+            && method == "session/update"
+            && let Some(Value::String(kind)) = update.remove("sessionUpdate")
+        {
+            self.head_of_screen(&kind, update);
+        }
+    }
+
+    /// The turn that lines belong to.
+    fn turn(&mut self) -> &mut Turn {
+        if self.turns.is_empty() {
+            self.turns.push(Turn::default());
+        }
+        self.turns.last_mut().expect("there is one")
+    }
+
+    fn turn_started(&mut self, step: &Step<'_>, params: Map<String, Value>) -> Vec<Id> {
+        let number = |name| params.get(name).and_then(Value::as_u64).unwrap_or_default();
+        let started = Started { seq: step.seq, turn: number("turn"), at: number("at") };
+        self.header.turn = Some(started.turn);
+        self.header.working = true;
+        self.header.knows(Field::Turn);
+        self.header.knows(Field::Working);
+        let changed = self.turns.last_mut().map_or_else(Vec::new, |turn| turn.close(step.asked));
+        self.turns.push(Turn::new(started));
+        changed
+    }
+
+    fn notice(&mut self, step: &Step<'_>, method: &str, params: Map<String, Value>) -> Vec<Id> {
+        let answered = text(&params, "id").filter(|_| method == method::ANSWERED);
+        let Some(block) = notice::block(step, method, params) else { return Vec::new() };
+        let mut changed = self.turn().push(step, block);
+        if method == method::TURN_ENDED && step.is_own {
+            self.header.working = false;
+            self.header.knows(Field::Working);
+            changed.extend(self.turn().close(step.asked));
+        }
+        if let Some(answered) = answered {
+            changed.extend(self.answered(&answered));
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        changed
+    }
+
+    fn update(
+        &mut self,
+        step: &Step<'_>,
+        steered: bool,
+        mut update: Map<String, Value>,
+    ) -> Vec<Id> {
+        let kind = update.remove("sessionUpdate");
+        let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let speaker = match kind {
+            "user_message_chunk" => Some(Speaker::User),
+            "agent_message_chunk" => Some(Speaker::Agent),
+            "agent_thought_chunk" => Some(Speaker::Thought),
+            _ => None,
+        };
+        if let Some(speaker) = speaker {
+            return self.turn().chunk(step, speaker, steered, update);
+        }
+        match kind {
+            "tool_call" | "tool_call_update" => {
+                let folder = self.folder.clone();
+                self.turn().call(step, kind == "tool_call", folder, update)
+            }
+            "plan" | "plan_update" | "plan_removed" => {
+                let (changed, plan) = self.turn().plan(step, kind, update);
+                if let Some(plan) = plan.filter(|_| step.is_own) {
+                    self.header.plan = plan;
+                    self.header.knows(Field::Plan);
+                }
+                changed
+            }
+            "subagent_update" => self.turn().subagent(step, &update),
+            "compaction_update" => self.turn().compaction(step, &update),
+            "notice" => {
+                let block = notice::of_agent(step, &update);
+                block.map_or_else(Vec::new, |block| self.turn().push(step, block))
+            }
+            "current_mode_update" => {
+                let Some(mode) = text(&update, "currentModeId") else { return Vec::new() };
+                let block = notice::mode(step, &mode, self.header.mode_name(&mode));
+                if step.is_own {
+                    self.header.mode = Some(mode);
+                    self.header.knows(Field::Mode);
+                }
+                self.turn().push(step, block)
+            }
+            // The rest is of the session alone, and shown by its newest value.
+            _ if step.is_own => {
+                self.head_of_screen(kind, update);
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn head_of_screen(&mut self, kind: &str, mut update: Map<String, Value>) {
+        let header = &mut self.header;
+        match kind {
+            "config_option_update" => {
+                let options = update.remove("configOptions").unwrap_or_default();
+                header.options = ConfigOption::list(options);
+                header.knows(Field::Options);
+            }
+            "available_commands_update" => {
+                header.commands = list(update.remove("availableCommands"));
+                header.knows(Field::Commands);
+            }
+            "usage_update" => {
+                if let Ok(usage) = serde_json::from_value(Value::Object(update)) {
+                    header.usage = Some(usage);
+                    header.knows(Field::Usage);
+                }
+            }
+            "session_info_update" if update.contains_key("title") => {
+                header.title = text(&update, "title");
+                header.knows(Field::Title);
+            }
+            _ => {}
+        }
+    }
+
+    fn live(&mut self, params: Map<String, Value>) {
+        let Ok(now) = serde_json::from_value::<StateChanged>(Value::Object(params)) else { return };
+        if now.session_id == self.session {
+            let StateChanged { state, turn, queued, reason, hint, .. } = now;
+            self.header.live = Some(Live { state, turn, queued, reason, hint });
+        }
+    }
+}
+
+/// A member that is a text.
+fn text(members: &Map<String, Value>, name: &str) -> Option<Untrusted> {
+    members.get(name).and_then(Value::as_str).map(Untrusted::from)
+}
+
+/// What of a list can be read.
+fn list<T: DeserializeOwned>(items: Option<Value>) -> Vec<T> {
+    let Some(Value::Array(items)) = items else { return Vec::new() };
+    items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect()
+}

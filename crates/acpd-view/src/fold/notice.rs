@@ -1,0 +1,202 @@
+//! Notices of acpd and of agents as blocks.
+
+use acpd_api::{
+    AnswerInfo, ClientName, CutShort, Outcome, PermissionDecided, Question as Asked,
+    QuestionAnswered, RestoreLevel, Restored, SessionNotice, Skipped, TurnEnded, Untrusted, method,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::step::Step;
+use super::text;
+use crate::block::{
+    Answer, Block, Gap, Kind, Notice, Progress, Question, Severity, Source, Topic, TurnEnd,
+};
+use crate::text;
+use crate::text::Text;
+
+/// The block of a notice of acpd; none for those that say nothing to a person.
+pub(super) fn block(step: &Step<'_>, method: &str, params: Map<String, Value>) -> Option<Block> {
+    let (kind, progress) = match method {
+        method::TURN_ENDED => ended(read(step, &params)?),
+        method::RESTORED => (Kind::Notice(restored(&read(step, &params)?)?), Progress::Done),
+        method::NOTICE => {
+            let SessionNotice { severity, text, .. } = read(step, &params)?;
+            let is_info = severity == "info";
+            let severity = if is_info { Severity::Info } else { Severity::Warning };
+            (Kind::Notice(notice(severity, text)), Progress::Done)
+        }
+        method::SKIPPED => {
+            let Skipped { bytes, limit, .. } = read(step, &params)?;
+            (Kind::Gap(Gap { bytes, limit }), Progress::Done)
+        }
+        method::PERMISSION_DECIDED => decided(step, read(step, &params)?),
+        method::ANSWERED => answered(step, read(step, &params)?),
+        _ => return None,
+    };
+    let source = Source { method: method.to_owned(), params };
+    Some(Block { source: Some(Box::new(source)), ..Block::new(step.seq, kind, progress) })
+}
+
+/// The block of a notice of the agent.
+pub(super) fn of_agent(step: &Step<'_>, update: &Map<String, Value>) -> Option<Block> {
+    let title = text(update, "title").map(Text::from).unwrap_or_default();
+    let sentence = match text(update, "description").map(Text::from) {
+        Some(more) if !more.is_empty() => text!("{}: {}", title, more),
+        _ => title,
+    };
+    let (severity, progress) = match update.get("severity").and_then(Value::as_str) {
+        Some("error") => (Severity::Error, Progress::Failed),
+        Some("warning") => (Severity::Warning, Progress::Done),
+        _ => (Severity::Info, Progress::Done),
+    };
+    let kind = Kind::Notice(notice(severity, sentence));
+    (!kind_text(&kind).is_empty()).then(|| Block::new(step.seq, kind, progress))
+}
+
+fn kind_text(kind: &Kind) -> &str {
+    if let Kind::Notice(notice) = kind { notice.text.as_str() } else { "" }
+}
+
+/// The block of another mode.
+pub(super) fn mode(step: &Step<'_>, id: &Untrusted, name: &Untrusted) -> Block {
+    let topic = Topic::Mode(id.clone());
+    let notice = Notice { topic, ..notice(Severity::Info, text!("mode: {}", name)) };
+    Block::new(step.seq, Kind::Notice(notice), Progress::Done)
+}
+
+/// What a compaction is now, for the states that are worth a word.
+pub(super) fn compaction(
+    id: &Untrusted,
+    update: &Map<String, Value>,
+) -> Option<(Progress, Notice)> {
+    let (progress, severity, sentence) = match update.get("status").and_then(Value::as_str)? {
+        "in_progress" => (Progress::Running, Severity::Info, "compacting the conversation".into()),
+        "completed" => (Progress::Done, Severity::Info, "the conversation was compacted".into()),
+        "failed" => {
+            let why = text(update, "error").map(|why| text!(": {}", why));
+            let sentence = text!("the conversation could not be compacted{}", why);
+            (Progress::Failed, Severity::Warning, sentence)
+        }
+        "cancelled" => {
+            let sentence = "compacting the conversation was cancelled".into();
+            (Progress::Interrupted, Severity::Info, sentence)
+        }
+        _ => return None,
+    };
+    let topic = Topic::Compaction(id.clone());
+    Some((progress, Notice { topic, ..notice(severity, sentence) }))
+}
+
+fn notice(severity: Severity, text: impl Into<Text>) -> Notice {
+    Notice { severity, text: text.into(), topic: Topic::Any }
+}
+
+fn ended(ended: TurnEnded) -> (Kind, Progress) {
+    let TurnEnded { turn, started_at, at, outcome, cut_short, tools, files, .. } = ended;
+    let progress = match &outcome {
+        Outcome::Stopped { .. } => Progress::Done,
+        Outcome::Error { .. } => Progress::Failed,
+        Outcome::Interrupted { .. } | Outcome::Unwedged { .. } | Outcome::OutcomeUnknown { .. } => {
+            Progress::Interrupted
+        }
+    };
+    let end = TurnEnd { turn, started_at, at, outcome, cut_short, files, tools };
+    (Kind::Turn(end), progress)
+}
+
+fn restored(restored: &Restored) -> Option<Notice> {
+    let reason =
+        restored.reason.as_ref().map_or_else(|| "the agent no longer has it".into(), Text::from);
+    let (severity, sentence) = match restored.level {
+        RestoreLevel::Exact | RestoreLevel::Renewed => return None,
+        RestoreLevel::Resumed | RestoreLevel::Loaded => {
+            (Severity::Info, "session restored: the agent has the conversation again".into())
+        }
+        RestoreLevel::Reseeded => (
+            Severity::Warning,
+            text!(
+                "previous session could not be restored: {}; the agent continues with a summary; \
+                 your history is intact",
+                reason
+            ),
+        ),
+        RestoreLevel::Lost => {
+            (Severity::Error, text!("session lost: {}; your history is intact", reason))
+        }
+    };
+    Some(Notice { topic: Topic::Restored(restored.level), ..notice(severity, sentence) })
+}
+
+fn decided(step: &Step<'_>, decided: PermissionDecided) -> (Kind, Progress) {
+    let PermissionDecided { tool_call_id, title, subject, shown, verdict, by, .. } = decided;
+    let is_refused = verdict != "allow";
+    let verdict = if is_refused { "denied" } else { "allowed" };
+    let (verdict, by) = (verdict.into(), by.into());
+    let answer = Answer { verdict, by, is_automatic: true, is_refused };
+    let id = Untrusted::default();
+    question(step, id, tool_call_id, permission(title, subject, shown), answer)
+}
+
+fn answered(step: &Step<'_>, answered: QuestionAnswered) -> (Kind, Progress) {
+    let QuestionAnswered { id, tool_call_id, title, subject, answer, by, .. } = answered;
+    let verdict = match &answer {
+        AnswerInfo::Option { option } => match option.kind.raw() {
+            "allow_once" => "allowed once".into(),
+            "allow_always" => "allowed always".into(),
+            "reject_once" => "denied once".into(),
+            "reject_always" => "denied always".into(),
+            _ => text!("answered `{}`", option.name),
+        },
+        AnswerInfo::Accept => "accepted".into(),
+        AnswerInfo::Decline => "declined".into(),
+        AnswerInfo::Cancel => "cancelled".into(),
+    };
+    let is_refused = matches!(&answer, AnswerInfo::Option { option }
+        if option.kind.raw().starts_with("reject"));
+    let answer = Answer { verdict, by: person(&by), is_automatic: false, is_refused };
+    question(step, id, tool_call_id, permission(title, subject, None), answer)
+}
+
+fn question(
+    step: &Step<'_>,
+    id: Untrusted,
+    tool_call: Option<Untrusted>,
+    asked: Asked,
+    answer: Answer,
+) -> (Kind, Progress) {
+    let (session, answer) = (step.session.clone(), Some(answer));
+    (Kind::Question(Question { id, session, tool_call, asked, answer }), Progress::Done)
+}
+
+fn permission(
+    title: Option<Untrusted>,
+    subject: Option<Untrusted>,
+    shown: Option<Box<acpd_api::Shown>>,
+) -> Asked {
+    let tool_kind = shown.as_ref().map(|shown| shown.kind.clone());
+    Asked::Permission { title, tool_kind, subject, shown, changed: 0, options: Vec::new() }
+}
+
+/// Why a turn was cut short, and who did it: `cancelled by Zed`.
+pub fn cut_short(cut: &CutShort) -> Text {
+    let by = cut.by.as_ref().map(|by| text!(" by {}", person(by)));
+    text!("{}{}", cut.why, by)
+}
+
+/// A client and where its person is: `Zed`, `acpctl, pts/3`.
+pub fn person(client: &ClientName) -> Text {
+    let name = client.title.as_ref().unwrap_or(&client.name);
+    let name = if name.is_empty() { "a client".into() } else { Text::from(name) };
+    match &client.place {
+        Some(place) if !place.is_empty() => text!("{}, {}", name, place),
+        _ => name,
+    }
+}
+
+/// Reads the params of a notice; its session was taken out.
+fn read<T: for<'de> Deserialize<'de>>(step: &Step<'_>, params: &Map<String, Value>) -> Option<T> {
+    let mut params = params.clone();
+    params.insert("sessionId".to_owned(), step.session.raw().into());
+    serde_json::from_value(Value::Object(params)).ok()
+}

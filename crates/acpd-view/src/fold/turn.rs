@@ -1,0 +1,492 @@
+//! A turn: which block a line begins or changes.
+
+use std::sync::Arc;
+
+use acpd_api::Untrusted;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::step::{Asked, Step};
+use super::{list, notice, text};
+use crate::block::{
+    Block, Content, Folding, Id, Kind, Message, Notice, Plan, PlanEntry, Progress, Severity,
+    Subagent, ToolCall, Topic,
+};
+
+/// Lines of a prompt that are shown by rule.
+const PROMPT: usize = 12;
+/// Lines of a thought that is not over.
+const THOUGHT: usize = 3;
+/// Lines of what a command prints.
+const OUTPUT: usize = 8;
+
+/// A turn, or what was said before the first one.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Turn {
+    /// Where, which and when, if its beginning was read.
+    pub started: Option<Started>,
+    /// From top to bottom. One of them is its end; what is behind that came late.
+    pub blocks: Vec<Block>,
+    has_ended: bool,
+}
+
+/// How a turn began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Started {
+    /// The number of its line.
+    pub seq: u64,
+    /// Its number, from 1.
+    pub turn: u64,
+    /// When (ms since the epoch).
+    pub at: u64,
+}
+
+/// Who said something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speaker {
+    User,
+    Agent,
+    Thought,
+}
+
+impl Turn {
+    /// A turn that begins.
+    pub(super) fn new(started: Started) -> Turn {
+        Turn { started: Some(started), ..Turn::default() }
+    }
+
+    /// The number of its first line.
+    pub(super) fn first(&self) -> Option<u64> {
+        let block = self.blocks.first().map(|block| block.id.seq());
+        self.started.map(|started| started.seq).or(block)
+    }
+
+    /// The block with this id, unless it is inside of a subagent.
+    pub fn block(&self, id: Id) -> Option<&Block> {
+        let at = self.blocks.binary_search_by_key(&id.seq(), |block| block.id.seq()).ok()?;
+        self.blocks.get(at).filter(|block| block.id == id)
+    }
+
+    /// The same, also inside of subagents.
+    pub(super) fn get(&self, id: Id) -> Option<&Block> {
+        self.block(id).or_else(|| find(&self.blocks, id))
+    }
+
+    /// The turn is over, or the next one has begun: so is everything in it.
+    pub(super) fn close(&mut self, asked: &Asked) -> Vec<Id> {
+        self.has_ended = true;
+        let mut changed = Vec::new();
+        end_all(&mut self.blocks, &mut changed);
+        changed.extend(self.settle(asked));
+        changed
+    }
+
+    /// Applies the rules of folding anew; returns what they changed.
+    pub(super) fn settle(&mut self, asked: &Asked) -> Vec<Id> {
+        let mut changed = Vec::new();
+        settle(&mut self.blocks, self.has_ended, asked, &mut changed);
+        changed
+    }
+
+    /// Adds a block that is over, or stands for itself.
+    pub(super) fn push(&mut self, step: &Step<'_>, block: Block) -> Vec<Id> {
+        self.within(step, |blocks, changed| push(blocks, block, changed))
+    }
+
+    /// A piece of a message.
+    pub(super) fn chunk(
+        &mut self,
+        step: &Step<'_>,
+        speaker: Speaker,
+        steered: bool,
+        mut update: Map<String, Value>,
+    ) -> Vec<Id> {
+        let Some(content) = update.remove("content").filter(Value::is_object) else {
+            return Vec::new();
+        };
+        let id = text(&update, "messageId");
+        self.within(step, |blocks, changed| {
+            if let Some(block) = blocks.last_mut()
+                && block.progress == Progress::Running
+                && let Some(message) = of_speaker(&mut block.kind, speaker)
+                && (&message.id, message.steered) == (&id, steered)
+            {
+                message.add(content);
+                block.last = step.seq;
+                changed.push(block.id);
+                return;
+            }
+            let mut message = Message { steered, id, ..Message::default() };
+            message.add(content);
+            let kind = match speaker {
+                Speaker::User => Kind::Prompt(message),
+                Speaker::Agent => Kind::Answer(message),
+                Speaker::Thought => Kind::Thought(message),
+            };
+            push(blocks, Block::new(step.seq, kind, Progress::Running), changed);
+        })
+    }
+
+    /// A tool call begins or changes.
+    pub(super) fn call(
+        &mut self,
+        step: &Step<'_>,
+        begins: bool,
+        folder: Option<Arc<str>>,
+        mut update: Map<String, Value>,
+    ) -> Vec<Id> {
+        let Some(id) = text(&update, "toolCallId") else { return Vec::new() };
+        update.remove("_meta");
+        self.within(step, |blocks, changed| {
+            let is_it =
+                |block: &&mut Block| block.tool_call().is_some_and(|call| call.has_id(id.raw()));
+            if let Some(block) = blocks.iter_mut().rev().find(is_it) {
+                let before = block.progress;
+                if let Some(call) = block.tool_call_mut() {
+                    call.change(update);
+                    let call = std::mem::take(call);
+                    block.progress = progress_of(&call, before);
+                    block.kind = kind_of(call);
+                }
+                block.last = step.seq;
+                changed.push(block.id);
+                if block.progress != before {
+                    // What comes next is said about its result. An id would tell.
+                    let is_nameless = |message: &Message| message.id.is_none();
+                    end_message(blocks, is_nameless, changed);
+                }
+                return;
+            }
+            let mut call = ToolCall { folder, ..ToolCall::default() };
+            call.change(update);
+            let progress = progress_of(&call, Progress::Running);
+            let mut block = Block::new(step.seq, kind_of(call), progress);
+            block.partial = !begins;
+            push(blocks, block, changed);
+        })
+    }
+
+    /// A plan; of one with steps also what they are now.
+    pub(super) fn plan(
+        &mut self,
+        step: &Step<'_>,
+        kind: &str,
+        mut update: Map<String, Value>,
+    ) -> (Vec<Id>, Option<Vec<PlanEntry>>) {
+        let mut members = match update.remove("plan") {
+            Some(Value::Object(plan)) if kind == "plan_update" => plan,
+            _ => update,
+        };
+        let id = text(&members, "planId");
+        let is_removed = kind == "plan_removed";
+        let entries = list(members.remove("entries"));
+        let said = text(&members, "content").or_else(|| text(&members, "uri"));
+        let plan = Plan { entries, text: said, id };
+        let pinned = plan.entries.clone();
+        let changed = self.within(step, |blocks, changed| {
+            let same = |block: &Block| matches!(&block.kind, Kind::Plan(old) if old.id == plan.id);
+            match blocks.iter().rposition(same) {
+                Some(at) if is_removed => changed.push(blocks.remove(at).id),
+                Some(at) => {
+                    let block = &mut blocks[at];
+                    block.last = step.seq;
+                    block.kind = Kind::Plan(plan);
+                    changed.push(block.id);
+                }
+                None if is_removed => {}
+                None => {
+                    let block = Block::new(step.seq, Kind::Plan(plan), Progress::Done);
+                    push(blocks, block, changed);
+                }
+            }
+        });
+        (changed, Some(pinned))
+    }
+
+    /// A subagent is announced or changes.
+    pub(super) fn subagent(&mut self, step: &Step<'_>, update: &Map<String, Value>) -> Vec<Id> {
+        #[derive(Deserialize)]
+        struct State {
+            state: Untrusted,
+        }
+        let Some(session) = text(update, "sessionId") else { return Vec::new() };
+        let state = update.get("state").and_then(|state| State::deserialize(state).ok());
+        let title = text(update, "title");
+        let mut changed = Vec::new();
+        if path(&self.blocks, &session).is_none() {
+            // Its announcement may have been in another turn.
+            let partial = title.is_none();
+            changed = self.within(step, |blocks, changed| {
+                push(blocks, Block { partial, ..subagent(step.seq, &session) }, changed);
+            });
+        }
+        let Some(path) = path(&self.blocks, &session) else { return changed };
+        changed.extend(touch(&mut self.blocks, &path, step.seq));
+        let Some((at, above)) = path.split_last() else { return changed };
+        let block = &mut blocks_at(&mut self.blocks, above)[*at];
+        if let Kind::Subagent(subagent) = &mut block.kind {
+            subagent.title = title.or(subagent.title.take());
+            subagent.state = state.map(|now| now.state).or(subagent.state.take());
+            block.progress = match subagent.state.as_ref().map(Untrusted::raw) {
+                Some("idle") => Progress::Done,
+                Some("unknown") => Progress::Interrupted,
+                _ => Progress::Running,
+            };
+            if block.progress != Progress::Running {
+                end_all(&mut subagent.blocks, &mut changed);
+            }
+        }
+        changed.extend(self.settle_path(&path, step.asked));
+        changed.sort_unstable();
+        changed.dedup();
+        changed
+    }
+
+    /// The agent makes the conversation shorter: a notice that changes.
+    pub(super) fn compaction(&mut self, step: &Step<'_>, update: &Map<String, Value>) -> Vec<Id> {
+        let Some(id) = text(update, "compactionId") else { return Vec::new() };
+        let Some((progress, now)) = notice::compaction(&id, update) else { return Vec::new() };
+        self.within(step, |blocks, changed| {
+            let is_it = |block: &&mut Block| {
+                matches!(&block.kind, Kind::Notice(Notice { topic: Topic::Compaction(it), .. }) if *it == id)
+            };
+            if let Some(block) = blocks.iter_mut().rev().find(is_it) {
+                (block.progress, block.kind, block.last) = (progress, Kind::Notice(now), step.seq);
+                changed.push(block.id);
+            } else {
+                push(blocks, Block::new(step.seq, Kind::Notice(now), progress), changed);
+            }
+        })
+    }
+
+    /// Changes the blocks of whose line it is: the turn's own, or those of a subagent.
+    fn within(
+        &mut self,
+        step: &Step<'_>,
+        change: impl FnOnce(&mut Vec<Block>, &mut Vec<Id>),
+    ) -> Vec<Id> {
+        let mut changed = Vec::new();
+        let mut place = Vec::new();
+        if !step.is_own {
+            if path(&self.blocks, step.session).is_none() {
+                // It was announced in another turn, or before the first line that was read.
+                let (id, partial) = (Id::Around(step.seq), true);
+                let block = Block { id, partial, ..subagent(step.seq, step.session) };
+                push(&mut self.blocks, block, &mut changed);
+            }
+            place = path(&self.blocks, step.session).unwrap_or_default();
+            changed.extend(touch(&mut self.blocks, &place, step.seq));
+        }
+        let blocks = blocks_at(&mut self.blocks, &place);
+        let mut here = Vec::new();
+        change(blocks, &mut here);
+        // What a line changes is mostly near the end.
+        let mut left = here.len();
+        for block in blocks.iter_mut().rev().filter(|block| here.contains(&block.id)) {
+            block.folding = folding(block, self.has_ended, step.asked);
+            left -= 1;
+            if left == 0 {
+                break;
+            }
+        }
+        changed.extend(here);
+        changed.extend(self.settle_path(&place, step.asked));
+        changed.sort_unstable();
+        changed.dedup();
+        changed
+    }
+
+    /// Applies the rules to the subagents on the way to a place.
+    fn settle_path(&mut self, place: &[usize], asked: &Asked) -> Vec<Id> {
+        let mut changed = Vec::new();
+        for depth in (0..place.len()).rev() {
+            let block = &mut blocks_at(&mut self.blocks, &place[..depth])[place[depth]];
+            let folding = folding(block, self.has_ended, asked);
+            if std::mem::replace(&mut block.folding, folding) != folding {
+                changed.push(block.id);
+            }
+        }
+        changed
+    }
+}
+
+impl Message {
+    /// Adds a content block; a text continues the text before it.
+    fn add(&mut self, mut content: Value) {
+        let is_text = content.get("type").and_then(Value::as_str) == Some("text");
+        match (self.content.last_mut(), content.get_mut("text")) {
+            (Some(Content::Text(text)), Some(Value::String(more))) if is_text => text.push(more),
+            (_, Some(Value::String(text))) if is_text => {
+                self.content.push(Content::Text(std::mem::take(text).into()));
+            }
+            _ => self.content.push(Content::Other(content)),
+        }
+    }
+}
+
+/// The message, if this speaker said it.
+fn of_speaker(kind: &mut Kind, speaker: Speaker) -> Option<&mut Message> {
+    match (kind, speaker) {
+        (Kind::Prompt(message), Speaker::User)
+        | (Kind::Answer(message), Speaker::Agent)
+        | (Kind::Thought(message), Speaker::Thought) => Some(message),
+        _ => None,
+    }
+}
+
+fn subagent(seq: u64, session: &Untrusted) -> Block {
+    let (session, blocks) = (session.clone(), Vec::new());
+    let kind = Kind::Subagent(Subagent { session, title: None, state: None, blocks });
+    Block::new(seq, kind, Progress::Running)
+}
+
+/// Which kind of call it is by now.
+fn kind_of(call: ToolCall) -> Kind {
+    let content = call.members.get("content").and_then(Value::as_array);
+    let has = |kind: &str| content.into_iter().flatten().any(|item| item["type"] == *kind);
+    if has("diff") {
+        Kind::Edit(call)
+    } else if call.kind() == Some("execute") || has("terminal") {
+        Kind::Command(call)
+    } else {
+        Kind::Call(call)
+    }
+}
+
+fn progress_of(call: &ToolCall, before: Progress) -> Progress {
+    match call.status() {
+        Some("completed") => Progress::Done,
+        Some("failed") => Progress::Failed,
+        _ => before,
+    }
+}
+
+/// Adds a block below the others: what was said before it is over.
+fn push(blocks: &mut Vec<Block>, block: Block, changed: &mut Vec<Id>) {
+    end_message(blocks, |_| true, changed);
+    changed.push(block.id);
+    blocks.push(block);
+}
+
+/// Ends the message that was said last, if it is such a one.
+fn end_message(blocks: &mut [Block], is_it: impl FnOnce(&Message) -> bool, changed: &mut Vec<Id>) {
+    if let Some(last) = blocks.last_mut()
+        && last.progress == Progress::Running
+        && last.message().is_some_and(is_it)
+    {
+        last.progress = Progress::Done;
+        changed.push(last.id);
+    }
+}
+
+/// Ends what has no end of its own; whatever is in a block that ends is told, too.
+fn end_all(blocks: &mut [Block], changed: &mut Vec<Id>) -> bool {
+    let before = changed.len();
+    for block in blocks {
+        let mut ends = false;
+        if block.progress == Progress::Running {
+            let is_said = block.message().is_some();
+            block.progress = if is_said { Progress::Done } else { Progress::Interrupted };
+            ends = true;
+        }
+        if let Kind::Subagent(subagent) = &mut block.kind {
+            ends |= end_all(&mut subagent.blocks, changed);
+        }
+        if ends {
+            changed.push(block.id);
+        }
+    }
+    changed.len() > before
+}
+
+/// Applies the rules anew, and tells what they changed.
+fn settle(blocks: &mut [Block], has_ended: bool, asked: &Asked, changed: &mut Vec<Id>) -> bool {
+    let before = changed.len();
+    for block in blocks {
+        let mut is_new = false;
+        if let Kind::Subagent(subagent) = &mut block.kind {
+            is_new = settle(&mut subagent.blocks, has_ended, asked, changed);
+        }
+        let folding = folding(block, has_ended, asked);
+        if std::mem::replace(&mut block.folding, folding) != folding || is_new {
+            changed.push(block.id);
+        }
+    }
+    changed.len() > before
+}
+
+/// How much of a block is shown by rule. What a person has to see is open.
+pub(super) fn folding(block: &Block, turn_ended: bool, asked: &Asked) -> Folding {
+    let closed_if = |closed| if closed { Folding::Closed } else { Folding::Open };
+    match &block.kind {
+        Kind::Prompt(_) => Folding::First(PROMPT),
+        Kind::Answer(_) | Kind::Gap(_) => Folding::Open,
+        Kind::Thought(_) if block.progress == Progress::Running => Folding::Last(THOUGHT),
+        Kind::Thought(_) => Folding::Closed,
+        Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) if asked.contains(&call.id()) => {
+            Folding::Open
+        }
+        Kind::Call(_) => closed_if(block.progress == Progress::Done || turn_ended),
+        Kind::Edit(_) | Kind::Plan(_) => closed_if(turn_ended),
+        Kind::Command(_) if turn_ended => Folding::Closed,
+        Kind::Command(_) => Folding::Last(OUTPUT),
+        Kind::Question(question) => closed_if(question.answer.is_some()),
+        Kind::Subagent(subagent) => {
+            closed_if(block.progress == Progress::Done && !waits(subagent, asked))
+        }
+        Kind::Notice(notice) => {
+            closed_if(notice.severity == Severity::Info && block.progress != Progress::Failed)
+        }
+        Kind::Turn(_) => closed_if(block.progress == Progress::Done),
+    }
+}
+
+/// Whether a question of a subagent or of what it made is open.
+fn waits(subagent: &Subagent, asked: &Asked) -> bool {
+    let inside = |block: &Block| match &block.kind {
+        Kind::Subagent(inner) => waits(inner, asked),
+        Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) => asked.contains(&call.id()),
+        _ => false,
+    };
+    asked.contains(&subagent.session) || subagent.blocks.iter().any(inside)
+}
+
+/// A block inside of subagents.
+fn find(blocks: &[Block], id: Id) -> Option<&Block> {
+    let inside = blocks.iter().filter_map(|block| match &block.kind {
+        Kind::Subagent(subagent) => Some(&subagent.blocks),
+        _ => None,
+    });
+    inside
+        .into_iter()
+        .find_map(|blocks| blocks.iter().find(|block| block.id == id).or_else(|| find(blocks, id)))
+}
+
+/// The way to a subagent: its place among the blocks, or that of the subagent that made it, and so on.
+fn path(blocks: &[Block], session: &Untrusted) -> Option<Vec<usize>> {
+    blocks.iter().enumerate().rev().find_map(|(at, block)| match &block.kind {
+        Kind::Subagent(subagent) if subagent.session == *session => Some(vec![at]),
+        Kind::Subagent(subagent) => {
+            path(&subagent.blocks, session).map(|rest| [&[at], &rest[..]].concat())
+        }
+        _ => None,
+    })
+}
+
+/// The blocks of the subagent that a path leads to.
+fn blocks_at<'a>(blocks: &'a mut Vec<Block>, path: &[usize]) -> &'a mut Vec<Block> {
+    path.iter().fold(blocks, |blocks, at| match &mut blocks[*at].kind {
+        Kind::Subagent(subagent) => &mut subagent.blocks,
+        _ => unreachable!("a path leads through subagents"),
+    })
+}
+
+/// A line changes the subagents on the way to its place.
+fn touch(blocks: &mut Vec<Block>, path: &[usize], seq: u64) -> Vec<Id> {
+    let touched = (0..path.len()).map(|depth| {
+        let block = &mut blocks_at(blocks, &path[..depth])[path[depth]];
+        block.last = seq;
+        block.id
+    });
+    touched.collect()
+}

@@ -1,0 +1,222 @@
+//! State of a session beside its conversation: what the head of a screen shows.
+
+use std::collections::BTreeSet;
+
+use acpd_api::{SessionState, TurnState, Untrusted};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::block::PlanEntry;
+
+/// The newest value of everything that a session is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Header {
+    /// What it is called.
+    pub title: Option<Untrusted>,
+    /// The id of its mode.
+    pub mode: Option<Untrusted>,
+    /// The modes to choose from; the journal does not have them.
+    pub modes: Vec<Mode>,
+    /// Its options: the model is one of them.
+    pub options: Vec<ConfigOption>,
+    /// Slash commands.
+    pub commands: Vec<Command>,
+    /// How much it has used.
+    pub usage: Option<Usage>,
+    /// The newest plan.
+    pub plan: Vec<PlanEntry>,
+    /// The last turn that began.
+    pub turn: Option<u64>,
+    /// What the running turn does, as far as the journal tells.
+    pub working: bool,
+    /// What the daemon says of the session; none until it has said something.
+    pub live: Option<Live>,
+    /// What of this the lines told that were read.
+    pub(crate) known: BTreeSet<Field>,
+}
+
+/// A part of the header that the journal tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Field {
+    Title,
+    Mode,
+    Options,
+    Commands,
+    Usage,
+    Plan,
+    Turn,
+    Working,
+}
+
+/// What the daemon says of a session while a client is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Live {
+    /// The state.
+    pub state: SessionState,
+    /// What its turn does.
+    pub turn: TurnState,
+    /// Prompts that wait for the running one.
+    pub queued: u32,
+    /// Why it is so.
+    pub reason: Option<Untrusted>,
+    /// What a person can do.
+    pub hint: Option<Untrusted>,
+}
+
+/// A mode.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Mode {
+    /// For `session/set_mode`.
+    pub id: Untrusted,
+    /// For people.
+    pub name: Option<Untrusted>,
+    /// A longer explanation.
+    pub description: Option<Untrusted>,
+}
+
+/// A slash command.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct Command {
+    /// Without the slash.
+    pub name: Untrusted,
+    /// What it does.
+    #[serde(default)]
+    pub description: Untrusted,
+    /// What it takes.
+    pub input: Option<CommandInput>,
+}
+
+/// What a command takes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct CommandInput {
+    /// Shown until something is typed.
+    pub hint: Untrusted,
+}
+
+/// An option.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigOption {
+    /// For `session/set_config_option`.
+    pub id: Untrusted,
+    /// For people.
+    pub name: Option<Untrusted>,
+    /// A longer explanation.
+    pub description: Option<Untrusted>,
+    /// `mode`, `model`, `thought_level` or another.
+    pub category: Option<Untrusted>,
+    /// A string, or a boolean for an option of that type.
+    pub current_value: Value,
+    /// The values to choose from, or groups of them; empty for a boolean.
+    #[serde(default)]
+    options: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+enum Entry {
+    Value(Choice),
+    Group { options: Vec<Choice> },
+}
+
+/// A value to choose.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Choice {
+    /// The value.
+    pub value: Untrusted,
+    /// For people.
+    pub name: Option<Untrusted>,
+}
+
+/// How much a session has used.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Usage {
+    /// Tokens of the context.
+    pub used: u64,
+    /// Tokens that fit into it; 0 if that is not known.
+    #[serde(default)]
+    pub size: u64,
+    /// Money.
+    pub cost: Option<Cost>,
+}
+
+/// Money.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Cost {
+    /// How much, in whole units.
+    pub amount: f64,
+    /// Of what: `USD`.
+    #[serde(default)]
+    pub currency: Untrusted,
+}
+
+impl ConfigOption {
+    /// Reads a `configOptions` list; what cannot be read is left out.
+    pub fn list(options: Value) -> Vec<ConfigOption> {
+        let Value::Array(options) = options else { return Vec::new() };
+        options.into_iter().filter_map(|option| serde_json::from_value(option).ok()).collect()
+    }
+
+    /// The values to choose from, of all groups.
+    pub fn choices(&self) -> impl Iterator<Item = &Choice> {
+        self.options.iter().flat_map(|entry| match entry {
+            Entry::Value(choice) => std::slice::from_ref(choice),
+            Entry::Group { options } => options.as_slice(),
+        })
+    }
+
+    /// The current value as `session/set_config_option` takes it.
+    pub fn value(&self) -> Untrusted {
+        match &self.current_value {
+            Value::String(value) => value.into(),
+            other => Untrusted::of(other),
+        }
+    }
+
+    /// The current value as people call it.
+    pub fn value_name(&self) -> Untrusted {
+        if let Value::Bool(on) = self.current_value {
+            return if on { "on" } else { "off" }.into();
+        }
+        let value = self.value();
+        let chosen = self.choices().find(|choice| choice.value == value);
+        chosen.and_then(|choice| choice.name.clone()).unwrap_or(value)
+    }
+}
+
+impl Header {
+    pub(crate) fn knows(&mut self, field: Field) {
+        self.known.insert(field);
+    }
+
+    /// Takes what older lines told, where these told nothing.
+    pub(crate) fn take_older(&mut self, older: Header) {
+        for field in older.known.difference(&self.known.clone()) {
+            match field {
+                Field::Title => self.title.clone_from(&older.title),
+                Field::Mode => self.mode.clone_from(&older.mode),
+                Field::Options => self.options.clone_from(&older.options),
+                Field::Commands => self.commands.clone_from(&older.commands),
+                Field::Usage => self.usage.clone_from(&older.usage),
+                Field::Plan => self.plan.clone_from(&older.plan),
+                Field::Turn => self.turn = older.turn,
+                Field::Working => self.working = older.working,
+            }
+        }
+        self.known.extend(older.known);
+    }
+
+    /// What people call a mode.
+    pub fn mode_name<'a>(&'a self, id: &'a Untrusted) -> &'a Untrusted {
+        let mode = self.modes.iter().find(|mode| mode.id == *id);
+        mode.and_then(|mode| mode.name.as_ref()).unwrap_or(id)
+    }
+
+    /// The option that stands for the model, the mode or another category.
+    pub fn option(&self, category: &str) -> Option<&ConfigOption> {
+        let is_it =
+            |option: &&ConfigOption| option.category.as_ref().is_some_and(|it| *it == category);
+        self.options.iter().find(is_it)
+    }
+}

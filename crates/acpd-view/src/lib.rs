@@ -1,0 +1,42 @@
+//! How a conversation looks. No input or output, no clock, no colours.
+//!
+//! ```text
+//! journal lines ──▶ State: header, turns, blocks ──▶ styled lines
+//!                   answers: Markdown ───────────────────────────────────────────┘
+//! ```
+//!
+//! - [`State`] folds the lines of a journal into [`Block`]s, the same for every client and however the lines were
+//!   paged.
+//! - [`Markdown`] turns text that still grows into [`Line`]s of a width.
+//! - A [`Line`] says what its parts mean ([`Style`]). Each program has its own colours.
+//!
+//! Architecture invariant: a [`Text`](text::Text) is the only thing in a [`Line`], so nothing of an agent reaches a
+//! terminal unescaped.
+
+pub mod about;
+mod block;
+mod body;
+mod diff;
+mod fold;
+mod header;
+pub mod human;
+mod line;
+mod markdown;
+mod rows;
+mod sheet;
+mod summary;
+pub mod text;
+
+pub use block::{
+    Answer, Block, Content, FileDiff, Folding, Gap, Id, Kind, Location, Message, Notice, Plan,
+    PlanEntry, Progress, Question, Severity, Source, Subagent, ToolCall, ToolContent, ToolText,
+    Topic, TurnEnd,
+};
+pub use diff::Change;
+pub use fold::{Started, State, Turn, cut_short, person};
+pub use header::{Choice, Command, CommandInput, ConfigOption, Cost, Header, Live, Mode, Usage};
+pub use line::{Line, Role, Span, Style};
+pub use markdown::Markdown;
+pub use rows::{Group, Row, rows};
+pub use sheet::Sheet;
+pub use summary::{describe, icon};

@@ -1,0 +1,182 @@
+//! Markdown that still grows, as lines of a width.
+//!
+//! ```text
+//! text:   block block block … block │ last block
+//! lines:  made once                 │ made again whenever there is more text
+//! ```
+//!
+//! A top-level block cannot change once another one has begun, with one exception: the definition of a link changes
+//! links before it. A text with such a definition is parsed as a whole each time.
+//!
+//! Architecture invariant: however a text was cut into pieces, in the end its lines are those of the whole text.
+
+mod render;
+mod table;
+
+use acpd_api::Untrusted;
+use pulldown_cmark::{Event, Options, Parser};
+
+use crate::line::Line;
+use render::Renderer;
+
+/// What of the dialects of Markdown is read.
+const OPTIONS: Options =
+    Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
+
+/// What may come next and change what is before it. Other things do, too, but rarely.
+const CONTINUATIONS: [&str; 12] =
+    ["x", "\n\nx", "`", "```", "*", "**", "_", "__", "~~", "](x)", ">", "\n\n- x"];
+
+/// A text in Markdown and its lines.
+#[derive(Debug, Clone)]
+pub struct Markdown {
+    width: usize,
+    text: String,
+    /// The text before this is in lines that do not change any more.
+    stable: usize,
+    stable_lines: usize,
+    lines: Vec<Line>,
+    /// All of the text is in the lines.
+    is_current: bool,
+    /// It defines links.
+    has_definitions: bool,
+    /// It ends with a carriage return, which was taken for a new line.
+    ends_with_return: bool,
+}
+
+impl Markdown {
+    /// No text yet, for a screen of so many columns.
+    pub fn new(width: usize) -> Markdown {
+        Markdown {
+            width: width.max(1),
+            text: String::new(),
+            stable: 0,
+            stable_lines: 0,
+            lines: Vec::new(),
+            is_current: true,
+            has_definitions: false,
+            ends_with_return: false,
+        }
+    }
+
+    /// The lines of a whole text.
+    pub fn whole(text: &Untrusted, width: usize) -> Vec<Line> {
+        let mut markdown = Markdown::new(width);
+        markdown.push(text);
+        markdown.lines();
+        markdown.lines
+    }
+
+    /// Adds to its end.
+    pub fn push(&mut self, more: &Untrusted) {
+        let raw = more.raw();
+        if raw.is_empty() {
+            return;
+        }
+        let rest = if self.ends_with_return { raw.strip_prefix('\n').unwrap_or(raw) } else { raw };
+        self.text.push_str(&rest.replace("\r\n", "\n").replace('\r', "\n"));
+        self.ends_with_return = raw.ends_with('\r');
+        self.is_current = false;
+    }
+
+    /// The text, with a line feed at the end of each line.
+    pub fn text(&self) -> Untrusted {
+        self.text.as_str().into()
+    }
+
+    /// Another width of the screen: all lines are made again.
+    pub fn set_width(&mut self, width: usize) {
+        if self.width != width.max(1) {
+            *self = Markdown { text: std::mem::take(&mut self.text), ..Markdown::new(width) };
+            self.is_current = false;
+        }
+    }
+
+    /// All lines. What was settled before costs nothing.
+    pub fn lines(&mut self) -> &[Line] {
+        if !self.is_current {
+            self.is_current = true;
+            self.render();
+        }
+        &self.lines
+    }
+
+    /// How many bytes of the text are parsed again when more comes.
+    pub fn unsettled(&self) -> usize {
+        self.text.len() - self.stable
+    }
+
+    /// How many of the lines will most likely stay as they are, whatever comes. For those who cannot take a line back.
+    pub fn settled(&mut self) -> usize {
+        self.lines();
+        let tail = &self.text[self.stable..];
+        // The next line may make it the head of a table.
+        if tail.lines().next().is_none_or(|line| line.contains('|')) {
+            return self.stable_lines;
+        }
+        let lines = &self.lines[self.stable_lines..];
+        let mut settled = lines.len().saturating_sub(1);
+        for more in CONTINUATIONS {
+            if settled == 0 {
+                break;
+            }
+            let other = self.rendered(&format!("{tail}{more}"));
+            let same = lines.iter().zip(&other).take_while(|(a, b)| a.plain() == b.plain());
+            settled = settled.min(same.count());
+        }
+        self.stable_lines + settled
+    }
+
+    fn render(&mut self) {
+        let tail = &self.text[self.stable..];
+        let (last, defines) = last_block(tail);
+        if defines || self.has_definitions {
+            self.has_definitions = true;
+            (self.stable, self.stable_lines) = (0, 0);
+            self.lines = self.rendered(&self.text);
+            return;
+        }
+        self.lines.truncate(self.stable_lines);
+        if last > 0 {
+            let settled = self.rendered(&tail[..last]);
+            self.add(settled);
+            self.stable += last;
+            self.stable_lines = self.lines.len();
+        }
+        let tail = self.rendered(&self.text[self.stable..]);
+        self.add(tail);
+    }
+
+    fn rendered(&self, text: &str) -> Vec<Line> {
+        Renderer::new(self.width).render(text)
+    }
+
+    /// Adds the lines of blocks below those of others.
+    fn add(&mut self, lines: Vec<Line>) {
+        if !self.lines.is_empty() && !lines.is_empty() {
+            self.lines.push(Line::default());
+        }
+        self.lines.extend(lines);
+    }
+}
+
+/// Where the line begins with which the last top-level block begins that cannot be a part of the one before it, and
+/// whether links are defined.
+fn last_block(text: &str) -> (usize, bool) {
+    let parser = Parser::new_ext(text, OPTIONS);
+    let defines = parser.reference_definitions().iter().next().is_some();
+    let (mut depth, mut last) = (0_usize, 0);
+    for (event, range) in parser.into_offset_iter() {
+        // Until its first line is whole, it may become a part of the block before it: `#` of `#1`.
+        if depth == 0 && text[range.start..].contains('\n') {
+            last = range.start;
+        }
+        match event {
+            Event::Start(_) => depth += 1,
+            Event::End(_) => depth -= 1,
+            _ => {}
+        }
+    }
+    // What stands before it on its line may belong to it, as the spaces before indented code do.
+    (text[..last].rfind('\n').map_or(0, |end| end + 1), defines)
+}

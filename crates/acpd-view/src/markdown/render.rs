@@ -1,0 +1,375 @@
+//! Blocks of Markdown as lines.
+
+use acpd_api::escape;
+use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
+
+use super::OPTIONS;
+use super::table::Table;
+use crate::line::{Line, Role, Span, Style};
+use crate::text;
+use crate::text::Text;
+
+/// Columns before a line of code.
+const CODE: &str = "  ";
+/// A tab reaches to the next of these columns.
+const TAB: usize = 4;
+
+/// Makes lines of a text.
+#[derive(Debug)]
+pub(super) struct Renderer {
+    width: usize,
+    lines: Vec<Line>,
+    /// What stands before each line: quotes and lists that it is in.
+    margins: Vec<Margin>,
+    /// For each container, from the outermost: something is in it already.
+    has_lines: Vec<bool>,
+    /// The next line has an empty one before it, within so many margins.
+    gap: Option<usize>,
+    /// The paragraph so far; a new line begins at a hard break.
+    inline: Vec<Line>,
+    style: Style,
+    styles: Vec<Style>,
+    /// Links and pictures that are open: where they lead to, and where their text begins.
+    links: Vec<(String, usize)>,
+    /// The numbers of the lists that are open; none for bullets.
+    lists: Vec<Option<u64>>,
+    code: Option<String>,
+    table: Option<Table>,
+}
+
+/// What stands before the lines of a container.
+#[derive(Debug)]
+struct Margin {
+    /// Before its first line, until that was written.
+    first: Option<Line>,
+    /// Before the others.
+    rest: Line,
+}
+
+impl Renderer {
+    pub(super) fn new(width: usize) -> Renderer {
+        Renderer {
+            width,
+            lines: Vec::new(),
+            margins: Vec::new(),
+            has_lines: vec![false],
+            gap: None,
+            inline: Vec::new(),
+            style: Style::default(),
+            styles: Vec::new(),
+            links: Vec::new(),
+            lists: Vec::new(),
+            code: None,
+            table: None,
+        }
+    }
+
+    pub(super) fn render(mut self, text: &str) -> Vec<Line> {
+        for (event, range) in Parser::new_ext(text, OPTIONS).into_offset_iter() {
+            match event {
+                Event::Start(tag) => self.start(tag, &text[range]),
+                Event::End(tag) => self.end(tag),
+                Event::Text(text) => match &mut self.code {
+                    Some(code) => code.push_str(&text),
+                    None => self.text(&text),
+                },
+                Event::Code(code) => {
+                    let style = Style { role: Role::Code, ..self.style };
+                    self.put(style, &code);
+                }
+                // No HTML is read: it is shown as it is.
+                Event::Html(html) => match &mut self.code {
+                    Some(code) => code.push_str(&html),
+                    None => self.text(&html),
+                },
+                Event::InlineHtml(html) => self.text(&html),
+                Event::SoftBreak => self.text(" "),
+                Event::HardBreak => self.inline.push(Line::default()),
+                Event::Rule => {
+                    self.block();
+                    let room = self.room().min(40);
+                    self.write(Line::of(Role::Mark, Text::repeated("─", room)));
+                }
+                Event::TaskListMarker(is_done) => {
+                    let mark = if is_done { "[x] " } else { "[ ] " };
+                    self.last_line().push(Span::new(Role::Mark, mark));
+                }
+                // Not among the options.
+                Event::FootnoteReference(_) | Event::InlineMath(_) | Event::DisplayMath(_) => {}
+            }
+        }
+        self.flush();
+        self.lines
+    }
+
+    fn start(&mut self, tag: Tag<'_>, source: &str) {
+        match tag {
+            Tag::Paragraph => self.block(),
+            Tag::Heading { level, .. } => {
+                self.block();
+                // A heading that is underlined looks like the paragraph that it was before.
+                if source.trim_start().starts_with('#') {
+                    let marks = Text::repeated("#", depth(level)) + " ";
+                    self.last_line().push(Span::new(Role::Mark, marks));
+                }
+                self.push_style(Style::of(Role::Heading).strong());
+            }
+            Tag::BlockQuote(_) => {
+                self.block();
+                let bar = Line::of(Role::Mark, "│ ");
+                self.margin(None, bar);
+            }
+            Tag::CodeBlock(_) | Tag::HtmlBlock => {
+                self.block();
+                self.code = Some(String::new());
+            }
+            Tag::List(first) => {
+                // Below the text of an item it follows at once.
+                if self.margins.is_empty() || self.lists.is_empty() {
+                    self.block();
+                } else {
+                    self.flush();
+                }
+                self.lists.push(first);
+            }
+            Tag::Item => {
+                self.flush();
+                let mark = match self.lists.last_mut() {
+                    Some(Some(number)) => {
+                        let mark = text!("{}. ", *number);
+                        *number = number.saturating_add(1);
+                        mark
+                    }
+                    _ => "- ".into(),
+                };
+                let rest = Line::of(Role::Plain, Text::repeated(" ", mark.width()));
+                self.margin(Some(Line::of(Role::Mark, mark)), rest);
+            }
+            Tag::Emphasis => self.push_style(Style { emphasis: true, ..self.style }),
+            Tag::Strong => self.push_style(self.style.strong()),
+            Tag::Strikethrough => self.push_style(Style { struck: true, ..self.style }),
+            Tag::Link { dest_url, .. } => {
+                self.push_style(Style { role: Role::Link, ..self.style });
+                let start = self.inline_text().len();
+                self.links.push((dest_url.into_string(), start));
+            }
+            Tag::Image { dest_url, .. } => {
+                self.text("[image] ");
+                self.push_style(Style { role: Role::Link, ..self.style });
+                let start = self.inline_text().len();
+                self.links.push((dest_url.into_string(), start));
+            }
+            Tag::Table(alignments) => {
+                self.block();
+                self.table = Some(Table::new(alignments));
+            }
+            Tag::TableHead | Tag::TableRow => {
+                if let Some(table) = &mut self.table {
+                    table.row();
+                }
+            }
+            Tag::TableCell => self.inline.clear(),
+            // Not among the options, or without a look of their own.
+            Tag::FootnoteDefinition(_)
+            | Tag::DefinitionList
+            | Tag::DefinitionListTitle
+            | Tag::DefinitionListDefinition
+            | Tag::Superscript
+            | Tag::Subscript
+            | Tag::MetadataBlock(_) => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph => self.flush(),
+            TagEnd::Heading(_) => {
+                self.flush();
+                self.pop_style();
+            }
+            TagEnd::BlockQuote(_) | TagEnd::Item => {
+                self.flush();
+                self.end_margin();
+            }
+            TagEnd::CodeBlock | TagEnd::HtmlBlock => self.code_block(tag == TagEnd::CodeBlock),
+            TagEnd::List(_) => drop(self.lists.pop()),
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => self.pop_style(),
+            TagEnd::Link | TagEnd::Image => {
+                self.pop_style();
+                self.end_link();
+            }
+            TagEnd::TableCell => {
+                let mut cell = Line::default();
+                for line in std::mem::take(&mut self.inline) {
+                    cell.append(line);
+                }
+                if let Some(table) = &mut self.table {
+                    table.cell(cell);
+                }
+            }
+            TagEnd::Table => {
+                if let Some(table) = self.table.take() {
+                    for line in table.lines(self.room()) {
+                        self.write(line);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A block begins: there is an empty line between it and the one before it.
+    fn block(&mut self) {
+        self.flush();
+        let depth = self.margins.len();
+        if self.has_lines[depth] {
+            self.gap = Some(depth);
+        } else if self.gap.is_some_and(|gap| gap > depth) {
+            self.gap = None;
+        }
+    }
+
+    /// A container begins.
+    fn margin(&mut self, first: Option<Line>, rest: Line) {
+        self.margins.push(Margin { first, rest });
+        self.has_lines.push(false);
+    }
+
+    fn end_margin(&mut self) {
+        // An empty item is a line all the same.
+        if self.margins.last().is_some_and(|margin| margin.first.is_some()) {
+            self.write(Line::default());
+        }
+        self.margins.pop();
+        self.has_lines.pop();
+    }
+
+    /// The columns that the margins leave.
+    fn room(&self) -> usize {
+        let margins: usize = self.shown_margins().map(|margin| margin.rest.width()).sum();
+        self.width.saturating_sub(margins).max(1)
+    }
+
+    /// The margins that have room: text matters more than how deep it is in quotes.
+    fn shown_margins(&self) -> impl Iterator<Item = &Margin> {
+        let mut used = 0;
+        self.margins.iter().take_while(move |margin| {
+            used += margin.rest.width();
+            used <= self.width / 2
+        })
+    }
+
+    /// Writes a line that fits, behind the margins.
+    fn write(&mut self, line: Line) {
+        let shown = self.shown_margins().count();
+        if let Some(depth) = self.gap.take() {
+            let mut empty = Line::default();
+            for margin in &self.margins[..depth.min(shown)] {
+                empty.append(margin.rest.clone());
+            }
+            self.lines.push(empty.trim_end());
+        }
+        self.has_lines.fill(true);
+        let mut whole = Line::default();
+        for margin in &mut self.margins[..shown] {
+            whole.append(margin.first.take().unwrap_or_else(|| margin.rest.clone()));
+        }
+        for margin in &mut self.margins[shown..] {
+            margin.first = None;
+        }
+        whole.append(line);
+        self.lines.push(whole.trim_end());
+    }
+
+    /// Writes the paragraph.
+    fn flush(&mut self) {
+        let lines = std::mem::take(&mut self.inline);
+        if lines.iter().all(Line::is_empty) {
+            return;
+        }
+        let room = self.room();
+        for line in lines {
+            for row in line.wrap(room) {
+                self.write(row);
+            }
+        }
+    }
+
+    fn code_block(&mut self, is_code: bool) {
+        let Some(code) = self.code.take() else { return };
+        let (indent, role) = if is_code { (CODE, Role::Code) } else { ("", Role::Dim) };
+        let room = self.room().saturating_sub(indent.len()).max(1);
+        let code = code.strip_suffix('\n').unwrap_or(&code);
+        for line in code.split('\n') {
+            let line = Line::of(role, escape::verbatim(&without_tabs(line)));
+            for row in line.split(room) {
+                let mut whole = Line::of(Role::Plain, indent);
+                whole.append(row);
+                self.write(whole);
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.put(self.style, text);
+    }
+
+    fn put(&mut self, style: Style, text: &str) {
+        let text = text.replace(['\n', '\t'], " ");
+        self.last_line().push(Span::new(style, escape::prose(&text)));
+    }
+
+    fn last_line(&mut self) -> &mut Line {
+        if self.inline.is_empty() {
+            self.inline.push(Line::default());
+        }
+        self.inline.last_mut().expect("there is one")
+    }
+
+    fn push_style(&mut self, style: Style) {
+        self.styles.push(std::mem::replace(&mut self.style, style));
+    }
+
+    fn pop_style(&mut self) {
+        self.style = self.styles.pop().unwrap_or_default();
+    }
+
+    /// What the paragraph says so far.
+    fn inline_text(&self) -> String {
+        self.inline.iter().map(|line| line.plain().as_str().to_owned()).collect()
+    }
+
+    /// Behind a link stands where it leads to, if its text does not say so.
+    fn end_link(&mut self) {
+        let Some((to, start)) = self.links.pop() else { return };
+        let said = self.inline_text();
+        let shown = escape::prose(&to).to_string();
+        let bare = shown.strip_prefix("mailto:").unwrap_or(&shown);
+        if said.get(start..) != Some(bare) && said.get(start..) != Some(&shown) && !to.is_empty() {
+            self.put(Style::of(Role::Dim), " (");
+            self.put(Style::of(Role::Link), &to);
+            self.put(Style::of(Role::Dim), ")");
+        }
+    }
+}
+
+fn depth(level: HeadingLevel) -> usize {
+    level as usize
+}
+
+/// The line with spaces in place of tabs.
+fn without_tabs(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut column = 0;
+    for char in line.chars() {
+        if char == '\t' {
+            let spaces = TAB - column % TAB;
+            plain.extend(std::iter::repeat_n(' ', spaces));
+            column += spaces;
+        } else {
+            plain.push(char);
+            column += unicode_width::UnicodeWidthChar::width(char).unwrap_or(0);
+        }
+    }
+    plain
+}

@@ -1,0 +1,130 @@
+//! Tables of Markdown.
+
+use pulldown_cmark::Alignment;
+
+use crate::line::{Line, Role, Span};
+use crate::text::Text;
+
+/// The narrowest column, if its cells are wider.
+const LEAST: usize = 6;
+/// Between two columns.
+const GAP: &str = " │ ";
+
+/// A table, until it is whole.
+#[derive(Debug)]
+pub(super) struct Table {
+    alignments: Vec<Alignment>,
+    /// The first one is the head.
+    rows: Vec<Vec<Line>>,
+}
+
+impl Table {
+    pub(super) fn new(alignments: Vec<Alignment>) -> Table {
+        Table { alignments, rows: Vec::new() }
+    }
+
+    pub(super) fn row(&mut self) {
+        self.rows.push(Vec::new());
+    }
+
+    pub(super) fn cell(&mut self, cell: Line) {
+        if let Some(row) = self.rows.last_mut() {
+            row.push(cell);
+        }
+    }
+
+    /// The table on so many columns of the screen.
+    pub(super) fn lines(mut self, room: usize) -> Vec<Line> {
+        if let Some(head) = self.rows.first_mut() {
+            for span in head.iter_mut().flat_map(|cell| &mut cell.spans) {
+                span.style = span.style.strong();
+            }
+        }
+        let Some(widths) = self.widths(room) else { return self.one_by_one(room) };
+        let mut lines = Vec::new();
+        for (at, row) in self.rows.iter().enumerate() {
+            let cells: Vec<Vec<Line>> =
+                row.iter().zip(&widths).map(|(cell, width)| cell.wrap(*width)).collect();
+            let height = cells.iter().map(Vec::len).max().unwrap_or(1);
+            for at in 0..height {
+                let mut line = Line::default();
+                for (column, width) in widths.iter().enumerate() {
+                    if column > 0 {
+                        line.push(Span::new(Role::Mark, GAP));
+                    }
+                    let cell = cells.get(column).and_then(|rows| rows.get(at));
+                    let alignment = self.alignments.get(column).copied();
+                    line.append(aligned(cell.cloned().unwrap_or_default(), *width, alignment));
+                }
+                lines.push(line.trim_end());
+            }
+            if at == 0 {
+                let rules = widths.iter().map(|width| Text::repeated("─", *width));
+                lines.push(Line::of(Role::Mark, Text::join(rules, "─┼─")));
+            }
+        }
+        lines
+    }
+
+    /// How wide each column is; none if they do not fit beside each other.
+    fn widths(&self, room: usize) -> Option<Vec<usize>> {
+        let columns = self.alignments.len();
+        let wanted = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.map(Line::width).max().unwrap_or(0).max(1)
+        };
+        let mut widths: Vec<usize> = (0..columns).map(wanted).collect();
+        let room = room.checked_sub(columns.saturating_sub(1) * 3)?;
+        // The widest ones are made narrower until all fit.
+        let least: usize = widths.iter().map(|width| (*width).min(LEAST)).sum();
+        if least > room {
+            return None;
+        }
+        let total: usize = widths.iter().sum();
+        let mut over = total.saturating_sub(room);
+        while over > 0 {
+            let widest = *widths.iter().max()?;
+            let next =
+                widths.iter().copied().filter(|width| *width < widest).max().unwrap_or(LEAST);
+            let number = widths.iter().filter(|width| **width == widest).count();
+            let step = (widest - next.max(LEAST)).min(over.div_ceil(number)).max(1);
+            for width in widths.iter_mut().filter(|width| **width == widest) {
+                let less = step.min(over);
+                *width -= less;
+                over -= less;
+            }
+        }
+        Some(widths)
+    }
+
+    /// Each row as a list, for a screen that is too narrow.
+    fn one_by_one(&self, room: usize) -> Vec<Line> {
+        let Some((head, rows)) = self.rows.split_first() else { return Vec::new() };
+        let mut lines = Vec::new();
+        for row in rows {
+            for (at, cell) in row.iter().enumerate() {
+                let mut line = Line::of(Role::Mark, if at == 0 { "- " } else { "  " });
+                line.append(head.get(at).cloned().unwrap_or_default());
+                line.push(Span::new(Role::Mark, ": "));
+                line.append(cell.clone());
+                lines.extend(line.wrap(room));
+            }
+        }
+        if rows.is_empty() {
+            lines.extend(head.iter().flat_map(|cell| cell.wrap(room)));
+        }
+        lines
+    }
+}
+
+fn aligned(cell: Line, width: usize, alignment: Option<Alignment>) -> Line {
+    let rest = width.saturating_sub(cell.width());
+    let before = match alignment {
+        Some(Alignment::Right) => rest,
+        Some(Alignment::Center) => rest / 2,
+        _ => 0,
+    };
+    let mut line = Line::of(Role::Plain, Text::repeated(" ", before));
+    line.append(cell);
+    line.and(Role::Plain, Text::repeated(" ", rest - before))
+}

@@ -1,0 +1,109 @@
+//! Rows: blocks one under the other, and groups of folded neighbours.
+
+use crate::block::{Block, Folding, Kind, Progress};
+use crate::line::{Line, Role};
+use crate::text;
+use crate::text::Text;
+
+/// What stands in a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Row<'a> {
+    /// A block.
+    Block(&'a Block),
+    /// Folded calls that follow each other.
+    Group(Group<'a>),
+}
+
+/// Folded calls that follow each other, with the thoughts between them and the answers to their questions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Group<'a> {
+    /// At least two of them are calls.
+    pub blocks: &'a [Block],
+}
+
+/// The rows of blocks, with a person's choices of folding.
+pub fn rows(blocks: &[Block], folding: impl Fn(&Block) -> Folding) -> Vec<Row<'_>> {
+    let joins = |block: &Block| {
+        let is_kind = matches!(block.kind, Kind::Thought(_) | Kind::Question(_));
+        (is_kind || block.tool_call().is_some()) && folding(block) == Folding::Closed
+    };
+    let mut rows = Vec::new();
+    for part in blocks.chunk_by(|one, other| joins(one) && joins(other)) {
+        let is_call = |block: &Block| block.tool_call().is_some() && joins(block);
+        let first = part.iter().position(is_call);
+        let is_thought = |block: &Block| matches!(block.kind, Kind::Thought(_));
+        let last = part.iter().rposition(|block| !is_thought(block));
+        let calls = part.iter().filter(|block| is_call(block)).count();
+        match (first, last) {
+            // Thoughts around it stay visible: what comes next often follows from them.
+            (Some(first), Some(last)) if calls > 1 => {
+                rows.extend(part[..first].iter().map(Row::Block));
+                rows.push(Row::Group(Group { blocks: &part[first..=last] }));
+                rows.extend(part[last + 1..].iter().map(Row::Block));
+            }
+            _ => rows.extend(part.iter().map(Row::Block)),
+        }
+    }
+    rows
+}
+
+impl Group<'_> {
+    /// What was done in it, in one line: facts alone, failures always.
+    pub fn summary(&self) -> Line {
+        let mut facts: Vec<(&Words, usize)> = Vec::new();
+        for words in self.blocks.iter().filter_map(words) {
+            match facts.iter_mut().find(|(known, _)| *known == words) {
+                Some((_, count)) => *count += 1,
+                None => facts.push((words, 1)),
+            }
+        }
+        let facts = facts.into_iter().map(|((_, verb, one, many), count)| match count {
+            1 => text!("{} 1 {}", verb, one),
+            _ => text!("{} {} {}", verb, count, many),
+        });
+        let line = Line::of(Role::Plain, Text::join(facts, ", "));
+        let ended = |progress| {
+            let calls = self.blocks.iter().filter(|block| block.tool_call().is_some());
+            calls.filter(|block| block.progress == progress).count()
+        };
+        let refused = self.blocks.iter().filter(|block| is_refused(block)).count();
+        let bad = [
+            (ended(Progress::Failed), Role::Bad, "failed"),
+            (ended(Progress::Interrupted), Role::Warning, "not finished"),
+            (refused, Role::Warning, "denied"),
+        ];
+        bad.into_iter().filter(|(count, ..)| *count > 0).fold(line, |line, (count, role, word)| {
+            line.and(Role::Plain, ", ").and(role, text!("{} {}", count, word))
+        })
+    }
+}
+
+/// A kind of calls, and how one and several of them are told.
+type Words = (&'static str, &'static str, &'static str, &'static str);
+const WORDS: [Words; 8] = [
+    ("read", "read", "file", "files"),
+    ("edit", "edited", "file", "files"),
+    ("delete", "deleted", "file", "files"),
+    ("move", "moved", "file", "files"),
+    ("search", "searched for", "phrase", "phrases"),
+    ("execute", "ran", "command", "commands"),
+    ("fetch", "fetched", "page", "pages"),
+    ("other", "used", "tool", "tools"),
+];
+
+/// The words for a call.
+fn words(block: &Block) -> Option<&'static Words> {
+    let kind = match &block.kind {
+        Kind::Edit(_) => "edit",
+        Kind::Command(_) => "execute",
+        _ => block.tool_call()?.kind().unwrap_or_default(),
+    };
+    WORDS.iter().find(|(known, ..)| *known == kind).or(WORDS.last())
+}
+
+fn is_refused(block: &Block) -> bool {
+    match &block.kind {
+        Kind::Question(question) => question.answer.as_ref().is_some_and(|it| it.is_refused),
+        _ => false,
+    }
+}

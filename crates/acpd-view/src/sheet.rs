@@ -1,0 +1,301 @@
+//! A tool call that a person decides on: it shows all that is decided, and nothing in it can pass for acpd's words.
+//!
+//! Text of the agent stands behind a bar, on every row of the screen: it can neither push what comes before it
+//! off the screen nor look like a question itself. Of a text that is too long, it shows the beginning, the end and
+//! the number of rows that are hidden between them.
+
+use acpd_api::{RawCall, Shown, ShownDiff, Untrusted, escape};
+
+use crate::about::{is_word, unnamed};
+use crate::block::FileDiff;
+use crate::diff::Change;
+use crate::line::{Line, Role, Style};
+use crate::summary::icon;
+use crate::text;
+use crate::text::Text;
+
+/// Before the first row of a line of the agent's, and before the rows that continue it.
+const BAR: &str = "  │ ";
+const BROKEN_BAR: &str = "  ┆ ";
+/// Before what acpd says of the call.
+const OWN: &str = "  ";
+/// The widest of these, in columns.
+const MARGIN: usize = 4;
+/// What matters most.
+const STRONG: Style = Style::of(Role::Plain).strong();
+/// Rows of a part that may be long.
+const LEAST: usize = 5;
+
+/// A call, ready to be shown.
+#[derive(Debug)]
+pub struct Sheet {
+    parts: Vec<Part>,
+    is_easy: bool,
+}
+
+/// Lines that belong together.
+#[derive(Debug)]
+struct Part {
+    lines: Vec<Marked>,
+    /// The rows that it gets where there are too few; without a number, what the others leave.
+    most: Option<usize>,
+}
+
+/// A line and what stands before it.
+type Marked = (&'static str, Line);
+
+impl Sheet {
+    /// Of a call that was changed so often while somebody was asked. `head` stands before its title.
+    pub fn new(head: &'static str, shown: &Shown, changed: u32) -> Sheet {
+        let title = shown.title.as_ref().filter(|title| !title.raw().trim().is_empty());
+        let title = Text::from(title.unwrap_or(&shown.kind));
+        let is_easy = shown.is_understood() && changed == 0;
+        let mut sheet = Sheet { parts: Vec::new(), is_easy };
+        let times = if changed > 1 { text!(" ({} times)", changed) } else { Text::new() };
+        let mark = text!("changed while you looked{}: this is another call", times);
+        sheet.add(1, (changed > 0).then_some(("", Line::of(STRONG, mark))));
+        let icon = icon(Some(shown.kind.raw()));
+        sheet.add(3, [("", Line::of(STRONG, text!("{}{} {}", head, icon, title)))]);
+        sheet.add_long(unnamed(&shown.commands, &title).into_iter().map(plain));
+        sheet.add(
+            2,
+            shown.folder.iter().map(|folder| (OWN, Line::of(Role::Dim, text!("in {}", folder)))),
+        );
+        let is_said = |place: &&Untrusted| {
+            is_word(title.as_str(), Text::from(*place).as_str())
+                || shown.diffs.iter().any(|diff| diff.path == **place)
+        };
+        let places = shown.paths.iter().chain(&shown.urls).filter(|place| !is_said(place));
+        sheet.add(LEAST, places.map(|place| (OWN, Line::of(Role::Name, place))));
+        sheet.add_long(shown.diffs.iter().flat_map(diff));
+        let unclear = shown.unclear.iter().map(|part| {
+            let is_all = part.member.is_empty();
+            let what = if is_all { "it".into() } else { text!("`{}`", part.member) };
+            text!("not understood: {} {}", what, part.why)
+        });
+        sheet.add(LEAST, unclear.map(|line| (OWN, Line::of(Role::Warning, line))));
+        sheet.add_long(shown.raw.iter().flat_map(raw));
+        sheet
+    }
+
+    /// Whether one key is enough to allow it: acpd understands all of the call, and it did not change while
+    /// somebody looked.
+    pub fn is_easy(&self) -> bool {
+        self.is_easy
+    }
+
+    fn add(&mut self, most: usize, lines: impl IntoIterator<Item = Marked>) {
+        self.parts.push(Part { lines: lines.into_iter().collect(), most: Some(most) });
+    }
+
+    fn add_long(&mut self, lines: impl Iterator<Item = Marked>) {
+        self.parts.push(Part { lines: lines.collect(), most: None });
+    }
+
+    /// All of it. Without a width no line is broken.
+    pub fn whole(&self, width: Option<usize>) -> Vec<Line> {
+        self.parts.iter().flat_map(|part| part.rows(width)).collect()
+    }
+
+    /// As much of it as fits into this many columns and rows, and the number of hidden rows.
+    pub fn fitting(&self, width: usize, height: usize) -> (Vec<Line>, usize) {
+        let parts: Vec<Vec<Line>> = self.parts.iter().map(|part| part.rows(Some(width))).collect();
+        let wanted: usize = parts.iter().map(Vec::len).sum();
+        if wanted <= height {
+            return (parts.concat(), 0);
+        }
+        let sizes = self.parts.iter().zip(&parts).map(|(part, rows)| (part.most, rows.len()));
+        let (mut lines, mut hidden) = (Vec::new(), 0);
+        for (rows, most) in parts.iter().zip(shares(sizes.collect(), height)) {
+            hidden += excerpt(rows, most, &mut lines);
+        }
+        (lines, hidden)
+    }
+}
+
+impl Part {
+    fn rows(&self, width: Option<usize>) -> Vec<Line> {
+        let room = width.map(|width| width.saturating_sub(MARGIN).max(MARGIN));
+        let rows = self.lines.iter().flat_map(|(bar, line)| {
+            let rows = room.map_or_else(|| vec![line.clone()], |room| line.split(room));
+            let bar = move |at| if at == 0 { *bar } else { BROKEN_BAR };
+            rows.into_iter().enumerate().map(move |(at, text)| {
+                let mut row = Line::of(Role::Dim, bar(at));
+                row.append(text);
+                row.trim_end()
+            })
+        });
+        rows.collect()
+    }
+}
+
+/// How many rows each part gets: `sizes` are the most that it may have, and what it has.
+fn shares(sizes: Vec<(Option<usize>, usize)>, height: usize) -> Vec<usize> {
+    let mut shares: Vec<usize> =
+        sizes.iter().map(|(most, has)| most.map_or(0, |most| most.min(*has))).collect();
+    let mut room = height.saturating_sub(shares.iter().sum());
+    let mut long: Vec<usize> =
+        (0..sizes.len()).filter(|at| sizes[*at].0.is_none() && sizes[*at].1 > 0).collect();
+    // Those that need little leave the rest to the others.
+    long.sort_by_key(|at| sizes[*at].1);
+    for (done, at) in long.iter().enumerate() {
+        shares[*at] = sizes[*at].1.min((room / (long.len() - done)).max(LEAST));
+        room = room.saturating_sub(shares[*at]);
+    }
+    shares
+}
+
+/// Adds the beginning and the end of rows; returns how many are left out between them.
+fn excerpt(rows: &[Line], most: usize, lines: &mut Vec<Line>) -> usize {
+    if rows.len() <= most {
+        lines.extend_from_slice(rows);
+        return 0;
+    }
+    let tail = most.saturating_sub(1) / 2;
+    let head = most.saturating_sub(1) - tail;
+    let hidden = rows.len() - head - tail;
+    lines.extend_from_slice(&rows[..head]);
+    lines.push(Line::of(Role::Warning, text!("  ⋮ {} lines are hidden here", hidden)));
+    lines.extend_from_slice(&rows[rows.len() - tail..]);
+    hidden
+}
+
+fn plain(line: Text) -> Marked {
+    (BAR, Line::of(Role::Plain, line))
+}
+
+fn diff(diff: &ShownDiff) -> Vec<Marked> {
+    if diff.left_out > 0 {
+        let line = text!("{}: {} bytes of changes, too many to show", diff.path, diff.left_out);
+        return vec![(OWN, Line::of(Role::Warning, line))];
+    }
+    let ShownDiff { path, old_text, new_text, .. } = diff.clone();
+    let file = FileDiff { path, old_text, new_text };
+    let Change { head, lines, .. } = Change::of(&file.path, &file);
+    let lines = lines.into_iter().map(|line| (BAR, line));
+    std::iter::once((OWN, head)).chain(lines).collect()
+}
+
+fn raw(call: &RawCall) -> Vec<Marked> {
+    let lines = call.text.raw().split('\n').map(|line| plain(escape::verbatim(line).into()));
+    let rest = text!("and {} bytes more, which are not shown", call.left_out);
+    let rest = (call.left_out > 0).then(|| (OWN, Line::of(Role::Warning, rest)));
+    lines.chain(rest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain_text(lines: &[Line]) -> String {
+        lines.iter().map(|line| line.plain().as_str().to_owned() + "\n").collect()
+    }
+
+    fn run(command: &str) -> Shown {
+        Shown {
+            kind: "execute".into(),
+            title: Some("Tidy up".into()),
+            commands: vec![command.into()],
+            ..Shown::default()
+        }
+    }
+
+    fn whole(shown: &Shown) -> String {
+        plain_text(&Sheet::new("", shown, 0).whole(None))
+    }
+
+    #[test]
+    fn all_that_is_decided_is_on_the_sheet() {
+        let shown = Shown {
+            folder: Some("/w".into()),
+            paths: vec!["/w/a".into(), "/w/b".into()],
+            urls: vec!["https://a.example/".into()],
+            diffs: vec![
+                ShownDiff { path: "/w/a".into(), new_text: "x\n".into(), ..ShownDiff::default() },
+                ShownDiff { path: "/w/c".into(), left_out: 200_000, ..ShownDiff::default() },
+            ],
+            unclear: vec![acpd_api::ShownUnclear {
+                member: "env".into(),
+                why: "is not known".into(),
+            }],
+            raw: Some(RawCall { text: "{\"env\":\"\u{202e}\"}".into(), left_out: 7 }),
+            ..run("cat <<E\nx\u{1b}\nE\n")
+        };
+        insta::assert_snapshot!(plain_text(&Sheet::new("allow? ", &shown, 2).whole(None)), @r#"
+        changed while you looked (2 times): this is another call
+        allow? $ Tidy up
+          │ cat <<E
+          │ x<U+001B>
+          │ E
+          in /w
+          /w/b
+          https://a.example/
+          /w/a +1 -0 new file
+          │        1 + x
+          /w/c: 200000 bytes of changes, too many to show
+          not understood: `env` is not known
+          │ {"env":"<U+202E>"}
+          and 7 bytes more, which are not shown
+        "#);
+    }
+
+    #[test]
+    fn a_title_that_is_the_command_is_said_once() {
+        let shown = |title: &str| Shown { title: Some(title.into()), ..run("git push") };
+        assert_eq!(whole(&shown("`git push`")), "$ `git push`\n");
+        assert_eq!(whole(&shown("git pull")), "$ git pull\n  │ git push\n");
+        let long = "x".repeat(200);
+        assert!(whole(&Shown { title: Some(long.as_str().into()), ..run(&long) }).contains("│ x"));
+    }
+
+    #[test]
+    fn m7_head_and_tail_of_a_long_line_are_on_the_screen() {
+        let shown = run(&format!("ls -la {}; rm -rf ~", "x".repeat(9000)));
+        let (lines, hidden) = Sheet::new("allow? ", &shown, 0).fitting(40, 12);
+        let text = plain_text(&lines);
+        assert_eq!(lines.len(), 12);
+        assert!(hidden > 200);
+        insta::assert_snapshot!(text, @"
+        allow? $ Tidy up
+          │ ls -la xxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+          ┆ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+          ┆ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+          ┆ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+          ┆ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+          ⋮ 241 lines are hidden here
+          ┆ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+          ┆ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+          ┆ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+          ┆ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+          ┆ xxxxxxx; rm -rf ~
+        ");
+    }
+
+    #[test]
+    fn l6_blank_lines_push_nothing_off_the_screen_and_fake_nothing() {
+        let fake =
+            format!("{}allow? $ ls\n  [y] Allow\n{}rm -rf ~", "\n".repeat(45), " ".repeat(300));
+        let (lines, hidden) = Sheet::new("allow? ", &run(&fake), 0).fitting(60, 20);
+        let text = plain_text(&lines);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 20);
+        assert!(hidden > 0);
+        assert_eq!(lines[0], "allow? $ Tidy up");
+        assert!(lines[1..].iter().all(|line| line.starts_with("  ")), "{text}");
+        assert!(lines.last().unwrap().ends_with("rm -rf ~"), "{text}");
+    }
+
+    #[test]
+    fn each_long_part_gets_its_share() {
+        let many = "line\n".repeat(100);
+        let shown = Shown {
+            raw: Some(RawCall { text: many.as_str().into(), left_out: 0 }),
+            title: Some("t".repeat(1000).as_str().into()),
+            ..run(&many)
+        };
+        let (lines, hidden) = Sheet::new("", &shown, 1).fitting(80, 24);
+        assert_eq!(lines.len(), 24);
+        assert_eq!(plain_text(&lines).matches("lines are hidden here").count(), 3);
+        assert_eq!(hidden, 1 + 100 + 101 + 14 - (24 - 3));
+    }
+}

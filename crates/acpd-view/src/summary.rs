@@ -1,0 +1,310 @@
+//! A block in one line.
+
+use acpd_api::{Outcome, Question as Asked, Untrusted};
+use serde_json::Value;
+
+use crate::about::{commands, named};
+use crate::block::{
+    Block, Content, Kind, Notice, Plan, Progress, Question, Severity, Subagent, ToolCall, TurnEnd,
+};
+use crate::diff::Change;
+use crate::fold::cut_short;
+use crate::header::{ConfigOption, Usage};
+use crate::human;
+use crate::line::{Line, Role};
+use crate::text;
+use crate::text::Text;
+
+impl Block {
+    /// The block in one line, however long.
+    pub fn summary(&self) -> Line {
+        match &self.kind {
+            Kind::Prompt(message) => first_line("> ", Role::User, &message.content),
+            Kind::Answer(message) => first_line("", Role::Plain, &message.content),
+            Kind::Thought(_) if self.progress == Progress::Running => {
+                Line::of(Role::Dim, "thinking")
+            }
+            Kind::Thought(_) => Line::of(Role::Dim, "thought"),
+            Kind::Call(call) => self.how(Line::of(Role::Plain, title(call))),
+            Kind::Edit(call) => self.how(edit(call)),
+            Kind::Command(call) => self.how(command(call)),
+            Kind::Plan(plan) => plan.summary(),
+            Kind::Question(question) => question.summary(),
+            Kind::Subagent(subagent) => subagent.summary(self.progress),
+            Kind::Notice(notice) => notice.line(),
+            Kind::Gap(gap) => {
+                let (bytes, limit) = (human::bytes(gap.bytes), human::bytes(gap.limit));
+                let text = text!("a line of {} was left out: the limit is {}", bytes, limit);
+                Line::of(Role::Warning, text)
+            }
+            Kind::Turn(end) => end.summary(),
+        }
+    }
+
+    /// A call with how it ended, if that is not success.
+    fn how(&self, line: Line) -> Line {
+        match self.progress {
+            Progress::Failed => line.and(Role::Plain, " · ").and(Role::Bad, "failed"),
+            Progress::Interrupted => {
+                line.and(Role::Plain, " · ").and(Role::Warning, "not finished")
+            }
+            Progress::Running | Progress::Done => line,
+        }
+    }
+}
+
+/// What an agent calls a tool call, or what else is known of it.
+pub(crate) fn title(call: &ToolCall) -> Text {
+    match (call.title(), call.kind()) {
+        (Some(title), _) => title.into(),
+        (None, Some(kind)) => Untrusted::from(kind).into(),
+        (None, None) => "a call that began before".into(),
+    }
+}
+
+/// A sign for the kind of a call.
+pub fn icon(kind: Option<&str>) -> &'static str {
+    match kind {
+        Some("read") => "◇",
+        Some("edit") => "✎",
+        Some("delete") => "−",
+        Some("move") => "→",
+        Some("search") => "?",
+        Some("execute") => "$",
+        Some("think") => "…",
+        Some("fetch") => "↓",
+        Some("switch_mode") => "⇄",
+        _ => "•",
+    }
+}
+
+fn first_line(mark: &'static str, role: Role, content: &[Content]) -> Line {
+    let Some(first) = content.first() else { return Line::default() };
+    let (line, mut more) = match first {
+        Content::Text(text) => {
+            let mut lines = text.raw().trim().lines();
+            let first = Untrusted::from(lines.next().unwrap_or_default());
+            (Text::from(first), lines.count())
+        }
+        Content::Other(block) => (describe(block).unwrap_or_default(), 0),
+    };
+    more += content.len() - 1;
+    let line = Line::of(role, text!("{}{}", mark, line));
+    if more > 0 { line.and(Role::Dim, text!("  +{}", more)) } else { line }
+}
+
+/// Content that is not text, in one line.
+pub fn describe(block: &Value) -> Option<Text> {
+    let text = |value: &Value| value.as_str().map(Untrusted::from);
+    let blob = |what: &'static str| {
+        let size = block["data"].as_str().map_or(0, str::len) as u64 / 4 * 3;
+        text!("[{} {} {}]", what, text(&block["mimeType"]), human::bytes(size))
+    };
+    match block["type"].as_str()? {
+        "image" => Some(blob("image")),
+        "audio" => Some(blob("audio")),
+        "resource_link" => {
+            let uri = text(&block["uri"])?;
+            Some(match text(&block["name"]).filter(|name| *name != uri) {
+                Some(name) => text!("[{}] {}", name, uri),
+                None => text!("[{}]", uri),
+            })
+        }
+        "resource" => Some(text!("[{}]", text(&block["resource"]["uri"])?)),
+        _ => None,
+    }
+}
+
+fn edit(call: &ToolCall) -> Line {
+    let files = call.diffs();
+    let (added, removed) = files.iter().fold((0, 0), |(added, removed), file| {
+        let change = Change::of(&file.path, file);
+        (added + change.added, removed + change.removed)
+    });
+    let paths = files.iter().map(|file| &file.path).collect::<std::collections::BTreeSet<_>>();
+    let what = match paths.first() {
+        Some(path) if paths.len() == 1 => call.short(path).into(),
+        _ => text!("{} files", paths.len()),
+    };
+    Line::of(Role::Plain, "edited ")
+        .and(Role::Name, what)
+        .and(Role::Plain, " ")
+        .and(Role::Added, text!("+{}", added))
+        .and(Role::Plain, " ")
+        .and(Role::Removed, text!("-{}", removed))
+}
+
+fn command(call: &ToolCall) -> Line {
+    let lines = call.raw_input().map(|input| commands(input, None)).unwrap_or_default();
+    let mut line = Line::of(Role::Dim, "$ ");
+    match lines.split_first() {
+        Some((first, rest)) => {
+            line = line.and(Role::Code, first);
+            if !rest.is_empty() {
+                line = line.and(Role::Dim, text!("  +{}", rest.len()));
+            }
+        }
+        None => line = line.and(Role::Code, title(call)),
+    }
+    match call.exit_code() {
+        Some(code) if code != 0 => line.and(Role::Bad, text!(" · exit {}", code)),
+        _ => line,
+    }
+}
+
+impl Plan {
+    /// How many of its steps are done.
+    pub fn done(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.status == "completed").count()
+    }
+
+    fn summary(&self) -> Line {
+        let line = Line::of(Role::Plain, "plan");
+        if let Some(text) = &self.text {
+            return line.and(Role::Dim, text!(": {}", text));
+        }
+        let at = |status: &str| self.entries.iter().find(|entry| entry.status == status);
+        let count = text!(" {}/{}", self.done(), self.entries.len());
+        let line = line.and(Role::Plain, count);
+        match at("in_progress").or_else(|| at("pending")) {
+            Some(entry) => line.and(Role::Plain, text!(": {}", entry.content)),
+            None => line,
+        }
+    }
+}
+
+impl Question {
+    fn summary(&self) -> Line {
+        let what = match &self.asked {
+            Asked::Permission { title, subject, .. } => {
+                let title = title.clone().unwrap_or_else(|| "a tool call".into());
+                named(&title, subject.as_ref())
+            }
+            Asked::Form { message, .. } => message.into(),
+            Asked::Url { message, url } => text!("{}: {}", message, url),
+        };
+        match &self.answer {
+            None => Line::of(Role::Warning, "? ").and(Role::Plain, what),
+            Some(answer) => {
+                let how = text!("{} by {}: ", answer.verdict, answer.by);
+                Line::of(Role::Dim, how).and(Role::Dim, what)
+            }
+        }
+    }
+}
+
+impl Subagent {
+    /// Calls that failed in it, and in what it made.
+    fn failed(&self) -> usize {
+        let failed = self.blocks.iter().map(|block| match &block.kind {
+            Kind::Subagent(inner) => inner.failed(),
+            _ => usize::from(block.progress == Progress::Failed),
+        });
+        failed.sum()
+    }
+
+    fn summary(&self, progress: Progress) -> Line {
+        let title = self.title.as_ref().map_or_else(|| "subagent".into(), Text::from);
+        let state = match progress {
+            Progress::Done => "done".into(),
+            Progress::Failed => "failed".into(),
+            Progress::Interrupted => "not finished".into(),
+            Progress::Running => self.state.as_ref().map_or_else(
+                || "running".into(),
+                |state| Text::from(Untrusted::from(state.raw().replace('_', " "))),
+            ),
+        };
+        let steps = self.blocks.iter().filter(|block| block.tool_call().is_some()).count();
+        let line = Line::of(Role::Plain, text!("{}: {}", title, state));
+        let line = match steps {
+            0 => line,
+            1 => line.and(Role::Dim, ", 1 step"),
+            _ => line.and(Role::Dim, text!(", {} steps", steps)),
+        };
+        match self.failed() {
+            0 => line,
+            failed => line.and(Role::Plain, ", ").and(Role::Bad, text!("{} failed", failed)),
+        }
+    }
+}
+
+impl Notice {
+    fn line(&self) -> Line {
+        let role = match self.severity {
+            Severity::Info => Role::Dim,
+            Severity::Warning => Role::Warning,
+            Severity::Error => Role::Bad,
+        };
+        Line::of(role, &self.text)
+    }
+}
+
+impl TurnEnd {
+    /// How the turn ended, if it did not end by itself.
+    pub fn sentence(&self) -> Option<Line> {
+        let (role, text) = match &self.outcome {
+            Outcome::Stopped { stop_reason } if *stop_reason == "end_turn" => return None,
+            Outcome::Stopped { stop_reason } => {
+                let reason = || Untrusted::from(stop_reason.raw().replace('_', " ")).into();
+                let why: Text = self.cut_short.as_ref().map_or_else(reason, cut_short);
+                (Role::Dim, text!("turn ended: {}", why))
+            }
+            Outcome::Error { message, .. } => (Role::Bad, text!("turn failed: {}", message)),
+            Outcome::Interrupted { reason } => {
+                let text =
+                    text!("turn interrupted: {}; the last message may be incomplete", reason);
+                (Role::Warning, text)
+            }
+            Outcome::Unwedged { reason } => {
+                (Role::Warning, text!("turn cancelled: {}; acpd restores the session", reason))
+            }
+            Outcome::OutcomeUnknown { reason } => (
+                Role::Warning,
+                text!(
+                    "outcome unknown: {}; acpd does not send the prompt again: check what was done",
+                    reason
+                ),
+            ),
+        };
+        Some(Line::of(role, text))
+    }
+
+    fn summary(&self) -> Line {
+        let mut line = self.sentence().unwrap_or_else(|| Line::of(Role::Dim, "done"));
+        if self.started_at > 0 {
+            let took = human::duration(self.at.saturating_sub(self.started_at));
+            line = line.and(Role::Dim, text!(" · {}", took));
+        }
+        match self.files.len() {
+            0 => line,
+            1 => line.and(Role::Dim, " · 1 file"),
+            files => line.and(Role::Dim, text!(" · {} files", files)),
+        }
+    }
+}
+
+impl ConfigOption {
+    /// Its name and value for people: `Model: Opus`.
+    pub fn sentence(&self) -> Text {
+        text!("{}: {}", self.name.as_ref().unwrap_or(&self.id), self.value_name())
+    }
+}
+
+impl Usage {
+    /// How much was used: `15k of 200k tokens used, 0.12 USD`.
+    pub fn sentence(&self) -> Text {
+        let used = human::count(self.used);
+        let sentence = match self.size {
+            0 => text!("{} tokens used", used),
+            size => text!("{} of {} tokens used", used, human::count(size)),
+        };
+        match &self.cost {
+            // Less than a cent is worth being told, too.
+            Some(cost) if cost.amount < 0.01 => {
+                sentence + text!(", {:.4} {}", cost.amount, cost.currency)
+            }
+            Some(cost) => sentence + text!(", {:.2} {}", cost.amount, cost.currency),
+            None => sentence,
+        }
+    }
+}

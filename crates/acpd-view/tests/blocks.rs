@@ -1,0 +1,456 @@
+//! The corpus: journals of real agents and corner cases, and the blocks that they are. Another program that folds
+//! journals reads the same files.
+//!
+//! `UPDATE_BLOCKS=1 cargo test -p acpd-view --test blocks` writes the blocks anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use acpd_api::{LogEntry, Untrusted, escape};
+use acpd_view::{Block, Folding, Id, Kind, Row, State, rows};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// A journal of the corpus.
+struct Journal {
+    path: PathBuf,
+    session: Untrusted,
+    lines: Vec<String>,
+}
+
+impl Journal {
+    /// All of them.
+    fn all() -> Vec<Journal> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/blocks");
+        let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<PathBuf> =
+            files.filter(|path| path.extension().is_some_and(|ext| ext == "jsonl")).collect();
+        files.sort();
+        assert!(files.len() >= 10);
+        files.into_iter().map(Journal::read).collect()
+    }
+
+    fn read(path: PathBuf) -> Journal {
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let first: Value = serde_json::from_str(&lines[0]).unwrap();
+        let session = first["params"]["sessionId"].as_str().unwrap().into();
+        Journal { path, session, lines }
+    }
+
+    /// Folded line by line, as it comes live.
+    fn folded(&self) -> State {
+        let mut state = State::new(&self.session);
+        for line in &self.lines {
+            state.fold(line.as_bytes());
+        }
+        state
+    }
+
+    /// The entries of the journal, without what is not in it.
+    fn entries(&self) -> Vec<LogEntry> {
+        let entry = |line: &String| {
+            let value: Value = serde_json::from_str(line).unwrap();
+            let seq = value["params"]["_meta"]["_acpd"]["seq"].as_u64()?;
+            Some(LogEntry { seq, line: serde_json::from_str(line).unwrap() })
+        };
+        self.lines.iter().filter_map(entry).collect()
+    }
+}
+
+fn folded(session: &Untrusted, entries: &[LogEntry]) -> State {
+    let mut state = State::new(session);
+    for entry in entries {
+        state.fold_entry(entry.seq, entry.line.get());
+    }
+    state
+}
+
+fn blocks(state: &State) -> Vec<&Block> {
+    state.turns().iter().flat_map(|turn| &turn.blocks).collect()
+}
+
+/// A block as the corpus has it.
+fn shown(block: &Block) -> Value {
+    let mut value = json!({
+        "id": id(block.id),
+        "last": block.last,
+        "kind": kind(&block.kind),
+        "progress": format!("{:?}", block.progress).to_lowercase(),
+        "folding": match block.folding {
+            Folding::Open => json!("open"),
+            Folding::Closed => json!("closed"),
+            Folding::First(lines) => json!({"first": lines}),
+            Folding::Last(lines) => json!({"last": lines}),
+        },
+        "summary": block.summary().plain().as_str(),
+    });
+    if block.partial {
+        value["partial"] = json!(true);
+    }
+    if let Some(message) = block.message() {
+        value["text"] = json!(message.text());
+    }
+    if let Kind::Subagent(subagent) = &block.kind {
+        value["rows"] = rows_of(&subagent.blocks);
+    }
+    value
+}
+
+fn rows_of(blocks: &[Block]) -> Value {
+    let rows = rows(blocks, |block| block.folding).into_iter().map(|row| match row {
+        Row::Block(block) => shown(block),
+        Row::Group(group) => json!({
+            "kind": "group",
+            "summary": group.summary().plain().as_str(),
+            "rows": group.blocks.iter().map(shown).collect::<Vec<_>>(),
+        }),
+    });
+    rows.collect()
+}
+
+fn id(id: Id) -> Value {
+    match id {
+        Id::Line(seq) => json!(seq),
+        Id::Around(seq) => json!({"around": seq}),
+        Id::Question(request) => json!({"question": request}),
+    }
+}
+
+fn kind(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Prompt(_) => "prompt",
+        Kind::Answer(_) => "answer",
+        Kind::Thought(_) => "thought",
+        Kind::Call(_) => "call",
+        Kind::Edit(_) => "edit",
+        Kind::Command(_) => "command",
+        Kind::Plan(_) => "plan",
+        Kind::Question(_) => "question",
+        Kind::Subagent(_) => "subagent",
+        Kind::Notice(_) => "notice",
+        Kind::Gap(_) => "gap",
+        Kind::Turn(_) => "turn",
+    }
+}
+
+#[test]
+fn journals_are_these_blocks() {
+    for journal in Journal::all() {
+        let state = journal.folded();
+        let header = state.header();
+        let now = json!({
+            "header": {
+                "title": header.title,
+                "mode": header.mode,
+                "model": header.option("model").map(acpd_view::ConfigOption::value_name),
+                "commands": header.commands.iter().map(|command| &command.name).collect::<Vec<_>>(),
+                "usage": header.usage.as_ref().map(|usage| [usage.used, usage.size]),
+                "turn": header.turn,
+                "working": header.working,
+            },
+            "turns": state.turns().iter().map(|turn| rows_of(&turn.blocks)).collect::<Vec<_>>(),
+            "questions": state.questions().iter().map(shown).collect::<Vec<_>>(),
+        });
+        let path = journal.path.with_extension("blocks.json");
+        if std::env::var_os("UPDATE_BLOCKS").is_some() {
+            fs::write(&path, acpd_api::json::pretty(&now).unwrap() + "\n").unwrap();
+        }
+        let then = fs::read_to_string(&path).unwrap_or_default();
+        let then: Value = serde_json::from_str(&then).unwrap_or_default();
+        assert!(now == then, "{} is not up to date:\n{now:#}", path.display());
+    }
+}
+
+#[test]
+fn a_journal_is_the_same_whether_it_is_replayed_or_comes_live() {
+    for journal in Journal::all() {
+        let mut live = journal.folded();
+        live.close_all_questions();
+        let replayed = folded(&journal.session, &journal.entries());
+        assert_eq!(blocks(&live), blocks(&replayed), "{}", journal.path.display());
+    }
+}
+
+#[test]
+fn a_journal_that_is_cut_off_at_a_turn_has_the_same_turns() {
+    for journal in Journal::all() {
+        let entries = journal.entries();
+        let whole = folded(&journal.session, &entries);
+        for (at, turn) in whole.turns().iter().enumerate() {
+            let Some(started) = turn.started else { continue };
+            let from = entries.iter().position(|entry| entry.seq == started.seq).unwrap();
+            let end = folded(&journal.session, &entries[from..]);
+            assert_eq!(end.turns(), &whole.turns()[at..], "{}", journal.path.display());
+        }
+    }
+}
+
+#[test]
+fn what_comes_again_after_a_lost_connection_changes_nothing() {
+    for journal in Journal::all() {
+        let mut state = journal.folded();
+        let before = state.clone();
+        for entry in journal.entries() {
+            assert_eq!(state.fold(entry.line.get().as_bytes()), []);
+        }
+        assert_eq!(blocks(&state), blocks(&before));
+        assert_eq!(state.header(), before.header());
+    }
+}
+
+#[test]
+fn what_a_line_changes_is_told() {
+    for journal in Journal::all() {
+        let mut state = State::new(&journal.session);
+        for line in &journal.lines {
+            let before = state.clone();
+            let changed = state.fold(line.as_bytes());
+            fn all<'a>(blocks: impl Iterator<Item = &'a Block>, into: &mut Vec<Block>) {
+                for block in blocks {
+                    into.push(block.clone());
+                    if let Kind::Subagent(subagent) = &block.kind {
+                        all(subagent.blocks.iter(), into);
+                    }
+                }
+            }
+            let (mut old, mut new) = (Vec::new(), Vec::new());
+            all(before.blocks(), &mut old);
+            all(state.blocks(), &mut new);
+            for block in new.iter().chain(&old) {
+                if state.get(block.id) != before.get(block.id) {
+                    assert!(changed.contains(&block.id), "{line}: {:?} is not told", block.id);
+                }
+            }
+            let ids: std::collections::BTreeSet<Id> = new.iter().map(|block| block.id).collect();
+            assert_eq!(ids.len(), new.len(), "an id stands for one block");
+            for id in changed {
+                assert!(state.get(id).is_some() || before.get(id).is_some(), "{line}: {id:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_person_has_to_decide_is_never_folded_away() {
+    for journal in Journal::all() {
+        let mut state = State::new(&journal.session);
+        for line in &journal.lines {
+            state.fold(line.as_bytes());
+            let about: Vec<&acpd_view::Question> = state
+                .questions()
+                .iter()
+                .filter_map(|block| match &block.kind {
+                    Kind::Question(question) => Some(question),
+                    _ => None,
+                })
+                .collect();
+            assert!(state.questions().iter().all(|block| block.folding == Folding::Open));
+            let blocks: Vec<Block> = blocks(&state).into_iter().cloned().collect();
+            assert_open(&blocks, &about);
+        }
+    }
+}
+
+/// What an open question is about, and what that is in, is open. Returns whether there was such a block.
+fn assert_open(blocks: &[Block], about: &[&acpd_view::Question]) -> bool {
+    let mut any = false;
+    for block in blocks {
+        let call = block.tool_call().map(acpd_view::ToolCall::id);
+        let asks = match &block.kind {
+            Kind::Subagent(subagent) => {
+                let inside = assert_open(&subagent.blocks, about);
+                inside || about.iter().any(|question| question.session == subagent.session)
+            }
+            _ => call.is_some_and(|call| about.iter().any(|q| q.tool_call.as_ref() == Some(&call))),
+        };
+        assert!(!asks || block.folding == Folding::Open, "{block:?}");
+        any |= asks;
+    }
+    for row in rows(blocks, |block| block.folding) {
+        if let Row::Group(group) = row {
+            assert!(group.blocks.iter().all(|block| block.folding == Folding::Closed));
+        }
+    }
+    any
+}
+
+#[test]
+fn nothing_of_an_agent_is_shown_unescaped() {
+    for journal in Journal::all() {
+        let state = journal.folded();
+        for block in state.blocks() {
+            for width in [1, 7, 40, 200] {
+                for folding in [block.folding, Folding::Open, Folding::Closed] {
+                    for line in block.lines(width, folding) {
+                        let text = line.plain();
+                        let escaped = escape::prose(text.as_str()).to_string();
+                        assert_eq!(text.as_str(), escaped, "it can be printed as it is");
+                        assert!(!escaped.contains(['\n', '\t']), "a line is a line");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_path_in_the_folder_of_the_session_is_short() {
+    let journals = Journal::all();
+    let journal = journals.iter().find(|journal| journal.path.ends_with("claude.jsonl")).unwrap();
+    let summary = |folder: &str| {
+        let mut state = State::new(&journal.session).within(&folder.into());
+        for entry in journal.entries() {
+            state.fold_entry(entry.seq, entry.line.get());
+        }
+        let edit = state.blocks().find(|block| matches!(block.kind, Kind::Edit(_))).unwrap();
+        let body = edit.lines(80, Folding::Open);
+        assert_eq!(body[1].plain().as_str(), "           1 + first line of text");
+        edit.summary().plain().as_str().to_owned()
+    };
+    assert_eq!(summary("/home/ada/hello"), "edited b.txt +1 -0");
+    assert_eq!(summary("/home/ada/"), "edited hello/b.txt +1 -0");
+    assert_eq!(summary("/home/ad"), "edited /home/ada/hello/b.txt +1 -0");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_journal_is_the_same_however_it_was_paged(
+        which in any::<prop::sample::Index>(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+        live in any::<prop::sample::Index>(),
+    ) {
+        let journals = Journal::all();
+        let journal = which.get(&journals);
+        let entries = journal.entries();
+        let whole = folded(&journal.session, &entries);
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(entries.len())).collect();
+        cuts.sort_unstable_by(|a, b| b.cmp(a));
+        // The newest page first, then the older ones, and live lines at some moment in between.
+        let live = live.index(entries.len());
+        let (read, later) = entries.split_at(live);
+        let mut state = State::new(&journal.session);
+        let mut end = read.len();
+        let mut later = Some(later);
+        for (number, cut) in cuts.iter().copied().chain([0]).enumerate() {
+            let cut = cut.min(end);
+            let page = &read[cut..end];
+            if number == 0 {
+                for entry in page {
+                    state.fold_entry(entry.seq, entry.line.get());
+                }
+            } else {
+                state.earlier(page);
+            }
+            end = cut;
+            if number == 1 {
+                for entry in later.take().unwrap_or_default() {
+                    state.fold_entry(entry.seq, entry.line.get());
+                }
+            }
+        }
+        for entry in later.take().unwrap_or_default() {
+            state.fold_entry(entry.seq, entry.line.get());
+        }
+        prop_assert_eq!(blocks(&state), blocks(&whole));
+        prop_assert_eq!(state.header(), whole.header());
+        prop_assert_eq!(state.first(), whole.first());
+    }
+
+    #[test]
+    fn whatever_an_agent_writes_is_folded(
+        lines in prop::collection::vec(line(), 0..40),
+    ) {
+        let session = Untrusted::from("s");
+        let mut state = State::new(&session);
+        for (seq, line) in (1..).zip(&lines) {
+            for id in state.fold_entry(seq, line) {
+                if let Some(block) = state.get(id) {
+                    prop_assert_eq!(block.id, id);
+                    drop(block.lines(20, block.folding));
+                }
+            }
+        }
+    }
+}
+
+/// A notification of known members with values that need not fit.
+fn line() -> impl Strategy<Value = String> {
+    let text = prop::sample::select(vec![
+        "s",
+        "k",
+        "j",
+        "a",
+        "b",
+        "",
+        "text",
+        "completed",
+        "failed",
+        "idle",
+        "running",
+        "execute",
+        "diff",
+        "in_progress",
+        "\u{1b}[2J",
+    ]);
+    let leaf = prop_oneof![
+        text.prop_map(|text| json!(text)),
+        (0..3_u64).prop_map(|number| json!(number)),
+        Just(Value::Null),
+        Just(json!({"type": "text", "text": "x"})),
+        Just(json!({"state": "idle"})),
+        Just(json!([{"type": "diff", "path": "p", "newText": "x"}])),
+    ];
+    let names = prop::sample::select(vec![
+        "toolCallId",
+        "status",
+        "title",
+        "content",
+        "messageId",
+        "entries",
+        "sessionId",
+        "state",
+        "kind",
+        "planId",
+        "compactionId",
+        "plan",
+        "currentModeId",
+        "rawInput",
+    ]);
+    let kinds = prop::sample::select(vec![
+        "user_message_chunk",
+        "agent_message_chunk",
+        "agent_thought_chunk",
+        "tool_call",
+        "tool_call_update",
+        "plan",
+        "plan_update",
+        "plan_removed",
+        "subagent_update",
+        "compaction_update",
+        "notice",
+        "current_mode_update",
+        "config_option_update",
+    ]);
+    let methods = prop::sample::select(vec![
+        "session/update",
+        "session/update",
+        "session/update",
+        "_acpd/turn_started",
+        "_acpd/turn_ended",
+        "_acpd/restored",
+        "_acpd/skipped",
+        "_acpd/answered",
+    ]);
+    let sessions = prop::sample::select(vec!["s", "s", "k", "j"]);
+    let members = prop::collection::btree_map(names, leaf, 0..6);
+    (methods, sessions, kinds, members).prop_map(|(method, session, kind, members)| {
+        let mut update = json!(members);
+        update["sessionUpdate"] = json!(kind);
+        let params = json!({"sessionId": session, "update": update, "turn": 1, "at": 5, "bytes": 7,
+            "limit": 1, "level": "lost", "outcome": {"kind": "stopped", "stopReason": "x"}});
+        json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
+    })
+}

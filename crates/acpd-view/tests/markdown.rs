@@ -1,0 +1,205 @@
+//! Markdown that grows: its lines on the screen.
+
+use acpd_api::escape;
+use acpd_view::{Line, Markdown};
+use proptest::prelude::*;
+
+const SAMPLE: &str = "\
+# Why it fails
+
+The cookie was **always marked `secure`**, so plain-HTTP tests never sent it: see
+[the docs](https://example.org/cookies) or <https://example.org/>.
+
+1. `set_secure` follows the *configuration* now
+2. the test in `tests/login.rs` covers both
+   - with TLS, which needs a certificate that is made while the tests run
+   - without
+
+> It is ~~not~~ possible
+> to quote
+>
+> - lists, too
+
+```rust
+fn main() {
+\tprintln!(\"a long line that does not fit into the width of the screen\");
+}
+```
+
+| file | lines | what |
+|:-----|------:|------|
+| src/auth/cookie.rs | 12 | builds the cookie from the configuration |
+| tests/login.rs | 140 | tries both |
+
+- [x] done
+- [ ] to do
+
+---
+
+<b>no html</b> &amp; entities
+";
+
+fn text(lines: &[Line]) -> String {
+    lines.iter().map(|line| line.plain().as_str().to_owned() + "\n").collect()
+}
+
+fn whole(source: &str, width: usize) -> String {
+    text(&Markdown::whole(&source.into(), width))
+}
+
+#[test]
+fn markdown_looks_like_this() {
+    insta::assert_snapshot!("wide", whole(SAMPLE, 80));
+    insta::assert_snapshot!("narrow", whole(SAMPLE, 40));
+    insta::assert_snapshot!("very_narrow", whole(SAMPLE, 16));
+}
+
+#[test]
+fn a_link_says_where_it_leads_unless_its_text_does() {
+    assert_eq!(whole("[a](https://b.example/)", 80), "a (https://b.example/)\n");
+    assert_eq!(whole("<https://b.example/>", 80), "https://b.example/\n");
+    assert_eq!(whole("<ada@b.example>", 80), "ada@b.example\n");
+    let fake = "[https://good.example](https://evil.example)";
+    assert_eq!(whole(fake, 80), "https://good.example (https://evil.example)\n");
+}
+
+#[test]
+fn a_link_that_is_defined_later_changes_what_was_before() {
+    let mut markdown = Markdown::new(80);
+    markdown.push(&"see [it]\n\nmore\n\n".into());
+    assert_eq!(text(markdown.lines()), "see [it]\n\nmore\n");
+    markdown.push(&"[it]: https://a.example\n".into());
+    assert_eq!(text(markdown.lines()), "see it (https://a.example)\n\nmore\n");
+    markdown.push(&"\nend".into());
+    assert_eq!(text(markdown.lines()), "see it (https://a.example)\n\nmore\n\nend\n");
+}
+
+#[test]
+fn another_width_makes_other_lines() {
+    let mut markdown = Markdown::new(80);
+    markdown.push(&SAMPLE.into());
+    markdown.lines();
+    markdown.set_width(40);
+    assert_eq!(text(markdown.lines()), whole(SAMPLE, 40));
+}
+
+#[test]
+fn rows_of_a_long_paragraph_settle_while_it_grows() {
+    let words = "some words of a paragraph that goes on and on and **does";
+    let mut markdown = Markdown::new(20);
+    markdown.push(&words.into());
+    assert_eq!(text(markdown.lines()).lines().count(), 3);
+    assert_eq!(markdown.settled(), 2);
+    // Until it ends, what is strong may be no more than two asterisks.
+    markdown.push(&" not stop here, it goes on".into());
+    assert_eq!(markdown.settled(), 2);
+    markdown.push(&" and on** and on and".into());
+    assert_eq!(markdown.settled(), 5);
+}
+
+/// Pieces of Markdown that mean something beside each other.
+fn source() -> impl Strategy<Value = String> {
+    let pieces = prop::sample::select(vec![
+        "a",
+        "word ",
+        "日本 ",
+        "\n",
+        "\n\n",
+        "# ",
+        "## ",
+        "- ",
+        "  - ",
+        "1. ",
+        "2) ",
+        "> ",
+        "    ",
+        "\t",
+        "```",
+        "```rust\n",
+        "~~~",
+        "`",
+        "*",
+        "**",
+        "_",
+        "~~",
+        "[a](b)",
+        "[a]",
+        "[a]: b\n",
+        "![i](j)",
+        "<b>",
+        "<!-- ",
+        "-->",
+        "| a | b |\n",
+        "|---|:-:|\n",
+        "|",
+        "---",
+        "===",
+        "\r",
+        "\r\n",
+        "&amp;",
+        "\\",
+        "http://x.example/ ",
+        "<http://y.example>",
+        "\u{1b}[2J",
+        "\u{202e}",
+        "\u{200b}",
+        "  \n",
+        "* * *\n",
+        "+ x\n",
+        "[x] ",
+        "<div>\n",
+        "</div>\n\n",
+    ]);
+    prop::collection::vec(pieces, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn however_a_text_is_cut_its_lines_are_those_of_the_whole(
+        source in source(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
+        width in 1..60_usize,
+    ) {
+        let mut cuts: Vec<usize> = cuts
+            .iter()
+            .map(|cut| source.floor_char_boundary(cut.index(source.len() + 1)))
+            .collect();
+        cuts.sort_unstable();
+        let mut markdown = Markdown::new(width);
+        let mut start = 0;
+        for end in cuts.into_iter().chain([source.len()]) {
+            markdown.push(&source[start..end].into());
+            start = end;
+            // A frame.
+            markdown.lines();
+        }
+        prop_assert_eq!(markdown.lines(), Markdown::whole(&source.as_str().into(), width));
+    }
+
+    #[test]
+    fn nothing_reaches_a_screen_unescaped_or_leaves_it_at_the_side(
+        source in prop_oneof![source(), any::<String>()],
+        width in 4..60_usize,
+    ) {
+        for line in Markdown::whole(&source.as_str().into(), width) {
+            let text = line.plain();
+            let escaped = escape::prose(text.as_str()).to_string();
+            prop_assert_eq!(text.as_str(), &escaped, "it can be printed as it is");
+            prop_assert!(!escaped.contains(['\n', '\t']), "a line is a line");
+            prop_assert!(line.width() <= width, "{} > {}: {:?}", line.width(), width, text);
+        }
+    }
+
+    #[test]
+    fn a_wrapped_line_has_all_of_its_words(
+        words in prop::collection::vec("[a-z日]{1,9}", 0..20),
+        width in 1..30_usize,
+    ) {
+        let line = words.join(" ");
+        let rows = Markdown::whole(&line.as_str().into(), width);
+        let joined: String = rows.iter().map(|row| row.plain().as_str().to_owned()).collect();
+        prop_assert_eq!(joined.replace(' ', ""), words.concat());
+    }
+}
