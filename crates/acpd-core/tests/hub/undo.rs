@@ -67,6 +67,7 @@ fn when_its_time_is_over_it_is_gone_from_disk_and_from_its_agent() {
     bench.heard();
     bench.reboot();
     bench.pass(DAY + 60_000);
+    bench.agent_dies();
     assert_eq!(bench.heard(), [json!(null); 0], "the agent has gone to sleep");
     assert_eq!(bench.snapshot.sessions.len(), 2);
     let b = bench.plain();
