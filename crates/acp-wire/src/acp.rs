@@ -9,6 +9,7 @@
 mod elicitation;
 mod read;
 mod session;
+mod usage;
 mod write;
 
 pub use elicitation::{
@@ -24,6 +25,7 @@ pub use session::{
     PermissionRequest, PromptParams, SessionInfo, SessionList, SessionParams, UpdateHead,
     cancelled_request, steering_outcome, stop_reason,
 };
+pub use usage::{TurnTokens, UsageUpdate};
 pub use write::{
     CancelParams, InitializeParams, Services, SessionUpdate, SetConfigOptionParams, SetModeParams,
     SetTitleParams, Update,

@@ -5,7 +5,7 @@ use acp_wire::acp::{
     AgentCapabilities, CancelParams, ClientCapabilities, ClientInitialize, ConfigOption,
     Implementation, InitializeParams, InitializeResult, Modes, NewSessionResult, PermissionAnswer,
     PermissionRequest, PromptParams, Services, SessionList, SessionParams, SessionUpdate,
-    SetConfigOptionParams, SetModeParams, Update, UpdateHead, stop_reason,
+    SetConfigOptionParams, SetModeParams, TurnTokens, Update, UpdateHead, UsageUpdate, stop_reason,
 };
 use acp_wire::method::{METHODS, Side};
 use acp_wire::{ErrorObject, StateKey, UpdateClass, classify_update, code};
@@ -300,6 +300,28 @@ fn prompts_and_their_ends_are_read() {
     let result = raw(&json!({"stopReason": "end_turn"}));
     assert_eq!(stop_reason(&result).as_deref(), Some("end_turn"));
     assert_eq!(stop_reason(&raw(&json!(null))), None);
+}
+
+#[test]
+fn figures_of_usage_are_read_one_by_one_and_what_is_no_figure_was_not_told() {
+    let update = |update| UsageUpdate::from_raw(&raw(&update));
+    let cost = json!({"amount": 0.25, "currency": "USD"});
+    let told = update(json!({"used": 7, "size": 200_000, "cost": cost}));
+    let (used, size, cost) = (Some(7), Some(200_000), Some((0.25, "USD".to_owned())));
+    assert_eq!(told, UsageUpdate { used, size, cost });
+    for odd in [
+        json!({"used": -1, "size": "9", "cost": null}),
+        json!({"used": u64::MAX, "cost": {"amount": "1", "currency": "USD"}}),
+        json!({"used": 1.5, "cost": {"amount": 1}}),
+        json!([]),
+    ] {
+        assert_eq!(update(odd), UsageUpdate { used: None, size: None, cost: None });
+    }
+    let result = json!({"stopReason": "end_turn",
+        "usage": {"totalTokens": 12, "inputTokens": 4, "outputTokens": 8, "cachedReadTokens": null}});
+    let tokens = TurnTokens::from_raw(&raw(&result));
+    assert_eq!((tokens.total, tokens.input, tokens.output), (Some(12), Some(4), Some(8)));
+    assert_eq!((tokens.thought, tokens.cached_read, tokens.cached_write), (None, None, None));
 }
 
 #[test]

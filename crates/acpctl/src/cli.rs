@@ -5,7 +5,7 @@ mod session;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acpd_api::ExitCode;
+use acpd_api::{ExitCode, UsageBy};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
@@ -58,6 +58,14 @@ pub(crate) enum When {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// All sessions on one screen, what needs you first; answer, prompt and cancel there.
+    ///
+    /// It is also what `acpctl` alone shows on a terminal.
+    #[cfg(feature = "tui")]
+    Top,
+    /// A conversation on the whole screen: read it, write prompts, answer questions.
+    #[cfg(feature = "tui")]
+    Chat(Chat),
     /// Prompt an agent and stream its answer; Ctrl-C cancels.
     Run(Run),
     /// Follow a session: show its history, then what happens.
@@ -75,6 +83,10 @@ pub(crate) enum Command {
     /// List, show, search, set up, rename, archive, close and delete sessions.
     #[command(subcommand)]
     Session(Session),
+    /// Show the prompts that wait in a session, change them or take them back.
+    Queue(Queue),
+    /// Add up the tokens and the cost of turns, as agents tell them.
+    Usage(Usage),
     /// List, start and stop agents.
     #[command(subcommand)]
     Agent(Agent),
@@ -96,7 +108,8 @@ pub(crate) enum Command {
     /// Start and stop the daemon.
     #[command(subcommand)]
     Daemon(Daemon),
-    /// Print a completion script for a shell.
+    /// Print what makes a shell complete commands, sessions, agents and questions.
+    #[command(after_help = COMPLETIONS)]
     Completions {
         /// The shell.
         shell: Shell,
@@ -124,12 +137,81 @@ pub(crate) struct Ps {
     pub(crate) json: Json,
 }
 
+/// Arguments of `queue`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub(crate) struct Queue {
+    #[command(subcommand)]
+    pub(crate) command: Option<QueueCommand>,
+    #[command(flatten)]
+    pub(crate) which: Option<Which>,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueCommand {
+    /// Say something else in a prompt that waits. Files and images that are with it stay.
+    Edit {
+        #[command(flatten)]
+        which: Which,
+        /// Its number, as `acpctl queue SESSION` shows it.
+        #[arg(value_name = "N")]
+        number: u64,
+        /// The new words [default: read from stdin].
+        #[arg(value_name = "PROMPT")]
+        prompt: Vec<String>,
+    },
+    /// Take back prompts that wait. Whoever sent one is told.
+    Rm {
+        #[command(flatten)]
+        which: Which,
+        /// Their numbers, as `acpctl queue SESSION` shows them.
+        #[arg(required = true, value_name = "N")]
+        numbers: Vec<u64>,
+    },
+}
+
+/// Arguments of `usage`.
+#[derive(Debug, Args)]
+pub(crate) struct Usage {
+    /// Only turns that ended since then: how long ago (7d, 12h), a day, or a time [default: all].
+    #[arg(long, value_name = "TIME", value_parser = when::time)]
+    pub(crate) since: Option<u64>,
+    /// What is added up.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) by: By,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+/// What belongs together in `usage`.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub(crate) enum By {
+    #[default]
+    Agent,
+    Session,
+    Workspace,
+    Day,
+}
+
+impl From<By> for UsageBy {
+    fn from(by: By) -> UsageBy {
+        match by {
+            By::Agent => UsageBy::Agent,
+            By::Session => UsageBy::Session,
+            By::Workspace => UsageBy::Workspace,
+            By::Day => UsageBy::Day,
+        }
+    }
+}
+
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without PROMPT, or with `-` alone, the prompt is read from stdin. With PROMPT, a file or a pipe on
 stdin is attached to it: git diff | acpctl run 'review this'. A `-` after the words puts stdin into
-the text of the prompt. A script keeps its own stdin out of it: acpctl run 'do it' < /dev/null
+the text of the prompt. A script or a loop keeps its own stdin out of it: acpctl run -n 'do it'
 
 The answer goes to stdout, everything else to stderr.")]
 pub(crate) struct Run {
@@ -195,6 +277,9 @@ pub(crate) struct Turn {
     /// Refuse what the agent asks for in this turn.
     #[arg(long)]
     pub(crate) deny: bool,
+    /// Do not read stdin, for loops such as `while read`.
+    #[arg(short = 'n', long)]
+    pub(crate) no_stdin: bool,
 }
 
 /// Settings of a session, made before the prompt is sent.
@@ -216,6 +301,10 @@ fn setting(text: &str) -> Result<(String, String), &'static str> {
     Ok((option.to_owned(), value.to_owned()))
 }
 
+fn decision(text: &str) -> Result<i64, &'static str> {
+    text.parse().map_err(|_| "decisions have numbers: `acpctl policy ls` lists them")
+}
+
 /// One session.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
@@ -224,6 +313,21 @@ pub(crate) struct Which {
     /// Only among the sessions of this agent.
     #[arg(short, long)]
     pub(crate) agent: Option<String>,
+}
+
+/// Arguments of `chat`.
+#[cfg(feature = "tui")]
+#[derive(Debug, Args)]
+pub(crate) struct Chat {
+    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used [default: the
+    /// last one used here, else a new one].
+    pub(crate) session: Option<String>,
+    /// Only among the sessions of this agent; the agent of a new one.
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
+    /// Begin a new session.
+    #[arg(short, long, conflicts_with = "session")]
+    pub(crate) new: bool,
 }
 
 /// Arguments of `attach`.
@@ -263,7 +367,19 @@ pub(crate) struct Wait {
     /// Wait at most this long, such as 90s or 10m; then exit with 124.
     #[arg(long, value_name = "DURATION", value_parser = when::duration)]
     pub(crate) timeout: Option<Duration>,
+    /// Print a line of JSON for each session that is over.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
+
+/// How completion is installed.
+const COMPLETIONS: &str = "\
+Bash, in ~/.bashrc:                 source <(acpctl completions bash)
+Zsh, in ~/.zshrc after compinit:    source <(acpctl completions zsh)
+Fish, in ~/.config/fish/config.fish: acpctl completions fish | source
+PowerShell, in $PROFILE:            acpctl completions powershell | Out-String | Invoke-Expression
+
+It asks the daemon that runs, and never starts one.";
 
 /// What `wait` prints.
 const WAIT: &str = "\
@@ -299,8 +415,14 @@ pub(crate) struct Acp {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
-    /// List agents.
-    Ls(Json),
+    /// List the agents that are installed, and those with sessions.
+    Ls {
+        /// List also those that acpd knows and that are not installed, with how to install them.
+        #[arg(short, long)]
+        all: bool,
+        #[command(flatten)]
+        json: Json,
+    },
     /// Show one agent.
     Show {
         /// Its name.
@@ -417,6 +539,7 @@ pub(crate) enum Policy {
     /// Forget a remembered decision.
     Forget {
         /// Its id, as `policy ls` shows it.
+        #[arg(value_parser = decision)]
         id: i64,
     },
     /// Show who would answer a question about a tool call in this directory, and why.
@@ -473,7 +596,8 @@ pub(crate) enum Daemon {
         #[arg(long)]
         detach: bool,
     },
-    /// Run the installed daemon in place of the running one; agents and turns continue.
+    /// Run the installed daemon, with the configuration as it is now, in place of the running one; agents and
+    /// turns continue. From a terminal, it gets the variables of this terminal that the configuration names.
     Restart,
     /// Show the daemon; exit with 3 if none runs.
     Status(Json),

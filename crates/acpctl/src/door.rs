@@ -22,8 +22,12 @@ pub(crate) struct Door {
 impl Door {
     /// Connects, and starts the daemon unless that was forbidden.
     pub(crate) fn connect(self) -> Result<Connection> {
-        let paths = Paths::discover()?;
-        Ok(connect(&Options { spawn: self.spawn, paths })?)
+        Ok(connect(&self.options()?)?)
+    }
+
+    /// How to connect.
+    pub(crate) fn options(self) -> Result<Options> {
+        Ok(Options { spawn: self.spawn, paths: Paths::discover()? })
     }
 
     /// Connects in the same way, for as long as the command runs: also to the daemon's successors.
@@ -37,8 +41,7 @@ impl Door {
     }
 
     fn link(self, patience: Duration) -> Result<(LinkReader, LinkWriter)> {
-        let paths = Paths::discover()?;
-        Ok(link(Options { spawn: self.spawn, paths }, patience)?)
+        Ok(link(self.options()?, patience)?)
     }
 }
 

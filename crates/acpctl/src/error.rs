@@ -22,6 +22,8 @@ pub(crate) type Result<T = ()> = std::result::Result<T, CommandError>;
 #[derive(Debug)]
 pub(crate) struct CommandError {
     kind: Kind,
+    /// What the daemon said that it is about.
+    reason: Option<Reason>,
     message: Text,
     hints: Vec<Text>,
     /// The last lines that the agent wrote to stderr.
@@ -44,7 +46,8 @@ impl CommandError {
     /// An error with a code of its own.
     pub(crate) fn new(code: ExitCode, message: impl Into<Text>) -> CommandError {
         let message = message.into();
-        CommandError { kind: Kind::Exit(code), message, hints: Vec::new(), stderr: None }
+        let kind = Kind::Exit(code);
+        CommandError { kind, reason: None, message, hints: Vec::new(), stderr: None }
     }
 
     /// A program that was run in this terminal has told why it failed.
@@ -103,6 +106,11 @@ impl CommandError {
         }
     }
 
+    /// What it is about, if the daemon has said so.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        self.reason
+    }
+
     /// Whether the daemon went away before it answered.
     pub(crate) fn is_gone(&self) -> bool {
         self.kind == Kind::Gone
@@ -134,6 +142,7 @@ impl CommandError {
         };
         let message = Untrusted::from(&error.message);
         let mut failed = CommandError::new(data.reason.into(), paragraph(&message));
+        failed.reason = Some(data.reason);
         failed.stderr = data.stderr.filter(|stderr| !stderr.raw().trim().is_empty());
         let hint = data.hint.or_else(|| way_out(data.reason).map(Untrusted::from));
         failed.hint_if(hint)
@@ -167,7 +176,10 @@ fn agent_error(error: &ErrorObject) -> CommandError {
     }
     let failed = CommandError::new(code, message);
     match code {
-        ExitCode::NeedsLogin => failed.hint(NEEDS_LOGIN),
+        ExitCode::NeedsLogin => {
+            let reason = Some(Reason::NeedsLogin);
+            CommandError { reason, ..failed }.hint(NEEDS_LOGIN)
+        }
         _ => failed,
     }
 }

@@ -130,6 +130,14 @@ impl Worktree {
     }
 }
 
+/// The worktree that this directory is in, if its path looks like that of one: git is asked only then.
+pub(crate) fn worktree_of(dir: &Path) -> Result<Option<Worktree>> {
+    let is_beside = |part: std::path::Component<'_>| {
+        part.as_os_str().to_str().is_some_and(|name| name.ends_with(".worktrees"))
+    };
+    if dir.components().any(is_beside) && dir.is_dir() { Worktree::of(dir) } else { Ok(None) }
+}
+
 /// Whether files that git knows have changes that are not committed.
 pub(crate) fn has_changes(dir: &Path) -> Result<bool> {
     Ok(!git(dir, &["status", "--porcelain", "--untracked-files=no"])?.is_empty())

@@ -4,23 +4,13 @@ use acpd_api::Untrusted;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-pub(crate) use acpd_view::human::{bytes, duration};
+pub(crate) use acpd_view::human::{bytes, count, directory, duration};
 
 use crate::text::{Text, text};
 
 /// Milliseconds since the epoch, now.
 pub(crate) fn now() -> u64 {
     Timestamp::now().as_millisecond().try_into().unwrap_or(0)
-}
-
-/// A directory, with `~` for the home of the person.
-pub(crate) fn directory(path: &Untrusted, home: Option<&str>) -> Text {
-    let home = home.map(|home| home.trim_end_matches('/')).filter(|home| !home.is_empty());
-    match home.and_then(|home| path.raw().strip_prefix(home)) {
-        Some("") => "~".into(),
-        Some(rest) if rest.starts_with('/') => text!("~{}", Untrusted::from(rest)),
-        _ => path.into(),
-    }
 }
 
 /// How long ago a time was, or `-` for the time 0.
@@ -43,6 +33,14 @@ pub(crate) fn clock(at: u64) -> Text {
     )
 }
 
+/// A day on this machine's clock: `2026-11-21`.
+pub(crate) fn day(at: u64) -> Text {
+    i64::try_from(at).ok().and_then(|at| Timestamp::from_millisecond(at).ok()).map_or_else(
+        || "-".into(),
+        |at| Untrusted::of(at.to_zoned(TimeZone::system()).date()).into(),
+    )
+}
+
 /// How many backticks begin a code block of Markdown that this text cannot end.
 pub(crate) fn fence(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0).max(2) + 1
@@ -51,16 +49,6 @@ pub(crate) fn fence(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_home_is_a_tilde() {
-        let shown = |path: &str, home| directory(&path.into(), home).to_string();
-        assert_eq!(shown("/home/ada/src", Some("/home/ada")), "~/src");
-        assert_eq!(shown("/home/ada", Some("/home/ada/")), "~");
-        assert_eq!(shown("/home/adam", Some("/home/ada")), "/home/adam");
-        assert_eq!(shown("/srv", Some("/")), "/srv");
-        assert_eq!(shown("/home/ada", None), "/home/ada");
-    }
 
     #[test]
     fn ages_are_relative_and_zero_is_never() {

@@ -2,12 +2,16 @@
 
 mod cli;
 mod command;
+mod complete;
 mod confirm;
 mod dirs;
 mod door;
 mod elsewhere;
 mod error;
+mod explain;
 mod form;
+#[cfg(feature = "tui")]
+mod full_screen;
 mod git;
 mod human;
 mod info;
@@ -39,10 +43,13 @@ use std::process::ExitCode;
 
 use acpd_api::Untrusted;
 use clap::Parser as _;
+#[cfg(feature = "tui")]
+use clap::error::ErrorKind;
 
 fn main() -> ExitCode {
     panic::set_hook(Box::new(complain));
-    let cli = match cli::Cli::try_parse() {
+    complete::complete_if_asked();
+    let cli = match cli::Cli::try_parse().or_else(all_sessions) {
         Ok(cli) => cli,
         Err(error) => return wrong_usage(&error),
     };
@@ -53,11 +60,24 @@ fn main() -> ExitCode {
     let code = match done.and_then(|code| flushed.map(|()| code)) {
         Ok(code) => code,
         Err(error) => {
+            let error = explain::explained(error);
             ui.talk(&error.render(ui.err_paint()));
             error.code()
         }
     };
     ExitCode::from(code.code())
+}
+
+/// On a terminal, no command at all is `top`.
+fn all_sessions(error: clap::Error) -> Result<cli::Cli, clap::Error> {
+    #[cfg(feature = "tui")]
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        && full_screen::is_possible()
+    {
+        let args = std::env::args_os().chain(["top".into()]);
+        return cli::Cli::try_parse_from(args).map_err(|_| error);
+    }
+    Err(error)
 }
 
 /// Tells of a panic, whose words may quote what was being read.

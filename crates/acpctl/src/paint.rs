@@ -30,6 +30,12 @@ impl Paint {
         Paint { on }
     }
 
+    /// Whether it colours.
+    #[cfg(feature = "tui")]
+    pub(crate) fn is_on(self) -> bool {
+        self.on
+    }
+
     /// Never colours.
     pub(crate) fn plain() -> Paint {
         Paint::new(false)

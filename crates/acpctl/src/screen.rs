@@ -70,6 +70,11 @@ impl Screen {
         }
     }
 
+    /// Takes the folder of the session, before anything else.
+    pub(crate) fn within(&mut self, folder: Untrusted) {
+        self.transcript.within(folder);
+    }
+
     /// Takes whose conversation it is: what subagents say in sessions of their own is no part of it.
     pub(crate) fn of(&mut self, session: &Untrusted) {
         self.transcript.of(session);

@@ -2,9 +2,10 @@
 //!
 //! Reading is lenient: what cannot be read is left out.
 
+use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acpd_api::{Untrusted, escape};
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::error::{CommandError, Result};
@@ -110,6 +111,53 @@ impl Settings {
         let is_it =
             |option: &&ConfigOption| option.category.as_ref().is_some_and(|c| *c == category);
         self.options.iter().find(is_it)
+    }
+}
+
+/// Sends a request about a session and waits for its result.
+pub(crate) type Call<'a> = &'a mut dyn FnMut(&'static str, Value) -> Result<Value>;
+
+impl Settings {
+    /// Switches the session to the mode that these words mean, and returns that.
+    ///
+    /// # Errors
+    /// When there is none, or the agent refuses.
+    pub(crate) fn switch(
+        &mut self,
+        session: &Untrusted,
+        wanted: &str,
+        call: Call<'_>,
+    ) -> Result<Mode> {
+        let none = || CommandError::usage("the agent offers no modes to choose");
+        let modes = self.modes.as_mut().ok_or_else(none)?;
+        let mode = modes.find(wanted)?.clone();
+        let params = SetModeParams { session_id: session.raw(), mode_id: mode.id.raw() };
+        call("session/set_mode", json!(params))?;
+        modes.current_mode_id = mode.id.clone();
+        Ok(mode)
+    }
+
+    /// Sets an option to the value that these words mean. Returns all options as the agent wrote them, and those
+    /// that have changed: what the agent says counts, and it may have set something else, too.
+    ///
+    /// # Errors
+    /// When there is no such option or value, or the agent refuses.
+    pub(crate) fn set(
+        &mut self,
+        session: &Untrusted,
+        option: &Untrusted,
+        wanted: &str,
+        call: Call<'_>,
+    ) -> Result<(Value, Vec<ConfigOption>)> {
+        let value = self.option(option.raw())?.chosen(wanted)?;
+        let value = to_raw_value(&value).map_err(std::io::Error::from)?;
+        let params = SetConfigOptionParams::new(session.raw(), option.raw(), &value);
+        let mut result = call("session/set_config_option", json!(params))?;
+        let raw = result["configOptions"].take();
+        let now = ConfigOption::list(raw.clone());
+        let before = std::mem::replace(&mut self.options, now);
+        let changed = self.options.iter().filter(|now| !before.contains(now)).cloned().collect();
+        Ok((raw, changed))
     }
 }
 

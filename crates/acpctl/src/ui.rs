@@ -170,6 +170,11 @@ impl Ui {
         self.err_is_terminal && io::stdin().is_terminal()
     }
 
+    /// Whether a person's terminal is behind any of the streams.
+    pub(crate) fn is_on_terminal(&self) -> bool {
+        self.err_is_terminal || self.out_is_terminal || io::stdin().is_terminal()
+    }
+
     /// Whether somebody reads the talk as it comes.
     pub(crate) fn talks_to_terminal(&self) -> bool {
         self.err_is_terminal

@@ -77,6 +77,8 @@ pub enum Reason {
     Interrupted,
     /// No turn runs that a message could be said into.
     NoTurn,
+    /// The budget of the day is used up, and a person did not let the prompt begin.
+    Budget,
     /// The agent takes no message into a running turn.
     CannotSteer,
     /// The turn ended without a word of the agent, which means that it failed.

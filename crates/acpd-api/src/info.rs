@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AuthInfo, Untrusted};
+use crate::{AuthInfo, BudgetInfo, Untrusted, Usage};
 
 /// Result of `_acpd/status`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +40,9 @@ pub struct DaemonInfo {
     pub clients: u32,
     /// Whether the journal can be written.
     pub store: StoreState,
+    /// The budget of the day, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetInfo>,
     /// The agent that a connection gets when it names none.
     pub default_agent: Untrusted,
     /// Where its files are.
@@ -50,6 +53,24 @@ pub struct DaemonInfo {
     pub log: Untrusted,
     /// Configuration file, whether or not it exists.
     pub config: Untrusted,
+    /// Set if the file does not say any more what the daemon has read from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_changed: Option<ConfigChanged>,
+}
+
+/// What has become of a configuration since it was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigChanged {
+    /// When the file was changed (ms since the epoch); none if it is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+    /// Why no daemon could start with it, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Untrusted>,
+    /// How to mend that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<Untrusted>,
 }
 
 /// Whether the journal can be written.
@@ -110,8 +131,7 @@ pub struct AgentInfo {
     pub log: Untrusted,
     /// Whether the launch line was tried by acpd's authors.
     pub tried: bool,
-    /// What a person can do about its state. How to install it is said only in the info of a single agent,
-    /// not in lists.
+    /// What a person can do about its state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Untrusted>,
     /// MCP servers of the configuration that its sessions get.
@@ -120,6 +140,22 @@ pub struct AgentInfo {
     /// Whether it is logged in.
     #[serde(default)]
     pub auth: AuthInfo,
+    /// Whether its program is on this machine; not said in `_acpd/status`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installed: Option<bool>,
+    /// The command that installs it, if it is not installed and acpd knows one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub install: Option<Untrusted>,
+    /// Variables that it inherits from the daemon, if the daemon has them: names, or beginnings of names
+    /// with a `*`. Said only in the info of a single agent, as `inherited` is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inherits: Vec<Untrusted>,
+    /// The names of those that the daemon has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inherited: Vec<Untrusted>,
+    /// Variables that the user's configuration wants for it, and that the daemon does not have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lacks: Vec<Untrusted>,
 }
 
 /// An MCP server of the configuration, as one agent gets it.
@@ -222,12 +258,19 @@ pub struct SessionInfo {
     pub restore: Option<RestoreLevel>,
     /// The running turn, or the last one.
     pub turn: TurnInfo,
+    /// Set while acpd waits for the end of a usage limit, to have the agent continue then (ms since the
+    /// epoch).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_until: Option<u64>,
     /// Prompts that wait for the running one.
     pub queued: u32,
     /// Attached clients.
     pub clients: u32,
     /// Prompts so far.
     pub prompts: u64,
+    /// What the agent has told of tokens and cost, if it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
     /// Last sequence number of the journal.
     pub seq: u64,
     /// Created (ms since the epoch).

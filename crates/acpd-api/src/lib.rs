@@ -8,6 +8,7 @@
 //! JSON members are camelCase as in ACP; times are milliseconds since the Unix epoch.
 
 mod auth;
+mod environment;
 mod error;
 pub mod escape;
 mod exit;
@@ -19,22 +20,25 @@ mod meta;
 pub mod method;
 mod notice;
 mod params;
+mod queue;
 mod reseed;
 mod resume;
 mod search;
 mod shown;
 pub mod under_agent;
 mod untrusted;
+mod usage;
 mod watch;
 mod who;
 
 pub use auth::{AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod};
+pub use environment::{Environment, is_named};
 pub use error::{ErrorData, Reason};
 pub use exit::{ExitCode, LOGIN_NOT_BEGUN};
 pub use hook::{AgentTroubleInfo, HookEvent, HookInfo, TurnEndInfo};
 pub use info::{
-    AgentInfo, AgentState, DaemonInfo, Doing, DoingKind, McpInfo, McpKind, RestoreLevel,
-    SessionInfo, SessionState, Status, StoreState, TurnInfo, TurnState,
+    AgentInfo, AgentState, ConfigChanged, DaemonInfo, Doing, DoingKind, McpInfo, McpKind,
+    RestoreLevel, SessionInfo, SessionState, Status, StoreState, TurnInfo, TurnState,
 };
 pub use interaction::{
     AnswerInfo, AnswerParams, AnswerResult, ForgetParams, GivenAnswer, InteractionInfo,
@@ -48,15 +52,20 @@ pub use notice::{
 };
 pub use params::{
     AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, CancelParams, CancelResult,
-    DaemonStopParams, Empty, LogEntry, LogParams, LogResult, MoveParams, RenameParams,
-    RestartParams, SessionList, SessionListParams, SessionRef, TitleParams,
+    DaemonRestartParams, DaemonStopParams, Empty, LogEntry, LogParams, LogResult, MoveParams,
+    RenameParams, RestartParams, SessionList, SessionListParams, SessionRef, TitleParams,
 };
+pub use queue::{QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt};
 pub use reseed::ReseedParams;
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
 pub use shown::{RawCall, Shown, ShownDiff, ShownUnclear};
 pub use under_agent::UnderAgent;
 pub use untrusted::Untrusted;
+pub use usage::{
+    Amount, BudgetInfo, Cost, Tokens, TurnUsage, Usage, UsageBy, UsageParams, UsageReport,
+    UsageTotal,
+};
 pub use watch::{Changed, Removed, SessionRowKey, Watched};
 pub use who::{ClientName, CutShort};
 

@@ -16,9 +16,13 @@ pub struct Meta<T> {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClientMeta {
-    /// The agent profile this connection is bound to; the configured default when absent.
+    /// The agent profile this connection is bound to; when absent, that of the workspace with `cwd`, else the
+    /// configured default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// The directory that the client works in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
     /// Send `_acpd/…` notices.
     pub notices: bool,
     /// Put `_meta._acpd` with the sequence number into each `session/update`.

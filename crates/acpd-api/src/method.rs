@@ -84,6 +84,13 @@ methods! {
     /// [`crate::CancelParams`] → [`crate::CancelResult`]. Answered when the agent is told, not when the turn is
     /// over. An error if there is nothing to cancel.
     SESSION_CANCEL = "_acpd/session/cancel", OwnTurns("cancel a turn");
+    /// The prompts that wait in a session: [`crate::SessionRef`] → [`crate::QueueInfo`].
+    SESSION_QUEUE = "_acpd/session/queue", Allowed;
+    /// Says something else in a prompt that waits: [`crate::QueueEditParams`] → [`crate::QueueInfo`].
+    SESSION_QUEUE_EDIT = "_acpd/session/queue/edit", Refused("change prompts that wait");
+    /// Takes a prompt back that waits; whoever sent it gets an error that says who did:
+    /// [`crate::QueueRemoveParams`] → [`crate::QueueInfo`].
+    SESSION_QUEUE_REMOVE = "_acpd/session/queue/remove", Refused("take back prompts that wait");
     /// Frees the agent's copy; the session stays listed, and the next prompt restores it:
     /// [`crate::SessionRef`] → [`crate::SessionInfo`].
     SESSION_CLOSE = "_acpd/session/close", OwnTurns("close a session");
@@ -94,6 +101,8 @@ methods! {
     SESSION_UNARCHIVE = "_acpd/session/unarchive", Refused("put a session away");
     /// Deletes a session and its journal for good: [`crate::SessionRef`] → [`crate::Empty`].
     SESSION_REMOVE = "_acpd/session/remove", Refused("delete a session");
+    /// What turns have used, added up: [`crate::UsageParams`] → [`crate::UsageReport`].
+    USAGE = "_acpd/usage", Allowed;
     /// Questions of agents that wait for a person: [`crate::Empty`] → [`crate::InteractionList`].
     INTERACTION_LIST = "_acpd/interaction/list", Allowed;
     /// Answers one of them: [`crate::AnswerParams`] → [`crate::AnswerResult`]. Refused to a client that

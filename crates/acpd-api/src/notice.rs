@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentState, CutShort, RestoreLevel, SessionState, TurnState, Untrusted};
+use crate::{AgentState, CutShort, RestoreLevel, SessionState, TurnState, TurnUsage, Untrusted};
 
 /// A prompt was given to the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +43,9 @@ pub struct TurnEnded {
     /// Files that they have changed, as far as the agent has said, up to 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<Untrusted>,
+    /// What it has used, as far as the agent has told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<TurnUsage>,
 }
 
 /// How a turn ended.

@@ -3,11 +3,20 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{AgentInfo, ClientName, Role, SessionInfo, Untrusted};
+use crate::{AgentInfo, ClientName, Environment, Role, SessionInfo, Untrusted};
 
 /// Nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Empty {}
+
+/// Parameters of `_acpd/daemon/restart`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct DaemonRestartParams {
+    /// The environment of the terminal: what of it the configuration names, the next daemon gets.
+    #[serde(skip_serializing_if = "Environment::is_empty")]
+    pub environment: Environment,
+}
 
 /// Parameters of `_acpd/daemon/stop`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

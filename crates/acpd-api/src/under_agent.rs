@@ -59,6 +59,7 @@ pub const ACP: &[(&str, UnderAgent)] = &[
 /// Members of `_meta._acpd` in what clients send.
 pub const FLAGS: &[(&str, UnderAgent)] = &[
     ("agent", Allowed),
+    ("cwd", Allowed),
     ("notices", Allowed),
     ("seq", Allowed),
     ("maxLine", Allowed),

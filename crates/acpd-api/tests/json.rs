@@ -1,17 +1,23 @@
 //! The JSON of this crate is an interface: a change here is a change for every client.
 
 use acpd_api::{
-    AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Answered, ArchiveFilter, AttachParams,
-    AuthInfo, AuthSource, AuthState, CancelParams, CaughtUp, ClientMeta, ClientToken, DaemonInfo,
-    DaemonStopParams, Doing, DoingKind, ErrorData, ExitCode, Hit, HookInfo, InteractionInfo,
-    LoadMeta, LoginMethod, McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome, Part,
-    PermissionDecided, PermissionMeta, PromptQueued, Question, RawCall, RawId, Reason, Received,
-    RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams,
-    SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice, SessionRef,
-    SessionState, Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged, Status,
-    StoreState, TitleParams, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState, UpdateMeta,
+    AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Amount, Answered, ArchiveFilter,
+    AttachParams, AuthInfo, AuthSource, AuthState, BudgetInfo, CancelParams, CaughtUp, ClientMeta,
+    ClientToken, ConfigChanged, Cost, DaemonInfo, DaemonStopParams, Doing, DoingKind, ErrorData,
+    ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod, McpInfo, McpKind,
+    NewSessionMeta, OptionInfo, Outcome, Part, PermissionDecided, PermissionMeta, PromptQueued,
+    Question, QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt, RawCall, RawId, Reason,
+    Received, RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role,
+    SearchParams, SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice,
+    SessionRef, SessionState, Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged,
+    Status, StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted,
+    TurnState, TurnUsage, UpdateMeta, Usage, UsageBy, UsageParams, UsageReport, UsageTotal,
 };
 use serde_json::{Value, json};
+
+fn usd(units: f64) -> Cost {
+    Cost { amount: Amount::from_units(units).expect("an amount"), currency: "USD".into() }
+}
 
 fn session() -> SessionInfo {
     SessionInfo {
@@ -26,9 +32,11 @@ fn session() -> SessionInfo {
         hint: Some("log in".into()),
         restore: Some(RestoreLevel::Loaded),
         turn: TurnInfo { state: TurnState::NeedsAction, since: 5, last: Some("end_turn".into()) },
+        limited_until: Some(12),
         queued: 1,
         clients: 2,
         prompts: 3,
+        usage: Some(Usage { used: Some(9_000), size: None, cost: Some(usd(0.25)) }),
         seq: 4,
         created: 6,
         updated: 7,
@@ -81,6 +89,11 @@ fn agent() -> AgentInfo {
             hint: Some("how".into()),
             command: Some("demo login".into()),
         },
+        installed: Some(false),
+        install: Some("npm install -g demo".into()),
+        inherits: vec!["DEMO_*".into()],
+        inherited: vec!["DEMO_KEY".into()],
+        lacks: vec!["WORK_KEY".into()],
     }
 }
 
@@ -99,11 +112,17 @@ fn status_looks_like_this() {
             hint: Some("make room".into()),
             since: 6,
         },
+        budget: Some(BudgetInfo { per_day: usd(5.0), spent: usd(5.25).amount, is_over: true }),
         default_agent: "demo".into(),
         socket: "/socket".into(),
         database: "/database".into(),
         log: "/log".into(),
         config: "/config".into(),
+        config_changed: Some(ConfigChanged {
+            at: Some(9),
+            problem: Some("unknown key".into()),
+            hint: Some("did you mean another".into()),
+        }),
     };
     let status = Status { daemon, agents: vec![agent()], sessions: vec![session()] };
     insta::assert_json_snapshot!(status);
@@ -120,15 +139,22 @@ fn what_is_not_known_is_left_out() {
         version: None,
         hint: None,
         mcp: vec![],
+        installed: None,
+        install: None,
+        inherits: vec![],
+        inherited: vec![],
+        lacks: vec![],
         ..agent()
     };
     let session = SessionInfo {
         name: None,
         title: None,
         reason: None,
+        limited_until: None,
         restore: None,
         last_line: None,
         doing: None,
+        usage: None,
         turn: TurnInfo { state: TurnState::Idle, since: 0, last: None },
         ..session()
     };
@@ -147,6 +173,10 @@ fn notices_look_like_this() {
         cut_short: None,
         tools: Some(1),
         files: vec!["/w/a".into()],
+        usage: Some(TurnUsage {
+            tokens: Tokens { total: Some(12), output: Some(8), ..Tokens::default() },
+            cost: Some(usd(0.25)),
+        }),
     };
     let reason = || "it died".into();
     insta::assert_json_snapshot!((
@@ -271,6 +301,7 @@ fn parameters_and_meta_look_like_this() {
     insta::assert_json_snapshot!((
         ClientMeta {
             agent: Some("demo".to_owned()),
+            cwd: Some("/w".to_owned()),
             notices: true,
             seq: true,
             max_line: Some(1 << 20),
@@ -329,6 +360,55 @@ fn id(text: &str) -> RawId {
 fn client(resume: Option<Resume>) -> ClientMeta {
     let token = "0123456789abcdef".to_owned();
     ClientMeta { client: Some(ClientToken { token, resume }), ..ClientMeta::default() }
+}
+
+#[test]
+fn usage_looks_like_this() {
+    let total = |by: UsageTotal| UsageTotal { turns: 3, ..by };
+    let tokens = Tokens {
+        total: Some(6),
+        input: Some(1),
+        output: Some(2),
+        thought: Some(3),
+        cached_read: Some(4),
+        cached_write: Some(5),
+    };
+    let totals = vec![
+        total(UsageTotal {
+            agent: Some("demo".into()),
+            session_id: Some("s-1".into()),
+            tokens,
+            costs: vec![usd(0.5)],
+            ..UsageTotal::default()
+        }),
+        total(UsageTotal { cwd: Some("/w".into()), untold: 3, ..UsageTotal::default() }),
+        total(UsageTotal { day: Some(86_400_000), ..UsageTotal::default() }),
+    ];
+    insta::assert_json_snapshot!((
+        UsageParams { since: 7, by: UsageBy::Workspace },
+        UsageReport { totals },
+    ));
+}
+
+#[test]
+fn a_queue_looks_like_this() {
+    let prompt =
+        || serde_json::value::to_raw_value(&json!([{"type": "text", "text": "go"}])).unwrap();
+    let session = SessionRef { session: "fix".to_owned(), ..SessionRef::default() };
+    let queued = QueuedPrompt { ticket: 5, at: 9, prompt: prompt() };
+    insta::assert_snapshot!(
+        serde_json::to_string_pretty(&(
+            QueueInfo { session_id: "s-1".into(), prompts: vec![queued] },
+            QueueRemoveParams { session: session.clone(), ticket: 5, by: None },
+            QueueEditParams {
+                session,
+                ticket: 5,
+                prompt: prompt(),
+                by: Some("acpctl queue".to_owned())
+            },
+        ))
+        .unwrap()
+    );
 }
 
 #[test]

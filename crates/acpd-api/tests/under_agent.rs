@@ -81,6 +81,7 @@ fn every_flag_is_in_the_list() {
     // Written out, so that a member that is added is added here.
     let initialize = ClientMeta {
         agent: Some("a".to_owned()),
+        cwd: Some("/w".to_owned()),
         notices: true,
         seq: true,
         max_line: Some(1),

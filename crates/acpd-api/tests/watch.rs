@@ -20,6 +20,7 @@ fn session(id: &str) -> SessionInfo {
         hint: None,
         restore: None,
         turn: TurnInfo { state: TurnState::Working, since: 5, last: None },
+        limited_until: None,
         queued: 0,
         clients: 0,
         prompts: 1,
@@ -28,6 +29,8 @@ fn session(id: &str) -> SessionInfo {
         updated: 2,
         last_line: Some(8),
         doing: Some(Doing { kind: DoingKind::Starting, text: "".into(), since: 5 }),
+        limited_until: None,
+        usage: None,
     }
 }
 
@@ -114,6 +117,7 @@ fn who_did_it_looks_like_this() {
         cut_short: Some(CutShort { why: "cancelled".into(), by: Some(name()) }),
         tools: None,
         files: Vec::new(),
+        usage: None,
     };
     let session = SessionRef { session: "fix".to_owned(), ..SessionRef::default() };
     insta::assert_json_snapshot!((

@@ -21,7 +21,7 @@ use crate::connection::connect;
 use crate::error::{ConnectError, NotAnswering, error_data};
 use crate::resume::{Resumption, Unresumable, Verdict, unnumbered};
 use crate::silence::{Doubt, QUIET};
-use crate::stream::{is_timeout, read_block, write_line};
+use crate::stream::{hang_up, is_timeout, read_block, write_line};
 
 /// The usual patience of a link: how long a daemon may stay away while the user waits for it. While the
 /// user waits for nothing, it may stay away for any time.
@@ -118,6 +118,7 @@ pub fn link(
         stream: Some(Arc::clone(&stream)),
         out: VecDeque::new(),
         waiting: 0,
+        is_ending: false,
         ended: false,
     };
     let shared = Arc::new(Shared { inner: Mutex::new(inner), changed: Condvar::new() });
@@ -166,6 +167,8 @@ struct Inner {
     out: VecDeque<Bytes>,
     /// Bytes of `out` and of what is just being written.
     waiting: usize,
+    /// As soon as everything is written, it ends.
+    is_ending: bool,
     ended: bool,
 }
 
@@ -198,6 +201,12 @@ impl Shared {
         while !inner.ended {
             let stream = inner.stream.clone().filter(|_| !inner.out.is_empty());
             let Some(stream) = stream else {
+                if inner.is_ending {
+                    inner.ended = true;
+                    inner.stream.iter().for_each(|stream| hang_up(stream));
+                    self.changed.notify_all();
+                    return;
+                }
                 inner = self.wait(inner);
                 continue;
             };
@@ -248,6 +257,15 @@ impl LinkWriter {
         self.shared.changed.notify_all();
     }
 
+    /// The same, for a program that goes on: the connection ends, too, when everything is written, and
+    /// [`LinkReader::recv`] says that it is closed.
+    pub fn end(&self) {
+        let mut inner = self.shared.lock();
+        inner.with(Resumption::leave);
+        inner.is_ending = true;
+        self.shared.changed.notify_all();
+    }
+
     /// Waits until everything is written, for up to `deadline`: for the end of a process.
     pub fn flush(&self, deadline: Duration) {
         let is_full =
@@ -287,6 +305,7 @@ impl LinkReader {
                 return Ok(Incoming::Line(line));
             }
             let alive = match self.stream.clone() {
+                None if self.shared.lock().ended => return Ok(Incoming::Closed),
                 None => {
                     self.come_back()?;
                     true
@@ -414,6 +433,9 @@ impl LinkReader {
         let mut has_spawned = false;
         while !self.has_waited_enough() {
             self.rest();
+            if self.shared.lock().ended {
+                return Ok(());
+            }
             let spawn = self.may_spawn();
             if spawn {
                 self.spawned = Some(Instant::now());

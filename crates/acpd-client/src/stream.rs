@@ -1,6 +1,9 @@
 //! The bytes of a connection.
 
 use std::io::{self, IoSlice, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
 
 use interprocess::local_socket::Stream;
 
@@ -25,6 +28,14 @@ pub(crate) fn write_line(mut stream: &Stream, line: &[u8]) -> io::Result<()> {
         stream.write_all(b"\n")?;
     }
     stream.flush()
+}
+
+/// Ends a connection, also for whoever reads from it just now.
+pub(crate) fn hang_up(stream: &Stream) {
+    let Stream::UdSocket(stream) = stream;
+    // One that has ended already needs nothing.
+    let copy = stream.as_fd().try_clone_to_owned().map(UnixStream::from);
+    let _ = copy.and_then(|copy| copy.shutdown(Shutdown::Both));
 }
 
 pub(crate) fn is_timeout(error: &io::Error) -> bool {

@@ -48,6 +48,11 @@ impl SessionKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HostId(pub u64);
 
+impl HostId {
+    /// acpd itself, where a process would ask.
+    pub(crate) const ACPD: HostId = HostId(0);
+}
+
 /// One client connection. Unique within a daemon incarnation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u64);

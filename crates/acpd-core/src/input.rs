@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use acp_wire::{Body, Frame, Id, clipped};
-use acpd_api::{HookEvent, SessionInfo, Status};
+use acpd_api::{Environment, HookEvent, SessionInfo, Status, UsageParams};
 use bytes::Bytes;
 
 use crate::ids::{ClientId, HostId, InteractionId, Requester, Seq, SessionKey};
@@ -371,6 +371,14 @@ pub enum Effect {
         /// What it reads: [`acpd_api::HookInfo`] as JSON text.
         about: Bytes,
     },
+    /// Show a person on the desktop what nobody who is attached sees. Both texts are short, escaped, and
+    /// hold nothing of what an agent works on.
+    Notify {
+        /// The session.
+        title: String,
+        /// What happened.
+        body: String,
+    },
     /// An agent refused a request, or a session could not come back, for the log. Never holds a
     /// payload, nor the agent's words.
     Failure {
@@ -391,8 +399,8 @@ pub enum Effect {
         client: ClientId,
         /// Answer to this request.
         id: Id,
-        /// Start again.
-        restart: bool,
+        /// Start again, with these variables if the configuration names them.
+        restart: Option<Environment>,
     },
     /// End the daemon although the journal cannot be written: every process tree first, without
     /// waiting for anything else. Always urgent.
@@ -427,6 +435,13 @@ pub enum ToClient {
         id: Id,
         /// What is looked for, and where.
         search: Box<Search>,
+    },
+    /// The answer to `_acpd/usage`.
+    Usage {
+        /// The request to answer.
+        id: Id,
+        /// What is to be added up.
+        asked: UsageParams,
     },
     /// An answer with the values kept for a session (`modes`, `configOptions`).
     Values(SessionValues),

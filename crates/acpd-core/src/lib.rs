@@ -27,6 +27,7 @@
 
 mod answer;
 mod auth;
+mod budget;
 mod client_methods;
 mod clients;
 mod fault;

@@ -28,6 +28,8 @@ pub(crate) fn needs_store(method: &str) -> bool {
             | acpd_api::method::SESSION_SHOW
             | acpd_api::method::SESSION_LOG
             | acpd_api::method::SESSION_SEARCH
+            | acpd_api::method::SESSION_QUEUE
+            | acpd_api::method::USAGE
             | acpd_api::method::INTERACTION_LIST
             | acpd_api::method::POLICY_LIST
             | acpd_api::method::POLICY_TEST

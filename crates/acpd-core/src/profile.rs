@@ -1,12 +1,14 @@
 //! What the hub has to know of an agent profile. The rest (environment, paths) is the daemon's.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::LazyLock;
 
-use acpd_api::{HookEvent, McpKind};
+use acpd_api::{Cost, HookEvent, McpKind};
 
 pub use acp_wire::acp::Services;
 pub use acpd_policy::{Policy, Workspaces};
+pub use jiff::tz::TimeZone;
 
 /// Everything the hub is configured with.
 #[derive(Debug, Clone)]
@@ -25,16 +27,95 @@ pub struct Config {
     pub cold_starts: u32,
     /// What commands are run for; nothing else is told.
     pub hooks: BTreeSet<HookEvent>,
+    /// A person hears of what happens while nobody is attached.
+    pub notify: bool,
+    /// Directories with settings of their own.
+    pub workspaces: Vec<Workspace>,
+    /// What may be spent in a day.
+    pub budget: Option<BudgetLimit>,
+    /// Where days begin.
+    pub time_zone: TimeZone,
     /// Fixed facts for `status`.
     pub daemon: DaemonFacts,
 }
 
+/// Settings that sessions begin with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Defaults {
+    /// The model, by its id or its name.
+    pub model: Option<String>,
+    /// The mode, by its id or its name.
+    pub mode: Option<String>,
+}
+
+/// A directory with settings of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workspace {
+    /// The directory, absolute; all below it belongs to it.
+    pub path: String,
+    /// The agent of clients that name none, and for which the settings are; without one they are for all.
+    pub agent: Option<String>,
+    /// What its sessions begin with.
+    pub defaults: Defaults,
+}
+
+impl Workspace {
+    fn has(&self, dir: &str) -> bool {
+        Path::new(dir).starts_with(&self.path)
+    }
+}
+
 impl Config {
+    /// The workspaces that a directory belongs to, the innermost first.
+    fn workspaces_of(&self, dir: &str) -> Vec<&Workspace> {
+        let mut found: Vec<_> = self.workspaces.iter().filter(|of| of.has(dir)).collect();
+        found.sort_by_key(|workspace| std::cmp::Reverse(workspace.path.len()));
+        found
+    }
+
+    /// The agent of a client that names none, and works in this directory.
+    pub(crate) fn agent_for(&self, dir: Option<&str>) -> &str {
+        let found = dir.map(|dir| self.workspaces_of(dir)).unwrap_or_default();
+        let agent = found.into_iter().find_map(|workspace| workspace.agent.as_deref());
+        agent.unwrap_or(&self.default_agent)
+    }
+
+    /// What a session of an agent begins with in a directory.
+    pub(crate) fn defaults(&self, agent: &str, dir: &str) -> Defaults {
+        let own = |of: &&Workspace| of.agent.as_deref().is_none_or(|named| named == agent);
+        let found = self.workspaces_of(dir).into_iter().filter(own).map(|of| &of.defaults);
+        let mut all: Vec<&Defaults> = found.collect();
+        all.push(&self.profile(agent).defaults);
+        Defaults {
+            model: all.iter().find_map(|defaults| defaults.model.clone()),
+            mode: all.iter().find_map(|defaults| defaults.mode.clone()),
+        }
+    }
+
     /// A profile, or what stands in for one that was removed.
     pub(crate) fn profile(&self, name: &str) -> &Profile {
         static REMOVED: LazyLock<Profile> = LazyLock::new(Profile::default);
         self.agents.get(name).unwrap_or(&REMOVED)
     }
+}
+
+/// What may be spent in a day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetLimit {
+    /// As much.
+    pub per_day: Cost,
+    /// What happens when it is spent.
+    pub when_over: WhenOver,
+}
+
+/// What happens when the budget is used up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WhenOver {
+    /// People are told.
+    #[default]
+    Warn,
+    /// A person is asked before the next turn begins.
+    Ask,
 }
 
 /// Fixed facts about the daemon for `status`.
@@ -109,10 +190,14 @@ pub struct Profile {
     pub restore_mcp: bool,
     /// Whose `session/close` closes a session that others use as well.
     pub closed_by: ClosedBy,
+    /// What its sessions begin with.
+    pub defaults: Defaults,
     /// What becomes of a session that the agent cannot bring back.
     pub on_lost: OnLost,
     /// What becomes of a task whose turn was cut off.
     pub on_interrupted: OnInterrupted,
+    /// What becomes of a task whose turn ended by a usage limit.
+    pub on_limit: OnLimit,
     /// What acpd does for it when no editor does it.
     pub services: Services,
     /// It is offered to show its subagents to people.
@@ -163,6 +248,16 @@ pub enum OnInterrupted {
     Fail,
     /// The agent is asked to go on, once.
     Continue,
+}
+
+/// What becomes of a task whose turn ended by a usage limit of the agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnLimit {
+    /// Nothing: a person can send another prompt when it is over.
+    #[default]
+    Fail,
+    /// The agent is asked to continue when it is over.
+    Wait,
 }
 
 /// How many processes an agent profile has.
@@ -237,8 +332,10 @@ impl Default for Profile {
             use_load: true,
             restore_mcp: true,
             closed_by: ClosedBy::default(),
+            defaults: Defaults::default(),
             on_lost: OnLost::default(),
             on_interrupted: OnInterrupted::default(),
+            on_limit: OnLimit::default(),
             services: Services::default(),
             subagents: false,
             mcp: Vec::new(),

@@ -21,6 +21,8 @@ pub(crate) enum Timer {
     Asked(u64),
     /// The next look at a command that runs.
     Terminal(InteractionId),
+    /// A prompt that waits for the end of a usage limit.
+    Limit(SessionKey),
     /// A session that nobody used.
     Unused,
     /// Clients that were expected to come back.
@@ -53,10 +55,11 @@ impl Timers {
         self.by_timer.contains_key(&timer)
     }
 
-    /// Puts everything off by so many milliseconds.
+    /// Puts everything off by so many milliseconds, but for what is due at a time of day.
     pub(crate) fn delay(&mut self, ms: u64) {
         for (timer, at) in std::mem::take(&mut self.by_timer) {
-            self.set(timer, at.after(ms));
+            let by = if matches!(timer, Timer::Limit(_)) { 0 } else { ms };
+            self.set(timer, at.after(by));
         }
         self.by_time.retain(|(at, timer)| self.by_timer.get(timer) == Some(at));
     }

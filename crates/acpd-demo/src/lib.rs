@@ -545,6 +545,7 @@ impl Agent {
             tools: 0,
             numbered: 0,
             late_chunk: false,
+            tells_tokens: false,
             terminal: String::new(),
             request: id.to_string(),
             prompt,

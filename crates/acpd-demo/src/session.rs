@@ -43,6 +43,8 @@ pub(crate) struct State {
     pub(crate) prompts: Vec<String>,
     /// MCP servers in the client: their ids, by name.
     pub(crate) servers: HashMap<String, String>,
+    /// What it has cost since this process holds it, in US dollars.
+    pub(crate) cost: f64,
     /// Whether the store has it; that is so from its first prompt on.
     pub(crate) on_disk: bool,
     /// The running turn.

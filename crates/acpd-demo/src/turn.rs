@@ -44,6 +44,8 @@ pub(crate) struct Turn {
     /// Number of numbered chunks so far.
     pub(crate) numbered: u64,
     pub(crate) late_chunk: bool,
+    /// It tells its tokens.
+    pub(crate) tells_tokens: bool,
     /// The last terminal that it made.
     pub(crate) terminal: String,
     /// The id of the prompt's request, as JSON text.
@@ -63,6 +65,14 @@ impl Turn {
             ControlFlow::Break(End::Stop(reason)) => Ok(json!({"stopReason": reason})),
             ControlFlow::Break(End::Fail(failure)) => Err(failure),
         };
+        let outcome = outcome.map(|mut result| {
+            if self.tells_tokens {
+                let (input, output) = (prompt_text(&self.prompt).len(), self.answer.len());
+                result["usage"] = json!({"totalTokens": input + output, "inputTokens": input,
+                    "outputTokens": output});
+            }
+            result
+        });
         self.finish();
         self.agent.wire.send(&response(request, outcome));
         if self.late_chunk {
@@ -97,11 +107,18 @@ impl Turn {
             // A session that was deleted meanwhile has no file any more.
             let _ = self.agent.store.append(&self.session.id, &entry);
         }
-        let prompts = lock(&self.session.state).prompts.clone();
+        let (prompts, cost) = {
+            let state = lock(&self.session.state);
+            (state.prompts.clone(), state.cost)
+        };
         let title = title(prompts.first().map_or("", String::as_str));
         let used = prompts.iter().map(String::len).sum::<usize>() + self.answer.len();
         self.update(json!({"sessionUpdate": "session_info_update", "title": title}));
-        self.update(json!({"sessionUpdate": "usage_update", "used": used, "size": 200_000}));
+        let mut usage = json!({"sessionUpdate": "usage_update", "used": used, "size": 200_000});
+        if cost > 0.0 {
+            usage["cost"] = json!({"amount": cost, "currency": "USD"});
+        }
+        self.update(usage);
         lock(&self.session.state).turn = None;
     }
 
@@ -203,6 +220,10 @@ impl Turn {
                 self.say(&format!("cwd {} process {}\n", self.session.cwd, process.display()));
             }
             Verb::LateChunk => self.late_chunk = true,
+            Verb::Cost(more) => {
+                lock(&self.session.state).cost += more;
+                self.tells_tokens = true;
+            }
             Verb::Pause(name) => self.pause(&name)?,
             Verb::Raw(file) => self.raw(&file)?,
             Verb::ToolRun(file) => self.tool_run(&file),

@@ -3,7 +3,7 @@
 use crate::session::COMMANDS;
 
 /// One thing that a prompt tells the agent to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Verb {
     /// `[slow N]`: N chunks, one each 100 ms.
     Slow(u64),
@@ -63,6 +63,9 @@ pub(crate) enum Verb {
     Env(String),
     /// `[cwd]`: reports the session's and the process's working directory.
     Cwd,
+    /// `[cost N]`: tells that the session has cost N US dollars more, and with the turn's end how many
+    /// tokens that took.
+    Cost(f64),
     /// `[late-chunk]`: one more chunk after the response.
     LateChunk,
     /// `[pause NAME]`: waits for the file `NAME.go`.
@@ -151,6 +154,7 @@ fn verb(inner: &str) -> Option<Verb> {
         "ext" => Verb::Ext,
         "env" => Verb::Env(text()?),
         "cwd" => Verb::Cwd,
+        "cost" => Verb::Cost(arg.parse().ok()?),
         "late-chunk" => Verb::LateChunk,
         "pause" => Verb::Pause(text()?),
         "raw" => Verb::Raw(text()?),

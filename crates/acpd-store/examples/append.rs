@@ -12,7 +12,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use acpd_core::ids::{Seq, SessionKey, Time};
-use acpd_core::record::{Dormant, EventKind, EventRow, Record, SessionRow};
+use acpd_core::record::{Dormant, EventKind, EventRow, Record, SessionRow, Used};
 use acpd_store::{CommitBatch, open};
 use bytes::Bytes;
 
@@ -123,6 +123,7 @@ fn session(key: u32) -> Record {
         open_tools: std::collections::BTreeSet::new(),
         children: std::collections::BTreeMap::new(),
         last_outcome: None,
+        usage: Used::default(),
         created: Time(0),
         updated: Time(0),
     }))

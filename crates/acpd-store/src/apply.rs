@@ -4,10 +4,11 @@
 use std::collections::HashMap;
 
 use acp_wire::StateKey;
+use acpd_api::Tokens;
 use acpd_core::ids::{HostId, Seq, SessionKey, Time};
 use acpd_core::record::{
     AgentRow, AskedRow, EventKind, EventRow, Forked, HostRow, InteractionRow, Record, ReplyRow,
-    SessionRow, TurnRow, TurnStage,
+    SessionRow, TurnRow, TurnStage, UsageRow,
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
@@ -111,6 +112,7 @@ impl<'c> Apply<'c> {
             Record::Event(row) => self.event(row)?,
             Record::Forked(fork) => self.forked(fork)?,
             Record::Turn(row) => self.turn(row)?,
+            Record::Usage(row) => self.usage(row)?,
             Record::Interaction(row) => self.interaction(row)?,
             Record::InteractionGone { id } => {
                 self.run("DELETE FROM interactions WHERE id = ?1", [int(id.0)])?;
@@ -238,14 +240,15 @@ impl<'c> Apply<'c> {
         self.run(
             "INSERT INTO sessions (session, agent, public_id, agent_id, name, cwd, params, rest, \
              reason, restore, mode, options, title, prompts, last_prompt, last_outcome, created, \
-             updated, open_tools, host, heard, children, own_title, archived, client_meta) \
+             updated, open_tools, host, heard, children, own_title, archived, client_meta, usage) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-             ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25) \
+             ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26) \
              ON CONFLICT (session) DO UPDATE SET agent = ?2, public_id = ?3, agent_id = ?4, \
              name = ?5, cwd = ?6, params = ?7, rest = ?8, reason = ?9, restore = ?10, mode = ?11, \
              options = ?12, title = ?13, prompts = ?14, last_prompt = ?15, last_outcome = ?16, \
              created = ?17, updated = ?18, open_tools = ?19, host = ?20, \
-             heard = ?21, children = ?22, own_title = ?23, archived = ?24, client_meta = ?25",
+             heard = ?21, children = ?22, own_title = ?23, archived = ?24, client_meta = ?25, \
+             usage = ?26",
             params![
                 row.key.0,
                 row.agent,
@@ -272,6 +275,7 @@ impl<'c> Apply<'c> {
                 row.own_title,
                 row.archived,
                 row.client_meta,
+                json_code(&row.usage)?,
             ],
         )?;
         self.run("UPDATE meta SET last_session = ?1 WHERE last_session < ?1", [row.key.0])?;
@@ -401,6 +405,33 @@ impl<'c> Apply<'c> {
                 row.sender.as_ref().map(json_code).transpose()?,
                 row.cancelling.map(canceller_code),
                 row.line.as_deref(),
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn usage(&self, row: &UsageRow) -> Result<(), StoreError> {
+        let Tokens { total, input, output, thought, cached_read, cached_write } = row.tokens;
+        let count = |count: Option<u64>| count.map(int);
+        self.run(
+            "INSERT INTO usage (at, day, agent, session, cwd, turn, total, input, output, thought, \
+             cached_read, cached_write, currency, parts) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+            params![
+                int(row.at.0),
+                int(row.day.0),
+                row.agent,
+                row.session,
+                row.cwd,
+                count(row.turn),
+                count(total),
+                count(input),
+                count(output),
+                count(thought),
+                count(cached_read),
+                count(cached_write),
+                row.cost.as_ref().map(|cost| cost.currency.raw()),
+                row.cost.as_ref().map(|cost| int(cost.amount.parts())),
             ],
         )?;
         Ok(())

@@ -29,6 +29,7 @@ mod schema;
 mod search;
 mod shared;
 mod snapshot;
+mod usage;
 mod writer;
 
 pub use error::{OpenError, StoreError};

@@ -190,7 +190,37 @@ CREATE TABLE replies (
 ) STRICT;
 ";
 
-const MIGRATIONS: &[M<'static>] = &[M::up(V1)];
+/// Schema 2: what was used.
+///
+/// - `sessions.usage` is JSON.
+/// - `usage`: a row for each turn that has ended, and for each cost that was told at another time. It stays
+///   when its session goes. `day` is when the day began; `parts` are billionths of a unit. What is NULL was
+///   not told.
+const V2: &str = "
+ALTER TABLE sessions ADD COLUMN usage TEXT;
+
+CREATE TABLE usage (
+    place INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    agent TEXT NOT NULL,
+    session TEXT NOT NULL,
+    cwd TEXT NOT NULL,
+    turn INTEGER,
+    total INTEGER,
+    input INTEGER,
+    output INTEGER,
+    thought INTEGER,
+    cached_read INTEGER,
+    cached_write INTEGER,
+    currency TEXT,
+    parts INTEGER
+) STRICT;
+CREATE INDEX usage_at ON usage (at);
+CREATE INDEX usage_day ON usage (day);
+";
+
+const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2)];
 
 /// Brings the schema up to date; refuses one that a newer acpd wrote.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use acpd_core::ids::{HostId, InteractionId, SessionKey, Time};
 use acpd_core::record::{
     AgentRow, AskedRow, AuthRow, ClientState, HostRow, HostState, InteractionRow, Remembered,
-    ReplyRow, SessionRow, SessionState, Snapshot, TurnRow, TurnStage,
+    ReplyRow, SessionRow, SessionState, Snapshot, Spent, TurnRow, TurnStage, Used,
 };
 use bytes::Bytes;
 use rusqlite::{Connection, Row};
@@ -32,6 +32,7 @@ pub(crate) fn read(conn: &mut Connection) -> Result<Snapshot, StoreError> {
         asked: asked(&tx)?,
         clients: clients(&tx)?,
         remembered: decisions(&tx)?,
+        spent: spent(&tx)?,
         last_session,
     };
     tx.commit()?;
@@ -142,7 +143,7 @@ fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, Sto
     let sql = "SELECT session, agent, public_id, agent_id, name, cwd, params, rest, reason, \
                restore, mode, options, title, prompts, last_prompt, last_outcome, created, \
                updated, head, last_ticket, mcp_servers, open_tools, host, heard, children, \
-               own_title, archived, client_meta \
+               own_title, archived, client_meta, usage \
                FROM sessions LEFT JOIN secrets USING (session)";
     entries(conn, sql, |row| {
         let key = SessionKey(row.get(0)?);
@@ -171,6 +172,11 @@ fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, Sto
             heard: row.get(23)?,
             last_prompt: number(row, 14)?,
             last_outcome: row.get(15)?,
+            usage: match row.get::<_, Option<String>>(28)? {
+                Some(json) => json_of("usage of a session", &json)?,
+                // It is older than what is known of usage.
+                None => Used::default(),
+            },
             created: Time(number(row, 16)?),
             updated: Time(number(row, 17)?),
         };
@@ -205,6 +211,18 @@ fn turns(conn: &Connection) -> Result<BTreeMap<(SessionKey, u64), TurnRow>, Stor
         };
         Ok(((session, ticket), turn))
     })
+}
+
+fn spent(conn: &Connection) -> Result<Spent, StoreError> {
+    let day =
+        conn.query_row("SELECT coalesce(max(day), 0) FROM usage", [], |row| number(row, 0))?;
+    // `total` and not `sum`: no figure of an agent is too big for it.
+    let sql = "SELECT agent, currency, total(parts) FROM usage \
+               WHERE day = (SELECT max(day) FROM usage) AND parts IS NOT NULL \
+               GROUP BY agent, currency";
+    let parts =
+        entries(conn, sql, |row| Ok(((row.get(0)?, row.get(1)?), row.get::<_, f64>(2)? as u64)))?;
+    Ok(Spent { day: Time(day), parts })
 }
 
 fn interactions(conn: &Connection) -> Result<BTreeMap<InteractionId, InteractionRow>, StoreError> {

@@ -72,6 +72,29 @@ impl From<&Metadata> for Stamp {
     }
 }
 
+/// Which content a path leads to, as far as that can be seen without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version {
+    stamp: Stamp,
+    /// Seconds and nanoseconds of the last change of the content, and of the file itself.
+    changed: [i64; 4],
+}
+
+impl Version {
+    /// When the content was changed (ms since the epoch).
+    pub fn changed_at(&self) -> u64 {
+        let [seconds, nanoseconds, ..] = self.changed;
+        (seconds * 1000 + nanoseconds / 1_000_000).try_into().unwrap_or(0)
+    }
+}
+
+/// The version of the file that this path leads to; `None` if there is none, or nobody may look.
+pub fn version(path: &Path) -> Option<Version> {
+    let found = path.metadata().ok()?;
+    let changed = [found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()];
+    Some(Version { stamp: Stamp::from(&found), changed })
+}
+
 /// Looks at the file at this path, links not followed; `None` if there is none.
 pub fn stamp(path: &Path) -> io::Result<Option<Stamp>> {
     match path.symlink_metadata() {

@@ -6,6 +6,7 @@
 //! same functions; the modules here have no such conditions in them.
 
 pub mod boot;
+pub mod desktop;
 pub mod dir;
 mod dir_error;
 pub mod file;

@@ -1,10 +1,13 @@
 //! Blocks: what a person sees of a conversation, one under the other.
 
+use std::sync::Arc;
+
 use acpd_api::{CutShort, Outcome, RestoreLevel, Untrusted};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::text;
 use crate::text::Text;
 
 /// A part of a conversation that is shown as one.
@@ -126,6 +129,8 @@ pub enum Content {
 pub struct ToolCall {
     /// The newest value of each member, as the agent wrote it.
     pub(crate) members: Map<String, Value>,
+    /// The folder of its session.
+    pub(crate) folder: Option<Arc<str>>,
 }
 
 /// Something that a tool produced.
@@ -383,9 +388,36 @@ impl ToolCall {
         self.list("content")
     }
 
+    /// What of that are changes of files.
+    pub fn diffs(&self) -> Vec<FileDiff> {
+        let diffs = self.content().into_iter().filter_map(|item| match item {
+            ToolContent::Diff(file) => Some(file),
+            _ => None,
+        });
+        diffs.collect()
+    }
+
     /// Files that it touches.
     pub fn locations(&self) -> Vec<Location> {
         self.list("locations")
+    }
+
+    /// A path as people read it in this session: what is in the session's folder without that.
+    pub fn short(&self, path: &Untrusted) -> Untrusted {
+        let inside = self.folder.as_ref().and_then(|folder| {
+            let rest = path.raw().strip_prefix(folder.trim_end_matches('/'))?.strip_prefix('/')?;
+            (!rest.is_empty()).then(|| rest.into())
+        });
+        inside.unwrap_or_else(|| path.clone())
+    }
+
+    /// A place as `path:line`.
+    pub fn place(&self, location: &Location) -> Text {
+        let path = self.short(&location.path);
+        match location.line {
+            Some(line) => text!("{}:{}", path, line),
+            None => path.into(),
+        }
     }
 
     /// What the tool is given.

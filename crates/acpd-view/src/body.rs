@@ -5,8 +5,8 @@ use anstream::adapter::strip_str;
 
 use crate::about::commands;
 use crate::block::{
-    Block, Content, Folding, Kind, Location, Message, Plan, PlanEntry, Question, Subagent,
-    ToolCall, ToolContent,
+    Block, Content, Folding, Kind, Message, Plan, PlanEntry, Question, Subagent, ToolCall,
+    ToolContent,
 };
 use crate::diff::Change;
 use crate::line::{Line, Role, Style};
@@ -117,12 +117,12 @@ impl ToolCall {
         let commands = commands.filter(|lines| !is_command || lines.len() > 1);
         let mut lines: Vec<Line> =
             commands.iter().flatten().map(|line| Line::of(Role::Code, line)).collect();
-        for item in self.content() {
-            if let ToolContent::Diff(file) = item {
-                let change = Change::of(&file);
-                lines.push(change.head);
-                lines.extend(change.lines);
-            }
+        let files = self.diffs();
+        for file in &files {
+            let change = Change::of(&self.short(&file.path), file);
+            // The path of the only one is in the summary.
+            lines.extend((files.len() > 1).then_some(change.head));
+            lines.extend(change.lines);
         }
         lines.extend(self.output());
         lines.into_iter().flat_map(|line| indented(&line, width)).collect()
@@ -155,14 +155,6 @@ fn indented(line: &Line, width: usize) -> Vec<Line> {
         line
     });
     rows.collect()
-}
-
-/// A place as `path:line`.
-pub fn place(location: &Location) -> Text {
-    match location.line {
-        Some(line) => text!("{}:{}", location.path, line),
-        None => (&location.path).into(),
-    }
 }
 
 impl Plan {

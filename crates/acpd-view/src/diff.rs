@@ -25,14 +25,14 @@ pub struct Change {
 }
 
 impl Change {
-    /// Compares the texts.
-    pub fn of(file: &FileDiff) -> Change {
+    /// Compares the texts. The path may be shown in a shorter form.
+    pub fn of(path: &Untrusted, file: &FileDiff) -> Change {
         let old = file.old_text.as_ref().map_or("", Untrusted::raw);
         let changes = TextDiff::from_lines(old, file.new_text.raw());
         let count = |tag| changes.iter_all_changes().filter(|change| change.tag() == tag).count();
         let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
         let new = if file.old_text.is_none() { " new file" } else { "" };
-        let head = Line::of(Role::Name, &file.path)
+        let head = Line::of(Role::Name, path)
             .and(Role::Plain, " ")
             .and(Role::Added, text!("+{}", added))
             .and(Role::Plain, " ")

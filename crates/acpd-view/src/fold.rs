@@ -11,7 +11,10 @@
 
 mod notice;
 mod question;
+mod step;
 mod turn;
+
+use std::sync::Arc;
 
 use acp_wire::{Message as Wire, parse};
 use acpd_api::{LogEntry, StateChanged, Untrusted, method};
@@ -21,13 +24,15 @@ use serde_json::{Map, Value};
 use crate::block::{Block, Id};
 use crate::header::{ConfigOption, Field, Header, Live};
 pub use notice::{cut_short, person};
-use turn::{Speaker, Step};
+use step::Step;
+use turn::Speaker;
 pub use turn::{Started, Turn};
 
 /// A session as far as its lines were read.
 #[derive(Debug, Clone)]
 pub struct State {
     session: Untrusted,
+    folder: Option<Arc<str>>,
     header: Header,
     turns: Vec<Turn>,
     questions: Vec<Block>,
@@ -50,12 +55,19 @@ impl State {
     pub fn new(session: &Untrusted) -> State {
         State {
             session: session.clone(),
+            folder: None,
             header: Header::default(),
             turns: Vec::new(),
             questions: Vec::new(),
             at: 0,
             head: Vec::new(),
         }
+    }
+
+    /// With paths in the folder of the session shown without that.
+    #[must_use]
+    pub fn within(self, folder: &Untrusted) -> State {
+        State { folder: Some(folder.raw().into()), ..self }
     }
 
     /// What the head of a screen shows.
@@ -143,7 +155,7 @@ impl State {
 
     /// Takes the entries right before the first line. Returns the blocks that are new or have changed.
     pub fn earlier(&mut self, entries: &[LogEntry]) -> Vec<Id> {
-        let mut older = State::new(&self.session);
+        let mut older = State { folder: self.folder.clone(), ..State::new(&self.session) };
         older.header.modes.clone_from(&self.header.modes);
         let first = self.first();
         let mut changed = Vec::new();
@@ -291,8 +303,10 @@ impl State {
             return self.turn().chunk(step, speaker, steered, update);
         }
         match kind {
-            "tool_call" => self.turn().call(step, true, update),
-            "tool_call_update" => self.turn().call(step, false, update),
+            "tool_call" | "tool_call_update" => {
+                let folder = self.folder.clone();
+                self.turn().call(step, kind == "tool_call", folder, update)
+            }
             "plan" | "plan_update" | "plan_removed" => {
                 let (changed, plan) = self.turn().plan(step, kind, update);
                 if let Some(plan) = plan.filter(|_| step.is_own) {

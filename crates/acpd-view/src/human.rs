@@ -1,5 +1,7 @@
 //! Durations, sizes and numbers for people.
 
+use acpd_api::Untrusted;
+
 use crate::text;
 use crate::text::Text;
 
@@ -16,6 +18,16 @@ pub fn duration(ms: u64) -> Text {
         60..3600 => text!("{}m", minutes),
         3600..86_400 => two(hours, "h", minutes % 60, "m"),
         _ => two(days, "d", hours % 24, "h"),
+    }
+}
+
+/// A directory, with `~` for the home of the person.
+pub fn directory(path: &Untrusted, home: Option<&str>) -> Text {
+    let home = home.map(|home| home.trim_end_matches('/')).filter(|home| !home.is_empty());
+    match home.and_then(|home| path.raw().strip_prefix(home)) {
+        Some("") => "~".into(),
+        Some(rest) if rest.starts_with('/') => text!("~{}", Untrusted::from(rest)),
+        _ => path.into(),
     }
 }
 
@@ -47,6 +59,16 @@ pub fn count(number: u64) -> Text {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_home_is_a_tilde() {
+        let shown = |path: &str, home| directory(&path.into(), home).to_string();
+        assert_eq!(shown("/home/ada/src", Some("/home/ada")), "~/src");
+        assert_eq!(shown("/home/ada", Some("/home/ada/")), "~");
+        assert_eq!(shown("/home/adam", Some("/home/ada")), "/home/adam");
+        assert_eq!(shown("/srv", Some("/")), "/srv");
+        assert_eq!(shown("/home/ada", None), "/home/ada");
+    }
 
     #[test]
     fn durations_have_at_most_two_units() {

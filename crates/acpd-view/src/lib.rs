@@ -32,7 +32,6 @@ pub use block::{
     PlanEntry, Progress, Question, Severity, Source, Subagent, ToolCall, ToolContent, ToolText,
     Topic, TurnEnd,
 };
-pub use body::place;
 pub use diff::Change;
 pub use fold::{Started, State, Turn, cut_short, person};
 pub use header::{Choice, Command, CommandInput, ConfigOption, Cost, Header, Live, Mode, Usage};

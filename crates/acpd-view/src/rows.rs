@@ -50,58 +50,37 @@ pub fn rows(blocks: &[Block], folding: impl Fn(&Block) -> Folding) -> Vec<Row<'_
 impl Group<'_> {
     /// What was done in it, in one line: facts alone, failures always.
     pub fn summary(&self) -> Line {
-        let calls = || self.blocks.iter().filter(|block| block.tool_call().is_some());
-        let count = |is_it: &dyn Fn(&Block) -> bool| calls().filter(|block| is_it(block)).count();
-        let what = |block: &Block| match &block.kind {
-            Kind::Edit(_) => "edit".to_owned(),
-            Kind::Command(_) => "execute".to_owned(),
-            _ => block.tool_call().and_then(|call| call.kind()).unwrap_or_default().to_owned(),
-        };
-        let mut seen: Vec<String> = Vec::new();
-        for kind in calls().map(what) {
-            let kind =
-                if WORDS.iter().any(|(known, ..)| *known == kind) { kind } else { String::new() };
-            if !seen.contains(&kind) {
-                seen.push(kind);
+        let mut facts: Vec<(&Words, usize)> = Vec::new();
+        for words in self.blocks.iter().filter_map(words) {
+            match facts.iter_mut().find(|(known, _)| *known == words) {
+                Some((_, count)) => *count += 1,
+                None => facts.push((words, 1)),
             }
         }
-        let facts = seen.iter().map(|kind| {
-            let is_it = |block: &Block| {
-                let other = what(block);
-                other == *kind
-                    || (kind.is_empty() && !WORDS.iter().any(|(known, ..)| *known == other))
-            };
-            let (_, verb, one, many) =
-                WORDS.iter().find(|(known, ..)| known == kind).copied().unwrap_or(OTHER);
-            match count(&is_it) {
-                1 => text!("{} 1 {}", verb, one),
-                number => text!("{} {} {}", verb, number, many),
-            }
+        let facts = facts.into_iter().map(|((_, verb, one, many), count)| match count {
+            1 => text!("{} 1 {}", verb, one),
+            _ => text!("{} {} {}", verb, count, many),
         });
-        let mut line = Line::of(Role::Plain, Text::join(facts, ", "));
-        for (progress, role, word) in [
-            (Progress::Failed, Role::Bad, "failed"),
-            (Progress::Interrupted, Role::Warning, "not finished"),
-        ] {
-            let number = count(&|block| block.progress == progress);
-            if number > 0 {
-                line = line.and(Role::Plain, ", ").and(role, text!("{} {}", number, word));
-            }
-        }
-        let is_refused = |block: &&Block| match &block.kind {
-            Kind::Question(question) => question.answer.as_ref().is_some_and(|it| it.is_refused),
-            _ => false,
+        let line = Line::of(Role::Plain, Text::join(facts, ", "));
+        let ended = |progress| {
+            let calls = self.blocks.iter().filter(|block| block.tool_call().is_some());
+            calls.filter(|block| block.progress == progress).count()
         };
-        let refused = self.blocks.iter().filter(is_refused).count();
-        if refused > 0 {
-            line = line.and(Role::Plain, ", ").and(Role::Warning, text!("{} denied", refused));
-        }
-        line
+        let refused = self.blocks.iter().filter(|block| is_refused(block)).count();
+        let bad = [
+            (ended(Progress::Failed), Role::Bad, "failed"),
+            (ended(Progress::Interrupted), Role::Warning, "not finished"),
+            (refused, Role::Warning, "denied"),
+        ];
+        bad.into_iter().filter(|(count, ..)| *count > 0).fold(line, |line, (count, role, word)| {
+            line.and(Role::Plain, ", ").and(role, text!("{} {}", count, word))
+        })
     }
 }
 
-/// Kinds of calls, and how a number of them is told.
-const WORDS: [(&str, &str, &str, &str); 7] = [
+/// A kind of calls, and how one and several of them are told.
+type Words = (&'static str, &'static str, &'static str, &'static str);
+const WORDS: [Words; 8] = [
     ("read", "read", "file", "files"),
     ("edit", "edited", "file", "files"),
     ("delete", "deleted", "file", "files"),
@@ -109,5 +88,22 @@ const WORDS: [(&str, &str, &str, &str); 7] = [
     ("search", "searched for", "phrase", "phrases"),
     ("execute", "ran", "command", "commands"),
     ("fetch", "fetched", "page", "pages"),
+    ("other", "used", "tool", "tools"),
 ];
-const OTHER: (&str, &str, &str, &str) = ("", "used", "tool", "tools");
+
+/// The words for a call.
+fn words(block: &Block) -> Option<&'static Words> {
+    let kind = match &block.kind {
+        Kind::Edit(_) => "edit",
+        Kind::Command(_) => "execute",
+        _ => block.tool_call()?.kind().unwrap_or_default(),
+    };
+    WORDS.iter().find(|(known, ..)| *known == kind).or(WORDS.last())
+}
+
+fn is_refused(block: &Block) -> bool {
+    match &block.kind {
+        Kind::Question(question) => question.answer.as_ref().is_some_and(|it| it.is_refused),
+        _ => false,
+    }
+}

@@ -170,7 +170,8 @@ fn diff(diff: &ShownDiff) -> Vec<Marked> {
         return vec![(OWN, Line::of(Role::Warning, line))];
     }
     let ShownDiff { path, old_text, new_text, .. } = diff.clone();
-    let Change { head, lines, .. } = Change::of(&FileDiff { path, old_text, new_text });
+    let file = FileDiff { path, old_text, new_text };
+    let Change { head, lines, .. } = Change::of(&file.path, &file);
     let lines = lines.into_iter().map(|line| (BAR, line));
     std::iter::once((OWN, head)).chain(lines).collect()
 }

@@ -5,8 +5,7 @@ use serde_json::Value;
 
 use crate::about::{commands, named};
 use crate::block::{
-    Block, Content, Kind, Notice, Plan, Progress, Question, Severity, Subagent, ToolCall,
-    ToolContent, TurnEnd,
+    Block, Content, Kind, Notice, Plan, Progress, Question, Severity, Subagent, ToolCall, TurnEnd,
 };
 use crate::diff::Change;
 use crate::fold::cut_short;
@@ -117,19 +116,14 @@ pub fn describe(block: &Value) -> Option<Text> {
 }
 
 fn edit(call: &ToolCall) -> Line {
-    let content = call.content();
-    let files = content.iter().filter_map(|item| match item {
-        ToolContent::Diff(file) => Some(file),
-        _ => None,
-    });
-    let files: Vec<_> = files.collect();
+    let files = call.diffs();
     let (added, removed) = files.iter().fold((0, 0), |(added, removed), file| {
-        let change = Change::of(file);
+        let change = Change::of(&file.path, file);
         (added + change.added, removed + change.removed)
     });
     let paths = files.iter().map(|file| &file.path).collect::<std::collections::BTreeSet<_>>();
     let what = match paths.first() {
-        Some(path) if paths.len() == 1 => Text::from(*path),
+        Some(path) if paths.len() == 1 => call.short(path).into(),
         _ => text!("{} files", paths.len()),
     };
     Line::of(Role::Plain, "edited ")

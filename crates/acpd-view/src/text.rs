@@ -10,8 +10,8 @@ use std::io;
 use std::ops::{Add, AddAssign};
 use std::path::{Path, PathBuf};
 
-use acpd_api::Untrusted;
 use acpd_api::escape::{self, Escaped};
+use acpd_api::{Amount, Untrusted};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Text that can be printed as it is.
@@ -52,7 +52,7 @@ macro_rules! show_as_displayed {
         })*
     };
 }
-show_as_displayed!(&'static str, Escaped<'_>, Text, i32, i64, u32, u64, usize, f64);
+show_as_displayed!(&'static str, Amount, Escaped<'_>, Text, i32, i64, u32, u64, usize, f64);
 
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

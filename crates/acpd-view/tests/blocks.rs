@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use acpd_api::{LogEntry, Untrusted};
+use acpd_api::{LogEntry, Untrusted, escape};
 use acpd_view::{Block, Folding, Id, Kind, Row, State, rows};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -152,13 +152,13 @@ fn journals_are_these_blocks() {
             "turns": state.turns().iter().map(|turn| rows_of(&turn.blocks)).collect::<Vec<_>>(),
             "questions": state.questions().iter().map(shown).collect::<Vec<_>>(),
         });
-        let now = acpd_api::json::pretty(&now).unwrap() + "\n";
         let path = journal.path.with_extension("blocks.json");
         if std::env::var_os("UPDATE_BLOCKS").is_some() {
-            fs::write(&path, &now).unwrap();
+            fs::write(&path, acpd_api::json::pretty(&now).unwrap() + "\n").unwrap();
         }
         let then = fs::read_to_string(&path).unwrap_or_default();
-        assert!(now == then, "{} is not up to date:\n{now}", path.display());
+        let then: Value = serde_json::from_str(&then).unwrap_or_default();
+        assert!(now == then, "{} is not up to date:\n{now:#}", path.display());
     }
 }
 
@@ -284,14 +284,33 @@ fn nothing_of_an_agent_is_shown_unescaped() {
                 for folding in [block.folding, Folding::Open, Folding::Closed] {
                     for line in block.lines(width, folding) {
                         let text = line.plain();
-                        let is_plain =
-                            |c: char| !c.is_control() && !"\u{202e}\u{2028}\u{200b}".contains(c);
-                        assert!(text.as_str().chars().all(is_plain), "{text:?}");
+                        let escaped = escape::prose(text.as_str()).to_string();
+                        assert_eq!(text.as_str(), escaped, "it can be printed as it is");
+                        assert!(!escaped.contains(['\n', '\t']), "a line is a line");
                     }
                 }
             }
         }
     }
+}
+
+#[test]
+fn a_path_in_the_folder_of_the_session_is_short() {
+    let journals = Journal::all();
+    let journal = journals.iter().find(|journal| journal.path.ends_with("claude.jsonl")).unwrap();
+    let summary = |folder: &str| {
+        let mut state = State::new(&journal.session).within(&folder.into());
+        for entry in journal.entries() {
+            state.fold_entry(entry.seq, entry.line.get());
+        }
+        let edit = state.blocks().find(|block| matches!(block.kind, Kind::Edit(_))).unwrap();
+        let body = edit.lines(80, Folding::Open);
+        assert_eq!(body[1].plain().as_str(), "           1 + first line of text");
+        edit.summary().plain().as_str().to_owned()
+    };
+    assert_eq!(summary("/home/ada/hello"), "edited b.txt +1 -0");
+    assert_eq!(summary("/home/ada/"), "edited hello/b.txt +1 -0");
+    assert_eq!(summary("/home/ad"), "edited /home/ada/hello/b.txt +1 -0");
 }
 
 proptest! {

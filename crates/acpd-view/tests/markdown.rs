@@ -1,5 +1,6 @@
 //! Markdown that grows: its lines on the screen.
 
+use acpd_api::escape;
 use acpd_view::{Line, Markdown};
 use proptest::prelude::*;
 
@@ -184,8 +185,9 @@ proptest! {
     ) {
         for line in Markdown::whole(&source.as_str().into(), width) {
             let text = line.plain();
-            let is_plain = |c: char| !c.is_control() && !"\u{202e}\u{2028}\u{2066}".contains(c);
-            prop_assert!(text.as_str().chars().all(is_plain), "{:?}", text);
+            let escaped = escape::prose(text.as_str()).to_string();
+            prop_assert_eq!(text.as_str(), &escaped, "it can be printed as it is");
+            prop_assert!(!escaped.contains(['\n', '\t']), "a line is a line");
             prop_assert!(line.width() <= width, "{} > {}: {:?}", line.width(), width, text);
         }
     }

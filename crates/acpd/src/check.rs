@@ -15,6 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use acp_wire::Id;
+use acpd_api::Environment;
 use acpd_core::ids::ClientId;
 use acpd_sys::dir::private_dir;
 use acpd_sys::limits;
@@ -72,6 +73,8 @@ pub struct Tried {
     pub client: ClientId,
     /// The request.
     pub id: Id,
+    /// Variables that came with it.
+    pub brought: Environment,
     /// Why it cannot.
     pub result: Result<(), Failure>,
 }
@@ -96,13 +99,13 @@ impl Trials {
     }
 
     /// Begins to try the program; [`Trials::next`] tells how that went. Call it on the runtime.
-    pub fn begin(&self, client: ClientId, id: Id) {
+    pub fn begin(&self, client: ClientId, id: Id, brought: Environment) {
         let (exe, reaper, tell) = (self.exe.clone(), self.reaper.clone(), self.tell.clone());
         let (limit, mut stop) = (self.limit, self.going_on.subscribe());
         tokio::spawn(async move {
             let result = try_program(&exe, reaper, limit, &mut stop).await;
             // Nobody waits for it if the daemon ends.
-            tell.send(Tried { client, id, result }).ok();
+            tell.send(Tried { client, id, brought, result }).ok();
         });
     }
 
@@ -172,7 +175,7 @@ mod tests {
         runtime.expect("a runtime").block_on(async {
             let reaper = Reaper::start(mpsc::channel(1).0).expect("a thread");
             let mut trials = Trials { limit, ..Trials::new(exe, reaper) };
-            trials.begin(ClientId(1), Id::from(7));
+            trials.begin(ClientId(1), Id::from(7), Environment::default());
             let tried = trials.next().await.expect("it tells");
             assert_eq!(tried.id, Id::from(7));
             tried.result.map_err(|failure| failure.to_string())

@@ -13,12 +13,13 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use acp_wire::{Body, Framer, Id, build};
-use acpd_api::{AgentInfo, AgentList, Status};
+use acpd_api::{AgentInfo, AgentList, ConfigChanged, Status, is_named};
 use acpd_core::ids::ClientId;
 use acpd_core::{ClientEvent, StatusPart, ToClient};
 use acpd_sys::socket;
@@ -27,7 +28,7 @@ use interprocess::local_socket::tokio::Stream;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::config::{self, Config, Installed};
+use crate::config::{self, Config, Installed, OnDisk, Profile, Transport};
 use crate::host::Reaper;
 use crate::journal::Journal;
 use crate::refusal::{no_descriptors, silent_for_too_long, tell};
@@ -60,7 +61,7 @@ fn size(what: &ToClient) -> usize {
         ToClient::Values(values) => 1024 + values.extra.len(),
         ToClient::Search { search, .. } => 1024 * (1 + search.sessions.len()),
         // Their lines are read when it is their turn.
-        ToClient::Read(_) | ToClient::Log(_) => 1024,
+        ToClient::Read(_) | ToClient::Log(_) | ToClient::Usage { .. } => 1024,
     }
 }
 
@@ -125,25 +126,75 @@ pub struct Service {
     pub reaper: Reaper,
     /// How agents are started.
     pub config: Arc<Config>,
+    /// Where that was read.
+    pub config_file: Arc<OnDisk>,
     /// Longest line in bytes.
     pub line_limit: usize,
 }
 
 impl Service {
-    /// What a person could do for the agent, as far as files show it.
-    async fn hint(&self, agent: &str) -> Option<String> {
-        let (config, agent) = (Arc::clone(&self.config), agent.to_owned());
-        let look = move || {
-            let profile = config.agent(&agent).ok()?;
-            let env = config::environment(profile, std::env::vars_os());
-            match config::installed(profile, &env) {
-                Installed::Missing { hint } => Some(hint),
-                Installed::Other | Installed::Here { .. } => None,
-            }
+    /// Adds whether agents are installed, as far as files show it, and how they are.
+    async fn tell_installed(&self, agents: &mut [AgentInfo]) {
+        let config = Arc::clone(&self.config);
+        let names: Vec<_> = agents.iter().map(|agent| agent.name.raw().to_owned()).collect();
+        let look = move || -> Vec<_> {
+            names.iter().map(|name| Some(look_for(config.agent(name).ok()?))).collect()
         };
-        // Without an answer it is only not hinted.
-        tokio::task::spawn_blocking(look).await.ok().flatten()
+        // Without an answer it is only not told.
+        let found = tokio::task::spawn_blocking(look).await.unwrap_or_default();
+        for (agent, found) in agents.iter_mut().zip(found) {
+            let Some((installed, install)) = found else { continue };
+            agent.installed = Some(installed);
+            agent.install = install.map(Into::into);
+        }
     }
+
+    /// What has become of the configuration since it was read.
+    async fn config_changed(&self) -> Option<ConfigChanged> {
+        let (config, file) = (Arc::clone(&self.config), Arc::clone(&self.config_file));
+        tokio::task::spawn_blocking(move || file.change(&config)).await.ok().flatten()
+    }
+
+    /// Adds what an agent inherits.
+    fn tell_inherited(&self, agent: &mut AgentInfo) {
+        let Ok(profile) = self.config.agent(agent.name.raw()) else { return };
+        let inherits = self.config.inherits(profile);
+        let is_inherited =
+            |name: &&String| inherits.iter().any(|pattern| is_named(pattern, name.as_bytes()));
+        agent.inherited = variables().iter().filter(is_inherited).map(Into::into).collect();
+        agent.inherits = inherits.into_iter().map(Into::into).collect();
+    }
+
+    /// Adds what agents should inherit and do not.
+    fn tell_lacking(&self, agents: &mut [AgentInfo]) {
+        let variables = variables();
+        let is_there =
+            |wanted: &str| variables.iter().any(|name| is_named(wanted, name.as_bytes()));
+        for agent in agents {
+            let Ok(profile) = self.config.agent(agent.name.raw()) else { continue };
+            let lacks = self.config.wanted_variables(profile).filter(|name| !is_there(name));
+            agent.lacks = lacks.map(Into::into).collect();
+        }
+    }
+}
+
+/// Whether an agent is installed, and if not, the command that installs it.
+fn look_for(profile: &Profile) -> (bool, Option<String>) {
+    let env =
+        config::environment(profile, config::with_home(std::env::vars_os(), std::env::home_dir()));
+    match (profile.transport(), config::installed(profile, &env)) {
+        (Transport::TcpConnect(_), _) | (_, Installed::Here { .. }) => (true, None),
+        (_, Installed::Missing { install }) => (false, Some(install)),
+        (_, Installed::Other) => {
+            let found = config::resolve_program(profile, &env, Path::new(""));
+            (found.is_ok(), profile.install.clone().filter(|_| found.is_err()))
+        }
+    }
+}
+
+/// The names of the daemon's variables.
+fn variables() -> Vec<String> {
+    std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect()
 }
 
 /// Serves a connection to its end. `silence` ends, with a word or without, when the connection is to go
@@ -305,6 +356,7 @@ impl Out {
             }
             ToClient::Log(page) => self.lines.push_back(journal.log(page).await),
             ToClient::Values(values) => self.lines.push_back(journal.values(values).await),
+            ToClient::Usage { id, asked } => self.lines.push_back(journal.usage(id, asked).await),
             ToClient::Search { id, search } => {
                 self.lines.push_back(self.service.index.find(&id, *search).await);
             }
@@ -328,6 +380,7 @@ impl Out {
     }
 
     async fn status(&self, id: &Id, mut status: Status, part: StatusPart) -> Bytes {
+        self.service.tell_lacking(&mut status.agents);
         let leaders = |agent: &AgentInfo| agent.pid.into_iter().chain(agent.other_pids.clone());
         let all: Vec<u32> = status.agents.iter().flat_map(leaders).collect();
         if !all.is_empty() {
@@ -343,13 +396,20 @@ impl Out {
         match part {
             StatusPart::All => {
                 status.daemon.rss = acpd_sys::process::rss_bytes(std::process::id()).ok();
+                status.daemon.config_changed = self.service.config_changed().await;
                 build::response(id, &status)
             }
-            StatusPart::Agents => build::response(id, &AgentList { agents: status.agents }),
+            StatusPart::Agents => {
+                self.service.tell_installed(&mut status.agents).await;
+                build::response(id, &AgentList { agents: status.agents })
+            }
             StatusPart::Agent(_) => {
                 let mut agent = status.agents.pop();
-                if let Some(agent) = agent.as_mut().filter(|agent| agent.hint.is_none()) {
-                    agent.hint = self.service.hint(agent.name.raw()).await.map(Into::into);
+                if let Some(agent) = &mut agent {
+                    self.service.tell_inherited(agent);
+                }
+                if let Some(agent) = &mut agent {
+                    self.service.tell_installed(std::slice::from_mut(agent)).await;
                 }
                 build::response(id, &agent)
             }

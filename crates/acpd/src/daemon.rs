@@ -10,6 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use acpd_api::Environment;
 use acpd_core::{Batch, Hub};
 use acpd_sys::lock::{InstanceLock, LockError};
 use acpd_sys::paths::Paths;
@@ -19,7 +20,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::check;
 use crate::clients::Service;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{self, Config, OnDisk};
 use crate::door::{self, Door};
 use crate::failure::Failure;
 use crate::host::{Agents, Reaper};
@@ -80,7 +81,7 @@ fn start_again(exe: &Path, background: bool, manager: &Manager, heritage: &Herit
     manager.keep_socket();
     let mut command = Command::new(exe);
     // The next program is told of its own descriptors, not of those that were left to us.
-    command.arg("run").env_remove(HERITAGE);
+    command.arg("run").env_remove(HERITAGE).envs(heritage.brought.iter());
     if background {
         command.arg("--background");
     }
@@ -97,6 +98,18 @@ fn start_again(exe: &Path, background: bool, manager: &Manager, heritage: &Herit
 struct Heritage {
     lock: InstanceLock,
     socket: Option<OwnedFd>,
+    /// Variables that whoever asked for the restart has brought.
+    brought: Environment,
+}
+
+/// What of a terminal's environment the configuration names, as it will be read next.
+fn named(mut brought: Environment, file: &Path) -> Environment {
+    // It was tried a moment ago; if it has changed again, the next daemon says so.
+    match config::load(file) {
+        Ok(config) => brought.retain(|name| config.names_variable(name)),
+        Err(_) => brought = Environment::default(),
+    }
+    brought
 }
 
 /// `PID LOCK [SOCKET]`: for the process with that pid, the numbers of the descriptors.
@@ -122,7 +135,7 @@ impl Heritage {
         let mut take = || inherit::take(numbers.next()??).ok();
         let (lock, socket) = (take(), take());
         let lock = InstanceLock::inherited(lock?, &paths.lock()).ok()?;
-        Some(Heritage { lock, socket })
+        Some(Heritage { lock, socket, brought: Environment::default() })
     }
 }
 
@@ -130,6 +143,7 @@ impl Heritage {
 struct Daemon {
     paths: Paths,
     config: Config,
+    config_file: OnDisk,
     exe: PathBuf,
     manager: Manager,
     lock: InstanceLock,
@@ -149,10 +163,11 @@ impl Daemon {
         let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
         check::private_dirs(&paths)?;
         let (lock, left) = match Heritage::take(&paths) {
-            Some(Heritage { lock, socket }) => (lock, socket),
+            Some(Heritage { lock, socket, .. }) => (lock, socket),
             None => (InstanceLock::acquire(&paths.lock()).map_err(|error| locked(&error))?, None),
         };
         crash::point("locked");
+        let config_file = OnDisk::now(&paths.config_file());
         let config = check::configuration(&paths)?;
         let file =
             background.then(|| BoundedLog::open(&paths.daemon_log(), config.daemon.log_max_bytes));
@@ -188,6 +203,7 @@ impl Daemon {
         Ok(Daemon {
             paths,
             config,
+            config_file,
             exe,
             manager,
             lock,
@@ -204,6 +220,7 @@ impl Daemon {
     /// Runs the daemon. Returns what the next one gets, if the daemon is to start again.
     fn run(self, ready: impl FnOnce() + Send + 'static) -> Result<Option<Heritage>, Failure> {
         let Daemon { paths, config, exe, manager, runtime, door, lock, .. } = self;
+        let file = paths.config_file();
         let clock = Clock::start();
         let (client_events, from_clients) = mpsc::channel(EVENTS);
         let (host_events, from_hosts) = mpsc::channel(EVENTS);
@@ -219,6 +236,7 @@ impl Daemon {
             index: index.clone(),
             reaper: reaper.clone(),
             config: Arc::new(config.clone()),
+            config_file: Arc::new(self.config_file),
             line_limit: config.daemon.line_limit as usize,
         };
         // Enough to tell this journal's processes from those of another one.
@@ -258,7 +276,7 @@ impl Daemon {
                 door::accept(door, service, stopped).await
             });
             let Ended { writer, last, restart } = relay.run(sources).await;
-            manager.stopping(restart);
+            manager.stopping(restart.is_some());
             stop.send(true).ok();
             let door = accepting.await.ok();
             tokio::time::timeout(LAST_LINES, last.written()).await.ok();
@@ -267,21 +285,23 @@ impl Daemon {
         });
         let (writer, restart, socket) = ended?;
         let socket = socket.filter(|_| own_socket.is_some());
-        if let Some(path) = own_socket.filter(|_| !restart) {
+        if let Some(path) = own_socket.filter(|_| restart.is_none()) {
             // Under the lock, so it is ours.
             fs::remove_file(&path).ok();
         }
         runtime.shutdown_background();
         let closed = writer.close();
-        tracing::info!(restart, "acpd has ended");
+        tracing::info!(restart = restart.is_some(), "acpd has ended");
         match closed {
             // The next one tries again; what is not on disk was shown to nobody.
-            Err(error) if restart => tracing::error!(%error, "the journal could not be closed"),
+            Err(error) if restart.is_some() => {
+                tracing::error!(%error, "the journal could not be closed");
+            }
             closed => closed.map_err(|e| {
                 Failure::new(format!("the journal could not be closed: {e}"), e.hint())
             })?,
         }
-        Ok(restart.then_some(Heritage { lock, socket }))
+        Ok(restart.map(|brought| Heritage { lock, socket, brought: named(brought, &file) }))
     }
 }
 

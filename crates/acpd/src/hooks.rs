@@ -1,4 +1,5 @@
-//! Commands of the configuration that are run when something happens: the `[hooks]` table.
+//! Commands that are run when something happens: those of the `[hooks]` table, and that of the desktop that shows a
+//! notification.
 //!
 //! ```text
 //!  Effect::Hook ─▶ one of eight places ─▶ started ─┬─ it ends ──────────┐
@@ -19,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use acpd_api::HookEvent;
+use acpd_sys::desktop;
 use acpd_sys::process::ExitKind;
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -31,6 +33,8 @@ use crate::helper_process::{End, run_to_end, set_apart};
 use crate::host::Reaper;
 use crate::log::quote;
 
+/// The name of what shows a notification.
+const NOTIFY: &str = "notify";
 /// Commands that run at once.
 const AT_ONCE: u32 = 8;
 /// How long one may run.
@@ -55,7 +59,8 @@ pub struct Hooks {
 
 #[derive(Debug)]
 struct Hook {
-    event: HookEvent,
+    /// The word for the event.
+    name: &'static str,
     /// Program and arguments.
     command: Vec<String>,
     /// It was said that it cannot be started.
@@ -67,7 +72,7 @@ impl Hooks {
     pub fn new(config: &config::Hooks, reaper: Reaper) -> Hooks {
         let hooks = config.configured().map(|(event, command)| {
             let (command, refused) = (command.to_vec(), AtomicBool::new(false));
-            (event, Arc::new(Hook { event, command, refused }))
+            (event, Arc::new(Hook { name: event.word(), command, refused }))
         });
         Hooks {
             configured: hooks.collect(),
@@ -80,19 +85,32 @@ impl Hooks {
 
     /// Runs the command for this, if there is one. Waits for nothing; call it on the runtime.
     pub fn run(&self, event: HookEvent, about: Bytes) {
-        let Some(hook) = self.configured.get(&event) else { return };
+        if let Some(hook) = self.configured.get(&event) {
+            self.start(Arc::clone(hook), about);
+        }
+    }
+
+    fn start(&self, hook: Arc<Hook>, about: Bytes) {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            let hook = event.word();
+            let hook = hook.name;
             return tracing::warn!(hook, "{AT_ONCE} hooks run already; this one is left out");
         };
         let run = Run {
-            hook: Arc::clone(hook),
+            hook,
             reaper: self.reaper.clone(),
             limit: self.limit,
             stop: self.going_on.subscribe(),
             _place: place,
         };
         tokio::spawn(run.run(about));
+    }
+
+    /// Has the desktop show a notification, if there is one.
+    pub fn notify(&self, title: &str, body: &str) {
+        let Some(command) = desktop::notification(title, body) else { return };
+        // Nobody has asked for it, so nobody is told that it is not there.
+        let refused = AtomicBool::new(true);
+        self.start(Arc::new(Hook { name: NOTIFY, command, refused }), Bytes::new());
     }
 
     /// Ends all that run, and waits until they are gone.
@@ -115,7 +133,7 @@ struct Run {
 
 impl Run {
     async fn run(mut self, about: Bytes) {
-        let name = self.hook.event.word();
+        let name = self.hook.name;
         let (stdin, output, child) = match self.start(&about).await {
             Ok(started) => started,
             Err(error) => return self.refuse(&error),
@@ -129,6 +147,8 @@ impl Run {
         }
         match end {
             End::Exit(ExitKind::Code(0)) | End::Stopped | End::Unknown => {}
+            // A session bus without a desktop.
+            End::Exit(_) if name == NOTIFY => {}
             End::Exit(exit) => tracing::warn!(hook = name, "a hook ended with {exit}"),
             End::Late => {
                 let limit = self.limit;
@@ -157,7 +177,7 @@ impl Run {
     fn refuse(&self, error: &io::Error) {
         if !self.hook.refused.swap(true, Ordering::Relaxed) {
             let program = self.hook.command.first().map_or("", String::as_str);
-            let hook = self.hook.event.word();
+            let hook = self.hook.name;
             tracing::warn!(hook, "cannot start `{program}`: {error}");
         }
     }
@@ -168,7 +188,7 @@ type Started = (Option<ChildStdin>, PipeReader, Child);
 fn command(hook: &Hook, cwd: Option<&Path>) -> Command {
     let (program, args) = hook.command.split_first().map_or(("", &[][..]), |(p, a)| (p, a));
     let mut command = Command::new(program);
-    command.args(args).env("ACPD_EVENT", hook.event.word());
+    command.args(args).env("ACPD_EVENT", hook.name);
     let home = std::env::home_dir();
     let mut places = cwd.into_iter().chain(home.as_deref());
     if let Some(place) = places.find(|place| place.is_dir()) {

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use acp_wire::{Id, StateKey, build, locate, set_member};
-use acpd_api::{LogEntry, LogResult, Reason};
+use acpd_api::{LogEntry, LogResult, Reason, UsageParams, UsageReport};
 use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::record::{EventKind, ValueKey};
 use acpd_core::views::without_boolean_options;
@@ -61,6 +61,16 @@ impl Journal {
     pub async fn log(&self, page: LogPage) -> Bytes {
         let id = page.id.clone();
         self.ask(|reader| log(reader, page)).await.unwrap_or_else(|| failure(&id, GONE))
+    }
+
+    /// The response to `_acpd/usage`.
+    pub async fn usage(&self, id: Id, asked: UsageParams) -> Bytes {
+        let totals = self.ask(move |reader| reader.usage(asked)).await;
+        match totals {
+            Some(Ok(totals)) => build::response(&id, &UsageReport { totals }),
+            Some(Err(error)) => failure(&id, &error),
+            None => failure(&id, GONE),
+        }
     }
 
     /// The response with a session's values.

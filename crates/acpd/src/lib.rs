@@ -4,6 +4,7 @@
 //! journal's reader ([`journal`]), the search index ([`search`]), signals ([`signals`]) and the store's writer report to it and do
 //! what it says.
 
+mod awake;
 pub mod check;
 pub mod clients;
 pub mod clock;

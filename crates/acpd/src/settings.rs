@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use acpd_core::profile::{
-    Config as HubConfig, DaemonFacts, McpServer, Profile, Restart, Services, StopTimes,
+    BudgetLimit, Config as HubConfig, DaemonFacts, Defaults, McpServer, Profile, Restart, Services,
+    StopTimes, TimeZone, Workspace,
 };
 use acpd_policy::Policy;
 use acpd_sys::paths::Paths;
@@ -20,7 +21,11 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
         line_limit: config.daemon.line_limit,
         max_clients: config.daemon.max_clients,
         cold_starts: config.daemon.cold_starts,
+        notify: config.daemon.notify,
         hooks: config.hooks.configured().map(|(event, _)| event).collect(),
+        workspaces: config.workspaces.iter().map(workspace).collect(),
+        budget: budget(config),
+        time_zone: TimeZone::system(),
         daemon: DaemonFacts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
@@ -31,6 +36,20 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
             config: paths.config_file().display().to_string(),
         },
     }
+}
+
+fn workspace(workspace: &config::Workspace) -> Workspace {
+    let path = workspace.path.clone().or_else(std::env::home_dir).unwrap_or_default();
+    Workspace {
+        path: path.to_string_lossy().into_owned(),
+        agent: workspace.agent.clone(),
+        defaults: Defaults { model: workspace.model.clone(), mode: workspace.mode.clone() },
+    }
+}
+
+fn budget(config: &Config) -> Option<BudgetLimit> {
+    let when_over = config.budget.when_over;
+    config.budget.per_day.clone().map(|per_day| BudgetLimit { per_day, when_over })
 }
 
 /// Checked when the configuration was read.
@@ -75,8 +94,10 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         use_load: profile.restore.contains(&RestoreMethod::Load),
         restore_mcp: profile.restore_mcp,
         closed_by: profile.closed_by,
+        defaults: Defaults { model: profile.model.clone(), mode: profile.mode.clone() },
         on_lost: profile.on_lost,
         on_interrupted: profile.on_interrupted,
+        on_limit: profile.on_limit,
         mcp: servers(config, &profile.name),
         services: services(profile),
         subagents: profile.subagents,

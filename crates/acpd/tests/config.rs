@@ -241,10 +241,10 @@ fn the_demo_agent_is_built_in_until_it_gets_a_command() {
 }
 
 #[test]
-fn the_default_agent_is_the_one_named_or_the_only_one_configured_or_the_demo() {
+fn the_default_agent_is_the_one_named_or_the_first_one_configured_and_only_without_any_the_demo() {
     assert_eq!(read("default_agent = 'claude'").default_agent, "claude");
     assert_eq!(read("[agents.copilot]").default_agent, "copilot");
-    assert_eq!(read("[agents.copilot]\n[agents.claude]").default_agent, "demo");
+    assert_eq!(read("[agents.copilot]\n[agents.claude]").default_agent, "copilot");
     let one_disabled = "[agents.copilot]\n[agents.claude]\nenabled = false";
     assert_eq!(read(one_disabled).default_agent, "copilot");
 }
@@ -661,4 +661,43 @@ fn a_credential_of_the_keyring_needs_an_acpd_that_can_read_it() {
         let error = read("groq/ada").expect_err("no keyring");
         assert!(error.hint().is_some_and(|hint| hint.contains("--features keyring")), "{error}");
     }
+}
+
+#[test]
+fn a_budget_is_an_amount_in_a_currency() {
+    let config = read("[budget]\nper_day = \"12.50 EUR\"\nwhen_over = \"ask\"");
+    let per_day = config.budget.per_day.unwrap();
+    assert_eq!((per_day.amount.units(), per_day.currency.raw()), (12.5, "EUR"));
+    assert_eq!(read("").budget.per_day, None);
+    assert_snapshot!(
+        mistake("[budget]\nper_day = \"5\""),
+        @r#"error: `per_day` in `[budget]` must be an amount and its currency, like "5 USD", not "5" (config.toml:2:11)"#
+    );
+    assert_snapshot!(mistake("per_day = \"5 USD\""), @"
+    error: unknown key `per_day` (config.toml:1:1)
+
+    hint: `per_day` belongs in `[budget]`
+    ");
+}
+
+#[test]
+fn a_workspace_has_a_path_and_an_agent_that_is_there() {
+    let text = "[[workspace]]\npath = \"/src/api\"\nagent = \"demo\"\nmodel = \"opus\"";
+    let workspaces = read(text).workspaces;
+    assert_eq!(workspaces[0].path.as_deref(), Some(Path::new("/src/api")));
+    assert_eq!(workspaces[0].model.as_deref(), Some("opus"));
+    assert_snapshot!(mistake("[[workspace]]\nmodel = \"opus\""), @r#"
+    error: `[[workspace]]` has no `path` (config.toml:1:1)
+
+    hint: say which directory it is: `path = "~/src/api"`
+    "#);
+    assert_snapshot!(mistake("[[workspace]]\npath = \"/src\"\nagent = \"dmo\""), @"
+    error: `agent` in `[[workspace]]`: no agent is called `dmo` (config.toml:1:1)
+
+    hint: did you mean `demo`?
+    ");
+    assert_snapshot!(
+        mistake("[workspace]\npath = \"/src\""),
+        @"error: `workspace` must be a list of tables: `[[workspace]]`, not a table (config.toml:1:1)"
+    );
 }

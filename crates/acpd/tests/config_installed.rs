@@ -80,9 +80,7 @@ fn here(program: PathBuf, args: usize) -> Installed {
 }
 
 fn missing(install: &str) -> Installed {
-    Installed::Missing {
-        hint: format!("install it (`{install}`) so that a start needs no network"),
-    }
+    Installed::Missing { install: install.to_owned() }
 }
 
 #[test]

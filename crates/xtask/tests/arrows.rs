@@ -8,7 +8,7 @@ use serde_json::Value;
 use xtask::workspace;
 
 /// Our crates, from the bottom to the top: a crate depends only on those before it.
-const ORDER: [&str; 15] = [
+const ORDER: [&str; 16] = [
     "acp-wire",
     "acpd-sys",
     "acpd-shim",
@@ -22,11 +22,12 @@ const ORDER: [&str; 15] = [
     "acpd-demo",
     "acpd-test",
     "acpd",
+    "acpd-tui",
     "acpctl",
     "xtask",
 ];
 /// What each crate may use of our own. Tests may use more.
-const MAY_USE: [(&str, &[&str]); 15] = [
+const MAY_USE: [(&str, &[&str]); 16] = [
     ("acp-wire", &[]),
     ("acpd-sys", &[]),
     ("acpd-shim", &["acpd-sys"]),
@@ -53,7 +54,8 @@ const MAY_USE: [(&str, &[&str]); 15] = [
             "acpd-sys",
         ],
     ),
-    ("acpctl", &["acp-wire", "acpd-api", "acpd-client", "acpd-view"]),
+    ("acpd-tui", &["acp-wire", "acpd-api", "acpd-client", "acpd-view"]),
+    ("acpctl", &["acp-wire", "acpd-api", "acpd-client", "acpd-tui", "acpd-view"]),
     ("xtask", &["acpd-sys"]),
 ];
 /// Crates in which no module imports, through others, itself.
@@ -70,12 +72,13 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "acpd-shim",
     "acpd-store",
     "acpd-sys",
+    "acpd-tui",
     "acpd-view",
 ];
 /// The modules of acpd-core from the bottom to the top, and what each may import of the others. A room
 /// never imports the hub: what happened is what its methods return, and what it has to know of other
 /// rooms is an argument.
-const CORE: [(&str, &[&str]); 25] = [
+const CORE: [(&str, &[&str]); 26] = [
     ("fault", &[]),
     ("gist", &[]),
     ("hash", &[]),
@@ -89,6 +92,7 @@ const CORE: [(&str, &[&str]); 25] = [
     ("record", &["ids", "tool_calls"]),
     ("timers", &["ids"]),
     ("input", &["ids", "record"]),
+    ("budget", &["ids", "profile", "record"]),
     ("store_health", &["fault", "ids"]),
     ("shutdown", &["ids"]),
     ("mcp", &["answer", "ids", "input", "profile", "record"]),
@@ -102,8 +106,9 @@ const CORE: [(&str, &[&str]); 25] = [
     ("clients", &["fault", "ids", "input", "params", "record"]),
     ("session", &["auth", "gist", "hash", "ids", "params", "record", "tool_calls", "views"]),
 ];
-/// Crates in the tree of `acpd` and `acpctl` together, build scripts and macros included.
-const MOST_CRATES: usize = 120;
+/// Crates in the tree of `acpd` and `acpctl` together, build scripts and macros included. A
+/// quarter of them are those of the full screens (ratatui, crossterm); no other command runs any of their code.
+const MOST_CRATES: usize = 165;
 /// Lines of a source file.
 const MOST_LINES: usize = 800;
 

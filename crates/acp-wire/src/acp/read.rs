@@ -61,6 +61,15 @@ impl<'a> Reader<'a> {
         self.at(path)?.parse().ok()
     }
 
+    /// A number that is not negative; what no signed number holds is none.
+    pub(super) fn count(self, path: &[&str]) -> Option<u64> {
+        self.integer(path).and_then(|number| number.try_into().ok())
+    }
+
+    pub(super) fn number(self, path: &[&str]) -> Option<f64> {
+        serde_json::from_str(self.at(path)?).ok()
+    }
+
     /// The value itself; `null` counts as absent.
     pub(crate) fn raw(self, path: &[&str]) -> Option<&'a RawValue> {
         let text = self.at(path).filter(|text| *text != "null")?;

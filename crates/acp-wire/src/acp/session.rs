@@ -119,6 +119,8 @@ pub struct ConfigOption {
     pub category: Option<String>,
     /// The current value as JSON text: a string, or a boolean for options of that type.
     pub current_value: String,
+    /// The values to choose from, with their names for people; those of groups, too.
+    pub choices: Vec<(String, String)>,
 }
 
 impl ConfigOption {
@@ -136,10 +138,23 @@ impl ConfigOption {
                         .map(RawValue::get)
                         .filter(|value| value.len() <= LONGEST_ID)?
                         .to_owned(),
+                    choices: choices(option.list(&["options"])),
                 })
             })
             .collect()
     }
+}
+
+/// What can be chosen, in groups or not.
+fn choices(items: Vec<&RawValue>) -> Vec<(String, String)> {
+    let choices = items.into_iter().map(Reader::new).flat_map(|item| match item.id(&["value"]) {
+        Some(value) => {
+            let name = item.name(&["name"]).unwrap_or_else(|| value.clone());
+            vec![(value, name)]
+        }
+        None => choices(item.list(&["options"])),
+    });
+    choices.collect()
 }
 
 /// The result of `session/list`.

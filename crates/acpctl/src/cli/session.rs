@@ -183,13 +183,17 @@ pub(crate) struct Handoff {
 /// Arguments of `session worktree`.
 #[derive(Debug, Args)]
 pub(crate) struct Worktree {
-    #[command(flatten)]
-    pub(crate) which: Which,
+    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used [default:
+    /// list the worktrees of all sessions].
+    pub(crate) session: Option<String>,
+    /// Only among the sessions of this agent.
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
     /// Merge its branch into the one that it came from.
-    #[arg(long)]
+    #[arg(long, requires = "session")]
     pub(crate) merge: bool,
     /// Remove the directory and the branch; with `--merge`, after that.
-    #[arg(long)]
+    #[arg(long, requires = "session")]
     pub(crate) remove: bool,
     /// Remove also what is not committed or not merged.
     #[arg(long, requires = "remove")]
@@ -302,7 +306,7 @@ JSON is one array. Each item has `type` and, but for the first, `seq`: its first
   tool_call     toolCallId, title, kind, status, locations, content, rawInput, rawOutput, as in ACP
   plan          entries: the last plan, as in ACP; at the end
   turn_started  turn, at
-  turn_ended    turn, at, outcome
+  turn_ended    turn, at, outcome, usage (tokens and cost, if the agent told)
   restored      level, at, reason
   notice        severity, text
   skipped       bytes, limit

@@ -14,6 +14,8 @@ use crate::cli::{Agent, Json};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
+use crate::paint::{BOLD, DIM, Paint};
+use crate::table::{Cell, Table};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 use crate::{human, info, log_file};
@@ -21,17 +23,13 @@ use crate::{human, info, log_file};
 /// Runs an `agent` command.
 pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
     match command {
-        Agent::Ls(json) => {
+        Agent::Ls { all, json } => {
             let list: AgentList = door.connect()?.call(method::AGENT_LIST, &Empty {})?;
             if json.json {
                 return Ok(ui.json(&list)?);
             }
-            Ok(ui.print(info::agent::table(
-                &list.agents,
-                human::now(),
-                ui.out_paint(),
-                ui.out_width(),
-            ))?)
+            let (paint, width) = (ui.out_paint(), ui.out_width());
+            Ok(ui.print(overview(&list, all, human::now(), paint, width))?)
         }
         Agent::Show { agent, json } => {
             let info = ask(door, method::AGENT_SHOW, agent)?;
@@ -59,6 +57,30 @@ pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
             log_file::print(Path::new(info.log.raw()), tail, ui)
         }
     }
+}
+
+/// The agents that can be used, and those that could be installed: how many, or how.
+fn overview(list: &AgentList, all: bool, now: u64, paint: Paint, width: Option<usize>) -> Text {
+    let is_there = |agent: &&AgentInfo| {
+        agent.installed != Some(false)
+            || agent.state != AgentState::Stopped
+            || agent.sessions > 0
+            || agent.reason.is_some()
+    };
+    let (there, missing): (Vec<_>, Vec<_>) = list.agents.iter().partition(is_there);
+    let mut text = info::agent::table(there, now, paint, width);
+    if all && !missing.is_empty() {
+        let mut table = Table::new(["NOT INSTALLED", "TITLE", "INSTALL WITH"]);
+        for AgentInfo { name, title, install, .. } in missing {
+            table.row([Cell::new(name, BOLD), title.into(), text!("{}", install).into()]);
+        }
+        text += text!("\n{}", table.render(paint, width));
+    } else if !missing.is_empty() {
+        let agents = if missing.len() == 1 { "agent is" } else { "agents are" };
+        let line = text!("\n{} more {} not installed: acpctl agent ls -a", missing.len(), agents);
+        text += paint.apply(DIM, line) + "\n";
+    }
+    text
 }
 
 /// Becomes `acpd discover`: agents are asked in the environment of this terminal, not in the daemon's.
@@ -94,5 +116,44 @@ fn change(method: &str, doing: Text, params: &impl Serialize, door: Door, ui: &m
             ui.say(line);
             Ok(())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_installed_is_counted_or_listed_with_how_to_install_it() {
+        let agent = |name: &str, installed: bool, sessions: u32, install: &str| {
+            json!({"name": name, "title": name.to_uppercase(), "state": "stopped", "since": 0,
+                "restarts": 0, "command": [name], "sessions": sessions, "log": "/l", "tried": true,
+                "installed": installed, "install": install})
+        };
+        let list = json!({"agents": [
+            agent("amp", false, 0, "npm install -g amp-acp"),
+            agent("claude", true, 0, ""),
+            agent("gone", false, 2, "npm install -g gone"),
+            agent("kimi", false, 0, "uv tool install\u{1b} kimi"),
+        ]});
+        let list: AgentList = serde_json::from_value(list).unwrap();
+        insta::assert_snapshot!(overview(&list, false, 9, Paint::plain(), None), @"
+        AGENT   STATE    SINCE  PID  MEMORY  PROCS  RESTARTS  SESSIONS  REASON
+        claude  stopped  -      -    -       -      0         0         -
+        gone    stopped  -      -    -       -      0         2         -
+
+        2 more agents are not installed: acpctl agent ls -a
+        ");
+        insta::assert_snapshot!(overview(&list, true, 9, Paint::plain(), None), @"
+        AGENT   STATE    SINCE  PID  MEMORY  PROCS  RESTARTS  SESSIONS  REASON
+        claude  stopped  -      -    -       -      0         0         -
+        gone    stopped  -      -    -       -      0         2         -
+
+        NOT INSTALLED  TITLE  INSTALL WITH
+        amp            AMP    npm install -g amp-acp
+        kimi           KIMI   uv tool install<U+001B> kimi
+        ");
     }
 }

@@ -155,6 +155,7 @@ fn follow(
     ui: &mut Ui,
 ) -> Result<ExitCode> {
     let mut screen = Screen::whole(ui, args.thoughts);
+    screen.within(session.cwd.clone());
     screen.of(&session.session_id);
     let ended = show(live, args, session, part, &mut screen, ui);
     // Of an answer that goes on, what came so far.

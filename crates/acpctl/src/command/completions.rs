@@ -1,15 +1,12 @@
 //! `acpctl completions`.
 
-use clap::CommandFactory as _;
-use clap_complete::{Shell, generate};
+use clap_complete::Shell;
 
-use crate::cli::Cli;
+use crate::complete::registration;
 use crate::error::Result;
 use crate::ui::Ui;
 
-/// Prints the completion script.
+/// Prints what makes a shell complete.
 pub(super) fn completions(shell: Shell, ui: &mut Ui) -> Result {
-    let mut script = Vec::new();
-    generate(shell, &mut Cli::command(), "acpctl", &mut script);
-    Ok(ui.relay_bytes(&script)?)
+    Ok(ui.relay_bytes(&registration(&shell.to_string())?)?)
 }

@@ -4,7 +4,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use acp_wire::code;
-use acpd_api::{DaemonInfo, DaemonStopParams, Empty, ExitCode, Status, method};
+use acpd_api::{
+    AgentInfo, AgentState, DaemonInfo, DaemonRestartParams, DaemonStopParams, Empty, Environment,
+    ExitCode, Status, method,
+};
 use acpd_client::{
     CallError, ConnectError, Connection, Options, Paths, connect, link, stopped_daemon,
     wait_until_gone,
@@ -45,8 +48,12 @@ fn start(paths: &Paths, door: Door, ui: &mut Ui) -> Result {
         return Ok(());
     }
     let mut connection = door.connect()?;
-    let pid = info(&mut connection)?.pid;
-    ui.say(text!("acpd started (pid {})", pid));
+    let status: Status = connection.call(method::STATUS, &Empty {})?;
+    ui.say(text!("acpd started (pid {})", status.daemon.pid));
+    let kept = |agent: &&AgentInfo| agent.state == AgentState::Stopped && agent.reason.is_some();
+    for AgentInfo { name, reason, hint, .. } in status.agents.iter().filter(kept) {
+        ui.say(text!("{} stays down, {}: {}", name, reason, hint));
+    }
     Ok(())
 }
 
@@ -148,7 +155,8 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
         Err(error) => return Err(error),
     };
     // An error of its configuration comes here, and everything stays as it is.
-    match connection.call(method::DAEMON_RESTART, &Empty {}) {
+    let environment = if ui.is_on_terminal() { Environment::own() } else { Environment::default() };
+    match connection.call(method::DAEMON_RESTART, &DaemonRestartParams { environment }) {
         Ok(Empty {}) | Err(CallError::Closed | CallError::Io(_)) => {}
         Err(CallError::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => {
             // Older than this command; it can only be stopped and started.

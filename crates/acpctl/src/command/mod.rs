@@ -5,13 +5,19 @@ mod agent;
 mod attach;
 mod auth;
 mod cancel;
+#[cfg(feature = "tui")]
+mod chat;
 mod completions;
 mod daemon;
 mod pending;
 mod policy;
 mod ps;
+mod queue;
 mod run;
 mod session;
+#[cfg(feature = "tui")]
+mod top;
+mod usage;
 mod wait;
 
 use acpd_api::ExitCode;
@@ -26,12 +32,18 @@ use pending::Decision;
 pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
     let door = Door { spawn: !cli.global.no_spawn };
     match cli.command {
+        #[cfg(feature = "tui")]
+        Command::Top => top::top(door, ui)?,
+        #[cfg(feature = "tui")]
+        Command::Chat(args) => chat::chat(&args, door, ui)?,
         Command::Run(args) => return run::run(args, door, ui),
         Command::Attach(args) => return attach::attach(&args, door, ui),
         Command::Wait(args) => return wait::wait(&args, door, ui),
         Command::Cancel(args) => cancel::cancel(&args, door, ui)?,
         Command::Acp(args) => return acp::acp(&args, door),
         Command::Ps(args) => ps::ps(args, door, ui)?,
+        Command::Queue(args) => queue::queue(args, door, ui)?,
+        Command::Usage(args) => usage::usage(&args, door, ui)?,
         Command::Session(Session::Command(command)) => return session::session(command, door, ui),
         // It prompts, as `run` does.
         Command::Session(Session::Handoff(args)) => return run::handoff(&args, door, ui),

@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use acpd_api::{
-    AgentInfo, AgentState, Empty, SessionInfo, SessionState, Status, TurnState, Watched, method,
-};
+use acpd_api::{AgentInfo, AgentState, Empty, SessionInfo, SessionState, Status, Watched, method};
 
 use crate::door::Door;
 use crate::error::{CommandError, Result};
@@ -108,7 +106,7 @@ fn overview(status: &Status, all: bool, now: u64, paint: Paint, width: Option<us
     let mut text = info::daemon::line(&status.daemon, now, paint);
     let busy = |agent: &&_| -> bool {
         let agent: &acpd_api::AgentInfo = agent;
-        agent.state != AgentState::Stopped || agent.sessions > 0
+        agent.state != AgentState::Stopped || agent.sessions > 0 || agent.reason.is_some()
     };
     let agents: Vec<_> = status.agents.iter().filter(busy).collect();
     if !agents.is_empty() {
@@ -117,6 +115,10 @@ fn overview(status: &Status, all: bool, now: u64, paint: Paint, width: Option<us
     for agent in agents {
         if let Some(hint) = &agent.hint {
             text += paint.apply(YELLOW, text!("{}: {}", agent.name, hint)) + "\n";
+        }
+        let age = Some(now.saturating_sub(status.daemon.since));
+        if let Some(lacking) = info::environment::lacking(agent, age) {
+            text += paint.apply(YELLOW, text!("{}: {}", agent.name, lacking)) + "\n";
         }
     }
     let mut recent = 0;
@@ -147,8 +149,7 @@ fn overview(status: &Status, all: bool, now: u64, paint: Paint, width: Option<us
 
 /// Whether something happens in a session, or a person has to do something about it.
 fn is_active(session: &SessionInfo) -> bool {
-    session.turn.state != TurnState::Idle
-        || session.queued > 0
+    info::session::is_at_work(session)
         || matches!(session.state, SessionState::Restoring | SessionState::Blocked)
 }
 
@@ -201,7 +202,7 @@ mod tests {
                     "last": "a reason\u{1b} that_is_much_longer_than_a_column"}})),
                 session("s-2", json!({"state": "lost", "reason": "unknown session",
                     "restore": "lost", "title": "Old\nthings",
-                    "hint": "`acpctl session reseed s-2` goes on"})),
+                    "hint": "`acpctl session reseed s-2` continues"})),
             ],
         }))
         .unwrap()
@@ -226,7 +227,7 @@ mod tests {
         fix      demo   live             working 6s +1                             3        10s ago  /work/app  -
         s-3      demo   live (reseeded)  idle                                      3        10s ago  /work/app  Tidy up
         s-4      demo   live             idle (a reason<U+001B> that is much lon…  3        10s ago  /work/app  -
-        s-2      demo   lost             idle                                      3        10s ago  /work/app  unknown session; `acpctl session reseed s-2` goes on
+        s-2      demo   lost             idle                                      3        10s ago  /work/app  unknown session; `acpctl session reseed s-2` continues
 
         1 more agent without sessions: acpctl agent ls
         ");

@@ -1,7 +1,8 @@
 //! `acpctl wait`: until nothing runs or waits in sessions.
 
 use acp_wire::parse;
-use acpd_api::{ExitCode, Role};
+use acpd_api::{ExitCode, Role, Untrusted};
+use serde::Serialize;
 
 use crate::cli::{self, Which};
 use crate::door::Door;
@@ -23,6 +24,20 @@ struct Waited {
     told: bool,
 }
 
+/// A session that is over, in JSON.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Over<'a> {
+    session_id: &'a Untrusted,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a Untrusted>,
+    agent: &'a Untrusted,
+    /// How its last turn ended.
+    last: &'a Untrusted,
+    /// The exit code of `run` for that.
+    exit_code: u8,
+}
+
 /// Waits for all sessions, or for one of them.
 pub(super) fn wait(args: &cli::Wait, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let mut live = Live::new(door.lasting_link()?)?;
@@ -37,7 +52,7 @@ pub(super) fn wait(args: &cli::Wait, door: Door, ui: &mut Ui) -> Result<ExitCode
             waited.push(Waited { watch: Watch::of(session), end: None, told: false });
         }
     }
-    check(&mut waited, ui)?;
+    check(&mut waited, args.json, ui)?;
     if !is_over(&waited, args.any) {
         follow(&mut live, &mut waited, ui)?;
     }
@@ -48,12 +63,12 @@ pub(super) fn wait(args: &cli::Wait, door: Door, ui: &mut Ui) -> Result<ExitCode
                 for one in waited.iter_mut().filter(|one| one.end.is_none()) {
                     one.watch.hear(&message, &mut live)?;
                 }
-                check(&mut waited, ui)?;
+                check(&mut waited, args.json, ui)?;
             }
             Event::Interrupt | Event::Detach => {
                 return Err(CommandError::new(
                     ExitCode::Cancelled,
-                    "no longer waiting; what runs goes on",
+                    "no longer waiting; what runs continues",
                 ));
             }
             Event::Late => return Err(late(&waited)),
@@ -97,11 +112,22 @@ fn follow(live: &mut Live, waited: &mut [Waited], ui: &mut Ui) -> Result {
 }
 
 /// Prints the sessions that are over, each once, and says which wait for a person.
-fn check(waited: &mut [Waited], ui: &mut Ui) -> Result {
+fn check(waited: &mut [Waited], json: bool, ui: &mut Ui) -> Result {
     for one in waited.iter_mut().filter(|one| one.end.is_none()) {
         let name = handle(&one.watch.session).clone();
         if let Some(end) = one.watch.idle() {
-            ui.print(text!("{} {}\n", name, end.word))?;
+            if json {
+                let session = &one.watch.session;
+                ui.json_line(&Over {
+                    session_id: &session.session_id,
+                    name: session.name.as_ref(),
+                    agent: &session.agent,
+                    last: &end.word,
+                    exit_code: end.code.code(),
+                })?;
+            } else {
+                ui.print(text!("{} {}\n", name, end.word))?;
+            }
             if let Some(error) = &end.error {
                 ui.say(error);
             }

@@ -3,7 +3,7 @@
 use acpd_api::{AgentInfo, AgentState, McpInfo, Untrusted};
 use anstyle::Style;
 
-use super::login;
+use super::{environment, login};
 use crate::human;
 use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW};
 use crate::table::{Cell, Cut, Table, key_values};
@@ -85,6 +85,9 @@ pub(crate) fn card(agent: &AgentInfo, paint: Paint) -> Text {
     add(2, "login", Some(login::sentence(&agent.auth)));
     add(2, "reason", agent.reason.as_ref().map(Text::from));
     rows.extend(agent.mcp.iter().map(|server| ("mcp", mcp_line(server))));
+    let missing = environment::only_here(agent, None).or_else(|| environment::lacking(agent, None));
+    rows.extend(missing.map(|missing| ("variables", missing)));
+    rows.extend(agent.install.as_ref().map(|install| ("install", Text::from(install))));
     let hint = agent.hint.as_ref().or(agent.auth.hint.as_ref());
     rows.extend(hint.map(|hint| ("hint", Text::from(hint))));
     if !agent.tried {

@@ -1,12 +1,13 @@
 //! The daemon in a line.
 
-use acpd_api::{DaemonInfo, StoreState};
+use acpd_api::{ConfigChanged, DaemonInfo, StoreState};
 
 use crate::human;
-use crate::paint::{BOLD, GREEN, Paint, RED};
+use crate::info::usage::costs;
+use crate::paint::{BOLD, DIM, GREEN, Paint, RED, YELLOW};
 use crate::text::{Text, text};
 
-/// The daemon in one line, and a second one if the journal cannot be written.
+/// The daemon in one line, and more lines if the journal cannot be written or the configuration has changed.
 pub(crate) fn line(daemon: &DaemonInfo, now: u64, paint: Paint) -> Text {
     let mut parts = vec![
         text!("{} {}", paint.apply(BOLD, "acpd"), daemon.version),
@@ -20,6 +21,10 @@ pub(crate) fn line(daemon: &DaemonInfo, now: u64, paint: Paint) -> Text {
         clients => text!("{} clients", clients),
     });
     let mut text = Text::join(parts, "  ") + "\n";
+    if let Some(budget) = &daemon.budget {
+        let line = text!("budget: {} of {} spent today", budget.spent, costs([&budget.per_day]));
+        text += paint.apply(if budget.is_over { YELLOW } else { DIM }, line) + "\n";
+    }
     if let StoreState::Failing { reason, hint, since } = &daemon.store {
         let line = text!(
             "cannot write its journal: {} (since {}); nothing new is shown until it can",
@@ -31,5 +36,26 @@ pub(crate) fn line(daemon: &DaemonInfo, now: u64, paint: Paint) -> Text {
             text += text!("hint: {}\n", hint);
         }
     }
+    if let Some(changed) = &daemon.config_changed {
+        text += paint.apply(YELLOW, config_changed(changed, now)) + "\n";
+        let hint = changed.hint.as_ref().filter(|_| changed.problem.is_some());
+        text += hint.map(|hint| text!("hint: {}\n", hint)).unwrap_or_default();
+    }
     text
+}
+
+/// What has become of the configuration, and the way to it.
+pub(crate) fn config_changed(changed: &ConfigChanged, now: u64) -> Text {
+    let what = match changed.at {
+        Some(at) => text!("the configuration was changed {}", human::ago(at, now)),
+        None => "the configuration file is gone".into(),
+    };
+    match &changed.problem {
+        Some(problem) => text!(
+            "{} and is invalid, so acpd uses the old one and could not start again: {}",
+            what,
+            problem
+        ),
+        None => text!("{} and is not used yet: run `acpctl daemon restart`", what),
+    }
 }

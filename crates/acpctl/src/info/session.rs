@@ -6,6 +6,7 @@ use acpd_api::{Doing, DoingKind, RestoreLevel, SessionInfo, SessionState, TurnSt
 use anstyle::Style;
 
 use crate::human;
+use crate::info::usage;
 use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW};
 use crate::table::{Cell, Cut, Table, key_values};
 use crate::text::{Text, text};
@@ -93,6 +94,9 @@ pub(crate) fn card(session: &SessionInfo, now: u64, paint: Paint) -> Text {
     rows.extend([
         ("turn", paint.apply(turn_style, turn)),
         ("prompts", text!("{}", session.prompts)),
+    ]);
+    rows.extend(session.usage.as_ref().map(|usage| ("usage", usage::sentence(usage))));
+    rows.extend([
         ("clients", text!("{}", session.clients)),
         ("journal", text!("{} entries", session.seq)),
         ("created", human::clock(session.created)),
@@ -137,6 +141,11 @@ pub(crate) fn goes_on(session: &SessionInfo, now: u64) -> Text {
     text!("{}{}, {}", what, said, human::duration(now.saturating_sub(*since)))
 }
 
+/// Whether a turn runs or waits in it.
+pub(crate) fn is_at_work(session: &SessionInfo) -> bool {
+    session.turn.state != TurnState::Idle || session.queued > 0
+}
+
 fn turn(session: &SessionInfo, now: u64) -> (Text, Style) {
     let passed = human::duration(now.saturating_sub(session.turn.since));
     let queued = match session.queued {
@@ -146,6 +155,10 @@ fn turn(session: &SessionInfo, now: u64) -> (Text, Style) {
     match session.turn.state {
         TurnState::Working => (text!("working {}{}", passed, queued), CYAN),
         TurnState::NeedsAction => (text!("needs you {}{}", passed, queued), YELLOW),
+        TurnState::Idle if session.limited_until.is_some() => {
+            let left = session.limited_until.unwrap_or_default().saturating_sub(now);
+            (text!("limit, {} left", human::duration(left)), YELLOW)
+        }
         TurnState::Idle => match session.turn.last.as_ref().map(Untrusted::raw) {
             None | Some("end_turn") => ("idle".into(), Style::new()),
             Some(last) => {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use acpd_view::about::commands;
-use acpd_view::{Change, Line, Location, ToolCall, ToolContent, icon, place};
+use acpd_view::{Change, Line, ToolCall, icon};
 
 use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED};
 use crate::text::{Text, text};
@@ -59,12 +59,10 @@ impl Shown {
             self.told = !lines.is_empty();
             text += command(&lines, paint);
         }
-        for item in call.content() {
-            if let ToolContent::Diff(file) = item {
-                let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&file);
-                if self.diffs.insert(hash) {
-                    text += diff(&Change::of(&file), paint);
-                }
+        for file in call.diffs() {
+            let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&file);
+            if self.diffs.insert(hash) {
+                text += diff(&Change::of(&call.short(&file.path), &file), paint);
             }
         }
         if ends_now {
@@ -99,7 +97,7 @@ fn diff(change: &Change, paint: Paint) -> Text {
 
 fn head(call: &ToolCall, mark: &Text, paint: Paint) -> Text {
     let title = name(call);
-    let places = places(&call.locations(), &title);
+    let places = places(call, &title);
     let places = if places.is_empty() { places } else { text!("  {}", places) };
     text!("{} {}{}\n", mark, paint.apply(BOLD, title), paint.apply(DIM, places))
 }
@@ -111,10 +109,10 @@ pub(crate) fn name(call: &ToolCall) -> Text {
 }
 
 /// The touched places that the title does not already name.
-fn places(locations: &[Location], title: &Text) -> Text {
+fn places(call: &ToolCall, title: &Text) -> Text {
     let mut names: Vec<Text> = Vec::new();
-    for location in locations {
-        let name = place(location);
+    for location in call.locations() {
+        let name = call.place(&location);
         if !title.as_str().contains(name.as_str()) && !names.contains(&name) {
             names.push(name);
         }

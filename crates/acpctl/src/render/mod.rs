@@ -66,6 +66,8 @@ pub(crate) struct Transcript {
     /// None until it is known whose conversation it is.
     state: Option<State>,
     settings: Settings,
+    /// The folder of the session.
+    folder: Option<Untrusted>,
     /// The lines that were taken: the numbers of those that are folded.
     lines: u64,
     /// What was shown of the blocks of this turn.
@@ -99,6 +101,7 @@ impl Transcript {
             options,
             state: None,
             settings: Settings::default(),
+            folder: None,
             lines: 0,
             shown: HashMap::new(),
             plan: Vec::new(),
@@ -109,10 +112,18 @@ impl Transcript {
         }
     }
 
+    /// Takes the folder of the session, before anything else.
+    pub(crate) fn within(&mut self, folder: Untrusted) {
+        self.folder = Some(folder);
+    }
+
     /// Takes whose conversation it is. Else it is that of the first line.
     pub(crate) fn of(&mut self, session: &Untrusted) {
         if self.state.is_none() {
             let mut state = State::new(session);
+            if let Some(folder) = &self.folder {
+                state = state.within(folder);
+            }
             let header = state.header_mut();
             if let Some(modes) = self.settings.modes.take() {
                 header.mode = Some(modes.current_mode_id);

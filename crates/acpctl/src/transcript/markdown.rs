@@ -2,13 +2,11 @@
 
 use acpd_api::{SessionInfo, Untrusted};
 use acpd_view::about::commands;
-use acpd_view::{
-    Block, Content, FileDiff, Kind, Line, Message, Plan, ToolCall, ToolContent, Turn, describe,
-    place,
-};
+use acpd_view::{Block, Content, FileDiff, Kind, Line, Message, Plan, ToolCall, Turn, describe};
 use similar::TextDiff;
 
 use crate::human;
+use crate::info::usage;
 use crate::paint::Paint;
 use crate::render::{name, output};
 use crate::text::{Text, text};
@@ -35,14 +33,16 @@ pub(crate) fn head(session: &SessionInfo) -> Text {
         Some(name) => text!("{} ({})", name, session.session_id),
         None => (&session.session_id).into(),
     };
+    let usage = session.usage.as_ref().map(|told| text!("- usage: {}\n", usage::sentence(told)));
     text!(
-        "# {}\n\n- session: {}\n- agent: {}\n- directory: {}\n- created: {}\n- used: {}\n",
+        "# {}\n\n- session: {}\n- agent: {}\n- directory: {}\n- created: {}\n- used: {}\n{}",
         title,
         name,
         session.agent,
         session.cwd,
         human::clock(session.created),
         human::clock(session.updated),
+        usage,
     )
 }
 
@@ -140,7 +140,8 @@ fn tool_call(call: &ToolCall) -> Vec<Part> {
         _ => "not finished",
     };
     let places = call.locations();
-    let places = Text::join(places.iter().map(|location| text!("`{}`", place(location))), ", ");
+    let places =
+        Text::join(places.iter().map(|location| text!("`{}`", call.place(location))), ", ");
     let places = if places.is_empty() { places } else { text!(": {}", places) };
     let mut parts = vec![text!("\n**{}** ({}, {}){}\n", name(call), kind, status, places).into()];
     let commands = call.raw_input().map(|input| commands(input, call.title().as_ref()));
@@ -150,11 +151,7 @@ fn tool_call(call: &ToolCall) -> Vec<Part> {
         let fence = fence(lines.as_str());
         parts.push(text!("\n{}sh\n{}\n{}\n", fence, lines, fence).into());
     }
-    for content in call.content() {
-        if let ToolContent::Diff(file) = content {
-            parts.extend(diff(&file));
-        }
-    }
+    parts.extend(call.diffs().iter().flat_map(diff));
     let output = output(call, Paint::plain());
     if !output.is_empty() {
         parts.push(text!("\n{}", output).into());

@@ -300,7 +300,7 @@ fn ctrl_backslash_leaves_a_turn_that_goes_on() {
     person.sees("session s-1");
     // What the key sends.
     signal(child.id(), "QUIT");
-    person.sees("detached, the turn goes on; come back with: acpctl attach s-1\r\n");
+    person.sees("detached, the turn continues; come back with: acpctl attach s-1\r\n");
     // Nothing is cancelled.
     client.closed();
     assert_eq!(home.wait(child).code, Some(0));

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use acpd_api::method;
 use serde_json::{Value, json};
 
 use crate::support::{Client, Done, Home, capable, session};
@@ -273,4 +274,41 @@ fn a_session_elsewhere_has_no_worktree() {
         assert!(done.err.starts_with("error: fix works in no worktree of acpctl: "), "{done:?}");
         assert_eq!(done.code, Some(2));
     }
+}
+
+#[test]
+fn worktrees_of_sessions_are_listed_and_stay_when_a_script_deletes_the_session() {
+    let (home, work) = repository();
+    let (done, _) = begin(&home, &["run", "--worktree=fix", "go"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let place = home.path("work.worktrees/fix").canonicalize().unwrap();
+    let serve = move |dirs: [PathBuf; 2], rm: bool| {
+        move |mut client: Client| {
+            let [mut there, mut elsewhere] = ["s-1", "s-2"].map(session);
+            (there["cwd"], elsewhere["cwd"]) = (json!(dirs[0]), json!(dirs[1]));
+            elsewhere["name"] = json!("other");
+            client.lists(&[&there, &elsewhere]);
+            if rm {
+                client.answer(method::SESSION_REMOVE, json!({}));
+            }
+            client.closed();
+        }
+    };
+    let asked = |args: &[&str], rm: bool| {
+        let daemon = home.daemon(serve([place.clone(), work.clone()], rm));
+        let done = run(&home, args);
+        std::fs::remove_dir_all(home.path("run")).unwrap();
+        daemon.join().unwrap();
+        done
+    };
+    insta::assert_snapshot!(asked(&["session", "worktree"], false).out, @"
+    SESSION  BRANCH    NOT COMMITTED  NOT MERGED  DIRECTORY
+    fix      acpd/fix  0              0           [HOME]/work.worktrees/fix
+    ");
+    let listed: Value =
+        serde_json::from_str(&asked(&["session", "worktree", "--json"], false).out).unwrap();
+    assert_eq!((&listed[0]["name"], listed.as_array().unwrap().len()), (&json!("fix"), 1));
+    let done = asked(&["session", "rm", "fix", "--yes"], true);
+    let stays = "its worktree stays: git worktree remove [HOME]/work.worktrees/fix\n";
+    assert!(done.err.ends_with(stays) && place.exists(), "{done:?}");
 }

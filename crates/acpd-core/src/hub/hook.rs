@@ -1,15 +1,21 @@
-//! What commands of the configuration are told: [`Effect::Hook`].
+//! What commands of the configuration are told: [`Effect::Hook`]; and what a person hears on the desktop:
+//! [`Effect::Notify`].
 //!
 //! Each of these is told when it happens, in the batch that commits it. Nothing here is stored, so
 //! the next daemon tells none of it again; what was committed by a daemon that died before it could
 //! tell is told by nobody.
 
-use acpd_api::{AgentTroubleInfo, HookEvent, HookInfo, TurnEnded};
+use acp_wire::bound::NAME;
+use acp_wire::clipped;
+use acpd_api::{AgentTroubleInfo, HookEvent, HookInfo, Question, TurnEnded, escape};
 use bytes::Bytes;
 
 use crate::hub::Hub;
-use crate::ids::{InteractionId, SessionKey, SlotId};
+use crate::ids::{InteractionId, SessionKey, SlotId, duration};
 use crate::input::{Batch, Effect};
+
+/// A turn that took longer was left alone (ms).
+const LONG_TURN: u64 = 60_000;
 
 impl Hub {
     /// A person is asked. What was answered at once is not open any more, and no news.
@@ -18,6 +24,7 @@ impl Hub {
             let open = self.questions.get(id)?;
             Some(HookInfo::Permission(self.interaction_info(id, open)?))
         });
+        self.notify_question(id, out);
     }
 
     pub(crate) fn hook_turn_end(&self, key: SessionKey, ended: &TurnEnded, out: &mut Batch) {
@@ -32,6 +39,53 @@ impl Hub {
                 turn: ended.turn,
                 outcome: ended.outcome.clone(),
             }))
+        });
+        self.notify_turn_end(key, ended, out);
+    }
+
+    /// Says no more than that a person is needed: what is asked may be anything, and others see the screen.
+    fn notify_question(&self, id: InteractionId, out: &mut Batch) {
+        let Some(info) = self.questions.get(id).and_then(|open| self.interaction_info(id, open))
+        else {
+            return;
+        };
+        let what = match &info.question {
+            Question::Permission { tool_kind: Some(kind), .. } => {
+                format!("asks for permission ({})", clipped(kind.raw(), NAME))
+            }
+            Question::Permission { .. } => "asks for permission".to_owned(),
+            Question::Form { .. } => "asks you to fill in a form".to_owned(),
+            Question::Url { .. } => "asks you to open a page".to_owned(),
+        };
+        let session = info.session_id.as_ref();
+        let key = session.and_then(|id| self.sessions.by_public_id(info.agent.raw(), id.raw()));
+        self.notify(key, info.agent.raw(), &what, out);
+    }
+
+    /// Only a turn that was worth leaving alone, and that nobody has cancelled.
+    fn notify_turn_end(&self, key: SessionKey, ended: &TurnEnded, out: &mut Batch) {
+        let took = ended.at.saturating_sub(ended.started_at);
+        let word = ended.outcome.word();
+        if took < LONG_TURN || word == "cancelled" {
+            return;
+        }
+        let time = duration(took);
+        let what = match word {
+            "end_turn" => format!("is done after {time}"),
+            other => format!("ended after {time}: {}", clipped(other, NAME).replace('_', " ")),
+        };
+        self.notify(Some(key), &self.session(key).row.agent, &what, out);
+    }
+
+    fn notify(&self, key: Option<SessionKey>, agent: &str, what: &str, out: &mut Batch) {
+        let session = key.map(|key| self.session(key));
+        if !self.config.notify || session.is_some_and(|session| !session.attached.is_empty()) {
+            return;
+        }
+        let title = session.map_or("acpd", |session| session.row.handle());
+        out.effects.push(Effect::Notify {
+            title: escape::one_line(&clipped(title, NAME)).to_string(),
+            body: escape::one_line(&format!("{} {what}", clipped(agent, NAME))).to_string(),
         });
     }
 

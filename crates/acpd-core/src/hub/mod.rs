@@ -13,7 +13,10 @@ mod shutdown;
 mod unwritten;
 mod watch;
 
+use acpd_api::TurnState;
+
 use crate::auth::Logins;
+use crate::budget::Budget;
 use crate::client_methods::ClientMethods;
 use crate::client_methods::terminal::Terminals;
 use crate::clients::Clients;
@@ -49,6 +52,7 @@ pub struct Hub {
     terminals: Terminals,
     requests: Requests,
     decisions: Decisions,
+    budget: Budget,
     timers: Timers,
     store_health: StoreHealth,
     shutdown: Shutdown,
@@ -137,6 +141,7 @@ impl Hub {
     /// Does what the last line, or another event, has made possible.
     fn settle(&mut self, out: &mut Batch) {
         self.settle_names(out);
+        self.settle_budget(out);
         self.next_logins(out);
         self.start_queued(out);
     }
@@ -153,6 +158,14 @@ impl Hub {
         if !self.store_health.is_failing() || !out.records.is_empty() {
             self.clients.commit_received(out);
         }
+    }
+
+    /// Whether an agent works on a prompt and waits for nobody.
+    pub fn is_working(&self) -> bool {
+        let mut sessions = self.sessions.iter();
+        sessions.any(|(key, session)| {
+            session.turn_state(self.questions.are_open(*key)) == TurnState::Working
+        })
     }
 
     /// When [`Input::Tick`] is due. `None` while the store fails: acpd hears nobody, so nobody is late.
@@ -179,6 +192,7 @@ impl Hub {
                 Timer::Stall(key) if self.sessions.contains_key(&key) => {
                     self.on_stall_timer(key, out);
                 }
+                Timer::Limit(key) if self.sessions.contains_key(&key) => self.limit_over(key, out),
                 Timer::Asked(ask) => self.on_asked_timer(ask, out),
                 Timer::Terminal(terminal) => self.terminals.look(terminal, self.now, out),
                 Timer::Unused => self.on_unused_timer(out),
@@ -189,6 +203,7 @@ impl Hub {
                 | Timer::Idle(_)
                 | Timer::Restore(_)
                 | Timer::Cancel(_)
+                | Timer::Limit(_)
                 | Timer::Stall(_) => {}
             }
         }

@@ -17,9 +17,10 @@
 use std::mem::take;
 
 use acp_wire::{Id, build};
-use acpd_api::Reason;
+use acpd_api::{Reason, Tokens};
 
 use crate::auth::Logins;
+use crate::budget::Budget;
 use crate::client_methods::ClientMethods;
 use crate::client_methods::terminal::Terminals;
 use crate::clients::Clients;
@@ -39,6 +40,7 @@ use crate::record::snapshot::{HostState, SessionState, Snapshot};
 use crate::record::{Asked, AskedRow, Desired, InteractionRow, Record, Sender, TurnRow, TurnStage};
 use crate::requests::Requests;
 use crate::requests::purpose::{Adoption, Directory, NewSession, Purpose, Steer};
+use crate::session::limit::Held;
 use crate::session::table::Sessions;
 use crate::session::turn::{Queued, Running};
 use crate::session::{Session, State};
@@ -99,6 +101,7 @@ impl Hub {
                 now,
             ),
             decisions: Decisions::new(take(&mut snapshot.remembered).into_values().collect()),
+            budget: Budget::new(take(&mut snapshot.spent)),
             questions: Questions::default(),
             client_methods: ClientMethods::default(),
             calls: Calls::default(),
@@ -205,7 +208,10 @@ impl Hub {
             Asked::Prompt { session } if self.sessions.contains_key(&session) => {
                 Purpose::Prompt { session }
             }
-            Asked::Prompt { .. } => Purpose::Farewell,
+            Asked::Preset { session, preset } if self.sessions.contains_key(&session) => {
+                Purpose::Preset { session, preset }
+            }
+            Asked::Prompt { .. } | Asked::Preset { .. } => Purpose::Farewell,
             Asked::Abandoned { session } => {
                 if let Some(slot) = self.processes.slot_of(row.host) {
                     self.watch_abandoned(row.id, slot);
@@ -252,6 +258,7 @@ impl Hub {
                     // What it has said already is not known.
                     line: None,
                     continues: line.as_deref().is_some_and(continues),
+                    waits: line.as_deref().and_then(Held::of).map_or(0, |held| held.waits),
                     ticket: row.ticket,
                     number: session.row.prompts,
                     chunk,
@@ -264,6 +271,7 @@ impl Hub {
                     once: line.as_deref().and_then(once),
                     whole: false,
                     touched: true,
+                    tokens: Tokens::default(),
                 });
                 self.arm_stall(row.session);
                 if row.cancelling.is_some() {

@@ -2,7 +2,7 @@
 //! whenever a process is gone; how far it is, [`crate::shutdown`] knows.
 
 use acp_wire::{ErrorObject, build};
-use acpd_api::{Empty, Reason};
+use acpd_api::{Empty, Environment, Reason};
 
 use crate::fault::Fault;
 use crate::hub::Hub;
@@ -27,8 +27,8 @@ impl Hub {
         self.check_stays().err().map(|fault| fault.object())
     }
 
-    /// Ends the daemon alone.
-    pub(crate) fn leave(&mut self, to: &Requester, restart: bool, out: &mut Batch) {
+    /// Ends the daemon alone. The next one, if there is to be one, gets these variables.
+    pub(crate) fn leave(&mut self, to: &Requester, restart: Option<Environment>, out: &mut Batch) {
         self.close_request(to);
         out.effects.push(Effect::Leave { client: to.client, id: to.id.clone(), restart });
     }

@@ -45,7 +45,10 @@ impl Hub {
                 Answer::Taken(
                     answer @ Effect::Client(
                         _,
-                        ToClient::Log(_) | ToClient::Search { .. } | ToClient::Status { .. },
+                        ToClient::Log(_)
+                        | ToClient::Search { .. }
+                        | ToClient::Status { .. }
+                        | ToClient::Usage { .. },
                     ),
                 ) => {
                     out.urgent.push(answer);
@@ -107,6 +110,7 @@ pub(crate) fn answers(effect: &Effect, to: &Requester) -> bool {
             ToClient::Status { id, .. }
             | ToClient::Log(LogPage { id, .. })
             | ToClient::Search { id, .. }
+            | ToClient::Usage { id, .. }
             | ToClient::Values(SessionValues { id, .. }) => *id == to.id,
             ToClient::Read(_) => false,
         },

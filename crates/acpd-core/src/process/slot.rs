@@ -248,6 +248,12 @@ impl Slot {
         Slot { profile, dedicated, since: now, ..Slot::default() }
     }
 
+    /// The end of a sentence that tells why the last start failed.
+    pub(crate) fn what_it_printed(&self) -> String {
+        let printed = self.printed.as_ref();
+        printed.map(|line| format!("; it printed `{line}`")).unwrap_or_default()
+    }
+
     pub(crate) fn host(&self) -> Option<&Host> {
         self.host.as_ref()
     }

@@ -77,6 +77,11 @@ impl Interaction {
             asked: BTreeSet::new(),
         }
     }
+
+    /// acpd asks it, and no agent.
+    pub(crate) fn is_own(&self) -> bool {
+        self.host == HostId::ACPD
+    }
 }
 
 /// What an agent says to the person whom it asks to fill in a form or to open a page.

@@ -9,12 +9,13 @@
 
 mod forked;
 pub(crate) mod snapshot;
+mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::{Id, StateKey};
 use acpd_api::escape::shell_word;
-use acpd_api::{AuthSource, AuthState, RestoreLevel};
+use acpd_api::{AuthSource, AuthState, Cost, RestoreLevel, Tokens};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,8 @@ use crate::tool_calls::frozen::Frozen;
 
 pub use acpd_policy::Remembered;
 pub use forked::{ForkPoint, Forked};
-pub use snapshot::{ClientState, HostState, SessionState, Snapshot};
+pub use snapshot::{ClientState, HostState, SessionState, Snapshot, Spent};
+pub use usage::{Counter, Used};
 
 /// One change of what is on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,6 +125,8 @@ pub enum Record {
     Forked(Forked),
     /// Replaces a turn.
     Turn(TurnRow),
+    /// Adds what was used, for good.
+    Usage(UsageRow),
     /// Replaces an interaction.
     Interaction(InteractionRow),
     /// Removes an interaction that is answered or withdrawn.
@@ -259,8 +263,33 @@ pub enum Asked {
         /// Its params (JSON text), where the answer alone does not tell what it changed.
         params: Option<String>,
     },
+    /// A setting that the configuration wants for a session that begins.
+    Preset {
+        /// The session.
+        session: SessionKey,
+        /// The setting.
+        preset: Preset,
+    },
     /// Nothing depends on the answer.
     Nothing,
+}
+
+/// A setting that a session begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Preset {
+    /// Its mode.
+    Mode {
+        /// By its id.
+        mode: String,
+    },
+    /// An option.
+    Option {
+        /// By its id.
+        option: String,
+        /// By its id, too.
+        value: String,
+    },
 }
 
 /// An answer that is kept for a client.
@@ -409,6 +438,8 @@ pub struct SessionRow {
     pub last_prompt: u64,
     /// How the last turn ended, in one word.
     pub last_outcome: Option<String>,
+    /// What the agent has told of tokens and cost.
+    pub usage: Used,
     /// Created.
     pub created: Time,
     /// Last prompt or state change.
@@ -550,6 +581,27 @@ pub enum TurnStage {
     },
     /// Over; only the journal tells how.
     Ended,
+}
+
+/// What was used, as far as the agent has told. It stays when the session is deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageRow {
+    /// When.
+    pub at: Time,
+    /// When the day began.
+    pub day: Time,
+    /// Agent profile.
+    pub agent: String,
+    /// Public id of the session.
+    pub session: String,
+    /// Its directory.
+    pub cwd: String,
+    /// Number of the turn that has ended; none for a cost that was told at another time.
+    pub turn: Option<u64>,
+    /// Tokens of the turn.
+    pub tokens: Tokens,
+    /// What it has cost.
+    pub cost: Option<Cost>,
 }
 
 /// An interaction.

@@ -6,10 +6,10 @@ use acp_wire::Id;
 use acpd_policy::Remembered;
 use bytes::Bytes;
 
-use crate::ids::{HostId, InteractionId, Seq, SessionKey};
+use crate::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use crate::record::{
     AgentRow, AskedRow, AuthRow, HostRow, InteractionRow, Record, ReplyRow, SessionRow, TurnRow,
-    TurnStage,
+    TurnStage, UsageRow,
 };
 
 /// Everything a daemon needs to go on: what the records so far add up to.
@@ -37,8 +37,33 @@ pub struct Snapshot {
     pub clients: BTreeMap<String, ClientState>,
     /// Decisions that hold until they are taken back, by id.
     pub remembered: BTreeMap<i64, Remembered>,
+    /// What was spent on the last day on which something was used.
+    pub spent: Spent,
     /// Highest session row number ever used.
     pub last_session: u32,
+}
+
+/// What was spent on a day.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// When it began.
+    pub day: Time,
+    /// Billionths of a unit, by agent and currency.
+    pub parts: BTreeMap<(String, String), u64>,
+}
+
+impl Spent {
+    /// Adds what was used; a later day begins with nothing.
+    pub fn add(&mut self, row: &UsageRow) {
+        if row.day > self.day {
+            *self = Spent { day: row.day, parts: BTreeMap::new() };
+        }
+        if let Some(cost) = row.cost.as_ref().filter(|_| row.day == self.day) {
+            let whose = (row.agent.clone(), cost.currency.raw().to_owned());
+            let so_far = self.parts.entry(whose).or_default();
+            *so_far = so_far.saturating_add(cost.amount.parts());
+        }
+    }
 }
 
 /// A process in a snapshot.
@@ -177,6 +202,7 @@ impl Snapshot {
             }
             Record::Forked(_) => {}
             Record::Turn(row) => self.apply_turn(row),
+            Record::Usage(row) => self.spent.add(row),
             Record::Interaction(row) => {
                 self.interactions.insert(row.id, row.clone());
             }

@@ -117,6 +117,12 @@ impl Requests {
         self.asked.values_mut().filter_map(|asked| asked.purpose.requester_mut())
     }
 
+    /// Whether an agent has yet to answer what a session begins with.
+    pub(crate) fn preset_is_open(&self, key: SessionKey) -> bool {
+        let is_it = |asked: &Asked| matches!(asked.purpose, Purpose::Preset { session, .. } if session == key);
+        self.asked.values().any(is_it)
+    }
+
     /// The id of the open restore step of a session.
     pub(crate) fn restore_ask(&self, key: SessionKey) -> Option<u64> {
         let is_it = |asked: &Asked| matches!(asked.purpose, Purpose::Restore { session, .. } if session == key);

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use crate::ids::{Requester, SessionKey};
 use crate::input::ReadStyle;
 use crate::prompt::blocks_text;
-use crate::record::{Asked, ForkPoint, Sender, SteerForm};
+use crate::record::{Asked, ForkPoint, Preset, Sender, SteerForm};
 
 /// The method that gives an agent a title.
 pub(crate) const SET_TITLE: &str = "session/set_title";
@@ -114,6 +114,8 @@ pub(crate) enum Purpose {
     },
     /// Whether the agent is logged in.
     AuthStatus,
+    /// A setting that the configuration wants for a session that begins.
+    Preset { session: SessionKey, preset: Preset },
     /// A person's title for a session, whose answer does not matter.
     Title { session: SessionKey },
     /// `session/close` or `session/delete` whose answer does not matter.
@@ -137,6 +139,7 @@ impl Purpose {
         match self {
             Purpose::Prompt { session }
             | Purpose::Restore { session, .. }
+            | Purpose::Preset { session, .. }
             | Purpose::Title { session } => Some(*session),
             Purpose::Relay { session, .. } => *session,
             Purpose::Steer(steer) => Some(steer.session),
@@ -158,6 +161,8 @@ impl Purpose {
             Purpose::Adopt(_) => "taking over",
             Purpose::GivenUp { .. } => "restore that was given up",
             Purpose::AuthStatus => "auth/status",
+            Purpose::Preset { preset: Preset::Mode { .. }, .. } => "session/set_mode",
+            Purpose::Preset { preset: Preset::Option { .. }, .. } => "session/set_config_option",
             Purpose::Title { .. } => SET_TITLE,
             Purpose::Farewell => "session/close",
         }
@@ -205,6 +210,9 @@ impl Purpose {
                     method: method.clone(),
                     params: params.map(|params| String::from_utf8_lossy(params).into_owned()),
                 }
+            }
+            Purpose::Preset { session, preset } => {
+                Asked::Preset { session: *session, preset: preset.clone() }
             }
             Purpose::Steer(steer) => Asked::Steer {
                 sender,

@@ -2,6 +2,7 @@
 //! fields; only `hub/session/` changes `state`. The diagram is in `hub/session/sessions.rs`.
 
 pub(crate) mod activity;
+pub(crate) mod limit;
 pub(crate) mod replay;
 pub(crate) mod reseed;
 pub(crate) mod restore;
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::acp::UpdateHead;
 use acp_wire::set_member;
-use acpd_api::{Doing, SessionInfo, SessionState, TurnInfo, TurnState};
+use acpd_api::{Doing, SessionInfo, SessionState, TurnInfo, TurnState, Usage};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -22,6 +23,7 @@ use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId, Time};
 use crate::params::raw;
 use crate::record::{Dormant, SessionRow};
 use crate::session::activity::Activity;
+use crate::session::limit::Held;
 use crate::session::reseed::Summary;
 use crate::session::restore::Restore;
 use crate::session::table::Saved;
@@ -56,6 +58,8 @@ pub(crate) struct Session {
     /// What the agent has said about the tool calls of the running turn.
     pub(crate) calls: BTreeMap<String, Call>,
     pub(crate) activity: Activity,
+    /// When the usage limit is over that the agent has told of last.
+    pub(crate) limit: Option<Time>,
 }
 
 /// What holds a session.
@@ -98,6 +102,7 @@ impl Session {
             summary: Summary::default(),
             calls: BTreeMap::new(),
             activity: Activity::default(),
+            limit: None,
         }
     }
 
@@ -178,7 +183,7 @@ impl Session {
     /// `asks`: a question of it is open.
     pub(crate) fn turn_state(&self, asks: bool) -> TurnState {
         match self.running {
-            Some(_) if asks => TurnState::NeedsAction,
+            _ if asks => TurnState::NeedsAction,
             Some(_) => TurnState::Working,
             None => TurnState::Idle,
         }
@@ -186,6 +191,11 @@ impl Session {
 
     pub(crate) fn has_busy_child(&self) -> bool {
         self.row.children.values().any(|child| child.busy)
+    }
+
+    /// Its next prompt, if that waits for the end of a usage limit.
+    pub(crate) fn held(&self) -> Option<Held> {
+        Held::of(&self.queue.front()?.line)
     }
 
     /// `waits`: the question that it has open.
@@ -207,9 +217,11 @@ impl Session {
                 since: running.map_or(self.row.updated, |turn| turn.started).0,
                 last: self.row.last_outcome.clone().map(Into::into),
             },
+            limited_until: self.held().map(|held| held.until.0),
             queued: self.queue.len() as u32,
             clients: self.attached.len() as u32,
             prompts: self.row.prompts,
+            usage: (self.row.usage.told != Usage::default()).then(|| self.row.usage.told.clone()),
             seq: self.head,
             created: self.row.created.0,
             updated: self.row.updated.0,

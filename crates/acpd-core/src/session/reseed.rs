@@ -5,7 +5,7 @@ pub const GO_ON: &str = "You were interrupted while you worked on my last reques
                          done already, then finish what is left of it.";
 
 /// The end of the reason of a session that waits for a prompt to begin anew.
-pub(crate) const PROMISE: &str = "; the next prompt goes on in a new session, with a summary";
+pub(crate) const PROMISE: &str = "; the next prompt continues in a new session, with a summary";
 
 /// A reason with what comes of it.
 pub(crate) fn promise(reason: &str) -> String {

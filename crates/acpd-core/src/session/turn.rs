@@ -1,7 +1,7 @@
 //! A prompt in line and the turn that an agent works on; the diagram is in `hub/session/turn.rs`.
 
 use acp_wire::{StateKey, UpdateClass};
-use acpd_api::{ClientName, CutShort};
+use acpd_api::{ClientName, CutShort, Tokens};
 use acpd_policy::Verdict;
 use bytes::Bytes;
 
@@ -50,8 +50,12 @@ pub(crate) struct Running {
     pub(crate) whole: bool,
     /// The agent may have worked on it: it, or a subagent, has said or asked something.
     pub(crate) touched: bool,
-    /// It is acpd's own, to go on with a task that was cut off.
+    /// It is acpd's own, to continue a task that was cut off.
     pub(crate) continues: bool,
+    /// How many usage limits in a row were waited for before it.
+    pub(crate) waits: u64,
+    /// What it took, as the agent says at its end.
+    pub(crate) tokens: Tokens,
 }
 
 /// Why a running turn is to end.

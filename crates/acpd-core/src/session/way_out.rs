@@ -15,13 +15,13 @@ impl Session {
             (State::Live | State::Restoring(_), _)
             | (State::Dormant, Dormant::Parked | Dormant::Closed) => None,
             (State::Dormant, Dormant::Failed) if self.has_context() => Some(format!(
-                "the next prompt tries again, and `acpctl session reseed {}` goes on with a summary \
+                "the next prompt tries again, and `acpctl session reseed {}` continues with a summary \
                  instead",
                 row.word()
             )),
             (State::Dormant, Dormant::Failed) => Some("the next prompt tries again".to_owned()),
             (State::Dormant, Dormant::Lost) => Some(format!(
-                "`acpctl session reseed {}` goes on with a summary, `acpctl agent restart {}` looks for \
+                "`acpctl session reseed {}` continues with a summary, `acpctl agent restart {}` looks for \
                  it once more",
                 row.word(),
                 row.agent

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::{Body, Frame, Message, StateKey, build};
-use acpd_api::HookEvent;
+use acpd_api::{Environment, HookEvent};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
-use acpd_core::profile::{Config, DaemonFacts, Profile};
-use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
+use acpd_core::profile::{Config, DaemonFacts, Profile, TimeZone};
+use acpd_core::record::{EventKind, EventRow, Record, Snapshot, UsageRow, ValueKey};
 use acpd_core::{
     Adopt, Batch, ClientEvent, Effect, FileService, HostEvent, Hub, Input, LeftProcess, LogPage,
     ReadStyle, Search, SessionValues, StatusPart, StopStep, TerminalTail, ToClient, ToHost,
@@ -45,6 +45,10 @@ pub(crate) struct Bench {
     chunk: u64,
     pub(crate) leases: Vec<bool>,
     pub(crate) left: Option<bool>,
+    /// What the next one is to get.
+    pub(crate) brought: Option<Environment>,
+    /// What the desktop has shown: title and body.
+    pub(crate) notified: Vec<(String, String)>,
     pub(crate) notes: Vec<String>,
     /// Session, what failed and the code of each failure for the log.
     pub(crate) failures: Vec<(Option<String>, String, Option<i64>)>,
@@ -62,6 +66,8 @@ pub(crate) struct Bench {
     pub(crate) screens: BTreeMap<InteractionId, TerminalTail>,
     /// What was to be found for clients.
     pub(crate) searched: Vec<Search>,
+    /// What was booked as used.
+    pub(crate) booked: Vec<UsageRow>,
     /// Sessions with something new to be found.
     pub(crate) indexed: Vec<SessionKey>,
     /// Directories that do not exist.
@@ -123,6 +129,10 @@ impl Bench {
             max_clients: 64,
             cold_starts: 2,
             hooks: HookEvent::ALL.into(),
+            notify: true,
+            workspaces: Vec::new(),
+            budget: None,
+            time_zone: TimeZone::UTC,
             daemon: DaemonFacts::default(),
         };
         let mut batch = Batch::default();
@@ -149,6 +159,8 @@ impl Bench {
             chunk: 0,
             leases: Vec::new(),
             left: None,
+            brought: None,
+            notified: Vec::new(),
             notes: Vec::new(),
             failures: Vec::new(),
             watched: Vec::new(),
@@ -156,6 +168,7 @@ impl Bench {
             hooks: Vec::new(),
             served: Vec::new(),
             searched: Vec::new(),
+            booked: Vec::new(),
             indexed: Vec::new(),
             terminals: Vec::new(),
             screens: BTreeMap::new(),
@@ -237,6 +250,7 @@ impl Bench {
                     let lines = fork.lines(from);
                     self.journal.insert(fork.session, lines);
                 }
+                Record::Usage(row) => self.booked.push(row.clone()),
                 Record::Value { session, key, json } => {
                     self.values.insert((*session, *key), json.clone());
                 }
@@ -362,12 +376,16 @@ impl Bench {
                 }
             }
             Effect::Host(_, ToHost::Lease { busy, .. }) => self.leases.push(busy),
-            Effect::Leave { restart, .. } => self.left = Some(restart),
+            Effect::Leave { restart, .. } => {
+                self.left = Some(restart.is_some());
+                self.brought = restart;
+            }
             Effect::Hook { event, about } => {
                 let about: Value = serde_json::from_slice(&about).expect("the hub tells JSON");
                 assert_eq!(about["event"], event.word());
                 self.hooks.push(about);
             }
+            Effect::Notify { title, body } => self.notified.push((title, body)),
             Effect::ForgetCredentials { .. } => self.forgotten += 1,
             Effect::WatchLogin { wanted, .. } => self.watched.push(wanted),
             Effect::Host(_, ToHost::Note(text)) => self.notes.push(text),
@@ -387,6 +405,9 @@ impl Bench {
             }
             Effect::Abort | Effect::Exit => self.exited = true,
             Effect::Client(_, ToClient::Search { search, .. }) => self.searched.push(*search),
+            Effect::Client(client, ToClient::Usage { id, .. }) => {
+                self.deliver(client, build::response(&id, &json!({"totals":[]})));
+            }
             Effect::Index(session) => self.indexed.push(session),
             Effect::FindDirectory { question, cwd, .. } => {
                 let exists = !self.missing.contains(&cwd);

@@ -1,7 +1,7 @@
 //! What commands of the configuration are run for, and how often.
 
 use acpd_core::profile::Sharing;
-use acpd_core::{HostEvent, Input};
+use acpd_core::{ClientEvent, HostEvent, Input};
 use acpd_policy::{Policy, PolicyConfig};
 use serde_json::{Value, json};
 
@@ -193,4 +193,44 @@ fn a_login_that_is_needed_is_told_when_it_becomes_known() {
     bench.agent_refuses(&request, -32000);
     let events: Vec<_> = told(&mut bench).iter().map(|told| told["event"].clone()).collect();
     assert_eq!(events, ["turn_end", "login"]);
+}
+
+/// Nobody is attached to the session at work any more.
+fn left_alone(bench: &mut Bench) -> Value {
+    let client = bench.plain();
+    bench.session(client, "s");
+    bench.prompt(client, &json!(2), "s", "go");
+    let request = bench.heard_one("session/prompt");
+    bench.feed(Input::Client(client, ClientEvent::Closed));
+    request
+}
+
+#[test]
+fn the_desktop_shows_that_a_person_is_needed_and_not_what_for() {
+    let mut bench = Bench::new();
+    at_work(&mut bench);
+    asks(&mut bench, "curl -H 'Authorization: s3cret'");
+    assert_eq!(bench.notified, [], "somebody is attached");
+    let mut bench = Bench::new();
+    left_alone(&mut bench);
+    asks(&mut bench, "curl -H 'Authorization: s3cret'");
+    let body = format!("{AGENT} asks for permission (execute)");
+    assert_eq!(bench.notified, [("s".to_owned(), body)]);
+}
+
+#[test]
+fn the_desktop_shows_the_end_of_a_turn_of_more_than_a_minute() {
+    let ends = |after: u64, reason: &str| {
+        let mut bench = Bench::new();
+        let request = left_alone(&mut bench);
+        bench.pass(after);
+        bench.agent_answers(&request, &json!({"stopReason":reason}));
+        bench.notified
+    };
+    assert_eq!(ends(59_000, "end_turn"), []);
+    let body = format!("{AGENT} is done after 61 s");
+    assert_eq!(ends(61_000, "end_turn"), [("s".to_owned(), body)]);
+    assert_eq!(ends(61_000, "cancelled"), []);
+    let (title, body) = ends(61_000, &"x\u{1b}[2J".repeat(200)).remove(0);
+    assert!(!body.contains('\u{1b}') && body.len() < 2_000, "{title}: {body}");
 }

@@ -235,3 +235,18 @@ fn m2_a_tool_does_not_take_the_place_of_a_client_that_has_an_mcp_server() {
     bench.agent(&json!({"id":8,"method":"mcp/message","params":call}));
     assert_eq!(bench.got(other)[0]["params"]["serverId"], "new");
 }
+
+#[test]
+fn a_client_under_an_agent_cannot_choose_what_agents_inherit() {
+    let restart =
+        json!({"id":7,"method":"_acpd/daemon/restart","params":{"environment":{"KEY":"v"}}});
+    let brought = |client: fn(&mut Bench) -> ClientId| {
+        let mut bench = Bench::new();
+        let client = client(&mut bench);
+        bench.say(client, &restart);
+        let brought = bench.brought.expect("it restarts");
+        brought.names().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(brought(Bench::plain), ["KEY"]);
+    assert_eq!(brought(tool), [""; 0]);
+}

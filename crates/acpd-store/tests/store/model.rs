@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use acp_wire::{Id, StateKey};
-use acpd_api::{AuthSource, AuthState, RestoreLevel};
+use acpd_api::{Amount, AuthSource, AuthState, Cost, RestoreLevel, Tokens, Usage};
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, Asked, AskedRow, AuthRow, Canceller, Child, Desired, Dormant, EventKind, EventRow,
-    Forked, HostRow, InteractionRow, Record, ReplyRow, Sender, SessionRow, Snapshot, TurnRow,
-    TurnStage, ValueKey,
+    AgentRow, Asked, AskedRow, AuthRow, Canceller, Child, Counter, Desired, Dormant, EventKind,
+    EventRow, Forked, HostRow, InteractionRow, Record, ReplyRow, Sender, SessionRow, Snapshot,
+    TurnRow, TurnStage, UsageRow, Used, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use bytes::Bytes;
@@ -238,7 +238,7 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
     let tools = (btree_set(text(), 0..3), btree_map(text(), child(), 0..3));
     let titles = (option::of(text()), option::of(text()), any::<bool>(), option::of(text()));
     let facts = (btree_map(text(), text(), 0..3), tools, titles, option::of(text()));
-    let numbers = (any::<u64>(), any::<bool>(), any::<u64>(), time(), time());
+    let numbers = (any::<u64>(), any::<bool>(), any::<u64>(), time(), time(), used());
     (ids, state, facts, numbers).prop_map(
         |(
             (key, agent, public_id, agent_id, name, cwd, params),
@@ -249,7 +249,7 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
                 (title, own_title, archived, client_meta),
                 last_outcome,
             ),
-            (prompts, heard, last_prompt, created, updated),
+            (prompts, heard, last_prompt, created, updated, usage),
         )| SessionRow {
             key,
             agent,
@@ -274,8 +274,48 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
             heard,
             last_prompt,
             last_outcome,
+            usage,
             created,
             updated,
+        },
+    )
+}
+
+fn cost() -> impl Strategy<Value = Cost> {
+    (0..1_000_000_000_000_u64, select(vec!["USD", "EUR"])).prop_map(|(parts, currency)| Cost {
+        amount: Amount::from_parts(parts),
+        currency: currency.into(),
+    })
+}
+
+fn used() -> impl Strategy<Value = Used> {
+    let counter = prop_oneof![
+        Just(Counter::Unknown),
+        cost().prop_map(Counter::At),
+        option::of(cost()).prop_map(Counter::NewProcess),
+    ];
+    (option::of(any::<u64>()), option::of(cost()), counter, option::of(cost())).prop_map(
+        |(used, cost, counter, turn)| Used {
+            told: Usage { used, size: None, cost },
+            counter,
+            turn,
+        },
+    )
+}
+
+fn usage_row() -> impl Strategy<Value = UsageRow> {
+    let tokens = (option::of(0..9_u64), option::of(0..9_u64));
+    let cost = option::of(cost());
+    (time(), 1..4_u64, session(), option::of(1..9_u64), tokens, cost).prop_map(
+        |(at, day, session, turn, (total, output), cost)| UsageRow {
+            at,
+            day: Time(day),
+            agent: ["a", "b"][session.0 as usize % 2].to_owned(),
+            session: session.0.to_string(),
+            cwd: "/w".to_owned(),
+            turn,
+            tokens: Tokens { total, output, ..Tokens::default() },
+            cost,
         },
     )
 }
@@ -396,6 +436,7 @@ fn session_record() -> impl Strategy<Value = Record> {
         12 => event_row.prop_map(Record::Event),
         2 => forked().prop_map(Record::Forked),
         4 => turn_row().prop_map(Record::Turn),
+        3 => usage_row().prop_map(Record::Usage),
         2 => interaction_row.prop_map(Record::Interaction),
         1 => interaction().prop_map(|id| Record::InteractionGone { id }),
     ]

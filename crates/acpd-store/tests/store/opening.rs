@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use acpd_api::{AuthSource, AuthState};
+use acpd_api::{Amount, AuthSource, AuthState, Cost, Tokens, Usage};
 use acpd_core::ids::{HostId, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, Asked, AskedRow, AuthRow, Canceller, Child, Desired, EventKind, HostRow,
-    InteractionRow, Record, SessionRow, Snapshot, TurnRow, TurnStage, ValueKey,
+    AgentRow, Asked, AskedRow, AuthRow, Canceller, Child, Counter, Desired, EventKind, HostRow,
+    InteractionRow, Record, SessionRow, Snapshot, TurnRow, TurnStage, UsageRow, Used, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use acpd_store::{OpenError, StoreError, check};
@@ -111,9 +111,9 @@ fn a_newer_schema_is_refused_with_both_versions_and_the_way_out() {
     let before = fs::read(&path).unwrap();
 
     let Err(error) = Running::open(dir.path()) else { panic!("it was opened") };
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 1, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 2, .. }), "{error:?}");
     let message = error.to_string();
-    assert!(message.contains("schema 99") && message.contains("up to 1"), "{message}");
+    assert!(message.contains("schema 99") && message.contains("up to 2"), "{message}");
     assert!(error.hint().is_some_and(|hint| hint.contains("newer")));
     assert!(fs::read(&path).unwrap() == before, "the file was not touched");
 }
@@ -240,6 +240,46 @@ fn a_database_of_schema_1_opens_with_all_that_is_in_it() {
     opens_with(include_str!("../fixtures/v1.sql"), &records_of_schema_1());
 }
 
+/// What `fixtures/v2.sql` holds beyond that.
+fn records_of_schema_2() -> Vec<Record> {
+    let usd = |units| {
+        let amount = Amount::from_units(units).unwrap();
+        Cost { amount, currency: "USD".into() }
+    };
+    let mut records = records_of_schema_1();
+    for record in &mut records {
+        if let Record::Session(row) = record
+            && row.key == SessionKey(1)
+        {
+            row.usage = Used {
+                told: Usage { used: Some(7), size: None, cost: Some(usd(0.25)) },
+                counter: Counter::At(usd(0.25)),
+                turn: Some(usd(0.125)),
+            };
+        }
+    }
+    let used = UsageRow {
+        at: Time(5),
+        day: Time(4),
+        agent: "claude".to_owned(),
+        session: "public-1".to_owned(),
+        cwd: "/src".to_owned(),
+        turn: Some(1),
+        tokens: Tokens { total: Some(12), input: Some(4), output: Some(8), ..Tokens::default() },
+        cost: Some(usd(0.125)),
+    };
+    records.push(Record::Usage(used.clone()));
+    let later = UsageRow { at: Time(6), day: Time(5), turn: Some(2), ..used };
+    let untold = UsageRow { tokens: Tokens::default(), cost: None, ..later };
+    records.push(Record::Usage(untold));
+    records
+}
+
+#[test]
+fn a_database_of_schema_2_opens_with_all_that_is_in_it() {
+    opens_with(include_str!("../fixtures/v2.sql"), &records_of_schema_2());
+}
+
 /// All columns of all tables, with everything that SQLite says of them.
 fn columns(conn: &Connection) -> Vec<String> {
     let sql = "SELECT format('%s.%s %s notnull=%d default=%s pk=%d strict=%d wr=%d', t.name, c.name, \
@@ -256,7 +296,7 @@ fn a_new_database_has_the_tables_of_the_newest_fixture() {
     Running::start(dir.path()).close();
     let new = Connection::open(dir.path().join("acpd.db")).unwrap();
     let fixture = Connection::open_in_memory().unwrap();
-    fixture.execute_batch(include_str!("../fixtures/v1.sql")).unwrap();
+    fixture.execute_batch(include_str!("../fixtures/v2.sql")).unwrap();
     assert_eq!(columns(&new), columns(&fixture));
     assert!(columns(&new).iter().all(|column| column.contains("strict=1")));
 }

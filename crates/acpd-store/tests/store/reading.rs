@@ -1,8 +1,9 @@
 //! Pages of a journal.
 
 use acp_wire::StateKey;
-use acpd_core::ids::{Seq, SessionKey};
-use acpd_core::record::{EventKind, EventRow, Forked, Record};
+use acpd_api::{Amount, Cost, Tokens, UsageBy, UsageParams, UsageTotal};
+use acpd_core::ids::{Seq, SessionKey, Time};
+use acpd_core::record::{EventKind, EventRow, Forked, Record, UsageRow};
 
 use crate::running::{Running, event, session};
 
@@ -90,5 +91,59 @@ fn a_fork_begins_with_the_last_lines_of_another_journal() {
     assert_eq!(lines(&mut store, 3), cut);
     let state = &store.reader.states(SessionKey(3), Seq::MAX).unwrap()[0];
     assert_eq!((state.seq, store.journal(SessionKey(1)).len()), (3, 4));
+    store.close();
+}
+
+#[test]
+fn what_was_used_is_added_up_and_what_nobody_told_stays_unknown() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Running::start(dir.path());
+    let cost = |parts, currency: &str| {
+        Some(Cost { amount: Amount::from_parts(parts), currency: currency.into() })
+    };
+    let row = |at, session: &str, turn, total, cost| {
+        let (agent, cwd) = (if session == "c" { "mute" } else { "loud" }, "/w".to_owned());
+        let tokens = Tokens { total, ..Tokens::default() };
+        let (at, day, session) = (Time(at), Time(at / 10 * 10), session.to_owned());
+        Record::Usage(UsageRow {
+            at,
+            day,
+            agent: agent.to_owned(),
+            session,
+            cwd,
+            turn,
+            tokens,
+            cost,
+        })
+    };
+    store.commit(vec![
+        row(1, "a", Some(1), Some(5), cost(7, "USD")),
+        row(11, "a", Some(2), Some(6), cost(8, "USD")),
+        row(12, "b", Some(1), Some(7), cost(9, "EUR")),
+        row(13, "b", None, None, cost(1, "EUR")),
+        row(14, "c", Some(1), None, None),
+        // More than a signed sum could hold.
+        row(15, "b", Some(2), Some(i64::MAX as u64), cost(i64::MAX as u64, "EUR")),
+        row(16, "b", Some(3), Some(i64::MAX as u64), cost(i64::MAX as u64, "EUR")),
+    ]);
+    let mut usage = |since, by| store.reader.usage(UsageParams { since, by }).unwrap();
+    let agents = usage(0, UsageBy::Agent);
+    let names: Vec<_> = agents.iter().map(|total| total.agent.as_ref().unwrap().raw()).collect();
+    assert_eq!(names, ["loud", "mute"]);
+    assert_eq!((agents[0].turns, agents[0].untold), (5, 0));
+    assert_eq!(agents[0].costs[1], cost(15, "USD").unwrap());
+    let mute = UsageTotal { agent: Some("mute".into()), ..UsageTotal::default() };
+    assert_eq!(agents[1], UsageTotal { turns: 1, untold: 1, ..mute });
+
+    let sessions = usage(2, UsageBy::Session);
+    let of = |total: &UsageTotal| (total.session_id.clone().unwrap().into_raw(), total.turns);
+    let told: Vec<_> = sessions.iter().map(of).collect();
+    assert_eq!(told, [("a".to_owned(), 1), ("b".to_owned(), 3), ("c".to_owned(), 1)]);
+    assert_eq!(sessions[0].tokens, Tokens { total: Some(6), ..Tokens::default() });
+    let days: Vec<_> =
+        usage(0, UsageBy::Day).iter().map(|total| (total.day, total.turns)).collect();
+    assert_eq!(days, [(Some(0), 1), (Some(10), 5)]);
+    let dirs = usage(0, UsageBy::Workspace);
+    assert_eq!((dirs.len(), dirs[0].turns, dirs[0].untold), (1, 6, 1));
     store.close();
 }

@@ -9,7 +9,7 @@ use acpd_core::Frozen;
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
     Asked, AskedRow, Dormant, EventKind, EventRow, HostRow, InteractionRow, Record, ReplyRow,
-    Sender, SessionRow, Snapshot, TurnRow, TurnStage,
+    Sender, SessionRow, Snapshot, TurnRow, TurnStage, Used,
 };
 use acpd_store::{CommitBatch, OpenError, Reader, Report, Writer, open};
 use bytes::Bytes;
@@ -99,6 +99,7 @@ pub(crate) fn session_row(key: u32) -> SessionRow {
         heard: true,
         last_prompt: u64::MAX,
         last_outcome: Some("end_turn".to_owned()),
+        usage: Used::default(),
         created: Time(1),
         updated: Time(2),
     }

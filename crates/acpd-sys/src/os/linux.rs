@@ -25,6 +25,27 @@ const TICK_BITS: u32 = 40;
 /// Bits above them that tell boots apart; together they fit in an `i64`.
 const BOOT_BITS: u32 = 23;
 
+/// `cat` ends with its input, and with it the inhibition.
+pub(crate) const AWAKE: &[&str] = &[
+    "systemd-inhibit",
+    "--what=sleep:idle",
+    "--who=acpd",
+    "--why=An agent works on a prompt",
+    "--mode=block",
+    "cat",
+];
+
+/// libnotify's program, where there is a session bus. A body may have marks like those of HTML.
+pub(crate) fn notification(title: &str, body: &str) -> Option<Vec<String>> {
+    let own = || Some(PathBuf::from(std::env::var_os("XDG_RUNTIME_DIR")?).join("bus"));
+    if std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_none() && !own()?.exists() {
+        return None;
+    }
+    let body = body.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let words = ["notify-send", "--app-name=acpd", "--", title, &body];
+    Some(words.map(str::to_owned).to_vec())
+}
+
 pub(crate) fn fallback_runtime_dir() -> PathBuf {
     PathBuf::from(format!("/tmp/acpd-{}", own_uid()))
 }

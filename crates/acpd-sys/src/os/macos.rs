@@ -18,6 +18,18 @@ use crate::process_table::{Condition, Entry, ExitKind, Peer, ProcessId};
 /// `sun_path` has 104 bytes, the last one a zero.
 pub(crate) const SOCKET_PATH_LIMIT: usize = 103;
 
+/// `cat` ends with its input, and with it the assertion.
+pub(crate) const AWAKE: &[&str] = &["caffeinate", "-i", "cat"];
+
+/// The texts are arguments of the script and no part of it.
+pub(crate) fn notification(title: &str, body: &str) -> Option<Vec<String>> {
+    const SCRIPT: &str = "on run argv
+display notification (item 2 of argv) with title (item 1 of argv)
+end run";
+    let words = ["osascript", "-e", SCRIPT, "--", title, body];
+    Some(words.map(str::to_owned).to_vec())
+}
+
 pub(crate) fn fallback_runtime_dir() -> PathBuf {
     // TMPDIR, which the system sets to a per-user directory, or that directory itself.
     std::env::temp_dir().join("acpd")

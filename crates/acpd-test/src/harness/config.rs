@@ -10,13 +10,21 @@ use super::TestEnv;
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     daemon: String,
+    tables: String,
     agents: Vec<Agent>,
 }
 
 impl Config {
     /// With these agents; the first one is the default.
     pub fn new(agents: impl IntoIterator<Item = Agent>) -> Config {
-        Config { daemon: String::new(), agents: agents.into_iter().collect() }
+        Config { agents: agents.into_iter().collect(), ..Config::default() }
+    }
+
+    /// Adds tables in TOML.
+    #[must_use]
+    pub fn tables(mut self, toml: &str) -> Config {
+        let _ = writeln!(self.tables, "{toml}");
+        self
     }
 
     /// Sets a key under `[daemon]` to a value in TOML.
@@ -38,7 +46,7 @@ impl Config {
         {
             let _ = writeln!(text, "host = {}", json!(host));
         }
-        let _ = write!(text, "\n{DEFAULTS}");
+        let _ = write!(text, "\n{}\n{DEFAULTS}", self.tables);
         for agent in &self.agents {
             text.push_str(&agent.render(env));
         }

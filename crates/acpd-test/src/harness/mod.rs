@@ -10,6 +10,7 @@ mod client;
 mod config;
 mod ctl;
 mod process;
+mod screen;
 mod wait;
 
 use std::ffi::OsStr;
@@ -27,6 +28,7 @@ pub use client::{Client, chunk_text, error_data, reason, seq_of};
 pub use config::{Agent, Config};
 pub use ctl::{Output, Running};
 pub use process::{Process, exists, kill9, peak_rss, rss, shims_of, signal, tree_of_home};
+pub use screen::Screen;
 pub use wait::{DEADLINE, until};
 
 /// A throw-away home. Dropping it stops its daemon, and fails the test if a process is left over.

@@ -145,6 +145,10 @@ impl World {
             // Not drawn: what older seeds have found they find again.
             cold_starts: 1 + (seed % 3) as u32,
             hooks: acpd_api::HookEvent::ALL.into(),
+            notify: true,
+            workspaces: Vec::new(),
+            budget: None,
+            time_zone: acpd_core::profile::TimeZone::UTC,
             daemon: DaemonFacts::default(),
         };
         World {
@@ -350,6 +354,7 @@ impl World {
             Effect::FindLeftovers { host } => self.look_for_leftovers(host)?,
             Effect::Leave { client, id, .. } => self.leave(client, &id)?,
             Effect::Hook { event, about } => self.truth.tell(event, &about)?,
+            Effect::Notify { .. } => self.truth.hit("notified"),
             Effect::FindDirectory { question, cwd, .. } => {
                 self.sought.push_back((question, cwd));
                 if self.rng.permille(700) {
@@ -529,6 +534,7 @@ impl World {
                 StatusPart::Agent(_) => build::response(&id, &status.agents.pop()),
             }],
             ToClient::Log(LogPage { id, .. }) => vec![build::response(&id, &json!({"entries":[]}))],
+            ToClient::Usage { id, .. } => vec![build::response(&id, &json!({"totals":[]}))],
             ToClient::Search { id, .. } => vec![build::response(&id, &json!({"hits":[]}))],
             ToClient::Rows(_) => return Err(format!("client {}: it does not watch", id.0)),
         };

@@ -7,8 +7,8 @@ use acpd_api::{
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::step::Step;
 use super::text;
-use super::turn::Step;
 use crate::block::{
     Answer, Block, Gap, Kind, Notice, Progress, Question, Severity, Source, Topic, TurnEnd,
 };

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::State;
-use super::turn::Asked as About;
+use super::step::Asked as About;
 use crate::block::{Block, Id, Kind, Progress, Question};
 
 impl State {

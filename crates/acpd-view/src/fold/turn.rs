@@ -1,11 +1,12 @@
 //! A turn: which block a line begins or changes.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use acpd_api::Untrusted;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::step::{Asked, Step};
 use super::{list, notice, text};
 use crate::block::{
     Block, Content, Folding, Id, Kind, Message, Notice, Plan, PlanEntry, Progress, Severity,
@@ -38,19 +39,6 @@ pub struct Started {
     pub turn: u64,
     /// When (ms since the epoch).
     pub at: u64,
-}
-
-/// What open questions are about: tool calls, and the sessions of subagents.
-pub(super) type Asked = BTreeSet<Untrusted>;
-
-/// A line on its way into a turn.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Step<'a> {
-    pub(super) seq: u64,
-    /// Whose line it is: the session's, or a subagent's.
-    pub(super) session: &'a Untrusted,
-    pub(super) is_own: bool,
-    pub(super) asked: &'a Asked,
 }
 
 /// Who said something.
@@ -144,6 +132,7 @@ impl Turn {
         &mut self,
         step: &Step<'_>,
         begins: bool,
+        folder: Option<Arc<str>>,
         mut update: Map<String, Value>,
     ) -> Vec<Id> {
         let Some(id) = text(&update, "toolCallId") else { return Vec::new() };
@@ -152,17 +141,23 @@ impl Turn {
             let is_it =
                 |block: &&mut Block| block.tool_call().is_some_and(|call| call.has_id(id.raw()));
             if let Some(block) = blocks.iter_mut().rev().find(is_it) {
+                let before = block.progress;
                 if let Some(call) = block.tool_call_mut() {
                     call.change(update);
                     let call = std::mem::take(call);
-                    block.progress = progress_of(&call, block.progress);
+                    block.progress = progress_of(&call, before);
                     block.kind = kind_of(call);
                 }
                 block.last = step.seq;
                 changed.push(block.id);
+                if block.progress != before {
+                    // What comes next is said about its result. An id would tell.
+                    let is_nameless = |message: &Message| message.id.is_none();
+                    end_message(blocks, is_nameless, changed);
+                }
                 return;
             }
-            let mut call = ToolCall::default();
+            let mut call = ToolCall { folder, ..ToolCall::default() };
             call.change(update);
             let progress = progress_of(&call, Progress::Running);
             let mut block = Block::new(step.seq, kind_of(call), progress);
@@ -315,14 +310,6 @@ impl Turn {
     }
 }
 
-impl Block {
-    /// A block that begins with this line.
-    pub(super) fn new(seq: u64, kind: Kind, progress: Progress) -> Block {
-        let (id, folding) = (Id::Line(seq), Folding::Open);
-        Block { id, last: seq, kind, progress, folding, partial: false, source: None }
-    }
-}
-
 impl Message {
     /// Adds a content block; a text continues the text before it.
     fn add(&mut self, mut content: Value) {
@@ -376,15 +363,20 @@ fn progress_of(call: &ToolCall, before: Progress) -> Progress {
 
 /// Adds a block below the others: what was said before it is over.
 fn push(blocks: &mut Vec<Block>, block: Block, changed: &mut Vec<Id>) {
-    if let Some(before) = blocks.last_mut()
-        && before.message().is_some()
-        && before.progress == Progress::Running
-    {
-        before.progress = Progress::Done;
-        changed.push(before.id);
-    }
+    end_message(blocks, |_| true, changed);
     changed.push(block.id);
     blocks.push(block);
+}
+
+/// Ends the message that was said last, if it is such a one.
+fn end_message(blocks: &mut [Block], is_it: impl FnOnce(&Message) -> bool, changed: &mut Vec<Id>) {
+    if let Some(last) = blocks.last_mut()
+        && last.progress == Progress::Running
+        && last.message().is_some_and(is_it)
+    {
+        last.progress = Progress::Done;
+        changed.push(last.id);
+    }
 }
 
 /// Ends what has no end of its own; whatever is in a block that ends is told, too.

@@ -1,6 +1,7 @@
 //! Reads the text of a configuration file into values, and names the place of whatever is wrong.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use acpd_policy::PolicyConfig;
@@ -12,7 +13,9 @@ use crate::config::keys::kind::{self, Fault};
 use crate::config::keys::{Key, Keys, Scope};
 use crate::config::resolved::{Config, DEMO_AGENT, policy};
 use crate::config::tables::mcp::{self, McpServer};
-use crate::config::tables::profile::{Daemon, Hooks, Profile, Root, Source, Transport};
+use crate::config::tables::profile::{
+    Budget, Daemon, Hooks, Profile, Root, Source, Transport, Workspace,
+};
 
 type Name<'i> = Spanned<DeString<'i>>;
 type Value<'i> = Spanned<DeValue<'i>>;
@@ -29,6 +32,8 @@ pub(super) fn read(
     let mut root = Root::default();
     let mut daemon = Daemon::default();
     let mut hooks = Hooks::default();
+    let mut budget = Budget::default();
+    let mut workspaces = Vec::new();
     let (mut defaults, mut tables, mut servers) = (None, None, None);
     let mut policy = PolicyConfig::default();
     for (name, value) in in_order(document.get_ref()) {
@@ -41,8 +46,13 @@ pub(super) fn read(
                 let section = Section::new(text, Some("hooks".to_owned()), Scope::Shared);
                 section.apply(top.table("hooks", value)?, &mut hooks)?;
             }
+            "budget" => {
+                let section = Section::new(text, Some("budget".to_owned()), Scope::Shared);
+                section.apply(top.table("budget", value)?, &mut budget)?;
+            }
             "defaults" => defaults = Some(top.table("defaults", value)?),
             "agents" => tables = Some(top.table("agents", value)?),
+            "workspace" => workspaces = read_workspaces(text, &top, value)?,
             "mcp" => servers = Some(top.table("mcp", value)?),
             "policy" => policy = read_policy(text, name)?,
             known if Root::keys().iter().any(|key| key.name == known) => {
@@ -102,14 +112,45 @@ pub(super) fn read(
         Some(tables) => read_servers(text, &top, tables, &agents)?,
         None => BTreeMap::new(),
     };
-    let default_agent = match (root.default_agent, configured.as_slice()) {
-        (Some(chosen), _) => chosen,
-        (None, [only]) => only.clone(),
-        (None, _) => DEMO_AGENT.to_owned(),
-    };
-    let config = Config { daemon, hooks, policy, default_agent, agents, mcp };
+    let default_agent = root.default_agent.or_else(|| configured.first().cloned());
+    let default_agent = default_agent.unwrap_or_else(|| DEMO_AGENT.to_owned());
+    if let Some((span, unknown)) = workspaces.iter().find_map(|(span, workspace)| {
+        let agent = workspace.agent.as_ref()?;
+        (!agents.contains_key(agent)).then_some((span, agent))
+    }) {
+        let message = format!("`agent` in `[[workspace]]`: no agent is called `{unknown}`");
+        let hint = did_you_mean(unknown, agents.keys().map(String::as_str));
+        return Err(text.error(span, &message, hint));
+    }
+    let workspaces = workspaces.into_iter().map(|(_, workspace)| workspace).collect();
+    let config = Config { daemon, hooks, budget, workspaces, policy, default_agent, agents, mcp };
     check_default(text, document.get_ref(), &config)?;
     Ok(config)
+}
+
+/// Directories with settings of their own, with their places.
+fn read_workspaces(
+    text: Text<'_>,
+    top: &Section<'_>,
+    value: &Value<'_>,
+) -> Result<Vec<(Range<usize>, Workspace)>, ConfigError> {
+    let tables = kind::list(value, "a list of tables: `[[workspace]]`", |item| {
+        item.get_ref().as_table().map(|_| ()).ok_or_else(|| Fault::wrong_type(item, "a table"))
+    });
+    tables.map_err(|fault| top.fault("workspace", fault))?;
+    let mut workspaces = Vec::new();
+    for item in value.get_ref().as_array().into_iter().flatten() {
+        let table = top.table("workspace", item)?;
+        let mut workspace = Workspace::default();
+        let section = Section::new(text, Some("[workspace]".to_owned()), Scope::Shared);
+        section.apply(table, &mut workspace)?;
+        if table.get("path").is_none() {
+            let hint = Some("say which directory it is: `path = \"~/src/api\"`".to_owned());
+            return Err(text.error(&item.span(), "`[[workspace]]` has no `path`", hint));
+        }
+        workspaces.push((item.span(), workspace));
+    }
+    Ok(workspaces)
 }
 
 /// The tables of MCP servers, which may be for some of the `agents` only.
@@ -235,10 +276,13 @@ fn top_level_hint(unknown: &str) -> Option<String> {
         Some(format!("`{unknown}` belongs in `[daemon]`"))
     } else if has(names::<Hooks>()) {
         Some(format!("`{unknown}` belongs in `[hooks]`"))
+    } else if has(names::<Budget>()) {
+        Some(format!("`{unknown}` belongs in `[budget]`"))
     } else if has(names::<Profile>()) {
         Some(format!("`{unknown}` belongs in `[defaults]` or `[agents.NAME]`"))
     } else {
-        let tables = ["daemon", "hooks", "defaults", "agents", "policy", "mcp"];
+        let tables =
+            ["daemon", "hooks", "budget", "workspace", "defaults", "agents", "policy", "mcp"];
         did_you_mean(unknown, names::<Root>().into_iter().chain(tables))
     }
 }

@@ -7,8 +7,10 @@
 mod catalogue;
 mod error;
 mod file;
+mod inherited;
 mod keys;
 mod launch;
+mod on_disk;
 mod reference;
 mod resolved;
 mod tables;
@@ -23,13 +25,14 @@ pub use keys::kind::LONGEST_LINE;
 pub use keys::variables::Variables;
 pub use launch::installed::{Installed, installed};
 pub use launch::{CommandNotFound, environment, fingerprint, resolve_program, with_home};
+pub use on_disk::OnDisk;
 pub use reference::reference_markdown;
 pub use resolved::{Config, DEMO_AGENT, policy};
 pub use tables::auth::{Credential, CredentialSource};
 pub use tables::mcp::{McpServer, SecretSource, Value, Values};
 pub use tables::profile::{
-    ClosedBy, Daemon, EmptyTurn, Hooks, Host, Offer, OnInterrupted, OnLost, Profile, Restart,
-    RestoreMethod, Sharing, Source, Transport,
+    Budget, ClosedBy, Daemon, EmptyTurn, Hooks, Host, Offer, OnInterrupted, OnLimit, OnLost,
+    Profile, Restart, RestoreMethod, Sharing, Source, Transport, WhenOver, Workspace,
 };
 
 /// The longest file that is read, in bytes: far more than a person writes.

@@ -6,7 +6,7 @@ use crate::config::catalogue;
 use crate::config::keys::{Key, Keys, Scope};
 use crate::config::launch::BASE;
 use crate::config::tables::mcp::McpServer;
-use crate::config::tables::profile::{Daemon, Hooks, Profile, Root};
+use crate::config::tables::profile::{Budget, Daemon, Hooks, Profile, Root, Workspace};
 
 /// The reference of all keys and of the catalogue, as Markdown.
 ///
@@ -17,6 +17,7 @@ pub fn reference_markdown() -> String {
     section(&mut out, "Top of the file", "", &Root::keys(), |_| true);
     section(&mut out, "`[daemon]`", "", &Daemon::keys(), |_| true);
     section(&mut out, "`[hooks]`", "", &Hooks::keys(), |_| true);
+    section(&mut out, "`[budget]`", "", &Budget::keys(), |_| true);
     section(
         &mut out,
         "`[defaults]` and `[agents.NAME]`",
@@ -32,6 +33,13 @@ pub fn reference_markdown() -> String {
         "`[mcp.NAME]`",
         "An MCP server for agents: a `command` or a `url`.",
         &McpServer::keys(),
+        |_| true,
+    );
+    section(
+        &mut out,
+        "`[[workspace]]`",
+        "A directory with settings of its own. They come before those of `[agents.NAME]`.",
+        &Workspace::keys(),
         |_| true,
     );
     environment(&mut out);

@@ -6,7 +6,7 @@ use acpd_policy::{Policy, PolicyConfig, PolicyError};
 
 use crate::config::error::UnknownAgent;
 use crate::config::tables::mcp::McpServer;
-use crate::config::tables::profile::{Daemon, Hooks, Profile};
+use crate::config::tables::profile::{Budget, Daemon, Hooks, Profile, Workspace};
 
 /// The agent that is used when nothing else is configured: the daemon's own scripted one.
 pub const DEMO_AGENT: &str = "demo";
@@ -18,6 +18,10 @@ pub struct Config {
     pub daemon: Daemon,
     /// What is run when something happens.
     pub hooks: Hooks,
+    /// What may be spent.
+    pub budget: Budget,
+    /// Directories with settings of their own.
+    pub workspaces: Vec<Workspace>,
     /// Who answers permission questions without a person.
     pub policy: PolicyConfig,
     /// The agent that a client gets that names none. [`Config::agent`] finds it, unless it is the

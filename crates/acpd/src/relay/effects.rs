@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use acp_wire::code;
 use acpd_core::ids::{ClientId, HostId};
 use acpd_core::{Batch, Effect, HostEvent, Input, LeftOut, ToClient, ToHost};
 use bytes::Bytes;
@@ -77,11 +78,21 @@ impl Relay {
             }
             Effect::ForgetCredentials { agent } => self.credentials.forget(&agent),
             Effect::Hook { event, about } => self.hooks.run(event, about),
+            Effect::Notify { title, body } => self.hooks.notify(&title, &body),
+            // Somebody asked for what the agent does not have, or took it back.
+            Effect::Failure {
+                agent,
+                session,
+                what,
+                code: code @ Some(code::INVALID_PARAMS | code::CANCELLED),
+            } => tracing::info!(agent, session, code, what, "an agent refused a request"),
             Effect::Failure { agent, session, what, code } => {
                 tracing::warn!(agent, session, code, what, "an agent failed");
             }
-            Effect::Leave { client, id, restart: true } => self.trials.begin(client, id),
-            Effect::Leave { client, id, restart: false } => self.leave_for(client, &id, out),
+            Effect::Leave { client, id, restart: Some(brought) } => {
+                self.trials.begin(client, id, brought);
+            }
+            Effect::Leave { client, id, restart: None } => self.leave_for(client, &id, out),
             Effect::Abort => self.end = Some(End::Aborted),
             Effect::Exit => self.end = self.end.or(Some(End::Done)),
         }

@@ -101,15 +101,16 @@ impl Relay {
 
     /// A restart goes on if the program that is to follow can start. Else nothing has changed.
     pub(super) fn tried(&mut self, tried: Tried, out: &mut Batch) {
-        let Tried { client, id, result } = tried;
+        let Tried { client, id, brought, result } = tried;
         let Err(failure) = result else {
             if let Some(why) = self.hub.refuses_restart() {
                 return self.send(client, ToClient::Line(build::error(&id, &why)), out);
             }
-            self.restart = true;
+            self.restart = Some(brought);
             return self.leave_for(client, &id, out);
         };
-        tracing::warn!(reason = failure.message(), "the daemon does not restart");
+        // A person is told, who has to mend it.
+        tracing::info!(reason = failure.message(), "the daemon does not restart");
         let text = format!("not restarted: {}", failure.message());
         let mut fault = Fault::new(Reason::Other, text);
         if let Some(hint) = failure.hint() {
@@ -120,7 +121,7 @@ impl Relay {
 
     /// Ends the daemon because a person wants it.
     pub(super) fn leave_for(&mut self, client: ClientId, id: &Id, out: &mut Batch) {
-        tracing::info!(restart = self.restart, "leaving");
+        tracing::info!(restart = self.restart.is_some(), "leaving");
         self.send(client, ToClient::Line(build::response(id, &Empty {})), out);
         self.leave(out);
     }

@@ -23,7 +23,9 @@ mod sinks;
 use std::io;
 use std::time::Duration;
 
+use acpd_api::Environment;
 use acpd_core::ids::{ClientId, HostId};
+use acpd_core::record::Record;
 use acpd_core::{Batch, ClientEvent, HostEvent, Hub, Input};
 use acpd_store::{Report, Writer};
 use tokio::sync::{mpsc, oneshot};
@@ -32,6 +34,7 @@ use self::commits::{Commits, WriterDied};
 use self::hosts::Hosts;
 use self::opening::Opening;
 use self::sinks::Sinks;
+use crate::awake::Awake;
 use crate::check::Trials;
 use crate::clients::FromClient;
 use crate::clock::{Clock, until};
@@ -97,8 +100,8 @@ pub struct Ended {
     pub writer: Writer,
     /// What clients have still to read.
     pub last: LastLines,
-    /// The daemon is to start again.
-    pub restart: bool,
+    /// The daemon is to start again, with these variables if the configuration names them.
+    pub restart: Option<Environment>,
 }
 
 /// The task.
@@ -116,13 +119,15 @@ pub struct Relay {
     /// What services, terminals and logins have done.
     served: mpsc::UnboundedReceiver<Input>,
     hooks: Hooks,
+    /// None unless it is configured.
+    awake: Option<Awake>,
     trials: Trials,
     sinks: Sinks,
     hosts: Hosts,
     opening: Opening,
     end: Option<End>,
-    /// After the end comes a new start.
-    restart: bool,
+    /// After the end comes a new start, with what its asker has brought.
+    restart: Option<Environment>,
 }
 
 /// How the relay ends.
@@ -159,6 +164,8 @@ impl Relay {
         let logins = Logins::new(done);
         let credentials = Credentials::new(agents.reaper.clone());
         let hooks = Hooks::new(&agents.config.hooks, agents.reaper.clone());
+        let awake = agents.config.daemon.keep_awake;
+        let awake = awake.then(|| Awake::new(agents.reaper.clone()));
         let trials = Trials::new(agents.exe.clone(), agents.reaper.clone());
         let sinks = Sinks::new(&agents.config.daemon);
         let mut relay = Relay {
@@ -174,12 +181,13 @@ impl Relay {
             credentials,
             served,
             hooks,
+            awake,
             trials,
             sinks,
             hosts: Hosts::default(),
             opening: Opening::new(open, &first),
             end: None,
-            restart: false,
+            restart: None,
         };
         relay.submit(first);
         Ok(relay)
@@ -229,14 +237,19 @@ impl Relay {
                 // The next daemon does what is not done by then.
                 tokio::time::timeout(LEAVING, self.last_effects(&mut from)).await.ok();
             }
-            Some(End::Done) if !self.restart => self.agents.end_others().await,
+            Some(End::Done) if self.restart.is_none() => self.agents.end_others().await,
             Some(End::Done) | None => {}
         }
         // At the same time: each may have to wait for processes that do not want to end.
-        tokio::join!(self.hooks.end(), self.terminals.end(), self.credentials.end());
+        let awake = async {
+            if let Some(awake) = self.awake {
+                awake.end().await;
+            }
+        };
+        tokio::join!(self.hooks.end(), self.terminals.end(), self.credentials.end(), awake);
         // Without their sinks the writers end after they have written what they were given.
         self.sinks.clear();
-        let restart = self.restart && self.end != Some(End::Aborted);
+        let restart = self.restart.filter(|_| self.end != Some(End::Aborted));
         Ended { writer: self.commits.into_writer(), last: LastLines(from.clients), restart }
     }
 
@@ -290,6 +303,15 @@ impl Relay {
 
     /// Gives a batch to the store, and performs what does not wait for it.
     fn submit(&mut self, mut batch: Batch) {
+        let is_about_work = |record: &Record| {
+            use Record::{Boot, Interaction, InteractionGone, Turn};
+            matches!(record, Boot { .. } | Turn(_) | Interaction(_) | InteractionGone { .. })
+        };
+        if let Some(awake) = &mut self.awake
+            && batch.records.iter().any(is_about_work)
+        {
+            awake.set(self.hub.is_working());
+        }
         let mut after = Batch::default();
         self.perform_all(std::mem::take(&mut batch.urgent), &mut after);
         match self.commits.push(batch) {

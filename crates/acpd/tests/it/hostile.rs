@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use acpd_test::harness::{Agent, Config, Output, Running, TestEnv, until};
+use acpd_test::harness::{Agent, Config, Output, Running, Screen, TestEnv, until};
 use acpd_test::hostile::{EVIL, FORGED, evil};
 use serde_json::{Value, json};
 
@@ -42,6 +42,9 @@ fn commands(env: &TestEnv, path: &[&str], all: &mut BTreeSet<(String, bool)>) {
         all.insert((path.join(" "), help.stdout().contains("--json")));
         return;
     };
+    if help.stdout().contains("\nArguments:\n") {
+        all.insert((path.join(" "), help.stdout().contains("--json")));
+    }
     let list = list.split_once("\n\n").map_or(list, |(list, _)| list);
     for line in list.lines() {
         // What goes on from the line before is indented by more.
@@ -140,6 +143,21 @@ impl Stage {
         self.end(args, running);
     }
 
+    /// Shows a full screen, and types something when something is on it. What is looked at is the screen: the
+    /// sequences that draw it are the program's own.
+    fn screen(&mut self, args: &[&str], talk: &[(&str, &str)]) {
+        self.seen.insert((self.name(args), false));
+        let mut screen = Screen::start(self.env.acpctl_command(args), (120, 40));
+        for (shown, keys) in talk {
+            let seen = screen.sees(shown);
+            assert_harmless(args, &seen);
+            self.shown.push_str(&seen);
+            screen.types(keys);
+        }
+        assert!(screen.ends().success());
+        screen.gives_back();
+    }
+
     /// Runs a command whose output goes to pipes.
     fn piped(&mut self, args: &[&str]) -> Output {
         self.check(args, self.env.acpctl(args))
@@ -190,6 +208,11 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
     let mut stage = Stage::new();
     stage.both(&["daemon", "start"]);
     turns(&mut stage);
+    stage.screen(
+        &["top"],
+        &[("RECENT", "\u{1b}[B\u{1b}[B"), ("RECENT", "?"), ("KEYS", "\u{1b}"), ("RECENT", "q")],
+    );
+    stage.screen(&["chat", "fix"], &[("live", "\t"), ("fold", "Z"), ("fold", "g"), ("fold", "q")]);
     questions(&mut stage);
     sessions(&mut stage);
     agents(&mut stage);
@@ -343,6 +366,12 @@ fn questions(stage: &mut Stage) {
 
 fn sessions(stage: &mut Stage) {
     stage.all(&["ps"]);
+    stage.all(&["queue", "fix"]);
+    stage.both(&["queue", "rm", "fix", "7"]);
+    stage.both(&["queue", "edit", "fix", "7", &evil("words")]);
+    for by in ["agent", "session", "workspace", "day"] {
+        stage.all(&["usage", "--by", by]);
+    }
     stage.all(&["session", "ls"]);
     stage.all(&["session", "show", "fix"]);
     stage.all(&["session", "log", "fix", "--thoughts"]);
@@ -379,13 +408,14 @@ fn sessions(stage: &mut Stage) {
     let repository = repository(&stage.env);
     stage.terminal(&["run", "--cwd", &repository, "--worktree=tree", "say"]);
     stage.all(&["session", "worktree", "tree"]);
+    stage.all(&["session", "worktree"]);
     stage.both(&["session", "reseed", "fix"]);
     stage.both(&["session", "reseed", "fix", "--discard"]);
     stage.terminal(&["session", "close", "fix"]);
     stage.terminal(&["run", "-s", "fix", "say"]);
     stage.terminal(&["run", "-s", "fix", "die"]);
     stage.piped(&["run", "-s", "fix", "die"]);
-    stage.both(&["wait", "fix"]);
+    stage.all(&["wait", "fix"]);
     stage.both(&["cancel", "fix"]);
     stage.both(&["session", "rm", "--dry-run", "fix"]);
     stage.piped(&["session", "rm", "fix"]);
@@ -407,6 +437,7 @@ fn agents(stage: &mut Stage) {
     stage.both(&["agent", "start", "broken"]);
     stage.both(&["run", "-a", "broken", "say"]);
     stage.all(&["agent", "ls"]);
+    stage.both(&["agent", "ls", "-a"]);
     stage.all(&["agent", "show", "evil"]);
     stage.all(&["agent", "show", "broken"]);
     stage.both(&["agent", "logs", "evil"]);

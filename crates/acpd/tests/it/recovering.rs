@@ -69,7 +69,7 @@ fn an_agent_that_was_killed_in_a_turn_goes_on_if_it_may() {
     assert_eq!(blocks(&prompts[1]), [acpd_core::GO_ON]);
     assert_eq!(outcomes(&env, "fix"), ["\"interrupted\"", "\"stopped\""]);
     let log = env.acpctl(&["session", "log", "fix"]).success();
-    assert!(log.stdout().contains("acpd asks the agent to go on"), "{log:?}");
+    assert!(log.stdout().contains("acpd asks the agent to continue"), "{log:?}");
 }
 
 // peers 11

@@ -34,7 +34,7 @@ pub(in crate::command) fn handoff(
     door: Door,
     ui: &mut Ui,
 ) -> Result<ExitCode> {
-    let (words, piped) = prompt(&args.prompt, &[], ui)?;
+    let (words, piped) = prompt(&args.prompt, &[], !args.turn.no_stdin, ui)?;
     let mut connection = door.connect()?;
     let old = find(&mut connection, &args.which, Care::Guess, ui)?;
     let cwd = utf8(&directory(Path::new(old.cwd.raw())).map_err(moved)?)?;
@@ -48,7 +48,7 @@ pub(in crate::command) fn handoff(
     ui.spin("starting");
     let live = Live::new(door.lasting_link()?)?;
     let mut turn = Turn::new(live, ui, &args.turn);
-    let mut target = Target::of(&mut turn, Some(args.to.clone()))?;
+    let mut target = Target::of(&mut turn, Some(args.to.clone()), &cwd)?;
     let name = args.name.as_deref();
     target.session_id =
         make(&mut turn, name, &cwd, &args.set_up)?.map_err(|error| CommandError::rpc(&error))?;

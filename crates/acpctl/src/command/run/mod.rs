@@ -118,7 +118,7 @@ impl Target {
     ) -> Result<Target> {
         let known = found.as_ref().map(|session| session.agent.raw().to_owned());
         let agent = known.or(args.agent.clone());
-        let mut target = Target::of(turn, agent.clone())?;
+        let mut target = Target::of(turn, agent.clone(), cwd)?;
         target.session_id = match found {
             Some(session) => {
                 let session = attach(turn, session.session_id.into_raw(), agent.clone())?;
@@ -180,9 +180,10 @@ impl Target {
     }
 
     /// What is known of an agent; without a session yet.
-    fn of(turn: &mut Turn<'_>, profile: Option<String>) -> Result<Target> {
+    fn of(turn: &mut Turn<'_>, profile: Option<String>, cwd: &str) -> Result<Target> {
         let meta = ClientMeta {
             agent: profile.clone(),
+            cwd: Some(cwd.to_owned()),
             notices: true,
             seq: true,
             ..ClientMeta::default()
@@ -234,7 +235,7 @@ impl Target {
                 let id = Untrusted::from(&self.session_id);
                 let word = shell_word(&name.map_or(id, Untrusted::from));
                 let line =
-                    text!("detached, the turn goes on; come back with: acpctl attach {}", word);
+                    text!("detached, the turn continues; come back with: acpctl attach {}", word);
                 turn.ui.say(line);
                 Ok(ExitCode::Ok)
             }
@@ -349,7 +350,7 @@ fn make(
     let new = NewSessionResult::from_raw(&result)
         .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
     let settings = Settings::from_raw(&result);
-    turn.begin(settings.clone());
+    turn.begin(cwd.into(), settings.clone());
     set_up_new(turn, &new.session_id, settings, wanted)?;
     Ok(Ok(new.session_id.into_owned()))
 }
@@ -399,7 +400,7 @@ impl Said {
         let files = args.files.iter().map(|path| Attachment::file(path));
         let images = args.images.iter().map(|path| Attachment::image(path));
         let mut attachments: Vec<_> = files.chain(images).collect::<Result<_>>()?;
-        let (prompt, piped) = prompt(words, &args.prompt_files, ui)?;
+        let (prompt, piped) = prompt(words, &args.prompt_files, !args.turn.no_stdin, ui)?;
         attachments.extend(piped);
         if prompt.trim().is_empty() && attachments.is_empty() {
             let hint = match &args.prompt_files[..] {
@@ -420,6 +421,7 @@ impl Said {
 fn prompt(
     words: &[String],
     files: &[PathBuf],
+    reads_stdin: bool,
     ui: &mut Ui,
 ) -> Result<(String, Option<Attachment>)> {
     let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
@@ -431,6 +433,10 @@ fn prompt(
     if asked > 1 {
         return Err(CommandError::usage("stdin can be read only once").hint("give one `-`"));
     }
+    if asked > 0 && !reads_stdin {
+        return Err(CommandError::usage("`-` reads stdin, and `--no-stdin` does not")
+            .hint("leave out one of them"));
+    }
     let mut parts = Vec::new();
     for path in files {
         let said = if is_stdin(path) { stdin(ui)? } else { attachment::prompt_file(path)? };
@@ -439,9 +445,9 @@ fn prompt(
     let is_all = words.is_empty() && files.is_empty() && !io::stdin().is_terminal();
     parts.push(words.join(" "));
     let mut piped = None;
-    if is_asked || is_all {
+    if is_asked || is_all && reads_stdin {
         parts.push(stdin(ui)?.trim_end().to_owned());
-    } else if asked == 0 && is_piped() {
+    } else if asked == 0 && reads_stdin && is_piped() {
         piped = Attachment::piped(stdin(ui)?);
     }
     parts.retain(|part| !part.is_empty());
@@ -463,10 +469,8 @@ fn stdin(ui: &mut Ui) -> Result<String> {
         .spawn(move || drop(sender.send(attachment::stdin())))?;
     let read = match read.recv_timeout(PATIENCE) {
         Err(RecvTimeoutError::Timeout) => {
-            if ui.talks_to_terminal() {
-                let line = "reading stdin to its end; if it holds nothing, add `< /dev/null`";
-                ui.say(ui.err_paint().apply(DIM, line));
-            }
+            let line = "waiting for the end of stdin; `acpctl run -n` does not read it";
+            ui.say(ui.err_paint().apply(DIM, line));
             read.recv().map_err(RecvTimeoutError::from)
         }
         read => read,

@@ -1,15 +1,14 @@
 //! Settings that a session gets before its prompt is sent.
 
-use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acpd_api::{SessionInfo, SessionRef, Untrusted, method};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::turn::Turn;
 use crate::cli::SetUp;
 use crate::error::{CommandError, Result};
 use crate::paint::DIM;
-use crate::settings::{ConfigOption, Settings};
+use crate::settings::Settings;
 use crate::text::{Text, shell_word, text};
 
 impl SetUp {
@@ -49,60 +48,48 @@ pub(super) fn set_up_new(
 
 /// The model comes first: what modes and options there are may depend on it.
 fn apply(turn: &mut Turn<'_>, session_id: &str, mut settings: Settings, wanted: &SetUp) -> Result {
+    let session = Untrusted::from(session_id);
     if let Some(model) = &wanted.model {
         let Some(option) = settings.of_category("model") else {
             return Err(nothing_to_choose("models", &settings));
         };
-        let (id, value) = (option.id.clone(), option.chosen(model)?);
-        set(turn, session_id, &mut settings, &id, &value)?;
+        let id = option.id.clone();
+        set(turn, &session, &mut settings, &id, model)?;
     }
-    if let Some(mode) = &wanted.mode {
-        set_mode(turn, session_id, &mut settings, mode)?;
+    match &wanted.mode {
+        Some(mode) if settings.modes.is_some() => {
+            let mode = settings
+                .switch(&session, mode, &mut |method, params| turn.call(method, &params))?;
+            tell(turn, text!("mode: {}", mode.name.as_ref().unwrap_or(&mode.id)));
+        }
+        Some(mode) => {
+            let Some(option) = settings.of_category("mode") else {
+                return Err(nothing_to_choose("modes", &settings));
+            };
+            let id = option.id.clone();
+            set(turn, &session, &mut settings, &id, mode)?;
+        }
+        None => {}
     }
     for (option, value) in &wanted.set {
-        let option = settings.option(option)?;
-        let (id, value) = (option.id.clone(), option.chosen(value)?);
-        set(turn, session_id, &mut settings, &id, &value)?;
+        let id = settings.option(option)?.id.clone();
+        set(turn, &session, &mut settings, &id, value)?;
     }
-    Ok(())
-}
-
-fn set_mode(
-    turn: &mut Turn<'_>,
-    session_id: &str,
-    settings: &mut Settings,
-    wanted: &str,
-) -> Result {
-    let Some(modes) = &settings.modes else {
-        let Some(option) = settings.of_category("mode") else {
-            return Err(nothing_to_choose("modes", settings));
-        };
-        let (id, value) = (option.id.clone(), option.chosen(wanted)?);
-        return set(turn, session_id, settings, &id, &value);
-    };
-    let mode = modes.find(wanted)?;
-    let params = SetModeParams { session_id, mode_id: mode.id.raw() };
-    let _: Value = turn.call("session/set_mode", &params)?;
-    tell(turn, text!("mode: {}", mode.name.as_ref().unwrap_or(&mode.id)));
     Ok(())
 }
 
 fn set(
     turn: &mut Turn<'_>,
-    session_id: &str,
+    session: &Untrusted,
     settings: &mut Settings,
     option: &Untrusted,
-    value: &Value,
+    value: &str,
 ) -> Result {
-    let value = to_raw_value(value).map_err(std::io::Error::from)?;
-    let params = SetConfigOptionParams::new(session_id, option.raw(), &value);
-    let mut result: Value = turn.call("session/set_config_option", &params)?;
-    // What the agent says counts: it may have set something else, too.
-    let now = ConfigOption::list(result["configOptions"].take());
-    for changed in now.iter().filter(|now| !settings.options.contains(now)) {
-        tell(turn, changed.sentence());
+    let mut call = |method, params| turn.call(method, &params);
+    let (_, changed) = settings.set(session, option, value, &mut call)?;
+    for option in changed {
+        tell(turn, option.sentence());
     }
-    settings.options = now;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use acp_wire::acp::CancelParams;
 use acp_wire::{ErrorObject, Id, Message, Outcome, parse};
 use acpd_api::{
     AgentNotice, AgentState, CutShort, ExitCode, PromptQueued, RestoreLevel, Restored, SessionInfo,
-    SessionRef, SessionState, StateChanged, TurnEnded, TurnState, method,
+    SessionRef, SessionState, StateChanged, TurnEnded, TurnState, Untrusted, method,
 };
 use bytes::Bytes;
 use serde::Serialize;
@@ -78,8 +78,9 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Takes the settings of a session that begins.
-    pub(super) fn begin(&mut self, settings: Settings) {
+    /// Takes the folder and the settings of a session that begins.
+    pub(super) fn begin(&mut self, folder: Untrusted, settings: Settings) {
+        self.screen.within(folder);
         self.screen.know(settings);
     }
 
@@ -87,6 +88,7 @@ impl<'a> Turn<'a> {
     pub(super) fn join(&mut self, session: &SessionInfo) -> Result {
         let running = u32::from(session.turn.state != TurnState::Idle);
         self.place = Place::behind(session.queued + running);
+        self.screen.within(session.cwd.clone());
         if session.turn.state != TurnState::Idle && !self.json {
             self.ui.say(text!("now: {}", goes_on(session, human::now())));
         }

@@ -68,6 +68,7 @@ pub(super) fn log(args: &cli::Log, door: Door, ui: &mut Ui) -> Result {
     }
     let mut screen =
         if args.answer { Screen::only_answer(ui) } else { Screen::whole(ui, args.thoughts) };
+    screen.within(session.cwd.clone());
     let mut params = LogParams { session: exactly(&session), after, limit: None };
     let mut in_turn = false;
     loop {

@@ -1,6 +1,8 @@
 //! `acpctl session rm`: deletes sessions, after a look.
 
-use acpd_api::{Empty, ExitCode, SessionInfo, SessionList, TurnState, Untrusted, method};
+use std::path::Path;
+
+use acpd_api::{Empty, ExitCode, SessionInfo, SessionList, Untrusted, method};
 use acpd_client::Connection;
 use glob::Pattern;
 
@@ -8,8 +10,9 @@ use crate::cli::{self, Which};
 use crate::confirm::{left, yes};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
+use crate::git;
 use crate::human;
-use crate::info::session::{handle, table};
+use crate::info::session::{handle, is_at_work, table};
 use crate::lookup::{self, Care, Wanted, exactly};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
@@ -51,7 +54,7 @@ pub(super) fn remove(args: &cli::Remove, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     let list: SessionList = connection.call(method::SESSION_LIST, &lookup::all())?;
     let mut plan = if args.sessions.is_empty() {
-        matching(args, glob.as_ref(), list, ui)
+        matching(args, glob.as_ref(), &list, ui)
     } else {
         named(args, &list, ui)
     };
@@ -68,13 +71,43 @@ pub(super) fn remove(args: &cli::Remove, door: Door, ui: &mut Ui) -> Result {
     if !args.yes {
         confirm(&plan.sessions, ui)?;
     }
-    for session in std::mem::take(&mut plan.sessions) {
-        match delete(&mut connection, &session) {
-            Ok(()) => ui.say(text!("deleted {}", handle(&session))),
-            Err(error) => plan.fail(error, ui),
+    let gone = std::mem::take(&mut plan.sessions);
+    let is_left = |cwd: &Untrusted| {
+        let is_gone = |other: &SessionInfo| gone.iter().any(|one| exactly(one) == exactly(other));
+        list.sessions.iter().any(|other| other.cwd == *cwd && !is_gone(other))
+    };
+    for session in &gone {
+        match delete(&mut connection, session) {
+            Ok(()) => ui.say(text!("deleted {}", handle(session))),
+            Err(error) => {
+                plan.fail(error, ui);
+                continue;
+            }
+        }
+        if !is_left(&session.cwd) {
+            offer_worktree(session, args.yes, ui)?;
         }
     }
     plan.failed.map_or(Ok(()), Err)
+}
+
+/// What a session worked in alone may go with it, if nothing is lost by that.
+fn offer_worktree(session: &SessionInfo, is_sure: bool, ui: &mut Ui) -> Result {
+    // Without git, or a repository, there is nothing to offer.
+    let Ok(Some(worktree)) = git::worktree_of(Path::new(session.cwd.raw())) else { return Ok(()) };
+    let (path, branch) = (Untrusted::from(&worktree.path), Untrusted::from(&worktree.branch));
+    let is_clean = worktree.changed == 0 && worktree.unmerged == 0;
+    let prompt = text!("remove its worktree {} and the branch {}, too? y/n > ", path, branch);
+    // Who does not say yes keeps it.
+    if is_clean && !is_sure && ui.can_ask() && yes(ui, prompt).unwrap_or(false) {
+        worktree.remove()?;
+        ui.say(text!("removed {} and the branch {}", path, branch));
+        return Ok(());
+    }
+    let work = if is_clean { "" } else { ", with work that is not merged" };
+    let word = shell_word(&path);
+    ui.say(text!("its worktree stays{}: git worktree remove {}", work, word));
+    Ok(())
 }
 
 fn delete(connection: &mut Connection, session: &SessionInfo) -> Result {
@@ -103,7 +136,7 @@ fn named(args: &cli::Remove, list: &SessionList, ui: &mut Ui) -> Plan {
 }
 
 /// The sessions that match, but for those at work.
-fn matching(args: &cli::Remove, glob: Option<&Pattern>, list: SessionList, ui: &mut Ui) -> Plan {
+fn matching(args: &cli::Remove, glob: Option<&Pattern>, list: &SessionList, ui: &mut Ui) -> Plan {
     let now = human::now();
     let old = args.older_than.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
     let matches = |session: &SessionInfo| {
@@ -113,7 +146,7 @@ fn matching(args: &cli::Remove, glob: Option<&Pattern>, list: SessionList, ui: &
             && glob.is_none_or(|glob| name.is_some_and(|name| glob.matches(name)))
     };
     let mut plan = Plan::default();
-    for session in list.sessions.into_iter().filter(matches) {
+    for session in list.sessions.iter().filter(|session| matches(session)).cloned() {
         if is_at_work(&session) && !args.force {
             ui.say(text!("left out {}: a turn runs or waits in it", handle(&session)));
         } else {
@@ -121,10 +154,6 @@ fn matching(args: &cli::Remove, glob: Option<&Pattern>, list: SessionList, ui: &
         }
     }
     plan
-}
-
-fn is_at_work(session: &SessionInfo) -> bool {
-    session.turn.state != TurnState::Idle || session.queued > 0
 }
 
 fn at_work(session: &SessionInfo) -> CommandError {

@@ -1,6 +1,5 @@
 //! `acpctl session mode`, `set` and `commands`: the settings of a session, and the slash commands of its agent.
 
-use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acp_wire::{Message, parse};
 use acpd_api::{ClientMeta, LogParams, LogResult, SessionInfo, Untrusted, method};
 use anstyle::Style;
@@ -53,16 +52,19 @@ pub(super) fn mode(
     ui: &mut Ui,
 ) -> Result {
     let mut open = Open::new(session, door, ui)?;
+    if open.settings.modes.is_none() {
+        return Err(no_modes(&open));
+    }
+    if let Some(wanted) = wanted {
+        let Open { live, info, settings, .. } = &mut open;
+        settings.switch(&info.session_id, wanted, &mut |method, params| {
+            live.call(ui, method, &params)
+        })?;
+    }
     let Some(modes) = &open.settings.modes else {
         return Err(no_modes(&open));
     };
-    let mut current = modes.current_mode_id.clone();
-    if let Some(wanted) = wanted {
-        current.clone_from(&modes.find(wanted)?.id);
-        let session_id = open.info.session_id.raw();
-        let params = SetModeParams { session_id, mode_id: current.raw() };
-        let _: Value = open.live.call(ui, "session/set_mode", &params)?;
-    }
+    let current = modes.current_mode_id.clone();
     if json.json {
         let mut modes = open.raw["modes"].take();
         modes["currentModeId"] = json!(current);
@@ -121,16 +123,14 @@ pub(super) fn set(
     let Some(value) = value else {
         return values(option, json, &open.raw, ui);
     };
-    let value =
-        serde_json::value::to_raw_value(&option.chosen(value)?).map_err(std::io::Error::from)?;
-    let params = SetConfigOptionParams::new(open.info.session_id.raw(), option.id.raw(), &value);
-    let mut result: Value = open.live.call(ui, "session/set_config_option", &params)?;
-    let now = result["configOptions"].take();
+    let id = option.id.clone();
+    let Open { live, info, settings, .. } = &mut open;
+    let mut call = |method, params| live.call(ui, method, &params);
+    let (now, changed) = settings.set(&info.session_id, &id, value, &mut call)?;
     if json.json {
         return Ok(ui.json(&now)?);
     }
-    // What the agent says counts: it may have set something else, too.
-    for option in ConfigOption::list(now).iter().filter(|now| !options.contains(now)) {
+    for option in changed {
         ui.say(option.sentence());
     }
     Ok(())

@@ -2,23 +2,28 @@
 
 use std::path::Path;
 
-use acpd_api::{SessionInfo, TurnState, Untrusted};
+use acpd_api::{SessionInfo, SessionList, TurnState, Untrusted, method};
+use serde::Serialize;
 
-use crate::cli;
+use crate::cli::{self, Which};
 use crate::dirs::directory;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::git::Worktree;
+use crate::git::{self, Worktree};
 use crate::info::session::handle;
-use crate::lookup::{Care, find};
+use crate::lookup::{self, Care, find};
+use crate::paint::BOLD;
+use crate::table::{Cell, Cut, Table};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
-/// Shows it, merges it back or removes it.
+/// Lists all, or shows one, merges it back or removes it.
 pub(super) fn worktree(args: &cli::Worktree, door: Door, ui: &mut Ui) -> Result {
+    let Some(session) = args.session.clone() else { return list(args, door, ui) };
     let changes = args.merge || args.remove;
     let care = if changes { Care::Exact } else { Care::Guess };
-    let session = find(&mut door.connect()?, &args.which, care, ui)?;
+    let which = Which { session, agent: args.agent.clone() };
+    let session = find(&mut door.connect()?, &which, care, ui)?;
     let worktree = of(&session)?;
     if changes && session.turn.state != TurnState::Idle {
         let word = shell_word(handle(&session));
@@ -41,6 +46,48 @@ pub(super) fn worktree(args: &cli::Worktree, door: Door, ui: &mut Ui) -> Result 
         return Ok(());
     }
     Ok(ui.print(card(&worktree))?)
+}
+
+/// A session and its worktree, in JSON.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    session_id: Untrusted,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<Untrusted>,
+    worktree: Worktree,
+}
+
+fn list(args: &cli::Worktree, door: Door, ui: &mut Ui) -> Result {
+    let all: SessionList = door.connect()?.call(method::SESSION_LIST, &lookup::all())?;
+    let is_wanted =
+        |session: &SessionInfo| args.agent.as_ref().is_none_or(|agent| session.agent == *agent);
+    let mut found = Vec::new();
+    for session in all.sessions.into_iter().filter(is_wanted) {
+        // A directory that is gone, or no repository any more, has none.
+        if let Ok(Some(worktree)) = git::worktree_of(Path::new(session.cwd.raw())) {
+            found.push(Listed { session_id: session.session_id, name: session.name, worktree });
+        }
+    }
+    if args.json.json {
+        return Ok(ui.json(&found)?);
+    }
+    if found.is_empty() {
+        ui.say("no session works in a worktree; `acpctl run --worktree=NAME PROMPT` begins one");
+        return Ok(());
+    }
+    let mut table = Table::new(["SESSION", "BRANCH", "NOT COMMITTED", "NOT MERGED", "DIRECTORY"])
+        .cut("DIRECTORY", Cut::Middle(12));
+    for Listed { session_id, name, worktree } in &found {
+        table.row([
+            Cell::new(name.as_ref().unwrap_or(session_id), BOLD),
+            Cell::from(&Untrusted::from(&worktree.branch)),
+            text!("{}", worktree.changed).into(),
+            text!("{}", worktree.unmerged).into(),
+            Cell::from(&Untrusted::from(&worktree.path)),
+        ]);
+    }
+    Ok(ui.print(table.render(ui.out_paint(), ui.out_width()))?)
 }
 
 fn of(session: &SessionInfo) -> Result<Worktree> {

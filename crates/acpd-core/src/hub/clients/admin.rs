@@ -6,8 +6,9 @@ use acp_wire::bound::{LONGEST_ID, NAME};
 use acp_wire::{build, clipped};
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, CancelParams, CancelResult, DaemonInfo,
-    DaemonStopParams, Empty, LogParams, Reason, RenameParams, RestartParams, SearchParams,
-    SessionInfo, SessionList, SessionListParams, SessionRef, Status, method,
+    DaemonRestartParams, DaemonStopParams, Empty, LogParams, Reason, RenameParams, RestartParams,
+    SearchParams, SessionInfo, SessionList, SessionListParams, SessionRef, Status, UsageParams,
+    method,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -32,6 +33,9 @@ const LOG_PAGE: u32 = 1_000;
 const SEARCH_HITS: u32 = 20;
 
 const MOST_SEARCH_HITS: u32 = 1_000;
+
+/// Why an agent is down that a person has stopped.
+const STOPPED: &str = "stopped by a person";
 
 /// Words of one search.
 const SEARCH_WORDS: usize = 64;
@@ -81,6 +85,9 @@ impl Hub {
             method::SESSION_RESEED => self.session_reseed(asked, out)?,
             method::SESSION_ARCHIVE => self.session_archive(asked, true, out)?,
             method::SESSION_UNARCHIVE => self.session_archive(asked, false, out)?,
+            method::SESSION_QUEUE => self.session_queue(asked, out)?,
+            method::SESSION_QUEUE_EDIT => self.queue_edit(asked, out)?,
+            method::SESSION_QUEUE_REMOVE => self.queue_remove(asked, out)?,
             method::SESSION_CANCEL => self.session_cancel(asked, out)?,
             method::SESSION_CLOSE => {
                 let key = self.resolve(&read(params)?)?;
@@ -93,6 +100,12 @@ impl Hub {
                 self.delete_session(key, out);
                 self.answer(to, &Empty {}, out);
             }
+            method::USAGE => {
+                let asked: UsageParams = read_or_default(params)?;
+                self.close_request(to);
+                let usage = ToClient::Usage { id: to.id.clone(), asked };
+                out.effects.push(Effect::Client(to.client, usage));
+            }
             method::INTERACTION_LIST => self.list_interactions(to, out),
             method::INTERACTION_ANSWER => self.answer_from_outside(asked, out)?,
             method::POLICY_LIST => {
@@ -103,10 +116,14 @@ impl Hub {
             method::POLICY_TEST => self.test_policy(asked, out)?,
             method::DAEMON_RESTART => {
                 self.check_stays()?;
-                self.leave(to, true, out);
+                let DaemonRestartParams { environment } = read_or_default(params)?;
+                // A tool of an agent must not choose what other agents inherit.
+                let may_bring = self.may_decide(to.client);
+                let brought = Some(environment).filter(|_| may_bring).unwrap_or_default();
+                self.leave(to, Some(brought), out);
             }
             method::DAEMON_STOP if read_or_default::<DaemonStopParams>(params)?.detach => {
-                self.leave(to, false, out);
+                self.leave(to, None, out);
             }
             method::DAEMON_STOP => {
                 self.shutdown.watch(to.clone());
@@ -238,13 +255,21 @@ impl Hub {
         // An agent that is only connected to is no process of this machine.
         let pid = |agent: &&Slot| agent.host()?.pid.filter(|pid| *pid != 0);
         let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
-        let info = self.processes.known(name).info.as_ref();
+        let known = self.processes.known(name);
+        let info = known.info.as_ref();
+        // It stays down over every restart of the daemon.
+        let is_down = known.row.desired == Desired::Down;
+        let reason = shown.and_then(|agent| agent.api_reason());
+        let reason = reason.or_else(|| is_down.then(|| STOPPED.to_owned()));
+        let hint = waits.and_then(|id| self.agent_way_out(id));
+        let hint =
+            hint.or_else(|| is_down.then(|| format!("`acpctl agent start {name}` starts it")));
         AgentInfo {
             name: name.into(),
             title: profile.title.clone().into(),
             state: shown.map_or(acpd_api::AgentState::Stopped, |agent| agent.api_state()),
             since: shown.map_or(self.config.daemon.since, |agent| agent.since.0),
-            reason: shown.and_then(|agent| agent.api_reason()).map(Into::into),
+            reason: reason.map(Into::into),
             pid: shown.and_then(pid),
             other_pids: others.filter_map(pid).collect(),
             rss: None,
@@ -255,9 +280,14 @@ impl Hub {
             sessions: self.sessions.count_of(name) as u32,
             log: profile.log.clone().into(),
             tried: profile.tried,
-            hint: waits.and_then(|id| self.agent_way_out(id)).map(Into::into),
+            hint: hint.map(Into::into),
             mcp: self.mcp_infos(name),
             auth: self.auth_info(name),
+            installed: None,
+            install: None,
+            inherits: Vec::new(),
+            inherited: Vec::new(),
+            lacks: Vec::new(),
         }
     }
 
@@ -282,11 +312,13 @@ impl Hub {
                 rss: None,
                 clients: self.clients.len() as u32,
                 store: self.store_health.state(),
+                budget: self.budget_info(),
                 default_agent: self.config.default_agent.clone().into(),
                 socket: facts.socket.clone().into(),
                 database: facts.database.clone().into(),
                 log: facts.log.clone().into(),
                 config: facts.config.clone().into(),
+                config_changed: None,
             },
             agents: names.iter().map(|name| self.agent_info(name)).collect(),
             sessions,
@@ -337,7 +369,7 @@ impl Hub {
             for key in self.sessions.of_slot(slot) {
                 self.take_back_steers(key, out);
             }
-            self.begin_stop(slot, StopWhy::ByPerson, Some("stopped by a person".to_owned()), out);
+            self.begin_stop(slot, StopWhy::ByPerson, Some(STOPPED.to_owned()), out);
             if self.processes[&slot].host().is_none() {
                 self.give_up(slot, Reason::AgentStopped, out);
             }

@@ -425,7 +425,8 @@ impl Hub {
         }
         let meta = asked.meta.map(|meta| own_meta::<ClientMeta>(meta.get())).transpose()?;
         let meta = meta.flatten().unwrap_or_default();
-        let profile = meta.agent.unwrap_or_else(|| self.config.default_agent.clone());
+        let profile =
+            meta.agent.unwrap_or_else(|| self.config.agent_for(meta.cwd.as_deref()).to_owned());
         if !self.config.agents.contains_key(&profile) {
             return Err(self.unknown_agent(&profile));
         }

@@ -33,7 +33,7 @@ impl Hub {
         if !reuse {
             return Err(name_taken(row.name.as_deref().unwrap_or_default(), &row.cwd)
                 .session(&id)
-                .hint("choose another name, or go on with that session"));
+                .hint("choose another name, or continue that session"));
         }
         let ignored = self.bring_servers(to.client, key, Some(params), out);
         let mut extra = format!("\"sessionId\":{}", json!(id));

@@ -29,6 +29,7 @@ use crate::process::slot::{Parked, Slot, WaitFor, Waiting};
 use crate::process::table::OutputEnd;
 use crate::record::{EventKind, Record};
 use crate::requests::purpose::{NewSession, Purpose};
+use crate::session::limit;
 use crate::session::replay::HISTORY_BYTES;
 use crate::session::restore::values_of;
 use crate::session::turn::is_work;
@@ -399,7 +400,13 @@ impl Hub {
                     }
                 }
             }
-            StateKey::Mode | StateKey::Plan | StateKey::Commands | StateKey::Usage => {}
+            StateKey::Usage => {
+                if let Some(limit) = limit::told(line) {
+                    self.session_mut(key).limit = Some(limit);
+                }
+                self.note_usage(key, line, out);
+            }
+            StateKey::Mode | StateKey::Plan | StateKey::Commands => {}
         }
     }
 
@@ -434,6 +441,9 @@ impl Hub {
             }
             Purpose::Restore { session, .. } => self.restore_answered(session, outcome, out),
             Purpose::Steer(steer) => self.steered(process.slot, *steer, line, outcome, out),
+            Purpose::Preset { session, preset } => {
+                self.preset_answered(session, &preset, &outcome, out);
+            }
             Purpose::Relay { to, session, method, params } => {
                 self.relay_answered(process.slot, to, session, &method, params, line, outcome, out);
             }
@@ -540,6 +550,9 @@ impl Hub {
         self.attach(to.client, key, acpd_api::Role::Controller, None, ReadStyle::Resume, out);
         for text in new.notices {
             self.notice(key, "warning", &text, out);
+        }
+        if new.fork.is_none() {
+            self.preset(key, made.modes, made.config_options, out);
         }
         if let Some(point) = &new.fork {
             self.drop_replay_of_fork(key, point.session);
@@ -743,6 +756,7 @@ impl Hub {
                 self.restore_failed(session, fault.data.reason, &fault.message, out);
             }
             Purpose::Abandoned { .. } => self.abandoned_ended(slot, out),
+            Purpose::Preset { session, .. } => self.wake_session(session, out),
             Purpose::GivenUp { .. }
             | Purpose::AuthStatus
             | Purpose::Title { .. }

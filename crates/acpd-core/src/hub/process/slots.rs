@@ -293,7 +293,8 @@ impl Hub {
         match self.processes[&id].state.clone() {
             State::Starting | State::Initializing => {
                 let time = duration(self.profile_of(id).start_timeout);
-                let reason = format!("no answer to `initialize` within {time}");
+                let printed = self.processes[&id].what_it_printed();
+                let reason = format!("no answer to `initialize` within {time}{printed}");
                 // Who waits is told when it has ended: its last words say more than its silence.
                 let why = StopWhy::BadStart { reason: Reason::AgentTimeout, permanent: false };
                 self.begin_stop(id, why, Some(reason), out);

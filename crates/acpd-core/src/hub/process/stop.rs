@@ -135,9 +135,7 @@ impl Hub {
         let reason = match &state {
             State::Stopping { why: StopWhy::Crashed, .. } => format!("it ended with {status}"),
             State::Stopping { why: StopWhy::BadStart { .. }, .. } if was_starting => {
-                let printed = agent.printed.as_ref();
-                let printed = printed.map(|line| format!("; it printed `{line}`"));
-                let printed = printed.unwrap_or_default();
+                let printed = agent.what_it_printed();
                 format!("it ended with {status} before it answered `initialize`{printed}")
             }
             _ => agent.reason.clone().unwrap_or_else(|| format!("it ended with {status}")),
@@ -178,6 +176,7 @@ impl Hub {
                 Purpose::Prompt { .. }
                 | Purpose::Abandoned { .. }
                 | Purpose::Restore { .. }
+                | Purpose::Preset { .. }
                 | Purpose::GivenUp { .. }
                 | Purpose::Initialize
                 | Purpose::AuthStatus

@@ -68,7 +68,8 @@ impl Hub {
         out: &mut Batch,
     ) -> bool {
         let Some(open) = self.questions.get(interaction) else { return false };
-        let subject = open.frozen.as_ref().and_then(|frozen| frozen.subject.clone());
+        let frozen = open.frozen.as_ref().filter(|_| !open.is_own());
+        let subject = frozen.and_then(|frozen| frozen.subject.clone());
         let (Some(subject), Some(key)) = (subject, open.session) else { return false };
         let row = &self.session(key).row;
         let (agent, workspace) = (row.agent.clone(), row.cwd.clone());

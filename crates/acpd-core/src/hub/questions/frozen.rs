@@ -124,7 +124,7 @@ impl Hub {
     ) {
         for interaction in self.questions.of_session(key) {
             let Some(open) = self.questions.get(interaction) else { continue };
-            let Some(frozen) = &open.frozen else { continue };
+            let Some(frozen) = open.frozen.as_ref().filter(|_| !open.is_own()) else { continue };
             if self.name_of_asked(key, &open.line).as_deref() != Some(name) {
                 continue;
             }

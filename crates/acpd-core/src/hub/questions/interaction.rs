@@ -105,6 +105,16 @@ impl Hub {
             self.offer_to_requester(interaction, out);
             return self.hook_question(interaction, out);
         };
+        self.ask_people(interaction, key, out);
+    }
+
+    /// Asks everybody who controls the session.
+    pub(crate) fn ask_people(
+        &mut self,
+        interaction: InteractionId,
+        key: SessionKey,
+        out: &mut Batch,
+    ) {
         self.tell_state(key, out);
         let attached: Vec<_> = self.session(key).attached.keys().copied().collect();
         for client in attached {
@@ -284,6 +294,10 @@ impl Hub {
         out: &mut Batch,
     ) {
         let Some(closed) = self.questions.close(interaction) else { return };
+        if let (true, Some(key)) = (closed.question.is_own(), closed.question.session) {
+            self.tell_closed(interaction, &closed, out);
+            return self.budget_answered(key, answer, out);
+        }
         let Interaction { host, agent_request, .. } = &closed.question;
         let line = own.unwrap_or_else(|| build::response(agent_request, answer));
         self.write_answer(Some(ToAgent { host: *host, line }), out);
@@ -299,6 +313,10 @@ impl Hub {
     pub(crate) fn cancel_questions(&mut self, questions: Vec<InteractionId>, out: &mut Batch) {
         for interaction in questions {
             let Some(open) = self.questions.get(interaction) else { continue };
+            if open.is_own() {
+                self.close_questions(vec![interaction], out);
+                continue;
+            }
             let answer = open.question.cancelled();
             self.answer_interaction(interaction, &answer, out);
         }

@@ -31,7 +31,7 @@ use crate::mcp::client_mcp::for_agent;
 use crate::params::{filter_of, own_meta, path, raw, session_cwd};
 use crate::process::slot::{WaitFor, Waiting};
 use crate::profile::Sharing;
-use crate::record::{Record, SessionRow};
+use crate::record::{Record, SessionRow, Used};
 use crate::requests::purpose::{Adoption, Directory, NewSession, Opener, Purpose, Wanted};
 use crate::session::replay::{HISTORY_BYTES, Replay, user_text};
 use crate::session::restore::values_of;
@@ -388,7 +388,7 @@ impl Hub {
         let text = format!("the history of `{session}` is over {} MiB", HISTORY_BYTES >> 20);
         let fault = Fault::new(Reason::TooMany, text)
             .session(session)
-            .hint("it can be gone on with in the agent's own program");
+            .hint("continue it in the agent's own program");
         self.give_up_adoption(process.slot, ask, &fault, out);
     }
 
@@ -442,6 +442,8 @@ impl Hub {
         // It is never begun anew: what the agent has of it may be more than it has shown.
         row.heard = true;
         row.last_prompt = last_prompt;
+        // What it cost before is none of ours.
+        row.usage = Used::default();
         let (modes, options) = values_of(result);
         self.take_values(key, modes, options, true, out);
         self.deliver_parked(process, adoption.id.clone(), out);

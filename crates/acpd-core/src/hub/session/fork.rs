@@ -238,15 +238,19 @@ impl Hub {
         let public_id = self.session(key).row.public_id.clone();
         let parent = self.sessions.get(&point.session).map(|parent| &parent.row);
         let title = |row: &SessionRow| row.shown_title().map(str::to_owned);
-        let parent = parent.map(|row| (row.public_id.clone(), title(row)));
+        let parent =
+            parent.map(|row| (row.public_id.clone(), title(row), row.usage.counter.clone()));
         let row = self.session_mut(key).row.edit();
         row.heard = point.heard;
-        let Some((of, title)) = parent else {
+        let Some((of, title, counter)) = parent else {
             let text = "the session that this one was forked from was deleted: what was said \
                         before is not shown";
             return self.notice(key, "warning", text, out);
         };
         row.title = title;
+        // Some agents go on counting in a fork.
+        row.usage.counter = counter;
+        row.usage.counter.moved();
         row.prompts = point.prompts;
         row.last_prompt = point.last_prompt;
         row.open_tools.clone_from(&point.open_tools);
@@ -280,10 +284,11 @@ impl Hub {
                 started_at: started.0,
                 at: self.now.0,
                 outcome: Outcome::Interrupted {
-                    reason: format!("it goes on in `{of}` alone").into(),
+                    reason: format!("it continues in `{of}` alone").into(),
                 },
                 tools: None,
                 files: Vec::new(),
+                usage: None,
             };
             let line = build::notification(method::TURN_ENDED, &ended);
             self.append(key, EventKind::Notice, line, None, out);

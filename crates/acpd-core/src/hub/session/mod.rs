@@ -3,11 +3,15 @@
 
 pub(crate) mod adopt;
 pub(crate) mod archive;
+pub(crate) mod budget;
 pub(crate) mod child;
+pub(crate) mod defaults;
 pub(crate) mod directory;
 pub(crate) mod fanout;
 pub(crate) mod fork;
+pub(crate) mod limit;
 pub(crate) mod naming;
+pub(crate) mod queue;
 pub(crate) mod reseed;
 pub(crate) mod restore;
 pub(crate) mod sessions;
@@ -15,4 +19,5 @@ pub(crate) mod steer;
 pub(crate) mod title;
 pub(crate) mod turn;
 pub(crate) mod unused;
+pub(crate) mod usage;
 pub(crate) mod way_out;

@@ -25,6 +25,7 @@ use crate::input::{Batch, Effect};
 use crate::profile::OnInterrupted;
 use crate::record::{Dormant, Record, TurnRow, TurnStage};
 use crate::session::State;
+use crate::session::limit::Held;
 use crate::session::reseed::{GO_ON, PROMISE, Summary, promise};
 use crate::session::turn::Queued;
 use crate::timers::Timer;
@@ -49,7 +50,7 @@ impl Hub {
         let waiting = std::mem::take(&mut session.waiting);
         let fault =
             Fault { message: format!("the session is lost: {reason}"), ..self.lost_fault(key) }
-                .hint("the next prompt goes on in a new one, with a summary");
+                .hint("the next prompt continues in a new one, with a summary");
         for relayed in waiting {
             self.refuse(&relayed.to, &fault, out);
         }
@@ -62,7 +63,7 @@ impl Hub {
     /// Says so to clients that are not shown what `_acpd/restored` says.
     pub(crate) fn tell_reseeded(&mut self, key: SessionKey, reason: &str, out: &mut Batch) {
         let text = format!(
-            "The previous session could not be restored: {reason}. The agent goes on in a new one, with a \
+            "The previous session could not be restored: {reason}. The agent continues in a new one, with a \
              summary of the last request; your history is intact."
         );
         self.banner(key, &text, out);
@@ -113,8 +114,15 @@ impl Hub {
             && self.restarts_by_itself(session.slot)
     }
 
-    /// Puts acpd's own prompt into the line.
+    /// Asks the agent to continue a turn that was cut off.
     pub(crate) fn go_on(&mut self, key: SessionKey, out: &mut Batch) {
+        self.queue_continue(key, None, out);
+        let text = "acpd asks the agent to continue (`on_interrupted = \"continue\"`)";
+        self.notice(key, "info", text, out);
+    }
+
+    /// Puts acpd's own prompt into the line, held if something has to pass before.
+    pub(crate) fn queue_continue(&mut self, key: SessionKey, held: Option<Held>, out: &mut Batch) {
         let now = self.now;
         let session = self.session_mut(key);
         session.last_ticket += 1;
@@ -122,15 +130,13 @@ impl Hub {
         let params = json!({
             "sessionId": session.row.public_id,
             "prompt": [{ "type": "text", "text": GO_ON }],
-            "_meta": { acpd_api::NAMESPACE: { "continues": true } },
+            "_meta": { acpd_api::NAMESPACE: held.map_or(json!({ "continues": true }), Held::meta) },
         });
         let line = build::request(&Id::from(0), "session/prompt", &params);
         let prompt = Queued { ticket, sender: None, line, at: now };
         let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnStage::Queued));
         out.records.push(Record::Turn(TurnRow { line, ..row }));
         session.queue.push_back(prompt);
-        let text = "acpd asks the agent to go on (`on_interrupted = \"continue\"`)";
-        self.notice(key, "info", text, out);
     }
 }
 

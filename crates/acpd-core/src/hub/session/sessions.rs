@@ -29,7 +29,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{SessionKey, SlotId};
 use crate::input::{Batch, Effect};
-use crate::record::{Dormant, EventKind, Record, SessionRow, ValueKey};
+use crate::record::{Counter, Dormant, EventKind, Record, SessionRow, Used, ValueKey};
 use crate::requests::purpose::NewSession;
 use crate::session::restore::option_map;
 use crate::session::{Session, State, numbered};
@@ -94,6 +94,7 @@ impl Hub {
             heard: false,
             last_prompt: 0,
             last_outcome: None,
+            usage: Used { counter: Counter::NewProcess(None), ..Used::default() },
             created: self.now,
             updated: self.now,
         };
@@ -280,6 +281,7 @@ impl Hub {
         row.host = host;
         row.rest = Dormant::Parked;
         row.reason = None;
+        row.usage.counter.moved();
         self.tell_state(key, out);
     }
 
@@ -335,7 +337,8 @@ impl Hub {
         self.withdraw_client_methods(key, out);
         self.calls_of_deleted(key, out);
         self.drop_terminals(key, out);
-        for timer in [Timer::Restore(key), Timer::Cancel(key), Timer::Stall(key)] {
+        let own = [Timer::Restore(key), Timer::Cancel(key), Timer::Stall(key), Timer::Limit(key)];
+        for timer in own {
             self.timers.clear(timer);
         }
         self.give_up_restore(key, out);

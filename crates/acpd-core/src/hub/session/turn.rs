@@ -20,7 +20,7 @@ use acp_wire::{
     ErrorObject, Id, Message, Outcome as WireOutcome, build, clipped, code, set_id, set_member,
     str_at,
 };
-use acpd_api::{ClientName, Outcome, PromptQueued, Reason, TurnEnded, TurnStarted, method};
+use acpd_api::{ClientName, Outcome, PromptQueued, Reason, Tokens, TurnEnded, TurnStarted, method};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -28,6 +28,7 @@ use crate::auth::Refusal;
 use crate::fault::{Fault, renewed_fault};
 use crate::hash::hash;
 use crate::hub::Hub;
+use crate::hub::session::usage::tokens_of;
 use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId, duration};
 use crate::input::{Batch, Effect};
 use crate::own::without_own;
@@ -36,6 +37,7 @@ use crate::profile::OnLost;
 use crate::prompt::{continues, once, prompt_text};
 use crate::record::{Canceller, Dormant, EventKind, Record, TurnRow, TurnStage};
 use crate::requests::purpose::Purpose;
+use crate::session::limit::Held;
 use crate::session::turn::{Cancel, Queued, Running, wait_or_cancel};
 use crate::session::{Session, State};
 use crate::timers::Timer;
@@ -120,6 +122,8 @@ impl Hub {
         {
             return Err(self.lost_fault(key));
         }
+        self.forget_held(key, out);
+        let session = self.session(key);
         let busy = session.running.is_some() || self.works_on(session.slot, &session.row.agent_id);
         let ahead = session.queue.len() as u32 + u32::from(busy);
         let now = self.now;
@@ -176,9 +180,13 @@ impl Hub {
         let slot = session.slot;
         let free = matches!(session.state, State::Live)
             && session.running.is_none()
-            && !self.waits_for_login(key);
+            && !self.waits_for_login(key)
+            && self.is_preset(key);
         let Some(host) = self.processes[&slot].usable_host().filter(|_| free) else { return };
-        if self.lacks_summary(key, out) {
+        if self.waits_for_budget(key, out)
+            || self.lacks_summary(key, out)
+            || self.waits_for_limit(key)
+        {
             return;
         }
         let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
@@ -217,6 +225,8 @@ impl Hub {
             whole: true,
             touched: false,
             continues: continues(&prompt.line),
+            waits: Held::of(&prompt.line).map_or(0, |held| held.waits),
+            tokens: Tokens::default(),
         });
         self.save_turn(key, host, out);
         self.arm_stall(key);
@@ -290,6 +300,7 @@ impl Hub {
         self.cancel_questions(self.own_questions(key), out);
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let again = running.again();
+        let (waits, is_cancelled) = (running.waits, running.cancelling.is_some());
         let sender = running.sender.take();
         let slot = self.session(key).slot;
         let PromptEnd { outcome, mut fault, refused } = self.read_prompt_end(key, answer, out);
@@ -317,6 +328,7 @@ impl Hub {
             Some(error) if refusal == Some(Refusal::NeedsLogin) => {
                 self.hold_for_login(key, &error.message, out);
             }
+            Some(error) if !is_cancelled => self.wait_for_limit(key, &error, waits, out),
             _ => {}
         }
         self.wake_session(key, out);
@@ -342,6 +354,9 @@ impl Hub {
         };
         // A prompt that is refused has not been taken in, nor has the summary before it.
         self.note_spoken(key);
+        if let Some(running) = self.session_mut(key).running.as_mut() {
+            running.tokens = tokens_of(result);
+        }
         let stop_reason = stop_reason(result).map_or_else(String::new, |why| clipped(&why, NAME));
         if let Some(fault) = self.empty_turn_fault(key, &stop_reason) {
             let (code, message) = (fault.code, fault.message.clone().into());
@@ -417,8 +432,9 @@ impl Hub {
     /// and answer it after.
     pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome, out: &mut Batch) {
         let now = self.now;
+        let Some(mut running) = self.session_mut(key).running.take() else { return };
+        let usage = self.book_turn(key, running.number, running.tokens, out);
         let session = self.session_mut(key);
-        let Some(mut running) = session.running.take() else { return };
         let row = session.row.edit();
         row.last_outcome = Some(outcome.word().to_owned());
         // The agent ended the turn: what it left open is not going to be closed, nor to fail later.
@@ -436,6 +452,7 @@ impl Hub {
             outcome,
             tools: running.whole.then_some(calls.len() as u32),
             files: files.into_iter().map(Into::into).collect(),
+            usage,
         };
         self.timers.clear(Timer::Cancel(key));
         self.timers.clear(Timer::Stall(key));
@@ -676,6 +693,6 @@ fn says_forgotten(error: &ErrorObject) -> bool {
 }
 
 /// A prompt leaves the line without having been dispatched.
-fn drop_queued(key: SessionKey, prompt: &Queued, out: &mut Batch) {
+pub(crate) fn drop_queued(key: SessionKey, prompt: &Queued, out: &mut Batch) {
     out.records.push(Record::Turn(prompt.row(key, TurnStage::Ended)));
 }

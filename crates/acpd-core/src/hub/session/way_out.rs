@@ -73,7 +73,7 @@ impl Hub {
         let session = self.session(key);
         if !session.has_context() {
             let text = format!("session `{}` has nothing to give up", session.row.handle());
-            let hint = "the next prompt goes on in a new one of the agent anyway";
+            let hint = "the next prompt continues in a new one of the agent anyway";
             return Err(Fault::invalid(text).session(&session.row.public_id).hint(hint));
         }
         let is_stuck = matches!(session.state, State::Dormant)
@@ -97,7 +97,7 @@ impl Hub {
         let text =
             format!("agent `{agent}` may still have session `{handle}`: a summary says less");
         let hint = format!(
-            "the next prompt goes on in it; to give it up all the same: \
+            "the next prompt continues in it; to give it up all the same: \
              `acpctl session reseed {word} --discard`"
         );
         Fault::invalid(text).session(&session.row.public_id).hint(hint)
@@ -122,7 +122,7 @@ impl Hub {
             row.reason = Some(promise(&format!("{GIVEN_UP}{before}")));
         }
         self.tell_state(key, out);
-        let text = "the previous session is given up: the next prompt goes on in a new one, with a summary";
+        let text = "the previous session is given up: the next prompt continues in a new one, with a summary";
         self.notice(key, "warning", text, out);
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acpd_api::NAMESPACE;
+use acpd_api::{Amount, Cost, NAMESPACE};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -239,6 +239,35 @@ impl<const MOST: u64> Kind for SizeUpTo<MOST> {
 
     fn show(value: &u64) -> String {
         quoted(&shortest(*value, &SIZE_UNITS))
+    }
+}
+
+/// An amount of money, or nothing.
+pub(crate) struct Money;
+
+impl Kind for Money {
+    type Value = Option<Cost>;
+
+    fn describe() -> String {
+        "an amount and its currency, like \"5 USD\"".to_owned()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Option<Cost>, Fault> {
+        let text = string(value, &Self::describe())?;
+        let cost = text.split_once(' ').and_then(|(units, currency)| {
+            let amount = Amount::from_units(units.parse().ok()?)?;
+            let is_code = currency.len() == 3 && currency.bytes().all(|b| b.is_ascii_uppercase());
+            is_code.then(|| Cost { amount, currency: currency.into() })
+        });
+        match cost {
+            Some(cost) => Ok(Some(cost)),
+            None => Err(Fault::new(value, format!("must be {}, not {text:?}", Self::describe()))),
+        }
+    }
+
+    fn show(value: &Option<Cost>) -> String {
+        let show = |cost: &Cost| format!("{} {}", cost.amount.units(), cost.currency.raw());
+        value.as_ref().map_or_else(String::new, |cost| quoted(&show(cost)))
     }
 }
 

@@ -37,8 +37,8 @@ pub enum Installed {
     },
     /// The package is not installed.
     Missing {
-        /// What to do about it.
-        hint: String,
+        /// The command that installs it.
+        install: String,
     },
 }
 
@@ -72,9 +72,7 @@ pub fn installed(profile: &Profile, env: &[(OsString, OsString)]) -> Installed {
     };
     match found {
         Some(program) => Installed::Here { program, args },
-        None => Installed::Missing {
-            hint: format!("install it (`{install} {package}`) so that a start needs no network"),
-        },
+        None => Installed::Missing { install: format!("{install} {package}") },
     }
 }
 

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use acpd_api::is_named;
+
 use crate::config::keys::kind::Choice as _;
 use crate::config::tables::profile::Profile;
 
-/// The variables that every agent gets from the daemon, as names or beginnings of names. Names are
-/// compared without regard to case: Windows does, and proxies are written both ways.
+/// The variables that every agent gets from the daemon, as names or beginnings of names.
 pub(crate) const BASE: [&str; 54] = [
     "HOME",
     "USER",
@@ -78,7 +79,7 @@ pub fn environment(
     let inherited = profile.inherit_env.iter().map(String::as_str);
     let allowed: Vec<&str> = BASE.into_iter().chain(inherited).collect();
     let mut environment: BTreeMap<OsString, OsString> =
-        base.filter(|(name, _)| allowed.iter().any(|pattern| matches(pattern, name))).collect();
+        base.filter(|(name, _)| is_any(&allowed, name)).collect();
     for (name, value) in profile.env.iter() {
         environment.insert(name.into(), value.into());
     }
@@ -96,15 +97,9 @@ pub fn with_home(
     home.into_iter().chain(base)
 }
 
-/// Returns whether `name` matches the pattern, a name or the beginning of one with a `*`, in any case.
-fn matches(pattern: &str, name: &OsStr) -> bool {
-    let name = name.as_encoded_bytes();
-    match pattern.strip_suffix('*') {
-        Some(start) => {
-            name.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start.as_bytes()))
-        }
-        None => name.eq_ignore_ascii_case(pattern.as_bytes()),
-    }
+/// Returns whether `name` is what one of the patterns says.
+fn is_any(patterns: &[impl AsRef<str>], name: &OsStr) -> bool {
+    patterns.iter().any(|pattern| is_named(pattern.as_ref(), name.as_encoded_bytes()))
 }
 
 /// The executable file behind the agent's command, looked up in the agent's own `PATH`.

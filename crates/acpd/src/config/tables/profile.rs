@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acpd_api::HookEvent;
-pub use acpd_core::profile::{ClosedBy, OnInterrupted, OnLost, Sharing};
+use acpd_api::{Cost, HookEvent};
+pub use acpd_core::profile::{ClosedBy, OnInterrupted, OnLimit, OnLost, Sharing, WhenOver};
 
 use crate::config::keys::kind::{
     Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag, Kind,
-    Line, LineSize, LogFilter, Members, Names, OneOf, Port, Size, SomeOf, Time, TimeOrNever,
+    Line, LineSize, LogFilter, Members, Money, Names, OneOf, Port, Size, SomeOf, Time, TimeOrNever,
     Timeout,
 };
 use crate::config::keys::variables::Variables;
@@ -19,8 +19,8 @@ use crate::config::tables::auth::{Credential, Credentials, ErrorPatterns, File};
 keys! {
     /// The keys at the top of the file.
     pub(crate) struct Root {
-        /// The agent for clients that name none. When unset: the agent configured under
-        /// `[agents]` if there is exactly one, else `demo`.
+        /// The agent for clients that name none. When unset: the first one configured under
+        /// `[agents]`; `demo` if there is none.
         Shared "default_agent" => pub(crate) default_agent: Option<String> as Line = None;
     }
     beside {}
@@ -44,6 +44,11 @@ keys! {
         /// How many agents may be started at the same time. The others wait for their turn: first come
         /// those that somebody waits for, then those with a session that somebody has open.
         Shared "cold_starts" => pub cold_starts: u32 as Count = 4;
+        /// Whether the desktop shows a notification when an agent asks something or a turn of more than a
+        /// minute is over, and nobody is attached to the session.
+        Shared "notify" => pub notify: bool as Flag = true;
+        /// Whether the machine is kept awake while an agent works on a prompt and waits for nobody.
+        Shared "keep_awake" => pub keep_awake: bool as Flag = false;
         /// Who starts agents. With `"shim"` each agent has a small process beside it, which keeps the
         /// agent and its output while the daemon is away. With `"direct"` agents are children of the
         /// daemon and end with it.
@@ -85,6 +90,39 @@ impl Hooks {
         let all = HookEvent::ALL.into_iter().map(move |event| (event, command(event).as_slice()));
         all.filter(|(_, command)| !command.is_empty())
     }
+}
+
+keys! {
+    /// A directory with settings of its own.
+    pub struct Workspace {
+        /// The directory, with all below it; it must be given. Of several the innermost comes first.
+        Shared "path" => pub path: Option<PathBuf> as Directory = None;
+        /// The agent for `acpctl run` in this directory, and for other clients that name none and say where they are.
+        /// `model` and `mode` are then for sessions of this agent only.
+        Shared "agent" => pub agent: Option<String> as Line = None;
+        /// The model that sessions begin with, by its id or its name.
+        Shared "model" => pub model: Option<String> as Line = None;
+        /// The mode that sessions begin with, by its id or its name.
+        Shared "mode" => pub mode: Option<String> as Line = None;
+    }
+    beside {}
+}
+
+keys! {
+    /// What may be spent.
+    pub struct Budget {
+        /// What may be spent in a day, as far as agents tell the cost of their sessions, all of them together: an
+        /// amount and its currency. When unset: as much as you like.
+        Shared "per_day" => pub per_day: Option<Cost> as Money = None;
+        /// What happens when it is spent. With `"warn"` people are told, in the session and in `acpctl ps`. With
+        /// `"ask"` each prompt waits until a person allows it (`acpctl allow`), for as much again.
+        Shared "when_over" => pub when_over: WhenOver as OneOf<WhenOver> = WhenOver::Warn;
+    }
+    beside {}
+}
+
+impl Choice for WhenOver {
+    const WORDS: &'static [(&'static str, Self)] = &[("warn", Self::Warn), ("ask", Self::Ask)];
 }
 
 /// Who starts agents unless it is configured.
@@ -199,6 +237,11 @@ keys! {
         /// leaves it, until the last one does. With `"owner"` the client that has been there longest closes
         /// it for all.
         Shared "closed_by" => pub closed_by: ClosedBy as OneOf<ClosedBy> = ClosedBy::Last;
+        /// The model that sessions begin with, by its id or its name. A client can choose another one. What the
+        /// agent does not offer is told in the session.
+        Agent "model" => pub model: Option<String> as Line = None;
+        /// The mode that sessions begin with, by its id or its name.
+        Agent "mode" => pub mode: Option<String> as Line = None;
         /// What becomes of a session that the agent cannot bring back. With `"reseed"` the next prompt
         /// goes to a new session of the agent, after a summary of the last request, and people are told.
         /// With `"stop"` it is lost, and prompts to it are refused.
@@ -208,6 +251,10 @@ keys! {
         /// the turn or sent another prompt.
         Shared "on_interrupted" => pub on_interrupted: OnInterrupted as OneOf<OnInterrupted>
             = OnInterrupted::Fail;
+        /// What becomes of a task whose turn ended by a usage limit of the agent. With `"wait"` acpd waits until
+        /// the limit is over and asks the agent to continue, at most five times in a row; see
+        /// [usage limits](#usage-limits).
+        Shared "on_limit" => pub on_limit: OnLimit as OneOf<OnLimit> = OnLimit::Fail;
         /// What acpd does for the agent when no editor that is attached does it: `fs` reads and writes
         /// files in the folders of a session, and nowhere else; `terminal` runs commands, which end with
         /// the agent, its session or the daemon. What the agent is not offered, it does itself, and its
@@ -360,6 +407,10 @@ impl Choice for OnLost {
 impl Choice for OnInterrupted {
     const WORDS: &'static [(&'static str, Self)] =
         &[("fail", Self::Fail), ("continue", Self::Continue)];
+}
+
+impl Choice for OnLimit {
+    const WORDS: &'static [(&'static str, Self)] = &[("fail", Self::Fail), ("wait", Self::Wait)];
 }
 
 /// What a turn is that ends without a word of the agent.

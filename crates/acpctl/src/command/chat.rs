@@ -1,0 +1,56 @@
+//! `acpctl chat`: a conversation on the whole screen.
+
+use acpd_api::{Empty, SessionInfo, SessionList, Status, method};
+use acpd_client::Connection;
+use acpd_tui::Opens;
+
+use crate::dirs::{current_dir, utf8};
+use crate::door::Door;
+use crate::error::Result;
+use crate::lookup::{Care, Wanted};
+use crate::ui::Ui;
+use crate::{cli, full_screen, last, lookup};
+
+/// Shows it until the person leaves; it goes on.
+pub(super) fn chat(args: &cli::Chat, door: Door, ui: &mut Ui) -> Result {
+    let mut start = full_screen::start(
+        door,
+        ui,
+        "`acpctl run` prompts and `acpctl attach` follows a session, also in a pipe",
+    )?;
+    let mut connection = door.connect()?;
+    start.opens = match find(args, &mut connection, ui)? {
+        Some(session) => Opens::Session {
+            agent: session.agent.into_raw(),
+            session_id: session.session_id.into_raw(),
+            seq: session.seq,
+        },
+        None => Opens::New { agent: agent(args, &mut connection)? },
+    };
+    drop(connection);
+    full_screen::run(start)
+}
+
+/// The session to open; none if one is to begin.
+fn find(args: &cli::Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Option<SessionInfo>> {
+    if args.new {
+        return Ok(None);
+    }
+    let (agent, cwd) = (args.agent.as_deref(), utf8(&current_dir()?)?);
+    let Some(text) = &args.session else {
+        return Ok(last::used(connection.call(method::SESSION_LIST, &last::of(&cwd, agent))?));
+    };
+    let list: SessionList = connection.call(method::SESSION_LIST, &lookup::all())?;
+    Ok(Some(Wanted::new(text, agent, cwd).choose(list, Care::Guess)?.told(ui)))
+}
+
+/// The agent that a session begins with.
+fn agent(args: &cli::Chat, connection: &mut Connection) -> Result<String> {
+    match &args.agent {
+        Some(agent) => Ok(agent.clone()),
+        None => {
+            let status: Status = connection.call(method::STATUS, &Empty {})?;
+            Ok(status.daemon.default_agent.into_raw())
+        }
+    }
+}

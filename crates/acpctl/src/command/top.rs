@@ -1,0 +1,12 @@
+//! `acpctl top`: all sessions on one screen.
+
+use crate::door::Door;
+use crate::error::Result;
+use crate::full_screen;
+use crate::ui::Ui;
+
+/// Shows it until the person leaves.
+pub(super) fn top(door: Door, ui: &mut Ui) -> Result {
+    let start = full_screen::start(door, ui, "`acpctl ps` shows the same once, also in a pipe")?;
+    full_screen::run(start)
+}

@@ -1,0 +1,156 @@
+//! `acpctl usage`: what turns have used, added up.
+
+use std::collections::BTreeMap;
+
+use acpd_api::{
+    Cost, SessionInfo, SessionList, Tokens, Untrusted, UsageBy, UsageParams, UsageReport,
+    UsageTotal, method,
+};
+use acpd_client::Connection;
+
+use crate::door::Door;
+use crate::error::Result;
+use crate::info::session::handle;
+use crate::info::usage::costs;
+use crate::lookup::all;
+use crate::paint::{BOLD, DIM};
+use crate::table::{Cell, Cut, Table};
+use crate::text::{Text, text};
+use crate::ui::Ui;
+use crate::{cli, human};
+
+/// Prints the totals.
+pub(super) fn usage(args: &cli::Usage, door: Door, ui: &mut Ui) -> Result {
+    let by = args.by.into();
+    let mut connection = door.connect()?;
+    let params = UsageParams { since: args.since.unwrap_or_default(), by };
+    let report: UsageReport = connection.call(method::USAGE, &params)?;
+    if args.json.json {
+        return Ok(ui.json(&report)?);
+    }
+    if report.totals.is_empty() {
+        ui.say("no turn has ended in this time");
+        return Ok(());
+    }
+    let names = if by == UsageBy::Session { sessions(&mut connection)? } else { BTreeMap::new() };
+    let home = std::env::var("HOME").ok().filter(|_| ui.out_width().is_some());
+    let label = |total: &UsageTotal| match by {
+        UsageBy::Agent => text!("{}", total.agent),
+        UsageBy::Session => {
+            let key = (total.agent.clone(), total.session_id.clone());
+            names
+                .get(&key)
+                .map_or_else(|| text!("{}", total.session_id), |info| handle(info).into())
+        }
+        UsageBy::Workspace => {
+            let dir = total.cwd.as_ref();
+            dir.map(|dir| human::directory(dir, home.as_deref())).unwrap_or_default()
+        }
+        UsageBy::Day => total.day.map(human::day).unwrap_or_default(),
+    };
+    ui.print(table(by, &report.totals, label).render(ui.out_paint(), ui.out_width()))?;
+    let count = |of: fn(&UsageTotal) -> u64| report.totals.iter().map(of).sum::<u64>();
+    let (turns, untold) = (count(|total| total.turns), count(|total| total.untold));
+    if untold > 0 {
+        let line = text!("{} of {} turns: the agent told neither tokens nor cost", untold, turns);
+        ui.say(ui.err_paint().apply(DIM, line));
+    }
+    Ok(())
+}
+
+/// How totals call a session: its agent and its id.
+type Key = (Option<Untrusted>, Option<Untrusted>);
+
+/// The sessions that are there.
+fn sessions(connection: &mut Connection) -> Result<BTreeMap<Key, SessionInfo>> {
+    let list: SessionList = connection.call(method::SESSION_LIST, &all())?;
+    let keyed = list.sessions.into_iter();
+    Ok(keyed
+        .map(|info| ((Some(info.agent.clone()), Some(info.session_id.clone())), info))
+        .collect())
+}
+
+fn table(by: UsageBy, totals: &[UsageTotal], label: impl Fn(&UsageTotal) -> Text) -> Table {
+    let title = match by {
+        UsageBy::Agent => "AGENT",
+        UsageBy::Session => "SESSION",
+        UsageBy::Workspace => "DIRECTORY",
+        UsageBy::Day => "DAY",
+    };
+    let titles = [title, "TURNS", "TOKENS", "INPUT", "OUTPUT", "CACHED", "COST"];
+    let mut table = Table::new(titles).cut(title, Cut::Middle(12)).drop(&["CACHED", "INPUT"]);
+    for total in totals {
+        table.row(row(Cell::new(label(total), BOLD), total));
+    }
+    if totals.len() > 1 {
+        table.row(row("total".into(), &sum(totals)));
+    }
+    table
+}
+
+fn row(label: Cell, total: &UsageTotal) -> [Cell; 7] {
+    let count = |count: Option<u64>| count.map(human::count).unwrap_or_default().into();
+    let Tokens { total: all, input, output, cached_read, .. } = total.tokens;
+    [
+        label,
+        text!("{}", total.turns).into(),
+        count(all),
+        count(input),
+        count(output),
+        count(cached_read),
+        costs(&total.costs).into(),
+    ]
+}
+
+/// All of it. What nobody has told stays unknown.
+fn sum(totals: &[UsageTotal]) -> UsageTotal {
+    let mut sum = UsageTotal::default();
+    let known = |of: fn(&Tokens) -> Option<u64>| {
+        totals.iter().filter_map(|total| of(&total.tokens)).reduce(u64::saturating_add)
+    };
+    sum.tokens = Tokens {
+        total: known(|tokens| tokens.total),
+        input: known(|tokens| tokens.input),
+        output: known(|tokens| tokens.output),
+        cached_read: known(|tokens| tokens.cached_read),
+        ..Tokens::default()
+    };
+    for total in totals {
+        sum.turns += total.turns;
+        for cost in &total.costs {
+            match sum.costs.iter_mut().find(|so_far| so_far.currency == cost.currency) {
+                Some(Cost { amount, .. }) => *amount = amount.plus(cost.amount),
+                None => sum.costs.push(cost.clone()),
+            }
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::paint::Paint;
+
+    #[test]
+    fn totals_are_added_up_and_what_is_not_known_is_a_dash() {
+        let report: UsageReport = serde_json::from_value(json!({"totals": [
+            {"agent": "claude", "turns": 12, "untold": 0,
+             "tokens": {"total": 1_200_000, "input": 4_000, "output": 12_000, "cachedRead": 1_184_000},
+             "costs": [{"amount": 3.2, "currency": "USD"}, {"amount": 0.004, "currency": "EUR"}]},
+            {"agent": "copilot", "turns": 2, "untold": 1, "costs": [{"amount": 0.1, "currency": "USD"}]},
+            {"agent": "gemini", "turns": 4, "untold": 4},
+        ]}))
+        .unwrap();
+        let table = table(UsageBy::Agent, &report.totals, |total| text!("{}", total.agent));
+        insta::assert_snapshot!(table.render(Paint::plain(), None), @"
+        AGENT    TURNS  TOKENS  INPUT  OUTPUT  CACHED  COST
+        claude   12     1.2M    4.0k   12k     1.2M    3.20 USD, 0.0040 EUR
+        copilot  2      -       -      -       -       0.10 USD
+        gemini   4      -       -      -       -       -
+        total    18     1.2M    4.0k   12k     1.2M    3.30 USD, 0.0040 EUR
+        ");
+    }
+}

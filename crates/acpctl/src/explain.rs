@@ -1,0 +1,53 @@
+//! What explains an error of the daemon and is not part of it: a configuration that it has not read, a variable
+//! that it does not have.
+
+use acpd_api::{AgentInfo, AgentRef, AgentState, Empty, Reason, Status, method};
+
+use crate::door::Door;
+use crate::error::{CommandError, Result};
+use crate::text::Text;
+use crate::{human, info};
+
+/// Adds to an error what explains it, as hints. What cannot be found out is left out.
+pub(crate) fn explained(error: CommandError) -> CommandError {
+    let is_explicable = matches!(
+        error.reason(),
+        Some(
+            Reason::AgentUnknown
+                | Reason::AgentStartFailed
+                | Reason::AgentExited
+                | Reason::AgentCrashLoop
+                | Reason::AgentTimeout
+                | Reason::NeedsLogin
+        )
+    );
+    if !is_explicable {
+        return error;
+    }
+    let hints = hints().unwrap_or_default();
+    hints.into_iter().fold(error, CommandError::hint)
+}
+
+fn hints() -> Result<Vec<Text>> {
+    let mut connection = Door { spawn: false }.connect()?;
+    let status: Status = connection.call(method::STATUS, &Empty {})?;
+    let now = human::now();
+    let changed = status.daemon.config_changed.as_ref();
+    let mut hints: Vec<Text> =
+        changed.map(|changed| info::daemon::config_changed(changed, now)).into_iter().collect();
+    let age = Some(now.saturating_sub(status.daemon.since));
+    for agent in status.agents.iter().filter(|agent| is_in_trouble(agent)) {
+        let agent = AgentRef { agent: agent.name.raw().to_owned() };
+        let agent: AgentInfo = connection.call(method::AGENT_SHOW, &agent)?;
+        let lacking = info::environment::only_here(&agent, age);
+        hints.extend(lacking.or_else(|| info::environment::lacking(&agent, age)));
+    }
+    Ok(hints)
+}
+
+/// Whether an agent may be the one that the error is about.
+fn is_in_trouble(agent: &AgentInfo) -> bool {
+    let state = agent.state;
+    agent.auth.state.wants_login()
+        || matches!(state, AgentState::NeedsAuth | AgentState::Backoff | AgentState::Failed)
+}

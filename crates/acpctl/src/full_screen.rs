@@ -1,0 +1,58 @@
+//! What the commands with a full screen start with.
+
+use std::env;
+use std::io::{self, IsTerminal as _};
+
+use acpd_api::ExitCode;
+use acpd_tui::{Failed, Opens, Start, Theme};
+use nix::unistd::ttyname;
+
+use crate::dirs::{current_dir, utf8};
+use crate::door::Door;
+use crate::error::{CommandError, Result};
+use crate::ui::Ui;
+
+/// What a screen needs. Where there is no terminal that can show one, `instead` says what to do.
+pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Start> {
+    if !is_possible() {
+        let error = "this needs a terminal that can show a full screen";
+        return Err(CommandError::usage(error).hint(instead));
+    }
+    let theme = Theme { is_coloured: ui.out_paint().is_on(), is_unicode: is_unicode() };
+    let place = ttyname(io::stdin()).ok().map(|path| {
+        let path = path.to_string_lossy().into_owned();
+        path.strip_prefix("/dev/").map(str::to_owned).unwrap_or(path)
+    });
+    let options = door.options()?;
+    Ok(Start {
+        theme,
+        home: env::var("HOME").ok(),
+        cwd: utf8(&current_dir()?)?,
+        place,
+        opens: Opens::Top,
+        door: Box::new(move || acpd_client::link(options.clone(), acpd_client::PATIENCE)),
+    })
+}
+
+/// Shows a screen until the person leaves.
+pub(crate) fn run(start: Start) -> Result {
+    acpd_tui::run(start).map_err(|failed| match failed {
+        Failed::Connect(error) => error.into(),
+        Failed::Terminal(error) => CommandError::because(ExitCode::Error, &error),
+    })
+}
+
+/// Whether there is a terminal for a full screen.
+#[expect(clippy::disallowed_methods, reason = "nothing is printed")]
+pub(crate) fn is_possible() -> bool {
+    let is_dumb = env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
+    !is_dumb && io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// Whether the person's terminal shows more than ASCII, as far as the environment says.
+fn is_unicode() -> bool {
+    let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
+    let locale = locale.unwrap_or_default().to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}

@@ -1,0 +1,136 @@
+//! The model and the mode that the configuration wants for sessions that begin.
+//!
+//! acpd sets them, so that every client gets them: when the agent has made the session, before anything that
+//! a client can say in it. The first prompt waits until the agent has answered.
+//!
+//! Architecture invariant: what the agent does not offer, or refuses, is told in the conversation, and the session
+//! begins without it.
+
+use acp_wire::acp::{ConfigOption, Modes, SetConfigOptionParams, SetModeParams};
+use acp_wire::{ErrorObject, Id, Outcome, build};
+use serde_json::value::RawValue;
+
+use crate::hub::Hub;
+use crate::ids::SessionKey;
+use crate::input::Batch;
+use crate::profile::Defaults;
+use crate::record::Preset;
+use crate::requests::purpose::Purpose;
+
+/// What an agent offers to set.
+struct Offered<'a> {
+    modes: Option<&'a RawValue>,
+    options: Option<&'a RawValue>,
+}
+
+impl Hub {
+    /// A session has begun, with these modes and options.
+    pub(crate) fn preset(
+        &mut self,
+        key: SessionKey,
+        modes: Option<&RawValue>,
+        options: Option<&RawValue>,
+        out: &mut Batch,
+    ) {
+        let row = &self.session(key).row;
+        let Defaults { model, mode } = self.config.defaults(&row.agent, &row.cwd);
+        let offered = Offered { modes, options };
+        // The model comes first: what a mode means may depend on it.
+        if let Some(model) = model {
+            let found = offered.option("model", &model);
+            self.preset_one(key, "model", &model, found, out);
+        }
+        if let Some(mode) = mode {
+            let found = offered.mode(&mode).or_else(|| offered.option("mode", &mode));
+            self.preset_one(key, "mode", &mode, found, out);
+        }
+    }
+
+    fn preset_one(
+        &mut self,
+        key: SessionKey,
+        what: &str,
+        wanted: &str,
+        found: Option<Preset>,
+        out: &mut Batch,
+    ) {
+        let Some(preset) = found else {
+            let text =
+                format!("the agent does not offer the {what} `{wanted}` of the configuration");
+            return self.notice(key, "warning", &text, out);
+        };
+        let session = self.session(key);
+        let Some(host) = self.processes[&session.slot].usable_host() else { return };
+        let (slot, id) = (session.slot, session.row.agent_id.clone());
+        let ask =
+            Id::from(self.ask(host, Purpose::Preset { session: key, preset: preset.clone() }, out));
+        let line = match &preset {
+            Preset::Mode { mode } => {
+                let params = SetModeParams { session_id: &id, mode_id: mode };
+                build::request(&ask, "session/set_mode", &params)
+            }
+            Preset::Option { option, value } => {
+                let Ok(value) = serde_json::value::to_raw_value(value) else { return };
+                let params = SetConfigOptionParams::new(&id, option, &value);
+                build::request(&ask, "session/set_config_option", &params)
+            }
+        };
+        self.host_write(slot, line, out);
+    }
+
+    /// The agent has answered; the prompts that wait go on.
+    pub(crate) fn preset_answered(
+        &mut self,
+        key: SessionKey,
+        preset: &Preset,
+        outcome: &Outcome<'_>,
+        out: &mut Batch,
+    ) {
+        match (outcome, preset) {
+            (Outcome::Result(_), Preset::Mode { mode }) => {
+                self.session_mut(key).row.edit().mode = Some(mode.clone());
+                self.tell_mode(key, mode, None, out);
+            }
+            (Outcome::Result(result), Preset::Option { .. }) => {
+                self.tell_options(key, result, None, out);
+            }
+            (Outcome::Error(error), _) => {
+                let why = ErrorObject::from_raw(error).message;
+                let (what, value) = match preset {
+                    Preset::Mode { mode } => ("mode", mode),
+                    Preset::Option { option, value } => (option.as_str(), value),
+                };
+                let text = format!(
+                    "the agent refused `{value}` as its {what}, which the configuration wants: {why}"
+                );
+                self.notice(key, "warning", &text, out);
+            }
+        }
+        self.wake_session(key, out);
+    }
+
+    /// Whether the agent has yet to answer what a session begins with.
+    pub(crate) fn is_preset(&self, key: SessionKey) -> bool {
+        !self.requests.preset_is_open(key)
+    }
+}
+
+impl Offered<'_> {
+    /// By its id or its name.
+    fn mode(&self, wanted: &str) -> Option<Preset> {
+        let modes = Modes::from_raw(self.modes?).ok()?;
+        let mode =
+            modes.available.into_iter().find(|mode| mode.id == wanted || mode.name == wanted)?;
+        Some(Preset::Mode { mode: mode.id })
+    }
+
+    /// A value of the option of this category, by its id or its name.
+    fn option(&self, category: &str, wanted: &str) -> Option<Preset> {
+        let options = ConfigOption::list(self.options?);
+        let option =
+            options.into_iter().find(|option| option.category.as_deref() == Some(category))?;
+        let mut choices = option.choices.into_iter();
+        let (value, _) = choices.find(|(value, name)| value == wanted || name == wanted)?;
+        Some(Preset::Option { option: option.id, value })
+    }
+}

@@ -1,0 +1,83 @@
+//! Turns that end by a usage limit of the agent, with `on_limit = "wait"`.
+//!
+//! ```text
+//!  turn refused, with the time ─▶ a prompt of acpd's own is in the queue, held until then
+//!                                   ├─ the limit is over ──────────────▶ given to the agent, once
+//!                                   └─ a person prompts, or cancels ───▶ taken back
+//! ```
+//!
+//! The held prompt is a queued turn like any other, so it is on disk and in the next daemon. It asks the agent to find
+//! out what is done of the last request and to finish it: what the person has sent is never sent again.
+
+use crate::hub::Hub;
+use crate::ids::{SessionKey, duration};
+use crate::input::Batch;
+use crate::process::slot::Asker;
+use crate::profile::OnLimit;
+use crate::record::{Record, TurnStage};
+use crate::session::limit::{Held, over};
+use crate::timers::Timer;
+
+use acp_wire::ErrorObject;
+
+/// Limits in a row that are waited for.
+const MOST: u64 = 5;
+
+impl Hub {
+    /// The agent has refused a prompt, or broken it off, after so many waits: waits for the end of the limit if
+    /// that is why, and if nobody has said anything new.
+    pub(crate) fn wait_for_limit(
+        &mut self,
+        key: SessionKey,
+        error: &ErrorObject,
+        waits: u64,
+        out: &mut Batch,
+    ) {
+        let session = self.session(key);
+        let is_wanted = self.profile_of(session.slot).on_limit == OnLimit::Wait;
+        let is_free = session.queue.is_empty() && session.running.is_none();
+        let Some(until) = over(error, session.limit, self.now).filter(|_| is_wanted && is_free)
+        else {
+            return;
+        };
+        if waits >= MOST {
+            let text = format!("acpd has waited for {MOST} usage limits in a row and stops");
+            return self.notice(key, "warning", &text, out);
+        }
+        self.queue_continue(key, Some(Held { until, waits: waits + 1 }), out);
+        self.timers.set(Timer::Limit(key), until);
+        let time = duration(until.0.saturating_sub(self.now.0));
+        let text = format!(
+            "the agent's usage limit is reached; acpd has it continue in {time} (`on_limit = \"wait\"`), \
+             unless you cancel or prompt before"
+        );
+        self.notice(key, "warning", &text, out);
+    }
+
+    /// Whether the next prompt of a session is to wait. It comes back when it is due.
+    pub(crate) fn waits_for_limit(&mut self, key: SessionKey) -> bool {
+        let held = self.session(key).held().filter(|held| held.until > self.now);
+        if let Some(held) = held {
+            self.timers.set(Timer::Limit(key), held.until);
+        }
+        held.is_some()
+    }
+
+    /// What was waited for has come.
+    pub(crate) fn limit_over(&mut self, key: SessionKey, out: &mut Batch) {
+        if self.session(key).held().is_some() {
+            self.need_session(key, Asker::Policy, out);
+        }
+    }
+
+    /// A person says something new: acpd's own prompt is taken back.
+    pub(crate) fn forget_held(&mut self, key: SessionKey, out: &mut Batch) {
+        if self.session(key).held().is_none() {
+            return;
+        }
+        if let Some(prompt) = self.session_mut(key).queue.pop_front() {
+            out.records.push(Record::Turn(prompt.row(key, TurnStage::Ended)));
+        }
+        self.timers.clear(Timer::Limit(key));
+    }
+}

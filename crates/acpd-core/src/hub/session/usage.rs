@@ -1,0 +1,117 @@
+//! What turns use, as far as agents tell: tokens with the end of a turn, and at any time what the session has
+//! cost so far.
+//!
+//! The cost is a counter of the agent, so what a turn has cost is by how much it has grown
+//! ([`crate::record::Counter`]). What an agent tells while it brings a session back is where the counter
+//! stands, and counts nothing: it was told before.
+//!
+//! Architecture invariant: what was used is written once, with the end of its turn, and outlives its session:
+//! who deletes a session has spent the money nevertheless.
+
+use acp_wire::acp::{TurnTokens, UsageUpdate};
+use acpd_api::{Amount, Cost, Tokens, TurnUsage};
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::value::RawValue;
+
+use crate::hub::Hub;
+use crate::ids::{SessionKey, Time};
+use crate::input::Batch;
+use crate::params::raw_at;
+use crate::record::{Record, UsageRow};
+use crate::session::State;
+
+impl Hub {
+    /// The agent tells how full the context is, and what the session has cost.
+    pub(crate) fn note_usage(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
+        let Some(update) = raw_at(line, &["params", "update"]) else { return };
+        let UsageUpdate { used, size, cost } = UsageUpdate::from_raw(update);
+        let session = self.session_mut(key);
+        let is_told_again = matches!(session.state, State::Restoring(_))
+            || (session.doubtful.is_some() && session.doubtful == session.row.host)
+            // Whatever it has cost, none of it was for a prompt of ours.
+            || session.row.prompts == 0;
+        let is_running = session.running.is_some();
+        let known = &mut session.row.edit().usage;
+        known.told.used = used.or(known.told.used);
+        known.told.size = size.or(known.told.size);
+        let cost = cost.and_then(|(amount, currency)| {
+            Some(Cost { amount: Amount::from_units(amount)?, currency: currency.into() })
+        });
+        let Some(cost) = cost else { return };
+        let grown = known.counter.told(&cost).filter(|_| !is_told_again);
+        let currency = cost.currency.clone();
+        known.told.cost = Some(cost);
+        let Some(amount) = grown else { return };
+        let other = known.turn.take_if(|so_far| so_far.currency != currency);
+        let so_far = known.turn.as_ref().map_or(Amount::default(), |so_far| so_far.amount);
+        let cost = Cost { amount: so_far.plus(amount), currency };
+        if is_running {
+            known.turn = Some(cost);
+        } else if amount > Amount::default() {
+            // Some agents tell it behind the end of the turn.
+            self.book(key, None, Tokens::default(), Some(cost), out);
+        }
+        if other.is_some() {
+            self.book(key, None, Tokens::default(), other, out);
+        }
+    }
+
+    /// A turn is over.
+    pub(crate) fn book_turn(
+        &mut self,
+        key: SessionKey,
+        turn: u64,
+        tokens: Tokens,
+        out: &mut Batch,
+    ) -> Option<TurnUsage> {
+        let cost = self.session_mut(key).row.edit().usage.turn.take();
+        self.book(key, Some(turn), tokens, cost.clone(), out);
+        (!tokens.is_empty() || cost.is_some()).then_some(TurnUsage { tokens, cost })
+    }
+
+    fn book(
+        &mut self,
+        key: SessionKey,
+        turn: Option<u64>,
+        tokens: Tokens,
+        cost: Option<Cost>,
+        out: &mut Batch,
+    ) {
+        let row = &self.session(key).row;
+        let used = UsageRow {
+            at: self.now,
+            day: self.day(),
+            agent: row.agent.clone(),
+            session: row.public_id.clone(),
+            cwd: row.cwd.clone(),
+            turn,
+            tokens,
+            cost,
+        };
+        self.budget.book(&used);
+        out.records.push(Record::Usage(used));
+        self.tell_budget(key, out);
+    }
+
+    /// When the day began.
+    pub(crate) fn day(&self) -> Time {
+        let now = Timestamp::from_millisecond(self.now.0 as i64).ok();
+        let zoned = now.map(|now| now.to_zoned(self.config.time_zone.clone()));
+        let began = zoned.and_then(|now| now.start_of_day().ok());
+        began.map_or(self.now, |began| Time(began.timestamp().as_millisecond() as u64))
+    }
+}
+
+/// The tokens that an agent tells with the end of a turn.
+pub(crate) fn tokens_of(result: &RawValue) -> Tokens {
+    let told = TurnTokens::from_raw(result);
+    Tokens {
+        total: told.total,
+        input: told.input,
+        output: told.output,
+        thought: told.thought,
+        cached_read: told.cached_read,
+        cached_write: told.cached_write,
+    }
+}

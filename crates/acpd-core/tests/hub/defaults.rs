@@ -1,0 +1,143 @@
+//! The model and the mode that sessions begin with.
+
+use acpd_core::profile::{Defaults, Workspace};
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, methods, words};
+
+/// What the agent offers: the model in a group, the mode as modes.
+fn offer(model: &str) -> Value {
+    json!({"sessionId":"s",
+        "modes":{"currentModeId":"ask","availableModes":[
+            {"id":"ask","name":"Ask"},{"id":"plan","name":"Plan first"}]},
+        "configOptions":options(model)})
+}
+
+fn options(model: &str) -> Value {
+    json!([{"id":"m","name":"Model","category":"model","type":"select","currentValue":model,
+        "options":[{"group":"g","name":"G","options":[
+            {"value":"small-1","name":"Small"},{"value":"big-1","name":"Big"}]}]}])
+}
+
+fn wants(model: Option<&str>, mode: Option<&str>) -> Defaults {
+    Defaults { model: model.map(str::to_owned), mode: mode.map(str::to_owned) }
+}
+
+/// A session begins with a prompt right behind it; what the agent hears of it before its answers.
+fn begins(bench: &mut Bench, agent: Defaults, workspaces: Vec<Workspace>) -> Vec<Value> {
+    bench.change(|profile| profile.defaults = agent);
+    bench.configure(|config| config.workspaces = workspaces);
+    let client = bench.client(&json!({"notices":true}));
+    let params = json!({"cwd":"/src/api/v2","mcpServers":[]});
+    bench.say(client, &json!({"id":1,"method":"session/new","params":params}));
+    let new = bench.heard_one("session/new");
+    bench.agent_answers(&new, &offer("small-1"));
+    bench.prompt(client, &json!(2), "s", "go");
+    bench.heard()
+}
+
+#[test]
+fn a_session_begins_with_the_model_and_the_mode_of_its_agent_before_its_first_turn() {
+    let mut bench = Bench::with_shims();
+    let heard = begins(&mut bench, wants(Some("Big"), Some("plan")), Vec::new());
+    assert_eq!(methods(&heard), ["session/set_config_option", "session/set_mode"]);
+    assert_eq!(
+        (&heard[0]["params"]["configId"], &heard[0]["params"]["value"]),
+        (&json!("m"), &json!("big-1"))
+    );
+    assert_eq!(heard[1]["params"]["modeId"], "plan");
+    bench.agent_answers(&heard[0], &json!({"configOptions":options("big-1")}));
+    assert_eq!(bench.heard(), [json!(null); 0], "the prompt waits for both");
+    bench.reboot();
+    bench.agent_answers(&heard[1], &json!({}));
+    assert_eq!(methods(&bench.heard()), ["session/prompt"]);
+    let told = bench.journal_words();
+    assert_eq!(told[..2], ["config_option_update", "current_mode_update"]);
+    let row = bench.snapshot.sessions.values().next().unwrap();
+    assert_eq!((row.row.mode.as_deref(), &*row.row.options["m"]), (Some("plan"), "\"big-1\""));
+}
+
+#[test]
+fn the_innermost_workspace_comes_first_and_one_of_another_agent_has_no_say() {
+    let workspace = |path: &str, agent: Option<&str>, defaults| Workspace {
+        path: path.to_owned(),
+        agent: agent.map(str::to_owned),
+        defaults,
+    };
+    let mut bench = Bench::new();
+    let heard = begins(
+        &mut bench,
+        wants(Some("small-1"), Some("ask")),
+        vec![
+            workspace("/src", None, wants(Some("small-1"), Some("plan"))),
+            workspace("/src/api", None, wants(Some("big-1"), None)),
+            workspace("/src/api/v2", Some("other"), wants(Some("none"), Some("none"))),
+            workspace("/src/ap", None, wants(Some("none"), Some("none"))),
+        ],
+    );
+    assert_eq!(heard[0]["params"]["value"], "big-1");
+    assert_eq!(heard[1]["params"]["modeId"], "plan");
+}
+
+#[test]
+fn what_the_agent_does_not_offer_or_refuses_is_told_and_the_session_begins() {
+    let mut bench = Bench::new();
+    let heard = begins(&mut bench, wants(Some("huge"), Some("plan")), Vec::new());
+    assert_eq!(methods(&heard), ["session/set_mode"]);
+    bench.agent_refuses(&heard[0], -32603);
+    assert_eq!(methods(&bench.heard()), ["session/prompt"]);
+    let notices: Vec<Value> = bench
+        .journal
+        .values()
+        .next()
+        .unwrap()
+        .iter()
+        .map(|row| serde_json::from_slice::<Value>(&row.line).unwrap())
+        .filter(|line| line["method"] == "_acpd/notice")
+        .map(|line| line["params"]["text"].clone())
+        .collect();
+    assert_eq!(notices.len(), 2);
+    assert!(
+        notices[0].as_str().unwrap().contains("does not offer the model `huge`"),
+        "{notices:?}"
+    );
+    assert!(notices[1].as_str().unwrap().contains("refused `plan` as its mode"), "{notices:?}");
+}
+
+#[test]
+fn an_agent_that_dies_meanwhile_holds_no_prompt_up() {
+    let mut bench = Bench::new();
+    let heard = begins(&mut bench, wants(Some("Big"), None), Vec::new());
+    assert_eq!(methods(&heard), ["session/set_config_option"]);
+    bench.agent_dies();
+    bench.pass(1_000);
+    let again = bench.heard_one("session/new");
+    bench.agent_answers(&again, &offer("small-1"));
+    assert!(methods(&bench.heard()).contains(&"session/prompt"));
+}
+
+#[test]
+fn a_client_that_says_where_it_works_gets_the_agent_of_that_workspace() {
+    let mut bench = Bench::with_agents(&["one", "two"]);
+    let defaults = Defaults::default();
+    let workspace = Workspace { path: "/w".to_owned(), agent: Some("two".to_owned()), defaults };
+    bench.configure(|config| config.workspaces = vec![workspace]);
+    for (meta, agent) in [
+        (json!({"cwd":"/w/x"}), "two"),
+        (json!({"cwd":"/wide"}), "one"),
+        (json!({"cwd":"/w","agent":"one"}), "one"),
+        (json!({}), "one"),
+    ] {
+        bench.started.clear();
+        let client = bench.client(&meta);
+        bench.say(
+            client,
+            &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}),
+        );
+        let new = bench.heard_one("session/new");
+        bench.agent_answers(&new, &json!({"sessionId":format!("{agent}-{}", client.0)}));
+        let made = bench.snapshot.sessions.values().last().unwrap();
+        assert_eq!(made.row.agent, agent, "{meta}");
+        assert!(words(&bench.got(client)).contains(&"result 1".to_owned()));
+    }
+}

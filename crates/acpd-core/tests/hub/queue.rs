@@ -1,0 +1,71 @@
+//! Prompts that wait, shown, changed and taken back by others.
+
+use acpd_core::ids::ClientId;
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, words};
+
+/// A session whose turn runs, and in which two prompts wait.
+fn waiting() -> (Bench, ClientId, Value) {
+    let mut bench = Bench::with_shims();
+    let (a, running) = bench.running("s", "one");
+    bench.prompt(a, &json!(2), "s", "two");
+    bench.prompt(a, &json!(3), "s", "three");
+    bench.got(a);
+    (bench, a, running)
+}
+
+fn ask(bench: &mut Bench, method: &str, params: &Value) -> Value {
+    let b = bench.plain();
+    bench.say(b, &json!({"id":1,"method":format!("_acpd/session/queue{method}"),"params":params}));
+    bench.got(b).pop().expect("an answer")
+}
+
+fn texts(answer: &Value) -> Vec<Value> {
+    let prompts = answer["result"]["prompts"].as_array().expect("a queue");
+    prompts.iter().map(|prompt| prompt["prompt"][0]["text"].clone()).collect()
+}
+
+#[test]
+fn a_prompt_that_is_taken_back_is_told_to_its_sender_with_who_did_it() {
+    let (mut bench, a, running) = waiting();
+    let shown = ask(&mut bench, "", &json!({"session":"s"}));
+    assert_eq!(texts(&shown), ["two", "three"]);
+    let ticket = &shown["result"]["prompts"][0]["ticket"];
+    let params = json!({"ref":{"session":"s"},"ticket":ticket,"by":"ada"});
+    assert_eq!(texts(&ask(&mut bench, "/remove", &params)), ["three"]);
+    let told = bench.got(a);
+    let refused = told.iter().find(|line| line["id"] == 2).expect("an answer");
+    assert_eq!(refused["error"]["code"], -32800);
+    assert!(
+        refused["error"]["message"].as_str().unwrap().contains("taken back by ada"),
+        "{refused}"
+    );
+    assert!(bench.journal_words().contains(&"_acpd/notice".to_owned()));
+    assert_eq!(ask(&mut bench, "/remove", &params)["error"]["data"]["_acpd"]["reason"], "invalid");
+    bench.reboot();
+    bench.agent_answers(&running, &json!({"stopReason":"end_turn"}));
+    assert_eq!(bench.heard_one("session/prompt")["params"]["prompt"][0]["text"], "three");
+}
+
+#[test]
+fn a_prompt_that_is_changed_is_sent_as_it_is_then_also_by_the_next_daemon() {
+    let (mut bench, a, running) = waiting();
+    let shown = ask(&mut bench, "", &json!({"session":"s"}));
+    let ticket = &shown["result"]["prompts"][0]["ticket"];
+    for odd in [json!([]), json!("x"), json!([1]), json!({"type":"text"})] {
+        let params = json!({"ref":{"session":"s"},"ticket":ticket,"prompt":odd});
+        assert_eq!(
+            ask(&mut bench, "/edit", &params)["error"]["data"]["_acpd"]["reason"],
+            "invalid"
+        );
+    }
+    let prompt = json!([{"type":"text","text":"other"}]);
+    let params = json!({"ref":{"session":"s"},"ticket":ticket,"prompt":prompt});
+    assert_eq!(texts(&ask(&mut bench, "/edit", &params)), ["other", "three"]);
+    bench.reboot();
+    assert_eq!(texts(&ask(&mut bench, "", &json!({"session":"s"}))), ["other", "three"]);
+    bench.agent_answers(&running, &json!({"stopReason":"end_turn"}));
+    assert_eq!(bench.heard_one("session/prompt")["params"]["prompt"][0]["text"], "other");
+    assert!(!words(&bench.got(a)).contains(&"error 2".to_owned()));
+}

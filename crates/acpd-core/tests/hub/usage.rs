@@ -1,0 +1,157 @@
+//! What turns use, as far as agents tell.
+
+use acpd_core::ids::ClientId;
+use serde_json::{Value, json};
+
+use crate::bench::Bench;
+
+const DAY: u64 = 24 * 60 * 60_000;
+
+/// The agent tells how much of the context is used, and what the session has cost so far.
+fn tells(bench: &mut Bench, used: u64, cost: Option<f64>) {
+    let mut update = json!({"sessionUpdate":"usage_update","used":used,"size":200_000});
+    if let Some(amount) = cost {
+        update["cost"] = json!({"amount":amount,"currency":"USD"});
+    }
+    let params = json!({"sessionId":"s","update":update});
+    bench.agent(&json!({"jsonrpc":"2.0","method":"session/update","params":params}));
+}
+
+/// A turn in which the agent tells a cost.
+fn turn(bench: &mut Bench, client: ClientId, cost: f64) {
+    bench.prompt(client, &json!(5), "s", "go");
+    let prompt = bench.heard_one("session/prompt");
+    tells(bench, 7, Some(cost));
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+}
+
+/// What was booked: for which turn, and how much of a dollar.
+fn booked(bench: &Bench) -> Vec<(Option<u64>, Option<f64>)> {
+    let cost =
+        |row: &acpd_core::record::UsageRow| row.cost.as_ref().map(|cost| cost.amount.units());
+    bench.booked.iter().map(|row| (row.turn, cost(row))).collect()
+}
+
+/// The session's usage, as people are told it.
+fn shown(bench: &mut Bench) -> Value {
+    let client = bench.plain();
+    let params = json!({"session":"s"});
+    bench.say(client, &json!({"id":0,"method":"_acpd/session/show","params":params}));
+    bench.got(client)[0]["result"]["usage"].clone()
+}
+
+#[test]
+fn a_turn_ends_with_what_it_has_used() {
+    let mut bench = Bench::new();
+    let (a, prompt) = bench.running("s", "go");
+    tells(&mut bench, 7, Some(0.25));
+    tells(&mut bench, 9, Some(0.75));
+    tells(&mut bench, 11, None);
+    let usage = json!({"totalTokens":12,"inputTokens":4,"outputTokens":8});
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn","usage":usage}));
+    bench.got(a);
+    turn(&mut bench, a, 1.0);
+
+    assert_eq!(booked(&bench), [(Some(1), Some(0.75)), (Some(2), Some(0.25))]);
+    let tokens = bench.booked[0].tokens;
+    assert_eq!((tokens.total, tokens.input, tokens.thought), (Some(12), Some(4), None));
+    let row = &bench.booked[0];
+    assert_eq!((row.session.as_str(), row.cwd.as_str(), row.day.0), ("s", "/w", 0));
+    let cost = json!({"amount":1.0,"currency":"USD"});
+    assert_eq!(shown(&mut bench), json!({"used":7,"size":200_000,"cost":cost}));
+
+    let rows = bench.journal.values().next().unwrap();
+    let lines: Vec<Value> =
+        rows.iter().map(|row| serde_json::from_slice(&row.line).unwrap()).collect();
+    let mut ended = lines.iter().filter(|line| line["method"] == "_acpd/turn_ended");
+    let first = &ended.next().unwrap()["params"]["usage"];
+    let tokens = json!({"total":12,"input":4,"output":8});
+    assert_eq!(*first, json!({"tokens":tokens,"cost":{"amount":0.75,"currency":"USD"}}));
+}
+
+#[test]
+fn what_an_agent_does_not_tell_is_not_known() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    assert_eq!(booked(&bench), [(Some(1), None)]);
+    assert!(bench.booked[0].tokens.is_empty());
+    assert_eq!(shown(&mut bench), Value::Null);
+    assert!(!bench.journal_words().is_empty());
+    let last = bench.journal.values().next().unwrap().last().unwrap();
+    let ended: Value = serde_json::from_slice(&last.line).unwrap();
+    assert_eq!(
+        (&ended["method"], &ended["params"]["usage"]),
+        (&json!("_acpd/turn_ended"), &json!(null))
+    );
+}
+
+#[test]
+fn a_cost_is_counted_once_over_restores_and_replays() {
+    // What the next process tells of the past, and what it tells in the next turn.
+    for (replayed, next, grown) in
+        [(Some(0.5), 0.75, 0.25), (None, 0.75, 0.25), (None, 0.125, 0.125), (Some(0.0), 0.25, 0.25)]
+    {
+        let mut bench = Bench::new();
+        bench.capabilities = Some(json!({"loadSession":true}));
+        let a = bench.plain();
+        bench.session(a, "s");
+        turn(&mut bench, a, 0.5);
+        bench.agent_dies();
+        bench.pass(1_000);
+        let load = bench.heard_one("session/load");
+        if let Some(cost) = replayed {
+            tells(&mut bench, 3, Some(0.25));
+            tells(&mut bench, 7, Some(cost));
+        }
+        bench.agent_answers(&load, &json!({}));
+        bench.pass(1_000);
+        turn(&mut bench, a, next);
+        let expected = [(Some(1), Some(0.5)), (Some(2), Some(grown))];
+        assert_eq!(booked(&bench), expected, "{replayed:?} {next}");
+    }
+}
+
+#[test]
+fn a_cost_that_is_told_behind_the_end_of_a_turn_is_booked_as_well() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    tells(&mut bench, 7, Some(0.5));
+    tells(&mut bench, 7, Some(0.5));
+    assert_eq!(booked(&bench), [(Some(1), None), (None, Some(0.5))]);
+}
+
+#[test]
+fn what_a_turn_has_cost_so_far_outlives_the_daemon_and_what_was_used_the_session() {
+    let mut bench = Bench::with_shims();
+    let (_, prompt) = bench.running("s", "go");
+    tells(&mut bench, 7, Some(0.5));
+    bench.reboot();
+    tells(&mut bench, 7, Some(0.75));
+    bench.pass(DAY);
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    assert_eq!(booked(&bench), [(Some(1), Some(0.75))]);
+    assert_eq!(bench.booked[0].day.0, DAY, "of the day on which it ended");
+    let b = bench.plain();
+    bench.say(b, &json!({"id":1,"method":"_acpd/session/remove","params":{"session":"s"}}));
+    let spent: Vec<u64> = bench.snapshot.spent.parts.values().copied().collect();
+    assert_eq!(spent, [750_000_000]);
+}
+
+#[test]
+fn what_a_session_has_cost_before_acpd_is_none_of_its_turns() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":{"list":{}}}));
+    let a = bench.plain();
+    bench.used_session(a, "other");
+    let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[]});
+    bench.say(a, &json!({"id":2,"method":"session/load","params":params}));
+    let load = bench.heard_one("session/load");
+    tells(&mut bench, 3, Some(3.0));
+    tells(&mut bench, 5, Some(7.0));
+    bench.agent_answers(&load, &json!({}));
+    bench.booked.clear();
+    turn(&mut bench, a, 7.5);
+    assert_eq!(booked(&bench), [(Some(1), Some(0.5))]);
+}

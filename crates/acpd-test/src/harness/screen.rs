@@ -1,0 +1,164 @@
+//! A program on a terminal, and what a person sees there.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::num::NonZero;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use nix::pty::{Winsize, openpty};
+use nix::sys::signal::Signal;
+use nix::sys::termios::{LocalFlags, tcgetattr};
+
+use super::wait::{DEADLINE, until};
+
+/// A program that shows a full screen. Dropping it kills it.
+pub struct Screen {
+    child: Child,
+    terminal: File,
+    /// Keeps the terminal open after the program, to look at its modes.
+    program_side: OwnedFd,
+    shared: Arc<(Mutex<Shown>, Condvar)>,
+}
+
+struct Shown {
+    parser: vt100::Parser,
+    bytes: Vec<u8>,
+}
+
+impl Screen {
+    /// Starts a command on a terminal of so many columns and rows.
+    pub fn start(mut command: Command, (columns, rows): (u16, u16)) -> Screen {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let pty = openpty(Some(&size), None).expect("a terminal");
+        let end = || Stdio::from(pty.slave.try_clone().expect("a descriptor"));
+        command.env("TERM", "xterm").env("LANG", "C.UTF-8");
+        let child = command.stdin(end()).stdout(end()).stderr(end()).spawn();
+        let child = child.unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
+        let terminal = File::from(pty.master);
+        let parser = vt100::Parser::new(size_of(rows), size_of(columns), 0);
+        let shown = Shown { parser, bytes: Vec::new() };
+        let shared = Arc::new((Mutex::new(shown), Condvar::new()));
+        let (theirs, mut from) = (Arc::clone(&shared), terminal.try_clone().expect("a descriptor"));
+        thread::spawn(move || {
+            let mut block = [0; 8 << 10];
+            while let Ok(count @ 1..) = from.read(&mut block) {
+                let mut shown = lock(&theirs.0);
+                shown.parser.process(&block[..count]);
+                shown.bytes.extend_from_slice(&block[..count]);
+                theirs.1.notify_all();
+            }
+        });
+        Screen { child, terminal, program_side: pty.slave, shared }
+    }
+
+    /// Types.
+    pub fn types(&mut self, keys: &str) {
+        self.terminal.write_all(keys.as_bytes()).expect("the terminal takes keys");
+    }
+
+    /// Waits until the screen fits, and returns what is on it.
+    pub fn waits(&self, what: &str, fits: impl Fn(&vt100::Screen) -> bool) -> String {
+        let end = Instant::now() + DEADLINE;
+        let mut shown = lock(&self.shared.0);
+        while !fits(shown.parser.screen()) {
+            let left = end.saturating_duration_since(Instant::now());
+            let now = shown.parser.screen().contents();
+            assert!(!left.is_zero(), "{what} did not come:\n{now}");
+            let waited = self.shared.1.wait_timeout(shown, left);
+            shown = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        shown.parser.screen().contents()
+    }
+
+    /// Waits until this is on the screen.
+    pub fn sees(&self, text: &str) -> String {
+        self.waits(text, |screen| screen.contents().contains(text))
+    }
+
+    /// Waits until this is not on the screen.
+    pub fn loses(&self, text: &str) -> String {
+        self.waits("another screen", |screen| !screen.contents().contains(text))
+    }
+
+    /// Waits until so many bytes with this text among them were written.
+    pub fn writes(&self, text: &str) {
+        until(text, || {
+            let shown = lock(&self.shared.0);
+            String::from_utf8_lossy(&shown.bytes).contains(text).then_some(())
+        });
+    }
+
+    /// Forgets the bytes that were written so far.
+    pub fn forget(&self) {
+        lock(&self.shared.0).bytes.clear();
+    }
+
+    /// Gives the terminal another size.
+    pub fn resize(&mut self, (columns, rows): (u16, u16)) {
+        lock(&self.shared.0).parser.screen_mut().set_size(size_of(rows), size_of(columns));
+        let size =
+            rustix::termios::Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&self.terminal, size).expect("a terminal");
+        // A terminal that is nobody's session sends no signal by itself.
+        self.signal(Signal::SIGWINCH);
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        super::signal(self.pid(), signal);
+    }
+
+    /// Whether the terminal is as a shell wants it: no mode of a full screen is left.
+    pub fn is_as_before(&self) -> bool {
+        let modes = tcgetattr(&self.program_side).expect("a terminal");
+        let is_cooked = modes.local_flags.contains(LocalFlags::ICANON | LocalFlags::ECHO);
+        let shown = lock(&self.shared.0);
+        let screen = shown.parser.screen();
+        is_cooked
+            && !screen.alternate_screen()
+            && !screen.bracketed_paste()
+            && !screen.hide_cursor()
+            && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
+    }
+
+    /// Waits until it is.
+    pub fn gives_back(&self) {
+        until("the modes of a shell", || self.is_as_before().then_some(()));
+    }
+
+    /// Waits for its end.
+    pub fn ends(&mut self) -> ExitStatus {
+        until("a command to end", || self.child.try_wait().expect("a child"))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl std::fmt::Debug for Screen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&lock(&self.shared.0).parser.screen().contents())
+    }
+}
+
+fn size_of(cells: u16) -> NonZero<u16> {
+    NonZero::new(cells).expect("a terminal has cells")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,438 @@
+//! Everything that is known and shown, and what happens to it: `update` takes an event and says what to do,
+//! without doing it.
+//!
+//! ```text
+//!  keys, lines of the daemon, time ──▶ update(&mut State, Event) ──▶ effects ──▶ driver
+//!                                            │
+//!                                            ▼
+//!                               view(&State, &mut Cache, &mut Frame)
+//! ```
+
+mod chat;
+mod help;
+mod requests;
+#[cfg(test)]
+mod tests;
+mod top;
+mod view;
+
+use std::collections::HashMap;
+
+use acp_wire::{ErrorObject, Message, Outcome, parse};
+use acpd_api::{AnswerParams, ClientName, Empty, GivenAnswer, SessionRowKey, Untrusted, method};
+use acpd_view::text::Text;
+use acpd_view::{Line, Role};
+use bytes::Bytes;
+use crossterm::event::{KeyEvent, KeyEventKind};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::canvas::Theme;
+use crate::fleet::Fleet;
+use crate::keymap::{self, Action, Place};
+use crate::question::{Card, Drawn};
+use chat::Chat;
+use requests::{Purpose, Requests};
+use top::Top;
+
+pub(crate) use requests::{CLIENT, Link};
+pub(crate) use view::{Cache, view};
+
+/// How long a short message stays.
+const FLASH: u64 = 4000;
+/// How long acpd may be away before somebody is told.
+const AWAY: u64 = 1000;
+
+/// What happened.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A key was pressed.
+    Key(KeyEvent),
+    /// Text was pasted.
+    Paste(String),
+    /// Somebody looks at the terminal, or no longer.
+    Focused(bool),
+    /// A connection got a line.
+    Line(Link, Bytes),
+    /// A connection was lost, and is being taken up again.
+    Lost(Link),
+    /// It is back.
+    Back(Link),
+    /// It has ended for good.
+    Ended(Link, Text),
+    /// This is on the screen now.
+    Drawn(OnScreen),
+    /// Some time has passed, or the screen has to be drawn again.
+    Time,
+}
+
+/// What was drawn, as far as keys depend on it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct OnScreen {
+    /// The question.
+    pub(crate) question: Option<Drawn>,
+    /// Rows of the list or of the conversation.
+    pub(crate) page: usize,
+    /// Older lines of the conversation are wanted soon.
+    pub(crate) is_near_beginning: bool,
+}
+
+/// What is to be done.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Open a connection.
+    Open(Link),
+    /// Send a line.
+    Send(Link, Bytes),
+    /// End a connection; acpd need not keep anything of it.
+    Leave(Link),
+    /// Put a text into the clipboard of the terminal.
+    Copy(String),
+    /// Draw all of the screen again.
+    Redraw,
+    /// Stop the process, as Ctrl-Z does.
+    Suspend,
+    /// End the program.
+    Quit,
+}
+
+/// Where and for whom this runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Scene {
+    /// How things look.
+    pub(crate) theme: Theme,
+    /// The person's home directory.
+    pub(crate) home: Option<String>,
+    /// The directory that new sessions work in.
+    pub(crate) cwd: String,
+    /// Who others are told did something.
+    pub(crate) who: ClientName,
+}
+
+/// What is on the screen first.
+#[derive(Debug, Clone)]
+pub enum Opens {
+    /// All sessions.
+    Top,
+    /// A conversation, whose journal ends at `seq`.
+    Session {
+        /// The agent of the session.
+        agent: String,
+        /// Its id.
+        session_id: String,
+        /// The last line of its journal.
+        seq: u64,
+    },
+    /// A conversation that begins.
+    New {
+        /// With this agent.
+        agent: String,
+    },
+}
+
+/// Whether the daemon is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Presence {
+    Connecting,
+    There,
+    AwaySince(u64),
+    Gone(Text),
+}
+
+/// A short message, until then.
+#[derive(Debug)]
+struct Flash {
+    line: Line,
+    until: u64,
+}
+
+/// All that is known and shown.
+#[derive(Debug)]
+pub(crate) struct State {
+    scene: Scene,
+    /// Milliseconds since the epoch.
+    now: u64,
+    fleet: Fleet,
+    presence: Presence,
+    requests: Requests,
+    top: Top,
+    /// The conversation that is in front of the list.
+    chat: Option<Chat>,
+    /// What was written and not sent, by conversation.
+    drafts: HashMap<SessionRowKey, String>,
+    /// The page of keys, scrolled by so many rows.
+    help: Option<usize>,
+    flash: Option<Flash>,
+    on_screen: OnScreen,
+    is_focused: bool,
+}
+
+impl State {
+    /// Nothing is known yet; the effects open the connection.
+    pub(crate) fn new(scene: Scene, opens: Opens, now: u64) -> (State, Vec<Effect>) {
+        let mut state = State {
+            scene,
+            now,
+            fleet: Fleet::default(),
+            presence: Presence::Connecting,
+            requests: Requests::default(),
+            top: Top::default(),
+            chat: None,
+            drafts: HashMap::new(),
+            help: None,
+            flash: None,
+            on_screen: OnScreen::default(),
+            is_focused: true,
+        };
+        let mut effects = vec![Effect::Open(Link::Fleet), state.watch()];
+        effects.extend(match opens {
+            Opens::Top => Vec::new(),
+            Opens::Session { agent, session_id, seq } => {
+                let key = SessionRowKey { agent: agent.into(), session_id: session_id.into() };
+                state.open_chat(key, seq, false)
+            }
+            Opens::New { agent } => state.begin(&agent.into(), None, false),
+        });
+        (state, effects)
+    }
+
+    /// Takes an event.
+    pub(crate) fn update(&mut self, now: u64, event: Event) -> Vec<Effect> {
+        self.now = now;
+        if self.flash.as_ref().is_some_and(|flash| flash.until <= now) {
+            self.flash = None;
+        }
+        let effects = match event {
+            Event::Key(key) if key.kind == KeyEventKind::Press => self.key(&key),
+            Event::Key(_) | Event::Time => Vec::new(),
+            Event::Paste(text) => {
+                match &mut self.chat {
+                    Some(chat) => chat.paste(&text),
+                    None => self.top.paste(&text),
+                }
+                Vec::new()
+            }
+            Event::Focused(is_focused) => {
+                self.is_focused = is_focused;
+                Vec::new()
+            }
+            Event::Line(link, line) => self.line(link, &line),
+            Event::Lost(Link::Fleet) => {
+                self.presence = Presence::AwaySince(now);
+                Vec::new()
+            }
+            Event::Back(Link::Fleet) => {
+                self.presence = Presence::There;
+                vec![self.watch()]
+            }
+            Event::Ended(Link::Fleet, why) => {
+                self.presence = Presence::Gone(why);
+                Vec::new()
+            }
+            Event::Lost(link) => {
+                self.on_chat(link, |chat| chat.lost(now));
+                Vec::new()
+            }
+            Event::Back(link) => {
+                self.on_chat(link, Chat::back);
+                Vec::new()
+            }
+            Event::Ended(link, why) => {
+                let told = why.clone();
+                if self.requests.forget(link) && !self.on_chat(link, |chat| chat.over(told)) {
+                    self.flash(Role::Bad, why);
+                }
+                Vec::new()
+            }
+            Event::Drawn(on_screen) => {
+                if let Some(drawn) = &on_screen.question {
+                    self.card().drawn(drawn);
+                }
+                let wants_older = on_screen.is_near_beginning;
+                self.on_screen = on_screen;
+                if wants_older { self.near_beginning() } else { Vec::new() }
+            }
+        };
+        self.top.settle(&self.fleet, self.now);
+        if let Some(chat) = &mut self.chat {
+            chat.settle(&self.fleet);
+        }
+        effects
+    }
+
+    /// When the screen changes without an event.
+    pub(crate) fn wakes_at(&self) -> Option<u64> {
+        let flash = self.flash.as_ref().map(|flash| flash.until);
+        let away = match self.presence {
+            Presence::AwaySince(since) => Some(since + AWAY).filter(|at| *at > self.now),
+            _ => None,
+        };
+        let pace = self.fleet.pace(self.now);
+        // Nobody looks at ages in a terminal that is behind another one.
+        let ages = if self.is_focused { pace } else { pace.max(60_000) };
+        [flash, away, Some(self.now + ages)].into_iter().flatten().min()
+    }
+
+    fn watch(&mut self) -> Effect {
+        self.requests.send(Link::Fleet, method::WATCH, &Empty {}, Purpose::Watch)
+    }
+
+    /// Tells something for a moment.
+    pub(crate) fn flash(&mut self, role: Role, words: impl Into<Text>) {
+        let line = Line::of(role, words);
+        self.flash = Some(Flash { line, until: self.now + FLASH });
+    }
+
+    fn key(&mut self, key: &KeyEvent) -> Vec<Effect> {
+        let place = self.place();
+        let action = keymap::action(place, key);
+        if let Some(scroll) = &mut self.help {
+            match action {
+                Some(Action::Back) => self.help = None,
+                Some(Action::Detach) => {
+                    self.help = None;
+                    return if self.chat.is_some() { self.detach() } else { vec![Effect::Quit] };
+                }
+                Some(Action::Down) => *scroll += 1,
+                Some(Action::Up) => *scroll = scroll.saturating_sub(1),
+                Some(Action::PageDown) => *scroll += self.on_screen.page,
+                Some(Action::PageUp) => *scroll = scroll.saturating_sub(self.on_screen.page),
+                Some(Action::Suspend) => return vec![Effect::Suspend],
+                Some(Action::Redraw) => return vec![Effect::Redraw],
+                _ => {}
+            }
+            return Vec::new();
+        }
+        match action {
+            Some(Action::Suspend) => vec![Effect::Suspend],
+            Some(Action::Redraw) => vec![Effect::Redraw],
+            Some(Action::Keys) => {
+                self.help = Some(0);
+                Vec::new()
+            }
+            Some(Action::Quit) => vec![Effect::Quit],
+            Some(Action::Top) => self.close_chat(),
+            action if self.chat.is_some() => self.chat_key(action, key),
+            action => self.top_key(action, key),
+        }
+    }
+
+    /// What keys mean now.
+    fn place(&self) -> Place {
+        match &self.chat {
+            _ if self.help.is_some() => Place::Help,
+            Some(chat) => chat.place(),
+            None => self.top.place(),
+        }
+    }
+
+    /// The question on the screen.
+    fn card(&mut self) -> &mut Card {
+        match &mut self.chat {
+            Some(chat) => &mut chat.card,
+            None => &mut self.top.card,
+        }
+    }
+
+    /// Does something with the conversation, if this is its connection.
+    fn on_chat(&mut self, link: Link, step: impl FnOnce(&mut Chat)) -> bool {
+        self.chat.as_mut().filter(|chat| chat.is_on(link)).map(step).is_some()
+    }
+
+    fn line(&mut self, link: Link, line: &Bytes) -> Vec<Effect> {
+        let Ok(message) = parse(line) else { return Vec::new() };
+        match message {
+            Message::Response { id, outcome } => {
+                let Some(purpose) = self.requests.answered(link, &id) else { return Vec::new() };
+                match outcome {
+                    Outcome::Result(result) => self.result(link, purpose, result),
+                    Outcome::Error(error) => {
+                        self.error(link, purpose, &ErrorObject::from_raw(error))
+                    }
+                }
+            }
+            Message::Notification { method, params: Some(params) }
+                if link == Link::Fleet && method == method::CHANGED =>
+            {
+                if let Some(changed) = read(params) {
+                    self.fleet.changed(changed);
+                }
+                Vec::new()
+            }
+            Message::Notification { method, .. } => {
+                if self.chat.as_ref().is_some_and(|chat| chat.is_on(link)) {
+                    self.chat_line(&method, line);
+                }
+                Vec::new()
+            }
+            // Questions are answered over the connection that watches.
+            Message::Request { .. } => Vec::new(),
+        }
+    }
+
+    fn result(&mut self, link: Link, purpose: Purpose, result: &RawValue) -> Vec<Effect> {
+        match purpose {
+            Purpose::Watch => {
+                if let Some(told) = read(result) {
+                    self.fleet.snapshot(told);
+                    self.presence = Presence::There;
+                }
+            }
+            Purpose::Answer(_) => self.flash(Role::Good, "answered"),
+            Purpose::Cancel => self.flash(Role::Good, "cancelled; the agent ends its turn"),
+            Purpose::New { agent, prompt, is_from_top } => {
+                return self.begun(link, result, agent, prompt.as_deref(), is_from_top);
+            }
+            Purpose::Prompted => {
+                self.flash(Role::Good, "sent");
+                self.requests.forget(link);
+                return vec![Effect::Leave(link)];
+            }
+            Purpose::Prompt => return self.prompt_ended(link, None),
+            Purpose::Steer { text } => return self.steered(link, &text, result),
+            Purpose::Attach => return self.attached(result),
+            Purpose::Older(key) => return self.older(&key, result),
+            Purpose::Options => return self.options(link, result),
+            Purpose::Set => {
+                self.requests.forget(link);
+                return vec![Effect::Leave(link)];
+            }
+            Purpose::Passing => {}
+        }
+        Vec::new()
+    }
+
+    fn error(&mut self, link: Link, purpose: Purpose, error: &ErrorObject) -> Vec<Effect> {
+        let why = Untrusted::from(error.message.as_str());
+        match &purpose {
+            Purpose::Answer(id) => self.card().not_taken(id),
+            Purpose::Prompt if self.chat.is_some() => return self.prompt_ended(link, Some(error)),
+            Purpose::Steer { text } => self.give_back(text),
+            _ => {}
+        }
+        self.flash(Role::Bad, &why);
+        match link {
+            Link::Fleet => Vec::new(),
+            Link::Chat(_) => {
+                self.on_chat(link, |chat| chat.over(Text::from(&why)));
+                Vec::new()
+            }
+            Link::Errand(_) => {
+                self.requests.forget(link);
+                vec![Effect::Leave(link)]
+            }
+        }
+    }
+
+    /// Answers a question.
+    fn answer(&mut self, id: Untrusted, answer: GivenAnswer) -> Vec<Effect> {
+        let by = Some(self.scene.who.clone());
+        let params = AnswerParams { id: id.raw().to_owned(), answer, by };
+        let purpose = Purpose::Answer(id);
+        vec![self.requests.send(Link::Fleet, method::INTERACTION_ANSWER, &params, purpose)]
+    }
+}
+
+fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
+    serde_json::from_str(raw.get()).ok()
+}

@@ -1,0 +1,505 @@
+//! One conversation: blocks from the journal, the prompt, and the open question.
+//!
+//! ```text
+//!  opening ──attached──▶ catching up ──_acpd/caught_up──▶ live ⇄ away
+//!     │                                                    │
+//!     └───────────────refused, deleted────────────────────┴──▶ over: can be read, takes no prompts
+//! ```
+//!
+//! Its connection only listens, as an observer: reading a session wakes no agent. Prompts, steering and settings go
+//! over connections of their own, so this one is told of them as it is of everybody else's.
+
+mod conversation;
+mod editor;
+mod layout;
+mod options;
+mod view;
+
+use acp_wire::acp::steering_outcome;
+use acp_wire::{ErrorObject, Id as RequestId, build};
+use acpd_api::{
+    AttachParams, AttachResult, CancelParams, ClientMeta, LogParams, LogResult, Role, SessionInfo,
+    SessionRef, SessionRowKey, TurnState, Untrusted, method,
+};
+use acpd_view::text::Text;
+use acpd_view::{Role as Look, text};
+use crossterm::event::KeyEvent;
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::requests::{Link, Purpose, hello};
+use super::{Effect, State, read};
+use crate::fleet::Fleet;
+use crate::keymap::{Action, Place, digit};
+use crate::question::{Card, Did};
+use conversation::Conversation;
+use editor::Editor;
+use options::Menu;
+
+pub(super) use layout::Layout;
+pub(super) use view::{useful, view};
+
+/// Lines of the journal that are read first.
+const FIRST: u64 = 300;
+/// Lines of an older page.
+const PAGE: u64 = 1000;
+/// How long the second press of a key that cancels may take.
+const TWICE: u64 = 3000;
+
+/// A conversation on the screen.
+#[derive(Debug)]
+pub(super) struct Chat {
+    key: SessionRowKey,
+    link: Link,
+    phase: Phase,
+    conversation: Conversation,
+    editor: Editor,
+    /// The open question of this session.
+    pub(super) card: Card,
+    /// The keys go to the blocks.
+    in_blocks: bool,
+    menu: Option<Menu>,
+    /// Our prompts that wait or run, and the requests that they are.
+    prompts: Vec<Prompted>,
+    /// The next press cancels the turn, until then.
+    cancels: Option<u64>,
+    /// It was opened from the list, and leaving goes back there.
+    is_from_top: bool,
+}
+
+/// Where the connection is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Phase {
+    Opening,
+    CatchingUp,
+    Live,
+    AwaySince(u64),
+    Over(Text),
+}
+
+/// A prompt of ours.
+#[derive(Debug)]
+struct Prompted {
+    link: Link,
+    request: u64,
+    text: String,
+}
+
+impl Chat {
+    /// What keys mean here now.
+    pub(super) fn place(&self) -> Place {
+        if self.menu.is_some() {
+            Place::Menu
+        } else if self.card.has_keys() {
+            Place::Question
+        } else if self.in_blocks {
+            Place::Blocks
+        } else {
+            Place::Prompt
+        }
+    }
+
+    /// Takes pasted text.
+    pub(super) fn paste(&mut self, text: &str) {
+        if self.place() == Place::Prompt {
+            self.editor.paste(text);
+        }
+    }
+
+    /// Whether this is its connection.
+    pub(super) fn is_on(&self, link: Link) -> bool {
+        self.link == link
+    }
+
+    /// After something changed: the card shows the oldest question of this session.
+    pub(super) fn settle(&mut self, fleet: &Fleet) {
+        self.card.show(fleet.questions_of(&self.key).next());
+    }
+
+    /// Takes what the connection became.
+    pub(super) fn lost(&mut self, now: u64) {
+        if !matches!(self.phase, Phase::Over(_)) {
+            self.phase = Phase::AwaySince(now);
+        }
+    }
+
+    /// The connection is back; nothing was missed.
+    pub(super) fn back(&mut self) {
+        if matches!(self.phase, Phase::AwaySince(_)) {
+            self.phase = Phase::Live;
+        }
+    }
+
+    /// The connection is gone for good.
+    pub(super) fn over(&mut self, why: Text) {
+        self.phase = Phase::Over(why);
+    }
+
+    fn session_ref(&self) -> SessionRef {
+        SessionRef {
+            session: self.key.session_id.raw().to_owned(),
+            agent: Some(self.key.agent.raw().to_owned()),
+            ..SessionRef::default()
+        }
+    }
+}
+
+impl State {
+    /// Opens a conversation whose journal ends at `seq`.
+    pub(super) fn open_chat(
+        &mut self,
+        key: SessionRowKey,
+        seq: u64,
+        is_from_top: bool,
+    ) -> Vec<Effect> {
+        let mut effects = self.close_chat();
+        let link = self.requests.chat();
+        let mut chat = Chat {
+            conversation: Conversation::new(&key.session_id),
+            key,
+            link,
+            phase: Phase::Opening,
+            editor: Editor::default(),
+            card: Card::default(),
+            in_blocks: false,
+            menu: None,
+            prompts: Vec::new(),
+            cancels: None,
+            is_from_top,
+        };
+        if let Some(draft) = self.drafts.remove(&chat.key) {
+            chat.editor.set(&draft);
+        }
+        let agent = Some(chat.key.agent.raw().to_owned());
+        let meta = ClientMeta {
+            agent,
+            notices: true,
+            seq: true,
+            role: Some(Role::Observer),
+            ..ClientMeta::default()
+        };
+        let mut params = hello(&meta);
+        params["clientCapabilities"] = json!({"subagents": {},
+            "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}}});
+        effects.push(Effect::Open(link));
+        effects.push(self.requests.send(link, "initialize", &params, Purpose::Passing));
+        let after = Some(seq.saturating_sub(FIRST));
+        let params = AttachParams { session: chat.session_ref(), after, role: Role::Observer };
+        effects.push(self.requests.send(link, method::SESSION_ATTACH, &params, Purpose::Attach));
+        self.chat = Some(chat);
+        effects
+    }
+
+    /// Leaves the conversation; it goes on. The draft stays.
+    pub(super) fn close_chat(&mut self) -> Vec<Effect> {
+        let Some(chat) = self.chat.take() else { return Vec::new() };
+        let draft = chat.editor.text();
+        if !draft.trim().is_empty() {
+            self.drafts.insert(chat.key.clone(), draft);
+        }
+        let links = chat.prompts.iter().map(|prompt| prompt.link).chain([chat.link]);
+        let links: Vec<Link> = links.collect();
+        for link in &links {
+            self.requests.forget(*link);
+        }
+        links.into_iter().map(Effect::Leave).collect()
+    }
+
+    /// The conversation is attached.
+    pub(super) fn attached(&mut self, result: &RawValue) -> Vec<Effect> {
+        if let (Some(chat), Some(_)) = (&mut self.chat, read::<AttachResult>(result)) {
+            chat.phase = Phase::CatchingUp;
+        }
+        Vec::new()
+    }
+
+    /// A notification on the connection of the conversation.
+    pub(super) fn chat_line(&mut self, method: &str, line: &[u8]) {
+        let Some(chat) = &mut self.chat else { return };
+        match method {
+            method::CAUGHT_UP => chat.phase = Phase::Live,
+            method::SESSION_REMOVED => chat.phase = Phase::Over("the session was deleted".into()),
+            _ => chat.conversation.fold(line, self.now),
+        }
+    }
+
+    /// An older page of the journal.
+    pub(super) fn older(&mut self, key: &SessionRowKey, result: &RawValue) -> Vec<Effect> {
+        let page = read::<LogResult>(result);
+        let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else {
+            return Vec::new();
+        };
+        match page.and_then(|page| chat.conversation.older(page)) {
+            Some(after) => self.ask_older(after),
+            None => Vec::new(),
+        }
+    }
+
+    /// The screen shows the beginning of what was read: asks for what is before it.
+    pub(super) fn near_beginning(&mut self) -> Vec<Effect> {
+        let chat = self.chat.as_mut().filter(|chat| chat.phase == Phase::Live);
+        match chat.and_then(|chat| chat.conversation.wants_older(PAGE)) {
+            Some(after) => self.ask_older(after),
+            None => Vec::new(),
+        }
+    }
+
+    fn ask_older(&mut self, after: u64) -> Vec<Effect> {
+        let Some(chat) = &self.chat else { return Vec::new() };
+        let limit = u32::try_from(PAGE).ok();
+        let params = LogParams { session: chat.session_ref(), after, limit };
+        let purpose = Purpose::Older(chat.key.clone());
+        vec![self.requests.send(Link::Fleet, method::SESSION_LOG, &params, purpose)]
+    }
+
+    /// Takes a key on this screen.
+    pub(super) fn chat_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        let page = isize::try_from(self.on_screen.page.saturating_sub(2).max(1)).unwrap_or(1);
+        match (chat.place(), action) {
+            (Place::Menu, action) => self.menu_key(action),
+            (Place::Question, action) => self.chat_card_key(action, key),
+            (_, Some(Action::PageUp)) => chat.conversation.scroll(-page),
+            (_, Some(Action::PageDown)) => chat.conversation.scroll(page),
+            (_, Some(Action::Detach)) => self.detach(),
+            (_, Some(Action::Cancel)) => self.cancel_turn(),
+            (_, Some(Action::Options)) => self.ask_options(),
+            (Place::Blocks, Some(action)) => self.block_key(action),
+            (Place::Blocks, None) => Vec::new(),
+            (_, action) => self.prompt_key(action, key),
+        }
+    }
+
+    fn prompt_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        match action {
+            Some(Action::Confirm) => self.send_prompt_typed(),
+            Some(Action::Steer) => self.steer(),
+            Some(Action::Queue) => self.take_back(),
+            Some(Action::Newline) => chat.editor.newline(),
+            Some(Action::Last) => chat.conversation.follow(),
+            Some(Action::Up) => chat.editor.up(&chat.conversation.prompts()),
+            Some(Action::Down) => chat.editor.down(&chat.conversation.prompts()),
+            Some(Action::Blocks) if chat.card.id().is_some() => {
+                chat.card.take_keys();
+                Vec::new()
+            }
+            Some(Action::Blocks) => {
+                chat.in_blocks = chat.conversation.select_last();
+                Vec::new()
+            }
+            _ => chat.editor.key(key),
+        }
+    }
+
+    fn block_key(&mut self, action: Action) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        let conversation = &mut chat.conversation;
+        match action {
+            Action::Up => conversation.select(-1),
+            Action::Down => conversation.select(1),
+            Action::First => conversation.select_first(),
+            Action::Last => {
+                chat.in_blocks = false;
+                return conversation.follow();
+            }
+            Action::PreviousPrompt => conversation.select_prompt(false),
+            Action::NextPrompt => conversation.select_prompt(true),
+            Action::Fold => conversation.fold_selected(),
+            Action::FoldAll => conversation.fold_all(true),
+            Action::UnfoldAll => conversation.fold_all(false),
+            Action::Copy => {
+                let Some(text) = conversation.selected_text() else { return Vec::new() };
+                self.flash(Look::Good, "copied");
+                return vec![Effect::Copy(text)];
+            }
+            Action::Back => {
+                chat.in_blocks = false;
+                conversation.unselect();
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn chat_card_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
+        let (Some(chat), Some(action)) = (&mut self.chat, action) else { return Vec::new() };
+        let question = chat.card.id().and_then(|id| self.fleet.question(id));
+        let Some(question) = question else { return Vec::new() };
+        let page = self.on_screen.question.as_ref().map_or(1, |drawn| drawn.page);
+        match chat.card.key(action, digit(key), question, page) {
+            Did::Answered { id, answer, says_why } => {
+                if says_why {
+                    self.flash(Look::Plain, "say why below; ^S tells it to the running turn");
+                }
+                self.answer(id, answer)
+            }
+            Did::Refused(why) => {
+                self.flash(Look::Warning, why);
+                Vec::new()
+            }
+            Did::Left | Did::Nothing => Vec::new(),
+        }
+    }
+
+    /// Sends what is in the editor as a prompt.
+    fn send_prompt_typed(&mut self) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        if let Phase::Over(why) = &chat.phase {
+            let why = why.clone();
+            self.flash(Look::Bad, why);
+            return Vec::new();
+        }
+        let text = chat.editor.take();
+        text.map(|text| self.say(&text)).unwrap_or_default()
+    }
+
+    /// Prompts the session on the screen.
+    pub(super) fn say(&mut self, text: &str) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        let key = chat.key.clone();
+        let mut effects = chat.conversation.follow();
+        let (opened, link) = self.errand(&key.agent);
+        let (effect, request) = self.send_prompt(link, &key.session_id, text);
+        effects.extend(opened);
+        effects.push(effect);
+        if let Some(chat) = &mut self.chat {
+            chat.prompts.push(Prompted { link, request, text: text.to_owned() });
+        }
+        effects
+    }
+
+    /// Says what is in the editor into the running turn.
+    fn steer(&mut self) -> Vec<Effect> {
+        let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
+        if !is_running {
+            return self.send_prompt_typed();
+        }
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        let Some(text) = chat.editor.take() else { return Vec::new() };
+        let key = chat.key.clone();
+        let (mut effects, link) = self.errand(&key.agent);
+        let params = json!({"sessionId": key.session_id,
+            "prompt": [{"type": "text", "text": text}],
+            "_meta": {"steering": {"idleBehavior": "promptRequired"}}});
+        let purpose = Purpose::Steer { text };
+        effects.push(self.requests.send(link, "_session/steering", &params, purpose));
+        effects
+    }
+
+    /// What became of a message into the turn.
+    pub(super) fn steered(&mut self, link: Link, text: &str, result: &RawValue) -> Vec<Effect> {
+        match steering_outcome(result).as_deref() {
+            Some("injected" | "startedNewTurn") => self.flash(Look::Good, "the agent has it"),
+            Some("promptRequired") => {
+                self.give_back(text);
+                self.flash(Look::Warning, "the turn is over: Enter sends it as a prompt");
+            }
+            _ => {
+                self.give_back(text);
+                self.flash(Look::Warning, "the agent did not take it: Enter queues it");
+            }
+        }
+        self.requests.forget(link);
+        vec![Effect::Leave(link)]
+    }
+
+    /// Puts words back into the editor, unless the person has begun others.
+    pub(super) fn give_back(&mut self, text: &str) {
+        if let Some(chat) = self.chat.as_mut().filter(|chat| chat.editor.is_empty()) {
+            chat.editor.set(text);
+        }
+    }
+
+    /// A prompt of this conversation has its answer.
+    pub(super) fn prompt_ended(&mut self, link: Link, error: Option<&ErrorObject>) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return vec![Effect::Leave(link)] };
+        let at = chat.prompts.iter().position(|prompt| prompt.link == link);
+        let Some(prompt) = at.map(|at| chat.prompts.remove(at)) else {
+            return vec![Effect::Leave(link)];
+        };
+        if let Some(error) = error {
+            // Whatever an agent says of a turn that began is in the journal, too.
+            let was_waiting = !chat.conversation.has_prompt(&prompt.text);
+            let why = Untrusted::from(error.message.as_str());
+            if was_waiting {
+                self.give_back(&prompt.text);
+            }
+            self.flash(Look::Bad, &why);
+        }
+        self.requests.forget(link);
+        vec![Effect::Leave(link)]
+    }
+
+    /// Takes back the last prompt of ours that waits.
+    fn take_back(&mut self) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        let has_begun = |text: &str| chat.conversation.has_prompt(text);
+        let Some(prompt) = chat.prompts.iter().rev().find(|prompt| !has_begun(&prompt.text)) else {
+            self.flash(Look::Warning, "no prompt of yours waits");
+            return Vec::new();
+        };
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct TakeBack {
+            request_id: RequestId,
+        }
+        let params = TakeBack { request_id: prompt.request.into() };
+        vec![Effect::Send(prompt.link, build::notification("$/cancel_request", &params))]
+    }
+
+    /// Ctrl-C: clears the draft, then asks, then cancels.
+    fn cancel_turn(&mut self) -> Vec<Effect> {
+        let now = self.now;
+        let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        if chat.place() == Place::Prompt && chat.editor.clear() {
+            self.flash(Look::Plain, "cleared; up brings it back");
+            return Vec::new();
+        }
+        if !is_running {
+            self.flash(Look::Plain, "no turn runs; ^D leaves");
+            return Vec::new();
+        }
+        let is_second = chat.cancels.take().is_some_and(|until| until >= now);
+        if !is_second {
+            chat.cancels = Some(now + TWICE);
+            self.flash(Look::Warning, "^C again cancels the turn");
+            return Vec::new();
+        }
+        let session = chat.session_ref();
+        let by = Some(self.scene.who.clone());
+        let params = CancelParams { session, turn_only: true, by };
+        vec![self.requests.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel)]
+    }
+
+    /// Leaves the conversation, for where it was opened from.
+    pub(super) fn detach(&mut self) -> Vec<Effect> {
+        let is_from_top = self.chat.as_ref().is_none_or(|chat| chat.is_from_top);
+        let mut effects = self.close_chat();
+        if !is_from_top {
+            effects.push(Effect::Quit);
+        }
+        effects
+    }
+
+    /// The session on the screen, as the daemon told it last.
+    pub(super) fn chat_session(&self) -> Option<&SessionInfo> {
+        self.chat.as_ref().and_then(|chat| self.fleet.session(&chat.key))
+    }
+
+    /// What is known of the questions of other sessions.
+    pub(super) fn asked_elsewhere(&self) -> Option<Text> {
+        let key = &self.chat.as_ref()?.key;
+        let others = self.fleet.questions().iter().filter(|question| {
+            question.agent != key.agent || question.session_id.as_ref() != Some(&key.session_id)
+        });
+        let mut others = others.filter_map(|question| question.name.as_ref());
+        let first = others.next()?;
+        Some(match others.count() {
+            0 => text!("also open: {}", first),
+            more => text!("also open: {} and {} more", first, more),
+        })
+    }
+}

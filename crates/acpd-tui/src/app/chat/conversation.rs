@@ -1,0 +1,266 @@
+//! What is read of a conversation, and where its person is in it.
+
+use std::collections::HashMap;
+
+use acpd_api::{LogEntry, LogResult, Untrusted};
+use acpd_view::{Block, Folding, Id, Kind, Mode, Progress, Row, rows};
+
+use crate::app::Effect;
+
+/// Rows of a block that a person unfolds out of a group.
+const GLANCE: usize = 3;
+
+/// Columns that no line needs.
+const UNBROKEN: usize = 4096;
+
+/// A conversation.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    folded: acpd_view::State,
+    /// What a person has folded or unfolded.
+    choices: HashMap<Id, Folding>,
+    /// The chosen row, by its first block.
+    selected: Option<Id>,
+    /// Rows that a person has scrolled, all in all; the layout knows which of them it has done.
+    pub(super) scrolled: isize,
+    /// Where a person has jumped to last, and how often one has.
+    pub(super) jumps: (u64, Jump),
+    older: Older,
+    /// When a block was seen to run first.
+    began: HashMap<Id, u64>,
+}
+
+/// Where a person wants to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Jump {
+    /// At what comes.
+    Live,
+    /// Where this row is on the screen.
+    To(Id),
+}
+
+/// The lines before those that were read.
+#[derive(Debug)]
+enum Older {
+    Unread,
+    /// They were asked for; so much has come.
+    Asked(Vec<LogEntry>),
+    None,
+}
+
+impl Conversation {
+    /// Nothing was read yet.
+    pub(super) fn new(session: &Untrusted) -> Conversation {
+        Conversation {
+            folded: acpd_view::State::new(session),
+            choices: HashMap::new(),
+            selected: None,
+            scrolled: 0,
+            jumps: (0, Jump::Live),
+            older: Older::Unread,
+            began: HashMap::new(),
+        }
+    }
+
+    /// Takes a line.
+    pub(super) fn fold(&mut self, line: &[u8], now: u64) {
+        for id in self.folded.fold(line) {
+            if self.folded.get(id).is_some_and(|block| block.progress == Progress::Running) {
+                self.began.entry(id).or_insert(now);
+            }
+        }
+    }
+
+    /// What is known beside the blocks.
+    pub(super) fn header(&self) -> &acpd_view::Header {
+        self.folded.header()
+    }
+
+    /// When a block was seen to run first.
+    pub(super) fn began(&self, id: Id) -> Option<u64> {
+        self.began.get(&id).copied()
+    }
+
+    /// How a block is folded: a person's choice beats the rule.
+    pub(super) fn folding(&self, block: &Block) -> Folding {
+        self.choices.get(&block.id).copied().unwrap_or(block.folding)
+    }
+
+    /// Blocks and groups, one under the other.
+    pub(super) fn rows(&self) -> Vec<Row<'_>> {
+        let folding = |block: &Block| self.folding(block);
+        self.folded.turns().iter().flat_map(|turn| rows(&turn.blocks, folding)).collect()
+    }
+
+    /// Whether this row is the chosen one.
+    pub(super) fn is_selected(&self, row: &Row<'_>) -> bool {
+        self.selected == Some(id(row))
+    }
+
+    /// What the user said, the oldest first.
+    pub(super) fn prompts(&self) -> Vec<String> {
+        let said = self.folded.blocks().filter_map(|block| match &block.kind {
+            Kind::Prompt(message) => Some(message.text().into_raw()),
+            _ => None,
+        });
+        let mut said: Vec<String> = said.collect();
+        said.dedup();
+        said
+    }
+
+    /// Whether a prompt is in the conversation: it does not wait any more.
+    pub(super) fn has_prompt(&self, text: &str) -> bool {
+        self.prompts().iter().rev().take(20).any(|said| said.trim() == text.trim())
+    }
+
+    /// Takes what people call the modes, which the journal does not say.
+    pub(super) fn knows_modes(&mut self, modes: &[Mode]) {
+        self.folded.header_mut().modes = modes.to_vec();
+    }
+
+    /// From which line on an older page is wanted, if there is one and it was not asked for.
+    pub(super) fn wants_older(&mut self, page: u64) -> Option<u64> {
+        let first = self.folded.first()?;
+        if first <= 1 {
+            self.older = Older::None;
+        }
+        if !matches!(self.older, Older::Unread) {
+            return None;
+        }
+        self.older = Older::Asked(Vec::new());
+        Some(first.saturating_sub(page + 1))
+    }
+
+    /// Takes a part of an older page. Returns from where on the rest of it is wanted.
+    pub(super) fn older(&mut self, page: LogResult) -> Option<u64> {
+        let Older::Asked(entries) = &mut self.older else { return None };
+        entries.extend(page.entries);
+        let first = self.folded.first().unwrap_or(u64::MAX);
+        let last = entries.last().map_or(0, |entry| entry.seq);
+        if let Some(next) = page.next.filter(|_| last + 1 < first) {
+            return Some(next);
+        }
+        let entries = std::mem::take(entries);
+        let is_beginning = entries.first().is_none_or(|entry| entry.seq <= 1);
+        self.older = if is_beginning { Older::None } else { Older::Unread };
+        self.folded.earlier(&entries);
+        None
+    }
+
+    /// Scrolls by so many rows of the screen.
+    pub(super) fn scroll(&mut self, by: isize) -> Vec<Effect> {
+        self.scrolled += by;
+        Vec::new()
+    }
+
+    /// Goes to what comes.
+    pub(super) fn follow(&mut self) -> Vec<Effect> {
+        self.selected = None;
+        self.jump(Jump::Live);
+        Vec::new()
+    }
+
+    fn jump(&mut self, to: Jump) {
+        self.jumps = (self.jumps.0 + 1, to);
+    }
+
+    /// Chooses the last row. Returns whether there is one.
+    pub(super) fn select_last(&mut self) -> bool {
+        let last = self.rows().last().map(id);
+        self.go(last);
+        last.is_some()
+    }
+
+    /// Chooses the first row that was read.
+    pub(super) fn select_first(&mut self) {
+        let first = self.rows().first().map(id);
+        self.go(first);
+    }
+
+    /// Chooses the row before or after.
+    pub(super) fn select(&mut self, by: isize) {
+        let rows = self.rows();
+        let at = rows.iter().position(|row| self.is_selected(row)).unwrap_or(rows.len());
+        let next = at.saturating_add_signed(by).min(rows.len().saturating_sub(1));
+        let next = rows.get(next).map(id);
+        self.go(next);
+    }
+
+    /// Chooses the prompt before or after.
+    pub(super) fn select_prompt(&mut self, is_next: bool) {
+        let rows = self.rows();
+        let at = rows.iter().position(|row| self.is_selected(row)).unwrap_or(rows.len());
+        let is_prompt = |row: &&Row<'_>| matches!(row, Row::Block(block) if matches!(block.kind, Kind::Prompt(_)));
+        let found = if is_next {
+            rows.iter().skip(at + 1).find(is_prompt)
+        } else {
+            rows.iter().take(at).rev().find(is_prompt)
+        };
+        let found = found.map(id);
+        self.go(found);
+    }
+
+    fn go(&mut self, to: Option<Id>) {
+        if let Some(to) = to {
+            self.selected = Some(to);
+            self.jump(Jump::To(to));
+        }
+    }
+
+    /// Chooses nothing; the screen stays.
+    pub(super) fn unselect(&mut self) {
+        self.selected = None;
+    }
+
+    /// Folds what is open and opens what is folded.
+    pub(super) fn fold_selected(&mut self) {
+        let rows = self.rows();
+        let Some(row) = rows.iter().find(|row| self.is_selected(row)) else { return };
+        let choices: Vec<(Id, Folding)> = match row {
+            Row::Block(block) => {
+                let is_open = self.folding(block) == Folding::Open;
+                vec![(block.id, if is_open { Folding::Closed } else { Folding::Open })]
+            }
+            Row::Group(group) => {
+                group.blocks.iter().map(|block| (block.id, Folding::First(GLANCE))).collect()
+            }
+        };
+        self.choices.extend(choices);
+    }
+
+    /// Folds or unfolds all calls and thoughts.
+    pub(super) fn fold_all(&mut self, is_closed: bool) {
+        let folding = if is_closed { Folding::Closed } else { Folding::Open };
+        let can_fold = |block: &&Block| {
+            block.tool_call().is_some() || matches!(block.kind, Kind::Thought(_) | Kind::Plan(_))
+        };
+        let ids: Vec<Id> = self.folded.blocks().filter(can_fold).map(|block| block.id).collect();
+        self.choices.extend(ids.into_iter().map(|id| (id, folding)));
+    }
+
+    /// The text of the chosen row, as its author wrote it.
+    pub(super) fn selected_text(&self) -> Option<String> {
+        let rows = self.rows();
+        let row = rows.iter().find(|row| self.is_selected(row))?;
+        let blocks = match row {
+            Row::Block(block) => std::slice::from_ref(*block),
+            Row::Group(group) => group.blocks,
+        };
+        let text = |block: &Block| match block.message() {
+            Some(message) => message.text().into_raw(),
+            None => {
+                let lines = block.lines(UNBROKEN, Folding::Open);
+                lines.iter().map(|line| line.plain().to_string() + "\n").collect()
+            }
+        };
+        Some(blocks.iter().map(text).collect::<Vec<_>>().join("\n"))
+    }
+}
+
+/// What a row is known by: its first block.
+pub(super) fn id(row: &Row<'_>) -> Id {
+    match row {
+        Row::Block(block) => block.id,
+        Row::Group(group) => group.blocks[0].id,
+    }
+}

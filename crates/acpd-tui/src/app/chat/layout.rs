@@ -1,0 +1,339 @@
+//! Which lines of a conversation are on the screen.
+//!
+//! A place in it is a row and a line of that row, never a number of lines from the beginning: what is above is not
+//! measured, and what is read in front of it moves nothing. Only rows on the screen are wrapped, and kept for as long
+//! as they stay the same.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use acpd_view::{Block, Content, Folding, Group, Id, Kind, Line, Markdown, Progress, Role, Row};
+
+use super::Link;
+use super::conversation::{Conversation, Jump, id};
+
+/// Rows that are kept wrapped.
+const KEPT: usize = 2000;
+/// Rows above the screen below which older ones are wanted.
+const AHEAD: usize = 60;
+
+/// Where the screen is in a conversation, and what was wrapped for it.
+#[derive(Debug, Default)]
+pub(in crate::app) struct Layout {
+    of: Option<Link>,
+    width: usize,
+    kept: HashMap<Id, Kept>,
+    /// The answer that is being written.
+    stream: Option<Stream>,
+    place: Place,
+    scrolled: isize,
+    jumps: u64,
+}
+
+/// Where the screen is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Place {
+    /// Its last line is the last one.
+    #[default]
+    Live,
+    /// Its first line is this line of this row.
+    At { row: Id, line: usize },
+}
+
+#[derive(Debug)]
+struct Kept {
+    last: u64,
+    blocks: usize,
+    folding: Folding,
+    progress: Progress,
+    lines: Rc<Vec<Line>>,
+}
+
+#[derive(Debug)]
+struct Stream {
+    id: Id,
+    bytes: usize,
+    markdown: Markdown,
+}
+
+/// A line on the screen.
+#[derive(Debug)]
+pub(super) struct Placed {
+    /// What it says.
+    pub(super) line: Line,
+    /// The row that it belongs to, by its place among the rows; none between rows.
+    pub(super) row: Option<usize>,
+    /// It is the first line of its row.
+    pub(super) is_head: bool,
+}
+
+/// What is on the screen.
+#[derive(Debug, Default)]
+pub(super) struct Visible {
+    /// From top to bottom.
+    pub(super) lines: Vec<Placed>,
+    /// Nothing is below.
+    pub(super) is_live: bool,
+    /// Rows below the screen.
+    pub(super) below: usize,
+    /// Older rows are wanted soon.
+    pub(super) is_near_beginning: bool,
+}
+
+impl Layout {
+    /// Lays a conversation out on so many columns and rows.
+    pub(super) fn lay_out(
+        &mut self,
+        link: Link,
+        conversation: &Conversation,
+        rows: &[Row<'_>],
+        width: usize,
+        height: usize,
+    ) -> Visible {
+        if self.of != Some(link) || self.width != width || self.kept.len() > KEPT {
+            let same = self.of == Some(link);
+            let place = if same { self.place } else { Place::Live };
+            let (scrolled, jumps) = if same { (self.scrolled, self.jumps) } else { (0, 0) };
+            *self = Layout { of: Some(link), width, place, scrolled, jumps, ..Layout::default() };
+        }
+        if rows.is_empty() || height == 0 {
+            return Visible { is_live: true, is_near_beginning: true, ..Visible::default() };
+        }
+        let mut top = self.top(conversation, rows, height);
+        if conversation.jumps.0 != self.jumps {
+            self.jumps = conversation.jumps.0;
+            match conversation.jumps.1 {
+                Jump::Live => self.place = Place::Live,
+                Jump::To(to) => top = self.reveal(conversation, rows, top, to, height),
+            }
+            if self.place == Place::Live {
+                top = self.top(conversation, rows, height);
+            }
+        }
+        let by = conversation.scrolled - self.scrolled;
+        self.scrolled = conversation.scrolled;
+        if by != 0 {
+            top = self.moved(conversation, rows, top, by);
+            self.settle(conversation, rows, top, height);
+            top = self.top(conversation, rows, height);
+        }
+        self.visible(conversation, rows, top, height)
+    }
+
+    /// The lines from the top of the screen on.
+    fn visible(
+        &mut self,
+        conversation: &Conversation,
+        rows: &[Row<'_>],
+        (first, skip): (usize, usize),
+        height: usize,
+    ) -> Visible {
+        let mut lines = Vec::with_capacity(height);
+        let mut at = first;
+        let mut skip = skip;
+        while at < rows.len() && lines.len() < height {
+            let gap = usize::from(has_gap(rows, at));
+            let own = self.lines(conversation, &rows[at]);
+            for n in skip..gap + own.len() {
+                if lines.len() == height {
+                    break;
+                }
+                lines.push(match n.checked_sub(gap) {
+                    None => Placed { line: Line::default(), row: None, is_head: false },
+                    Some(n) => Placed { line: own[n].clone(), row: Some(at), is_head: n == 0 },
+                });
+            }
+            skip = 0;
+            at += 1;
+        }
+        Visible {
+            lines,
+            is_live: self.place == Place::Live,
+            below: rows.len() - at,
+            is_near_beginning: first < AHEAD,
+        }
+    }
+
+    /// The row and the line of it at the top of the screen.
+    fn top(
+        &mut self,
+        conversation: &Conversation,
+        rows: &[Row<'_>],
+        height: usize,
+    ) -> (usize, usize) {
+        if let Place::At { row, line } = self.place {
+            // A row that was joined into a group is found by the group that begins before it.
+            let at = rows.iter().rposition(|other| id(other) <= row);
+            let at = rows.iter().position(|other| id(other) == row).or(at).unwrap_or(0);
+            let most = self.height(conversation, rows, at).saturating_sub(1);
+            return (at, line.min(most));
+        }
+        let mut left = height;
+        for at in (0..rows.len()).rev() {
+            let own = self.height(conversation, rows, at);
+            if own >= left {
+                return (at, own - left);
+            }
+            left -= own;
+        }
+        (0, 0)
+    }
+
+    /// The top after scrolling by so many lines.
+    fn moved(
+        &mut self,
+        conversation: &Conversation,
+        rows: &[Row<'_>],
+        (mut at, line): (usize, usize),
+        by: isize,
+    ) -> (usize, usize) {
+        let mut line = isize::try_from(line).unwrap_or(isize::MAX).saturating_add(by);
+        while line < 0 {
+            if at == 0 {
+                return (0, 0);
+            }
+            at -= 1;
+            line += isize::try_from(self.height(conversation, rows, at)).unwrap_or(0);
+        }
+        loop {
+            let own = isize::try_from(self.height(conversation, rows, at)).unwrap_or(0);
+            if line < own {
+                return (at, usize::try_from(line).unwrap_or(0));
+            }
+            if at + 1 == rows.len() {
+                return (at, usize::try_from(own - 1).unwrap_or(0));
+            }
+            line -= own;
+            at += 1;
+        }
+    }
+
+    /// The top that has all of a row on the screen, or its beginning, and is close to what it was.
+    fn reveal(
+        &mut self,
+        conversation: &Conversation,
+        rows: &[Row<'_>],
+        top: (usize, usize),
+        to: Id,
+        height: usize,
+    ) -> (usize, usize) {
+        let Some(wanted) = rows.iter().position(|row| id(row) == to) else { return top };
+        let own = self.height(conversation, rows, wanted);
+        let new = if wanted < top.0 || (wanted == top.0 && top.1 > 0) {
+            (wanted, 0)
+        } else {
+            let between: usize =
+                (top.0..=wanted).map(|at| self.height(conversation, rows, at)).sum::<usize>()
+                    - top.1;
+            if between <= height {
+                top
+            } else if own >= height {
+                (wanted, 0)
+            } else {
+                let by = isize::try_from(between - height).unwrap_or(0);
+                self.moved(conversation, rows, top, by)
+            }
+        };
+        self.settle(conversation, rows, new, height);
+        new
+    }
+
+    /// Keeps a place: the live end, if nothing would be below the screen.
+    fn settle(
+        &mut self,
+        conversation: &Conversation,
+        rows: &[Row<'_>],
+        (first, skip): (usize, usize),
+        height: usize,
+    ) {
+        let mut left = height + skip;
+        let mut is_live = true;
+        for at in first..rows.len() {
+            let own = self.height(conversation, rows, at);
+            if own > left {
+                is_live = false;
+                break;
+            }
+            left -= own;
+        }
+        self.place =
+            if is_live { Place::Live } else { Place::At { row: id(&rows[first]), line: skip } };
+    }
+
+    fn height(&mut self, conversation: &Conversation, rows: &[Row<'_>], at: usize) -> usize {
+        usize::from(has_gap(rows, at)) + self.lines(conversation, &rows[at]).len()
+    }
+
+    /// The lines of a row; never none.
+    fn lines(&mut self, conversation: &Conversation, row: &Row<'_>) -> Rc<Vec<Line>> {
+        let (block, blocks, folding) = match row {
+            Row::Block(block) => (*block, 1, conversation.folding(block)),
+            Row::Group(group) => {
+                let blocks = group.blocks;
+                (&blocks[blocks.len() - 1], blocks.len(), Folding::Closed)
+            }
+        };
+        let (last, progress) = (block.last, block.progress);
+        let key = id(row);
+        let is_same = |kept: &&Kept| {
+            kept.last == last
+                && kept.blocks == blocks
+                && kept.folding == folding
+                && kept.progress == progress
+        };
+        if let Some(kept) = self.kept.get(&key).filter(is_same) {
+            return Rc::clone(&kept.lines);
+        }
+        let lines = match row {
+            Row::Block(block) => self.wrapped(block, folding),
+            Row::Group(group) => wrapped_group(group, self.width),
+        };
+        let lines = if lines.is_empty() { vec![Line::of(Role::Dim, "(nothing)")] } else { lines };
+        let lines = Rc::new(lines);
+        let kept = Kept { last, blocks, folding, progress, lines: Rc::clone(&lines) };
+        self.kept.insert(key, kept);
+        lines
+    }
+
+    fn wrapped(&mut self, block: &Block, folding: Folding) -> Vec<Line> {
+        let Kind::Answer(message) = &block.kind else { return block.lines(self.width, folding) };
+        let is_text = message.content.iter().all(|part| matches!(part, Content::Text(_)));
+        if block.progress != Progress::Running || !is_text {
+            return block.lines(self.width, folding);
+        }
+        // What was settled of an answer that is being written is not parsed again.
+        let text = message.text();
+        let text = text.raw();
+        let fits = |s: &Stream| {
+            s.id == block.id && s.bytes <= text.len() && text.is_char_boundary(s.bytes)
+        };
+        let stream = self.stream.take().filter(fits);
+        let mut stream = stream.unwrap_or_else(|| Stream {
+            id: block.id,
+            bytes: 0,
+            markdown: Markdown::new(self.width),
+        });
+        stream.markdown.push(&text[stream.bytes..].into());
+        stream.bytes = text.len();
+        let lines = stream.markdown.lines().to_vec();
+        self.stream = Some(stream);
+        lines
+    }
+}
+
+fn wrapped_group(group: &Group<'_>, width: usize) -> Vec<Line> {
+    vec![group.summary().cut(width)]
+}
+
+/// Whether a line is left free above a row: around what is said.
+fn has_gap(rows: &[Row<'_>], at: usize) -> bool {
+    let kind = |row: &Row<'_>| match row {
+        Row::Block(block) => match block.kind {
+            Kind::Prompt(_) => 0,
+            Kind::Answer(_) => 1,
+            _ => 2,
+        },
+        Row::Group(_) => 2,
+    };
+    at > 0 && (kind(&rows[at]) != kind(&rows[at - 1]) || kind(&rows[at]) == 0)
+}

@@ -1,0 +1,183 @@
+//! Modes, models and other options of a session, as lists to choose from.
+
+use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
+use acpd_api::Untrusted;
+use acpd_view::text::Text;
+use acpd_view::{ConfigOption, Line, Mode, Role, Style, text};
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use crate::app::requests::Purpose;
+use crate::app::{Effect, Link, State, read};
+use crate::canvas::CURSOR;
+use crate::keymap::Action;
+
+/// What can be chosen, and what is chosen of it.
+#[derive(Debug)]
+pub(super) struct Menu {
+    entries: Vec<Entry>,
+    at: usize,
+}
+
+/// A heading, or something to choose.
+#[derive(Debug)]
+enum Entry {
+    Heading(Text),
+    Mode { id: Untrusted, name: Text, is_current: bool },
+    Value { option: Untrusted, value: Value, name: Text, is_current: bool },
+}
+
+impl Menu {
+    /// Of the answer to `session/resume`.
+    fn of(modes: &[Mode], current: Option<&Untrusted>, options: &[ConfigOption]) -> Menu {
+        let mut entries = Vec::new();
+        if !modes.is_empty() {
+            entries.push(Entry::Heading("Mode".into()));
+            entries.extend(modes.iter().map(|mode| Entry::Mode {
+                id: mode.id.clone(),
+                name: Text::from(mode.name.as_ref().unwrap_or(&mode.id)),
+                is_current: current == Some(&mode.id),
+            }));
+        }
+        for option in options {
+            let name = option.name.as_ref().unwrap_or(&option.id);
+            entries.push(Entry::Heading(Text::from(name)));
+            let current = option.value();
+            let value = |value: Value, name: Text, is_current: bool| Entry::Value {
+                option: option.id.clone(),
+                value,
+                name,
+                is_current,
+            };
+            if let Value::Bool(on) = option.current_value {
+                entries.push(value(json!(true), "on".into(), on));
+                entries.push(value(json!(false), "off".into(), !on));
+            }
+            entries.extend(option.choices().map(|choice| {
+                let name = Text::from(choice.name.as_ref().unwrap_or(&choice.value));
+                value(json!(choice.value), name, choice.value == current)
+            }));
+        }
+        let at = entries.iter().position(|entry| !matches!(entry, Entry::Heading(_)));
+        Menu { entries, at: at.unwrap_or(0) }
+    }
+
+    /// The lines of the menu, and which of them is chosen.
+    pub(super) fn lines(&self) -> (Vec<Line>, usize) {
+        let line = |(at, entry): (usize, &Entry)| {
+            let (name, is_current) = match entry {
+                Entry::Heading(name) => {
+                    return Line::of(Style::of(Role::Dim).strong(), text!(" {}", name));
+                }
+                Entry::Mode { name, is_current, .. } | Entry::Value { name, is_current, .. } => {
+                    (name, *is_current)
+                }
+            };
+            let is_chosen = at == self.at;
+            let mark = if is_chosen { CURSOR } else { " " };
+            let style =
+                if is_chosen { Style::of(Role::Plain).strong() } else { Role::Plain.into() };
+            let now = if is_current { "  (now)" } else { "" };
+            Line::of(Style::of(Role::Name).strong(), text!(" {} ", mark))
+                .and(style, name)
+                .and(Role::Dim, now)
+        };
+        (self.entries.iter().enumerate().map(line).collect(), self.at)
+    }
+
+    fn go(&mut self, by: isize) {
+        let mut at = self.at;
+        loop {
+            let Some(next) = at.checked_add_signed(by).filter(|at| *at < self.entries.len()) else {
+                return;
+            };
+            at = next;
+            if !matches!(self.entries[at], Entry::Heading(_)) {
+                self.at = at;
+                return;
+            }
+        }
+    }
+}
+
+impl State {
+    /// Asks the agent what there is to choose: this brings the session back, if no process holds it.
+    pub(super) fn ask_options(&mut self) -> Vec<Effect> {
+        let Some(key) = self.chat.as_ref().map(|chat| chat.key.clone()) else { return Vec::new() };
+        let cwd = self.chat_session().map(|session| session.cwd.clone());
+        let (mut effects, link) = self.errand(&key.agent);
+        let params = json!({"sessionId": key.session_id, "cwd": cwd, "mcpServers": []});
+        effects.push(self.requests.send(link, "session/resume", &params, Purpose::Options));
+        self.flash(Role::Dim, "asking the agent what there is to choose");
+        effects
+    }
+
+    /// What there is to choose.
+    pub(in crate::app) fn options(&mut self, link: Link, result: &RawValue) -> Vec<Effect> {
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Settings {
+            modes: Option<Modes>,
+            config_options: Value,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Modes {
+            current_mode_id: Untrusted,
+            #[serde(default)]
+            available_modes: Vec<Mode>,
+        }
+        let settings: Settings = read(result).unwrap_or_default();
+        let options = ConfigOption::list(settings.config_options);
+        let modes = settings.modes.as_ref();
+        let available = modes.map_or(&[][..], |modes| &modes.available_modes);
+        let menu = Menu::of(available, modes.map(|modes| &modes.current_mode_id), &options);
+        self.flash = None;
+        if menu.entries.is_empty() {
+            self.flash(Role::Warning, "the agent offers nothing to choose");
+        } else if let Some(chat) = &mut self.chat {
+            chat.conversation.knows_modes(available);
+            chat.menu = Some(menu);
+        }
+        self.requests.forget(link);
+        vec![Effect::Leave(link)]
+    }
+
+    /// Takes a key in the menu.
+    pub(super) fn menu_key(&mut self, action: Option<Action>) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        let Some(menu) = &mut chat.menu else { return Vec::new() };
+        match action {
+            Some(Action::Up) => menu.go(-1),
+            Some(Action::Down) => menu.go(1),
+            Some(Action::Back) => chat.menu = None,
+            Some(Action::Confirm) => {
+                let chosen =
+                    chat.menu.take().and_then(|menu| menu.entries.into_iter().nth(menu.at));
+                return chosen.map_or_else(Vec::new, |entry| self.set(entry));
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn set(&mut self, entry: Entry) -> Vec<Effect> {
+        let Some(key) = self.chat.as_ref().map(|chat| chat.key.clone()) else { return Vec::new() };
+        let (mut effects, link) = self.errand(&key.agent);
+        let session_id = key.session_id.raw();
+        effects.push(match entry {
+            Entry::Heading(_) => return Vec::new(),
+            Entry::Mode { id, .. } => {
+                let params = SetModeParams { session_id, mode_id: id.raw() };
+                self.requests.send(link, "session/set_mode", &params, Purpose::Set)
+            }
+            Entry::Value { option, value, .. } => {
+                let Ok(value) = to_raw_value(&value) else { return Vec::new() };
+                let params = SetConfigOptionParams::new(session_id, option.raw(), &value);
+                self.requests.send(link, "session/set_config_option", &params, Purpose::Set)
+            }
+        });
+        effects
+    }
+}

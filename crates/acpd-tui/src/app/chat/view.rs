@@ -1,0 +1,324 @@
+//! The screen of a conversation.
+
+use acpd_api::{SessionInfo, SessionState, TurnState};
+use acpd_view::human::{self, directory};
+use acpd_view::text::Text;
+use acpd_view::{Block, Folding, Kind, Line, Progress, Role, Row, Style, text};
+use ratatui::layout::Rect;
+use ratatui::widgets::Widget as _;
+
+use super::layout::{Layout, Visible};
+use super::{Chat, Phase};
+use crate::app::{AWAY, OnScreen, State};
+use crate::canvas::{Canvas, DOT, rule};
+use crate::fleet::handle;
+use crate::keymap::{Action, Place};
+use crate::question;
+
+/// Columns before the text of a row, with its mark.
+const MARGIN: u16 = 3;
+
+/// Draws it.
+pub(in crate::app) fn view(
+    state: &State,
+    chat: &Chat,
+    layout: &mut Layout,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+) -> OnScreen {
+    let session = state.chat_session();
+    let place = chat.place();
+    let width = area.width;
+
+    // From the bottom: the prompt, what goes on, a question or a menu, and above all that the conversation.
+    let room = area.height.saturating_sub(3);
+    let prompt = chat.editor.height(width.saturating_sub(2)).min((room / 3).max(1));
+    let status = area.bottom().saturating_sub(prompt + 1);
+    let question = chat.card.id().and_then(|id| state.fleet.question(id));
+    let over = match (&chat.menu, question) {
+        (Some(menu), _) => menu.lines().0.len(),
+        (None, Some(question)) => question::height(question, width),
+        (None, None) => 0,
+    };
+    let over = u16::try_from(over).unwrap_or(u16::MAX);
+    let left = status.saturating_sub(area.y + 2);
+    let most = if place == Place::Prompt { left / 2 } else { left.saturating_sub(2) };
+    let over = over.min(most);
+    let ruled = u16::from(over > 0);
+    let end = status.saturating_sub(over + ruled);
+    let body = Rect { y: area.y + 2, height: end.saturating_sub(area.y + 2), ..area };
+
+    head(state, chat, session, canvas, area);
+    let (visible, is_empty) = conversation(state, chat, layout, canvas, body);
+    rule_above(chat, &visible, canvas, area.y + 1, width);
+    if is_empty {
+        nothing(chat, canvas, body);
+    }
+    let mut drawn = None;
+    let pane = Rect { y: end + ruled, height: over, ..area };
+    if over > 0 {
+        let words = question.filter(|_| chat.menu.is_none()).map(|question| {
+            text!(" asked {} ago ", human::duration(state.now.saturating_sub(question.at)))
+        });
+        let ruled = Text::repeated("═", usize::from(width.saturating_sub(2)));
+        canvas.line(1, end, width, &Line::of(Role::Warning, ruled));
+        canvas.right(
+            0,
+            end,
+            width.saturating_sub(4),
+            &Line::of(Role::Warning, words.unwrap_or_default()),
+        );
+    }
+    if let Some(menu) = &chat.menu {
+        let (lines, chosen) = menu.lines();
+        let skip = (chosen + 1).saturating_sub(usize::from(over));
+        for (y, line) in (pane.y..pane.bottom()).zip(lines.iter().skip(skip)) {
+            canvas.line(area.x, y, width, line);
+        }
+    } else if let Some(question) = question {
+        let head = Line::of(
+            Style::of(Role::Warning).strong(),
+            text!(" ? {}", question::asks(question, state.scene.home.as_deref())),
+        );
+        drawn = question::view(canvas, pane, &chat.card, question, &head);
+    }
+    what_goes_on(state, chat, session, canvas, status, width);
+    let editor = Rect { x: 1, y: status + 1, width: width.saturating_sub(2), height: prompt };
+    let editor = editor.intersection(canvas.buffer().area);
+    chat.editor.widget(place == Place::Prompt).render(editor, canvas.buffer());
+    let page = usize::from(body.height);
+    OnScreen { question: drawn, page, is_near_beginning: visible.is_near_beginning }
+}
+
+fn head(
+    state: &State,
+    chat: &Chat,
+    session: Option<&SessionInfo>,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+) {
+    let home = state.scene.home.as_deref();
+    let name = session.map_or(&chat.key.session_id, handle);
+    let mut left = Line::of(Style::of(Role::Plain).strong(), text!(" {}", name))
+        .and(Role::Dim, text!("{}{}", DOT, chat.key.agent));
+    if let Some(session) = session {
+        left = left.and(Role::Dim, DOT).and(Role::Name, directory(&session.cwd, home));
+    }
+    let header = chat.conversation.header();
+    let mut facts: Vec<Text> = Vec::new();
+    facts.extend(header.mode.as_ref().map(|mode| Text::from(header.mode_name(mode))));
+    facts.extend(header.option("model").map(|model| Text::from(&model.value_name())));
+    if let Some(usage) = &header.usage {
+        if let Some(percent) = (usage.used * 100).checked_div(usage.size) {
+            facts.push(text!("{}% of {}", percent, human::count(usage.size)));
+        }
+        if let Some(cost) = &usage.cost {
+            let amount = text!("{:.2}", cost.amount);
+            facts.push(if cost.currency == "USD" {
+                text!("${}", amount)
+            } else {
+                text!("{} {}", amount, cost.currency)
+            });
+        }
+    }
+    // Our own connections are no others.
+    let own = u32::try_from(1 + chat.prompts.len()).unwrap_or(u32::MAX);
+    match session.map_or(0, |session| session.clients.saturating_sub(own)) {
+        0 => {}
+        1 => facts.push("1 other here".into()),
+        others => facts.push(text!("{} others here", others)),
+    }
+    let facts = Line::of(Role::Dim, Text::join(facts, DOT));
+    let taken = canvas.right(area.x, area.y, area.width.saturating_sub(1), &facts);
+    canvas.line(area.x, area.y, area.width.saturating_sub(taken + 1), &left);
+}
+
+fn rule_above(chat: &Chat, visible: &Visible, canvas: &mut Canvas<'_>, y: u16, width: u16) {
+    let ruled = rule(usize::from(width.saturating_sub(2)));
+    canvas.line(1, y, width, &Line::of(Role::Dim, ruled));
+    let words = match (&chat.phase, visible.is_live, visible.below) {
+        (Phase::Opening | Phase::CatchingUp, ..) => " reading ".into(),
+        (_, true, _) => text!(" {} live ", "↓"),
+        (_, false, 0) => text!(" {} more: PgDn ", "↓"),
+        (_, false, below) => text!(" {} {} below: ^End ", "↓", below),
+    };
+    let style = if visible.is_live { Role::Dim } else { Role::Warning };
+    canvas.right(0, y, width.saturating_sub(4), &Line::of(style, words));
+}
+
+/// Draws the conversation. Returns what of it is on the screen, and whether there is none.
+fn conversation(
+    state: &State,
+    chat: &Chat,
+    layout: &mut Layout,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+) -> (Visible, bool) {
+    let conversation = &chat.conversation;
+    let rows = conversation.rows();
+    let width = usize::from(area.width.saturating_sub(MARGIN + 1)).max(8);
+    let height = usize::from(area.height);
+    let visible = layout.lay_out(chat.link, conversation, &rows, width, height);
+    for (y, placed) in (area.y..area.bottom()).zip(&visible.lines) {
+        let Some(row) = placed.row.map(|at| &rows[at]) else { continue };
+        let is_selected = conversation.is_selected(row);
+        if placed.is_head {
+            let (sign, style) = mark(chat, row);
+            canvas.line(area.x + 1, y, 1, &Line::of(style, sign));
+        }
+        if is_selected {
+            canvas.line(area.x, y, 1, &Line::of(Style::of(Role::Name).strong(), "▌"));
+        }
+        let taken = match row {
+            Row::Block(block) if placed.is_head => running(state, chat, block, canvas, area, y),
+            _ => 0,
+        };
+        // What the user said stands out to the left.
+        let is_prompt = matches!(row, Row::Block(block) if matches!(block.kind, Kind::Prompt(_)));
+        let margin = if is_prompt { 1 } else { MARGIN };
+        let room = area.width.saturating_sub(margin + taken);
+        canvas.line(area.x + margin, y, room, &placed.line);
+    }
+    (visible, rows.is_empty())
+}
+
+/// The mark of a row: folded, open, running, failed.
+fn mark(chat: &Chat, row: &Row<'_>) -> (&'static str, Style) {
+    let Row::Block(block) = row else { return ("▸", Role::Dim.into()) };
+    let can_fold = block.tool_call().is_some()
+        || matches!(block.kind, Kind::Thought(_) | Kind::Plan(_) | Kind::Subagent(_));
+    match block.progress {
+        _ if !can_fold => ("", Role::Plain.into()),
+        Progress::Running => ("*", Style::of(Role::Good).strong()),
+        Progress::Failed => ("!", Style::of(Role::Bad).strong()),
+        _ if chat.conversation.folding(block) == Folding::Closed => ("▸", Role::Dim.into()),
+        _ => ("▾", Role::Dim.into()),
+    }
+}
+
+/// For how long a call runs, at the right. Returns the columns that it takes.
+fn running(
+    state: &State,
+    chat: &Chat,
+    block: &Block,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    y: u16,
+) -> u16 {
+    let is_running = block.tool_call().is_some() && block.progress == Progress::Running;
+    let Some(began) = chat.conversation.began(block.id).filter(|_| is_running) else { return 0 };
+    let words = text!("running {}", human::duration(state.now.saturating_sub(began)));
+    canvas.right(area.x, y, area.width.saturating_sub(1), &Line::of(Role::Dim, words)) + 2
+}
+
+fn nothing(chat: &Chat, canvas: &mut Canvas<'_>, area: Rect) {
+    let (style, words) = match &chat.phase {
+        Phase::Opening => (Role::Dim, "opening".into()),
+        Phase::CatchingUp => (Role::Dim, "reading".into()),
+        Phase::Over(why) => (Role::Bad, why.clone()),
+        Phase::Live | Phase::AwaySince(_) => {
+            (Role::Dim, "nothing was said yet: write below, Enter sends it".into())
+        }
+    };
+    canvas.line(area.x + MARGIN, area.y + 1, area.width.saturating_sub(4), &Line::of(style, words));
+}
+
+/// The line above the prompt: a message, or what the agent does, the plan and what is queued.
+fn what_goes_on(
+    state: &State,
+    chat: &Chat,
+    session: Option<&SessionInfo>,
+    canvas: &mut Canvas<'_>,
+    y: u16,
+    width: u16,
+) {
+    let ruled = rule(usize::from(width.saturating_sub(2)));
+    canvas.line(1, y, width, &Line::of(Role::Dim, ruled));
+    let mut left = Line::default();
+    if let Some(flash) = &state.flash {
+        left = flash.line.clone();
+    } else if let Some(trouble) = trouble(state, chat, session) {
+        left = trouble;
+    } else if let Some(session) = session.filter(|s| s.turn.state != TurnState::Idle) {
+        let since = human::duration(state.now.saturating_sub(session.turn.since));
+        left = match session.turn.state {
+            TurnState::NeedsAction if !chat.card.has_keys() => {
+                Line::of(Style::of(Role::Warning).strong(), "? Tab goes to the question")
+            }
+            _ => Line::of(Style::of(Role::Good).strong(), text!("* works {}", since)),
+        };
+    }
+    let mut right = Line::default();
+    let plan = &chat.conversation.header().plan;
+    let done = plan.iter().filter(|step| step.status == "completed").count();
+    if let Some(step) = plan.iter().find(|step| step.status == "in_progress") {
+        right = Line::of(Role::Dim, text!("plan {}/{}: {}", done + 1, plan.len(), step.content));
+    }
+    let waiting: Vec<&str> = chat
+        .prompts
+        .iter()
+        .map(|prompt| prompt.text.as_str())
+        .filter(|text| !chat.conversation.has_prompt(text))
+        .collect();
+    let queued = session.map_or(0, |session| session.queued);
+    if let (Some(first), true) = (waiting.first(), queued > 0) {
+        let first = Text::from(&acpd_api::Untrusted::from(*first)).cut(24);
+        right = Line::of(Role::Dim, text!("queued {}: {} (^Q takes back)", queued, first));
+    } else if queued > 0 {
+        right = Line::of(Role::Dim, text!("{} queued", queued));
+    } else if chat.card.id().is_some()
+        && let Some(others) = state.asked_elsewhere()
+    {
+        right = Line::of(Role::Dim, others);
+    }
+    let space = |line: Line| {
+        let mut spaced = Line::of(Role::Plain, " ");
+        spaced.append(line);
+        spaced.and(Role::Plain, " ")
+    };
+    let mut taken = 0;
+    if !left.is_empty() {
+        let left = space(left);
+        taken = u16::try_from(left.width()).unwrap_or(u16::MAX).min(width.saturating_sub(4));
+        canvas.line(3, y, width.saturating_sub(4), &left);
+    }
+    if !right.is_empty() {
+        let room = width.saturating_sub(taken + 10);
+        let right = space(right).cut(usize::from(room));
+        let x = width.saturating_sub(4 + room);
+        canvas.right(x, y, room, &right);
+    }
+}
+
+/// Why nothing goes on, if that is so.
+fn trouble(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Line> {
+    match &chat.phase {
+        Phase::AwaySince(since) if state.now >= since + AWAY => {
+            return Some(Line::of(Role::Warning, "acpd is away, coming back; the draft stays"));
+        }
+        Phase::Over(why) => return Some(Line::of(Role::Bad, why)),
+        _ => {}
+    }
+    let session = session?;
+    let word = match session.state {
+        SessionState::Restoring => return Some(Line::of(Role::Dim, "the session comes back")),
+        SessionState::Blocked => "blocked",
+        SessionState::Lost => "lost",
+        _ => return None,
+    };
+    let reason = session.reason.as_ref().map(|reason| text!(": {}", reason));
+    Some(Line::of(Role::Bad, text!("{}{}", word, reason)))
+}
+
+/// Whether a key does something now, so that it belongs into the footer.
+pub(in crate::app) fn useful(state: &State, chat: &Chat, place: Place, action: Action) -> bool {
+    let is_running = || state.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
+    match (place, action) {
+        (Place::Prompt, Action::Steer) => is_running(),
+        (Place::Prompt, Action::Cancel) => is_running() || !chat.editor.is_empty(),
+        (Place::Question, Action::PageDown) => {
+            state.on_screen.question.as_ref().is_some_and(|drawn| drawn.most > 0)
+        }
+        _ => true,
+    }
+}

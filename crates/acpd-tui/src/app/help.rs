@@ -1,0 +1,77 @@
+//! The page of keys, written from the table of keys.
+
+use acpd_api::Untrusted;
+use acpd_view::text::Text;
+use acpd_view::{Line, Role, Style, text};
+use ratatui::layout::Rect;
+
+use super::OnScreen;
+use crate::canvas::{Canvas, rule};
+use crate::keymap::{self, Place, TABLE};
+
+/// The parts of the page for the screen of all sessions.
+const OF_TOP: &[(Place, &str)] = &[
+    (Place::Top, "All sessions"),
+    (Place::Question, QUESTION),
+    (Place::Line, "A line that is typed"),
+    (Place::Everywhere, "Everywhere"),
+];
+/// The parts for a conversation.
+const OF_CHAT: &[(Place, &str)] = &[
+    (Place::Prompt, "Prompt"),
+    (Place::Blocks, "Blocks (Tab; Esc goes back to the prompt)"),
+    (Place::Question, QUESTION),
+    (Place::Menu, "A list to choose from"),
+    (Place::Everywhere, "Everywhere"),
+];
+const QUESTION: &str = "Question (Tab goes there; it never takes the keys by itself)";
+/// Columns of the keys.
+const KEYS: usize = 14;
+/// The least columns of an entry; where there is room for two, there are two.
+const ENTRY: usize = 40;
+
+/// Draws it, scrolled by so many rows.
+pub(super) fn view(is_chat: bool, scroll: usize, canvas: &mut Canvas<'_>, area: Rect) -> OnScreen {
+    let theme = canvas.theme();
+    let columns = (usize::from(area.width) / ENTRY).clamp(1, 2);
+    let column = (usize::from(area.width) / columns).min(60);
+    let mut lines = Vec::new();
+    for (place, title) in if is_chat { OF_CHAT } else { OF_TOP } {
+        lines.push(Line::of(Style::of(Role::Heading), text!(" {}", *title)));
+        let entries: Vec<Line> = TABLE
+            .iter()
+            .filter(|row| row.place == *place)
+            .map(|row| {
+                let keys = Untrusted::from(keymap::shown(row.keys, theme.is_unicode));
+                let keys = Text::from(&keys).cut(KEYS);
+                let gap = Text::repeated(" ", KEYS + 2 - keys.width());
+                Line::of(Style::of(Role::Name).strong(), text!("   {}", keys))
+                    .and(Role::Plain, text!("{}{}", gap, row.words))
+            })
+            .collect();
+        let rows = entries.len().div_ceil(columns);
+        for at in 0..rows {
+            let mut line = entries[at].cut(column - 1);
+            if let Some(second) = entries.get(at + rows) {
+                let gap = Text::repeated(" ", column.saturating_sub(line.width()));
+                line = line.and(Role::Plain, gap);
+                second.spans.iter().for_each(|span| line.push(span.clone()));
+            }
+            lines.push(line);
+        }
+        lines.push(Line::default());
+    }
+    let page = usize::from(area.height.saturating_sub(2));
+    let scroll = scroll.min(lines.len().saturating_sub(page));
+    canvas.line(0, 0, area.width, &Line::of(Style::of(Role::Plain).strong(), " KEYS"));
+    let below = lines.len().saturating_sub(scroll + page);
+    let words =
+        if below > 0 { text!("↓ {} more lines · Esc back", below) } else { "Esc back".into() };
+    canvas.right(0, 0, area.width.saturating_sub(1), &Line::of(Role::Dim, words));
+    let ruled = rule(usize::from(area.width.saturating_sub(2)));
+    canvas.line(1, 1, area.width, &Line::of(Role::Dim, ruled));
+    for (y, line) in (area.y + 2..area.bottom()).zip(lines.iter().skip(scroll)) {
+        canvas.line(0, y, area.width, line);
+    }
+    OnScreen { page, ..OnScreen::default() }
+}

@@ -1,0 +1,196 @@
+//! Requests that wait for an answer, and what they were for.
+
+use std::collections::HashMap;
+
+use acp_wire::acp::NewSessionResult;
+use acp_wire::{Id, build};
+use acpd_api::{ClientMeta, Role, SessionRef, SessionRowKey, Untrusted, method};
+use acpd_client::initialize_params;
+use acpd_view::{Role as Look, text};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::{Effect, State};
+
+/// How we call ourselves.
+pub(crate) const CLIENT: &str = "acpctl";
+
+/// A connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Link {
+    /// It watches everything, and answers questions.
+    Fleet,
+    /// It follows a conversation, and says nothing.
+    Chat(u32),
+    /// It asks one thing of an agent, and ends.
+    Errand(u32),
+}
+
+/// What a request was for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Everything that there is.
+    Watch,
+    /// The answer to a question.
+    Answer(Untrusted),
+    /// The end of a turn.
+    Cancel,
+    /// A session that begins, with or without a prompt.
+    New {
+        /// The agent.
+        agent: Untrusted,
+        /// The prompt.
+        prompt: Option<String>,
+        /// Leaving it goes back to the list.
+        is_from_top: bool,
+    },
+    /// A turn.
+    Prompt,
+    /// A message into the running turn.
+    Steer {
+        /// What it says.
+        text: String,
+    },
+    /// The journal of a conversation.
+    Attach,
+    /// A part of the journal that is older than what was read.
+    Older(SessionRowKey),
+    /// What there is to choose.
+    Options,
+    /// A choice.
+    Set,
+    /// The prompt before it is on disk when this is answered.
+    Prompted,
+    /// Only an error matters.
+    Passing,
+}
+
+/// Requests that wait, and the connections that were opened.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    last_id: u64,
+    links: u32,
+    waiting: HashMap<(Link, u64), Purpose>,
+}
+
+impl Requests {
+    /// Sends a request.
+    pub(super) fn send(
+        &mut self,
+        link: Link,
+        method: &str,
+        params: &impl Serialize,
+        purpose: Purpose,
+    ) -> Effect {
+        self.last_id += 1;
+        self.waiting.insert((link, self.last_id), purpose);
+        Effect::Send(link, build::request(&self.last_id.into(), method, params))
+    }
+
+    /// What an answer is for.
+    pub(super) fn answered(&mut self, link: Link, id: &Id) -> Option<Purpose> {
+        self.waiting.remove(&(link, id.as_u64()?))
+    }
+
+    /// Drops the requests of a connection. Returns whether it had any.
+    pub(super) fn forget(&mut self, link: Link) -> bool {
+        let before = self.waiting.len();
+        self.waiting.retain(|(of, _), _| *of != link);
+        self.waiting.len() < before
+    }
+
+    /// Another connection for a conversation.
+    pub(super) fn chat(&mut self) -> Link {
+        self.links += 1;
+        Link::Chat(self.links)
+    }
+
+    /// The number of the last request.
+    pub(super) fn last_id(&self) -> u64 {
+        self.last_id
+    }
+}
+
+/// The parameters of our `initialize`.
+pub(super) fn hello(meta: &ClientMeta) -> Value {
+    initialize_params(meta, CLIENT)
+}
+
+impl State {
+    /// Sends a prompt to a session, and leaves it alone.
+    pub(super) fn prompt(&mut self, key: &SessionRowKey, prompt: &str) -> Vec<Effect> {
+        let (mut effects, link) = self.errand(&key.agent);
+        effects.push(self.send_prompt(link, &key.session_id, prompt).0);
+        // Answers come when everything before them is on disk; so does this one.
+        let id = key.session_id.raw().to_owned();
+        let session = SessionRef { session: id, ..SessionRef::default() };
+        let show = self.requests.send(link, method::SESSION_SHOW, &session, Purpose::Prompted);
+        effects.push(show);
+        effects
+    }
+
+    /// Begins a session, and opens its conversation.
+    pub(super) fn begin(
+        &mut self,
+        agent: &Untrusted,
+        prompt: Option<String>,
+        is_from_top: bool,
+    ) -> Vec<Effect> {
+        let (mut effects, link) = self.errand(agent);
+        let params = json!({"cwd": self.scene.cwd, "mcpServers": []});
+        let purpose = Purpose::New { agent: agent.clone(), prompt, is_from_top };
+        effects.push(self.requests.send(link, "session/new", &params, purpose));
+        self.flash(Look::Dim, text!("{} begins a session", agent));
+        effects
+    }
+
+    /// A session was begun: opens its conversation, and sends its first prompt.
+    pub(super) fn begun(
+        &mut self,
+        link: Link,
+        result: &RawValue,
+        agent: Untrusted,
+        prompt: Option<&str>,
+        is_from_top: bool,
+    ) -> Vec<Effect> {
+        self.requests.forget(link);
+        let mut effects = vec![Effect::Leave(link)];
+        match NewSessionResult::from_raw(result) {
+            Ok(new) => {
+                let key = SessionRowKey { agent, session_id: new.session_id.into_owned().into() };
+                self.flash = None;
+                effects.extend(self.open_chat(key, 0, is_from_top));
+                effects.extend(prompt.map(|prompt| self.say(prompt)).unwrap_or_default());
+            }
+            Err(error) => self.flash(Look::Bad, Untrusted::of(error)),
+        }
+        effects
+    }
+
+    /// Another connection, bound to an agent, and what opens it.
+    pub(super) fn errand(&mut self, agent: &Untrusted) -> (Vec<Effect>, Link) {
+        self.requests.links += 1;
+        let link = Link::Errand(self.requests.links);
+        let meta = ClientMeta {
+            agent: Some(agent.raw().to_owned()),
+            role: Some(Role::Controller),
+            place: self.scene.who.place.as_ref().map(|place| place.raw().to_owned()),
+            ..ClientMeta::default()
+        };
+        let hello = self.requests.send(link, "initialize", &hello(&meta), Purpose::Passing);
+        (vec![Effect::Open(link), hello], link)
+    }
+
+    /// The prompt, and the number of its request.
+    pub(super) fn send_prompt(
+        &mut self,
+        link: Link,
+        session: &Untrusted,
+        prompt: &str,
+    ) -> (Effect, u64) {
+        let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": prompt}]});
+        let effect = self.requests.send(link, "session/prompt", &params, Purpose::Prompt);
+        (effect, self.requests.last_id())
+    }
+}

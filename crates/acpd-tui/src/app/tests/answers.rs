@@ -1,0 +1,233 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn a_question_is_answered_in_place() {
+    let mut person = in_the_morning();
+    person.sees(80, 24);
+    person.press(KeyCode::Tab);
+    person.types("1");
+    assert!(person.said(method::INTERACTION_ANSWER).is_empty());
+    person.press(KeyCode::Enter);
+    let said = person.said(method::INTERACTION_ANSWER);
+    assert_eq!(answer_of(&said[0]), &json!({"kind": "option", "option": "allow_once"}));
+    assert_eq!(said[0]["params"]["by"], json!({"name": "acpctl", "place": "pts/3"}));
+    person.changed(json!({"removed": {"interactions": ["1-5"]}}));
+    assert!(!person.state.top.card.has_keys(), "the next question is another one");
+    assert!(person.sees(80, 24).contains("Which licence?"));
+}
+
+#[test]
+fn an_answer_that_was_not_taken_is_told_and_can_be_given_again() {
+    let mut person = in_the_morning();
+    person.sees(80, 24);
+    person.types("a1");
+    person.press(KeyCode::Enter);
+    person.sent.push(json!({"id": 2, "method": method::INTERACTION_ANSWER}));
+    person.refuses(Link::Fleet, method::INTERACTION_ANSWER, "the journal cannot be written");
+    assert!(person.sees(80, 24).contains("the journal cannot be written"));
+    person.types("a3");
+    person.press(KeyCode::Enter);
+    assert_eq!(person.said(method::INTERACTION_ANSWER).len(), 2);
+}
+
+#[test]
+fn a_question_that_changes_under_the_fingers_is_not_answered() {
+    let mut person = in_the_morning();
+    person.sees(80, 24);
+    person.types("a1");
+    person.changed(json!({"removed": {"interactions": ["1-5"]},
+        "interactions": [asks("1-9", "fix-auth", &["rm -rf ~"])]}));
+    person.press(KeyCode::Enter);
+    person.types("1");
+    person.press(KeyCode::Enter);
+    assert!(person.said(method::INTERACTION_ANSWER).is_empty());
+}
+
+#[test]
+fn m7_a_long_command_is_allowed_after_its_end_was_on_the_screen() {
+    let long: Vec<String> = (0..100).map(|n| format!("echo {n}")).collect();
+    let mut person = Person::start();
+    let all = json!({"sessions": [], "agents": [],
+        "interactions": [asks("1-5", "x", &[&long.join("\n")])]});
+    person.result(Link::Fleet, method::WATCH, all);
+    person.sees(80, 24);
+    person.types("a1");
+    assert!(person.sees(80, 24).contains("more lines below: PgDn"));
+    person.press(KeyCode::Enter);
+    assert!(person.said(method::INTERACTION_ANSWER).is_empty());
+    assert!(person.sees(80, 24).contains("see all of it first"));
+    for _ in 0..20 {
+        person.press(KeyCode::PageDown);
+        person.sees(80, 24);
+    }
+    person.press(KeyCode::Enter);
+    assert_eq!(person.said(method::INTERACTION_ANSWER).len(), 1);
+}
+
+#[test]
+fn a_prompt_is_sent_without_leaving_the_list() {
+    let mut person = in_the_morning();
+    person.sees(80, 24);
+    person.types("/parser");
+    person.press(KeyCode::Enter);
+    person.types("pthen commit");
+    assert!(person.sees(80, 24).contains("prompt parser > then commit"));
+    person.press(KeyCode::Enter);
+    let said = person.said("session/prompt");
+    assert_eq!(said[0]["params"]["prompt"][0]["text"], "then commit");
+    assert_eq!(said[0]["params"]["sessionId"], "parser-0123456789");
+    assert_eq!(person.said("initialize")[0]["params"]["_meta"]["_acpd"]["agent"], "claude");
+    let link = Link::Errand(1);
+    assert!(person.effects.contains(&Effect::Open(link)));
+    person.result(link, method::SESSION_SHOW, session("parser", json!({})));
+    assert!(person.effects.contains(&Effect::Leave(link)));
+    assert!(person.sees(80, 24).contains("sent"));
+}
+
+#[test]
+fn a_session_begins_with_the_agent_of_choice() {
+    let mut person = in_the_morning();
+    person.types("n");
+    let seen = person.sees(80, 24);
+    assert!(seen.contains(" new with claude in ~/src/api >"), "{seen}");
+    person.press(KeyCode::Tab);
+    assert!(person.sees(80, 24).contains("new with copilot"));
+    person.types("say hello");
+    person.press(KeyCode::Enter);
+    let new = &person.said("session/new")[0];
+    assert_eq!(new["params"]["cwd"], "/home/ada/src/api");
+    person.sent.push(new.clone());
+    person.result(Link::Errand(1), "session/new", json!({"sessionId": "s-new"}));
+    assert_eq!(person.said("session/prompt")[0]["params"]["sessionId"], "s-new");
+}
+
+#[test]
+fn a_turn_is_cancelled_at_the_second_press() {
+    let mut person = in_the_morning();
+    person.types("/parser");
+    person.press(KeyCode::Enter);
+    person.types("c");
+    assert!(person.said(method::SESSION_CANCEL).is_empty());
+    assert!(person.sees(80, 24).contains("c again cancels the turn of parser"));
+    person.types("c");
+    let said = person.said(method::SESSION_CANCEL);
+    assert_eq!(said[0]["params"]["turnOnly"], true);
+    person.types("c");
+    person.state.now += 4000;
+    person.types("c");
+    assert!(person.said(method::SESSION_CANCEL).is_empty(), "the two presses were far apart");
+}
+
+#[test]
+fn the_selected_row_stays_while_others_move() {
+    let mut person = in_the_morning();
+    person.types("/ui");
+    person.press(KeyCode::Enter);
+    person.press(KeyCode::Esc);
+    assert!(person.sees(80, 24).contains("▸* ui"));
+    person
+        .changed(json!({"sessions": [working("new", 1, json!({"kind": "starting", "since": 1}))]}));
+    assert!(person.sees(80, 24).contains("▸* ui"));
+}
+
+#[test]
+fn reject_and_say_why_asks_for_the_words() {
+    let mut person = in_the_morning();
+    person.sees(80, 24);
+    person.types("a4");
+    person.press(KeyCode::Enter);
+    let said = person.said(method::INTERACTION_ANSWER);
+    assert_eq!(answer_of(&said[0])["option"], "reject_once");
+    person.types("use make");
+    person.press(KeyCode::Enter);
+    let said = person.said("session/prompt");
+    assert_eq!(said[0]["params"]["prompt"][0]["text"], "use make");
+    assert_eq!(said[0]["params"]["sessionId"], "fix-auth-0123456789");
+}
+
+/// Something that happens at random.
+#[derive(Debug, Clone)]
+enum Something {
+    Key(KeyCode, KeyModifiers),
+    Paste(String),
+    Asked(u8),
+    Gone(u8),
+    Drawn(u16, u16),
+    Away(bool),
+    Later(u64),
+}
+
+fn something() -> impl Strategy<Value = Something> {
+    let key = prop_oneof![
+        4 => prop::sample::select(vec!['a', 'p', 'n', 'c', '1', '2', '4', 'j', 'k', '/', '?', 'G', ' ', 'z', ']', 'y'])
+            .prop_map(KeyCode::Char),
+        3 => prop::sample::select(vec![KeyCode::Enter, KeyCode::Tab, KeyCode::Esc, KeyCode::Up,
+            KeyCode::Down, KeyCode::PageDown, KeyCode::Backspace, KeyCode::End]),
+        1 => any::<char>().prop_map(KeyCode::Char),
+    ];
+    let modifiers = prop_oneof![
+        6 => Just(KeyModifiers::NONE),
+        1 => Just(KeyModifiers::CONTROL),
+        1 => Just(KeyModifiers::ALT),
+    ];
+    prop_oneof![
+        12 => (key, modifiers).prop_map(|(code, modifiers)| Something::Key(code, modifiers)),
+        1 => ".{0,20}".prop_map(Something::Paste),
+        1 => (0..4_u8).prop_map(Something::Asked),
+        1 => (0..4_u8).prop_map(Something::Gone),
+        5 => (1..120_u16, 1..40_u16).prop_map(|(width, height)| Something::Drawn(width, height)),
+        1 => any::<bool>().prop_map(Something::Away),
+        1 => (0..10_000_u64).prop_map(Something::Later),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever happens: no panic; and an answer only after the question was drawn, got the keys, something was
+    /// chosen in it, and Enter was pressed, in this order, with no other question in between.
+    #[test]
+    fn no_answer_without_focus_a_choice_and_enter(all in prop::collection::vec(something(), 1..80)) {
+        let mut person = in_the_morning();
+        let mut steps: Option<(Untrusted, u8)> = None;
+        for one in all {
+            let had = person.state.card().id().cloned();
+            let had = had.filter(|_| person.state.card().has_keys());
+            let is_enter = matches!(one, Something::Key(KeyCode::Enter, _));
+            let chooses = matches!(one, Something::Key(KeyCode::Char('1'..='9' | 'j' | 'k')
+                | KeyCode::Up | KeyCode::Down, _));
+            match one {
+                Something::Key(code, modifiers) => person.event(Event::Key(KeyEvent::new(code, modifiers))),
+                Something::Paste(text) => person.event(Event::Paste(text)),
+                Something::Asked(n) => {
+                    let asked = asks(&format!("2-{n}"), "fix-auth", &["make"]);
+                    person.changed(json!({"interactions": [asked]}));
+                }
+                Something::Gone(n) => {
+                    person.changed(json!({"removed": {"interactions": [format!("2-{n}"), "1-5"]}}));
+                }
+                Something::Drawn(width, height) => drop(person.sees(width, height)),
+                Something::Away(true) => person.event(Event::Lost(Link::Fleet)),
+                Something::Away(false) => person.event(Event::Back(Link::Fleet)),
+                Something::Later(ms) => person.state.now += ms,
+            }
+            for said in person.said(method::INTERACTION_ANSWER) {
+                let id = Untrusted::from(said["params"]["id"].as_str().unwrap());
+                prop_assert!(is_enter && steps == Some((id, 2)), "{said} after {steps:?}");
+            }
+            let card = &*person.state.card();
+            steps = match (card.id().cloned().filter(|_| card.has_keys()), steps.take(), had) {
+                (Some(now), Some((before, step)), _) if now == before => {
+                    Some((now, if chooses { 2 } else { step }))
+                }
+                (Some(now), _, had) => {
+                    prop_assert!(had.as_ref() != Some(&now) || chooses || had.is_some());
+                    Some((now, 1))
+                }
+                (None, ..) => None,
+            };
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! All sessions at a glance: what needs a person first.
+
+mod rows;
+mod view;
+
+use acpd_api::{CancelParams, SessionRef, SessionRowKey, TurnState, Untrusted, method};
+use acpd_view::text::Text;
+use acpd_view::{Role, text};
+use crossterm::event::KeyEvent;
+
+use super::requests::{Link, Purpose};
+use super::{Effect, State};
+use crate::fleet::{Fleet, Row, RowKey, What, handle};
+use crate::input::Input;
+use crate::keymap::{Action, Place, digit};
+use crate::question::{Card, Did};
+
+pub(super) use view::{useful, view};
+
+/// How long the second press of a key that cancels may take.
+const TWICE: u64 = 3000;
+
+/// What the person has done on this screen.
+#[derive(Debug, Default)]
+pub(super) struct Top {
+    /// The row that keys are about, and where it was last.
+    selected: Option<RowKey>,
+    at: usize,
+    /// The words that rows have to fit.
+    filter: Input,
+    /// What is typed.
+    typing: Option<Typing>,
+    /// The question of the selected row.
+    pub(super) card: Card,
+    /// The session whose turn the next press cancels, until then.
+    cancels: Option<(SessionRowKey, u64)>,
+}
+
+/// What is typed on this screen.
+#[derive(Debug)]
+enum Typing {
+    Filter,
+    Prompt { session: SessionRowKey, who: Text, input: Input },
+    New { agent: Untrusted, input: Input },
+}
+
+impl Top {
+    /// What keys mean on this screen now.
+    pub(super) fn place(&self) -> Place {
+        match &self.typing {
+            Some(_) => Place::Line,
+            None if self.card.has_keys() => Place::Question,
+            None => Place::Top,
+        }
+    }
+
+    /// Takes pasted text, if a line is being typed.
+    pub(super) fn paste(&mut self, text: &str) {
+        if let Some(input) = self.input() {
+            input.insert(text);
+        }
+    }
+
+    /// After something changed: the selected row is one that is there, and the card shows its question.
+    pub(super) fn settle(&mut self, fleet: &Fleet, now: u64) {
+        let rows = fleet.rows(self.filter.text(), now);
+        let key_at = |at: usize| rows.get(at).and_then(Row::key);
+        let found = rows.iter().position(|row| row.key() == self.selected);
+        self.at = match (found, &self.selected) {
+            (Some(at), Some(_)) => at,
+            _ => self.at.min(rows.len().saturating_sub(1)),
+        };
+        self.selected = key_at(self.at);
+        self.card.show(rows.get(self.at).and_then(Row::question));
+    }
+
+    fn input(&mut self) -> Option<&mut Input> {
+        match self.typing.as_mut()? {
+            Typing::Filter => Some(&mut self.filter),
+            Typing::Prompt { input, .. } | Typing::New { input, .. } => Some(input),
+        }
+    }
+
+    fn go(&mut self, at: usize, fleet: &Fleet, now: u64) {
+        let rows = fleet.rows(self.filter.text(), now);
+        self.at = at.min(rows.len().saturating_sub(1));
+        self.selected = rows.get(self.at).and_then(Row::key);
+    }
+}
+
+impl State {
+    /// Takes a key on this screen.
+    pub(super) fn top_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
+        match self.top.place() {
+            Place::Line => self.typed(action, key),
+            Place::Question => self.card_key(action, key),
+            _ => action.map_or_else(Vec::new, |action| self.list_key(action)),
+        }
+    }
+
+    fn list_key(&mut self, action: Action) -> Vec<Effect> {
+        let (at, page) = (self.top.at, self.on_screen.page.max(1));
+        let mut go = |at: usize| {
+            self.top.go(at, &self.fleet, self.now);
+            Vec::new()
+        };
+        match action {
+            Action::Up => go(at.saturating_sub(1)),
+            Action::Down => go(at + 1),
+            Action::PageUp => go(at.saturating_sub(page)),
+            Action::PageDown => go(at + page),
+            Action::First => go(0),
+            Action::Last => go(usize::MAX),
+            Action::Question => {
+                self.top.card.take_keys();
+                Vec::new()
+            }
+            Action::Filter => {
+                self.top.typing = Some(Typing::Filter);
+                Vec::new()
+            }
+            Action::Back => {
+                self.top.filter = Input::default();
+                Vec::new()
+            }
+            Action::Open => self.open_selected(),
+            Action::Prompt => {
+                self.type_prompt();
+                Vec::new()
+            }
+            Action::New => {
+                let agent = self.agents().next();
+                match agent {
+                    Some(agent) => {
+                        self.top.typing = Some(Typing::New { agent, input: Input::default() });
+                    }
+                    None => self.flash(Role::Bad, "acpd has not told yet which agents there are"),
+                }
+                Vec::new()
+            }
+            Action::Cancel => self.cancel(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn open_selected(&mut self) -> Vec<Effect> {
+        let rows = self.fleet.rows(self.top.filter.text(), self.now);
+        let session = rows.get(self.top.at).and_then(|row| row.session);
+        match session.map(|session| (session.row_key(), session.seq)) {
+            Some((key, seq)) => self.open_chat(key, seq, true),
+            None => {
+                self.flash(Role::Warning, "there is no session to open");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Lets the person type a prompt for the selected session.
+    fn type_prompt(&mut self) {
+        let rows = self.fleet.rows(self.top.filter.text(), self.now);
+        match rows.get(self.top.at).and_then(|row| row.session) {
+            Some(session) => {
+                let (who, session) = (Text::from(handle(session)), session.row_key());
+                self.top.typing = Some(Typing::Prompt { session, who, input: Input::default() });
+            }
+            None => self.flash(Role::Warning, "no session is selected"),
+        }
+    }
+
+    /// The agents that a session can begin with: the last used first.
+    fn agents(&self) -> impl Iterator<Item = Untrusted> {
+        let rows = self.fleet.rows("", self.now);
+        let used: Vec<Untrusted> = rows
+            .iter()
+            .filter(|row| !matches!(row.what, What::Login(..)))
+            .filter_map(|row| row.session.map(|session| session.agent.clone()))
+            .collect();
+        let all = self.fleet.agents().iter().map(|agent| agent.name.clone());
+        let mut agents: Vec<Untrusted> = Vec::new();
+        for agent in used.into_iter().chain(all) {
+            if !agents.contains(&agent) {
+                agents.push(agent);
+            }
+        }
+        agents.into_iter()
+    }
+
+    fn typed(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
+        match action {
+            Some(Action::Back) => {
+                if matches!(self.top.typing.take(), Some(Typing::Filter)) {
+                    self.top.filter = Input::default();
+                }
+            }
+            Some(Action::NextAgent) => {
+                let agents: Vec<Untrusted> = self.agents().collect();
+                if let Some(Typing::New { agent, .. }) = &mut self.top.typing {
+                    let at = agents.iter().position(|other| other == agent).map_or(0, |at| at + 1);
+                    if let Some(next) = agents.get(at % agents.len().max(1)) {
+                        *agent = next.clone();
+                    }
+                }
+            }
+            Some(Action::Confirm) => return self.send_typed(),
+            _ => {
+                if let Some(input) = self.top.input() {
+                    input.key(key);
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    fn send_typed(&mut self) -> Vec<Effect> {
+        match self.top.typing.take() {
+            Some(Typing::Prompt { session, input, .. }) if !input.text().trim().is_empty() => {
+                self.prompt(&session, input.text())
+            }
+            Some(Typing::New { agent, input }) => {
+                let prompt = Some(input.text().to_owned()).filter(|text| !text.trim().is_empty());
+                self.begin(&agent, prompt, true)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn card_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
+        let Some(action) = action else { return Vec::new() };
+        let question = self.top.card.id().and_then(|id| self.fleet.question(id));
+        let Some(question) = question else { return Vec::new() };
+        let page = self.on_screen.question.as_ref().map_or(1, |drawn| drawn.page);
+        match self.top.card.key(action, digit(key), question, page) {
+            Did::Answered { id, answer, says_why } => {
+                if says_why {
+                    self.type_prompt();
+                }
+                self.answer(id, answer)
+            }
+            Did::Refused(why) => {
+                self.flash(Role::Warning, why);
+                Vec::new()
+            }
+            Did::Left | Did::Nothing => Vec::new(),
+        }
+    }
+
+    /// Cancels the turn of the selected session, at the second press.
+    fn cancel(&mut self) -> Vec<Effect> {
+        let rows = self.fleet.rows(self.top.filter.text(), self.now);
+        let session = rows.get(self.top.at).and_then(|row| row.session);
+        let Some(session) = session.filter(|session| session.turn.state != TurnState::Idle) else {
+            self.flash(Role::Warning, "no turn runs there");
+            return Vec::new();
+        };
+        let key = session.row_key();
+        let is_second =
+            self.top.cancels.take().is_some_and(|(of, until)| of == key && until >= self.now);
+        if !is_second {
+            let words = text!("c again cancels the turn of {}", handle(session));
+            self.flash(Role::Warning, words);
+            self.top.cancels = Some((key, self.now + TWICE));
+            return Vec::new();
+        }
+        let session = SessionRef {
+            session: key.session_id.into_raw(),
+            agent: Some(key.agent.into_raw()),
+            ..SessionRef::default()
+        };
+        let by = Some(self.scene.who.clone());
+        let params = CancelParams { session, turn_only: true, by };
+        vec![self.requests.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel)]
+    }
+}

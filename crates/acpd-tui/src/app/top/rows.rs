@@ -1,0 +1,248 @@
+//! What rows of `top` say.
+
+use acpd_api::{
+    DoingKind, InteractionInfo, Question, SessionInfo, SessionState, TurnState, Untrusted,
+};
+use acpd_view::human::{self, directory};
+use acpd_view::text::Text;
+use acpd_view::{Line, Role, Style, text};
+
+use crate::canvas::DOT;
+use crate::fleet::{Row, What, handle};
+
+/// The mark of a row: what it is, without a colour.
+pub(super) fn mark(row: &Row<'_>) -> (&'static str, Style) {
+    match row.what {
+        What::Question(_) => ("?", Style::of(Role::Warning).strong()),
+        What::Login(..) => ("@", Style::of(Role::Warning).strong()),
+        What::Interrupted | What::Blocked => ("!", Style::of(Role::Bad).strong()),
+        What::Works { silent: None } => ("*", Style::of(Role::Good).strong()),
+        What::Works { silent: Some(_) } => ("~", Role::Dim.into()),
+        What::Rests => (" ", Role::Plain.into()),
+    }
+}
+
+/// What a person calls it.
+pub(super) fn name(row: &Row<'_>) -> Text {
+    match (row.session, row.what) {
+        (_, What::Login(agent, _)) => Text::from(&agent.name),
+        (Some(session), _) => Text::from(handle(session)),
+        (None, What::Question(question)) => {
+            question.name.as_ref().map(Text::from).unwrap_or_default()
+        }
+        _ => Text::new(),
+    }
+}
+
+/// Its agent.
+pub(super) fn agent(row: &Row<'_>) -> Text {
+    match (row.session, row.what) {
+        (_, What::Login(..)) => Text::new(),
+        (Some(session), _) => Text::from(&session.agent),
+        (None, What::Question(question)) => Text::from(&question.agent),
+        _ => Text::new(),
+    }
+}
+
+/// Its directory.
+pub(super) fn folder(row: &Row<'_>, home: Option<&str>) -> Text {
+    let asked = row.question().and_then(|question| question.cwd.as_ref());
+    let cwd = row.session.map(|session| &session.cwd).or(asked);
+    cwd.map(|cwd| directory(cwd, home)).unwrap_or_default()
+}
+
+/// An age in one unit, at most four columns wide.
+pub(super) fn age(ms: u64) -> Text {
+    let seconds = ms / 1000;
+    match seconds {
+        0..60 => text!("{}s", seconds),
+        60..3600 => text!("{}m", seconds / 60),
+        3600..86_400 => text!("{}h", seconds / 3600),
+        _ => text!("{}d", (seconds / 86_400).min(999)),
+    }
+}
+
+/// What happens there, in one line.
+pub(super) fn news(row: &Row<'_>) -> Line {
+    match (row.what, row.session) {
+        (What::Question(question), _) => asked(question),
+        (What::Login(_, 0), _) => Line::of(Role::Warning, "wants a login"),
+        (What::Login(_, 1), _) => {
+            Line::of(Role::Warning, text!("wants a login{}1 session waits", DOT))
+        }
+        (What::Login(_, waits), _) => {
+            Line::of(Role::Warning, text!("wants a login{}{} sessions wait", DOT, waits))
+        }
+        (What::Interrupted, Some(session)) => {
+            let reason = session.reason.as_ref().map(|reason| text!(": {}", reason));
+            let what = match session.turn.last.as_ref().map(Untrusted::raw) {
+                Some("outcome_unknown") => "the prompt may not have arrived",
+                Some("unwedged") => "the agent hung and was stopped",
+                _ => "interrupted",
+            };
+            Line::of(Role::Bad, text!("{}{}", what, reason))
+        }
+        (What::Blocked, Some(session)) => {
+            let reason = session.reason.as_ref().map_or("blocked".into(), Text::from);
+            Line::of(Role::Bad, reason)
+        }
+        (What::Works { silent: Some(silent) }, _) => {
+            Line::of(Role::Dim, text!("silent for {}", human::duration(silent)))
+        }
+        (What::Works { silent: None }, Some(session)) => {
+            let mut line = doing(session);
+            if session.queued > 0 {
+                let queued = if session.queued == 1 { "prompt" } else { "prompts" };
+                line = line.and(Role::Dim, text!("{}{} {} queued", DOT, session.queued, queued));
+            }
+            line
+        }
+        (_, Some(session)) => rests(session),
+        (_, None) => Line::default(),
+    }
+}
+
+fn asked(question: &InteractionInfo) -> Line {
+    let (kind, what) = match &question.question {
+        Question::Permission { title, subject, shown, tool_kind, .. } => {
+            let kind = shown.as_ref().map(|shown| &shown.kind).or(tool_kind.as_ref());
+            let kind = match kind.map(Untrusted::raw) {
+                Some("execute") => "run",
+                Some("edit") => "edit",
+                Some("read") => "read",
+                Some("delete") => "delete",
+                Some("move") => "move",
+                Some("fetch") => "fetch",
+                _ => "do",
+            };
+            let first = shown.as_ref().and_then(|shown| shown.commands.first());
+            let what = match first {
+                Some(command) => in_one_line(command),
+                None => subject.as_ref().or(title.as_ref()).map(Text::from).unwrap_or_default(),
+            };
+            (kind, what)
+        }
+        Question::Form { message, .. } => ("form", Text::from(message)),
+        Question::Url { message, url } => ("open", text!("{}: {}", url, message)),
+    };
+    Line::of(Role::Dim, text!("{:<6}", kind)).and(Role::Plain, what)
+}
+
+/// The first line of a command, and how many follow.
+fn in_one_line(command: &Untrusted) -> Text {
+    let mut lines = command.raw().trim_end().split('\n');
+    let first = Untrusted::from(lines.next().unwrap_or_default());
+    match lines.count() {
+        0 => Text::from(first.verbatim()),
+        1 => text!("{} +1 line", first.verbatim()),
+        more => text!("{} +{} lines", first.verbatim(), more),
+    }
+}
+
+/// What a turn does now.
+pub(super) fn doing(session: &SessionInfo) -> Line {
+    let Some(doing) = &session.doing else {
+        let words = match (session.state, session.turn.state) {
+            (SessionState::Restoring, _) => "comes back",
+            (_, TurnState::Idle) => "waits for its turn",
+            (_, TurnState::Working) => "works",
+            (_, TurnState::NeedsAction) => "waits for an answer",
+        };
+        return Line::of(Role::Plain, words);
+    };
+    let said = Text::from(&doing.text);
+    let after = |words: &'static str| {
+        let said = if said.is_empty() { Text::new() } else { text!(": {}", said) };
+        Line::of(Role::Dim, words).and(Role::Plain, said)
+    };
+    match doing.kind {
+        DoingKind::Starting => after("starts"),
+        DoingKind::Thinking => Line::of(Role::Dim, "thinks"),
+        DoingKind::Writing => after("writes"),
+        DoingKind::Command => Line::of(Role::Dim, "$ ").and(Role::Plain, said),
+        DoingKind::Waiting => after("waits for an answer"),
+        DoingKind::Tool | DoingKind::Other if !said.is_empty() => Line::of(Role::Plain, said),
+        DoingKind::Tool | DoingKind::Other => Line::of(Role::Plain, "works"),
+    }
+}
+
+fn rests(session: &SessionInfo) -> Line {
+    let last = session.turn.last.as_ref().map(Untrusted::raw);
+    let (style, word) = match (session.state, last) {
+        (SessionState::Lost, _) => (Role::Bad.into(), "lost".into()),
+        (SessionState::Blocked, _) => (Role::Warning.into(), "waits for the login".into()),
+        (_, Some("end_turn")) => (Style::of(Role::Dim), Text::from("done")),
+        (_, Some("interrupted" | "unwedged")) => (Role::Bad.into(), "interrupted".into()),
+        (_, Some("error")) => (Role::Bad.into(), "failed".into()),
+        (_, Some("refusal")) => (Role::Warning.into(), "refused".into()),
+        (_, Some(_)) => {
+            (Role::Dim.into(), session.turn.last.as_ref().map(Text::from).unwrap_or_default())
+        }
+        (_, None) => (Role::Dim.into(), "new".into()),
+    };
+    let line = Line::of(style, word);
+    match &session.title {
+        Some(title) => line.and(Role::Dim, DOT).and(Role::Plain, plain(title)),
+        None => line,
+    }
+}
+
+/// A title without the marks of Markdown, which are noise in a line.
+fn plain(title: &Untrusted) -> Text {
+    let is_mark = |char: char| matches!(char, '*' | '`' | '#');
+    Text::from(&Untrusted::from(title.raw().replace(is_mark, "")))
+}
+
+/// All that is known of the selected row, unless it is a question.
+pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>) -> Vec<Line> {
+    if let What::Login(agent, _) = row.what {
+        let hint = agent.auth.hint.as_ref().or(agent.hint.as_ref()).or(agent.reason.as_ref());
+        let head = Line::of(Style::of(Role::Plain).strong(), &agent.title)
+            .and(Role::Plain, text!(" wants a login"));
+        return std::iter::once(head)
+            .chain(hint.map(|hint| Line::of(Role::Warning, hint)))
+            .collect();
+    }
+    let Some(session) = row.session else { return Vec::new() };
+    let mut head = Line::of(Style::of(Role::Plain).strong(), Text::from(handle(session)));
+    if let Some(title) = &session.title {
+        head = head.and(Role::Plain, text!("{}{}", DOT, plain(title)));
+    }
+    let place = text!("{}{}{}", session.agent, DOT, directory(&session.cwd, home));
+    let mut facts = vec![match session.state {
+        SessionState::Live => text!("live"),
+        SessionState::Parked => text!("on disk"),
+        SessionState::Restoring => text!("comes back"),
+        SessionState::Blocked => text!("blocked"),
+        SessionState::Lost => text!("lost"),
+        SessionState::Closed => text!("closed"),
+    }];
+    facts.push(match session.prompts {
+        1 => text!("1 prompt"),
+        prompts => text!("{} prompts", prompts),
+    });
+    if session.queued > 0 {
+        facts.push(text!("{} queued", session.queued));
+    }
+    if session.clients > 0 {
+        facts.push(text!("{} here", session.clients));
+    }
+    if session.turn.state != TurnState::Idle {
+        let since = human::duration(now.saturating_sub(session.turn.since));
+        facts.push(text!("works for {}", since));
+    } else if session.updated > 0 {
+        let ago = human::duration(now.saturating_sub(session.updated));
+        facts.push(text!("used {} ago", ago));
+    }
+    if session.name.is_some() {
+        facts.push(Text::from(&session.session_id));
+    }
+    let mut lines =
+        vec![head, Line::of(Role::Name, place), Line::of(Role::Dim, Text::join(facts, DOT))];
+    if session.turn.state != TurnState::Idle {
+        lines.push(doing(session));
+    }
+    lines.extend(session.reason.iter().map(|reason| Line::of(Role::Warning, reason)));
+    lines.extend(session.hint.iter().map(|hint| Line::of(Role::Dim, hint)));
+    lines
+}

@@ -1,0 +1,286 @@
+//! The screen of all sessions.
+
+use acpd_api::{SessionInfo, TurnState, Untrusted};
+use acpd_view::human::directory;
+use acpd_view::text::Text;
+use acpd_view::{Line, Role, Style, text};
+use ratatui::layout::{Position, Rect};
+
+use super::rows::{age, agent, details, folder, mark, name, news};
+use super::{Top, Typing};
+use crate::app::{AWAY, OnScreen, Presence, State};
+use crate::canvas::{CURSOR, Canvas, DOT, rule};
+use crate::fleet::{Row, Section, What};
+use crate::keymap::{Action, Place};
+use crate::question;
+
+/// Columns that names, agents and directories get at most, and at least where they are shown.
+const WIDEST: [usize; 3] = [24, 12, 32];
+/// Columns of an age.
+const AGE: usize = 4;
+/// Rows that the list keeps, whatever is selected.
+const LIST: u16 = 5;
+
+/// Columns of the names, the agents and the directories.
+struct Columns {
+    name: usize,
+    agent: usize,
+    folder: usize,
+}
+
+impl Columns {
+    /// As wide as what is in them, as far as the screen is wide enough for what happens beside them.
+    fn of(rows: &[Row<'_>], width: usize, home: Option<&str>) -> Columns {
+        let widest = |of: &dyn Fn(&Row<'_>) -> Text| rows.iter().map(|row| of(row).width()).max();
+        let room = width.saturating_sub(3 + AGE + 3) / 2;
+        let name = widest(&name).unwrap_or(0).clamp(8, WIDEST[0]).min(room.max(8));
+        let left = room.saturating_sub(name + 2);
+        let agent = widest(&agent).unwrap_or(0).min(WIDEST[1]);
+        let agent = if agent + 2 <= left { agent } else { 0 };
+        let left = left.saturating_sub(agent + 2);
+        let folder = widest(&|row| folder(row, home)).unwrap_or(0).min(WIDEST[2]).min(left);
+        Columns { name, agent, folder: if folder >= 8 { folder } else { 0 } }
+    }
+}
+
+/// Draws it.
+pub(in crate::app) fn view(
+    state: &State,
+    scrolled: &mut usize,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+) -> (OnScreen, Option<Position>) {
+    let Top { filter, at, card, .. } = &state.top;
+    let rows = state.fleet.rows(filter.text(), state.now);
+    let selected = rows.get(*at);
+    let (width, home) = (usize::from(area.width), state.scene.home.as_deref());
+    head(state, &rows, canvas, area);
+
+    // From the bottom: a line that is typed or told, what is selected, the list.
+    let footer = area.bottom();
+    let below = u16::from(state.top.typing.is_some() || state.flash.is_some() || area.height > 15);
+    let room = area.height.saturating_sub(2 + below);
+    let question = selected.and_then(Row::question);
+    let wanted = match (question, selected) {
+        (Some(question), _) => question::height(question, area.width),
+        (None, Some(row)) => details(row, state.now, home).len(),
+        (None, None) => 0,
+    };
+    let most = if card.has_keys() { room.saturating_sub(LIST - 2) } else { room / 2 };
+    let least = if question.is_some() { 3 } else { 1 };
+    let pane =
+        u16::try_from(wanted).unwrap_or(u16::MAX).min(most.max(least)).min(room.saturating_sub(1));
+    let ruler = footer.saturating_sub(below + pane + 1);
+    let list = Rect { y: area.y + 1, height: ruler.saturating_sub(area.y + 1), ..area };
+
+    let (page, more) = draw_list(state, &rows, scrolled, canvas, list);
+    let ruled = width.saturating_sub(2);
+    canvas.line(1, ruler, area.width, &Line::of(Role::Dim, rule(ruled)));
+    if more > 0 {
+        let words = text!(" {} more: {}, or / to filter ", more, "↓");
+        canvas.right(area.x, ruler, area.width.saturating_sub(4), &Line::of(Role::Dim, words));
+    }
+    let pane = Rect { y: ruler + 1, height: pane, ..area };
+    let mut drawn = None;
+    if let (Some(question), Some(row)) = (question, selected) {
+        let head = Line::of(Style::of(Role::Plain).strong(), text!(" {}: ", name(row))).and(
+            Style::of(Role::Warning).strong(),
+            question::asks(question, state.scene.home.as_deref()),
+        );
+        drawn = question::view(canvas, pane, card, question, &head);
+    } else if let Some(row) = selected {
+        let lines = details(row, state.now, home);
+        let lines = lines.iter().flat_map(|line| line.wrap(width.saturating_sub(2)));
+        for (y, line) in (pane.y..pane.bottom()).zip(lines) {
+            canvas.line(area.x + 1, y, area.width.saturating_sub(1), &line);
+        }
+    }
+    let cursor = below_pane(state, canvas, footer.saturating_sub(1));
+    (OnScreen { question: drawn, page, ..OnScreen::default() }, cursor)
+}
+
+fn head(state: &State, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect) {
+    let count = |section| rows.iter().filter(|row| row.section == section).count();
+    let needs = count(Section::NeedsYou);
+    let mut head = Line::of(Style::of(Role::Plain).strong(), " acpd");
+    if state.fleet.is_known() {
+        let (style, words) = match needs {
+            0 => (Role::Dim.into(), "nothing needs you".into()),
+            1 => (Style::of(Role::Warning).strong(), "1 needs you".into()),
+            _ => (Style::of(Role::Warning).strong(), text!("{} need you", needs)),
+        };
+        let working = match count(Section::Working) {
+            1 => text!("{}1 works", DOT),
+            working => text!("{}{} work", DOT, working),
+        };
+        let rest = text!("{}{} rest", DOT, count(Section::Recent));
+        head = head
+            .and(Role::Dim, DOT)
+            .and(style, words)
+            .and(Role::Plain, working)
+            .and(Role::Dim, rest);
+    }
+    let told = match &state.presence {
+        Presence::Connecting => Line::of(Role::Dim, "connecting"),
+        Presence::There => Line::default(),
+        Presence::AwaySince(since) if state.now < since + AWAY => Line::default(),
+        Presence::AwaySince(_) => Line::of(Role::Warning, "acpd is away, coming back"),
+        Presence::Gone(why) => Line::of(Role::Bad, why),
+    };
+    let taken = canvas.right(area.x, area.y, area.width.saturating_sub(1), &told);
+    canvas.line(area.x, area.y, area.width.saturating_sub(taken + 1), &head);
+}
+
+/// Draws the list. Returns how many rows of it are on the screen, and how many are below.
+fn draw_list(
+    state: &State,
+    rows: &[Row<'_>],
+    scrolled: &mut usize,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+) -> (usize, usize) {
+    let height = usize::from(area.height);
+    if rows.is_empty() {
+        let words = match (state.fleet.is_known(), state.top.filter.text()) {
+            (false, _) => "",
+            (true, "") => "no sessions yet: n begins one here",
+            (true, _) => "nothing fits; Esc shows all sessions again",
+        };
+        canvas.line(
+            area.x + 3,
+            area.y + 1,
+            area.width.saturating_sub(3),
+            &Line::of(Role::Dim, words),
+        );
+        return (1, 0);
+    }
+    // Headings take part in scrolling as the rows do.
+    let mut lines: Vec<Option<usize>> = Vec::with_capacity(rows.len() + 3);
+    for (at, row) in rows.iter().enumerate() {
+        if at == 0 || rows[at - 1].section != row.section {
+            lines.push(None);
+        }
+        lines.push(Some(at));
+    }
+    let selected = lines.iter().position(|line| *line == Some(state.top.at)).unwrap_or(0);
+    // The heading above the first row comes along.
+    let first = if selected <= 1 { 0 } else { selected };
+    let most = lines.len().saturating_sub(height);
+    *scrolled = (*scrolled).min(first).max((selected + 1).saturating_sub(height)).min(most);
+    let columns = Columns::of(rows, usize::from(area.width), state.scene.home.as_deref());
+    let shown = lines.iter().enumerate().skip(*scrolled).take(height);
+    for (y, (at, line)) in (area.y..).zip(shown) {
+        match line {
+            Some(row) => {
+                draw_row(state, &rows[*row], *row == state.top.at, &columns, canvas, area, y);
+            }
+            None => {
+                let words = match lines.get(at + 1).copied().flatten().map(|row| rows[row].section)
+                {
+                    Some(Section::NeedsYou) => " NEEDS YOU",
+                    Some(Section::Working) => " WORKING",
+                    _ => " RECENT",
+                };
+                canvas.line(area.x, y, area.width, &Line::of(Style::of(Role::Dim).strong(), words));
+            }
+        }
+    }
+    let below = lines.len().saturating_sub(*scrolled + height);
+    (height.saturating_sub(1).max(1), below)
+}
+
+fn draw_row(
+    state: &State,
+    row: &Row<'_>,
+    is_selected: bool,
+    columns: &Columns,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    y: u16,
+) {
+    let home = state.scene.home.as_deref();
+    let strong = |role| if is_selected { Style::of(role).strong() } else { role.into() };
+    let (sign, style) = mark(row);
+    let cursor = if is_selected { CURSOR } else { " " };
+    let mut line = Line::of(Style::of(Role::Name).strong(), cursor).and(style, sign);
+    let mut at = 2;
+    let mut put = |line: &mut Line, width: usize, style: Style, text: Text| {
+        if width > 0 {
+            let gap = Text::repeated(" ", at - line.width() + 1);
+            *line = std::mem::take(line).and(Role::Plain, gap).and(style, text.cut(width));
+            at += width + 2;
+        }
+    };
+    put(&mut line, columns.name, strong(Role::Plain), name(row));
+    put(&mut line, columns.agent, strong(Role::Plain), agent(row));
+    put(
+        &mut line,
+        columns.folder,
+        strong(Role::Name),
+        folder(row, home).cut_middle(columns.folder),
+    );
+    let age = age(state.now.saturating_sub(row.since));
+    let age = if row.since == 0 { Text::new() } else { age };
+    let before = Text::repeated(" ", AGE.saturating_sub(age.width()));
+    put(&mut line, AGE, strong(Role::Dim), before + age);
+    let end = Text::repeated(" ", (at + 1).saturating_sub(line.width()));
+    line = line.and(Role::Plain, end);
+    news(row).spans.into_iter().for_each(|span| line.push(span));
+    canvas.line(area.x, y, area.width.saturating_sub(1), &line);
+    if is_selected {
+        canvas.select(Rect { y, height: 1, ..area });
+    }
+}
+
+/// The line above the keys: what is typed, else what was told. Returns where the cursor is.
+fn below_pane(state: &State, canvas: &mut Canvas<'_>, y: u16) -> Option<Position> {
+    let width = canvas.buffer().area.width;
+    let (label, input) = match &state.top.typing {
+        Some(Typing::Filter) => (text!(" / "), &state.top.filter),
+        Some(Typing::Prompt { who, input, .. }) => (text!(" prompt {} > ", who.cut(24)), input),
+        Some(Typing::New { agent, input }) => {
+            let cwd = Untrusted::from(state.scene.cwd.as_str());
+            let folder = directory(&cwd, state.scene.home.as_deref()).cut_middle(24);
+            (text!(" new with {} in {} > ", agent, folder), input)
+        }
+        None => {
+            let line = match (&state.flash, state.top.filter.text()) {
+                (Some(flash), _) => {
+                    let mut line = Line::of(Role::Plain, " ");
+                    flash.line.spans.iter().for_each(|span| line.push(span.clone()));
+                    line
+                }
+                (None, "") => return None,
+                (None, _) => {
+                    let words = state.top.filter.shown(40).0;
+                    Line::of(Role::Dim, text!(" only what fits: {}  (Esc: all)", words))
+                }
+            };
+            canvas.line(0, y, width, &line);
+            return None;
+        }
+    };
+    let x = u16::try_from(label.width()).unwrap_or(0);
+    canvas.line(0, y, width, &Line::of(Style::of(Role::Name).strong(), label));
+    let (shown, column) = input.shown(usize::from(width.saturating_sub(x + 1)));
+    canvas.line(x, y, width.saturating_sub(x), &Line::of(Role::Plain, shown));
+    Some(Position::new(x + u16::try_from(column).unwrap_or(0), y))
+}
+
+/// Whether a key does something now, so that it belongs into the footer.
+pub(in crate::app) fn useful(state: &State, place: Place, action: Action) -> bool {
+    let rows = state.fleet.rows(state.top.filter.text(), state.now);
+    let row = rows.get(state.top.at);
+    let session: Option<&SessionInfo> = row.and_then(|row| row.session);
+    match (place, action) {
+        (Place::Top, Action::Question) => {
+            row.is_some_and(|row| matches!(row.what, What::Question(_)))
+        }
+        (Place::Top, Action::Cancel) => session.is_some_and(|s| s.turn.state != TurnState::Idle),
+        (Place::Top, Action::Open | Action::Prompt) => session.is_some(),
+        (Place::Question, Action::PageDown) => {
+            state.on_screen.question.as_ref().is_some_and(|drawn| drawn.most > 0)
+        }
+        _ => true,
+    }
+}

@@ -1,0 +1,155 @@
+//! Puts lines on the screen: the only place that knows colours and marks.
+
+use acpd_view::text::Text;
+use acpd_view::{Line, Role, Style, text};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style as Look};
+
+/// How the terminal of this person shows things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Theme {
+    /// Whether there are colours; without them, everything is still told by words and marks.
+    pub is_coloured: bool,
+    /// Whether it shows more than ASCII.
+    pub is_unicode: bool,
+}
+
+impl Theme {
+    /// The look of a text.
+    pub(crate) fn look(self, style: Style) -> Look {
+        let mut look = Look::new();
+        let colour = match style.role {
+            Role::Plain | Role::Dim | Role::Heading | Role::User => None,
+            Role::Code | Role::Name | Role::Link => Some(Color::Cyan),
+            Role::Mark => Some(Color::Blue),
+            Role::Good | Role::Added => Some(Color::Green),
+            Role::Warning => Some(Color::Yellow),
+            Role::Bad | Role::Removed => Some(Color::Red),
+        };
+        if let Some(colour) = colour.filter(|_| self.is_coloured) {
+            look = look.fg(colour);
+        }
+        let bold = style.strong || matches!(style.role, Role::Heading | Role::User);
+        let modifiers = [
+            (bold, Modifier::BOLD),
+            (style.role == Role::Dim, Modifier::DIM),
+            (style.emphasis, Modifier::ITALIC),
+            (style.struck, Modifier::CROSSED_OUT),
+            (style.role == Role::Link, Modifier::UNDERLINED),
+        ];
+        for (_, modifier) in modifiers.into_iter().filter(|(is_on, _)| *is_on) {
+            look = look.add_modifier(modifier);
+        }
+        look
+    }
+}
+
+/// Between facts on one line.
+pub(crate) const DOT: &str = " · ";
+/// Before what is selected.
+pub(crate) const CURSOR: &str = "▸";
+
+/// A rule of this width.
+pub(crate) fn rule(width: usize) -> Text {
+    Text::repeated("─", width)
+}
+
+/// One of our marks where there is only ASCII. What others wrote stays as it is.
+fn ascii(char: char) -> char {
+    match char {
+        '▸' => '>',
+        '▾' | '─' | '·' | '•' | '○' => '-',
+        '│' | '▌' => '|',
+        '┆' | '⋮' => ':',
+        '═' => '=',
+        '↓' => 'v',
+        '…' => '~',
+        '✓' => 'x',
+        '✎' | '⇄' => '+',
+        '→' | '◇' => '>',
+        '−' => '-',
+        char => char,
+    }
+}
+
+/// A part of the screen to draw on.
+#[derive(Debug)]
+pub(crate) struct Canvas<'a> {
+    buffer: &'a mut Buffer,
+    theme: Theme,
+}
+
+impl<'a> Canvas<'a> {
+    /// All of a frame's buffer.
+    pub(crate) fn new(buffer: &'a mut Buffer, theme: Theme) -> Canvas<'a> {
+        Canvas { buffer, theme }
+    }
+
+    /// How things look here.
+    pub(crate) fn theme(&self) -> Theme {
+        self.theme
+    }
+
+    /// The cells themselves, for a widget of somebody else.
+    pub(crate) fn buffer(&mut self) -> &mut Buffer {
+        self.buffer
+    }
+
+    /// Draws a line from this cell on, cut where the room ends. What does not exist is not drawn on.
+    pub(crate) fn line(&mut self, x: u16, y: u16, room: u16, line: &Line) {
+        let area = self.buffer.area;
+        if y >= area.bottom() || x >= area.right() {
+            return;
+        }
+        let end = x.saturating_add(room).min(area.right());
+        let (mut at, is_long) = (x, line.width() > usize::from(end - x));
+        for span in &line.spans {
+            let look = self.theme.look(span.style);
+            let left = usize::from(end - at);
+            // Tabs have no cells of their own.
+            let mut shown = span.text.as_str().replace('\t', "    ");
+            if !self.theme.is_unicode {
+                shown = shown.chars().map(ascii).collect();
+            }
+            (at, _) = self.buffer.set_stringn(at, y, shown, left, look);
+        }
+        if is_long && end > x {
+            let more = if self.theme.is_unicode { "…" } else { "~" };
+            self.buffer.set_stringn(end - 1, y, more, 1, Look::new());
+        }
+    }
+
+    /// Draws a line that ends at the right edge of the room, and returns its width; nothing if there is not enough.
+    pub(crate) fn right(&mut self, x: u16, y: u16, room: u16, line: &Line) -> u16 {
+        let width = u16::try_from(line.width()).unwrap_or(u16::MAX);
+        if width > room {
+            return 0;
+        }
+        self.line(x + room - width, y, width, line);
+        width
+    }
+
+    /// Shows a row as the selected one.
+    pub(crate) fn select(&mut self, area: Rect) {
+        let look = Look::new().add_modifier(Modifier::BOLD);
+        self.buffer.set_style(area.intersection(self.buffer.area), look);
+    }
+
+    /// Draws keys and what they do, in as many words as there is room for.
+    pub(crate) fn footer(&mut self, y: u16, keys: &[(String, &'static str)]) {
+        let room = usize::from(self.buffer.area.width).saturating_sub(1);
+        let mut line = Line::of(Role::Plain, " ");
+        for (key, word) in keys {
+            // Names of keys are ours.
+            let key = acpd_api::Untrusted::from(key.as_str());
+            let entry = Line::of(Style::of(Role::Plain).strong(), &key)
+                .and(Role::Dim, text!(" {}  ", *word));
+            if line.width() + entry.width() > room + 2 {
+                break;
+            }
+            entry.spans.into_iter().for_each(|span| line.push(span));
+        }
+        self.line(0, y, self.buffer.area.width, &line);
+    }
+}

@@ -1,0 +1,375 @@
+//! Carries keys, lines and time to the app, and its effects and frames out.
+//!
+//! A thread reads keys, one waits for signals, and each connection has one. All of them report on one channel. The
+//! driver waits for that channel and for the next moment at which the screen changes by itself; it draws at most
+//! [`FRAMES`] times a second, and only after something happened.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::rc::Rc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use acpd_api::{ClientName, Untrusted};
+use acpd_client::{ConnectError, Incoming, LinkReader, LinkWriter};
+use acpd_view::text::Text;
+use bytes::Bytes;
+use crossterm::event;
+use ratatui::Terminal;
+use ratatui::backend::{Backend as _, CrosstermBackend};
+use ratatui::layout::Rect;
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+
+use crate::app::{Cache, Effect, Event, Link, Opens, Scene, State, view};
+use crate::canvas::Theme;
+use crate::term::{self, Screen};
+
+/// Frames in a second.
+const FRAMES: u32 = 30;
+/// What may wait for the driver; beyond that, connections wait.
+const QUEUE: usize = 1024;
+/// What is taken at once, so that a flood of lines does not hold up a frame.
+const ROUND: usize = 256;
+/// How long the driver has to leave after a signal.
+const GRACE: Duration = Duration::from_millis(500);
+/// How long the last words to the daemon may take.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
+/// The way to the daemon.
+pub type Door = Box<dyn Fn() -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync>;
+
+/// What a program starts with.
+pub struct Start {
+    /// How things look.
+    pub theme: Theme,
+    /// The person's home directory.
+    pub home: Option<String>,
+    /// The directory that new sessions work in.
+    pub cwd: String,
+    /// Where the person is, for others who are told who did something: `pts/3`.
+    pub place: Option<String>,
+    /// What is on the screen first.
+    pub opens: Opens,
+    /// The way to the daemon.
+    pub door: Door,
+}
+
+/// Why there is no screen.
+#[derive(Debug)]
+pub enum Failed {
+    /// The daemon cannot be reached.
+    Connect(ConnectError),
+    /// The terminal cannot be used.
+    Terminal(io::Error),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Failed {
+        Failed::Terminal(error)
+    }
+}
+
+/// What threads report.
+enum News {
+    Event(Event),
+    Opened(Link, LinkWriter),
+    /// The keyboard is gone.
+    HungUp,
+    Signal(i32),
+}
+
+/// How the program ends.
+#[derive(Clone, Copy)]
+enum End {
+    /// The person leaves, or is gone.
+    Left,
+    /// By a signal.
+    Signal(i32),
+}
+
+/// Where a connection is.
+enum Connection {
+    /// On its way; what is to be sent waits.
+    Opening(Vec<Bytes>),
+    Open(LinkWriter),
+    /// Nobody wants it any more, and it is not there yet.
+    Unwanted,
+}
+
+/// Bytes of the frame that is being drawn.
+#[derive(Debug, Clone, Default)]
+struct Frame(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Frame {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Shows all sessions until the person leaves.
+pub fn run(start: Start) -> Result<(), Failed> {
+    let Start { theme, home, cwd, place, opens, door } = start;
+    // Whether there is a daemon at all is told on the terminal as it is.
+    let first = door().map_err(Failed::Connect)?;
+    let who = ClientName {
+        name: crate::app::CLIENT.into(),
+        title: None,
+        place: place.map(Untrusted::from),
+    };
+    let (state, effects) = State::new(Scene { theme, home, cwd, who }, opens, now());
+    let _screen = Screen::take()?;
+    let (sender, news) = mpsc::sync_channel(QUEUE);
+    listen_to_keys(sender.clone())?;
+    listen_to_signals(sender.clone())?;
+    let frame = Frame::default();
+    let terminal = Terminal::new(CrosstermBackend::new(frame.clone()))?;
+    let mut driver = Driver {
+        terminal,
+        frame,
+        cache: Cache::default(),
+        state,
+        connections: HashMap::new(),
+        first: Some(first),
+        door: door.into(),
+        sender,
+        is_over: false,
+    };
+    driver.perform(effects)?;
+    let ended = driver.follow(&news);
+    driver.leave();
+    if let End::Signal(signal) = ended? {
+        // Ends the process; there is nothing to be done if it should not.
+        let _ = emulate_default_handler(signal);
+    }
+    Ok(())
+}
+
+struct Driver {
+    terminal: Terminal<CrosstermBackend<Frame>>,
+    frame: Frame,
+    cache: Cache,
+    state: State,
+    connections: HashMap<Link, Connection>,
+    /// The connection that is there already.
+    first: Option<(LinkReader, LinkWriter)>,
+    door: std::sync::Arc<dyn Fn() -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync>,
+    sender: SyncSender<News>,
+    is_over: bool,
+}
+
+impl Driver {
+    /// Until the program ends.
+    fn follow(&mut self, news: &Receiver<News>) -> Result<End, Failed> {
+        let pace = Duration::from_secs(1) / FRAMES;
+        let mut drawn = Instant::now().checked_sub(pace);
+        let mut is_due = true;
+        while !self.is_over {
+            let wait = match drawn {
+                Some(drawn) if is_due => pace.saturating_sub(drawn.elapsed()),
+                _ if is_due => Duration::ZERO,
+                _ => self.state.wakes_at().map_or(Duration::from_mins(1), |at| {
+                    Duration::from_millis(at.saturating_sub(now()).max(1))
+                }),
+            };
+            match news.recv_timeout(wait) {
+                Ok(first) => {
+                    is_due = true;
+                    for news in std::iter::once(first).chain(news.try_iter().take(ROUND)) {
+                        if let Some(end) = self.take(news)? {
+                            return Ok(end);
+                        }
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) if !is_due => {
+                    self.update(Event::Time)?;
+                    is_due = true;
+                }
+                Err(_) => {}
+            }
+            if is_due && drawn.is_none_or(|drawn| drawn.elapsed() >= pace) {
+                self.draw()?;
+                (drawn, is_due) = (Some(Instant::now()), false);
+            }
+        }
+        Ok(End::Left)
+    }
+
+    /// Takes news. Returns how the program ends, if it does.
+    fn take(&mut self, news: News) -> Result<Option<End>, Failed> {
+        match news {
+            News::Event(event) => self.update(event)?,
+            News::Opened(link, writer) => {
+                match self.connections.insert(link, Connection::Open(writer.clone())) {
+                    Some(Connection::Opening(lines)) => lines.into_iter().for_each(|line| {
+                        // A connection that has ended says so itself.
+                        let _ = writer.send(line);
+                    }),
+                    _ => self.end(link),
+                }
+            }
+            News::Signal(SIGCONT) => {
+                term::enter()?;
+                self.redraw()?;
+            }
+            News::Signal(signal) => return Ok(Some(End::Signal(signal))),
+            News::HungUp => return Ok(Some(End::Left)),
+        }
+        Ok(None)
+    }
+
+    fn update(&mut self, event: Event) -> Result<(), Failed> {
+        let effects = self.state.update(now(), event);
+        self.perform(effects)
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) -> Result<(), Failed> {
+        for effect in effects {
+            match effect {
+                Effect::Open(link) => self.open(link)?,
+                Effect::Send(link, line) => match self.connections.get_mut(&link) {
+                    Some(Connection::Opening(lines)) => lines.push(line),
+                    // As above.
+                    Some(Connection::Open(writer)) => drop(writer.send(line)),
+                    Some(Connection::Unwanted) | None => {}
+                },
+                Effect::Leave(link) => self.end(link),
+                Effect::Copy(text) => term::copy(&text)?,
+                Effect::Redraw => self.redraw()?,
+                Effect::Suspend => {
+                    term::restore();
+                    // Where nobody can continue us, the system does not stop us.
+                    let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGTSTP);
+                    term::enter()?;
+                    self.redraw()?;
+                }
+                Effect::Quit => self.is_over = true,
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, link: Link) -> io::Result<()> {
+        self.connections.insert(link, Connection::Opening(Vec::new()));
+        let (sender, first, door) = (self.sender.clone(), self.first.take(), self.door.clone());
+        let follow = move || {
+            let tell = |news| sender.send(news);
+            let ended = |why: &dyn std::fmt::Display| {
+                News::Event(Event::Ended(link, Text::from(&Untrusted::of(why))))
+            };
+            let (mut reader, writer) = match first.map_or_else(|| door(), Ok) {
+                Ok(opened) => opened,
+                // Nobody listens any more if a report fails.
+                Err(error) => return drop(tell(ended(&error))),
+            };
+            if tell(News::Opened(link, writer)).is_err() {
+                return;
+            }
+            loop {
+                let event = match reader.recv() {
+                    Ok(Incoming::Line(line)) => Event::Line(link, line),
+                    Ok(Incoming::Lost) => Event::Lost(link),
+                    Ok(Incoming::Back) => Event::Back(link),
+                    Ok(Incoming::Closed) => {
+                        return drop(tell(ended(&"acpd closed the connection")));
+                    }
+                    Err(error) => return drop(tell(ended(&error))),
+                };
+                if tell(News::Event(event)).is_err() {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().name("connection".to_owned()).spawn(follow).map(drop)
+    }
+
+    fn end(&mut self, link: Link) {
+        match self.connections.remove(&link) {
+            Some(Connection::Open(writer)) => writer.end(),
+            Some(Connection::Opening(_)) => {
+                self.connections.insert(link, Connection::Unwanted);
+            }
+            Some(Connection::Unwanted) | None => {}
+        }
+    }
+
+    /// However we end, we do not come back; what was sent must still arrive.
+    fn leave(&mut self) {
+        term::restore();
+        for connection in self.connections.values() {
+            if let Connection::Open(writer) = connection {
+                writer.leave();
+                writer.flush(LAST_WORDS);
+            }
+        }
+    }
+
+    fn redraw(&mut self) -> Result<(), Failed> {
+        let size = self.terminal.backend().size()?;
+        // In place of `clear`, which asks the terminal where the cursor is and waits for its answer.
+        self.terminal.resize(Rect::new(0, 0, size.width, size.height))?;
+        Ok(())
+    }
+
+    fn draw(&mut self) -> Result<(), Failed> {
+        let (state, cache) = (&self.state, &mut self.cache);
+        let mut on_screen = None;
+        self.terminal.draw(|frame| on_screen = Some(view(state, cache, frame)))?;
+        let frame = std::mem::take(&mut *self.frame.0.borrow_mut());
+        term::show(&frame)?;
+        on_screen.map_or(Ok(()), |on_screen| self.update(Event::Drawn(on_screen)))
+    }
+}
+
+fn listen_to_keys(sender: SyncSender<News>) -> io::Result<()> {
+    let read = move || {
+        loop {
+            let news = match event::read() {
+                Ok(event::Event::Key(key)) => News::Event(Event::Key(key)),
+                Ok(event::Event::Paste(text)) => News::Event(Event::Paste(text)),
+                Ok(event::Event::FocusGained) => News::Event(Event::Focused(true)),
+                Ok(event::Event::FocusLost) => News::Event(Event::Focused(false)),
+                Ok(event::Event::Resize(..) | event::Event::Mouse(_)) => News::Event(Event::Time),
+                Err(_) => News::HungUp,
+            };
+            let is_last = matches!(news, News::HungUp);
+            if sender.send(news).is_err() || is_last {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("keys".to_owned()).spawn(read).map(drop)
+}
+
+fn listen_to_signals(sender: SyncSender<News>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGCONT])?;
+    let wait = move || {
+        for signal in signals.forever() {
+            if signal == SIGCONT {
+                // If it does not fit, there is enough to draw anyway.
+                let _ = sender.try_send(News::Signal(signal));
+                continue;
+            }
+            let _ = sender.try_send(News::Signal(signal));
+            // The driver may be stuck in a terminal that takes nothing.
+            thread::sleep(GRACE);
+            term::restore();
+            let _ = emulate_default_handler(signal);
+        }
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(wait).map(drop)
+}
+
+/// Milliseconds since the epoch.
+fn now() -> u64 {
+    let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,365 @@
+//! Keys are data: where a key counts, which keys, what they do, and the words for it.
+//!
+//! The first row that fits decides. The footer of each screen and the page of keys are written from the same
+//! rows, so they cannot say something else.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// What a key does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// To the row, block or choice before.
+    Up,
+    /// To the next one.
+    Down,
+    /// A screen back.
+    PageUp,
+    /// A screen on.
+    PageDown,
+    /// To the beginning.
+    First,
+    /// To the end; in a conversation, to what comes.
+    Last,
+    /// Opens the session of a row.
+    Open,
+    /// Gives the open question the keys.
+    Question,
+    /// Back, without an answer.
+    Back,
+    /// Chooses the answer with the number of the key.
+    Choose,
+    /// Gives the answer that is chosen, or ends what is typed.
+    Confirm,
+    /// Types a prompt for the session of a row.
+    Prompt,
+    /// Begins a session.
+    New,
+    /// Narrows the list.
+    Filter,
+    /// Cancels the running turn, when pressed twice.
+    Cancel,
+    /// The page of keys.
+    Keys,
+    /// Draws everything again.
+    Redraw,
+    /// Stops the process, as a shell does.
+    Suspend,
+    /// Leaves the program.
+    Quit,
+    /// Leaves a conversation; it goes on.
+    Detach,
+    /// From a conversation to all sessions.
+    Top,
+    /// Says something into the running turn.
+    Steer,
+    /// A new line in what is typed.
+    Newline,
+    /// From the prompt to the blocks, and back.
+    Blocks,
+    /// Folds or unfolds the chosen block.
+    Fold,
+    /// Folds all blocks.
+    FoldAll,
+    /// Unfolds all blocks.
+    UnfoldAll,
+    /// To the prompt before.
+    PreviousPrompt,
+    /// To the next prompt.
+    NextPrompt,
+    /// Copies the block.
+    Copy,
+    /// Modes, models and options.
+    Options,
+    /// Takes back a prompt that waits.
+    Queue,
+    /// The next agent to begin a session with.
+    NextAgent,
+}
+
+/// Where a key counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Everywhere, unless the place itself uses it.
+    Everywhere,
+    /// The list of sessions.
+    Top,
+    /// A line that is typed.
+    Line,
+    /// A question that has the keys.
+    Question,
+    /// The prompt of a conversation.
+    Prompt,
+    /// The blocks of a conversation.
+    Blocks,
+    /// A list to choose from.
+    Menu,
+    /// The page of keys.
+    Help,
+}
+
+/// A row of the table.
+#[derive(Debug)]
+pub(crate) struct Binding {
+    /// Where it counts.
+    pub(crate) place: Place,
+    /// Its keys, with a space between them.
+    pub(crate) keys: &'static str,
+    /// What it does.
+    pub(crate) action: Action,
+    /// What it does, in words, for the page of keys.
+    pub(crate) words: &'static str,
+    /// The same in a word, for the footer; those without are not in it.
+    pub(crate) footer: Option<&'static str>,
+}
+
+const fn key(
+    place: Place,
+    keys: &'static str,
+    action: Action,
+    words: &'static str,
+    footer: Option<&'static str>,
+) -> Binding {
+    Binding { place, keys, action, words, footer }
+}
+
+/// All keys. Footers have the order of the rows, and lose the last ones first.
+pub(crate) const TABLE: &[Binding] = &[
+    key(Place::Top, "a tab", Action::Question, "answer the question", Some("answer")),
+    key(Place::Top, "enter right l", Action::Open, "open the session", Some("open")),
+    key(Place::Top, "p", Action::Prompt, "prompt the session", Some("prompt")),
+    key(Place::Top, "c", Action::Cancel, "cancel its turn (twice)", Some("cancel")),
+    key(Place::Top, "n", Action::New, "new session here", Some("new")),
+    key(Place::Top, "/", Action::Filter, "show only what fits", Some("filter")),
+    key(Place::Top, "?", Action::Keys, "this page", Some("keys")),
+    key(Place::Top, "q ctrl-c ctrl-d", Action::Quit, "leave; all goes on", Some("quit")),
+    key(Place::Top, "up k", Action::Up, "previous", None),
+    key(Place::Top, "down j", Action::Down, "next", None),
+    key(Place::Top, "home g", Action::First, "first", None),
+    key(Place::Top, "end G", Action::Last, "last", None),
+    key(Place::Top, "esc", Action::Back, "all sessions again", None),
+    key(Place::Line, "enter", Action::Confirm, "send, or keep the filter", Some("done")),
+    key(Place::Line, "tab", Action::NextAgent, "another agent (new session)", None),
+    key(Place::Line, "esc ctrl-c", Action::Back, "back; nothing is sent", Some("back")),
+    key(Place::Question, "1-9", Action::Choose, "choose", Some("choose")),
+    key(Place::Question, "up k", Action::Up, "the choice before", None),
+    key(Place::Question, "down j", Action::Down, "the next choice", None),
+    key(Place::Question, "enter", Action::Confirm, "confirm what is chosen", Some("confirm")),
+    key(
+        Place::Question,
+        "pgdn space",
+        Action::PageDown,
+        "the rest of a long command",
+        Some("more"),
+    ),
+    key(Place::Question, "pgup", Action::PageUp, "its beginning", None),
+    key(Place::Question, "esc tab q", Action::Back, "back, unanswered", Some("back")),
+    key(Place::Prompt, "enter", Action::Confirm, "send, or queue", Some("send")),
+    key(Place::Prompt, "ctrl-s", Action::Steer, "steer the running turn", Some("steer")),
+    key(
+        Place::Prompt,
+        "ctrl-j shift-enter alt-enter",
+        Action::Newline,
+        "a new line",
+        Some("newline"),
+    ),
+    key(
+        Place::Prompt,
+        "tab",
+        Action::Blocks,
+        "to the question, else to the blocks",
+        Some("blocks"),
+    ),
+    key(Place::Prompt, "ctrl-c", Action::Cancel, "clear; twice: cancel the turn", Some("cancel")),
+    key(Place::Prompt, "ctrl-d ctrl-\\", Action::Detach, "detach; it goes on", Some("detach")),
+    key(Place::Prompt, "ctrl-o", Action::Options, "mode, model, options", Some("options")),
+    key(Place::Prompt, "ctrl-g f1", Action::Keys, "this page", Some("keys")),
+    key(Place::Prompt, "ctrl-q", Action::Queue, "take back the last queued prompt", None),
+    key(Place::Prompt, "up ctrl-p", Action::Up, "earlier prompts", None),
+    key(Place::Prompt, "down ctrl-n", Action::Down, "later prompts", None),
+    key(Place::Prompt, "ctrl-end", Action::Last, "to the live end", None),
+    key(Place::Blocks, "up k", Action::Up, "previous block", Some("block")),
+    key(Place::Blocks, "down j", Action::Down, "next block", None),
+    key(Place::Blocks, "space enter", Action::Fold, "fold, unfold", Some("fold")),
+    key(Place::Blocks, "z", Action::FoldAll, "fold all", None),
+    key(Place::Blocks, "Z", Action::UnfoldAll, "unfold all", None),
+    key(Place::Blocks, "[", Action::PreviousPrompt, "previous prompt", Some("prompt")),
+    key(Place::Blocks, "]", Action::NextPrompt, "next prompt", None),
+    key(Place::Blocks, "g home", Action::First, "the beginning", None),
+    key(Place::Blocks, "G end", Action::Last, "the live end", Some("live")),
+    key(Place::Blocks, "y", Action::Copy, "copy the block", Some("copy")),
+    key(Place::Blocks, "esc tab i", Action::Back, "back to the prompt", Some("prompt")),
+    key(Place::Blocks, "ctrl-c", Action::Cancel, "twice: cancel the turn", None),
+    key(Place::Blocks, "q ctrl-d ctrl-\\", Action::Detach, "detach; it goes on", Some("detach")),
+    key(Place::Blocks, "?", Action::Keys, "this page", None),
+    key(Place::Menu, "up k", Action::Up, "previous", None),
+    key(Place::Menu, "down j", Action::Down, "next", None),
+    key(Place::Menu, "enter", Action::Confirm, "choose", Some("choose")),
+    key(Place::Menu, "esc q ctrl-c ctrl-o", Action::Back, "back", Some("back")),
+    key(Place::Help, "up k", Action::Up, "up", None),
+    key(Place::Help, "down j", Action::Down, "down", None),
+    key(Place::Help, "esc q ? ctrl-g f1 ctrl-c enter", Action::Back, "back", Some("back")),
+    key(Place::Help, "ctrl-d ctrl-\\", Action::Detach, "leave the screen", None),
+    key(Place::Everywhere, "pgup", Action::PageUp, "a screen back", None),
+    key(Place::Everywhere, "pgdn", Action::PageDown, "a screen on", None),
+    key(Place::Everywhere, "f5", Action::Top, "all sessions", None),
+    key(Place::Everywhere, "ctrl-l", Action::Redraw, "draw again", None),
+    key(Place::Everywhere, "ctrl-z", Action::Suspend, "suspend", None),
+    key(Place::Everywhere, "ctrl-g f1", Action::Keys, "this page", None),
+];
+
+/// What a key does at a place.
+pub(crate) fn action(place: Place, key: &KeyEvent) -> Option<Action> {
+    let fits = |binding: &&Binding| {
+        (binding.place == place || binding.place == Place::Everywhere)
+            && binding.keys.split(' ').any(|name| is_key(name, key))
+    };
+    TABLE.iter().find(fits).map(|binding| binding.action)
+}
+
+/// The number on a key.
+pub(crate) fn digit(key: &KeyEvent) -> Option<usize> {
+    match key.code {
+        KeyCode::Char(char) => char.to_digit(10).filter(|digit| *digit > 0).map(|d| d as usize),
+        _ => None,
+    }
+}
+
+/// Whether this is the key with that name.
+fn is_key(name: &str, key: &KeyEvent) -> bool {
+    let modifiers = KeyModifiers::CONTROL | KeyModifiers::ALT;
+    if name == "1-9" {
+        return digit(key).is_some() && !key.modifiers.intersects(modifiers);
+    }
+    let (wanted, name) = modified(name);
+    let Some(code) = code(name) else { return false };
+    match code {
+        // Shift is part of the character.
+        KeyCode::Char(char) => {
+            let typed = match key.code {
+                KeyCode::Char(typed) if wanted.is_empty() => typed,
+                KeyCode::Char(typed) => typed.to_ascii_lowercase(),
+                _ => return false,
+            };
+            typed == char && key.modifiers & modifiers == wanted
+        }
+        code => key.code == code && key.modifiers & (modifiers | KeyModifiers::SHIFT) == wanted,
+    }
+}
+
+fn modified(name: &str) -> (KeyModifiers, &str) {
+    let all = [
+        ("ctrl-", KeyModifiers::CONTROL),
+        ("alt-", KeyModifiers::ALT),
+        ("shift-", KeyModifiers::SHIFT),
+    ];
+    let found = all.iter().find_map(|(prefix, m)| Some((*m, name.strip_prefix(prefix)?)));
+    found.unwrap_or((KeyModifiers::NONE, name))
+}
+
+fn code(name: &str) -> Option<KeyCode> {
+    Some(match name {
+        "enter" => KeyCode::Enter,
+        "esc" => KeyCode::Esc,
+        "tab" => KeyCode::Tab,
+        "space" => KeyCode::Char(' '),
+        "up" => KeyCode::Up,
+        "down" => KeyCode::Down,
+        "left" => KeyCode::Left,
+        "right" => KeyCode::Right,
+        "home" => KeyCode::Home,
+        "end" => KeyCode::End,
+        "pgup" => KeyCode::PageUp,
+        "pgdn" => KeyCode::PageDown,
+        _ => match name.strip_prefix('f').and_then(|number| number.parse().ok()) {
+            Some(number) => KeyCode::F(number),
+            None => {
+                let mut chars = name.chars();
+                let char = chars.next()?;
+                return chars.next().is_none().then_some(KeyCode::Char(char));
+            }
+        },
+    })
+}
+
+/// The keys of a row as people write them: `^C`, `⏎`.
+pub(crate) fn shown(keys: &str, is_unicode: bool) -> String {
+    let names = keys.split(' ').map(|name| {
+        let (modifiers, name) = modified(name);
+        let name = match name {
+            "enter" if is_unicode => "⏎".to_owned(),
+            "up" if is_unicode => "↑".to_owned(),
+            "down" if is_unicode => "↓".to_owned(),
+            "right" if is_unicode => "→".to_owned(),
+            "enter" => "Enter".to_owned(),
+            "pgup" => "PgUp".to_owned(),
+            "pgdn" => "PgDn".to_owned(),
+            name if modifiers == KeyModifiers::CONTROL && name.len() == 1 => name.to_uppercase(),
+            name if name.len() > 1 => {
+                let mut chars = name.chars();
+                chars.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(chars).collect()
+            }
+            name => name.to_owned(),
+        };
+        match modifiers {
+            KeyModifiers::CONTROL => format!("^{name}"),
+            KeyModifiers::ALT => format!("Alt-{name}"),
+            KeyModifiers::SHIFT => format!("Shift-{name}"),
+            _ => name,
+        }
+    });
+    names.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn press(code: KeyCode, modifiers: KeyModifiers) -> KeyEvent {
+        KeyEvent::new(code, modifiers)
+    }
+
+    #[test]
+    fn every_key_in_the_table_has_a_meaning() {
+        for binding in TABLE {
+            for name in binding.keys.split(' ') {
+                let (_, rest) = modified(name);
+                assert!(name == "1-9" || code(rest).is_some(), "`{name}`");
+            }
+        }
+    }
+
+    #[test]
+    fn no_key_has_two_meanings_at_one_place() {
+        for (at, one) in TABLE.iter().enumerate() {
+            for other in &TABLE[at + 1..] {
+                let twice =
+                    one.keys.split(' ').find(|key| other.keys.split(' ').any(|o| o == *key));
+                assert!(
+                    one.place != other.place || twice.is_none(),
+                    "{twice:?} at {:?}",
+                    one.place
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_place_decides_before_what_is_everywhere() {
+        let page = press(KeyCode::PageDown, KeyModifiers::NONE);
+        assert_eq!(action(Place::Question, &page), Some(Action::PageDown));
+        let c = press(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        assert_eq!(action(Place::Top, &c), Some(Action::Quit));
+        assert_eq!(action(Place::Prompt, &c), Some(Action::Cancel));
+        let shift_g = press(KeyCode::Char('G'), KeyModifiers::SHIFT);
+        assert_eq!(action(Place::Top, &shift_g), Some(Action::Last));
+        let enter = press(KeyCode::Enter, KeyModifiers::SHIFT);
+        assert_eq!(action(Place::Prompt, &enter), Some(Action::Newline));
+        assert_eq!(action(Place::Question, &enter), None);
+    }
+
+    #[test]
+    fn keys_are_written_as_people_write_them() {
+        assert_eq!(shown("enter ctrl-c alt-enter 1-9 up pgdn", true), "⏎ ^C Alt-⏎ 1-9 ↑ PgDn");
+        assert_eq!(shown("enter up f5 esc", false), "Enter Up F5 Esc");
+    }
+}

@@ -1,0 +1,25 @@
+//! The screens of acpctl: all sessions at a glance, and one conversation.
+//!
+//! ```text
+//!  keys ─┐
+//!  acpd ─┼─▶ driver ──events──▶ app: State::update ──effects──▶ driver
+//!  time ─┘      │                       │
+//!            term: modes          view ─┴▶ frames
+//! ```
+//!
+//! Only `driver` and `term` touch anything outside. Everything else is a function of what happened.
+//!
+//! Architecture invariant: an agent's text reaches the screen as [`acpd_view::text::Text`] only, which is escaped.
+
+mod app;
+mod canvas;
+mod driver;
+mod fleet;
+mod input;
+mod keymap;
+mod question;
+mod term;
+
+pub use app::Opens;
+pub use canvas::Theme;
+pub use driver::{Door, Failed, Start, run};

@@ -1,0 +1,53 @@
+//! All that a question is about, in lines. Text of an agent stands behind a bar, so that it cannot pass for acpd's
+//! words.
+
+use acpd_api::{InteractionInfo, Question, Untrusted, escape};
+use acpd_view::text::Text;
+use acpd_view::{Line, Role, Sheet, text};
+
+use super::needs_filling;
+
+/// Before every row of a text of the agent's.
+const BAR: &str = "  │ ";
+
+/// The rows of a question, wrapped for this width: what is asked, whole.
+pub(crate) fn rows(question: &InteractionInfo, width: usize) -> Vec<Line> {
+    match &question.question {
+        Question::Permission { shown: Some(shown), changed, .. } => {
+            Sheet::new("", shown, *changed).whole(Some(width))
+        }
+        Question::Permission { title, subject, .. } => {
+            let unknown = "  a daemon of another version does not say what is asked";
+            let told = subject.as_ref().or(title.as_ref());
+            let told = told.map(|told| behind_bar(told, Role::Plain, width));
+            let mut rows = vec![Line::of(Role::Warning, unknown)];
+            rows.extend(told.into_iter().flatten());
+            rows
+        }
+        Question::Form { message, .. } => {
+            let mut rows = behind_bar(message, Role::Plain, width);
+            if needs_filling(question) {
+                let how = text!("  fill it in: acpctl answer {}", question.id);
+                rows.push(Line::of(Role::Warning, how));
+            }
+            rows
+        }
+        Question::Url { message, url } => {
+            let mut rows = behind_bar(message, Role::Plain, width);
+            rows.extend(behind_bar(url, Role::Link, width));
+            rows
+        }
+    }
+}
+
+fn behind_bar(text: &Untrusted, role: Role, width: usize) -> Vec<Line> {
+    let room = width.saturating_sub(BAR.chars().count()).max(2);
+    let lines = text.raw().trim_end().split('\n');
+    let lines = lines.map(|line| Line::of(role, Text::from(escape::prose(line))));
+    let rows = lines.flat_map(|line| line.wrap(room)).map(|row| {
+        let mut line = Line::of(Role::Dim, BAR);
+        line.append(row);
+        line
+    });
+    rows.collect()
+}

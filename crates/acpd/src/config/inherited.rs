@@ -1,0 +1,49 @@
+//! Which variables of the daemon's environment a configuration names.
+
+use acpd_api::is_named;
+
+use crate::config::catalogue;
+use crate::config::resolved::Config;
+use crate::config::tables::auth::CredentialSource;
+use crate::config::tables::mcp::{SecretSource, Value};
+use crate::config::tables::profile::Profile;
+
+impl Config {
+    /// Variables of the daemon's environment that an agent gets beside those that every agent gets: names,
+    /// or beginnings of names with a `*`. Whoever passes everything on names nothing.
+    pub fn inherits<'c>(&'c self, profile: &'c Profile) -> Vec<&'c str> {
+        let inherited = profile.inherit_env.iter().map(String::as_str);
+        inherited.filter(|name| *name != "*").chain(self.sources(profile)).collect()
+    }
+
+    /// Variables that the user, and not only the catalogue, wants for an agent.
+    pub fn wanted_variables<'c>(&'c self, profile: &'c Profile) -> impl Iterator<Item = &'c str> {
+        let known = catalogue::KNOWN.get(&profile.name);
+        // Lists add up.
+        let known = known.map_or(0, |known| known.inherit_env.len());
+        let written = profile.inherit_env.iter().skip(known).map(String::as_str);
+        written.filter(|name| !name.ends_with('*')).chain(self.sources(profile))
+    }
+
+    /// Returns whether a variable is named for any agent.
+    pub fn names_variable(&self, name: &str) -> bool {
+        let agents = self.agents.values().filter(|profile| profile.enabled);
+        let mut patterns = agents.flat_map(|profile| self.inherits(profile));
+        patterns.any(|pattern| is_named(pattern, name.as_bytes()))
+    }
+
+    /// Variables that hold credentials of an agent, or secrets of its MCP servers.
+    fn sources<'c>(&'c self, profile: &'c Profile) -> impl Iterator<Item = &'c str> {
+        let credentials =
+            profile.credentials.values().filter_map(|credential| match &credential.source {
+                CredentialSource::Env(name) => Some(name.as_str()),
+                _ => None,
+            });
+        let servers = self.mcp.values().filter(|server| server.is_for(&profile.name));
+        let secrets = servers.flat_map(|server| server.env.values().chain(server.headers.values()));
+        credentials.chain(secrets.filter_map(|value| match value {
+            Value::Reference { source: SecretSource::Env(name), .. } => Some(name.as_str()),
+            _ => None,
+        }))
+    }
+}

@@ -1,0 +1,40 @@
+//! Whether the configuration file still says what the daemon has read. Nobody watches the file: whoever is
+//! asked looks at it.
+
+use std::path::{Path, PathBuf};
+
+use acpd_api::ConfigChanged;
+use acpd_sys::file::{Version, version};
+
+use crate::config::{Config, load};
+
+/// The file of a configuration, as it was when that was read.
+#[derive(Debug)]
+pub struct OnDisk {
+    path: PathBuf,
+    version: Option<Version>,
+}
+
+impl OnDisk {
+    /// The file at this path as it is now. To be called before it is read, so that no change is missed.
+    pub fn now(path: &Path) -> OnDisk {
+        OnDisk { path: path.to_owned(), version: version(path) }
+    }
+
+    /// What has become of the file since `known` was read from it, if it says something else now.
+    pub fn change(&self, known: &Config) -> Option<ConfigChanged> {
+        let now = version(&self.path);
+        if now == self.version {
+            return None;
+        }
+        let at = now.map(|version| version.changed_at());
+        match load(&self.path) {
+            Ok(config) if config == *known => None,
+            Ok(_) => Some(ConfigChanged { at, problem: None, hint: None }),
+            Err(error) => {
+                let hint = error.hint().map(Into::into);
+                Some(ConfigChanged { at, problem: Some(error.to_string().into()), hint })
+            }
+        }
+    }
+}

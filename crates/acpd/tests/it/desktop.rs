@@ -1,0 +1,105 @@
+//! What acpd does for a person who is not there: notifications of the desktop, and a machine that stays awake.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use acpd_test::harness::{Config, Running, TestEnv, exists, kill9, until};
+
+use crate::{echo, home_with};
+
+/// A home whose daemon runs with these programs of the system.
+fn with_programs(config: &Config, programs: &[(&str, &str)]) -> TestEnv {
+    let env = home_with(config);
+    let dir = env.path("programs");
+    fs::create_dir(&dir).unwrap();
+    for (name, script) in programs {
+        let script = script.replace("DIR", &dir.display().to_string());
+        fs::write(dir.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(dir.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut start = env.acpctl_command(&["daemon", "start"]);
+    start.env("PATH", format!("{}:/usr/bin:/bin", dir.display()));
+    start.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
+    Running::start(start).finish().success();
+    env
+}
+
+fn written(env: &TestEnv, name: &str) -> Option<String> {
+    fs::read_to_string(env.path("programs").join(name)).ok().filter(|text| text.ends_with('\n'))
+}
+
+const NOTIFY: (&str, &str) = ("notify-send", "printf '%s|' \"$@\" >> DIR/shown; echo >> DIR/shown");
+
+/// The agent asks in a session that nobody is attached to any more.
+fn asks_alone(env: &TestEnv, name: &str) {
+    env.acpctl(&["run", "-d", "-s", name, "[pause alone] [ask]"]).success();
+    until("nobody to be attached", || (env.status()["sessions"][0]["clients"] == 0).then_some(()));
+    env.release("alone");
+}
+
+#[test]
+fn a_question_of_a_session_that_nobody_sees_is_shown_on_the_desktop() {
+    let env = with_programs(&Config::new([echo()]), &[NOTIFY]);
+    asks_alone(&env, "fix&<b>");
+    let shown = until("a notification", || written(&env, "shown"));
+    assert_eq!(shown, "--app-name=acpd|--|fix&<b>|echo asks for permission (edit)|\n");
+    env.acpctl(&["deny"]).success();
+}
+
+#[test]
+fn notifications_are_off_by_one_key() {
+    let config = Config::new([echo()]).daemon("notify", "false");
+    let env = with_programs(&config, &[NOTIFY]);
+    asks_alone(&env, "fix");
+    until("the question", || {
+        let listed = env.acpctl(&["pending"]).success();
+        listed.stdout().contains("fix").then_some(())
+    });
+    env.acpctl(&["deny"]).success();
+    env.acpctl(&["daemon", "stop"]).success();
+    assert_eq!(written(&env, "shown"), None);
+}
+
+/// Stands for systemd-inhibit: tells its pid, then becomes what it was given to run.
+const INHIBIT: (&str, &str) =
+    ("systemd-inhibit", "echo $$ >> DIR/held; echo \"$@\" >> DIR/asked; exec cat");
+
+fn holder(env: &TestEnv) -> u32 {
+    let pid = |text: String| text.lines().last().and_then(|line| line.parse().ok());
+    until("the machine to be kept awake", || pid(written(env, "held")?))
+}
+
+#[test]
+fn the_machine_is_kept_awake_while_an_agent_works_and_waits_for_nobody() {
+    let config = Config::new([echo()]).daemon("keep_awake", "true");
+    let env = with_programs(&config, &[INHIBIT]);
+    assert_eq!(written(&env, "held"), None, "nothing runs yet");
+    env.acpctl(&["run", "-d", "-s", "fix", "[pause one] [ask]"]).success();
+    let pid = holder(&env);
+    assert!(written(&env, "asked").unwrap().starts_with("--what=sleep:idle --who=acpd"));
+    env.release("one");
+    until("it to be let go while a person is asked", || (!exists(pid)).then_some(()));
+    env.acpctl(&["deny"]).success();
+    env.acpctl(&["wait", "fix"]).success();
+    // What the end of the daemon leaves is nothing, also of one that is killed.
+    env.acpctl(&["run", "-d", "-s", "fix", "[pause two]"]).success();
+    let pid = until("the next one", || Some(holder(&env)).filter(|next| *next != pid));
+    kill9(env.daemon_pid());
+    until("it to end with the daemon", || (!exists(pid)).then_some(()));
+    env.release("two");
+}
+
+#[test]
+fn a_system_that_cannot_be_kept_awake_is_told_in_the_log_once() {
+    let config = Config::new([echo()]).daemon("keep_awake", "true");
+    let env = with_programs(&config, &[("systemd-inhibit", "exit 7")]);
+    let log: PathBuf = env.path("state").join("log/acpd.log");
+    let told = || fs::read_to_string(&log).unwrap().matches("not kept awake").count();
+    env.acpctl(&["run", "-d", "-s", "fix", "[pause one]"]).success();
+    until("the warning", || (told() == 1).then_some(()));
+    env.release("one");
+    env.acpctl(&["wait", "fix"]).success();
+    env.acpctl(&["run", "-s", "fix", "hello"]).success();
+    assert_eq!(told(), 1);
+}
