@@ -5,11 +5,12 @@ use std::io::{self, IsTerminal as _};
 
 use acpd_api::ExitCode;
 use acpd_tui::{Failed, Opens, Start, Theme};
-use nix::unistd::ttyname;
 
 use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
+use crate::terminal;
+use crate::text::{shell_word, text};
 use crate::ui::Ui;
 
 /// What a screen needs. Where there is no terminal that can show one, `instead` says what to do.
@@ -19,27 +20,28 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Start>
         return Err(CommandError::usage(error).hint(instead));
     }
     let theme = Theme { is_coloured: ui.out_paint().is_on(), is_unicode: is_unicode() };
-    let place = ttyname(io::stdin()).ok().map(|path| {
-        let path = path.to_string_lossy().into_owned();
-        path.strip_prefix("/dev/").map(str::to_owned).unwrap_or(path)
-    });
     let options = door.options()?;
     Ok(Start {
         theme,
         home: env::var("HOME").ok(),
         cwd: utf8(&current_dir()?)?,
-        place,
+        place: terminal::name(),
         opens: Opens::Top,
         door: Box::new(move || acpd_client::link(options.clone(), acpd_client::PATIENCE)),
     })
 }
 
 /// Shows a screen until the person leaves.
-pub(crate) fn run(start: Start) -> Result {
-    acpd_tui::run(start).map_err(|failed| match failed {
+pub(crate) fn run(start: Start, ui: &mut Ui) -> Result {
+    let left = acpd_tui::run(start).map_err(|failed| match failed {
         Failed::Connect(error) => error.into(),
         Failed::Terminal(error) => CommandError::because(ExitCode::Error, &error),
-    })
+    })?;
+    if let Some(session) = left {
+        let word = shell_word(&session);
+        ui.say(text!("{} goes on; come back with: acpctl chat {}", session, word));
+    }
+    Ok(())
 }
 
 /// Whether there is a terminal for a full screen.

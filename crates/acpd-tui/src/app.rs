@@ -160,6 +160,8 @@ pub(crate) struct State {
     chat: Option<Chat>,
     /// What was written and not sent, by conversation.
     drafts: HashMap<SessionRowKey, String>,
+    /// The conversation that was left at the end of the program.
+    left: Option<Untrusted>,
     /// The page of keys, scrolled by so many rows.
     help: Option<usize>,
     flash: Option<Flash>,
@@ -179,6 +181,7 @@ impl State {
             top: Top::default(),
             chat: None,
             drafts: HashMap::new(),
+            left: None,
             help: None,
             flash: None,
             on_screen: OnScreen::default(),
@@ -260,6 +263,11 @@ impl State {
         effects
     }
 
+    /// What people call the conversation that was left at the end.
+    pub(crate) fn left(&self) -> Option<&Untrusted> {
+        self.left.as_ref()
+    }
+
     /// When the screen changes without an event.
     pub(crate) fn wakes_at(&self) -> Option<u64> {
         let flash = self.flash.as_ref().map(|flash| flash.until);
@@ -267,7 +275,8 @@ impl State {
             Presence::AwaySince(since) => Some(since + AWAY).filter(|at| *at > self.now),
             _ => None,
         };
-        let pace = self.fleet.pace(self.now);
+        let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
+        let pace = if is_running { 1000 } else { self.fleet.pace(self.now) };
         // Nobody looks at ages in a terminal that is behind another one.
         let ages = if self.is_focused { pace } else { pace.max(60_000) };
         [flash, away, Some(self.now + ages)].into_iter().flatten().min()

@@ -115,8 +115,9 @@ impl Write for Frame {
     }
 }
 
-/// Shows all sessions until the person leaves.
-pub fn run(start: Start) -> Result<(), Failed> {
+/// Shows the screens until the person leaves. Returns what people call the conversation that they have left, if
+/// that was the last thing on the screen.
+pub fn run(start: Start) -> Result<Option<Untrusted>, Failed> {
     let Start { theme, home, cwd, place, opens, door } = start;
     // Whether there is a daemon at all is told on the terminal as it is.
     let first = door().map_err(Failed::Connect)?;
@@ -150,7 +151,7 @@ pub fn run(start: Start) -> Result<(), Failed> {
         // Ends the process; there is nothing to be done if it should not.
         let _ = emulate_default_handler(signal);
     }
-    Ok(())
+    Ok(driver.state.left().cloned())
 }
 
 struct Driver {

@@ -28,7 +28,7 @@ pub(super) fn chat(args: &cli::Chat, door: Door, ui: &mut Ui) -> Result {
         None => Opens::New { agent: agent(args, &mut connection)? },
     };
     drop(connection);
-    full_screen::run(start)
+    full_screen::run(start, ui)
 }
 
 /// The session to open; none if one is to begin.

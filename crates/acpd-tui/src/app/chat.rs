@@ -30,7 +30,7 @@ use serde_json::value::RawValue;
 
 use super::requests::{Link, Purpose, hello};
 use super::{Effect, State, read};
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, handle};
 use crate::keymap::{Action, Place, digit};
 use crate::question::{Card, Did};
 use conversation::Conversation;
@@ -208,8 +208,9 @@ impl State {
 
     /// The conversation is attached.
     pub(super) fn attached(&mut self, result: &RawValue) -> Vec<Effect> {
-        if let (Some(chat), Some(_)) = (&mut self.chat, read::<AttachResult>(result)) {
+        if let (Some(chat), Some(attached)) = (&mut self.chat, read::<AttachResult>(result)) {
             chat.phase = Phase::CatchingUp;
+            chat.conversation.is_within(&attached.session.cwd);
         }
         Vec::new()
     }
@@ -477,8 +478,10 @@ impl State {
     /// Leaves the conversation, for where it was opened from.
     pub(super) fn detach(&mut self) -> Vec<Effect> {
         let is_from_top = self.chat.as_ref().is_none_or(|chat| chat.is_from_top);
+        let handle = self.chat_session().map(handle).cloned();
         let mut effects = self.close_chat();
         if !is_from_top {
+            self.left = handle;
             effects.push(Effect::Quit);
         }
         effects

@@ -1,6 +1,7 @@
 //! The screens of all states, in terminals of four sizes, and what keys do.
 
 mod answers;
+mod chats;
 mod screens;
 
 use acp_wire::build;

@@ -62,6 +62,12 @@ impl Conversation {
         }
     }
 
+    /// Takes the directory of the session: paths in it are shown without that.
+    pub(super) fn is_within(&mut self, cwd: &Untrusted) {
+        let folded = std::mem::replace(&mut self.folded, acpd_view::State::new(cwd));
+        self.folded = folded.within(cwd);
+    }
+
     /// Takes a line.
     pub(super) fn fold(&mut self, line: &[u8], now: u64) {
         for id in self.folded.fold(line) {

@@ -3,7 +3,7 @@ use super::*;
 const SIZES: [(u16, u16); 4] = [(80, 24), (100, 30), (40, 10), (200, 60)];
 
 /// What the same person sees in terminals of four sizes.
-fn everywhere(person: &mut Person) -> String {
+pub(super) fn everywhere(person: &mut Person) -> String {
     let screens = SIZES.map(|(width, height)| {
         let seen = person.sees(width, height);
         assert!(is_harmless(&seen), "{seen:?}");

@@ -63,7 +63,7 @@ pub(super) fn age(ms: u64) -> Text {
 }
 
 /// What happens there, in one line.
-pub(super) fn news(row: &Row<'_>) -> Line {
+pub(super) fn news(row: &Row<'_>, now: u64) -> Line {
     match (row.what, row.session) {
         (What::Question(question), _) => asked(question),
         (What::Login(_, 0), _) => Line::of(Role::Warning, "wants a login"),
@@ -90,7 +90,7 @@ pub(super) fn news(row: &Row<'_>) -> Line {
             Line::of(Role::Dim, text!("silent for {}", human::duration(silent)))
         }
         (What::Works { silent: None }, Some(session)) => {
-            let mut line = doing(session);
+            let mut line = doing(session, now);
             if session.queued > 0 {
                 let queued = if session.queued == 1 { "prompt" } else { "prompts" };
                 line = line.and(Role::Dim, text!("{}{} {} queued", DOT, session.queued, queued));
@@ -140,7 +140,11 @@ fn in_one_line(command: &Untrusted) -> Text {
 }
 
 /// What a turn does now.
-pub(super) fn doing(session: &SessionInfo) -> Line {
+pub(super) fn doing(session: &SessionInfo, now: u64) -> Line {
+    if let (Some(until), TurnState::Idle) = (session.limited_until, session.turn.state) {
+        let left = human::duration(until.saturating_sub(now));
+        return Line::of(Role::Warning, text!("waits {} for the end of a usage limit", left));
+    }
     let Some(doing) = &session.doing else {
         let words = match (session.state, session.turn.state) {
             (SessionState::Restoring, _) => "comes back",
@@ -166,6 +170,16 @@ pub(super) fn doing(session: &SessionInfo) -> Line {
     }
 }
 
+/// What a session has cost, as far as its agent says.
+fn cost(session: &SessionInfo) -> Option<Text> {
+    let cost = session.usage.as_ref()?.cost.as_ref()?;
+    let amount = Untrusted::of(cost.amount);
+    Some(match cost.currency.raw() {
+        "USD" => text!("${}", amount),
+        _ => text!("{} {}", amount, cost.currency),
+    })
+}
+
 fn rests(session: &SessionInfo) -> Line {
     let last = session.turn.last.as_ref().map(Untrusted::raw);
     let (style, word) = match (session.state, last) {
@@ -181,6 +195,10 @@ fn rests(session: &SessionInfo) -> Line {
         (_, None) => (Role::Dim.into(), "new".into()),
     };
     let line = Line::of(style, word);
+    let line = match cost(session) {
+        Some(cost) => line.and(Role::Dim, text!("{}{}", DOT, cost)),
+        None => line,
+    };
     match &session.title {
         Some(title) => line.and(Role::Dim, DOT).and(Role::Plain, plain(title)),
         None => line,
@@ -224,6 +242,7 @@ pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>) -> Vec<Line> 
     if session.queued > 0 {
         facts.push(text!("{} queued", session.queued));
     }
+    facts.extend(cost(session));
     if session.clients > 0 {
         facts.push(text!("{} here", session.clients));
     }
@@ -240,7 +259,7 @@ pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>) -> Vec<Line> 
     let mut lines =
         vec![head, Line::of(Role::Name, place), Line::of(Role::Dim, Text::join(facts, DOT))];
     if session.turn.state != TurnState::Idle {
-        lines.push(doing(session));
+        lines.push(doing(session, now));
     }
     lines.extend(session.reason.iter().map(|reason| Line::of(Role::Warning, reason)));
     lines.extend(session.hint.iter().map(|hint| Line::of(Role::Dim, hint)));

@@ -225,7 +225,7 @@ fn draw_row(
     put(&mut line, AGE, strong(Role::Dim), before + age);
     let end = Text::repeated(" ", (at + 1).saturating_sub(line.width()));
     line = line.and(Role::Plain, end);
-    news(row).spans.into_iter().for_each(|span| line.push(span));
+    news(row, state.now).spans.into_iter().for_each(|span| line.push(span));
     canvas.line(area.x, y, area.width.saturating_sub(1), &line);
     if is_selected {
         canvas.select(Rect { y, height: 1, ..area });

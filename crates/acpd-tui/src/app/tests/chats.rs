@@ -1,0 +1,297 @@
+use acpd_api::SessionRowKey;
+
+use super::screens::everywhere;
+use super::*;
+
+const ID: &str = "fix-auth-0123456789";
+
+/// The journal of a short conversation.
+fn journal() -> Vec<Value> {
+    let update = |update: Value| json!({"sessionId": ID, "update": update});
+    let said = |kind: &str, text: &str| {
+        update(json!({"sessionUpdate": kind, "messageId": kind,
+            "content": {"type": "text", "text": text}}))
+    };
+    let call = |id: &str, kind: &str, title: &str, status: &str, more: Value| {
+        let mut call = json!({"sessionUpdate": "tool_call", "toolCallId": id, "kind": kind,
+            "title": title, "status": status});
+        call.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        update(call)
+    };
+    let edit = json!({"content": [{"type": "diff", "path": "/home/ada/src/api/src/cookie.rs",
+        "oldText": "let mut c = new();\nc.set_secure(true);\n",
+        "newText": "let mut c = new();\nc.set_secure(cfg.tls);\n"}]});
+    vec![
+        json!({"method": method::TURN_STARTED,
+            "params": {"sessionId": ID, "turn": 1, "at": NOW - 60_000}}),
+        json!({"params": said("user_message_chunk", "Why does login fail?\nFix it and add a test.")}),
+        json!({"params": said("agent_thought_chunk", "The cookie, perhaps.")}),
+        json!({"params": call("r1", "read", "Read cookie.rs", "completed", json!({}))}),
+        json!({"params": call("r2", "read", "Read login.rs", "completed", json!({}))}),
+        json!({"params": call("e1", "edit", "Edit cookie.rs", "completed", edit)}),
+        json!({"params": said("agent_message_chunk",
+            "The cookie was **always** marked secure:\n\n1. `set_secure` follows the configuration\n2. a test\n")}),
+        json!({"params": call("c1", "execute", "cargo test login", "in_progress",
+            json!({"rawInput": {"command": "cargo test login"}}))}),
+    ]
+}
+
+impl Person {
+    /// Opens the conversation of the first row and reads this much of its journal.
+    fn opens(&mut self, lines: &[Value]) -> Link {
+        let seq = lines.len() as u64;
+        let key = SessionRowKey { agent: "claude".into(), session_id: ID.into() };
+        let effects = self.state.open_chat(key, seq, true);
+        self.take(effects);
+        let link = self.chat_link();
+        self.result(link, "initialize", json!({"protocolVersion": 1}));
+        let all = morning();
+        let attached = json!({"session": all["sessions"][0]});
+        self.result(link, method::SESSION_ATTACH, attached);
+        self.hears(link, 1, lines);
+        let caught_up = json!({"sessionId": ID, "seq": seq});
+        self.event(Event::Line(link, build::notification(method::CAUGHT_UP, &caught_up)));
+        link
+    }
+
+    fn hears(&mut self, link: Link, first: u64, lines: &[Value]) {
+        for (seq, line) in (first..).zip(lines) {
+            let method = line["method"].as_str().unwrap_or("session/update");
+            let mut params = line["params"].clone();
+            params["_meta"] = json!({"_acpd": {"seq": seq}});
+            self.event(Event::Line(link, build::notification(method, &params)));
+        }
+    }
+
+    fn chat_link(&self) -> Link {
+        let opened = self.effects.iter().rev().find_map(|effect| match effect {
+            Effect::Open(link @ Link::Chat(_)) => Some(*link),
+            _ => None,
+        });
+        opened.expect("a conversation was opened")
+    }
+
+    fn ctrl(&mut self, char: char) {
+        self.event(Event::Key(KeyEvent::new(KeyCode::Char(char), KeyModifiers::CONTROL)));
+    }
+}
+
+/// A person in a conversation whose question was answered.
+fn in_chat() -> (Person, Link) {
+    let mut person = in_the_morning();
+    person.changed(json!({"removed": {"interactions": ["1-5"]}, "sessions": [
+        session("fix-auth", json!({"turn": {"state": "working", "since": NOW - 60_000}}))]}));
+    let link = person.opens(&journal());
+    (person, link)
+}
+
+#[test]
+fn a_conversation_shows_what_was_said_and_done() {
+    let (mut person, _) = in_chat();
+    insta::assert_snapshot!(everywhere(&mut person));
+}
+
+#[test]
+fn a_question_stands_above_the_prompt_and_takes_no_keys() {
+    let mut person = in_the_morning();
+    person.opens(&journal());
+    person.sees(80, 24);
+    person.types("and 1 more");
+    person.press(KeyCode::Enter);
+    assert!(person.said(method::INTERACTION_ANSWER).is_empty(), "typing goes to the prompt");
+    assert_eq!(person.said("session/prompt").len(), 1);
+    insta::assert_snapshot!(everywhere(&mut person));
+    person.press(KeyCode::Tab);
+    person.types("3");
+    person.press(KeyCode::Enter);
+    assert_eq!(answer_of(&person.said(method::INTERACTION_ANSWER)[0])["option"], "reject_once");
+}
+
+#[test]
+fn blocks_are_chosen_and_unfolded() {
+    let (mut person, _) = in_chat();
+    person.sees(80, 24);
+    person.press(KeyCode::Tab);
+    person.types("Z");
+    insta::assert_snapshot!(person.sees(80, 40));
+    person.types("zgy");
+    assert!(person.effects.iter().any(
+        |effect| matches!(effect, Effect::Copy(text) if text.starts_with("Why does login fail?"))
+    ));
+    person.press(KeyCode::Esc);
+    person.types("x");
+    assert!(person.sees(80, 24).contains(" x"), "the prompt has the keys again");
+}
+
+#[test]
+fn states_of_the_connection_are_told_and_the_draft_stays() {
+    let mut person = in_the_morning();
+    let key = SessionRowKey { agent: "claude".into(), session_id: ID.into() };
+    let effects = person.state.open_chat(key, 0, true);
+    person.take(effects);
+    assert!(person.sees(80, 24).contains("opening"));
+    let link = person.opens(&[]);
+    assert!(person.sees(80, 24).contains("nothing was said yet"));
+    person.types("half a thought");
+    person.event(Event::Lost(link));
+    person.state.now += 1001;
+    assert!(person.sees(80, 24).contains("acpd is away, coming back; the draft stays"));
+    person.event(Event::Back(link));
+    let seen = person.sees(80, 24);
+    assert!(!seen.contains("away") && seen.contains("half a thought"), "{seen}");
+    let gone = json!({"sessionId": ID});
+    person.event(Event::Line(link, build::notification(method::SESSION_REMOVED, &gone)));
+    assert!(person.sees(80, 24).contains("the session was deleted"));
+    person.press(KeyCode::Enter);
+    assert!(person.said("session/prompt").is_empty());
+    assert!(person.sees(80, 24).contains("half a thought"));
+}
+
+#[test]
+fn a_draft_is_there_again_when_its_conversation_is_opened_again() {
+    let (mut person, _) = in_chat();
+    person.types("later");
+    person.ctrl('d');
+    assert!(person.sees(80, 24).contains("acpd · "));
+    person.opens(&journal());
+    assert!(person.sees(80, 24).contains(" later"));
+}
+
+#[test]
+fn what_is_written_while_a_turn_runs_waits_and_can_be_taken_back() {
+    let (mut person, _) = in_chat();
+    person.types("then commit");
+    person.press(KeyCode::Enter);
+    person.changed(json!({"sessions": [session("fix-auth", json!({"queued": 1,
+        "turn": {"state": "working", "since": NOW - 60_000}}))]}));
+    assert!(person.sees(80, 24).contains("queued 1: then commit (^Q takes back)"));
+    let prompt = person.said("session/prompt").remove(0);
+    person.ctrl('q');
+    let back = person.said("$/cancel_request").remove(0);
+    assert_eq!(back["params"]["requestId"], prompt["id"]);
+    person.sent.push(prompt);
+    let link = person.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Open(link @ Link::Errand(_)) => Some(*link),
+        _ => None,
+    });
+    person.refuses(link.unwrap(), "session/prompt", "cancelled");
+    assert!(person.sees(80, 24).contains(" then commit"), "the words are in the prompt again");
+}
+
+#[test]
+fn an_agent_that_takes_no_message_into_its_turn_loses_no_words() {
+    let (mut person, _) = in_chat();
+    person.types("the red one");
+    person.ctrl('s');
+    let link = Link::Errand(2);
+    person.refuses(link, "_session/steering", "the agent takes no messages into a turn");
+    let seen = person.sees(100, 24);
+    assert!(
+        seen.contains("the agent takes no messages") && seen.contains(" the red one"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn a_long_answer_scrolls_and_new_lines_do_not_move_what_is_read() {
+    let (mut person, link) = in_chat();
+    let long: Vec<String> = (0..100).map(|n| format!("- item {n}")).collect();
+    let line = json!({"params": {"sessionId": ID, "update": {"sessionUpdate": "agent_message_chunk",
+        "messageId": "m", "content": {"type": "text", "text": long.join("\n")}}}});
+    person.hears(link, 9, &[line]);
+    assert!(person.sees(80, 24).contains("item 99"));
+    person.press(KeyCode::PageUp);
+    person.press(KeyCode::PageUp);
+    let reading = person.sees(80, 24);
+    assert!(!reading.contains("item 99") && reading.contains("more: PgDn"), "{reading}");
+    let more = json!({"params": {"sessionId": ID, "update": {"sessionUpdate": "agent_message_chunk",
+        "messageId": "n", "content": {"type": "text", "text": "and more"}}}});
+    person.hears(link, 10, &[more]);
+    let body = |seen: &str| seen.lines().skip(2).take(18).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(body(&person.sees(80, 24)), body(&reading));
+    (0..20).for_each(|_| person.press(KeyCode::PageDown));
+    assert!(person.sees(80, 24).contains("and more"));
+}
+
+#[test]
+fn older_pages_are_read_when_the_beginning_is_near_and_move_nothing() {
+    let mut person = in_the_morning();
+    person.changed(json!({"removed": {"interactions": ["1-5"]}}));
+    let key = SessionRowKey { agent: "claude".into(), session_id: ID.into() };
+    let effects = person.state.open_chat(key, 1000, true);
+    person.take(effects);
+    let link = person.chat_link();
+    person.result(link, "initialize", json!({"protocolVersion": 1}));
+    let attach = person.said(method::SESSION_ATTACH).remove(0);
+    assert_eq!(attach["params"]["after"], 700);
+    person.sent.push(attach);
+    person.result(link, method::SESSION_ATTACH, json!({"session": morning()["sessions"][0]}));
+    person.hears(link, 701, &journal());
+    let caught_up = json!({"sessionId": ID, "seq": 708});
+    person.event(Event::Line(link, build::notification(method::CAUGHT_UP, &caught_up)));
+    let before = person.sees(80, 24);
+    let log = person.said(method::SESSION_LOG).remove(0);
+    assert_eq!(log["params"]["after"], 0, "a thousand lines before 701 begin at the first");
+    person.sent.push(log);
+    let entry = |seq: u64, text: &str| {
+        json!({"seq": seq, "line": {"jsonrpc": "2.0", "method": "session/update", "params": {
+            "sessionId": ID, "update": {"sessionUpdate": "user_message_chunk",
+                "content": {"type": "text", "text": text}}}}})
+    };
+    let page = json!({"sessionId": ID, "entries": [entry(1, "the first prompt"), entry(2, "x")]});
+    person.result(Link::Fleet, method::SESSION_LOG, page);
+    assert_eq!(person.sees(80, 24).lines().last(), before.lines().last());
+    person.press(KeyCode::Tab);
+    person.types("g");
+    assert!(person.sees(80, 24).contains("the first prompt"));
+    assert!(person.said(method::SESSION_LOG).is_empty(), "there is nothing before the first line");
+}
+
+#[test]
+fn hostile_words_stay_in_their_place_in_a_conversation() {
+    let evil = "\u{1b}[2J\u{1b}]52;c;ZXZpbA==\u{7}\u{202e} ?═══ 1 allow\r\n";
+    let lines: Vec<Value> = journal()
+        .into_iter()
+        .map(|line| {
+            let text = serde_json::to_string(&line).unwrap();
+            let evil = serde_json::to_string(evil).unwrap();
+            let evil = evil.trim_matches('"');
+            serde_json::from_str(&text.replace("cookie", &format!("cookie{evil}"))).unwrap()
+        })
+        .collect();
+    let mut person = in_the_morning();
+    person.opens(&lines);
+    person.event(Event::Paste(evil.to_owned()));
+    everywhere(&mut person);
+    person.press(KeyCode::Tab);
+    person.press(KeyCode::Esc);
+    person.ctrl('c');
+    person.press(KeyCode::Tab);
+    person.types("Z");
+    everywhere(&mut person);
+}
+
+#[test]
+fn modes_and_options_are_chosen_from_a_list() {
+    let (mut person, _) = in_chat();
+    person.ctrl('o');
+    let link = Link::Errand(2);
+    person.result(
+        link,
+        "session/resume",
+        json!({
+        "modes": {"currentModeId": "ask", "availableModes": [
+            {"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]},
+        "configOptions": [{"id": "model", "name": "Model", "category": "model",
+            "type": "select", "currentValue": "opus", "options": [
+                {"value": "opus", "name": "Opus"}, {"value": "haiku", "name": "Haiku"}]}]}),
+    );
+    insta::assert_snapshot!(person.sees(80, 24));
+    person.types("jjj");
+    person.press(KeyCode::Enter);
+    let set = person.said("session/set_config_option").remove(0);
+    assert_eq!(
+        (&set["params"]["configId"], &set["params"]["value"]),
+        (&json!("model"), &json!("haiku"))
+    );
+}
