@@ -19,7 +19,9 @@ mod view;
 use std::collections::HashMap;
 
 use acp_wire::{ErrorObject, Message, Outcome, parse};
-use acpd_api::{AnswerParams, ClientName, Empty, GivenAnswer, SessionRowKey, Untrusted, method};
+use acpd_api::{
+    AnswerParams, ClientName, Empty, GivenAnswer, SessionRowKey, TurnState, Untrusted, method,
+};
 use acpd_view::text::Text;
 use acpd_view::{Line, Role};
 use bytes::Bytes;
