@@ -36,7 +36,7 @@ pub(crate) struct Questions {
     /// What was typed of a word.
     typed: String,
     /// The last answer of anybody in this session.
-    answered: Option<QuestionAnswered>,
+    answered: Option<Box<QuestionAnswered>>,
 }
 
 #[derive(Debug)]
@@ -151,7 +151,7 @@ impl Questions {
             return Ok(());
         }
         let is_it = |told: &&QuestionAnswered| gone.is_some_and(|gone| told.id == gone.name);
-        let line = match self.answered.as_ref().filter(is_it) {
+        let line = match self.answered.as_deref().filter(is_it) {
             Some(told) => text!("  answered elsewhere, by {}: {}", person(&told.by), given(told)),
             None => "  withdrawn: no answer is needed any more".into(),
         };

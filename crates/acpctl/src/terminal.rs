@@ -44,10 +44,10 @@ pub(crate) fn restore() {
     }
 }
 
-/// The name of the terminal that the person is at, if this process has one: `pts/3`.
+/// The name of the terminal on stdin, if it is one: `pts/3`.
 pub(crate) fn name() -> Option<String> {
-    let path = ttyname(io::stdin()).or_else(|_| ttyname(io::stderr())).ok()?;
-    Some(path.strip_prefix("/dev").unwrap_or(&path).to_str()?.to_owned())
+    let path = ttyname(io::stdin()).ok()?;
+    Some(path.strip_prefix("/dev/").unwrap_or(&path).to_str()?.to_owned())
 }
 
 /// Hands every key to `take`, from a thread that stays until the process ends or `take` is false.

@@ -120,7 +120,7 @@ impl Ui {
             err_paint: paint(AutoStream::choice(&err)),
             out_is_terminal: out.is_terminal(),
             err_is_terminal: err.is_terminal(),
-            can_spin: err.is_terminal() && can_redraw(),
+            can_spin: err.is_terminal() && terminal_redraws(),
             out: BufWriter::with_capacity(64 * 1024, Out::Stdout(out)),
             err,
             out_open: false,
@@ -187,7 +187,7 @@ impl Ui {
 
     /// Whether text can be shown in the place of other text: stdout is a terminal that can do it.
     pub(crate) fn can_redraw(&self) -> bool {
-        self.out_is_terminal && env::var_os("TERM").is_none_or(|term| term != "dumb")
+        self.out_is_terminal && terminal_redraws()
     }
 
     /// Shows a text in the place of the one that it has shown before, as far as it fits on the terminal.
@@ -215,7 +215,7 @@ impl Ui {
 
     /// A line of which the end is not known yet. Whatever comes next takes its place. Only on a terminal.
     pub(crate) fn preview(&mut self, line: impl Into<Text>) -> io::Result<()> {
-        if self.out_is_terminal && can_redraw() && matches!(self.out.get_ref(), Out::Stdout(_)) {
+        if self.can_redraw() && matches!(self.out.get_ref(), Out::Stdout(_)) {
             if self.err_open || self.out_open {
                 self.end_talk();
             }
@@ -405,7 +405,7 @@ impl Ui {
 }
 
 /// Whether a terminal can write a line again.
-fn can_redraw() -> bool {
+fn terminal_redraws() -> bool {
     env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 

@@ -53,7 +53,8 @@ pub use notice::{
 pub use params::{
     AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, CancelParams, CancelResult,
     DaemonRestartParams, DaemonStopParams, Empty, LogEntry, LogParams, LogResult, MoveParams,
-    RenameParams, RestartParams, SessionList, SessionListParams, SessionRef, TitleParams,
+    RemoveParams, RemoveResult, RenameParams, RestartParams, SessionList, SessionListParams,
+    SessionRef, TitleParams, UndoParams, UndoResult,
 };
 pub use queue::{QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt};
 pub use reseed::ReseedParams;

@@ -99,8 +99,11 @@ methods! {
     SESSION_ARCHIVE = "_acpd/session/archive", Refused("put a session away");
     /// Lists a session again: [`crate::SessionRef`] → [`crate::SessionInfo`].
     SESSION_UNARCHIVE = "_acpd/session/unarchive", Refused("put a session away");
-    /// Deletes a session and its journal for good: [`crate::SessionRef`] → [`crate::Empty`].
+    /// Deletes a session and its journal; for a while it can be brought back: [`crate::RemoveParams`] →
+    /// [`crate::RemoveResult`].
     SESSION_REMOVE = "_acpd/session/remove", Refused("delete a session");
+    /// Brings a deleted session back: [`crate::UndoParams`] → [`crate::UndoResult`].
+    SESSION_UNDO = "_acpd/session/undo", Refused("bring a session back");
     /// What turns have used, added up: [`crate::UsageParams`] → [`crate::UsageReport`].
     USAGE = "_acpd/usage", Allowed;
     /// Questions of agents that wait for a person: [`crate::Empty`] → [`crate::InteractionList`].

@@ -203,6 +203,50 @@ pub struct CancelResult {
     pub taken_back: u32,
 }
 
+/// Parameters of `_acpd/session/remove`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RemoveParams {
+    /// Which session.
+    #[serde(flatten)]
+    pub session: SessionRef,
+    /// At once: it cannot be brought back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub now: bool,
+}
+
+/// Result of `_acpd/session/remove`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RemoveResult {
+    /// Until when it can be brought back (ms since the epoch), if it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<u64>,
+}
+
+/// Parameters of `_acpd/session/undo`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct UndoParams {
+    /// Its name, its id or the beginning of that; the session that was deleted last when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Only sessions of this agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+}
+
+/// Result of `_acpd/session/undo`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UndoResult {
+    /// The session.
+    pub session: SessionInfo,
+    /// Its name, if another session has that now: it came back without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name_taken: Option<Untrusted>,
+}
+
 /// Parameters of `_acpd/session/log`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -7,11 +7,12 @@ use acpd_api::{
     ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod, McpInfo, McpKind,
     NewSessionMeta, OptionInfo, Outcome, Part, PermissionDecided, PermissionMeta, PromptQueued,
     Question, QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt, RawCall, RawId, Reason,
-    Received, RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role,
-    SearchParams, SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice,
-    SessionRef, SessionState, Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged,
-    Status, StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted,
-    TurnState, TurnUsage, UpdateMeta, Usage, UsageBy, UsageParams, UsageReport, UsageTotal,
+    Received, RemoveParams, RemoveResult, RenameParams, ReseedParams, RestoreLevel, Restored,
+    Resume, Resumed, Role, SearchParams, SearchResult, SessionGone, SessionInfo, SessionListParams,
+    SessionNotice, SessionRef, SessionState, Shown, ShownDiff, ShownUnclear, Skipped, Speaker,
+    StateChanged, Status, StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo,
+    TurnStarted, TurnState, TurnUsage, UndoParams, UndoResult, UpdateMeta, Usage, UsageBy,
+    UsageParams, UsageReport, UsageTotal,
 };
 use serde_json::{Value, json};
 
@@ -387,6 +388,17 @@ fn usage_looks_like_this() {
     insta::assert_json_snapshot!((
         UsageParams { since: 7, by: UsageBy::Workspace },
         UsageReport { totals },
+    ));
+}
+
+#[test]
+fn deleting_and_its_undo_look_like_this() {
+    let plain = SessionRef { session: "fix".to_owned(), ..SessionRef::default() };
+    insta::assert_json_snapshot!((
+        RemoveParams { session: plain, now: true },
+        RemoveResult { until: Some(9) },
+        UndoParams { session: Some("fix".to_owned()), agent: None },
+        UndoResult { session: session(), name_taken: Some("fix".into()) },
     ));
 }
 

@@ -29,7 +29,6 @@ fn session(id: &str) -> SessionInfo {
         updated: 2,
         last_line: Some(8),
         doing: Some(Doing { kind: DoingKind::Starting, text: "".into(), since: 5 }),
-        limited_until: None,
         usage: None,
     }
 }

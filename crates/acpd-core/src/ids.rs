@@ -82,6 +82,11 @@ pub type Seq = u64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SlotId(pub(crate) u32);
 
+impl SlotId {
+    /// Of a session that is not used.
+    pub(crate) const NONE: SlotId = SlotId(u32::MAX);
+}
+
 /// A process in its slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Process {

@@ -27,6 +27,8 @@ pub struct Config {
     pub cold_starts: u32,
     /// What commands are run for; nothing else is told.
     pub hooks: BTreeSet<HookEvent>,
+    /// How long a deleted session can be brought back (ms); 0 = not at all.
+    pub keep_deleted: u64,
     /// A person hears of what happens while nobody is attached.
     pub notify: bool,
     /// Directories with settings of their own.

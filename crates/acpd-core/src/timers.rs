@@ -25,6 +25,8 @@ pub(crate) enum Timer {
     Limit(SessionKey),
     /// A session that nobody used.
     Unused,
+    /// Deleted sessions that nobody has brought back.
+    Aside,
     /// Clients that were expected to come back.
     Resumable,
     /// Who watches may be told something again.

@@ -116,6 +116,7 @@ fn session(key: u32) -> Record {
         title: None,
         own_title: None,
         archived: false,
+        removed: None,
         client_meta: None,
         prompts: 0,
         heard: false,

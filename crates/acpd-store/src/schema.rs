@@ -220,7 +220,10 @@ CREATE INDEX usage_at ON usage (at);
 CREATE INDEX usage_day ON usage (day);
 ";
 
-const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2)];
+/// Schema 3: `sessions.removed` is when a person has deleted a session that can still be brought back.
+const V3: &str = "ALTER TABLE sessions ADD COLUMN removed INTEGER;";
+
+const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2), M::up(V3)];
 
 /// Brings the schema up to date; refuses one that a newer acpd wrote.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {

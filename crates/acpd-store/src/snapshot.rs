@@ -143,7 +143,7 @@ fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, Sto
     let sql = "SELECT session, agent, public_id, agent_id, name, cwd, params, rest, reason, \
                restore, mode, options, title, prompts, last_prompt, last_outcome, created, \
                updated, head, last_ticket, mcp_servers, open_tools, host, heard, children, \
-               own_title, archived, client_meta, usage \
+               own_title, archived, client_meta, usage, removed \
                FROM sessions LEFT JOIN secrets USING (session)";
     entries(conn, sql, |row| {
         let key = SessionKey(row.get(0)?);
@@ -167,6 +167,7 @@ fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, Sto
             title: row.get(12)?,
             own_title: row.get(25)?,
             archived: row.get(26)?,
+            removed: optional_number(row, 29)?.map(Time),
             client_meta: row.get(27)?,
             prompts: number(row, 13)?,
             heard: row.get(23)?,

@@ -75,6 +75,12 @@ fn a_link_that_is_defined_later_changes_what_was_before() {
 }
 
 #[test]
+fn code_in_a_list_fits_into_a_narrow_screen() {
+    let lines = Markdown::whole(&"*      - ".into(), 4);
+    assert!(lines.iter().all(|line| line.width() <= 4), "{}", text(&lines));
+}
+
+#[test]
 fn another_width_makes_other_lines() {
     let mut markdown = Markdown::new(80);
     markdown.push(&SAMPLE.into());

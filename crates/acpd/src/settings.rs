@@ -23,6 +23,7 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
         cold_starts: config.daemon.cold_starts,
         notify: config.daemon.notify,
         hooks: config.hooks.configured().map(|(event, _)| event).collect(),
+        keep_deleted: ms(config.daemon.keep_deleted),
         workspaces: config.workspaces.iter().map(workspace).collect(),
         budget: budget(config),
         time_zone: TimeZone::system(),

@@ -153,8 +153,16 @@ pub(crate) enum SessionCommand {
         #[command(flatten)]
         which: Which,
     },
-    /// Delete sessions and their history for good.
+    /// Delete sessions and their history. For a day, `session undo` brings them back.
     Rm(Remove),
+    /// Bring a deleted session back.
+    Undo {
+        /// Its name, its id or the beginning of that [default: the one that was deleted last].
+        session: Option<String>,
+        /// Only among the sessions of this agent.
+        #[arg(short, long)]
+        agent: Option<String>,
+    },
 }
 
 /// Arguments of `session handoff`.
@@ -264,6 +272,9 @@ pub(crate) struct Remove {
     /// Also those in which a turn runs or waits.
     #[arg(short, long)]
     pub(crate) force: bool,
+    /// Delete them for good, at once.
+    #[arg(long)]
+    pub(crate) now: bool,
     /// Do not ask for confirmation.
     #[arg(short, long)]
     pub(crate) yes: bool,

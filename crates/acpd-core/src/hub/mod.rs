@@ -196,6 +196,7 @@ impl Hub {
                 Timer::Asked(ask) => self.on_asked_timer(ask, out),
                 Timer::Terminal(terminal) => self.terminals.look(terminal, self.now, out),
                 Timer::Unused => self.on_unused_timer(out),
+                Timer::Aside => self.on_aside_timer(out),
                 Timer::Resumable => self.on_resumable_timer(out),
                 // The end of the batch tells them.
                 Timer::Watch

@@ -81,6 +81,7 @@ impl Hub {
         }
         hub.start_needed(out);
         hub.watch_unused();
+        hub.watch_aside();
         for agent in hub.logins.profiles() {
             hub.watch_login(agent, out);
         }
@@ -156,6 +157,15 @@ impl Hub {
     fn recover_session(&mut self, key: SessionKey, state: SessionState) {
         let mut row = state.row;
         let agent = row.agent.clone();
+        if row.removed.is_some() {
+            let kept = Session {
+                head: state.head,
+                last_ticket: state.last_ticket,
+                mcp_servers: state.mcp_servers,
+                ..Session::new(row, SlotId::NONE, State::Dormant)
+            };
+            return self.sessions.keep_aside(kept);
+        }
         let holder = row.host.and_then(|host| self.processes.slot_of(host));
         let dedicated = || {
             let mut slots = self.processes.iter();

@@ -427,6 +427,8 @@ pub struct SessionRow {
     pub own_title: Option<String>,
     /// It is in the archive: closed, and left out of lists.
     pub archived: bool,
+    /// When a person has deleted it, who may still want it back.
+    pub removed: Option<Time>,
     /// What its agent may hear of the client that made it (JSON object), see
     /// [`crate::profile::Profile::client_meta`].
     pub client_meta: Option<String>,

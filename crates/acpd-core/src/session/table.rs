@@ -41,6 +41,8 @@ impl<T> Deref for Saved<T> {
 #[derive(Debug)]
 pub(crate) struct Sessions {
     by_key: BTreeMap<SessionKey, Session>,
+    /// Sessions that a person has deleted and may want back.
+    aside: BTreeMap<SessionKey, Session>,
     /// The highest key that was ever given.
     last: SessionKey,
     /// Agent profile → public id → session.
@@ -55,6 +57,7 @@ impl Sessions {
     pub(crate) fn new(last: SessionKey) -> Sessions {
         Sessions {
             by_key: BTreeMap::new(),
+            aside: BTreeMap::new(),
             last,
             public: BTreeMap::new(),
             routes: BTreeMap::new(),
@@ -86,15 +89,35 @@ impl Sessions {
         self.touched.insert(key);
     }
 
-    pub(crate) fn remove(&mut self, key: SessionKey) {
-        let Some(Session { row, .. }) = self.by_key.remove(&key) else { return };
+    pub(crate) fn remove(&mut self, key: SessionKey) -> Option<Session> {
+        let session = self.by_key.remove(&key)?;
         self.touched.insert(key);
-        if let Some(ids) = self.public.get_mut(&row.agent) {
-            ids.remove(&row.public_id);
+        if let Some(ids) = self.public.get_mut(&session.row.agent) {
+            ids.remove(&session.row.public_id);
         }
         for ids in self.routes.values_mut() {
             ids.retain(|_, to| *to != key);
         }
+        Some(session)
+    }
+
+    /// Keeps a session that nobody is to see.
+    pub(crate) fn keep_aside(&mut self, session: Session) {
+        self.aside.insert(session.row.key, session);
+    }
+
+    pub(crate) fn take_from_aside(&mut self, key: SessionKey) -> Option<Session> {
+        self.aside.remove(&key)
+    }
+
+    /// Those that nobody is to see.
+    pub(crate) fn aside(&self) -> impl Iterator<Item = &SessionRow> {
+        self.aside.values().map(|session| &*session.row)
+    }
+
+    /// Whether an agent knows one of those under this id, or clients did.
+    pub(crate) fn is_aside(&self, agent: &str, id: &str) -> bool {
+        self.aside().any(|row| row.agent == agent && (row.public_id == id || row.agent_id == id))
     }
 
     /// The sessions of a process slot.
@@ -135,7 +158,9 @@ impl Sessions {
 
     /// Whether clients of an agent know a session or a child under this id.
     pub(crate) fn is_taken(&self, agent: &str, id: &str) -> bool {
-        self.by_public_id(agent, id).is_some() || self.child_by_public_id(agent, id).is_some()
+        self.by_public_id(agent, id).is_some()
+            || self.child_by_public_id(agent, id).is_some()
+            || self.aside().any(|row| row.agent == agent && row.public_id == id)
     }
 
     /// The session to which an agent's id leads, which may be that of a child.

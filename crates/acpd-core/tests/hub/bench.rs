@@ -129,6 +129,7 @@ impl Bench {
             max_clients: 64,
             cold_starts: 2,
             hooks: HookEvent::ALL.into(),
+            keep_deleted: 0,
             notify: true,
             workspaces: Vec::new(),
             budget: None,

@@ -141,3 +141,14 @@ fn a_client_that_says_where_it_works_gets_the_agent_of_that_workspace() {
         assert!(words(&bench.got(client)).contains(&"result 1".to_owned()));
     }
 }
+
+#[test]
+fn an_agent_that_does_not_answer_holds_no_prompt_up_for_ever() {
+    let mut bench = Bench::new();
+    let heard = begins(&mut bench, wants(Some("Big"), None), Vec::new());
+    assert_eq!(methods(&heard), ["session/set_config_option"]);
+    bench.pass(60_000);
+    assert_eq!(methods(&bench.heard()), ["session/prompt"]);
+    bench.agent_answers(&heard[0], &json!({"configOptions":options("big-1")}));
+    assert_eq!(bench.journal_words().iter().filter(|word| *word == "_acpd/notice").count(), 1);
+}

@@ -45,6 +45,7 @@ mod transparency;
 mod turns;
 mod unanswered;
 mod under_agent;
+mod undo;
 mod unused;
 mod unwedging;
 mod unwritten;

@@ -238,7 +238,8 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
     let tools = (btree_set(text(), 0..3), btree_map(text(), child(), 0..3));
     let titles = (option::of(text()), option::of(text()), any::<bool>(), option::of(text()));
     let facts = (btree_map(text(), text(), 0..3), tools, titles, option::of(text()));
-    let numbers = (any::<u64>(), any::<bool>(), any::<u64>(), time(), time(), used());
+    let removed = option::of(time());
+    let numbers = (any::<u64>(), any::<bool>(), any::<u64>(), time(), time(), used(), removed);
     (ids, state, facts, numbers).prop_map(
         |(
             (key, agent, public_id, agent_id, name, cwd, params),
@@ -249,7 +250,7 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
                 (title, own_title, archived, client_meta),
                 last_outcome,
             ),
-            (prompts, heard, last_prompt, created, updated, usage),
+            (prompts, heard, last_prompt, created, updated, usage, removed),
         )| SessionRow {
             key,
             agent,
@@ -269,6 +270,7 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
             title,
             own_title,
             archived,
+            removed,
             client_meta,
             prompts,
             heard,

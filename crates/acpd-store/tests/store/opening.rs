@@ -111,9 +111,9 @@ fn a_newer_schema_is_refused_with_both_versions_and_the_way_out() {
     let before = fs::read(&path).unwrap();
 
     let Err(error) = Running::open(dir.path()) else { panic!("it was opened") };
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 2, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 3, .. }), "{error:?}");
     let message = error.to_string();
-    assert!(message.contains("schema 99") && message.contains("up to 2"), "{message}");
+    assert!(message.contains("schema 99") && message.contains("up to 3"), "{message}");
     assert!(error.hint().is_some_and(|hint| hint.contains("newer")));
     assert!(fs::read(&path).unwrap() == before, "the file was not touched");
 }
@@ -276,6 +276,19 @@ fn records_of_schema_2() -> Vec<Record> {
 }
 
 #[test]
+fn a_database_of_schema_3_opens_with_all_that_is_in_it() {
+    let mut records = records_of_schema_2();
+    for record in &mut records {
+        if let Record::Session(row) = record
+            && row.key == SessionKey(1)
+        {
+            row.removed = Some(Time(9));
+        }
+    }
+    opens_with(include_str!("../fixtures/v3.sql"), &records);
+}
+
+#[test]
 fn a_database_of_schema_2_opens_with_all_that_is_in_it() {
     opens_with(include_str!("../fixtures/v2.sql"), &records_of_schema_2());
 }
@@ -296,7 +309,7 @@ fn a_new_database_has_the_tables_of_the_newest_fixture() {
     Running::start(dir.path()).close();
     let new = Connection::open(dir.path().join("acpd.db")).unwrap();
     let fixture = Connection::open_in_memory().unwrap();
-    fixture.execute_batch(include_str!("../fixtures/v2.sql")).unwrap();
+    fixture.execute_batch(include_str!("../fixtures/v3.sql")).unwrap();
     assert_eq!(columns(&new), columns(&fixture));
     assert!(columns(&new).iter().all(|column| column.contains("strict=1")));
 }

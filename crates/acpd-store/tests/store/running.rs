@@ -94,6 +94,7 @@ pub(crate) fn session_row(key: u32) -> SessionRow {
         title: None,
         own_title: None,
         archived: false,
+        removed: None,
         client_meta: None,
         prompts: 2,
         heard: true,

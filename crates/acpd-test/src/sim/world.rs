@@ -145,6 +145,7 @@ impl World {
             // Not drawn: what older seeds have found they find again.
             cold_starts: 1 + (seed % 3) as u32,
             hooks: acpd_api::HookEvent::ALL.into(),
+            keep_deleted: 0,
             notify: true,
             workspaces: Vec::new(),
             budget: None,

@@ -11,6 +11,8 @@ use crate::text::Text;
 
 /// Columns before a line of code.
 const CODE: &str = "  ";
+/// Too few columns to leave some of them empty.
+const NARROW: usize = 8;
 /// A tab reaches to the next of these columns.
 const TAB: usize = 4;
 
@@ -297,8 +299,9 @@ impl Renderer {
 
     fn code_block(&mut self, is_code: bool) {
         let Some(code) = self.code.take() else { return };
-        let (indent, role) = if is_code { (CODE, Role::Code) } else { ("", Role::Dim) };
-        let room = self.room().saturating_sub(indent.len()).max(1);
+        let role = if is_code { Role::Code } else { Role::Dim };
+        let indent = if is_code && self.room() > NARROW { CODE } else { "" };
+        let room = self.room() - indent.len();
         let code = code.strip_suffix('\n').unwrap_or(&code);
         for line in code.split('\n') {
             let line = Line::of(role, escape::verbatim(&without_tabs(line)));

@@ -203,7 +203,7 @@ fn secrets_are_in_nothing_that_acpd_writes() {
         assert!(held.iter().any(|place| place.contains("acpd.db")), "{held:?}");
         held.retain(|place| !place.contains("acpd.db"));
         assert_eq!(held, Vec::<String>::new(), "{host}");
-        env.acpctl(&["session", "rm", "--yes", "fix"]).success();
+        env.acpctl(&["session", "rm", "--yes", "--now", "fix"]).success();
         env.acpctl(&["daemon", "stop"]).success();
         let mut held = Vec::new();
         holders(&env.path("state"), "client-canary-77ab", &mut held);

@@ -103,7 +103,13 @@ impl Stage {
     fn name(&self, args: &[&str]) -> String {
         let line = args.join(" ") + " ";
         let is_it = |(name, _): &&(String, bool)| line.starts_with(&format!("{name} "));
-        self.commands.iter().find(is_it).unwrap_or_else(|| panic!("no command {args:?}")).0.clone()
+        self.commands
+            .iter()
+            .rev()
+            .find(is_it)
+            .unwrap_or_else(|| panic!("no command {args:?}"))
+            .0
+            .clone()
     }
 
     fn start(&mut self, args: &[&str]) -> Running {
@@ -420,6 +426,8 @@ fn sessions(stage: &mut Stage) {
     stage.both(&["session", "rm", "--dry-run", "fix"]);
     stage.piped(&["session", "rm", "fix"]);
     stage.talk(&["session", "rm", "fix", &evil("nobody")], &[("y/n", "y\n")]);
+    stage.both(&["session", "undo", &evil("nobody")]);
+    stage.both(&["session", "undo", "fix"]);
 }
 
 /// A git repository with one commit.

@@ -49,6 +49,7 @@ mod surviving;
 mod tcp;
 mod terminals;
 mod turns;
+mod undo;
 mod usage;
 mod watching;
 mod ways_out;

@@ -40,7 +40,7 @@ fn sessions_are_renamed_closed_and_deleted() {
     // The answer does not wait for the agent, but the prompt came after it.
     assert_eq!(env.received("echo", "session/close").len(), 1);
 
-    env.acpctl(&["session", "rm", "--yes", "better"]).success();
+    env.acpctl(&["session", "rm", "--yes", "--now", "better"]).success();
     assert_eq!(names(&env).len(), 0);
     env.acpctl(&["session", "log", "better"]).code(3);
     let new = env.acpctl(&["run", "-s", "better", "say #four"]).success();

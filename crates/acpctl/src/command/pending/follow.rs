@@ -19,7 +19,7 @@ use crate::text::text;
 use crate::ui::Ui;
 
 /// Any time will do: nothing has to be done while nothing comes.
-const LONG: Duration = Duration::from_secs(3600);
+const LONG: Duration = Duration::from_hours(1);
 
 /// A line of the stream for programs.
 #[derive(Debug, Serialize)]
@@ -31,7 +31,7 @@ enum Event<'a> {
     Closed {
         id: &'a Untrusted,
         #[serde(skip_serializing_if = "Option::is_none")]
-        answered: Option<QuestionAnswered>,
+        answered: Option<&'a QuestionAnswered>,
     },
 }
 
@@ -54,7 +54,7 @@ pub(super) fn follow(json: bool, door: Door, ui: &mut Ui) -> Result {
         for (id, (open, seq)) in gone {
             let answered = answer_of(&open, seq);
             if json {
-                ui.json_line(&Event::Closed { id: &id, answered })?;
+                ui.json_line(&Event::Closed { id: &id, answered: answered.as_ref() })?;
                 continue;
             }
             let end = match &answered {

@@ -183,7 +183,8 @@ impl Target {
     fn of(turn: &mut Turn<'_>, profile: Option<String>, cwd: &str) -> Result<Target> {
         let meta = ClientMeta {
             agent: profile.clone(),
-            cwd: Some(cwd.to_owned()),
+            // It decides which agent that is.
+            cwd: profile.is_none().then(|| cwd.to_owned()),
             notices: true,
             seq: true,
             ..ClientMeta::default()

@@ -1,6 +1,6 @@
 //! Settings that a session gets before its prompt is sent.
 
-use acpd_api::{SessionInfo, SessionRef, Untrusted, method};
+use acpd_api::{RemoveParams, SessionInfo, SessionRef, Untrusted, method};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -36,7 +36,8 @@ pub(super) fn set_up_new(
 ) -> Result {
     let Err(error) = apply(turn, session_id, settings, wanted) else { return Ok(()) };
     let session = SessionRef { session: session_id.to_owned(), ..SessionRef::default() };
-    match turn.try_call::<Value>(method::SESSION_REMOVE, &session) {
+    let params = RemoveParams { session, now: true };
+    match turn.try_call::<Value>(method::SESSION_REMOVE, &params) {
         Ok(Ok(_)) => Err(error),
         _ => {
             let id = Untrusted::from(session_id);

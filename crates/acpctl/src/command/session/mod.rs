@@ -12,7 +12,7 @@ use acp_wire::acp::NewSessionResult;
 use acpd_api::{
     AgentInfo, AgentRef, ArchiveFilter, ClientMeta, ExitCode, MoveParams, NAMESPACE,
     NewSessionMeta, RenameParams, SessionInfo, SessionList, SessionListParams, SessionRef,
-    TitleParams, method,
+    TitleParams, UndoParams, UndoResult, method,
 };
 use acpd_client::Connection;
 use serde_json::json;
@@ -118,6 +118,20 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             Ok(())
         }
         SessionCommand::Rm(args) => remove::remove(&args, door, ui),
+        SessionCommand::Undo { session, agent } => {
+            let params = UndoParams { session, agent };
+            let result: UndoResult = door.connect()?.call(method::SESSION_UNDO, &params)?;
+            let session = &result.session;
+            match &result.name_taken {
+                Some(name) => ui.say(text!(
+                    "{} is back, without its name: another session is `{}` now",
+                    session.session_id,
+                    name
+                )),
+                None => ui.say(text!("{} is back", handle(session))),
+            }
+            Ok(())
+        }
     };
     done.map(|()| ExitCode::Ok)
 }

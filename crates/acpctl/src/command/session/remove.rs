@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use acpd_api::{Empty, ExitCode, SessionInfo, SessionList, Untrusted, method};
+use acpd_api::{ExitCode, RemoveParams, RemoveResult, SessionInfo, SessionList, Untrusted, method};
 use acpd_client::Connection;
 use glob::Pattern;
 
@@ -77,8 +77,14 @@ pub(super) fn remove(args: &cli::Remove, door: Door, ui: &mut Ui) -> Result {
         list.sessions.iter().any(|other| other.cwd == *cwd && !is_gone(other))
     };
     for session in &gone {
-        match delete(&mut connection, session) {
-            Ok(()) => ui.say(text!("deleted {}", handle(session))),
+        match delete(&mut connection, session, args.now) {
+            Ok(None) => ui.say(text!("deleted {}", handle(session))),
+            Ok(Some(until)) => ui.say(text!(
+                "deleted {}; until {}, `acpctl session undo {}` brings it back",
+                handle(session),
+                human::clock(until),
+                shell_word(handle(session))
+            )),
             Err(error) => {
                 plan.fail(error, ui);
                 continue;
@@ -110,9 +116,11 @@ fn offer_worktree(session: &SessionInfo, is_sure: bool, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-fn delete(connection: &mut Connection, session: &SessionInfo) -> Result {
-    let Empty {} = connection.call(method::SESSION_REMOVE, &exactly(session))?;
-    Ok(())
+/// Until when it can be brought back, if it can.
+fn delete(connection: &mut Connection, session: &SessionInfo, now: bool) -> Result<Option<u64>> {
+    let params = RemoveParams { session: exactly(session), now };
+    let result: RemoveResult = connection.call(method::SESSION_REMOVE, &params)?;
+    Ok(result.until)
 }
 
 /// The sessions of exactly these names and ids.

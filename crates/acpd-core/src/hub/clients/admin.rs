@@ -95,11 +95,8 @@ impl Hub {
                 let info = self.session_info(key);
                 self.answer(to, &info, out);
             }
-            method::SESSION_REMOVE => {
-                let key = self.resolve(&read(params)?)?;
-                self.delete_session(key, out);
-                self.answer(to, &Empty {}, out);
-            }
+            method::SESSION_REMOVE => self.session_remove(asked, out)?,
+            method::SESSION_UNDO => self.session_undo(asked, out)?,
             method::USAGE => {
                 let asked: UsageParams = read_or_default(params)?;
                 self.close_request(to);
@@ -559,21 +556,8 @@ impl Hub {
         self.forget_session(key, farewell, out);
     }
 
-    /// Deletes a session of acpd; a process that holds it is told `farewell`.
-    pub(crate) fn forget_session(&mut self, key: SessionKey, farewell: &str, out: &mut Batch) {
-        let slot = self.session(key).slot;
-        if matches!(self.session(key).state, State::Live) {
-            self.cancel_running(key, Cancel::because("the session was deleted"), None, out);
-            self.farewell(key, farewell, out);
-        }
-        self.give_up_restore(key, out);
-        self.remove_session(key, out);
-        self.check_idle(slot, out);
-        self.remove_unused_slot(slot);
-    }
-
     /// Tells the agent that a session is over, if it wants to know.
-    fn farewell(&mut self, key: SessionKey, name: &str, out: &mut Batch) {
+    pub(crate) fn farewell(&mut self, key: SessionKey, name: &str, out: &mut Batch) {
         let session = self.session(key);
         let (slot, id) = (session.slot, session.row.agent_id.clone());
         let capabilities = &self.processes.known(&session.row.agent).capabilities;

@@ -29,7 +29,6 @@ use crate::process::slot::{Parked, Slot, WaitFor, Waiting};
 use crate::process::table::OutputEnd;
 use crate::record::{EventKind, Record};
 use crate::requests::purpose::{NewSession, Purpose};
-use crate::session::limit;
 use crate::session::replay::HISTORY_BYTES;
 use crate::session::restore::values_of;
 use crate::session::turn::is_work;
@@ -400,12 +399,7 @@ impl Hub {
                     }
                 }
             }
-            StateKey::Usage => {
-                if let Some(limit) = limit::told(line) {
-                    self.session_mut(key).limit = Some(limit);
-                }
-                self.note_usage(key, line, out);
-            }
+            StateKey::Usage => self.note_usage(key, line, out),
             StateKey::Mode | StateKey::Plan | StateKey::Commands => {}
         }
     }

@@ -33,6 +33,10 @@ impl Hub {
             Purpose::Relay { method, .. } => SOON.contains(&method.as_str()),
             _ => false,
         };
+        if let (Some(slot), Purpose::Preset { .. }) = (self.processes.slot_of(host), why) {
+            let timeout = self.profile_of(slot).restore_timeout;
+            self.timers.set(Timer::Asked(ask), self.now.after(timeout));
+        }
         if let Some(slot) = self.processes.slot_of(host).filter(|_| is_watched) {
             let notice = self.profile_of(slot).stall_notice;
             if notice > 0 {

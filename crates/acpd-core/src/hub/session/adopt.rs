@@ -137,7 +137,8 @@ impl Hub {
         let is_of = |row: &SessionRow, id: &str| {
             row.agent_id == id || row.public_id == id || row.children.contains_key(id)
         };
-        let ours = |id: &str| rows.iter().any(|row| is_of(row, id));
+        let ours =
+            |id: &str| rows.iter().any(|row| is_of(row, id)) || self.sessions.is_aside(profile, id);
         let others = others.into_iter().flat_map(|page| page.sessions);
         let (ours, others): (Vec<_>, Vec<_>) = others.partition(|other| ours(&other.session_id));
         let Wanted { cwd, archived, first } = wanted;
@@ -239,7 +240,7 @@ impl Hub {
     fn is_ours(&self, profile: &str, id: &str) -> bool {
         let mut rows = self.sessions.values().map(|session| &session.row);
         let of_row = |row: &SessionRow| row.agent_id == id || row.children.contains_key(id);
-        rows.any(|row| row.agent == profile && of_row(row))
+        rows.any(|row| row.agent == profile && of_row(row)) || self.sessions.is_aside(profile, id)
     }
 
     /// Whether a process of a session that was deleted is still there.

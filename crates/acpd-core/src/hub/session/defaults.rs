@@ -86,6 +86,9 @@ impl Hub {
         outcome: &Outcome<'_>,
         out: &mut Batch,
     ) {
+        if !self.sessions.contains_key(&key) {
+            return;
+        }
         match (outcome, preset) {
             (Outcome::Result(_), Preset::Mode { mode }) => {
                 self.session_mut(key).row.edit().mode = Some(mode.clone());
@@ -96,10 +99,7 @@ impl Hub {
             }
             (Outcome::Error(error), _) => {
                 let why = ErrorObject::from_raw(error).message;
-                let (what, value) = match preset {
-                    Preset::Mode { mode } => ("mode", mode),
-                    Preset::Option { option, value } => (option.as_str(), value),
-                };
+                let (what, value) = preset.names();
                 let text = format!(
                     "the agent refused `{value}` as its {what}, which the configuration wants: {why}"
                 );
@@ -109,9 +109,33 @@ impl Hub {
         self.wake_session(key, out);
     }
 
-    /// Whether the agent has yet to answer what a session begins with.
+    /// The agent does not answer: its first turn begins all the same.
+    pub(crate) fn on_preset_timer(&mut self, ask: u64, out: &mut Batch) {
+        let Some((_, Purpose::Preset { session: key, preset })) = self.give_up_ask(ask, None, out)
+        else {
+            return;
+        };
+        if self.sessions.contains_key(&key) {
+            let (what, value) = preset.names();
+            let text = format!("the agent does not answer whether `{value}` is its {what} now");
+            self.notice(key, "warning", &text, out);
+            self.wake_session(key, out);
+        }
+    }
+
+    /// Whether the agent has answered all that a session begins with.
     pub(crate) fn is_preset(&self, key: SessionKey) -> bool {
         !self.requests.preset_is_open(key)
+    }
+}
+
+impl Preset {
+    /// What is set, and to what.
+    fn names(&self) -> (&str, &str) {
+        match self {
+            Preset::Mode { mode } => ("mode", mode),
+            Preset::Option { option, value } => (option, value),
+        }
     }
 }
 

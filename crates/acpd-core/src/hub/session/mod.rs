@@ -18,6 +18,7 @@ pub(crate) mod sessions;
 pub(crate) mod steer;
 pub(crate) mod title;
 pub(crate) mod turn;
+pub(crate) mod undo;
 pub(crate) mod unused;
 pub(crate) mod usage;
 pub(crate) mod way_out;

@@ -32,6 +32,7 @@ use crate::input::{Batch, Effect};
 use crate::record::{Counter, Dormant, EventKind, Record, SessionRow, Used, ValueKey};
 use crate::requests::purpose::NewSession;
 use crate::session::restore::option_map;
+use crate::session::turn::Cancel;
 use crate::session::{Session, State, numbered};
 use crate::timers::Timer;
 
@@ -89,6 +90,7 @@ impl Hub {
             title: None,
             own_title: None,
             archived: false,
+            removed: None,
             client_meta: self.offer_of_maker(slot, new.to.client),
             prompts: 0,
             heard: false,
@@ -326,8 +328,23 @@ impl Hub {
         }
     }
 
-    /// Deletes a session for good.
-    pub(crate) fn remove_session(&mut self, key: SessionKey, out: &mut Batch) {
+    /// Deletes a session of acpd for good; a process that holds it is told `farewell`.
+    pub(crate) fn forget_session(&mut self, key: SessionKey, farewell: &str, out: &mut Batch) {
+        let slot = self.session(key).slot;
+        self.end_session(key, farewell, out);
+        self.sessions.remove(key);
+        forget_journal(key, out);
+        self.check_idle(slot, out);
+        self.remove_unused_slot(slot);
+    }
+
+    /// A session ends for everybody who is there; a process that holds it is told `farewell`.
+    pub(crate) fn end_session(&mut self, key: SessionKey, farewell: &str, out: &mut Batch) {
+        if matches!(self.session(key).state, State::Live) {
+            self.cancel_running(key, Cancel::because("the session was deleted"), None, out);
+            self.farewell(key, farewell, out);
+        }
+        self.give_up_restore(key, out);
         let gone = Fault::new(acpd_api::Reason::SessionRemoved, "the session was deleted");
         self.cancel_interactions(key, out);
         self.fail_queue(key, &gone, out);
@@ -349,8 +366,11 @@ impl Hub {
         for client in attached {
             self.detach(client, key, out);
         }
-        self.sessions.remove(key);
-        out.records.push(Record::SessionRemoved { session: key });
-        out.effects.push(Effect::Index(key));
     }
+}
+
+/// Nothing is left on disk of a session.
+pub(crate) fn forget_journal(key: SessionKey, out: &mut Batch) {
+    out.records.push(Record::SessionRemoved { session: key });
+    out.effects.push(Effect::Index(key));
 }

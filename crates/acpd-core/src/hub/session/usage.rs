@@ -19,11 +19,14 @@ use crate::ids::{SessionKey, Time};
 use crate::input::Batch;
 use crate::params::raw_at;
 use crate::record::{Record, UsageRow};
-use crate::session::State;
+use crate::session::{State, limit};
 
 impl Hub {
-    /// The agent tells how full the context is, and what the session has cost.
+    /// The agent tells how full the context is, what the session has cost, and maybe a limit.
     pub(crate) fn note_usage(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
+        if let Some(limit) = limit::told(line) {
+            self.session_mut(key).limit = Some(limit);
+        }
         let Some(update) = raw_at(line, &["params", "update"]) else { return };
         let UsageUpdate { used, size, cost } = UsageUpdate::from_raw(update);
         let session = self.session_mut(key);

@@ -44,6 +44,9 @@ keys! {
         /// How many agents may be started at the same time. The others wait for their turn: first come
         /// those that somebody waits for, then those with a session that somebody has open.
         Shared "cold_starts" => pub cold_starts: u32 as Count = 4;
+        /// How long a session that `acpctl session rm` has deleted can be brought back by `acpctl session undo`; with
+        /// `"0s"` it is gone at once.
+        Shared "keep_deleted" => pub keep_deleted: Duration as Time = Duration::from_hours(24);
         /// Whether the desktop shows a notification when an agent asks something or a turn of more than a
         /// minute is over, and nobody is attached to the session.
         Shared "notify" => pub notify: bool as Flag = true;

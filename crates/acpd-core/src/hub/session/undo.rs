@@ -1,0 +1,179 @@
+//! Sessions that a person has deleted, until they are gone for good: in no list, with names that others may take,
+//! and brought back by `_acpd/session/undo`.
+//!
+//! ```text
+//!  session ── remove ──▶ kept aside ── undo ─▶ session, without a process
+//!     │                      └──────── its time is over ─▶ gone, also from its agent once that runs
+//!     └────── remove, now ─▶ gone
+//! ```
+//!
+//! Architecture invariant: an agent is asked to delete a session only when nothing can bring it back any more.
+
+use acp_wire::{Id, build};
+use acpd_api::{Reason, RemoveParams, RemoveResult, UndoParams, UndoResult};
+use serde_json::json;
+
+use crate::clients::{Asked, Served};
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::hub::session::sessions::forget_journal;
+use crate::ids::{HostId, SessionKey, SlotId, Time};
+use crate::input::Batch;
+use crate::params::read;
+use crate::profile::Sharing;
+use crate::record::{Dormant, Record, SessionRow};
+use crate::requests::purpose::Purpose;
+use crate::session::State;
+use crate::timers::Timer;
+
+/// Time between two looks for an agent that has to be told (ms).
+const PAUSE: u64 = 10 * 60_000;
+
+impl Hub {
+    /// `_acpd/session/remove`.
+    pub(crate) fn session_remove(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let RemoveParams { session, now } = read(asked.params)?;
+        let key = self.resolve(&session)?;
+        let at_once = now || self.config.keep_deleted == 0 || self.session(key).is_unused();
+        if at_once {
+            self.delete_session(key, out);
+        } else {
+            self.set_aside(key, out);
+        }
+        let until = (!at_once).then(|| self.now.after(self.config.keep_deleted).0);
+        self.answer(asked.to, &RemoveResult { until }, out);
+        Ok(())
+    }
+
+    fn set_aside(&mut self, key: SessionKey, out: &mut Batch) {
+        let slot = self.session(key).slot;
+        self.end_session(key, "session/close", out);
+        let now = self.now;
+        if let Some(mut session) = self.sessions.remove(key) {
+            session.state = State::Dormant;
+            session.slot = SlotId::NONE;
+            let row = session.row.edit();
+            row.removed = Some(now);
+            row.host = None;
+            if row.rest == Dormant::Parked {
+                row.reason = None;
+            }
+            out.records.push(Record::Session(Box::new(row.clone())));
+            out.durable = true;
+            self.sessions.keep_aside(session);
+        }
+        self.check_idle(slot, out);
+        self.remove_unused_slot(slot);
+        self.watch_aside();
+    }
+
+    /// `_acpd/session/undo`.
+    pub(crate) fn session_undo(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let wanted: UndoParams = read(asked.params)?;
+        let key = self.find_aside(&wanted)?;
+        let Some(mut session) = self.sessions.take_from_aside(key) else { return Ok(()) };
+        let agent = session.row.agent.clone();
+        let mut slots = self.processes.iter();
+        let own = slots.find(|(_, slot)| slot.dedicated == Some(key)).map(|(slot, _)| *slot);
+        let sharing = self.config.agents.get(&agent).map(|profile| profile.sharing);
+        session.slot = match (own, sharing.unwrap_or_default()) {
+            (Some(slot), _) => slot,
+            (None, Sharing::Agent) => self.processes.shared(&agent, self.now),
+            (None, Sharing::Session) => self.processes.add(&agent, Some(key), self.now),
+        };
+        let row = session.row.edit();
+        row.removed = None;
+        row.updated = self.now;
+        let (cwd, name) = (row.cwd.clone(), row.name.clone());
+        let name = name.filter(|name| self.name_is_free(&agent, &cwd, name, None).is_err());
+        if name.is_some() {
+            row.name = None;
+        }
+        out.durable = true;
+        self.sessions.insert(session);
+        // The row is marked as changed; what is looked at is what was touched.
+        self.session_mut(key);
+        let result =
+            UndoResult { session: self.session_info(key), name_taken: name.map(Into::into) };
+        self.answer(asked.to, &result, out);
+        Ok(())
+    }
+
+    /// The one that is named, or the one that was deleted last.
+    fn find_aside(&self, wanted: &UndoParams) -> Result<SessionKey, Fault> {
+        let of_agent =
+            |row: &&SessionRow| wanted.agent.as_ref().is_none_or(|agent| row.agent == *agent);
+        let mut rows: Vec<&SessionRow> = self.sessions.aside().filter(of_agent).collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.removed));
+        let Some(text) = wanted.session.as_deref() else {
+            let last = rows.first().map(|row| row.key);
+            return last
+                .ok_or_else(|| Fault::new(Reason::SessionNotFound, "no deleted session is kept"));
+        };
+        let whole = |row: &&&SessionRow| row.name.as_deref() == Some(text) || row.public_id == text;
+        let begins = |row: &&&SessionRow| !text.is_empty() && row.public_id.starts_with(text);
+        // Of several that had a name, the last one is meant.
+        let found = rows.iter().find(whole).or_else(|| {
+            let mut fitting = rows.iter().filter(begins);
+            fitting.next().filter(|_| fitting.next().is_none())
+        });
+        found.map(|row| row.key).ok_or_else(|| {
+            let fault = Fault::no_session(text);
+            let kept: Vec<String> =
+                rows.iter().take(8).map(|row| format!("`{}`", row.word())).collect();
+            if kept.is_empty() {
+                return fault.hint("no deleted session is kept");
+            }
+            fault.hint(format!("these can be brought back: {}", kept.join(", ")))
+        })
+    }
+
+    /// Looks when the time of the first one is over, and again while its agent has to be waited for.
+    pub(crate) fn watch_aside(&mut self) {
+        let over = self.sessions.aside().filter_map(|row| self.kept_aside_until(row, 1));
+        if let Some(first) = over.min() {
+            self.timers.set(Timer::Aside, first.max(self.now.after(PAUSE)));
+        }
+    }
+
+    /// Those whose time is over go when their agent can be told, and without that after as much time again.
+    pub(crate) fn on_aside_timer(&mut self, out: &mut Batch) {
+        let is_over = |row: &SessionRow, times| {
+            self.kept_aside_until(row, times).is_some_and(|at| at <= self.now)
+        };
+        let goes = |row: &&SessionRow| {
+            is_over(row, 2) || is_over(row, 1) && (self.teller(row).is_some() || !self.is_told(row))
+        };
+        let gone: Vec<SessionKey> = self.sessions.aside().filter(goes).map(|row| row.key).collect();
+        for key in gone {
+            let Some(session) = self.sessions.take_from_aside(key) else { continue };
+            if let Some((slot, host)) =
+                self.teller(&session.row).filter(|_| self.is_told(&session.row))
+            {
+                let ask = Id::from(self.ask(host, Purpose::Farewell, out));
+                let params = json!({ "sessionId": session.row.agent_id });
+                self.host_write(slot, build::request(&ask, "session/delete", &params), out);
+            }
+            forget_journal(key, out);
+        }
+        self.watch_aside();
+    }
+
+    /// When its time, or a multiple of that, is over.
+    fn kept_aside_until(&self, row: &SessionRow, times: u64) -> Option<Time> {
+        Some(row.removed?.after(self.config.keep_deleted.saturating_mul(times)))
+    }
+
+    /// Whether the agent is to delete its copy: it can, and no other session of ours is that copy.
+    fn is_told(&self, row: &SessionRow) -> bool {
+        let is_it = |other: &SessionRow| other.agent == row.agent && other.agent_id == row.agent_id;
+        self.processes.known(&row.agent).capabilities.delete
+            && !self.sessions.values().any(|session| is_it(&session.row))
+    }
+
+    /// A process of its agent, if one runs.
+    fn teller(&self, row: &SessionRow) -> Option<(SlotId, HostId)> {
+        let mut slots = self.processes.of_profile(&row.agent).into_iter();
+        slots.find_map(|slot| Some((slot, self.processes[&slot].usable_host()?)))
+    }
+}
