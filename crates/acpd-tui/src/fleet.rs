@@ -151,7 +151,9 @@ impl Fleet {
         let logins = self.agents().iter().filter(|agent| wants_login(agent));
         rows.extend(logins.map(|agent| self.login(agent)));
         rows.extend(self.sessions().iter().filter_map(|session| self.row(session, now)));
-        rows.retain(|row| fits(row, words));
+        if !words.trim().is_empty() {
+            rows.retain(|row| fits(row, words));
+        }
         rows.sort_by_key(|row| match row.what {
             // The oldest first.
             What::Question(_) => (row.section, 0, row.since, Reverse(0)),

@@ -44,9 +44,10 @@ fn footer_keys(state: &State, theme: Theme) -> Vec<(String, &'static str)> {
     let place = state.place();
     let rows = TABLE.iter().filter(|row| row.place == place);
     let rows = rows.filter_map(|row| Some((row, row.footer?)));
+    let of_top = top::useful(state);
     let rows = rows.filter(|(row, _)| match &state.chat {
         Some(chat) => chat::useful(state, chat, place, row.action),
-        None => top::useful(state, place, row.action),
+        None => of_top(place, row.action),
     });
     let first = |keys: &'static str| keys.split(' ').next().unwrap_or(keys);
     rows.map(|(row, word)| (keymap::shown(first(row.keys), theme.is_unicode), word)).collect()

@@ -268,19 +268,19 @@ fn below_pane(state: &State, canvas: &mut Canvas<'_>, y: u16) -> Option<Position
 }
 
 /// Whether a key does something now, so that it belongs into the footer.
-pub(in crate::app) fn useful(state: &State, place: Place, action: Action) -> bool {
+pub(in crate::app) fn useful(state: &State) -> impl Fn(Place, Action) -> bool {
     let rows = state.fleet.rows(state.top.filter.text(), state.now);
     let row = rows.get(state.top.at);
     let session: Option<&SessionInfo> = row.and_then(|row| row.session);
-    match (place, action) {
-        (Place::Top, Action::Question) => {
-            row.is_some_and(|row| matches!(row.what, What::Question(_)))
-        }
-        (Place::Top, Action::Cancel) => session.is_some_and(|s| s.turn.state != TurnState::Idle),
-        (Place::Top, Action::Open | Action::Prompt) => session.is_some(),
-        (Place::Question, Action::PageDown) => {
-            state.on_screen.question.as_ref().is_some_and(|drawn| drawn.most > 0)
-        }
+    let asks = row.is_some_and(|row| matches!(row.what, What::Question(_)));
+    let works = session.is_some_and(|session| session.turn.state != TurnState::Idle);
+    let has_session = session.is_some();
+    let has_more = state.on_screen.question.as_ref().is_some_and(|drawn| drawn.most > 0);
+    move |place, action| match (place, action) {
+        (Place::Top, Action::Question) => asks,
+        (Place::Top, Action::Cancel) => works,
+        (Place::Top, Action::Open | Action::Prompt) => has_session,
+        (Place::Question, Action::PageDown) => has_more,
         _ => true,
     }
 }
