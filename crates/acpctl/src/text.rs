@@ -1,4 +1,4 @@
-//! Text that may be printed ([`acpd_view::text`]). [`Ui`](crate::ui::Ui) prints nothing else to a person.
+//! Text that may be printed ([`mod@acpd_view::text`]). [`Ui`](crate::ui::Ui) prints nothing else to a person.
 
 use std::fmt;
 
