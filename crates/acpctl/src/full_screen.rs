@@ -39,7 +39,7 @@ pub(crate) fn run(start: Start, ui: &mut Ui) -> Result {
     })?;
     if let Some(session) = left {
         let word = shell_word(&session);
-        ui.say(text!("{} goes on; come back with: acpctl chat {}", session, word));
+        ui.say(text!("left {}, which continues; come back with: acpctl chat {}", session, word));
     }
     Ok(())
 }

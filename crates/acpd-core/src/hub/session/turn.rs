@@ -643,7 +643,7 @@ impl Hub {
         }
         let time = duration(silent);
         let text = format!(
-            "stalled: no output for {time}; the turn goes on until it is cancelled: in its client, or \
+            "stalled: no output for {time}; the turn continues until it is cancelled: in its client, or \
              with `acpctl cancel {}`",
             session.row.word()
         );
