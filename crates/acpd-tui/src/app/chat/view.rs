@@ -105,6 +105,7 @@ fn head(
     let name = match (title, session) {
         (Some(title), _) => Text::from(title).cut(usize::from(area.width / 3)),
         (None, Some(session)) => shown(session),
+        (None, None) if chat.is_beginning() => "new session".into(),
         (None, None) => short(&chat.key.session_id),
     };
     let mut left = Line::of(Style::of(Role::Plain).strong(), text!(" {}", name))
@@ -224,6 +225,10 @@ fn running(
 
 fn nothing(chat: &Chat, canvas: &mut Canvas<'_>, area: Rect) {
     let (style, words) = match &chat.phase {
+        Phase::Opening if chat.is_beginning() => (
+            Role::Dim,
+            text!("{} begins a session; the first prompt can be written", chat.key.agent),
+        ),
         Phase::Opening => (Role::Dim, "opening".into()),
         Phase::CatchingUp => (Role::Dim, "reading".into()),
         Phase::Over(why) => (Role::Bad, why.clone()),

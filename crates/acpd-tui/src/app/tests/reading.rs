@@ -84,7 +84,7 @@ fn at_the_end_of(last: u64) -> Person {
 fn a_hundred_thousand_lines_are_opened_at_their_end_and_scrolled_to_the_beginning_in_bounded_memory()
  {
     const LAST: u64 = 99_999;
-    const MOST: usize = 256 << 10;
+    const MOST: usize = 128 << 10;
     let mut person = at_the_end_of(LAST);
     let chat = |person: &mut Person| person.state.chat.as_mut().unwrap().conversation_bytes();
     person.state.chat.as_mut().unwrap().limit_memory(MOST);
@@ -94,7 +94,7 @@ fn a_hundred_thousand_lines_are_opened_at_their_end_and_scrolled_to_the_beginnin
     let bound = MOST + (2 * 200 + 1000) * (PRINTED + 200) / 3;
     // A part of the journal is enough to see that what was read is let go.
     let mut read = 300;
-    while read < 10_000 {
+    while read < 6_000 {
         person.types("g");
         person.sees(80, 24);
         assert_eq!(serve_log(&mut person, LAST), 1);
