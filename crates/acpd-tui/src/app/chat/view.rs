@@ -51,7 +51,8 @@ pub(in crate::app) fn view(
 
     head(state, chat, session, canvas, area);
     let (visible, is_empty, spots) = conversation(state, chat, layout, canvas, body);
-    rule_above(chat, &visible, canvas, area.y + 1, width);
+    let last = session.map_or(0, |session| session.seq);
+    rule_above(chat, &visible, last, canvas, area.y + 1, width);
     if is_empty {
         nothing(chat, canvas, body);
     }
@@ -142,7 +143,14 @@ fn head(
     canvas.line(area.x, area.y, area.width.saturating_sub(taken + 1), &left);
 }
 
-fn rule_above(chat: &Chat, visible: &Visible, canvas: &mut Canvas<'_>, y: u16, width: u16) {
+fn rule_above(
+    chat: &Chat,
+    visible: &Visible,
+    last: u64,
+    canvas: &mut Canvas<'_>,
+    y: u16,
+    width: u16,
+) {
     let ruled = rule(usize::from(width.saturating_sub(2)));
     canvas.line(1, y, width, &Line::of(Role::Dim, ruled));
     let words = match (&chat.phase, visible.is_live, visible.below) {
@@ -150,6 +158,13 @@ fn rule_above(chat: &Chat, visible: &Visible, canvas: &mut Canvas<'_>, y: u16, w
         (_, true, _) => text!(" {} live ", "↓"),
         (_, false, 0) => text!(" {} more: PgDn ", "↓"),
         (_, false, below) => text!(" {} {} below: ^End ", "↓", below),
+    };
+    // Where one is in a long conversation, as far as that is known.
+    let words = match visible.is_live {
+        false if last >= visible.first && visible.first > 0 => {
+            text!(" line {} of {} {}{}", visible.first, last, "──", words)
+        }
+        _ => words,
     };
     let style = if visible.is_live { Role::Dim } else { Role::Warning };
     canvas.right(0, y, width.saturating_sub(4), &Line::of(style, words));
