@@ -160,11 +160,11 @@ fn rule_above(
         (_, false, below) => text!(" {} {} below: ^End ", "↓", below),
     };
     // Where one is in a long conversation, as far as that is known.
-    let words = match visible.is_live {
-        false if last >= visible.first && visible.first > 0 => {
-            text!(" line {} of {} {}{}", visible.first, last, "──", words)
-        }
-        _ => words,
+    let is_known = !visible.is_live && visible.first > 0 && last >= visible.first;
+    let words = if is_known {
+        text!(" line {} of {} {}{}", visible.first, last, "──", words)
+    } else {
+        words
     };
     let style = if visible.is_live { Role::Dim } else { Role::Warning };
     canvas.right(0, y, width.saturating_sub(4), &Line::of(style, words));
