@@ -328,6 +328,9 @@ pub(crate) struct Chat {
     /// Begin a new session.
     #[arg(short, long, conflicts_with = "session")]
     pub(crate) new: bool,
+    /// Line by line, in place of a full screen: for screen readers and simple terminals.
+    #[arg(long)]
+    pub(crate) plain: bool,
 }
 
 /// Arguments of `attach`.

@@ -202,6 +202,7 @@ pub(crate) struct State {
 impl State {
     /// Nothing is known yet; the effects open the connection.
     pub(crate) fn new(scene: Scene, opens: Opens, now: u64) -> (State, Vec<Effect>) {
+        let theme = scene.theme;
         let mut state = State {
             scene,
             now,
@@ -219,6 +220,10 @@ impl State {
             has_mouse: false,
             today: Today::default(),
         };
+        if !theme.is_unicode {
+            let words = "no UTF-8 locale: marks are ASCII; acpctl chat --plain goes line by line";
+            state.flash(Role::Plain, words);
+        }
         let mut effects = vec![Effect::Open(Link::Fleet), state.watch()];
         effects.extend(match opens {
             Opens::Top => Vec::new(),
@@ -226,7 +231,11 @@ impl State {
                 let key = SessionRowKey { agent: agent.into(), session_id: session_id.into() };
                 state.open_chat(key, seq, false)
             }
-            Opens::New { agent } => state.begin(&agent.into(), None, false),
+            Opens::New { agent } => {
+                let agent = Untrusted::from(agent);
+                state.chat = Some(state.beginning(agent.clone()));
+                state.begin(&agent, None, false)
+            }
         });
         (state, effects)
     }
@@ -494,6 +503,11 @@ impl State {
             Purpose::Prompt if self.chat.is_some() => return self.prompt_ended(link, Some(error)),
             Purpose::Steer { text } => self.give_back(text),
             Purpose::Older(_) | Purpose::Body(_) => self.log_failed(),
+            Purpose::New { is_from_top: false, .. } => {
+                if let Some(chat) = &mut self.chat {
+                    chat.over(Text::from(&why));
+                }
+            }
             // It is told where it would stand.
             Purpose::Usage => return Vec::new(),
             _ => {}

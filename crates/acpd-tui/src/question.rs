@@ -22,7 +22,9 @@ use serde_json::{Value, json};
 
 use crate::keymap::Action;
 
-pub(crate) use view::{asks, height, view};
+pub use sheet::rows;
+pub use view::asks;
+pub(crate) use view::{height, view};
 
 /// The longest name of an answer that is shown, in columns: it is the agent's.
 const NAME: usize = 60;
@@ -63,15 +65,15 @@ pub(crate) struct Drawn {
 
 /// An answer to choose.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Choice {
+pub struct Choice {
     /// For people.
-    pub(crate) label: Text,
+    pub label: Text,
     /// What is sent.
-    pub(crate) answer: GivenAnswer,
+    pub answer: GivenAnswer,
     /// It refuses, which is harmless.
-    pub(crate) is_refusal: bool,
+    pub is_refusal: bool,
     /// Its person wants to say more to the agent.
-    pub(crate) says_why: bool,
+    pub says_why: bool,
 }
 
 /// What a key did.
@@ -198,7 +200,7 @@ impl Card {
 }
 
 /// The answers to choose from, in the order of their numbers.
-pub(crate) fn choices(question: &InteractionInfo) -> Vec<Choice> {
+pub fn choices(question: &InteractionInfo) -> Vec<Choice> {
     let declined = |label: &'static str| Choice {
         label: label.into(),
         answer: GivenAnswer::Decline,

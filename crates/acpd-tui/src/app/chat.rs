@@ -92,6 +92,28 @@ struct Prompted {
 }
 
 impl Chat {
+    fn new(key: SessionRowKey, link: Link, is_from_top: bool) -> Chat {
+        Chat {
+            conversation: Conversation::new(&key.session_id),
+            key,
+            link,
+            phase: Phase::Opening,
+            editor: Editor::default(),
+            card: Card::default(),
+            in_blocks: false,
+            search: Search::default(),
+            menu: None,
+            prompts: Vec::new(),
+            cancels: None,
+            is_from_top,
+        }
+    }
+
+    /// Whether its agent has not named the session yet.
+    fn is_beginning(&self) -> bool {
+        self.key.session_id.is_empty()
+    }
+
     /// What keys mean here now.
     pub(super) fn place(&self) -> Place {
         if self.menu.is_some() {
@@ -167,6 +189,25 @@ impl Chat {
 }
 
 impl State {
+    /// A conversation that its agent begins: there is nothing to read yet, but its first prompt can be written.
+    pub(super) fn beginning(&mut self, agent: Untrusted) -> Chat {
+        let key = SessionRowKey { agent, session_id: Untrusted::default() };
+        Chat::new(key, self.requests.chat(), false)
+    }
+
+    /// Leaves such a conversation for what it has become; the draft comes along.
+    pub(super) fn close_beginning(&mut self, key: &SessionRowKey) -> Vec<Effect> {
+        let Some(chat) = self.chat.as_ref().filter(|chat| chat.is_beginning()) else {
+            return Vec::new();
+        };
+        let before = chat.key.clone();
+        let effects = self.close_chat();
+        if let Some(draft) = self.drafts.remove(&before) {
+            self.drafts.insert(key.clone(), draft);
+        }
+        effects
+    }
+
     /// Opens a conversation whose journal ends at `seq`.
     pub(super) fn open_chat(
         &mut self,
@@ -176,20 +217,7 @@ impl State {
     ) -> Vec<Effect> {
         let mut effects = self.close_chat();
         let link = self.requests.chat();
-        let mut chat = Chat {
-            conversation: Conversation::new(&key.session_id),
-            key,
-            link,
-            phase: Phase::Opening,
-            editor: Editor::default(),
-            card: Card::default(),
-            in_blocks: false,
-            search: Search::default(),
-            menu: None,
-            prompts: Vec::new(),
-            cancels: None,
-            is_from_top,
-        };
+        let mut chat = Chat::new(key, link, is_from_top);
         if let Some(draft) = self.drafts.remove(&chat.key) {
             chat.editor.set(&draft);
         }
@@ -322,6 +350,12 @@ impl State {
     /// Takes a key on this screen.
     pub(super) fn chat_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
         let Some(chat) = &mut self.chat else { return Vec::new() };
+        let needs_session =
+            matches!(action, Some(Action::Confirm | Action::Steer | Action::Options));
+        if needs_session && chat.is_beginning() && chat.phase == Phase::Opening {
+            self.flash(Look::Plain, "the agent begins the session: a moment");
+            return Vec::new();
+        }
         let page = isize::try_from(self.on_screen.page.saturating_sub(2).max(1)).unwrap_or(1);
         match (chat.place(), action) {
             (Place::Menu, action) => self.menu_key(action),

@@ -147,7 +147,9 @@ impl State {
         let params = json!({"cwd": self.scene.cwd, "mcpServers": []});
         let purpose = Purpose::New { agent: agent.clone(), prompt, is_from_top };
         effects.push(self.requests.send(link, "session/new", &params, purpose));
-        self.flash(Look::Dim, text!("{} begins a session", agent));
+        if is_from_top {
+            self.flash(Look::Dim, text!("{} begins a session", agent));
+        }
         effects
     }
 
@@ -166,6 +168,7 @@ impl State {
             Ok(new) => {
                 let key = SessionRowKey { agent, session_id: new.session_id.into_owned().into() };
                 self.flash = None;
+                effects.extend(self.close_beginning(&key));
                 effects.extend(self.open_chat(key, 0, is_from_top));
                 effects.extend(prompt.map(|prompt| self.say(prompt)).unwrap_or_default());
             }

@@ -34,10 +34,14 @@ impl Person {
     }
 
     fn with(theme: Theme) -> Person {
+        Person::who_opens(Opens::Top, theme)
+    }
+
+    fn who_opens(opens: Opens, theme: Theme) -> Person {
         let who = ClientName { name: "acpctl".into(), title: None, place: Some("pts/3".into()) };
         let scene =
             Scene { theme, home: Some("/home/ada".into()), cwd: "/home/ada/src/api".into(), who };
-        let (state, effects) = State::new(scene, Opens::Top, NOW);
+        let (state, effects) = State::new(scene, opens, NOW);
         let mut person =
             Person { state, cache: Cache::default(), sent: Vec::new(), effects: Vec::new() };
         person.take(effects);

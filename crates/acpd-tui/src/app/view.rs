@@ -1,5 +1,6 @@
 //! What is on the screen.
 
+use acpd_view::{Line, Role};
 use ratatui::layout::{Position, Rect};
 
 use super::chat::Layout;
@@ -16,11 +17,21 @@ pub(crate) struct Cache {
     layout: Layout,
 }
 
+/// The columns and rows without which there is nothing to see.
+const LEAST: (u16, u16) = (24, 6);
+
 /// Draws everything, and returns what of it keys depend on, and where the cursor is.
 pub(crate) fn view(state: &State, cache: &mut Cache, frame: &mut ratatui::Frame<'_>) -> OnScreen {
     let area = frame.area();
     let theme = state.scene.theme;
     let mut canvas = Canvas::new(frame.buffer_mut(), theme);
+    if area.width < LEAST.0 || area.height < LEAST.1 {
+        let words = ["too small:", "acpctl chat --plain", "goes line by line"];
+        for (y, words) in (area.y..area.bottom()).zip(words) {
+            canvas.line(area.x, y, area.width, &Line::of(Role::Warning, words));
+        }
+        return OnScreen::default();
+    }
     // The last row is for keys.
     let above = Rect { height: area.height.saturating_sub(1), ..area };
     let (on_screen, cursor): (OnScreen, Option<Position>) = match (state.help, &state.chat) {

@@ -11,7 +11,7 @@ use super::needs_filling;
 const BAR: &str = "  │ ";
 
 /// The rows of a question, wrapped for this width: what is asked, whole.
-pub(crate) fn rows(question: &InteractionInfo, width: usize) -> Vec<Line> {
+pub fn rows(question: &InteractionInfo, width: usize) -> Vec<Line> {
     match &question.question {
         Question::Permission { shown: Some(shown), changed, .. } => {
             Sheet::new("", shown, *changed).whole(Some(width))

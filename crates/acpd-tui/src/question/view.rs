@@ -102,7 +102,7 @@ pub(crate) fn view(
 }
 
 /// Who asks for what, and where, in a line.
-pub(crate) fn asks(question: &InteractionInfo, home: Option<&str>) -> Text {
+pub fn asks(question: &InteractionInfo, home: Option<&str>) -> Text {
     let folder = match &question.question {
         Question::Permission { shown: Some(shown), .. } => shown.folder.as_ref(),
         _ => None,

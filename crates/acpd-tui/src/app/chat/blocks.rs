@@ -58,7 +58,7 @@ impl State {
                 return vec![Effect::Copy(text)];
             }
             Action::Page => {
-                return conversation.selected_text().map(Effect::Page).into_iter().collect();
+                return conversation.selected_shown().map(Effect::Page).into_iter().collect();
             }
             Action::Files => match Menu::of_files(conversation.changed_files()) {
                 Some(menu) => chat.menu = Some(menu),

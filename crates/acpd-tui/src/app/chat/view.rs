@@ -51,7 +51,8 @@ pub(in crate::app) fn view(
 
     head(state, chat, session, canvas, area);
     let (visible, is_empty, spots) = conversation(state, chat, layout, canvas, body);
-    rule_above(chat, &visible, canvas, area.y + 1, width);
+    let last = session.map_or(0, |session| session.seq);
+    rule_above(chat, &visible, last, canvas, area.y + 1, width);
     if is_empty {
         nothing(chat, canvas, body);
     }
@@ -105,6 +106,7 @@ fn head(
     let name = match (title, session) {
         (Some(title), _) => Text::from(title).cut(usize::from(area.width / 3)),
         (None, Some(session)) => shown(session),
+        (None, None) if chat.is_beginning() => "new session".into(),
         (None, None) => short(&chat.key.session_id),
     };
     let mut left = Line::of(Style::of(Role::Plain).strong(), text!(" {}", name))
@@ -141,7 +143,14 @@ fn head(
     canvas.line(area.x, area.y, area.width.saturating_sub(taken + 1), &left);
 }
 
-fn rule_above(chat: &Chat, visible: &Visible, canvas: &mut Canvas<'_>, y: u16, width: u16) {
+fn rule_above(
+    chat: &Chat,
+    visible: &Visible,
+    last: u64,
+    canvas: &mut Canvas<'_>,
+    y: u16,
+    width: u16,
+) {
     let ruled = rule(usize::from(width.saturating_sub(2)));
     canvas.line(1, y, width, &Line::of(Role::Dim, ruled));
     let words = match (&chat.phase, visible.is_live, visible.below) {
@@ -149,6 +158,13 @@ fn rule_above(chat: &Chat, visible: &Visible, canvas: &mut Canvas<'_>, y: u16, w
         (_, true, _) => text!(" {} live ", "↓"),
         (_, false, 0) => text!(" {} more: PgDn ", "↓"),
         (_, false, below) => text!(" {} {} below: ^End ", "↓", below),
+    };
+    // Where one is in a long conversation, as far as that is known.
+    let is_known = !visible.is_live && visible.first > 0 && last >= visible.first;
+    let words = if is_known {
+        text!(" line {} of {} {}{}", visible.first, last, "──", words)
+    } else {
+        words
     };
     let style = if visible.is_live { Role::Dim } else { Role::Warning };
     canvas.right(0, y, width.saturating_sub(4), &Line::of(style, words));
@@ -224,6 +240,10 @@ fn running(
 
 fn nothing(chat: &Chat, canvas: &mut Canvas<'_>, area: Rect) {
     let (style, words) = match &chat.phase {
+        Phase::Opening if chat.is_beginning() => (
+            Role::Dim,
+            text!("{} begins a session; the first prompt can be written", chat.key.agent),
+        ),
         Phase::Opening => (Role::Dim, "opening".into()),
         Phase::CatchingUp => (Role::Dim, "reading".into()),
         Phase::Over(why) => (Role::Bad, why.clone()),

@@ -148,6 +148,30 @@ fn states_of_the_connection_are_told_and_the_draft_stays() {
 }
 
 #[test]
+fn the_first_prompt_can_be_written_while_the_agent_begins_the_session() {
+    let theme = Theme { is_coloured: true, is_unicode: true };
+    let mut person = Person::who_opens(Opens::New { agent: "claude".into() }, theme);
+    person.result(Link::Fleet, method::WATCH, morning());
+    let seen = person.sees(80, 24);
+    assert!(seen.contains("claude begins a session") && !seen.contains("NEEDS YOU"), "{seen}");
+    person.types("quickly");
+    person.press(KeyCode::Enter);
+    assert!(person.said("session/prompt").is_empty());
+    let link = Link::Errand(2);
+    person.result(link, "session/new", json!({"sessionId": "s-new"}));
+    assert_eq!(person.said(method::SESSION_ATTACH)[0]["params"]["ref"]["session"], "s-new");
+    assert!(person.sees(80, 24).contains(" quickly"));
+    person.press(KeyCode::Enter);
+    assert_eq!(person.said("session/prompt")[0]["params"]["prompt"][0]["text"], "quickly");
+
+    let mut person = Person::who_opens(Opens::New { agent: "claude".into() }, theme);
+    person.refuses(link, "session/new", "claude wants a login");
+    assert!(person.sees(80, 24).contains("claude wants a login"));
+    person.ctrl('d');
+    assert!(person.effects.contains(&Effect::Quit));
+}
+
+#[test]
 fn a_draft_is_there_again_when_its_conversation_is_opened_again() {
     let (mut person, _) = in_chat();
     person.types("later");
