@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::rc::Rc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -24,9 +24,10 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use crate::app::{Cache, Effect, Event, Link, Opens, Scene, State, view};
+use crate::app::{Cache, Effect, Event, ImageFrom, Link, Opens, Scene, State, view};
 use crate::canvas::Theme;
 use crate::term::{self, Screen};
+use crate::{editor, files, image};
 
 /// Frames in a second.
 const FRAMES: u32 = 30;
@@ -76,6 +77,8 @@ impl From<io::Error> for Failed {
 /// What threads report.
 enum News {
     Event(Event),
+    /// Of the keyboard, which is read again when this was dealt with.
+    Typed(Event),
     Opened(Link, LinkWriter),
     /// The keyboard is gone.
     HungUp,
@@ -129,7 +132,8 @@ pub fn run(start: Start) -> Result<Option<Untrusted>, Failed> {
     let (state, effects) = State::new(Scene { theme, home, cwd, who }, opens, now());
     let _screen = Screen::take()?;
     let (sender, news) = mpsc::sync_channel(QUEUE);
-    listen_to_keys(sender.clone())?;
+    let (keys, next) = mpsc::channel();
+    listen_to_keys(sender.clone(), next)?;
     listen_to_signals(sender.clone())?;
     let frame = Frame::default();
     let terminal = Terminal::new(CrosstermBackend::new(frame.clone()))?;
@@ -142,6 +146,7 @@ pub fn run(start: Start) -> Result<Option<Untrusted>, Failed> {
         first: Some(first),
         door: door.into(),
         sender,
+        keys,
         is_over: false,
     };
     driver.perform(effects)?;
@@ -164,6 +169,8 @@ struct Driver {
     first: Option<(LinkReader, LinkWriter)>,
     door: std::sync::Arc<dyn Fn() -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync>,
     sender: SyncSender<News>,
+    /// Lets the keyboard be read on.
+    keys: Sender<()>,
     is_over: bool,
 }
 
@@ -208,6 +215,11 @@ impl Driver {
     fn take(&mut self, news: News) -> Result<Option<End>, Failed> {
         match news {
             News::Event(event) => self.update(event)?,
+            News::Typed(event) => {
+                self.update(event)?;
+                // It listens for as long as there is a keyboard.
+                let _ = self.keys.send(());
+            }
             News::Opened(link, writer) => {
                 match self.connections.insert(link, Connection::Open(writer.clone())) {
                     Some(Connection::Opening(lines)) => lines.into_iter().for_each(|line| {
@@ -244,6 +256,22 @@ impl Driver {
                 },
                 Effect::Leave(link) => self.end(link),
                 Effect::Copy(text) => term::copy(&text)?,
+                Effect::ReadFiles(directory) => self.aside("files", move || {
+                    let paths = files::of(&directory);
+                    Event::Files { directory, paths }
+                })?,
+                Effect::ReadImage(key, from) => self.aside("image", move || {
+                    let image = match &from {
+                        ImageFrom::Clipboard => image::clipboard(),
+                        ImageFrom::File { path, .. } => image::file(path),
+                    };
+                    Event::Image(key, from, image)
+                })?,
+                Effect::Edit(text) => {
+                    let edited = term::lend(|| editor::edit(&text))?;
+                    self.redraw()?;
+                    self.update(Event::Edited(edited))?;
+                }
                 Effect::Redraw => self.redraw()?,
                 Effect::Suspend => {
                     term::restore();
@@ -262,16 +290,19 @@ impl Driver {
         self.connections.insert(link, Connection::Opening(Vec::new()));
         let (sender, first, door) = (self.sender.clone(), self.first.take(), self.door.clone());
         let follow = move || {
-            let tell = |news| sender.send(news);
+            let tell = |news| sender.send(news).is_ok();
             let ended = |why: &dyn std::fmt::Display| {
                 News::Event(Event::Ended(link, Text::from(&Untrusted::of(why))))
             };
             let (mut reader, writer) = match first.map_or_else(|| door(), Ok) {
                 Ok(opened) => opened,
                 // Nobody listens any more if a report fails.
-                Err(error) => return drop(tell(ended(&error))),
+                Err(error) => {
+                    tell(ended(&error));
+                    return;
+                }
             };
-            if tell(News::Opened(link, writer)).is_err() {
+            if !tell(News::Opened(link, writer)) {
                 return;
             }
             loop {
@@ -280,16 +311,28 @@ impl Driver {
                     Ok(Incoming::Lost) => Event::Lost(link),
                     Ok(Incoming::Back) => Event::Back(link),
                     Ok(Incoming::Closed) => {
-                        return drop(tell(ended(&"acpd closed the connection")));
+                        tell(ended(&"acpd closed the connection"));
+                        return;
                     }
-                    Err(error) => return drop(tell(ended(&error))),
+                    Err(error) => {
+                        tell(ended(&error));
+                        return;
+                    }
                 };
-                if tell(News::Event(event)).is_err() {
+                if !tell(News::Event(event)) {
                     return;
                 }
             }
         };
         thread::Builder::new().name("connection".to_owned()).spawn(follow).map(drop)
+    }
+
+    /// Does something slow on a thread of its own, and takes what came of it.
+    fn aside(&self, name: &str, work: impl FnOnce() -> Event + Send + 'static) -> io::Result<()> {
+        let sender = self.sender.clone();
+        // Nobody listens any more if this fails.
+        let work = move || drop(sender.send(News::Event(work())));
+        thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
     }
 
     fn end(&mut self, link: Link) {
@@ -330,19 +373,21 @@ impl Driver {
     }
 }
 
-fn listen_to_keys(sender: SyncSender<News>) -> io::Result<()> {
+/// Reads the keyboard, one event after the other has been dealt with: while another program has the terminal,
+/// nobody else must read from it.
+fn listen_to_keys(sender: SyncSender<News>, next: Receiver<()>) -> io::Result<()> {
     let read = move || {
         loop {
             let news = match event::read() {
-                Ok(event::Event::Key(key)) => News::Event(Event::Key(key)),
-                Ok(event::Event::Paste(text)) => News::Event(Event::Paste(text)),
-                Ok(event::Event::FocusGained) => News::Event(Event::Focused(true)),
-                Ok(event::Event::FocusLost) => News::Event(Event::Focused(false)),
-                Ok(event::Event::Resize(..) | event::Event::Mouse(_)) => News::Event(Event::Time),
+                Ok(event::Event::Key(key)) => News::Typed(Event::Key(key)),
+                Ok(event::Event::Paste(text)) => News::Typed(Event::Paste(text)),
+                Ok(event::Event::FocusGained) => News::Typed(Event::Focused(true)),
+                Ok(event::Event::FocusLost) => News::Typed(Event::Focused(false)),
+                Ok(event::Event::Resize(..) | event::Event::Mouse(_)) => News::Typed(Event::Time),
                 Err(_) => News::HungUp,
             };
             let is_last = matches!(news, News::HungUp);
-            if sender.send(news).is_err() || is_last {
+            if sender.send(news).is_err() || is_last || next.recv().is_err() {
                 return;
             }
         }
@@ -357,6 +402,10 @@ fn listen_to_signals(sender: SyncSender<News>) -> io::Result<()> {
             if signal == SIGCONT {
                 // If it does not fit, there is enough to draw anyway.
                 let _ = sender.try_send(News::Signal(signal));
+                continue;
+            }
+            if matches!(signal, SIGINT | SIGQUIT) && term::is_lent() {
+                // Keys of the program that has the terminal.
                 continue;
             }
             let _ = sender.try_send(News::Signal(signal));

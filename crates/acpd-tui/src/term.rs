@@ -13,6 +13,7 @@ use std::io;
 use std::mem;
 use std::os::fd::AsFd;
 use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::Duration;
@@ -25,6 +26,9 @@ use nix::unistd::write;
 
 /// Whether the terminal is ours.
 static IS_OURS: Mutex<bool> = Mutex::new(false);
+
+/// Whether another program has it.
+static IS_LENT: AtomicBool = AtomicBool::new(false);
 
 /// Alternate screen, empty; bracketed paste; focus reports; unambiguous keys, where the terminal can.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[H\x1b[?2004h\x1b[?1004h\x1b[>1u\x1b[?25l";
@@ -73,6 +77,21 @@ pub(crate) fn enter() -> io::Result<()> {
         write_all(ENTER)?;
     }
     Ok(())
+}
+
+/// Gives the terminal to another program, as it was, and takes it back when that has ended.
+pub(crate) fn lend<T>(program: impl FnOnce() -> T) -> io::Result<T> {
+    IS_LENT.store(true, Ordering::Relaxed);
+    restore();
+    let result = program();
+    IS_LENT.store(false, Ordering::Relaxed);
+    enter()?;
+    Ok(result)
+}
+
+/// Whether another program has the terminal.
+pub(crate) fn is_lent() -> bool {
+    IS_LENT.load(Ordering::Relaxed)
 }
 
 /// Shows a frame, unless the terminal is no longer ours.

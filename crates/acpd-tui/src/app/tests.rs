@@ -2,6 +2,7 @@
 
 mod answers;
 mod chats;
+mod prompts;
 mod screens;
 
 use acp_wire::build;

@@ -9,6 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::app::requests::Purpose;
+use crate::app::said::Said;
 use crate::app::{Effect, Link, State, read};
 use crate::canvas::CURSOR;
 use crate::keymap::Action;
@@ -26,6 +27,7 @@ enum Entry {
     Heading(Text),
     Mode { id: Untrusted, name: Text, is_current: bool },
     Value { option: Untrusted, value: Value, name: Text, is_current: bool },
+    Waiting { ticket: u64, said: Said },
 }
 
 impl Menu {
@@ -59,6 +61,17 @@ impl Menu {
                 value(json!(choice.value), name, choice.value == current)
             }));
         }
+        Menu::with(entries)
+    }
+
+    /// Of the prompts that wait.
+    pub(super) fn of_queue(waiting: Vec<(u64, Said)>) -> Menu {
+        let heading = Entry::Heading("Take back, to change it".into());
+        let waiting = waiting.into_iter().map(|(ticket, said)| Entry::Waiting { ticket, said });
+        Menu::with(std::iter::once(heading).chain(waiting).collect())
+    }
+
+    fn with(entries: Vec<Entry>) -> Menu {
         let at = entries.iter().position(|entry| !matches!(entry, Entry::Heading(_)));
         Menu { entries, at: at.unwrap_or(0) }
     }
@@ -71,8 +84,9 @@ impl Menu {
                     return Line::of(Style::of(Role::Dim).strong(), text!(" {}", name));
                 }
                 Entry::Mode { name, is_current, .. } | Entry::Value { name, is_current, .. } => {
-                    (name, *is_current)
+                    (name.clone(), *is_current)
                 }
+                Entry::Waiting { said, .. } => (said.summary(), false),
             };
             let is_chosen = at == self.at;
             let mark = if is_chosen { CURSOR } else { " " };
@@ -163,11 +177,14 @@ impl State {
     }
 
     fn set(&mut self, entry: Entry) -> Vec<Effect> {
+        if let Entry::Waiting { ticket, said } = entry {
+            return self.take_back(ticket, said);
+        }
         let Some(key) = self.chat.as_ref().map(|chat| chat.key.clone()) else { return Vec::new() };
         let (mut effects, link) = self.errand(&key.agent);
         let session_id = key.session_id.raw();
         effects.push(match entry {
-            Entry::Heading(_) => return Vec::new(),
+            Entry::Heading(_) | Entry::Waiting { .. } => return Vec::new(),
             Entry::Mode { id, .. } => {
                 let params = SetModeParams { session_id, mode_id: id.raw() };
                 self.requests.send(link, "session/set_mode", &params, Purpose::Set)

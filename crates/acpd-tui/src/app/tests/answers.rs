@@ -1,6 +1,8 @@
+use acpd_api::SessionRowKey;
 use proptest::prelude::*;
 
 use super::*;
+use crate::image::Image;
 
 #[test]
 fn a_question_is_answered_in_place() {
@@ -157,11 +159,14 @@ enum Something {
     Drawn(u16, u16),
     Away(bool),
     Later(u64),
+    Files(Vec<String>),
+    Image(bool),
+    Edited(Option<String>),
 }
 
 fn something() -> impl Strategy<Value = Something> {
     let key = prop_oneof![
-        4 => prop::sample::select(vec!['a', 'p', 'n', 'c', '1', '2', '4', 'j', 'k', '/', '?', 'G', ' ', 'z', ']', 'y'])
+        4 => prop::sample::select(vec!['a', 'p', 'n', 'c', '1', '2', '4', 'j', 'k', '/', '?', 'G', ' ', 'z', ']', 'y', 'q', 'r', 'v', 'x', '@', ':'])
             .prop_map(KeyCode::Char),
         3 => prop::sample::select(vec![KeyCode::Enter, KeyCode::Tab, KeyCode::Esc, KeyCode::Up,
             KeyCode::Down, KeyCode::PageDown, KeyCode::Backspace, KeyCode::End]),
@@ -180,6 +185,9 @@ fn something() -> impl Strategy<Value = Something> {
         5 => (1..120_u16, 1..40_u16).prop_map(|(width, height)| Something::Drawn(width, height)),
         1 => any::<bool>().prop_map(Something::Away),
         1 => (0..10_000_u64).prop_map(Something::Later),
+        1 => prop::collection::vec("[a-q/.]{1,9}", 0..4).prop_map(Something::Files),
+        1 => any::<bool>().prop_map(Something::Image),
+        1 => prop::option::of(".{0,20}").prop_map(Something::Edited),
     ]
 }
 
@@ -191,6 +199,8 @@ proptest! {
     #[test]
     fn no_answer_without_focus_a_choice_and_enter(all in prop::collection::vec(something(), 1..80)) {
         let mut person = in_the_morning();
+        let key = SessionRowKey {
+            agent: "claude".into(), session_id: "fix-auth-0123456789".into() };
         let mut steps: Option<(Untrusted, u8)> = None;
         for one in all {
             let had = person.state.card().id().cloned();
@@ -212,6 +222,15 @@ proptest! {
                 Something::Away(true) => person.event(Event::Lost(Link::Fleet)),
                 Something::Away(false) => person.event(Event::Back(Link::Fleet)),
                 Something::Later(ms) => person.state.now += ms,
+                Something::Files(paths) => {
+                    person.event(Event::Files { directory: "/home/ada/src/api".into(), paths });
+                }
+                Something::Image(is_one) => {
+                    let image = Image { mime: "image/png", data: "iVBORw==".into() };
+                    let image = if is_one { Ok(image) } else { Err("none".into()) };
+                    person.event(Event::Image(key.clone(), ImageFrom::Clipboard, image));
+                }
+                Something::Edited(text) => person.event(Event::Edited(text.ok_or("failed".into()))),
             }
             for said in person.said(method::INTERACTION_ANSWER) {
                 let id = Untrusted::from(said["params"]["id"].as_str().unwrap());
