@@ -34,7 +34,7 @@ use super::requests::{Link, Purpose, hello};
 use super::said::Said;
 use super::{Effect, State, read};
 use crate::fleet::{Fleet, handle};
-use crate::keymap::{self, Action, Place, digit};
+use crate::keymap::{self, Action, Place};
 use crate::question::{Card, Did};
 use complete::Beside;
 use conversation::Conversation;
@@ -101,6 +101,8 @@ impl Chat {
     pub(super) fn place(&self) -> Place {
         if self.menu.is_some() {
             Place::Menu
+        } else if self.card.is_typing() {
+            Place::Line
         } else if self.card.has_keys() {
             Place::Question
         } else if self.in_blocks {
@@ -300,7 +302,7 @@ impl State {
         let page = isize::try_from(self.on_screen.page.saturating_sub(2).max(1)).unwrap_or(1);
         match (place, action) {
             (Place::Menu, action) => self.menu_key(action),
-            (Place::Question, action) => self.chat_card_key(action, key),
+            (Place::Question | Place::Line, action) => self.chat_card_key(action, key),
             (_, Some(Action::PageUp)) => chat.conversation.scroll(-page),
             (_, Some(Action::PageDown)) => chat.conversation.scroll(page),
             (_, Some(Action::Detach)) => self.detach(),
@@ -348,7 +350,7 @@ impl State {
                 return effects;
             }
             Some(beside) if place == Place::List => beside.paste(text),
-            _ => {}
+            _ => chat.card.paste(text),
         }
         Vec::new()
     }
@@ -384,11 +386,11 @@ impl State {
     }
 
     fn chat_card_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
-        let (Some(chat), Some(action)) = (&mut self.chat, action) else { return Vec::new() };
+        let Some(chat) = &mut self.chat else { return Vec::new() };
         let question = chat.card.id().and_then(|id| self.fleet.question(id));
         let Some(question) = question else { return Vec::new() };
         let page = self.on_screen.question.as_ref().map_or(1, |drawn| drawn.page);
-        match chat.card.key(action, digit(key), question, page) {
+        match chat.card.key(action, key, question, page) {
             Did::Answered { id, answer, says_why } => {
                 if says_why {
                     self.flash(Look::Plain, "say why below; ^S tells it to the running turn");
