@@ -9,6 +9,7 @@
 //! ```
 
 mod chat;
+mod command;
 mod help;
 mod requests;
 mod said;
@@ -21,7 +22,8 @@ use std::collections::HashMap;
 
 use acp_wire::{ErrorObject, Message, Outcome, parse};
 use acpd_api::{
-    AnswerParams, ClientName, Empty, GivenAnswer, SessionRowKey, TurnState, Untrusted, method,
+    AnswerParams, CancelParams, ClientName, Empty, GivenAnswer, SessionRef, SessionRowKey,
+    TurnState, Untrusted, Watched, method,
 };
 use acpd_view::text::Text;
 use acpd_view::{Line, Role};
@@ -33,9 +35,10 @@ use serde_json::value::RawValue;
 use crate::canvas::Theme;
 use crate::fleet::Fleet;
 use crate::image::Image;
-use crate::keymap::{self, Action, Place};
+use crate::keymap::{Action, Keymap, Place, WrongKeys};
 use crate::question::{Card, Drawn};
 use chat::{Chat, Editor, Files};
+use command::CommandLine;
 use requests::{Purpose, Requests};
 use top::Top;
 
@@ -203,7 +206,12 @@ pub(crate) struct State {
     left: Option<Untrusted>,
     /// The page of keys, scrolled by so many rows.
     help: Option<usize>,
+    /// The verb that is typed.
+    command: Option<CommandLine>,
     flash: Option<Flash>,
+    keys: Keymap,
+    /// Why the keys of the configuration cannot be used, at the start.
+    wrong_keys: Option<WrongKeys>,
     on_screen: OnScreen,
     is_focused: bool,
 }
@@ -224,7 +232,10 @@ impl State {
             files: Files::default(),
             left: None,
             help: None,
+            command: None,
             flash: None,
+            keys: Keymap::default(),
+            wrong_keys: None,
             on_screen: OnScreen::default(),
             is_focused: true,
         };
@@ -249,6 +260,13 @@ impl State {
         let effects = match event {
             Event::Key(key) if key.kind == KeyEventKind::Press => self.key(&key),
             Event::Key(_) | Event::Time => Vec::new(),
+            Event::Paste(text) if self.command.is_some() => {
+                if let Some(command) = &mut self.command {
+                    command.paste(&text);
+                }
+                self.suggest_verbs();
+                Vec::new()
+            }
             Event::Paste(text) if self.chat.is_some() => self.paste_into_chat(&text),
             Event::Paste(text) => {
                 self.top.paste(&text);
@@ -292,7 +310,7 @@ impl State {
             }
             Event::Image(key, from, image) => {
                 // Who has left the conversation meanwhile wants it no more.
-                if self.chat.as_ref().is_some_and(|chat| chat.is_of(&key)) {
+                if self.chat.as_ref().is_some_and(|chat| *chat.key() == key) {
                     self.image(&from, image);
                 }
                 Vec::new()
@@ -315,6 +333,30 @@ impl State {
             chat.settle(&self.fleet);
         }
         effects
+    }
+
+    /// Takes the keys of the configuration. Mistakes are told at the start; a daemon that comes back with some is no
+    /// reason to leave.
+    fn take_keys(&mut self, told: &Watched) -> Vec<Effect> {
+        match Keymap::with(&told.keys) {
+            Ok(keys) => self.keys = keys,
+            Err(wrong) if self.fleet.is_known() => self.flash(Role::Bad, wrong.message),
+            Err(wrong) => {
+                self.wrong_keys = Some(wrong);
+                return vec![Effect::Quit];
+            }
+        }
+        Vec::new()
+    }
+
+    /// The key of an action, as it is written in a sentence.
+    pub(crate) fn key_of(&self, place: Place, action: Action) -> Text {
+        self.keys.key(place, action, self.scene.theme.is_unicode)
+    }
+
+    /// Why the keys of the configuration cannot be used, if that was the end of it.
+    pub(crate) fn wrong_keys(&self) -> Option<&WrongKeys> {
+        self.wrong_keys.as_ref()
     }
 
     /// What people call the conversation that was left at the end.
@@ -348,7 +390,7 @@ impl State {
 
     fn key(&mut self, key: &KeyEvent) -> Vec<Effect> {
         let place = self.place();
-        let action = keymap::action(place, key);
+        let action = self.keys.action(place, key);
         if let Some(scroll) = &mut self.help {
             match action {
                 Some(Action::Back) => self.help = None,
@@ -366,6 +408,14 @@ impl State {
             }
             return Vec::new();
         }
+        if self.command.is_some() && !matches!(action, Some(Action::Suspend | Action::Redraw)) {
+            return self.command_key(action, key);
+        }
+        self.act(place, action, key)
+    }
+
+    /// Does what a key, or its name, stands for at a place.
+    fn act(&mut self, place: Place, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
         match action {
             Some(Action::Suspend) => vec![Effect::Suspend],
             Some(Action::Redraw) => vec![Effect::Redraw],
@@ -373,9 +423,13 @@ impl State {
                 self.help = Some(0);
                 Vec::new()
             }
+            Some(Action::Command) => {
+                self.open_command();
+                Vec::new()
+            }
             Some(Action::Quit) => vec![Effect::Quit],
             Some(Action::Top) => self.close_chat(),
-            action if self.chat.is_some() => self.chat_key(action, key),
+            action if self.chat.is_some() => self.chat_key(place, action, key),
             action => self.top_key(action, key),
         }
     }
@@ -384,6 +438,7 @@ impl State {
     fn place(&self) -> Place {
         match &self.chat {
             _ if self.help.is_some() => Place::Help,
+            _ if self.command.is_some() => Place::List,
             Some(chat) => chat.place(),
             None => self.top.place(),
         }
@@ -436,9 +491,11 @@ impl State {
     fn result(&mut self, link: Link, purpose: Purpose, result: &RawValue) -> Vec<Effect> {
         match purpose {
             Purpose::Watch => {
-                if let Some(told) = read(result) {
+                if let Some(told) = read::<Watched>(result) {
+                    let effects = self.take_keys(&told);
                     self.fleet.snapshot(told);
                     self.presence = Presence::There;
+                    return effects;
                 }
             }
             Purpose::Answer(_) => self.flash(Role::Good, "answered"),
@@ -458,7 +515,8 @@ impl State {
             Purpose::Hello => self.greeted(result),
             Purpose::Attach => return self.attached(result),
             Purpose::Older(key) => return self.older(&key, result),
-            Purpose::Options => return self.options(link, result),
+            Purpose::Rename => self.flash(Role::Good, "renamed"),
+            Purpose::Options(wish) => return self.options(link, wish.as_ref(), result),
             Purpose::Set => {
                 self.requests.forget(link);
                 return vec![Effect::Leave(link)];
@@ -490,12 +548,28 @@ impl State {
         }
     }
 
+    /// Ends the running turn of a session; prompts that wait stay.
+    fn cancel_session(&mut self, key: &SessionRowKey) -> Vec<Effect> {
+        let (session, by) = (session_ref(key), Some(self.scene.who.clone()));
+        let params = CancelParams { session, turn_only: true, by };
+        vec![self.requests.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel)]
+    }
+
     /// Answers a question.
     fn answer(&mut self, id: Untrusted, answer: GivenAnswer) -> Vec<Effect> {
         let by = Some(self.scene.who.clone());
         let params = AnswerParams { id: id.raw().to_owned(), answer, by };
         let purpose = Purpose::Answer(id);
         vec![self.requests.send(Link::Fleet, method::INTERACTION_ANSWER, &params, purpose)]
+    }
+}
+
+/// A session, as requests name it.
+fn session_ref(key: &SessionRowKey) -> SessionRef {
+    SessionRef {
+        session: key.session_id.raw().to_owned(),
+        agent: Some(key.agent.raw().to_owned()),
+        ..SessionRef::default()
     }
 }
 

@@ -3,12 +3,11 @@
 mod rows;
 mod view;
 
-use acpd_api::{CancelParams, SessionRef, SessionRowKey, TurnState, Untrusted, method};
+use acpd_api::{SessionInfo, SessionRowKey, TurnState, Untrusted};
 use acpd_view::text::Text;
 use acpd_view::{Role, text};
 use crossterm::event::KeyEvent;
 
-use super::requests::{Link, Purpose};
 use super::{Effect, State};
 use crate::fleet::{Fleet, Row, RowKey, What, handle};
 use crate::input::Input;
@@ -257,18 +256,18 @@ impl State {
         let is_second =
             self.top.cancels.take().is_some_and(|(of, until)| of == key && until >= self.now);
         if !is_second {
-            let words = text!("c again cancels the turn of {}", handle(session));
+            let press = self.key_of(Place::Top, Action::Cancel);
+            let words = text!("{} again cancels the turn of {}", press, handle(session));
             self.flash(Role::Warning, words);
             self.top.cancels = Some((key, self.now + TWICE));
             return Vec::new();
         }
-        let session = SessionRef {
-            session: key.session_id.into_raw(),
-            agent: Some(key.agent.into_raw()),
-            ..SessionRef::default()
-        };
-        let by = Some(self.scene.who.clone());
-        let params = CancelParams { session, turn_only: true, by };
-        vec![self.requests.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel)]
+        self.cancel_session(&key)
+    }
+
+    /// The session of the selected row.
+    pub(super) fn selected_session(&self) -> Option<SessionRowKey> {
+        let rows = self.fleet.rows(self.top.filter.text(), self.now);
+        rows.get(self.top.at).and_then(|row| row.session).map(SessionInfo::row_key)
     }
 }
