@@ -11,6 +11,7 @@
 mod chat;
 mod help;
 mod requests;
+mod said;
 #[cfg(test)]
 mod tests;
 mod today;
@@ -32,9 +33,10 @@ use serde_json::value::RawValue;
 
 use crate::canvas::Theme;
 use crate::fleet::Fleet;
+use crate::image::Image;
 use crate::keymap::{self, Action, Place};
 use crate::question::{Card, Drawn};
-use chat::Chat;
+use chat::{Chat, Editor, Files};
 use requests::{Purpose, Requests};
 use today::Today;
 use top::Top;
@@ -70,6 +72,17 @@ pub(crate) enum Event {
     Back(Link),
     /// It has ended for good.
     Ended(Link, Text),
+    /// A directory was read.
+    Files {
+        /// Which.
+        directory: String,
+        /// The files in it.
+        paths: Vec<String>,
+    },
+    /// An image was read, or why not.
+    Image(SessionRowKey, ImageFrom, Result<Image, Text>),
+    /// The person has left the editor.
+    Edited(Result<String, Text>),
     /// This is on the screen now.
     Drawn(OnScreen),
     /// Some time has passed, or the screen has to be drawn again.
@@ -115,12 +128,32 @@ pub(crate) enum Effect {
     Mouse(bool),
     /// Put a text into the clipboard of the terminal.
     Copy(String),
+    /// Read which files are in a directory.
+    ReadFiles(String),
+    /// Read an image for this conversation.
+    ReadImage(SessionRowKey, ImageFrom),
+    /// Let the person edit a text.
+    Edit(String),
     /// Draw all of the screen again.
     Redraw,
     /// Stop the process, as Ctrl-Z does.
     Suspend,
     /// End the program.
     Quit,
+}
+
+/// Where an image is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ImageFrom {
+    /// On the clipboard.
+    Clipboard,
+    /// In a file whose path was pasted.
+    File {
+        /// The path.
+        path: String,
+        /// What was pasted.
+        pasted: String,
+    },
 }
 
 /// Where and for whom this runs.
@@ -186,7 +219,11 @@ pub(crate) struct State {
     /// The conversation that is in front of the list.
     chat: Option<Chat>,
     /// What was written and not sent, by conversation.
-    drafts: HashMap<SessionRowKey, String>,
+    drafts: HashMap<SessionRowKey, Editor>,
+    /// What was said in this run, the oldest first.
+    said: Vec<String>,
+    /// The files of the directory that a prompt named some of last.
+    files: Files,
     /// The conversation that was left at the end of the program.
     left: Option<Untrusted>,
     /// The page of keys, scrolled by so many rows.
@@ -211,6 +248,8 @@ impl State {
             top: Top::default(),
             chat: None,
             drafts: HashMap::new(),
+            said: Vec::new(),
+            files: Files::default(),
             left: None,
             help: None,
             flash: None,
@@ -240,11 +279,9 @@ impl State {
         let effects = match event {
             Event::Key(key) if key.kind == KeyEventKind::Press => self.key(&key),
             Event::Key(_) | Event::Time => Vec::new(),
+            Event::Paste(text) if self.chat.is_some() => self.paste_into_chat(&text),
             Event::Paste(text) => {
-                match &mut self.chat {
-                    Some(chat) => chat.paste(&text),
-                    None => self.top.paste(&text),
-                }
+                self.top.paste(&text);
                 Vec::new()
             }
             Event::Wheel(lines) => self.wheel(lines),
@@ -255,6 +292,10 @@ impl State {
             Event::Failed(why) => {
                 self.flash(Role::Bad, why);
                 Vec::new()
+            }
+            Event::Files { directory, paths } => {
+                self.files.take(directory, paths, now);
+                self.look_up()
             }
             Event::Focused(is_focused) => {
                 self.is_focused = is_focused;
@@ -286,6 +327,17 @@ impl State {
                 if self.requests.forget(link) && !self.on_chat(link, |chat| chat.over(told)) {
                     self.flash(Role::Bad, why);
                 }
+                Vec::new()
+            }
+            Event::Image(key, from, image) => {
+                // Who has left the conversation meanwhile wants it no more.
+                if self.chat.as_ref().is_some_and(|chat| chat.is_of(&key)) {
+                    self.image(&from, image);
+                }
+                Vec::new()
+            }
+            Event::Edited(edited) => {
+                self.edited(edited);
                 Vec::new()
             }
             Event::Drawn(on_screen) => {
@@ -473,7 +525,10 @@ impl State {
                 return vec![Effect::Leave(link)];
             }
             Purpose::Prompt => return self.prompt_ended(link, None),
-            Purpose::Steer { text } => return self.steered(link, &text, result),
+            Purpose::Steer(said) => return self.steered(link, said, result),
+            Purpose::Queue(key) => return self.queue(&key, result),
+            Purpose::TakeBack { key, said } => self.taken_back(&key, said),
+            Purpose::Hello => self.greeted(result),
             Purpose::Attach => return self.attached(result),
             Purpose::Older(key) => return self.older(&key, result),
             Purpose::Body(key) => return self.body(&key, result),
@@ -489,10 +544,10 @@ impl State {
 
     fn error(&mut self, link: Link, purpose: Purpose, error: &ErrorObject) -> Vec<Effect> {
         let why = Untrusted::from(error.message.as_str());
-        match &purpose {
-            Purpose::Answer(id) => self.card().not_taken(id),
+        match purpose {
+            Purpose::Answer(id) => self.card().not_taken(&id),
             Purpose::Prompt if self.chat.is_some() => return self.prompt_ended(link, Some(error)),
-            Purpose::Steer { text } => self.give_back(text),
+            Purpose::Steer(said) => self.give_back(said),
             Purpose::Older(_) | Purpose::Body(_) => self.log_failed(),
             // It is told where it would stand.
             Purpose::Usage => return Vec::new(),

@@ -88,8 +88,16 @@ pub(crate) enum Action {
     Restart,
     /// Modes, models and options.
     Options,
-    /// Takes back a prompt that waits.
+    /// Takes back a prompt that waits, to change it.
     Queue,
+    /// Hands the prompt to the person's editor.
+    Edit,
+    /// Attaches the image on the clipboard.
+    Attach,
+    /// Looks for words in earlier prompts.
+    SearchPrompts,
+    /// Puts in what is chosen beside the prompt.
+    Complete,
     /// The next agent to begin a session with.
     NextAgent,
 }
@@ -109,6 +117,8 @@ pub(crate) enum Place {
     Prompt,
     /// The blocks of a conversation.
     Blocks,
+    /// A list beside the prompt.
+    List,
     /// A list to choose from.
     Menu,
     /// The page of keys.
@@ -194,10 +204,18 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Prompt, "ctrl-o", Action::Options, "mode, model, options", Some("options")),
     key(Place::Prompt, "ctrl-g f1", Action::Keys, "this page", Some("keys")),
     key(Place::Prompt, "ctrl-t", Action::Thoughts, "show or hide thoughts", None),
-    key(Place::Prompt, "ctrl-q", Action::Queue, "take back the last queued prompt", None),
+    key(Place::Prompt, "ctrl-q", Action::Queue, "change what is queued", None),
+    key(Place::Prompt, "ctrl-x", Action::Edit, "edit in $EDITOR", None),
+    key(Place::Prompt, "ctrl-v", Action::Attach, "attach the copied image", None),
+    key(Place::Prompt, "ctrl-r", Action::SearchPrompts, "search earlier prompts", None),
     key(Place::Prompt, "up ctrl-p", Action::Up, "earlier prompts", None),
     key(Place::Prompt, "down ctrl-n", Action::Down, "later prompts", None),
     key(Place::Prompt, "ctrl-end", Action::Last, "to the live end", None),
+    key(Place::List, "tab", Action::Complete, "put it in", Some("put in")),
+    key(Place::List, "enter", Action::Confirm, "put it in; send what is whole", None),
+    key(Place::List, "up ctrl-p", Action::Up, "previous", Some("previous")),
+    key(Place::List, "down ctrl-n ctrl-r", Action::Down, "next", Some("next")),
+    key(Place::List, "esc ctrl-c", Action::Back, "close; the text stays", Some("close")),
     key(Place::Blocks, "up k", Action::Up, "previous block", Some("block")),
     key(Place::Blocks, "down j", Action::Down, "next block", None),
     key(Place::Blocks, "space enter", Action::Fold, "fold, unfold", Some("fold")),

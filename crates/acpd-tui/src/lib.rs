@@ -14,10 +14,14 @@
 mod app;
 mod canvas;
 mod driver;
+mod editor;
+mod files;
 mod fleet;
+mod image;
 mod input;
 mod keymap;
 mod question;
+mod suggest;
 mod term;
 
 pub use app::Opens;

@@ -19,6 +19,7 @@ const OF_TOP: &[(Place, &str)] = &[
 /// The parts for a conversation.
 const OF_CHAT: &[(Place, &str)] = &[
     (Place::Prompt, "Prompt"),
+    (Place::List, "A list beside the prompt (/ a command, @ a file)"),
     (Place::Blocks, "Blocks (Tab; Esc goes back to the prompt)"),
     (Place::Question, QUESTION),
     (Place::Menu, "A list to choose from"),

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::said::Said;
 use super::{Effect, State};
 
 /// How we call ourselves.
@@ -48,10 +49,18 @@ pub(super) enum Purpose {
     /// A turn.
     Prompt,
     /// A message into the running turn.
-    Steer {
+    Steer(Said),
+    /// What waits in a session.
+    Queue(SessionRowKey),
+    /// A prompt that waits, back.
+    TakeBack {
+        /// Of this session.
+        key: SessionRowKey,
         /// What it says.
-        text: String,
+        said: Said,
     },
+    /// What the agent of a conversation can do.
+    Hello,
     /// The journal of a conversation.
     Attach,
     /// A part of the journal that is older than what was read.
@@ -111,11 +120,6 @@ impl Requests {
         self.links += 1;
         Link::Chat(self.links)
     }
-
-    /// The number of the last request.
-    pub(super) fn last_id(&self) -> u64 {
-        self.last_id
-    }
 }
 
 /// The parameters of our `initialize`.
@@ -127,7 +131,7 @@ impl State {
     /// Sends a prompt to a session, and leaves it alone.
     pub(super) fn prompt(&mut self, key: &SessionRowKey, prompt: &str) -> Vec<Effect> {
         let (mut effects, link) = self.errand(&key.agent);
-        effects.push(self.send_prompt(link, &key.session_id, prompt).0);
+        effects.push(self.send_prompt(link, &key.session_id, &Said::from(prompt)));
         // Answers come when everything before them is on disk; so does this one.
         let id = key.session_id.raw().to_owned();
         let session = SessionRef { session: id, ..SessionRef::default() };
@@ -167,7 +171,7 @@ impl State {
                 let key = SessionRowKey { agent, session_id: new.session_id.into_owned().into() };
                 self.flash = None;
                 effects.extend(self.open_chat(key, 0, is_from_top));
-                effects.extend(prompt.map(|prompt| self.say(prompt)).unwrap_or_default());
+                effects.extend(prompt.map(|prompt| self.say(prompt.into())).unwrap_or_default());
             }
             Err(error) => self.flash(Look::Bad, Untrusted::of(error)),
         }
@@ -188,15 +192,12 @@ impl State {
         (vec![Effect::Open(link), hello], link)
     }
 
-    /// The prompt, and the number of its request.
-    pub(super) fn send_prompt(
-        &mut self,
-        link: Link,
-        session: &Untrusted,
-        prompt: &str,
-    ) -> (Effect, u64) {
-        let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": prompt}]});
-        let effect = self.requests.send(link, "session/prompt", &params, Purpose::Prompt);
-        (effect, self.requests.last_id())
+    /// A prompt.
+    pub(super) fn send_prompt(&mut self, link: Link, session: &Untrusted, said: &Said) -> Effect {
+        if !said.text.trim().is_empty() {
+            self.said.push(said.text.clone());
+        }
+        let params = json!({"sessionId": session, "prompt": said.blocks()});
+        self.requests.send(link, "session/prompt", &params, Purpose::Prompt)
     }
 }

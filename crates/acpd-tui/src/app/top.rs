@@ -11,10 +11,11 @@ use acpd_view::{Role, text};
 use crossterm::event::KeyEvent;
 
 use super::requests::{Link, Purpose};
+use super::said::Said;
 use super::{Effect, State};
 use crate::fleet::{Fleet, Row, RowKey, What, handle};
 use crate::input::Input;
-use crate::keymap::{Action, Place, digit};
+use crate::keymap::{Action, Place};
 use crate::question::{Card, Did};
 
 pub(super) use view::{useful, view};
@@ -60,6 +61,7 @@ impl Top {
     pub(super) fn place(&self) -> Place {
         match &self.typing {
             Some(_) => Place::Line,
+            None if self.card.is_typing() => Place::Line,
             None if self.card.has_keys() => Place::Question,
             None => Place::Top,
         }
@@ -67,8 +69,9 @@ impl Top {
 
     /// Takes pasted text, if a line is being typed.
     pub(super) fn paste(&mut self, text: &str) {
-        if let Some(input) = self.input() {
-            input.insert(text);
+        match self.input() {
+            Some(input) => input.insert(text),
+            None => self.card.paste(text),
         }
     }
 
@@ -103,8 +106,8 @@ impl State {
     /// Takes a key on this screen.
     pub(super) fn top_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
         match self.top.place() {
-            Place::Line => self.typed(action, key),
-            Place::Question => self.card_key(action, key),
+            Place::Line if self.top.typing.is_some() => self.typed(action, key),
+            Place::Question | Place::Line => self.card_key(action, key),
             _ => action.map_or_else(Vec::new, |action| self.list_key(action)),
         }
     }
@@ -261,9 +264,9 @@ impl State {
             Some(Typing::Prompt { session, input, .. })
                 if is_running(session) && !input.text().trim().is_empty() =>
             {
-                let (session, text) = (session.clone(), input.text().to_owned());
+                let (session, said) = (session.clone(), Said::from(input.text()));
                 self.top.typing = None;
-                self.steer_into(&session, text)
+                self.steer_into(&session, said)
             }
             Some(Typing::Prompt { .. }) => self.send_typed(),
             _ => Vec::new(),
@@ -271,11 +274,10 @@ impl State {
     }
 
     fn card_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
-        let Some(action) = action else { return Vec::new() };
         let question = self.top.card.id().and_then(|id| self.fleet.question(id));
         let Some(question) = question else { return Vec::new() };
         let page = self.on_screen.question.as_ref().map_or(1, |drawn| drawn.page);
-        match self.top.card.key(action, digit(key), question, page) {
+        match self.top.card.key(action, key, question, page) {
             Did::Answered { id, answer, says_why } => {
                 if says_why {
                     self.type_prompt();

@@ -9,6 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::app::requests::Purpose;
+use crate::app::said::Said;
 use crate::app::{Effect, Link, State, read};
 use crate::canvas::CURSOR;
 use crate::keymap::Action;
@@ -27,6 +28,7 @@ enum Entry {
     Mode { id: Untrusted, name: Text, is_current: bool },
     Value { option: Untrusted, value: Value, name: Text, is_current: bool },
     Place { block: Id, name: Line },
+    Waiting { ticket: u64, said: Said },
 }
 
 impl Menu {
@@ -60,6 +62,17 @@ impl Menu {
                 value(json!(choice.value), name, choice.value == current)
             }));
         }
+        Menu::with(entries)
+    }
+
+    /// Of the prompts that wait.
+    pub(super) fn of_queue(waiting: Vec<(u64, Said)>) -> Menu {
+        let heading = Entry::Heading("Take back, to change it".into());
+        let waiting = waiting.into_iter().map(|(ticket, said)| Entry::Waiting { ticket, said });
+        Menu::with(std::iter::once(heading).chain(waiting).collect())
+    }
+
+    fn with(entries: Vec<Entry>) -> Menu {
         let at = entries.iter().position(|entry| !matches!(entry, Entry::Heading(_)));
         Menu { entries, at: at.unwrap_or(0) }
     }
@@ -73,7 +86,7 @@ impl Menu {
         };
         let places = files.into_iter().map(|(block, name)| Entry::Place { block, name });
         let entries = std::iter::once(Entry::Heading(heading)).chain(places).collect();
-        (count > 0).then_some(Menu { entries, at: 1 })
+        (count > 0).then(|| Menu::with(entries))
     }
 
     /// The lines of the menu, and which of them is chosen.
@@ -91,8 +104,9 @@ impl Menu {
                     return line;
                 }
                 Entry::Mode { name, is_current, .. } | Entry::Value { name, is_current, .. } => {
-                    (name, *is_current)
+                    (name.clone(), *is_current)
                 }
+                Entry::Waiting { said, .. } => (said.summary(), false),
             };
             let style =
                 if is_chosen { Style::of(Role::Plain).strong() } else { Role::Plain.into() };
@@ -176,6 +190,7 @@ impl State {
                         chat.conversation.open(block);
                         Vec::new()
                     }
+                    Some(Entry::Waiting { ticket, said }) => self.take_back(ticket, said),
                     chosen => chosen.map_or_else(Vec::new, |entry| self.set(entry)),
                 };
             }
@@ -189,7 +204,7 @@ impl State {
         let (mut effects, link) = self.errand(&key.agent);
         let session_id = key.session_id.raw();
         effects.push(match entry {
-            Entry::Heading(_) | Entry::Place { .. } => return Vec::new(),
+            Entry::Heading(_) | Entry::Place { .. } | Entry::Waiting { .. } => return Vec::new(),
             Entry::Mode { id, .. } => {
                 let params = SetModeParams { session_id, mode_id: id.raw() };
                 self.requests.send(link, "session/set_mode", &params, Purpose::Set)
