@@ -48,7 +48,7 @@ struct Asked {
     chosen: Option<usize>,
     /// What is filled in, if it is a form.
     filled: Filled,
-    /// The lines of the choices that were on the screen: fields that nobody has seen have defaults, too.
+    /// The choices that were on the screen, whole: fields that nobody has seen have defaults, too.
     seen: BTreeSet<usize>,
     are_all_seen: bool,
     /// Rows that are scrolled past.
@@ -68,7 +68,7 @@ pub(crate) struct Drawn {
     pub(crate) most: usize,
     /// Rows that are on the screen.
     pub(crate) page: usize,
-    /// The lines of the choices that are on the screen, and how many there are.
+    /// The choices that are whole on the screen, and how many there are.
     pub(crate) choices: (Range<usize>, usize),
 }
 
@@ -177,7 +177,7 @@ impl Card {
             let (shown, all) = drawn.choices.clone();
             asked.seen.extend(shown);
             // The last one declines, which needs no look.
-            asked.are_all_seen = (0..all.saturating_sub(1)).all(|line| asked.seen.contains(&line));
+            asked.are_all_seen = (0..all.saturating_sub(1)).all(|at| asked.seen.contains(&at));
             asked.scroll = asked.scroll.min(drawn.most);
         }
     }

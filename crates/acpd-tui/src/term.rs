@@ -3,9 +3,12 @@
 //! ```text
 //!           enter                    restore: exit, panic, SIGTERM, SIGHUP, Ctrl-Z
 //!  as it was ────▶ raw, alternate screen, bracketed paste ────▶ as it was
+//!                    │ lend            ▲
+//!                    ▼                 │ it has ended
+//!                 as it was, for another program
 //! ```
 //!
-//! Whether the terminal is ours is global: a panic and a signal must find it from any thread, and a release build
+//! Who has it is global: a panic and a signal must find it from any thread, and a release build
 //! aborts on a panic, so no destructor runs. [`restore`] is one write of all resets; whoever comes
 //! first does it, and frames after it go nowhere.
 
@@ -13,7 +16,6 @@ use std::io;
 use std::mem;
 use std::os::fd::AsFd;
 use std::panic;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::Duration;
@@ -21,17 +23,35 @@ use std::time::Duration;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use nix::errno::Errno;
-use nix::sys::termios::{FlushArg, tcflush};
+use nix::sys::termios::{FlushArg, SetArg, tcflush, tcgetattr, tcsetattr};
 use nix::unistd::write;
 
-/// Whether the terminal is ours.
-static IS_OURS: Mutex<bool> = Mutex::new(false);
+/// The modes of the terminal.
+static MODES: Mutex<Modes> = Mutex::new(Modes { holder: Holder::Nobody, has_mouse: false });
 
-/// Whether another program has it.
-static IS_LENT: AtomicBool = AtomicBool::new(false);
+/// What a frame can rely on, and the way back must undo.
+struct Modes {
+    holder: Holder,
+    /// The mouse is ours whenever the terminal is.
+    has_mouse: bool,
+}
+
+/// Who has the terminal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    /// It is as it was.
+    Nobody,
+    /// It is in our modes.
+    Us,
+    /// It is as it was, and lent to another program.
+    Other,
+}
 
 /// Alternate screen, empty; bracketed paste; focus reports; unambiguous keys, where the terminal can.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[H\x1b[?2004h\x1b[?1004h\x1b[>1u\x1b[?25l";
+/// The wheel and clicks are reported, with coordinates of any size.
+const MOUSE: &[u8] = b"\x1b[?1000h\x1b[?1006h";
+const NO_MOUSE: &[u8] = b"\x1b[?1006l\x1b[?1000l";
 /// Everything that any of our frames and modes may have left behind; harmless where nothing was.
 const LEAVE: &[u8] =
     b"\x1b[?2026l\x1b[0m\x1b[<1u\x1b[?1004l\x1b[?2004l\x1b[?1006l\x1b[?1000l\x1b[?25h\x1b[0 q\x1b[?1049l";
@@ -68,58 +88,95 @@ impl Drop for Screen {
 
 /// Enters the modes; also after [`restore`], and when the process was stopped without it.
 pub(crate) fn enter() -> io::Result<()> {
-    let mut is_ours = lock();
+    let mut modes = lock();
     // Whoever has stopped us may have changed the modes that crossterm believes are set.
     disable_raw_mode()?;
     enable_raw_mode()?;
-    if !*is_ours {
-        *is_ours = true;
+    if mem::replace(&mut modes.holder, Holder::Us) != Holder::Us {
         write_all(ENTER)?;
+        if modes.has_mouse {
+            write_all(MOUSE)?;
+        }
     }
     Ok(())
 }
 
 /// Gives the terminal to another program, as it was, and takes it back when that has ended.
 pub(crate) fn lend<T>(program: impl FnOnce() -> T) -> io::Result<T> {
-    IS_LENT.store(true, Ordering::Relaxed);
-    restore();
+    give(Holder::Other);
     let result = program();
-    IS_LENT.store(false, Ordering::Relaxed);
     enter()?;
     Ok(result)
 }
 
 /// Whether another program has the terminal.
 pub(crate) fn is_lent() -> bool {
-    IS_LENT.load(Ordering::Relaxed)
+    // Whoever writes to it now, perhaps for a long time, is no other program.
+    MODES.try_lock().is_ok_and(|modes| modes.holder == Holder::Other)
+}
+
+/// Has the terminal tell once more that there are keys: it does when its modes are set, also to what they were.
+pub(crate) fn tell_again() {
+    let modes = lock();
+    if modes.holder == Holder::Us
+        && let Ok(now) = tcgetattr(io::stdin())
+    {
+        // If it fails, the next key tells.
+        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &now);
+    }
+}
+
+/// Takes the mouse from the terminal, or gives it back.
+pub(crate) fn capture_mouse(is_on: bool) -> io::Result<()> {
+    let mut modes = lock();
+    modes.has_mouse = is_on;
+    if modes.holder == Holder::Us {
+        write_all(if is_on { MOUSE } else { NO_MOUSE })
+    } else {
+        Ok(())
+    }
 }
 
 /// Shows a frame, unless the terminal is no longer ours.
 pub(crate) fn show(frame: &[u8]) -> io::Result<()> {
-    let is_ours = lock();
-    if *is_ours { write_all(&[BEGIN_FRAME, frame, END_FRAME].concat()) } else { Ok(()) }
+    let modes = lock();
+    if modes.holder == Holder::Us {
+        write_all(&[BEGIN_FRAME, frame, END_FRAME].concat())
+    } else {
+        Ok(())
+    }
 }
 
 /// Puts a text into the clipboard of the person's terminal, wherever that is.
 pub(crate) fn copy(text: &str) -> io::Result<()> {
-    let is_ours = lock();
+    let modes = lock();
     let text = BASE64_STANDARD.encode(text);
-    if *is_ours { write_all(format!("\x1b]52;c;{text}\x07").as_bytes()) } else { Ok(()) }
+    if modes.holder == Holder::Us {
+        write_all(format!("\x1b]52;c;{text}\x07").as_bytes())
+    } else {
+        Ok(())
+    }
 }
 
 /// Puts the terminal back as it was. Does nothing the second time.
 pub(crate) fn restore() {
+    give(Holder::Nobody);
+}
+
+fn give(next: Holder) {
     // Whoever writes may be stuck in a terminal that takes nothing, or be the thread that panics.
     let mut tries = 0..TRIES;
-    let was_ours = loop {
-        match IS_OURS.try_lock() {
-            Ok(mut is_ours) => break mem::take(&mut *is_ours),
-            Err(TryLockError::Poisoned(is_ours)) => break mem::take(&mut *is_ours.into_inner()),
-            Err(TryLockError::WouldBlock) if tries.next().is_none() => break true,
+    let holder = loop {
+        match MODES.try_lock() {
+            Ok(mut modes) => break mem::replace(&mut modes.holder, next),
+            Err(TryLockError::Poisoned(modes)) => {
+                break mem::replace(&mut modes.into_inner().holder, next);
+            }
+            Err(TryLockError::WouldBlock) if tries.next().is_none() => break Holder::Us,
             Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
         }
     };
-    if !was_ours {
+    if holder != Holder::Us {
         return;
     }
     // A terminal that is gone needs nothing.
@@ -129,8 +186,8 @@ pub(crate) fn restore() {
     let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
 }
 
-fn lock() -> MutexGuard<'static, bool> {
-    IS_OURS.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn lock() -> MutexGuard<'static, Modes> {
+    MODES.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Past the standard library's buffer and its lock, which another thread may hold.
@@ -144,4 +201,43 @@ fn write_all(mut bytes: &[u8]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+    use std::process::Command;
+
+    use acpd_test::harness::Screen as Terminal;
+
+    use super::*;
+
+    /// Set for the process that panics.
+    const PANICS: &str = "ACPD_TUI_PANICS";
+
+    #[test]
+    fn a_panic_leaves_the_terminal_as_it_was_and_its_words_can_be_read() {
+        if env::var_os(PANICS).is_some() {
+            // Release builds abort, so the hook has to do it alone.
+            mem::forget(Screen::take().unwrap());
+            capture_mouse(true).unwrap();
+            show(b"on the screen").unwrap();
+            panic!("a mistake in a screen");
+        }
+        let name = "term::tests::a_panic_leaves_the_terminal_as_it_was_and_its_words_can_be_read";
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["--exact", name, "--nocapture"]).env(PANICS, "1").env("RUST_BACKTRACE", "0");
+        let mut terminal = Terminal::start(command, (80, 24));
+        assert!(!terminal.ends().success());
+        terminal.writes("on the screen");
+        terminal.sees("a mistake in a screen");
+        terminal.gives_back();
+        let written = terminal.written();
+        for mode in ["1049", "1000", "1006", "1004", "2004"] {
+            assert!(written.contains(&format!("\u{1b}[?{mode}h")), "{mode} in {written:?}");
+            let last = written.rfind(&format!("\u{1b}[?{mode}"));
+            assert_eq!(last, written.rfind(&format!("\u{1b}[?{mode}l")), "{mode} in {written:?}");
+        }
+        assert!(written.contains("\u{1b}[<1u"), "the keys are as before: {written:?}");
+    }
 }

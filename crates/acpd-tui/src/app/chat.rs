@@ -10,12 +10,15 @@
 //! over connections of their own, so this one is told of them as it is of everybody else's.
 
 mod attach;
+mod blocks;
 mod complete;
 mod conversation;
 mod editor;
 mod layout;
+mod memory;
 mod options;
 mod queue;
+mod search;
 mod view;
 
 use acp_wire::acp::{InitializeResult, steering_outcome};
@@ -32,13 +35,14 @@ use serde_json::value::RawValue;
 
 use super::requests::{Link, Purpose, hello};
 use super::said::Said;
-use super::{Effect, State, read, session_ref};
+use super::{Effect, Id, Spot, State, read, session_ref};
 use crate::fleet::{Fleet, handle};
 use crate::keymap::{Action, Place};
 use crate::question::{Card, Did};
 use complete::Beside;
 use conversation::Conversation;
 use options::Menu;
+use search::Search;
 
 pub(super) use complete::Files;
 pub(super) use editor::Editor;
@@ -64,6 +68,7 @@ pub(super) struct Chat {
     pub(super) card: Card,
     /// The keys go to the blocks.
     in_blocks: bool,
+    search: Search,
     menu: Option<Menu>,
     /// The list beside the prompt.
     beside: Option<Beside>,
@@ -101,7 +106,7 @@ impl Chat {
     pub(super) fn place(&self) -> Place {
         if self.menu.is_some() {
             Place::Menu
-        } else if self.card.is_typing() {
+        } else if self.card.is_typing() || self.search.typed().is_some() {
             Place::Line
         } else if self.card.has_keys() {
             Place::Question
@@ -151,6 +156,18 @@ impl Chat {
         self.phase = Phase::Over(why);
     }
 
+    /// Bytes of the bodies that are kept.
+    #[cfg(test)]
+    pub(super) fn conversation_bytes(&self) -> usize {
+        self.conversation.bytes()
+    }
+
+    /// Keeps fewer bodies.
+    #[cfg(test)]
+    pub(super) fn limit_memory(&mut self, most: usize) {
+        self.conversation.memory.limit(most);
+    }
+
     fn session_ref(&self) -> SessionRef {
         session_ref(&self.key)
     }
@@ -195,6 +212,7 @@ impl State {
             editor: Editor::default(),
             card: Card::default(),
             in_blocks: false,
+            search: Search::default(),
             menu: None,
             beside: None,
             closed_at: None,
@@ -273,25 +291,72 @@ impl State {
             return Vec::new();
         };
         match page.and_then(|page| chat.conversation.older(page)) {
-            Some(after) => self.ask_older(after),
-            None => self.look_up(),
+            Some(after) => self.ask_log(after, Purpose::Older),
+            None => {
+                let mut effects = self.search_goes_on();
+                effects.extend(self.look_up());
+                effects
+            }
         }
     }
 
-    /// The screen shows the beginning of what was read: asks for what is before it.
-    pub(super) fn near_beginning(&mut self) -> Vec<Effect> {
+    /// Lines of blocks whose bodies were dropped.
+    pub(super) fn body(&mut self, key: &SessionRowKey, result: &RawValue) -> Vec<Effect> {
+        let page = read::<LogResult>(result);
+        let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else {
+            return Vec::new();
+        };
+        match page.and_then(|page| chat.conversation.body(page)) {
+            Some(after) => self.ask_log(after, Purpose::Body),
+            None => self.search_goes_on(),
+        }
+    }
+
+    /// Lines of the journal do not come.
+    pub(super) fn log_failed(&mut self) {
+        if let Some(chat) = &mut self.chat {
+            chat.conversation.gives_up();
+            chat.search.ends();
+        }
+    }
+
+    /// After a frame: asks for what the screen will want next.
+    pub(super) fn look_around(&mut self) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        let mut seen = self.on_screen.spots.iter().filter_map(|(_, spot)| match spot {
+            Spot::Block(id) => Some(*id),
+            Spot::Row(_) => None,
+        });
+        chat.conversation.sees(seen.next_back());
+        let (is_near, missing) = (self.on_screen.is_near_beginning, self.on_screen.missing);
+        let mut effects = if is_near { self.ask_for_older() } else { Vec::new() };
+        effects.extend(missing.map(|id| self.ask_for_body(id)).unwrap_or_default());
+        effects
+    }
+
+    /// Asks for what is before the first line that was read, if there is any.
+    pub(super) fn ask_for_older(&mut self) -> Vec<Effect> {
         let chat = self.chat.as_mut().filter(|chat| chat.phase == Phase::Live);
         match chat.and_then(|chat| chat.conversation.wants_older(PAGE)) {
-            Some(after) => self.ask_older(after),
+            Some(after) => self.ask_log(after, Purpose::Older),
             None => Vec::new(),
         }
     }
 
-    fn ask_older(&mut self, after: u64) -> Vec<Effect> {
+    /// Asks for the lines of a block whose body was dropped, and of those behind it.
+    pub(super) fn ask_for_body(&mut self, id: Id) -> Vec<Effect> {
+        let chat = self.chat.as_mut().filter(|chat| chat.phase == Phase::Live);
+        match chat.and_then(|chat| chat.conversation.wants_body(id)) {
+            Some(after) => self.ask_log(after, Purpose::Body),
+            None => Vec::new(),
+        }
+    }
+
+    fn ask_log(&mut self, after: u64, purpose: fn(SessionRowKey) -> Purpose) -> Vec<Effect> {
         let Some(chat) = &self.chat else { return Vec::new() };
         let limit = u32::try_from(PAGE).ok();
         let params = LogParams { session: chat.session_ref(), after, limit };
-        let purpose = Purpose::Older(chat.key.clone());
+        let purpose = purpose(chat.key.clone());
         vec![self.requests.send(Link::Fleet, method::SESSION_LOG, &params, purpose)]
     }
 
@@ -318,6 +383,7 @@ impl State {
         let page = isize::try_from(self.on_screen.page.saturating_sub(2).max(1)).unwrap_or(1);
         match (place, action) {
             (Place::Menu, action) => self.menu_key(action),
+            (Place::Line, action) if chat.search.typed().is_some() => self.search_key(action, key),
             (Place::Question | Place::Line, action) => self.chat_card_key(action, key),
             (_, Some(Action::PageUp)) => chat.conversation.scroll(-page),
             (_, Some(Action::PageDown)) => chat.conversation.scroll(page),
@@ -336,10 +402,14 @@ impl State {
             Some(Action::Confirm) => self.send_prompt_typed(),
             Some(Action::Steer) => self.steer(),
             Some(Action::Queue) => self.ask_queue(),
-            Some(Action::Search) => self.search_prompts(),
+            Some(Action::SearchPrompts) => self.search_prompts(),
             Some(Action::Edit) => self.edit(),
             Some(Action::Attach) => self.attach_image(),
             Some(Action::Newline) => chat.editor.newline(),
+            Some(Action::Thoughts) => {
+                chat.conversation.toggle_thoughts();
+                Vec::new()
+            }
             Some(Action::Last) => chat.conversation.follow(),
             Some(Action::Up) => chat.editor.up(&chat.conversation.prompts()),
             Some(Action::Down) => chat.editor.down(&chat.conversation.prompts()),
@@ -366,34 +436,8 @@ impl State {
                 return effects;
             }
             Some(beside) if place == Place::List => beside.paste(text),
+            _ if chat.search.typed().is_some() => chat.search.paste(text),
             _ => chat.card.paste(text),
-        }
-        Vec::new()
-    }
-
-    fn block_key(&mut self, action: Action) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
-        let conversation = &mut chat.conversation;
-        match action {
-            Action::Up => conversation.select(-1),
-            Action::Down => conversation.select(1),
-            Action::First => conversation.select_first(),
-            Action::Last => {
-                chat.in_blocks = false;
-                return conversation.follow();
-            }
-            Action::PreviousPrompt => conversation.select_prompt(false),
-            Action::NextPrompt => conversation.select_prompt(true),
-            Action::Fold => conversation.fold_selected(),
-            Action::FoldAll => conversation.fold_all(true),
-            Action::UnfoldAll => conversation.fold_all(false),
-            Action::Copy => {
-                let Some(text) = conversation.selected_text() else { return Vec::new() };
-                self.flash(Look::Good, "copied");
-                return vec![Effect::Copy(text)];
-            }
-            Action::Back => chat.go_to_prompt(),
-            _ => {}
         }
         Vec::new()
     }
@@ -457,6 +501,11 @@ impl State {
         let Some(chat) = &mut self.chat else { return Vec::new() };
         let Some(said) = chat.editor.take() else { return Vec::new() };
         let key = chat.key.clone();
+        self.steer_into(&key, said)
+    }
+
+    /// Says something into the running turn of a session.
+    pub(super) fn steer_into(&mut self, key: &SessionRowKey, said: Said) -> Vec<Effect> {
         let (mut effects, link) = self.errand(&key.agent);
         let params = json!({"sessionId": key.session_id, "prompt": said.blocks(),
             "_meta": {"steering": {"idleBehavior": "promptRequired"}}});

@@ -3,6 +3,7 @@
 mod answers;
 mod chats;
 mod prompts;
+mod reading;
 mod screens;
 
 use acp_wire::build;

@@ -3,11 +3,13 @@
 mod rows;
 mod view;
 
-use acpd_api::{SessionInfo, SessionRowKey, TurnState, Untrusted};
+use acpd_api::{RestartParams, SessionInfo, SessionRowKey, TurnState, Untrusted, method};
 use acpd_view::text::Text;
 use acpd_view::{Role, text};
 use crossterm::event::KeyEvent;
 
+use super::requests::{Link, Purpose};
+use super::said::Said;
 use super::{Effect, State};
 use crate::fleet::{Fleet, Row, RowKey, What, handle};
 use crate::input::Input;
@@ -31,8 +33,17 @@ pub(super) struct Top {
     typing: Option<Typing>,
     /// The question of the selected row.
     pub(super) card: Card,
-    /// The session whose turn the next press cancels, until then.
-    cancels: Option<(SessionRowKey, u64)>,
+    /// What the next press of the same key does, until then.
+    twice: Option<(Twice, u64)>,
+}
+
+/// What takes two presses.
+#[derive(Debug, PartialEq, Eq)]
+enum Twice {
+    /// Cancels the turn of a session.
+    Cancel(SessionRowKey),
+    /// Restarts an agent.
+    Restart(Untrusted),
 }
 
 /// What is typed on this screen.
@@ -140,7 +151,22 @@ impl State {
                 Vec::new()
             }
             Action::Cancel => self.cancel(),
+            Action::Restart => self.restart(),
             _ => Vec::new(),
+        }
+    }
+
+    /// Turns the wheel.
+    pub(super) fn top_wheel(&mut self, lines: isize) {
+        if self.top.place() == Place::Top {
+            self.top.go(self.top.at.saturating_add_signed(lines), &self.fleet, self.now);
+        }
+    }
+
+    /// Clicks a row.
+    pub(super) fn top_click(&mut self, at: usize) {
+        if self.top.place() == Place::Top {
+            self.top.go(at, &self.fleet, self.now);
         }
     }
 
@@ -203,6 +229,7 @@ impl State {
                 }
             }
             Some(Action::Confirm) => return self.send_typed(),
+            Some(Action::Steer) => return self.steer_typed(),
             _ => {
                 if let Some(input) = self.top.input() {
                     input.key(key);
@@ -221,6 +248,25 @@ impl State {
                 let prompt = Some(input.text().to_owned()).filter(|text| !text.trim().is_empty());
                 self.begin(&agent, prompt, true)
             }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Says what is typed into the turn of that session; if none runs, it is a prompt.
+    fn steer_typed(&mut self) -> Vec<Effect> {
+        let is_running = |key: &SessionRowKey| {
+            let session = self.fleet.session(key);
+            session.is_some_and(|session| session.turn.state != TurnState::Idle)
+        };
+        match &self.top.typing {
+            Some(Typing::Prompt { session, input, .. })
+                if is_running(session) && !input.text().trim().is_empty() =>
+            {
+                let (session, said) = (session.clone(), Said::from(input.text()));
+                self.top.typing = None;
+                self.steer_into(&session, said)
+            }
+            Some(Typing::Prompt { .. }) => self.send_typed(),
             _ => Vec::new(),
         }
     }
@@ -253,13 +299,9 @@ impl State {
             return Vec::new();
         };
         let key = session.row_key();
-        let is_second =
-            self.top.cancels.take().is_some_and(|(of, until)| of == key && until >= self.now);
-        if !is_second {
-            let press = self.key_of(Place::Top, Action::Cancel);
-            let words = text!("{} again cancels the turn of {}", press, handle(session));
-            self.flash(Role::Warning, words);
-            self.top.cancels = Some((key, self.now + TWICE));
+        let press = self.key_of(Place::Top, Action::Cancel);
+        let words = text!("{} again cancels the turn of {}", press, handle(session));
+        if !self.is_second(Twice::Cancel(key.clone()), words) {
             return Vec::new();
         }
         self.cancel_session(&key)
@@ -269,5 +311,38 @@ impl State {
     pub(super) fn selected_session(&self) -> Option<SessionRowKey> {
         let rows = self.fleet.rows(self.top.filter.text(), self.now);
         rows.get(self.top.at).and_then(|row| row.session).map(SessionInfo::row_key)
+    }
+
+    /// Restarts the agent of the selected row, at the second press: its sessions come back, a running turn does not.
+    fn restart(&mut self) -> Vec<Effect> {
+        let rows = self.fleet.rows(self.top.filter.text(), self.now);
+        let agent = rows.get(self.top.at).and_then(|row| match row.what {
+            What::Login(agent, _) => Some(&agent.name),
+            _ => row.session.map(|session| &session.agent),
+        });
+        let Some(agent) = agent.cloned() else { return Vec::new() };
+        let press = self.key_of(Place::Top, Action::Restart);
+        let words = match self.fleet.turns_of(&agent) {
+            0 => text!("{} again restarts {}", press, agent),
+            1 => text!("{} again restarts {}; the turn that runs is interrupted", press, agent),
+            turns => text!("{} again restarts {}; {} turns are interrupted", press, agent, turns),
+        };
+        if !self.is_second(Twice::Restart(agent.clone()), words) {
+            return Vec::new();
+        }
+        self.flash(Role::Dim, text!("{} is restarted", agent));
+        let params = RestartParams { agent: agent.into_raw(), force: false };
+        vec![self.requests.send(Link::Fleet, method::AGENT_RESTART, &params, Purpose::Restart)]
+    }
+
+    /// Whether this is the second press within a moment; else says what that would do.
+    fn is_second(&mut self, what: Twice, words: Text) -> bool {
+        let before = self.top.twice.take();
+        let is_second = before.is_some_and(|(of, until)| of == what && until >= self.now);
+        if !is_second {
+            self.flash(Role::Warning, words);
+            self.top.twice = Some((what, self.now + TWICE));
+        }
+        is_second
     }
 }

@@ -127,7 +127,7 @@ impl State {
                 let commands = &chat.conversation.header().commands;
                 let list = of_commands(&word.text, commands);
                 if commands.is_empty() {
-                    effects = self.near_beginning();
+                    effects = self.ask_for_older();
                 }
                 list
             }

@@ -68,7 +68,7 @@ impl Person {
         }
     }
 
-    fn chat_link(&self) -> Link {
+    pub(super) fn chat_link(&self) -> Link {
         let opened = self.effects.iter().rev().find_map(|effect| match effect {
             Effect::Open(link @ Link::Chat(_)) => Some(*link),
             _ => None,
