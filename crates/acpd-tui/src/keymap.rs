@@ -278,7 +278,7 @@ impl Place {
 
     /// Whether letters are letters there.
     fn is_typed(self) -> bool {
-        matches!(self, Place::Line | Place::Prompt | Place::List)
+        matches!(self, Place::Line | Place::Prompt | Place::List | Place::Everywhere)
     }
 }
 

@@ -15,6 +15,10 @@ use super::{Action, Binding, Place, TABLE, code, is_key, modified, shown};
 /// What terminals send for some keys is what they send for others.
 const SAME: [(&str, &str); 3] = [("ctrl-i", "tab"), ("ctrl-m", "enter"), ("ctrl-[", "esc")];
 
+/// What can be a key, as a hint.
+const KEYS: &str = "a key is a character, `enter`, `esc`, `tab`, `space`, `up`, `pgdn`, `f5` and the like, with `ctrl-`, `alt-` \
+                    or `shift-` before it, and several have a space between them";
+
 /// All keys.
 #[derive(Debug, Clone)]
 pub(crate) struct Keymap {
@@ -164,14 +168,7 @@ fn can_change(place: Place) -> bool {
 
 /// The keys as the table has them.
 fn normal(name: &Untrusted, keys: &Untrusted) -> Result<String, WrongKeys> {
-    let wrong = |why: Text| {
-        WrongKeys {
-        message: text!("`{}`: {}", name, why),
-        hint: "a key is a character, `enter`, `esc`, `tab`, `space`, `up`, `pgdn`, `f5` and the like, \
-               with `ctrl-`, `alt-` or `shift-` before it, and several have a space between them"
-            .into(),
-    }
-    };
+    let wrong = |why: Text| WrongKeys { message: text!("`{}`: {}", name, why), hint: KEYS.into() };
     let mut normal = Vec::new();
     for key in keys.raw().split_whitespace() {
         let key = if key.chars().count() > 1 { key.to_lowercase() } else { key.to_owned() };
@@ -263,7 +260,9 @@ mod tests {
             why(&[("steer", "ctrl-o")]),
             "`ctrl-o` has two meanings: `prompt.steer` and `prompt.options`"
         );
-        assert!(why(&[("prompt.steer", "s")]).contains("where it is a letter like others"));
+        for action in ["prompt.steer", "everywhere.redraw"] {
+            assert!(why(&[(action, "s")]).contains("where it is a letter like others"));
+        }
         assert!(with(&[("steer", "ctrl-o"), ("options", "ctrl-s")]).is_ok(), "they are swapped");
     }
 
