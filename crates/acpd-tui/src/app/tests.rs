@@ -2,6 +2,7 @@
 
 mod answers;
 mod chats;
+mod prompts;
 mod reading;
 mod screens;
 

@@ -33,6 +33,7 @@ mod mcp;
 mod mcp_in_client;
 mod others;
 mod permissions;
+mod prompt_line;
 mod recovering;
 mod restoring;
 mod screens;

@@ -9,10 +9,10 @@ use serde_json::json;
 
 use crate::hosted;
 
-const SIZE: (u16, u16) = (100, 30);
-const ENTER: &str = "\r";
+pub(crate) const SIZE: (u16, u16) = (100, 30);
+pub(crate) const ENTER: &str = "\r";
 const CTRL_C: &str = "\u{3}";
-const CTRL_D: &str = "\u{4}";
+pub(crate) const CTRL_D: &str = "\u{4}";
 const F3: &str = "\u{1b}OR";
 
 fn start(env: &TestEnv, args: &[&str]) -> Screen {

@@ -36,10 +36,12 @@ pub(in crate::app) fn view(
     let prompt = chat.editor.height(width.saturating_sub(2)).min((room / 3).max(1));
     let status = area.bottom().saturating_sub(prompt + 1);
     let question = chat.card.id().and_then(|id| state.fleet.question(id));
-    let over = match (&chat.menu, question) {
-        (Some(menu), _) => menu.lines().0.len(),
-        (None, Some(question)) => question::height(question, width),
-        (None, None) => 0,
+    let beside = chat.beside.as_ref().filter(|_| place == Place::List);
+    let over = match (&chat.menu, beside, question) {
+        (Some(menu), ..) => menu.lines().0.len(),
+        (None, Some(beside), _) => beside.height(),
+        (None, None, Some(question)) => question::height(question, width),
+        (None, None, None) => 0,
     };
     let over = u16::try_from(over).unwrap_or(u16::MAX);
     let left = status.saturating_sub(area.y + 2);
@@ -59,7 +61,8 @@ pub(in crate::app) fn view(
     let mut drawn = None;
     let pane = Rect { y: end + ruled, height: over, ..area };
     if over > 0 {
-        let words = question.filter(|_| chat.menu.is_none()).map(|question| {
+        let is_question = chat.menu.is_none() && beside.is_none();
+        let words = question.filter(|_| is_question).map(|question| {
             text!(" asked {} ago ", human::duration(state.now.saturating_sub(question.at)))
         });
         let ruled = Text::repeated("═", usize::from(width.saturating_sub(2)));
@@ -77,6 +80,10 @@ pub(in crate::app) fn view(
         for (y, line) in (pane.y..pane.bottom()).zip(lines.iter().skip(skip)) {
             canvas.line(area.x, y, width, line);
         }
+    } else if let Some(beside) = beside {
+        for (y, line) in (pane.y..pane.bottom()).zip(beside.lines(usize::from(over))) {
+            canvas.line(area.x, y, width, &line);
+        }
     } else if let Some(question) = question {
         let head = Line::of(
             Style::of(Role::Warning).strong(),
@@ -87,7 +94,7 @@ pub(in crate::app) fn view(
     what_goes_on(state, chat, session, canvas, status, width);
     let editor = Rect { x: 1, y: status + 1, width: width.saturating_sub(2), height: prompt };
     let editor = editor.intersection(canvas.buffer().area);
-    chat.editor.widget(place == Place::Prompt).render(editor, canvas.buffer());
+    chat.editor.widget(chat.takes_words()).render(editor, canvas.buffer());
     let page = usize::from(body.height);
     let Visible { is_near_beginning, missing, .. } = visible;
     OnScreen { question: drawn, page, is_near_beginning, missing, spots }
@@ -280,7 +287,8 @@ fn what_goes_on(
         let since = human::duration(state.now.saturating_sub(session.turn.since));
         left = match session.turn.state {
             TurnState::NeedsAction if !chat.card.has_keys() => {
-                Line::of(Style::of(Role::Warning).strong(), "? Tab goes to the question")
+                let key = state.key_of(Place::Prompt, Action::Blocks);
+                Line::of(Style::of(Role::Warning).strong(), text!("? {} goes to the question", key))
             }
             _ => Line::of(Style::of(Role::Good).strong(), text!("* works {}", since)),
         };
@@ -294,13 +302,14 @@ fn what_goes_on(
     let waiting: Vec<&str> = chat
         .prompts
         .iter()
-        .map(|prompt| prompt.text.as_str())
+        .map(|prompt| prompt.said.text.as_str())
         .filter(|text| !chat.conversation.has_prompt(text))
         .collect();
     let queued = session.map_or(0, |session| session.queued);
     if let (Some(first), true) = (waiting.first(), queued > 0) {
         let first = Text::from(&acpd_api::Untrusted::from(*first)).cut(24);
-        right = Line::of(Role::Dim, text!("queued {}: {} (^Q takes back)", queued, first));
+        let key = state.key_of(Place::Prompt, Action::Queue);
+        right = Line::of(Role::Dim, text!("queued {}: {} ({} changes it)", queued, first, key));
     } else if queued > 0 {
         right = Line::of(Role::Dim, text!("{} queued", queued));
     } else if chat.card.id().is_some()
