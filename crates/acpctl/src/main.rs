@@ -6,6 +6,7 @@ mod complete;
 mod confirm;
 mod dirs;
 mod door;
+mod editor;
 mod elsewhere;
 mod error;
 mod explain;

@@ -54,9 +54,11 @@ pub use params::{
     AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, CancelParams, CancelResult,
     DaemonRestartParams, DaemonStopParams, Empty, LogEntry, LogParams, LogResult, MoveParams,
     RemoveParams, RemoveResult, RenameParams, RestartParams, SessionList, SessionListParams,
-    SessionRef, TitleParams, UndoParams, UndoResult,
+    SessionRef, StatusParams, TitleParams, UndoParams, UndoResult,
 };
-pub use queue::{QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt};
+pub use queue::{
+    QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams, QueueStep, QueuedPrompt,
+};
 pub use reseed::ReseedParams;
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};

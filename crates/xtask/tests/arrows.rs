@@ -108,7 +108,7 @@ const CORE: [(&str, &[&str]); 26] = [
 ];
 /// Crates in the tree of `acpd` and `acpctl` together, build scripts and macros included. A
 /// quarter of them are those of the full screens (ratatui, crossterm); no other command runs any of their code.
-const MOST_CRATES: usize = 165;
+const MOST_CRATES: usize = 166;
 /// Lines of a source file.
 const MOST_LINES: usize = 800;
 

@@ -375,6 +375,7 @@ fn sessions(stage: &mut Stage) {
     stage.all(&["queue", "fix"]);
     stage.both(&["queue", "rm", "fix", "7"]);
     stage.both(&["queue", "edit", "fix", "7", &evil("words")]);
+    stage.both(&["queue", "move", "fix", "7", "up"]);
     for by in ["agent", "session", "workspace", "day"] {
         stage.all(&["usage", "--by", by]);
     }

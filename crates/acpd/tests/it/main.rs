@@ -34,6 +34,7 @@ mod mcp_in_client;
 mod others;
 mod permissions;
 mod recovering;
+mod queueing;
 mod restoring;
 mod screens;
 mod searching;

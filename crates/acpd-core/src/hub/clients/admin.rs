@@ -90,6 +90,7 @@ impl Hub {
             method::SESSION_QUEUE_REMOVE => self.queue_remove(asked, out)?,
             method::SESSION_CANCEL => self.session_cancel(asked, out)?,
             method::SESSION_CLOSE => {
+            method::SESSION_QUEUE_MOVE => self.queue_move(asked, out)?,
                 let key = self.resolve(&read(params)?)?;
                 self.close_session(key, out);
                 let info = self.session_info(key);
