@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use acp_wire::{StateKey, locate, str_at};
 use acpd_core::ids::{HostId, SessionKey};
 use acpd_core::record::{
-    Dormant, EventKind, EventRow, Forked, InteractionRow, Record, Snapshot, ValueKey,
+    Dormant, EventKind, EventRow, Forked, InteractionRow, Record, SessionState, Snapshot, ValueKey,
 };
 use acpd_core::{Batch, Read, ReadStyle};
 use bytes::Bytes;
@@ -168,6 +168,15 @@ impl Store {
             journal.owes_summary &= owes;
         }
         Ok(())
+    }
+
+    /// The sessions that there are: those that a person has deleted are kept, but nothing finds them.
+    pub(super) fn sessions(&self) -> impl Iterator<Item = &SessionState> {
+        self.snapshot.sessions.values().filter(|state| state.row.removed.is_none())
+    }
+
+    pub(super) fn has(&self, key: SessionKey) -> bool {
+        self.snapshot.sessions.get(&key).is_some_and(|state| state.row.removed.is_none())
     }
 
     /// The rows of a piece of journal as the daemon reads them, and the position it reaches.
