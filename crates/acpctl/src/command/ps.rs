@@ -255,6 +255,47 @@ mod tests {
     }
 
     #[test]
+    fn what_active_sessions_do_is_shown_and_no_row_wraps() {
+        let mut status = status();
+        status.agents.clear();
+        let doing = |kind: &str, text: &str| {
+            Some(
+                serde_json::from_value(json!({"kind": kind, "text": text, "since": 95_000}))
+                    .unwrap(),
+            )
+        };
+        status.sessions[0].doing =
+            doing("command", "cargo test -p syntax --all-features -- --nocapture");
+        status.sessions[1].doing =
+            doing("writing", "The second migration also has to move the rows of");
+        status.sessions[1].turn.state = acpd_api::TurnState::Working;
+        let shown =
+            |width| overview(&status, false, 100_000, Paint::plain(), Some(width)).to_string();
+        insta::assert_snapshot!(shown(80).split_once("\n\n").unwrap().1, @"
+        SESSION  AGENT  STATE            TURN           NOW                TITLE
+        fix      demo   live             working 6s +1  cargo test -p sy…  -
+        s-3      demo   live (reseeded)  working 10s    writing: The sec…  Tidy up
+        s-4      demo   live             idle (a reas…  -                  -
+        s-2      demo   lost             idle           -                  unknown sess…
+        ");
+        insta::assert_snapshot!(shown(100).split_once("\n\n").unwrap().1, @"
+        SESSION  AGENT  STATE            TURN           NOW                USED     DIRECTORY  TITLE
+        fix      demo   live             working 6s +1  cargo test -p sy…  10s ago  /work/app  -
+        s-3      demo   live (reseeded)  working 10s    writing: The sec…  10s ago  /work/app  Tidy up
+        s-4      demo   live             idle (a reas…  -                  10s ago  /work/app  -
+        s-2      demo   lost             idle           -                  10s ago  /work/app  unknown sess…
+        ");
+        for width in 40..200 {
+            let rows = shown(width);
+            let table = rows.split_once("SESSION").unwrap().1;
+            assert!(
+                table.lines().skip(1).all(|row| row.chars().count() <= width),
+                "{width}: {rows}"
+            );
+        }
+    }
+
+    #[test]
     fn states_are_coloured() {
         let text = overview(&status(), false, 100_000, Paint::colour(), None);
         for coloured in
