@@ -22,6 +22,7 @@ mod door;
 mod editors;
 mod forks;
 mod fuzz;
+mod handing_over;
 mod hooks;
 mod hostile;
 mod hostile_client;
