@@ -1,6 +1,6 @@
 //! `acpctl chat`: a conversation on the whole screen.
 
-use acpd_api::{Empty, SessionInfo, SessionList, Status, method};
+use acpd_api::{SessionInfo, SessionList, method};
 use acpd_client::Connection;
 use acpd_tui::Opens;
 
@@ -25,7 +25,12 @@ pub(super) fn chat(args: &cli::Chat, door: Door, ui: &mut Ui) -> Result {
             session_id: session.session_id.into_raw(),
             seq: session.seq,
         },
-        None => Opens::New { agent: agent(args, &mut connection)? },
+        None => Opens::New {
+            agent: match &args.agent {
+                Some(agent) => agent.clone(),
+                None => last::agent_for(&start.cwd, &mut connection)?,
+            },
+        },
     };
     drop(connection);
     full_screen::run(start, ui)
@@ -42,15 +47,4 @@ fn find(args: &cli::Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Op
     };
     let list: SessionList = connection.call(method::SESSION_LIST, &lookup::all())?;
     Ok(Some(Wanted::new(text, agent, cwd).choose(list, Care::Guess)?.told(ui)))
-}
-
-/// The agent that a session begins with.
-fn agent(args: &cli::Chat, connection: &mut Connection) -> Result<String> {
-    match &args.agent {
-        Some(agent) => Ok(agent.clone()),
-        None => {
-            let status: Status = connection.call(method::STATUS, &Empty {})?;
-            Ok(status.daemon.default_agent.into_raw())
-        }
-    }
 }

@@ -7,8 +7,8 @@ use acp_wire::{build, clipped};
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, CancelParams, CancelResult, DaemonInfo,
     DaemonRestartParams, DaemonStopParams, Empty, LogParams, Reason, RenameParams, RestartParams,
-    SearchParams, SessionInfo, SessionList, SessionListParams, SessionRef, Status, UsageParams,
-    method,
+    SearchParams, SessionInfo, SessionList, SessionListParams, SessionRef, Status, StatusParams,
+    UsageParams, method, nearest,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -46,11 +46,14 @@ impl Hub {
         match name {
             method::PING => self.answer(to, &Empty {}, out),
             method::WATCH => self.begin_watch(to, out),
-            method::STATUS => self.send_status(to, StatusPart::All, out),
-            method::AGENT_LIST => self.send_status(to, StatusPart::Agents, out),
+            method::STATUS => {
+                let StatusParams { cwd } = read_or_default(params)?;
+                self.send_status(to, StatusPart::All, cwd.as_deref(), out);
+            }
+            method::AGENT_LIST => self.send_status(to, StatusPart::Agents, None, out),
             method::AGENT_SHOW => {
                 let agent = self.agent_ref(params)?;
-                self.send_status(to, StatusPart::Agent(agent), out);
+                self.send_status(to, StatusPart::Agent(agent), None, out);
             }
             method::AGENT_START => self.agent_start(asked, out)?,
             method::AGENT_STOP => self.agent_stop(asked, out)?,
@@ -289,7 +292,13 @@ impl Hub {
         }
     }
 
-    fn send_status(&mut self, to: &Requester, part: StatusPart, out: &mut Batch) {
+    fn send_status(
+        &mut self,
+        to: &Requester,
+        part: StatusPart,
+        dir: Option<&str>,
+        out: &mut Batch,
+    ) {
         let names = match &part {
             StatusPart::Agent(name) => BTreeSet::from([name.clone()]),
             StatusPart::All | StatusPart::Agents => self.agent_names(),
@@ -311,7 +320,7 @@ impl Hub {
                 clients: self.clients.len() as u32,
                 store: self.store_health.state(),
                 budget: self.budget_info(),
-                default_agent: self.config.default_agent.clone().into(),
+                default_agent: self.config.agent_for(dir).into(),
                 socket: facts.socket.clone().into(),
                 database: facts.database.clone().into(),
                 log: facts.log.clone().into(),
@@ -334,7 +343,7 @@ impl Hub {
 
     pub(crate) fn answer_agent(&mut self, to: &Requester, slot: SlotId, out: &mut Batch) {
         let profile = self.processes[&slot].profile.clone();
-        self.send_status(to, StatusPart::Agent(profile), out);
+        self.send_status(to, StatusPart::Agent(profile), None, out);
     }
 
     fn set_desired(&mut self, agent: &str, desired: Desired, out: &mut Batch) {

@@ -99,7 +99,7 @@ impl Hub {
         let Asked { to, params, .. } = asked;
         let PolicyTestParams { agent, cwd, tool_call } = read(params)?;
         path("cwd", &cwd)?;
-        let agent = agent.unwrap_or_else(|| self.config.default_agent.clone());
+        let agent = agent.unwrap_or_else(|| self.config.agent_for(Some(&cwd)).to_owned());
         if !self.config.agents.contains_key(&agent) {
             return Err(self.unknown_agent(&agent));
         }
