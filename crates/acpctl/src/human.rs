@@ -4,7 +4,7 @@ use acpd_api::Untrusted;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-pub(crate) use acpd_view::human::{bytes, count, directory, duration};
+pub(crate) use acpd_view::human::{bytes, count, counted, directory, duration};
 
 use crate::text::{Text, text};
 

@@ -20,7 +20,6 @@ mod last;
 mod live;
 mod log_file;
 mod lookup;
-mod nearest;
 mod pager;
 mod paint;
 mod permission;

@@ -18,6 +18,7 @@ mod interaction;
 pub mod json;
 mod meta;
 pub mod method;
+mod nearest;
 mod notice;
 mod params;
 mod queue;
@@ -46,6 +47,7 @@ pub use interaction::{
     QuestionAnswered, RememberedInfo,
 };
 pub use meta::{ClientMeta, Meta, NewSessionMeta, PermissionMeta, PromptMeta, Role, UpdateMeta};
+pub use nearest::nearest;
 pub use notice::{
     AgentNotice, CaughtUp, Outcome, PromptQueued, Restored, SessionGone, SessionNotice, Skipped,
     StateChanged, TurnEnded, TurnStarted, Unanswered,

@@ -135,13 +135,13 @@ fn overview(status: &Status, all: bool, now: u64, paint: Paint, width: Option<us
         text += text!("\n{}", info::session::table(shown, now, paint, width));
     }
     if left > 0 {
-        let sessions = if left == 1 { "session" } else { "sessions" };
-        text += paint.apply(DIM, text!("{} more {}: acpctl ps -a", left, sessions)) + "\n";
+        let more = human::counted(left as u64, "more session");
+        text += paint.apply(DIM, text!("{}: acpctl ps -a", more)) + "\n";
     }
     let idle = status.agents.iter().filter(|agent| !busy(agent)).count();
     if idle > 0 {
-        let agents = if idle == 1 { "agent" } else { "agents" };
-        let line = text!("\n{} more {} without sessions: acpctl agent ls", idle, agents);
+        let more = human::counted(idle as u64, "more agent");
+        let line = text!("\n{} without sessions: acpctl agent ls", more);
         text += paint.apply(DIM, line) + "\n";
     }
     text

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::bound::{LONGEST_ID, NAME};
+use acp_wire::bound::NAME;
 use acp_wire::{build, clipped};
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, CancelParams, CancelResult, DaemonInfo,
@@ -90,10 +90,10 @@ impl Hub {
             method::SESSION_UNARCHIVE => self.session_archive(asked, false, out)?,
             method::SESSION_QUEUE => self.session_queue(asked, out)?,
             method::SESSION_QUEUE_EDIT => self.queue_edit(asked, out)?,
+            method::SESSION_QUEUE_MOVE => self.queue_move(asked, out)?,
             method::SESSION_QUEUE_REMOVE => self.queue_remove(asked, out)?,
             method::SESSION_CANCEL => self.session_cancel(asked, out)?,
             method::SESSION_CLOSE => {
-            method::SESSION_QUEUE_MOVE => self.queue_move(asked, out)?,
                 let key = self.resolve(&read(params)?)?;
                 self.close_session(key, out);
                 let info = self.session_info(key);
@@ -148,18 +148,11 @@ impl Hub {
 
     /// The error for an agent that is not configured, with the nearest name.
     pub(crate) fn unknown_agent(&self, name: &str) -> Fault {
-        let names = self.config.agents.keys();
-        // Whoever compares two texts takes as much memory as their lengths multiplied.
-        let nearest = names
-            .filter(|_| name.len() <= LONGEST_ID)
-            .map(|known| (strsim::damerau_levenshtein(known, name), known))
-            .filter(|(distance, known)| *distance <= 1 + known.len() / 3)
-            .min();
         let text = format!("no agent `{}`", clipped(name, NAME));
         let fault =
             Fault::new(Reason::AgentUnknown, text).with_code(acp_wire::code::INVALID_PARAMS);
-        match nearest {
-            Some((_, nearest)) => fault.hint(format!("did you mean `{nearest}`?")),
+        match nearest(name, self.config.agents.keys().map(String::as_str)) {
+            Some(near) => fault.hint(format!("did you mean `{near}`?")),
             None => fault.hint("`acpctl agent ls` lists the agents"),
         }
     }
