@@ -27,10 +27,10 @@ pub(crate) fn remembered(open: &InteractionInfo, given: &AnswerResult, is_yes: b
         {
             let word = shell_word(&own.option_id);
             lines.push(text!(
-                "{} asks on; `--option {}` is its own `{}`, which may cover more",
+                "{} keeps asking, and acpd answers; its own option `{}` (`--option {}`) may cover more",
                 agent,
-                word,
-                own.name
+                own.name,
+                word
             ));
         }
     }

@@ -79,11 +79,6 @@ impl Screen {
         self.waits(text, |screen| screen.contents().contains(text))
     }
 
-    /// Waits until this is not on the screen.
-    pub fn loses(&self, text: &str) -> String {
-        self.waits("another screen", |screen| !screen.contents().contains(text))
-    }
-
     /// Waits until so many bytes with this text among them were written.
     pub fn writes(&self, text: &str) {
         until(text, || {

@@ -501,7 +501,7 @@ impl Client {
         }
         let key = store.public.get(session);
         // Of a deleted session there is nothing left to read.
-        let key = key.filter(|key| store.has(*key));
+        let key = key.filter(|key| store.has(**key));
         let Some(key) = key else { return Ok(()) };
         let end = store.journals.get(key).map_or(0, |journal| journal.end_of(text));
         // After an answer that tells no outcome it does not know either whether it follows the session.
