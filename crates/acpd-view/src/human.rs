@@ -62,6 +62,11 @@ pub fn counted(number: impl Into<u64>, what: &'static str) -> Text {
     text!("{} {}{}", number, what, if number == 1 { "" } else { "s" })
 }
 
+/// How many backticks begin a code block of Markdown that this text cannot end.
+pub fn fence(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0).max(2) + 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
