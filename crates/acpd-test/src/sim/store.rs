@@ -42,7 +42,7 @@ pub(super) struct Store {
     values: BTreeMap<(SessionKey, ValueKey), Bytes>,
     /// Public id → session, deleted ones too.
     pub(super) public: BTreeMap<String, SessionKey>,
-    /// Public ids that were given again after a deletion: a line does not tell of which it is.
+    /// Public ids that were given again after a deletion, or brought back: a line does not tell of which it is.
     pub(super) reused: BTreeSet<String>,
     /// Every line that was ever committed for an agent.
     pub(super) outbox: BTreeMap<(HostId, u64), Bytes>,
@@ -64,7 +64,11 @@ impl Store {
                 Record::Forked(fork) => self.fork(fork, truth)?,
                 Record::Session(row) => {
                     let old = self.public.insert(row.public_id.clone(), row.key);
-                    if old.is_some_and(|old| old != row.key) {
+                    let before = self.snapshot.sessions.get(&row.key);
+                    let is_back = row.removed.is_none()
+                        && before.is_some_and(|state| state.row.removed.is_some());
+                    // Who followed it does not follow what has its id now.
+                    if is_back || old.is_some_and(|old| old != row.key) {
                         self.reused.insert(row.public_id.clone());
                     }
                     let reason = row.reason.as_deref().unwrap_or_default();
