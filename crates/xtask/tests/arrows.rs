@@ -109,7 +109,7 @@ const CORE: [(&str, &[&str]); 26] = [
 /// Crates in the tree of `acpd` and `acpctl` together, build scripts and macros included. A
 /// third of them are those of the full screens (ratatui, crossterm, and for `@` the files that `.gitignore` leaves); no
 /// other command runs any of their code.
-const MOST_CRATES: usize = 178;
+const MOST_CRATES: usize = 180;
 /// Lines of a source file.
 const MOST_LINES: usize = 800;
 

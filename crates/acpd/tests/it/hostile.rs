@@ -376,6 +376,7 @@ fn sessions(stage: &mut Stage) {
     stage.all(&["queue", "fix"]);
     stage.both(&["queue", "rm", "fix", "7"]);
     stage.both(&["queue", "edit", "fix", "7", &evil("words")]);
+    stage.both(&["queue", "move", "fix", "7", "up"]);
     for by in ["agent", "session", "workspace", "day"] {
         stage.all(&["usage", "--by", by]);
     }
@@ -411,6 +412,7 @@ fn sessions(stage: &mut Stage) {
     stage.both(&["session", "unarchive", "fix"]);
     stage.both(&["run", "--steer", "fix", "say"]);
     stage.all(&["session", "handoff", "fix", "--to", "evil", "say"]);
+    stage.all(&["session", "handoff", "fix", "--to", "evil", "--summary", "say"]);
     stage.both(&["session", "worktree", "fix"]);
     let repository = repository(&stage.env);
     stage.terminal(&["run", "--cwd", &repository, "--worktree=tree", "say"]);

@@ -2,7 +2,7 @@
 
 mod plain;
 
-use acpd_api::{Empty, ExitCode, SessionInfo, SessionList, Status, method};
+use acpd_api::{ExitCode, SessionInfo, SessionList, method};
 use acpd_client::Connection;
 use acpd_tui::Opens;
 
@@ -38,7 +38,12 @@ pub(super) fn chat(args: &cli::Chat, door: Door, ui: &mut Ui) -> Result<ExitCode
             session_id: session.session_id.into_raw(),
             seq: session.seq,
         },
-        None => Opens::New { agent: agent(args, &mut connection)? },
+        None => Opens::New {
+            agent: match &args.agent {
+                Some(agent) => agent.clone(),
+                None => last::agent_for(&start.cwd, &mut connection)?,
+            },
+        },
     };
     drop(connection);
     full_screen::run(start, ui)?;
@@ -56,15 +61,4 @@ fn find(args: &cli::Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Op
     };
     let list: SessionList = connection.call(method::SESSION_LIST, &lookup::all())?;
     Ok(Some(Wanted::new(text, agent, cwd).choose(list, Care::Guess)?.told(ui)))
-}
-
-/// The agent that a session begins with.
-fn agent(args: &cli::Chat, connection: &mut Connection) -> Result<String> {
-    match &args.agent {
-        Some(agent) => Ok(agent.clone()),
-        None => {
-            let status: Status = connection.call(method::STATUS, &Empty {})?;
-            Ok(status.daemon.default_agent.into_raw())
-        }
-    }
 }

@@ -88,8 +88,8 @@ impl Attachment {
     }
 
     /// What was said in another session.
-    pub(super) fn transcript(text: String) -> Attachment {
-        let (uri, mime) = ("untitled:transcript.md".to_owned(), "text/markdown".to_owned());
+    pub(super) fn markdown(name: &str, text: String) -> Attachment {
+        let (uri, mime) = (format!("untitled:{name}.md"), "text/markdown".to_owned());
         Attachment::Text { uri, mime, text, file: None }
     }
 

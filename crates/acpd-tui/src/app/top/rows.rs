@@ -92,8 +92,8 @@ pub(super) fn news(row: &Row<'_>, now: u64) -> Line {
         (What::Works { silent: None }, Some(session)) => {
             let mut line = doing(session, now);
             if session.queued > 0 {
-                let queued = if session.queued == 1 { "prompt" } else { "prompts" };
-                line = line.and(Role::Dim, text!("{}{} {} queued", DOT, session.queued, queued));
+                let queued = human::counted(session.queued, "prompt");
+                line = line.and(Role::Dim, text!("{}{} queued", DOT, queued));
             }
             line
         }

@@ -100,7 +100,8 @@ keys! {
     pub struct Workspace {
         /// The directory, with all below it; it must be given. Of several the innermost comes first.
         Shared "path" => pub path: Option<PathBuf> as Directory = None;
-        /// The agent for `acpctl run` in this directory, and for other clients that name none and say where they are.
+        /// The agent for `acpctl run` and `acpctl chat` in this directory, for editors that start `acpctl acp` in it
+        /// without naming one, and for other clients that name none and say where they are.
         /// `model` and `mode` are then for sessions of this agent only.
         Shared "agent" => pub agent: Option<String> as Line = None;
         /// The model that sessions begin with, by its id or its name.
