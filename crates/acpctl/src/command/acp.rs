@@ -283,7 +283,7 @@ struct Rewriter<F> {
 impl<F: LastUsed> Rewriter<F> {
     fn new(args: &cli::Acp, first: First, resumed: Arc<Resumed>, last_used: F) -> Rewriter<F> {
         let session = args.session.clone().map(|name| {
-            let meta = NewSessionMeta { name: Some(name), reuse: true };
+            let meta = NewSessionMeta { name: Some(name), reuse: true, parent: None };
             json!(meta).to_string()
         });
         let agent = match &first {
