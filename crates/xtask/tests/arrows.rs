@@ -58,7 +58,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
     ("acpd-mcp", &["acp-wire", "acpd-api", "acpd-client", "acpd-view"]),
     ("acpd-tui", &["acp-wire", "acpd-api", "acpd-client", "acpd-view"]),
     ("acpctl", &["acp-wire", "acpd-api", "acpd-client", "acpd-mcp", "acpd-tui", "acpd-view"]),
-    ("xtask", &["acpd-sys"]),
+    ("xtask", &["acpd-sys", "acpd-test"]),
 ];
 /// Crates in which no module imports, through others, itself.
 const WITHOUT_CIRCLES: &[&str] = &[
