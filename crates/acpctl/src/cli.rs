@@ -2,6 +2,8 @@
 
 mod session;
 
+#[cfg(feature = "mcp")]
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -77,6 +79,10 @@ pub(crate) enum Command {
     Cancel(Cancel),
     /// Serve an editor: speak ACP on stdin and stdout.
     Acp(Acp),
+    /// Lend acpd's tools to an agent: an MCP server on stdin and stdout.
+    #[cfg(feature = "mcp")]
+    #[command(disable_help_flag = true)]
+    Mcp(Mcp),
     /// Show the daemon, its agents, and the sessions that are active or were used last.
     #[command(visible_alias = "status")]
     Ps(Ps),
@@ -124,12 +130,24 @@ pub(crate) struct Json {
     pub(crate) json: bool,
 }
 
+/// Arguments of `mcp`: the program that is executed reads them.
+#[cfg(feature = "mcp")]
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// See `acpctl mcp --help`.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
+    pub(crate) args: Vec<OsString>,
+}
+
 /// Arguments of `ps`.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Ps {
     /// Show all sessions but those in the archive, not only the last ten.
     #[arg(short, long)]
     pub(crate) all: bool,
+    /// Show sessions that an agent has begun below the session that the agent works in.
+    #[arg(short, long, conflicts_with = "json")]
+    pub(crate) tree: bool,
     /// Keep showing it as it changes; with `--json`, a line for all rows and then one for each change.
     #[arg(short, long)]
     pub(crate) watch: bool,

@@ -242,6 +242,9 @@ pub struct SessionInfo {
     pub title: Option<Untrusted>,
     /// Working directory.
     pub cwd: Untrusted,
+    /// The session whose agent has begun it, if an agent has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
     /// State.
     pub state: SessionState,
     /// It is in the archive.
@@ -283,6 +286,16 @@ pub struct SessionInfo {
     /// What the running turn does now; absent if none runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doing: Option<Doing>,
+}
+
+/// The session whose agent has begun another one. It may be deleted by now.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Parent {
+    /// Its agent profile.
+    pub agent: Untrusted,
+    /// Its id.
+    pub session_id: Untrusted,
 }
 
 /// What a running turn does now, as far as its agent has said.

@@ -26,6 +26,9 @@ pub struct InteractionInfo {
     pub name: Option<Untrusted>,
     /// Working directory of the session.
     pub cwd: Option<Untrusted>,
+    /// The name or the id of the session whose agent has begun this one, if an agent has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Untrusted>,
     /// When it was asked (ms since the epoch).
     pub at: u64,
     /// What is asked.

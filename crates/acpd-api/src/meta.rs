@@ -40,6 +40,10 @@ pub struct ClientMeta {
     /// Where its person is, in words, for others who are told what that person did: `pts/3`, `phone`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
+    /// It is a tool of an agent, wherever its process runs: no person is there, and what holds for clients
+    /// that run under an agent holds for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tool: bool,
 }
 
 /// `_meta._acpd` of a client's `session/new`.
@@ -52,6 +56,9 @@ pub struct NewSessionMeta {
     /// When the name is taken, answer with that session (as `session/resume` would) instead of an
     /// error.
     pub reuse: bool,
+    /// The session whose agent wants it, by the number that acpd gave to a tool of that session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u64>,
 }
 
 /// `_meta._acpd` of a client's `session/prompt`.

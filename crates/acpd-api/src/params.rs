@@ -80,6 +80,9 @@ pub struct SessionRef {
     /// Match `session` as a whole name in exactly `cwd` and nothing else.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exact_name: bool,
+    /// The number by which a tool of its agent names it; nothing else counts then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
 }
 
 /// Filter of `_acpd/session/list`.

@@ -66,8 +66,10 @@ pub const FLAGS: &[(&str, UnderAgent)] = &[
     ("client", Allowed),
     ("role", Allowed),
     ("place", Allowed),
+    ("tool", Allowed),
     ("name", Allowed),
     ("reuse", Allowed),
+    ("parent", Allowed),
     ("after", Allowed),
     ("permissions", Refused("answer questions of agents beforehand")),
 ];

@@ -5,14 +5,14 @@ use acpd_api::{
     AttachParams, AuthInfo, AuthSource, AuthState, BudgetInfo, CancelParams, CaughtUp, ClientMeta,
     ClientToken, ConfigChanged, Cost, DaemonInfo, DaemonStopParams, Doing, DoingKind, ErrorData,
     ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod, McpInfo, McpKind,
-    NewSessionMeta, OptionInfo, Outcome, Part, PermissionDecided, PermissionMeta, PromptQueued,
-    Question, QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt, RawCall, RawId, Reason,
-    Received, RemoveParams, RemoveResult, RenameParams, ReseedParams, RestoreLevel, Restored,
-    Resume, Resumed, Role, SearchParams, SearchResult, SessionGone, SessionInfo, SessionListParams,
-    SessionNotice, SessionRef, SessionState, Shown, ShownDiff, ShownUnclear, Skipped, Speaker,
-    StateChanged, Status, StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo,
-    TurnStarted, TurnState, TurnUsage, UndoParams, UndoResult, UpdateMeta, Usage, UsageBy,
-    UsageParams, UsageReport, UsageTotal,
+    NewSessionMeta, OptionInfo, Outcome, Parent, Part, PermissionDecided, PermissionMeta,
+    PromptQueued, Question, QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt, RawCall,
+    RawId, Reason, Received, RemoveParams, RemoveResult, RenameParams, ReseedParams, RestoreLevel,
+    Restored, Resume, Resumed, Role, SearchParams, SearchResult, SessionGone, SessionInfo,
+    SessionListParams, SessionNotice, SessionRef, SessionState, Shown, ShownDiff, ShownUnclear,
+    Skipped, Speaker, StateChanged, Status, StoreState, TitleParams, Tokens, TurnEndInfo,
+    TurnEnded, TurnInfo, TurnStarted, TurnState, TurnUsage, UndoParams, UndoResult, UpdateMeta,
+    Usage, UsageBy, UsageParams, UsageReport, UsageTotal,
 };
 use serde_json::{Value, json};
 
@@ -27,6 +27,7 @@ fn session() -> SessionInfo {
         name: Some("fix".into()),
         title: Some("Fix it".into()),
         cwd: "/src".into(),
+        parent: Some(Parent { agent: "other".into(), session_id: "s-0".into() }),
         state: SessionState::Blocked,
         archived: false,
         reason: Some("a login is needed".into()),
@@ -150,6 +151,7 @@ fn what_is_not_known_is_left_out() {
     let session = SessionInfo {
         name: None,
         title: None,
+        parent: None,
         reason: None,
         limited_until: None,
         restore: None,
@@ -267,6 +269,7 @@ fn what_hooks_are_told_looks_like_this() {
             session_id: Some("s-1".into()),
             name: Some("fix".into()),
             cwd: Some("/src".into()),
+            parent: Some("plan".into()),
             at: 1,
             question,
         }),
@@ -297,6 +300,7 @@ fn parameters_and_meta_look_like_this() {
         agent: Some("demo".to_owned()),
         cwd: Some("/src".to_owned()),
         exact_name: true,
+        number: Some(7),
     };
     let plain = SessionRef { session: "fix".to_owned(), ..SessionRef::default() };
     insta::assert_json_snapshot!((
@@ -309,9 +313,10 @@ fn parameters_and_meta_look_like_this() {
             client: None,
             role: Some(Role::Observer),
             place: Some("pts/3".to_owned()),
+            tool: true,
         },
         ClientMeta::default(),
-        NewSessionMeta { name: Some("fix".to_owned()), reuse: true },
+        NewSessionMeta { name: Some("fix".to_owned()), reuse: true, parent: Some(7) },
         AttachParams { session: session.clone(), after: Some(0), role: Role::Observer },
         CancelParams { session: plain.clone(), turn_only: false, by: None },
         CancelParams { session: plain.clone(), turn_only: true, by: None },

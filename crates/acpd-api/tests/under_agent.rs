@@ -88,8 +88,9 @@ fn every_flag_is_in_the_list() {
         client: Some(client),
         role: Some(Role::Observer),
         place: Some(String::new()),
+        tool: true,
     };
-    let new = NewSessionMeta { name: Some("n".to_owned()), reuse: true };
+    let new = NewSessionMeta { name: Some("n".to_owned()), reuse: true, parent: Some(1) };
     let prompt = PromptMeta { permissions: Some("allow".to_owned()) };
     let load = LoadMeta { after: Some(1) };
     let all = [members(&initialize), members(&new), members(&prompt), members(&load)];

@@ -14,6 +14,7 @@ fn session(id: &str) -> SessionInfo {
         name: None,
         title: None,
         cwd: "/src".into(),
+        parent: None,
         state: SessionState::Live,
         archived: false,
         reason: None,
@@ -40,6 +41,7 @@ fn question(id: &str) -> InteractionInfo {
         session_id: Some("s-1".into()),
         name: None,
         cwd: Some("/src".into()),
+        parent: None,
         at: 9,
         question: Question::Url { message: "log in".into(), url: "https://a.example/".into() },
     }

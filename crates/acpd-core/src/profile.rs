@@ -35,6 +35,8 @@ pub struct Config {
     pub workspaces: Vec<Workspace>,
     /// What may be spent in a day.
     pub budget: Option<BudgetLimit>,
+    /// How far agents may work with agents.
+    pub delegation: Delegation,
     /// Where days begin.
     pub time_zone: TimeZone,
     /// Fixed facts for `status`.
@@ -98,6 +100,21 @@ impl Config {
     pub(crate) fn profile(&self, name: &str) -> &Profile {
         static REMOVED: LazyLock<Profile> = LazyLock::new(Profile::default);
         self.agents.get(name).unwrap_or(&REMOVED)
+    }
+}
+
+/// How many sessions agents may begin for sessions of theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delegation {
+    /// So many one below the other, the first one of a person not counted.
+    pub max_depth: u32,
+    /// So many for each session, those in the archive not counted.
+    pub max_sessions: u32,
+}
+
+impl Default for Delegation {
+    fn default() -> Self {
+        Self { max_depth: 2, max_sessions: 16 }
     }
 }
 
@@ -222,6 +239,8 @@ pub struct McpServer {
     pub kind: McpKind,
     /// Only for sessions that work there.
     pub workspace: Option<Workspaces>,
+    /// It is acpd's own, and is told which session it is lent to.
+    pub builtin: bool,
 }
 
 /// Whose `session/close` closes a session that others use as well.

@@ -9,6 +9,7 @@ mod record;
 mod session;
 mod settings;
 mod store;
+mod tool_server;
 mod turn;
 mod verbs;
 mod wire;
@@ -397,7 +398,11 @@ impl Agent {
     /// Holds a session that was just made, and answers with it.
     fn begin(&self, session: Session, params: &Value) -> Answer {
         let id = session.id.clone();
-        lock(&session.state).servers = servers_in_client(params);
+        {
+            let mut state = lock(&session.state);
+            state.servers = servers_in_client(params);
+            state.commands = tool_server::commands(params);
+        }
         let mut result = self.settings(&lock(&session.state));
         result["sessionId"] = json!(id);
         lock(&self.sessions).insert(id.clone(), Arc::new(session));
@@ -446,6 +451,7 @@ impl Agent {
             .clone();
         let mut state = lock(&session.state);
         state.servers = servers_in_client(params);
+        state.commands = tool_server::commands(params);
         if self.options.flags.reset_options {
             state.settings = Settings::default();
         }

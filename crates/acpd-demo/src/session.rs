@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::settings::Settings;
 use crate::store::{Entry, Stored};
+use crate::tool_server::ToolServer;
 use crate::wire::{Failure, lock, update};
 
 /// Commands that are offered: name, description, hint of the input. Each is the verb of the same name.
@@ -43,6 +44,10 @@ pub(crate) struct State {
     pub(crate) prompts: Vec<String>,
     /// MCP servers in the client: their ids, by name.
     pub(crate) servers: HashMap<String, String>,
+    /// MCP servers that it starts: their descriptions, by name.
+    pub(crate) commands: HashMap<String, Value>,
+    /// Those that run.
+    pub(crate) tool_servers: HashMap<String, ToolServer>,
     /// What it has cost since this process holds it, in US dollars.
     pub(crate) cost: f64,
     /// Whether the store has it; that is so from its first prompt on.

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::Agent;
 use crate::session::{Session, Signal, chunk, tags, title};
 use crate::store::{Entry, prompt_text};
+use crate::tool_server::ToolServer;
 use crate::verbs::{Verb, parse};
 use crate::wire::{Failure, lock, notification, response, update};
 
@@ -200,6 +201,7 @@ impl Turn {
                 };
                 self.say(&format!("mcp: {answer}\n"));
             }
+            Verb::McpTool(server, file) => self.mcp_tool(&server, &file)?,
             Verb::UnknownUpdate => {
                 self.update(json!({"sessionUpdate": "unheard_of", "novelty": 1}));
             }
@@ -264,6 +266,51 @@ impl Turn {
             Err(error) => error.to_string().into_bytes(),
         };
         self.say(&format!("tool: {}\n", String::from_utf8_lossy(&said)));
+    }
+
+    /// Calls a tool of a server that it starts, and says what came of it.
+    fn mcp_tool(&mut self, name: &str, file: &str) -> Step {
+        let failed =
+            |error: &dyn std::fmt::Display| fail(Failure::internal(format!("{name}: {error}")));
+        let call = std::fs::read_to_string(file).map_err(|error| error.to_string());
+        let call = call.and_then(|text| serde_json::from_str(&text).map_err(|e| e.to_string()));
+        let call: Value = match call {
+            Ok(call) => call,
+            Err(error) => return failed(&error),
+        };
+        // Taken out while it is used: nobody waits for this turn with the lock.
+        let known = lock(&self.session.state).tool_servers.remove(name);
+        let started = known.map_or_else(
+            || {
+                ToolServer::start(
+                    lock(&self.session.state).commands.get(name).unwrap_or(&Value::Null),
+                )
+            },
+            Ok,
+        );
+        let mut server = match started {
+            Ok(server) => server,
+            Err(error) => return failed(&error),
+        };
+        let id = match server.call(&call) {
+            Ok(id) => id,
+            Err(error) => return failed(&error),
+        };
+        let mut waited = Step::Continue(());
+        let answer = loop {
+            match server.answer(id) {
+                Some(answer) => break Some(answer),
+                None => waited = self.wait(POLL),
+            }
+            if waited.is_break() {
+                break None;
+            }
+        };
+        lock(&self.session.state).tool_servers.insert(name.to_owned(), server);
+        waited?;
+        let said = answer.and_then(Result::ok).map_or(Value::Null, |line| line["result"].clone());
+        self.say(&format!("tool said: {said}\n"));
+        Step::Continue(())
     }
 
     fn plan(&self) {

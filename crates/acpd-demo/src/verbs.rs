@@ -55,6 +55,9 @@ pub(crate) enum Verb {
     Terminal(String, String),
     /// `[mcp SERVER METHOD]`: calls an MCP server in the client.
     Mcp(String, String),
+    /// `[mcp-tool SERVER FILE]`: calls a tool of an MCP server that it starts itself; the file has its name
+    /// and arguments. A turn that is cancelled meanwhile ends, and the server is not told.
+    McpTool(String, String),
     /// `[unknown-update]`: an update of a kind that nobody knows.
     UnknownUpdate,
     /// `[ext]`: extension notifications, with and without a session id.
@@ -149,6 +152,10 @@ fn verb(inner: &str) -> Option<Verb> {
         "mcp" => {
             let (server, method) = arg.split_once(' ')?;
             Verb::Mcp(server.to_owned(), method.to_owned())
+        }
+        "mcp-tool" => {
+            let (server, file) = arg.split_once(' ')?;
+            Verb::McpTool(server.to_owned(), file.to_owned())
         }
         "unknown-update" => Verb::UnknownUpdate,
         "ext" => Verb::Ext,

@@ -13,6 +13,7 @@ use acpd_api::McpKind;
 use acpd_core::LeftOut;
 use acpd_core::mcp::{Named, take_names};
 use acpd_sys::dir::{DirError, secret_file};
+use acpd_sys::paths::Paths;
 use bytes::Bytes;
 use serde_json::{Value as Json, json};
 
@@ -32,13 +33,17 @@ pub struct Completed {
 }
 
 /// Puts the servers into a line that is to bring some; nothing for all other lines.
-pub fn complete(servers: &BTreeMap<String, McpServer>, line: &Bytes) -> Option<Completed> {
-    let Named { names, request, line } = take_names(line)?;
+pub fn complete(
+    servers: &BTreeMap<String, McpServer>,
+    paths: &Paths,
+    line: &Bytes,
+) -> Option<Completed> {
+    let Named { names, session, request, line } = take_names(line)?;
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
     for name in names {
         let server = servers.get(&name).filter(|server| server.enabled);
         let described = server.ok_or_else(|| "it is not configured any more".to_owned());
-        match described.and_then(describe) {
+        match described.and_then(|server| describe(server, paths, session)) {
             Ok(described) => found.push(described.to_string()),
             Err(reason) => left_out.push(LeftOut { server: name, reason }),
         }
@@ -67,8 +72,11 @@ fn add(line: &Bytes, servers: &[String]) -> Bytes {
 }
 
 /// The server as agents are told of it (protocol brief, `McpServer`), or why that cannot be done.
-fn describe(server: &McpServer) -> Result<Json, String> {
+fn describe(server: &McpServer, paths: &Paths, session: Option<u64>) -> Result<Json, String> {
     let name = &server.name;
+    if !server.builtin.is_empty() {
+        return Ok(own_server(server, paths, session));
+    }
     Ok(match (server.kind(), &server.url) {
         (kind @ (McpKind::Http | McpKind::Sse), Some(url)) => json!({
             "type": kind, "name": name, "url": url, "headers": resolve(&server.headers, is_header)?,
@@ -79,6 +87,22 @@ fn describe(server: &McpServer) -> Result<Json, String> {
             json!({ "name": name, "command": at_home(program), "args": args, "env": env })
         }
     })
+}
+
+/// acpd's own server: the program beside this one, else the one that the agent finds. It belongs to this daemon, and starts
+/// none from the environment of an agent.
+fn own_server(server: &McpServer, paths: &Paths, session: Option<u64>) -> Json {
+    let name = format!("acpctl-mcp{}", std::env::consts::EXE_SUFFIX);
+    let beside = std::env::current_exe().map(|exe| exe.with_file_name(&name));
+    let program = beside.ok().filter(|exe| exe.is_file()).unwrap_or_else(|| name.into());
+    let mut args = vec!["--no-spawn".to_owned(), "--tools".to_owned(), server.tools()];
+    // By this number it names the session that it is lent to.
+    args.extend(
+        session.into_iter().flat_map(|number| ["--session".to_owned(), number.to_string()]),
+    );
+    let places = [("ACPD_RUNTIME_DIR", &paths.runtime), ("ACPD_STATE_DIR", &paths.state)];
+    let env = places.map(|(name, place)| json!({ "name": name, "value": place }));
+    json!({ "name": server.name, "command": program, "args": args, "env": env })
 }
 
 /// The program, with `~/` replaced: nobody else does that for an agent.

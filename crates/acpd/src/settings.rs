@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use acpd_core::profile::{
-    BudgetLimit, Config as HubConfig, DaemonFacts, Defaults, McpServer, Profile, Restart, Services,
-    StopTimes, TimeZone, Workspace,
+    BudgetLimit, Config as HubConfig, DaemonFacts, Defaults, Delegation, McpServer, Profile,
+    Restart, Services, StopTimes, TimeZone, Workspace,
 };
 use acpd_policy::Policy;
 use acpd_sys::paths::Paths;
@@ -26,6 +26,7 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
         keep_deleted: ms(config.daemon.keep_deleted),
         workspaces: config.workspaces.iter().map(workspace).collect(),
         budget: budget(config),
+        delegation: delegation(config),
         time_zone: TimeZone::system(),
         daemon: DaemonFacts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -52,6 +53,13 @@ fn workspace(workspace: &config::Workspace) -> Workspace {
 fn budget(config: &Config) -> Option<BudgetLimit> {
     let when_over = config.budget.when_over;
     config.budget.per_day.clone().map(|per_day| BudgetLimit { per_day, when_over })
+}
+
+fn delegation(config: &Config) -> Delegation {
+    config.mcp.values().find(|server| !server.builtin.is_empty()).map_or_else(
+        Delegation::default,
+        |server| Delegation { max_depth: server.max_depth, max_sessions: server.max_sessions },
+    )
 }
 
 /// Checked when the configuration was read.
@@ -128,6 +136,7 @@ fn servers(config: &Config, agent: &str) -> Vec<McpServer> {
         name: server.name.clone(),
         kind: server.kind(),
         workspace: server.workspace.clone(),
+        builtin: !server.builtin.is_empty(),
     };
     servers.map(known).collect()
 }

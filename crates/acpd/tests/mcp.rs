@@ -7,11 +7,17 @@ use std::path::{Path, PathBuf};
 use acp_wire::Id;
 use acpd::config::{self, McpServer};
 use acpd::mcp::{Completed, complete};
+use acpd_sys::paths::Paths;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 fn servers(text: &str) -> std::collections::BTreeMap<String, McpServer> {
     config::parse(Path::new("config.toml"), text).unwrap().mcp
+}
+
+fn paths() -> Paths {
+    let dir = |name: &str| PathBuf::from(format!("/acpd/{name}"));
+    Paths { runtime: dir("run"), state: dir("state"), config: dir("config") }
 }
 
 /// A line of the hub with names, whose params are this JSON text.
@@ -25,7 +31,7 @@ fn line(names: &[&str], params: &str) -> Bytes {
 /// What the agent gets as `mcpServers`, and why something is left out.
 fn completed(config: &str, names: &[&str], params: &str) -> (Value, Vec<String>) {
     let Completed { line, request, left_out } =
-        complete(&servers(config), &line(names, params)).unwrap();
+        complete(&servers(config), &paths(), &line(names, params)).unwrap();
     assert_eq!(request, Id::from(7));
     let line: Value = serde_json::from_slice(&line).unwrap();
     assert_eq!(line.get("_acpd"), None);
@@ -79,10 +85,11 @@ fn they_come_behind_those_of_the_client_whatever_it_wrote() {
     ] {
         assert_eq!(completed(config, &["a"], params).0, expected, "{params}");
     }
-    let untouched = complete(&servers(config), &line(&["gone"], r#"{ "cwd": "/w"}"#)).unwrap();
+    let untouched =
+        complete(&servers(config), &paths(), &line(&["gone"], r#"{ "cwd": "/w"}"#)).unwrap();
     let expected = r#"{"jsonrpc":"2.0","id":7,"method":"session/new","params":{ "cwd": "/w"}}"#;
     assert_eq!(untouched.line, expected);
-    assert!(complete(&servers(config), &untouched.line).is_none());
+    assert!(complete(&servers(config), &paths(), &untouched.line).is_none());
 }
 
 #[test]
@@ -151,4 +158,21 @@ fn what_cannot_be_looked_up_leaves_its_server_out_and_says_why_without_a_value()
         assert!(left_out[0].contains(words), "{left_out:?}");
         assert!(!left_out[0].contains("s3cret"), "{left_out:?}");
     }
+}
+
+#[test]
+fn acpds_own_server_is_told_which_daemon_and_which_session_it_belongs_to() {
+    let config = "[mcp.acpd]\nbuiltin = [\"delegate\", \"history\"]";
+    let line = r#"{"_acpd":{"mcp":["acpd"],"session":4294967299},"jsonrpc":"2.0","id":7,"method":"session/new","params":{}}"#;
+    let completed = complete(&servers(config), &paths(), &Bytes::from(line)).unwrap();
+    let line: Value = serde_json::from_slice(&completed.line).unwrap();
+    let server = &line["params"]["mcpServers"][0];
+    assert!(server["command"].as_str().unwrap().ends_with("acpctl-mcp"), "{server}");
+    let args = ["--no-spawn", "--tools", "delegate,history", "--session", "4294967299"];
+    assert_eq!(server["args"], json!(args));
+    let env = [("ACPD_RUNTIME_DIR", "/acpd/run"), ("ACPD_STATE_DIR", "/acpd/state")];
+    assert_eq!(
+        server["env"],
+        json!(env.map(|(name, value)| json!({"name": name, "value": value})))
+    );
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use xtask::workspace;
 
 /// Our crates, from the bottom to the top: a crate depends only on those before it.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 17] = [
     "acp-wire",
     "acpd-sys",
     "acpd-shim",
@@ -22,12 +22,13 @@ const ORDER: [&str; 16] = [
     "acpd-demo",
     "acpd-test",
     "acpd",
+    "acpd-mcp",
     "acpd-tui",
     "acpctl",
     "xtask",
 ];
 /// What each crate may use of our own. Tests may use more.
-const MAY_USE: [(&str, &[&str]); 16] = [
+const MAY_USE: [(&str, &[&str]); 17] = [
     ("acp-wire", &[]),
     ("acpd-sys", &[]),
     ("acpd-shim", &["acpd-sys"]),
@@ -54,8 +55,9 @@ const MAY_USE: [(&str, &[&str]); 16] = [
             "acpd-sys",
         ],
     ),
+    ("acpd-mcp", &["acp-wire", "acpd-api", "acpd-client", "acpd-view"]),
     ("acpd-tui", &["acp-wire", "acpd-api", "acpd-client", "acpd-view"]),
-    ("acpctl", &["acp-wire", "acpd-api", "acpd-client", "acpd-tui", "acpd-view"]),
+    ("acpctl", &["acp-wire", "acpd-api", "acpd-client", "acpd-mcp", "acpd-tui", "acpd-view"]),
     ("xtask", &["acpd-sys", "acpd-test"]),
 ];
 /// Crates in which no module imports, through others, itself.
@@ -67,6 +69,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "acpd-client",
     "acpd-core",
     "acpd-demo",
+    "acpd-mcp",
     "acpd-policy",
     "acpd-services",
     "acpd-shim",
@@ -110,6 +113,8 @@ const CORE: [(&str, &[&str]); 26] = [
 /// third of them are those of the full screens (ratatui, crossterm, and for `@` the files that `.gitignore` leaves); no
 /// other command runs any of their code.
 const MOST_CRATES: usize = 180;
+/// Those that the program `acpctl-mcp` adds: the official MCP library, and what that uses.
+const MCP_CRATES: usize = 36;
 /// Lines of a source file.
 const MOST_LINES: usize = 800;
 
@@ -186,16 +191,26 @@ fn what_decides_knows_neither_tokio_nor_sqlite() {
 
 #[test]
 fn the_command_line_starts_fast_without_a_runtime_and_a_database() {
-    for name in ["acpctl", "acpd-client"] {
-        assert_without(name, &["tokio", "rusqlite", "tracing", "toml"]);
-    }
+    const SLOW: [&str; 4] = ["tokio", "rusqlite", "tracing", "toml"];
+    assert_without("acpd-client", &SLOW);
+    // `acpctl mcp` is a program of its own: nothing else uses what is linked into that.
+    let without = tree_with(&["acpctl"], &["--no-default-features", "--features", "tui"]);
+    assert_eq!(SLOW.map(|name| without.contains(name)), [false; 4]);
+    let mut files = Vec::new();
+    source_files(&workspace::root().join("crates/acpctl/src"), &mut files);
+    files.retain(|file| fs::read_to_string(file).unwrap().contains("acpd_mcp"));
+    assert_eq!(files, [workspace::root().join("crates/acpctl/src/bin/acpctl-mcp.rs")]);
 }
 
 #[test]
 fn the_tree_of_dependencies_stays_small() {
-    let crates = tree(&["acpd", "acpctl"]);
+    let programs = ["acpd", "acpctl"];
+    let crates = tree_with(&programs, &["--no-default-features", "--features", "acpctl/tui"]);
     let count = crates.len();
     assert!(count <= MOST_CRATES, "{count} crates, {MOST_CRATES} are allowed: {crates:?}");
+    let more: Vec<String> = tree(&programs).difference(&crates).cloned().collect();
+    let count = more.len();
+    assert!(count <= MCP_CRATES, "{count} more, {MCP_CRATES} are allowed: {more:?}");
 }
 
 #[test]
@@ -429,11 +444,17 @@ impl Graph {
 /// These crates and everything below them, as cargo would build just them: in the whole workspace a
 /// feature that one crate wants is there for all.
 fn tree(names: &[&str]) -> BTreeSet<String> {
+    tree_with(names, &[])
+}
+
+/// The same with these arguments for cargo.
+fn tree_with(names: &[&str], more: &[&str]) -> BTreeSet<String> {
     let mut command = workspace::cargo_command(&["tree", "--offline", "--prefix", "none"]);
     command.args(["--edges", "normal,build", "--format", "{p}"]);
     for name in names {
         command.args(["-p", name]);
     }
+    command.args(more);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();

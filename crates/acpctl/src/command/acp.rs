@@ -294,7 +294,7 @@ impl<F: LastUsed> Rewriter<F> {
         last_used: F,
     ) -> Rewriter<F> {
         let session = args.session.clone().map(|name| {
-            let meta = NewSessionMeta { name: Some(name), reuse: true };
+            let meta = NewSessionMeta { name: Some(name), reuse: true, parent: None };
             json!(meta).to_string()
         });
         let agent = match &first {

@@ -9,6 +9,8 @@ mod cancel;
 mod chat;
 mod completions;
 mod daemon;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod pending;
 mod policy;
 mod ps;
@@ -41,6 +43,8 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Wait(args) => return wait::wait(&args, door, ui),
         Command::Cancel(args) => cancel::cancel(&args, door, ui)?,
         Command::Acp(args) => return acp::acp(&args, door),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => return mcp::mcp(&args, door),
         Command::Ps(args) => ps::ps(args, door, ui)?,
         Command::Queue(args) => queue::queue(args, door, ui)?,
         Command::Usage(args) => usage::usage(&args, door, ui)?,

@@ -32,7 +32,7 @@ pub(super) fn ps(args: cli::Ps, door: Door, ui: &mut Ui) -> Result {
     if args.json.json {
         return Ok(ui.json(&status)?);
     }
-    Ok(ui.print(overview(&status, args.all, human::now(), ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(overview(&status, args, human::now(), ui.out_paint(), ui.out_width()))?)
 }
 
 /// Shows it again and again, as it changes.
@@ -75,7 +75,7 @@ fn watch(args: cli::Ps, door: Door, ui: &mut Ui) -> Result {
                         now.and_then(|mut daemon| daemon.call(method::STATUS, &Empty {}).ok());
                     status = now.unwrap_or(status);
                 }
-                let text = frame(&status, &all, args.all, is_away, ui);
+                let text = frame(&status, &all, args, is_away, ui);
                 ui.redraw(&text)?;
                 (drawn, is_stale) = (Instant::now(), false);
                 continue;
@@ -86,7 +86,7 @@ fn watch(args: cli::Ps, door: Door, ui: &mut Ui) -> Result {
 }
 
 /// The overview of these rows. What agents take of the machine is not in them.
-fn frame(status: &Status, rows: &Watched, all: bool, is_away: bool, ui: &Ui) -> Text {
+fn frame(status: &Status, rows: &Watched, how: cli::Ps, is_away: bool, ui: &Ui) -> Text {
     let with_memory = |agent: &AgentInfo| {
         let is_it = |known: &&AgentInfo| known.name == agent.name && known.pid == agent.pid;
         let known = status.agents.iter().find(is_it);
@@ -97,12 +97,12 @@ fn frame(status: &Status, rows: &Watched, all: bool, is_away: bool, ui: &Ui) -> 
     sessions.sort_by_key(|session| std::cmp::Reverse(session.updated));
     let agents = rows.agents.iter().map(with_memory).collect();
     let now = Status { daemon: status.daemon.clone(), agents, sessions };
-    let text = overview(&now, all, human::now(), ui.out_paint(), ui.out_width());
+    let text = overview(&now, how, human::now(), ui.out_paint(), ui.out_width());
     let away = "acpd is away; this is what it said last\n";
     if is_away { ui.out_paint().apply(YELLOW, away) + text } else { text }
 }
 
-fn overview(status: &Status, all: bool, now: u64, paint: Paint, width: Option<usize>) -> Text {
+fn overview(status: &Status, how: cli::Ps, now: u64, paint: Paint, width: Option<usize>) -> Text {
     let mut text = info::daemon::line(&status.daemon, now, paint);
     let busy = |agent: &&_| -> bool {
         let agent: &acpd_api::AgentInfo = agent;
@@ -127,12 +127,17 @@ fn overview(status: &Status, all: bool, now: u64, paint: Paint, width: Option<us
             recent += 1;
             recent <= RECENT
         };
-        all || is_recent || is_active(session)
+        how.all || is_recent || is_active(session)
     };
     let shown: Vec<_> = status.sessions.iter().filter(is_shown).collect();
     let left = status.sessions.len() - shown.len();
     if !shown.is_empty() {
-        text += text!("\n{}", info::session::table(shown, now, paint, width));
+        let table = if how.tree {
+            info::session::nested(info::session::tree(shown), now, paint, width)
+        } else {
+            info::session::table(shown, now, paint, width)
+        };
+        text += text!("\n{}", table);
     }
     if left > 0 {
         let more = human::counted(left as u64, "more session");
@@ -158,6 +163,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn how(all: bool) -> cli::Ps {
+        cli::Ps { all, tree: false, watch: false, json: cli::Json { json: false } }
+    }
 
     fn status() -> Status {
         let agent = |name: &str, state: &str, more: serde_json::Value| {
@@ -210,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_overview_tells_states_reasons_and_ages() {
-        insta::assert_snapshot!(overview(&status(), false, 100_000, Paint::plain(), None), @"
+        insta::assert_snapshot!(overview(&status(), how(false), 100_000, Paint::plain(), None), @"
         acpd 0.1.0  running  pid 7  up 1m  5.1 MB  2 clients
         cannot write its journal: disk full (since 30s ago); nothing new is shown until it can
         hint: make room
@@ -246,7 +255,7 @@ mod tests {
             })
             .chain([active])
             .collect();
-        let shown = |all| overview(&many, all, 100_000, Paint::plain(), None).to_string();
+        let shown = |all| overview(&many, how(all), 100_000, Paint::plain(), None).to_string();
         let (some, all) = (shown(false), shown(true));
         let names = |text: &str| text.lines().filter(|line| line.starts_with("old-")).count();
         assert_eq!((names(&some), names(&all)), (10, 12));
@@ -270,7 +279,7 @@ mod tests {
             doing("writing", "The second migration also has to move the rows of");
         status.sessions[1].turn.state = acpd_api::TurnState::Working;
         let shown =
-            |width| overview(&status, false, 100_000, Paint::plain(), Some(width)).to_string();
+            |width| overview(&status, how(false), 100_000, Paint::plain(), Some(width)).to_string();
         insta::assert_snapshot!(shown(80).split_once("\n\n").unwrap().1, @"
         SESSION  AGENT  STATE            TURN           NOW                TITLE
         fix      demo   live             working 6s +1  cargo test -p sy…  -
@@ -297,7 +306,7 @@ mod tests {
 
     #[test]
     fn states_are_coloured() {
-        let text = overview(&status(), false, 100_000, Paint::colour(), None);
+        let text = overview(&status(), how(false), 100_000, Paint::colour(), None);
         for coloured in
             ["\u{1b}[31mfailed", "\u{1b}[32mready", "\u{1b}[31mlost", "\u{1b}[36mworking"]
         {

@@ -50,7 +50,7 @@ pub(crate) fn table(
             Cell::new(&open.id, BOLD),
             human::duration(now.saturating_sub(open.at)).into(),
             (&open.agent).into(),
-            Cell::new(text!("{}", session(open)), CYAN),
+            Cell::new(text!("{}{}", session(open), wanted_by(open)), CYAN),
             asked(&open.question).into(),
         ]);
     }
@@ -75,7 +75,12 @@ pub(crate) fn given(answered: &QuestionAnswered) -> Text {
 /// The agent and the session that ask.
 pub(crate) fn asker(open: &InteractionInfo) -> Text {
     let session = session(open).map(|session| text!(", {}", session));
-    text!("({}{})", open.agent, session)
+    text!("({}{}{})", open.agent, session, wanted_by(open))
+}
+
+/// For which session the agent works, if another agent has begun its own.
+fn wanted_by(open: &InteractionInfo) -> Option<Text> {
+    open.parent.as_ref().map(|parent| text!(", for {}", parent))
 }
 
 /// What a session waits for, and how it gets it.

@@ -2,7 +2,9 @@
 
 use std::env;
 
-use acpd_api::{Doing, DoingKind, RestoreLevel, SessionInfo, SessionState, TurnState, Untrusted};
+use acpd_api::{
+    Doing, DoingKind, Parent, RestoreLevel, SessionInfo, SessionState, TurnState, Untrusted,
+};
 use anstyle::Style;
 
 use crate::human;
@@ -17,8 +19,46 @@ const TURN: usize = 40;
 /// The shortest beginning of an id that tables show, and that is enough for every command.
 pub(crate) const SHORT_ID: usize = 8;
 
+/// What stands before a session that is so deep.
+const BRANCHES: [&str; 4] = ["", "└ ", "  └ ", "    └ "];
+
 /// What a table of sessions leaves out first where there is no room.
 const DROPPED: [&str; 6] = ["PROMPTS", "USED", "DIRECTORY", "AGENT", "NOW", "TITLE"];
+
+/// Sessions in the order of a tree, with how deep they are: those that an agent has begun stand below the session that it
+/// works in. Where that is not listed, they stand for themselves.
+pub(crate) fn tree<'a>(
+    sessions: impl IntoIterator<Item = &'a SessionInfo>,
+) -> Vec<(usize, &'a SessionInfo)> {
+    fn below<'a>(
+        parent: Option<&'a SessionInfo>,
+        depth: usize,
+        left: &mut Vec<&'a SessionInfo>,
+        order: &mut Vec<(usize, &'a SessionInfo)>,
+    ) {
+        let is_below = |one: &SessionInfo, left: &[&SessionInfo]| match (parent, &one.parent) {
+            (Some(over), Some(parent)) => is_it(over, parent),
+            (None, Some(parent)) => left.iter().all(|other| !is_it(other, parent)),
+            (None, None) => true,
+            (Some(_), None) => false,
+        };
+        while let Some(at) = left.iter().position(|one| is_below(one, left)) {
+            let one = left.remove(at);
+            order.push((depth, one));
+            below(Some(one), depth + 1, left, order);
+        }
+    }
+    let mut left: Vec<_> = sessions.into_iter().collect();
+    let mut order = Vec::new();
+    below(None, 0, &mut left, &mut order);
+    // Ids are given again: a circle has no beginning.
+    order.extend(left.into_iter().map(|session| (0, session)));
+    order
+}
+
+fn is_it(session: &SessionInfo, parent: &Parent) -> bool {
+    session.agent == parent.agent && session.session_id == parent.session_id
+}
 
 /// Sessions as a table. On a terminal, ids are as short as they can be and directories begin with `~`. What they do
 /// now has a column if any does something.
@@ -28,9 +68,19 @@ pub(crate) fn table<'a>(
     paint: Paint,
     width: Option<usize>,
 ) -> Text {
+    nested(sessions.into_iter().map(|session| (0, session)), now, paint, width)
+}
+
+/// The same with each session as deep as it is.
+pub(crate) fn nested<'a>(
+    sessions: impl IntoIterator<Item = (usize, &'a SessionInfo)>,
+    now: u64,
+    paint: Paint,
+    width: Option<usize>,
+) -> Text {
+    let (depths, sessions): (Vec<usize>, Vec<&SessionInfo>) = sessions.into_iter().unzip();
     let titles =
         ["SESSION", "AGENT", "STATE", "TURN", "NOW", "PROMPTS", "USED", "DIRECTORY", "TITLE"];
-    let sessions: Vec<&SessionInfo> = sessions.into_iter().collect();
     let name = |session: &SessionInfo| match (&session.name, width) {
         (None, Some(_)) => short_id(session, &sessions),
         _ => handle(session).clone(),
@@ -47,10 +97,11 @@ pub(crate) fn table<'a>(
         .cut("TITLE", Cut::End(12))
         .drop(&DROPPED);
     let home = env::var("HOME").ok().filter(|_| width.is_some());
-    for session in &sessions {
+    for (depth, session) in depths.iter().zip(&sessions) {
         let (turn, style) = turn(session, now);
+        let branch = BRANCHES[(*depth).min(BRANCHES.len() - 1)];
         table.row([
-            Cell::new(name(session), BOLD),
+            Cell::new(text!("{}{}", branch, name(session)), BOLD),
             (&session.agent).into(),
             Cell::new(state(session), state_style(session.state)),
             Cell::new(turn.cut(TURN), style),
@@ -265,6 +316,40 @@ mod tests {
             piped.contains("0a1b2c3d-0001-4000-8000-aabbccddeeff")
                 && piped.contains("refactoring?")
         );
+    }
+
+    #[test]
+    fn in_a_tree_each_session_is_below_the_one_that_has_begun_it() {
+        let session = |id: &str, parent: Option<&str>| -> SessionInfo {
+            let parent = parent.map(|id| json!({"agent": "demo", "sessionId": id}));
+            let session = json!({"sessionId": id, "agent": "demo", "cwd": "/w", "parent": parent,
+                "state": "live", "turn": {"state": "idle", "since": 0}, "queued": 0, "clients": 0,
+                "prompts": 1, "seq": 4, "created": 0, "updated": 0});
+            serde_json::from_value(session).unwrap()
+        };
+        let sessions = [
+            session("deep", Some("helper")),
+            session("helper", Some("lead")),
+            session("orphan", Some("deleted")),
+            session("lead", None),
+            session("other", Some("lead")),
+            session("a", Some("b")),
+            session("b", Some("a")),
+        ];
+        let order: Vec<_> =
+            tree(&sessions).into_iter().map(|(depth, one)| (depth, one.session_id.raw())).collect();
+        let expected = [
+            (0, "orphan"),
+            (0, "lead"),
+            (1, "helper"),
+            (2, "deep"),
+            (1, "other"),
+            (0, "a"),
+            (0, "b"),
+        ];
+        assert_eq!(order, expected);
+        let shown = nested(tree(&sessions), 0, Paint::plain(), None).to_string();
+        assert!(shown.contains("\n└ helper ") && shown.contains("\n  └ deep "), "{shown}");
     }
 
     #[test]

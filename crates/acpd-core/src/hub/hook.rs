@@ -59,14 +59,19 @@ impl Hub {
         };
         let session = info.session_id.as_ref();
         let key = session.and_then(|id| self.sessions.by_public_id(info.agent.raw(), id.raw()));
-        self.notify(key, info.agent.raw(), &what, out);
+        // A tool that waits for the turn cannot answer.
+        let clients = key.into_iter().flat_map(|key| self.session(key).attached.keys());
+        if !clients.into_iter().any(|client| self.may_decide(*client)) {
+            self.notify(key, info.agent.raw(), &what, out);
+        }
     }
 
     /// Only a turn that was worth leaving alone, and that nobody has cancelled.
     fn notify_turn_end(&self, key: SessionKey, ended: &TurnEnded, out: &mut Batch) {
         let took = ended.at.saturating_sub(ended.started_at);
         let word = ended.outcome.word();
-        if took < LONG_TURN || word == "cancelled" {
+        let is_followed = !self.session(key).attached.is_empty();
+        if took < LONG_TURN || word == "cancelled" || is_followed {
             return;
         }
         let time = duration(took);
@@ -79,7 +84,7 @@ impl Hub {
 
     fn notify(&self, key: Option<SessionKey>, agent: &str, what: &str, out: &mut Batch) {
         let session = key.map(|key| self.session(key));
-        if !self.config.notify || session.is_some_and(|session| !session.attached.is_empty()) {
+        if !self.config.notify {
             return;
         }
         let title = session.map_or("acpd", |session| session.row.handle());

@@ -18,6 +18,9 @@
 //! changed). That shows only if a host has a part of the line from the last daemon; such a host is given
 //! up, as if it had crashed, because nobody can complete that line.
 //!
+//! The built-in server is told which session it is lent to, by a number ([`crate::session::kin`]), because at
+//! `session/new` there is no id yet: `{"_acpd":{"mcp":["acpd"],"session":4294967299},…`.
+//!
 //! A client's own servers stay as they are, and one of the same name wins over that of the
 //! configuration.
 //!
@@ -44,16 +47,31 @@ const METHODS: [&str; 4] = ["session/new", "session/load", "session/resume", "se
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chosen {
     pub(crate) names: Vec<String>,
+    /// One of them is the built-in one.
+    pub(crate) has_builtin: bool,
     /// What the agent cannot use, in sentences for people.
     pub(crate) left_out: Vec<String>,
 }
 
+/// The servers that a line is to bring.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Brought {
+    pub(crate) names: Vec<String>,
+    /// The number by which the built-in server is to name its session.
+    pub(crate) session: Option<u64>,
+}
+
 /// Puts the names of servers before the other members of a line that acpd has made.
-pub(crate) fn put_names(line: &Bytes, names: &[String]) -> Bytes {
+pub(crate) fn put_names(line: &Bytes, brought: &Brought) -> Bytes {
+    let Brought { names, session } = brought;
     if names.is_empty() {
         return line.clone();
     }
-    let member = format!("\"_acpd\":{},", json!({ "mcp": names }));
+    let mut own = json!({ "mcp": names });
+    if let Some(session) = session {
+        own["session"] = json!(session);
+    }
+    let member = format!("\"_acpd\":{own},");
     splice(line, &[(1..1, member.as_bytes())])
 }
 
@@ -62,6 +80,8 @@ pub(crate) fn put_names(line: &Bytes, names: &[String]) -> Bytes {
 pub struct Named {
     /// The names of the servers.
     pub names: Vec<String>,
+    /// The number by which the built-in server is to name its session.
+    pub session: Option<u64>,
     /// The id of the request in the line.
     pub request: Id,
     /// The line without the names.
@@ -76,7 +96,9 @@ pub fn take_names(line: &Bytes) -> Option<Named> {
     match acp_wire::parse(line) {
         Ok(Message::Request { id, method, .. }) if METHODS.contains(&method.as_ref()) => {
             let names = serde_json::from_slice(&line[locate(line, &["_acpd", "mcp"])?]).ok()?;
-            Some(Named { names, request: id, line: remove_member(line, &["_acpd"]) })
+            let session = locate(line, &["_acpd", "session"]);
+            let session = session.and_then(|at| serde_json::from_slice(&line[at]).ok());
+            Some(Named { names, session, request: id, line: remove_member(line, &["_acpd"]) })
         }
         _ => None,
     }

@@ -2,6 +2,7 @@
 //! fields; only `hub/session/` changes `state`. The diagram is in `hub/session/sessions.rs`.
 
 pub(crate) mod activity;
+pub(crate) mod kin;
 pub(crate) mod limit;
 pub(crate) mod replay;
 pub(crate) mod reseed;
@@ -23,6 +24,7 @@ use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId, Time};
 use crate::params::raw;
 use crate::record::{Dormant, SessionRow};
 use crate::session::activity::Activity;
+use crate::session::kin::Kin;
 use crate::session::limit::Held;
 use crate::session::reseed::Summary;
 use crate::session::restore::Restore;
@@ -39,6 +41,8 @@ const ID_BYTES: usize = 1 << 10;
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) row: Saved<SessionRow>,
+    /// As its params say.
+    pub(crate) kin: Kin,
     pub(crate) head: Seq,
     pub(crate) last_ticket: u64,
     pub(crate) mcp_servers: Option<Bytes>,
@@ -87,6 +91,7 @@ impl Session {
     /// Nothing is said in it, and nobody is there.
     pub(crate) fn new(row: SessionRow, slot: SlotId, state: State) -> Session {
         Session {
+            kin: Kin::of(&row.params),
             row: Saved::new(row),
             head: 0,
             last_ticket: 0,
@@ -207,6 +212,7 @@ impl Session {
             name: self.row.name.clone().map(Into::into),
             title: self.row.shown_title().map(Into::into),
             cwd: self.row.cwd.clone().into(),
+            parent: self.kin.parent.clone(),
             state: self.api_state(),
             archived: self.row.archived,
             reason: self.row.reason.clone().map(Into::into),

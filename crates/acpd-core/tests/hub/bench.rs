@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use acp_wire::{Body, Frame, Message, StateKey, build};
 use acpd_api::{Environment, HookEvent};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
-use acpd_core::profile::{Config, DaemonFacts, Profile, TimeZone};
+use acpd_core::profile::{Config, DaemonFacts, Delegation, Profile, TimeZone};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, UsageRow, ValueKey};
 use acpd_core::{
     Adopt, Batch, ClientEvent, Effect, FileService, HostEvent, Hub, Input, LeftProcess, LogPage,
@@ -133,6 +133,7 @@ impl Bench {
             notify: true,
             workspaces: Vec::new(),
             budget: None,
+            delegation: Delegation::default(),
             time_zone: TimeZone::UTC,
             daemon: DaemonFacts::default(),
         };

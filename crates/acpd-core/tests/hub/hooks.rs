@@ -213,6 +213,17 @@ fn the_desktop_shows_that_a_person_is_needed_and_not_what_for() {
 }
 
 #[test]
+fn the_desktop_shows_what_is_asked_while_only_a_tool_of_an_agent_is_attached() {
+    let mut bench = Bench::new();
+    let tool = bench.client(&json!({"tool": true}));
+    bench.session(tool, "s");
+    bench.prompt(tool, &json!(2), "s", "go");
+    bench.heard();
+    asks(&mut bench, "make");
+    assert_eq!(bench.notified.len(), 1);
+}
+
+#[test]
 fn the_desktop_shows_the_end_of_a_turn_of_more_than_a_minute() {
     let ends = |after: u64, reason: &str| {
         let mut bench = Bench::new();

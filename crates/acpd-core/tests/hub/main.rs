@@ -17,6 +17,7 @@ mod forks;
 mod frozen;
 mod fuzz;
 mod hooks;
+mod kin;
 mod leftovers;
 mod limits;
 mod malformed;

@@ -12,7 +12,7 @@ use crate::bench::{AGENT, Bench};
 
 fn server(name: &str, kind: McpKind, workspace: Option<&str>) -> McpServer {
     let globs = workspace.map(|glob| Workspaces::new(&[glob.to_owned()], None).expect("a glob"));
-    McpServer { name: name.to_owned(), kind, workspace: globs }
+    McpServer { name: name.to_owned(), kind, workspace: globs, builtin: false }
 }
 
 /// One server of each kind, and one for another directory.

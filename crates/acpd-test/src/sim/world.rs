@@ -150,6 +150,7 @@ impl World {
             notify: true,
             workspaces: Vec::new(),
             budget: None,
+            delegation: acpd_core::profile::Delegation::default(),
             time_zone: acpd_core::profile::TimeZone::UTC,
             daemon: DaemonFacts::default(),
         };

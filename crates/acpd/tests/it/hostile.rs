@@ -221,6 +221,7 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
     stage.screen(&["chat", "fix"], &[("live", "\t"), ("fold", "Z"), ("fold", "g"), ("fold", "q")]);
     stage.screen(&["chat", "fix", "--plain"], &[("a line is a prompt", "\u{4}")]);
     questions(&mut stage);
+    tools(&mut stage);
     sessions(&mut stage);
     agents(&mut stage);
     stage.both(&["completions", "bash"]);
@@ -239,6 +240,33 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
         !stage.shown.contains(&escaped)
     };
     assert_eq!(FIELDS.iter().filter(escaped).collect::<Vec<_>>(), [&""; 0], "never shown");
+}
+
+/// An agent reads what the hostile one did; a person may have started the server on a terminal.
+fn tools(stage: &mut Stage) {
+    let call = |id: u32, name: &str, arguments: Value| {
+        let params = json!({"name": name, "arguments": arguments});
+        format!(
+            "{}\n",
+            json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+        )
+    };
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": {"name": "host", "version": "1"}});
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello});
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let began = [hello.to_string(), ready.to_string()].join("\n") + "\n";
+    stage.talk(
+        &["mcp"],
+        &[
+            ("", &began),
+            ("serverInfo", &call(2, "result", json!({"ticket": "fix"}))),
+            ("stopReason", &call(3, "list_sessions", json!({}))),
+            ("leftOut", &call(4, "list_agents", json!({}))),
+            ("broken", &call(5, "read_history", json!({"session": "fix"}))),
+            ("nextSeq", "\u{4}"),
+        ],
+    );
 }
 
 /// The agent's fields that some view shows.

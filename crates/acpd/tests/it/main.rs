@@ -15,6 +15,7 @@ mod crashes;
 mod credentials;
 mod daemon;
 mod database;
+mod delegation;
 mod desktop;
 mod discovering;
 mod disk;

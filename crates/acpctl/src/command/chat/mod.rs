@@ -38,16 +38,19 @@ pub(super) fn chat(args: &cli::Chat, door: Door, ui: &mut Ui) -> Result<ExitCode
             session_id: session.session_id.into_raw(),
             seq: session.seq,
         },
-        None => Opens::New {
-            agent: match &args.agent {
-                Some(agent) => agent.clone(),
-                None => last::agent_for(&start.cwd, &mut connection)?,
-            },
-        },
+        None => Opens::New { agent: agent(args, &mut connection)? },
     };
     drop(connection);
     full_screen::run(start, ui)?;
     Ok(ExitCode::Ok)
+}
+
+/// The agent that a session here begins with.
+fn agent(args: &cli::Chat, connection: &mut Connection) -> Result<String> {
+    match &args.agent {
+        Some(agent) => Ok(agent.clone()),
+        None => last::agent_for(&utf8(&current_dir()?)?, connection),
+    }
 }
 
 /// The session to open; none if one is to begin.

@@ -342,7 +342,7 @@ fn make(
 ) -> Result<std::result::Result<String, ErrorObject>> {
     let mut params = json!({"cwd": cwd, "mcpServers": []});
     if let Some(name) = name {
-        let meta = NewSessionMeta { name: Some(name.to_owned()), reuse: false };
+        let meta = NewSessionMeta { name: Some(name.to_owned()), ..NewSessionMeta::default() };
         params["_meta"] = json!({NAMESPACE: meta});
     }
     let result = match turn.try_call::<Box<RawValue>>("session/new", &params)? {

@@ -166,7 +166,7 @@ fn fork(session: &Which, name: Option<String>, door: Door, ui: &mut Ui) -> Resul
     let meta = ClientMeta { agent, notices: true, ..ClientMeta::default() };
     ui.spin("forking");
     let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
-    let meta = NewSessionMeta { name, reuse: false };
+    let meta = NewSessionMeta { name, ..NewSessionMeta::default() };
     let params = json!({"sessionId": info.session_id, "cwd": info.cwd, "_meta": {NAMESPACE: meta}});
     let result: Box<RawValue> = live.call(ui, "session/fork", &params)?;
     let made = NewSessionResult::from_raw(&result)

@@ -160,6 +160,9 @@ impl Hub {
     /// The session that a person means.
     pub(crate) fn resolve(&self, wanted: &SessionRef) -> Result<SessionKey, Fault> {
         let text = wanted.session.as_str();
+        if let Some(number) = wanted.number {
+            return self.by_number(number);
+        }
         let of_agent = |key: &SessionKey| {
             wanted.agent.as_ref().is_none_or(|agent| self.session(*key).row.agent == *agent)
         };

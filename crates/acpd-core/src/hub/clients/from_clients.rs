@@ -33,6 +33,7 @@ use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::profile::Profile;
 use crate::record::Dormant;
 use crate::requests::purpose::{Directory, NewSession, Purpose};
+use crate::session::kin::{unrelated, with_parent};
 use crate::session::{Relayed, State};
 
 /// Requests of one client that may be open at once.
@@ -451,6 +452,7 @@ impl Hub {
             client.profile = Some(profile.clone());
             client.role = meta.role.unwrap_or_default();
             client.name = name_in(asked.client_info.as_ref(), meta.place);
+            client.under_agent |= meta.tool;
         }
         if let Some(named) = meta.client {
             self.name_client(client, named, out)?;
@@ -639,7 +641,10 @@ impl Hub {
                 return Ok(());
             }
         }
-        let params = Bytes::copy_from_slice(raw.get().as_bytes());
+        let mut params = unrelated(&Bytes::copy_from_slice(raw.get().as_bytes()));
+        if let Some(number) = meta.parent {
+            params = with_parent(&params, &self.parent_by_number(number)?);
+        }
         let (notices, directory) = (Vec::new(), Directory::Unknown);
         let new = NewSession {
             to: to.clone(),

@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{HostId, SlotId};
 use crate::input::{Batch, Effect, ToHost};
-use crate::mcp::put_names;
+use crate::mcp::{Brought, put_names};
 use crate::own::without_own;
 use crate::record::Record;
 
@@ -27,7 +27,7 @@ impl Hub {
 
     /// Writes a line to the process: an outbox row first, the write after the commit.
     pub(crate) fn host_write(&mut self, id: SlotId, line: Bytes, out: &mut Batch) -> u64 {
-        self.host_write_with(id, line, &[], out)
+        self.host_write_with(id, line, &Brought::default(), out)
     }
 
     /// The same, with the names of MCP servers of the configuration that the daemon adds.
@@ -35,7 +35,7 @@ impl Hub {
         &mut self,
         id: SlotId,
         line: Bytes,
-        servers: &[String],
+        servers: &Brought,
         out: &mut Batch,
     ) -> u64 {
         let line = put_names(&without_own(&line), servers);

@@ -47,6 +47,7 @@ impl Hub {
             session_id: row.map(|row| row.public_id.clone().into()),
             name: row.and_then(|row| row.name.clone()).map(Into::into),
             cwd: row.map(|row| row.cwd.clone().into()),
+            parent: open.session.and_then(|key| self.parent_handle(key)).map(Into::into),
             at: open.at.0,
             question: question_info(open)?,
         })

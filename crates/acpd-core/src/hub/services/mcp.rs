@@ -12,9 +12,10 @@ use serde_json::Value;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, SlotId};
 use crate::input::{Batch, LeftOut};
-use crate::mcp::Chosen;
+use crate::mcp::{Brought, Chosen};
 use crate::profile::{McpServer, Workspaces};
 use crate::requests::purpose::Purpose;
+use crate::session::kin::with_number;
 
 fn own_names(params: &[u8]) -> BTreeSet<String> {
     let servers = locate(params, &["mcpServers"]).map(|range| &params[range]);
@@ -47,6 +48,7 @@ impl Hub {
                 continue;
             }
             if takes(capabilities, server.kind) {
+                chosen.has_builtin |= server.builtin;
                 chosen.names.push(server.name.clone());
             } else {
                 chosen.left_out.push(sentence(&server.name, &server.refusal(agent)));
@@ -65,12 +67,16 @@ impl Hub {
         cwd: &str,
         params: &mut Bytes,
         left_out: &mut Vec<String>,
-    ) -> Vec<String> {
+    ) -> Brought {
         let declared = self.declare_servers(slot, client, params);
         let chosen = self.choose_servers(slot, cwd, &declared.params);
         *params = declared.params;
         *left_out = [declared.left_out, chosen.left_out].concat();
-        chosen.names
+        let session = chosen.has_builtin.then(|| self.ids.issue());
+        if let Some(number) = session {
+            *params = with_number(params, number);
+        }
+        Brought { names: chosen.names, session }
     }
 
     /// A line has gone to an agent without some of the servers that it was to bring.

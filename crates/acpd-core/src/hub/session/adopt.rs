@@ -33,6 +33,7 @@ use crate::process::slot::{WaitFor, Waiting};
 use crate::profile::Sharing;
 use crate::record::{Record, SessionRow, Used};
 use crate::requests::purpose::{Adoption, Directory, NewSession, Opener, Purpose, Wanted};
+use crate::session::kin::unrelated;
 use crate::session::replay::{HISTORY_BYTES, Replay, user_text};
 use crate::session::restore::values_of;
 use crate::timers::Timer;
@@ -195,7 +196,7 @@ impl Hub {
         let cwd = session_cwd(raw, &params)?;
         let meta = params.meta.map(|meta| own_meta::<LoadMeta>(meta.get())).transpose()?;
         let after = meta.flatten().and_then(|meta| meta.after).unwrap_or(0);
-        let mut params = Bytes::copy_from_slice(raw.get().as_bytes());
+        let mut params = unrelated(&Bytes::copy_from_slice(raw.get().as_bytes()));
         if !self.may_decide(to.client) {
             // They would be the session's for good.
             params = set_member(&params, &["mcpServers"], b"[]");

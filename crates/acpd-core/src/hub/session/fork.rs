@@ -34,6 +34,7 @@ use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::profile::Sharing;
 use crate::record::{Child, Dormant, EventKind, ForkPoint, Forked, Record, SessionRow};
 use crate::requests::purpose::{Directory, NewSession, Purpose};
+use crate::session::kin::unrelated;
 use crate::session::replay::without_replay;
 use crate::session::{Relayed, State};
 
@@ -114,7 +115,7 @@ impl Hub {
             let free = self.name_is_free(agent, &cwd, name, None);
             free.map_err(|fault| fault.hint("choose another name"))?;
         }
-        let params = Bytes::copy_from_slice(asked.get().as_bytes());
+        let params = unrelated(&Bytes::copy_from_slice(asked.get().as_bytes()));
         let mut params = remove_member(&params, &["sessionId"]);
         // It goes on with what the session has where the client says nothing else.
         let roots = locate(&session.row.params, &["additionalDirectories"]);

@@ -9,6 +9,7 @@ pub(crate) mod defaults;
 pub(crate) mod directory;
 pub(crate) mod fanout;
 pub(crate) mod fork;
+pub(crate) mod kin;
 pub(crate) mod limit;
 pub(crate) mod naming;
 pub(crate) mod queue;

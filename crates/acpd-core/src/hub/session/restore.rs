@@ -31,10 +31,12 @@ use crate::fault::{Fault, in_words};
 use crate::hub::Hub;
 use crate::ids::{Process, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
+use crate::mcp::{Brought, Chosen};
 use crate::params::raw;
 use crate::profile::OnLost;
 use crate::record::{Dormant, EventKind};
 use crate::requests::purpose::Purpose;
+use crate::session::kin::with_number;
 use crate::session::restore::{
     Event, Facts, Next, Progress, Restore, Setting, Step, settings, values_of,
 };
@@ -136,17 +138,17 @@ impl Hub {
         }
         let (params, mut left_out) = self.params_again(key);
         let mut params = Bytes::copy_from_slice(params.get().as_bytes());
-        let Session { slot, row, .. } = self.session(key);
-        let mut servers = Vec::new();
-        if !bare && (step == Step::New || self.profile_of(*slot).restore_mcp) {
+        let mut servers = Brought::default();
+        let slot = self.session(key).slot;
+        if !bare && (step == Step::New || self.profile_of(slot).restore_mcp) {
             servers = self.servers_again(key);
         } else {
             params = set_member(&params, &["mcpServers"], b"[]");
             left_out = self.has_servers(key).then(|| WITHHELD.to_owned()).into_iter().collect();
         }
         if step != Step::New {
-            params =
-                set_member(&params, &["sessionId"], json!(row.agent_id).to_string().as_bytes());
+            let id = json!(self.session(key).row.agent_id).to_string();
+            params = set_member(&params, &["sessionId"], id.as_bytes());
         }
         if let Some(restore) = self.restore_mut(key) {
             restore.left_out = left_out;
@@ -156,16 +158,30 @@ impl Hub {
 
     /// Whether it has MCP servers, of whomever.
     fn has_servers(&self, key: SessionKey) -> bool {
-        self.session(key).has_servers() || !self.servers_again(key).is_empty()
+        self.session(key).has_servers() || !self.chosen_again(key).names.is_empty()
     }
 
     /// The servers of the configuration as it is now. What is left out was told when the session was
     /// made, and `agent show` tells it.
-    fn servers_again(&self, key: SessionKey) -> Vec<String> {
+    fn chosen_again(&self, key: SessionKey) -> Chosen {
         let session = self.session(key);
         let (slot, cwd) = (session.slot, session.row.cwd.clone());
         let params = session.restore_params();
-        self.choose_servers(slot, &cwd, params.get().as_bytes()).names
+        self.choose_servers(slot, &cwd, params.get().as_bytes())
+    }
+
+    /// The same, to be brought: under the number that the session's tools know, if it has one.
+    fn servers_again(&mut self, key: SessionKey) -> Brought {
+        let chosen = self.chosen_again(key);
+        if chosen.has_builtin && self.session(key).kin.number.is_none() {
+            let number = self.ids.issue();
+            let session = self.session_mut(key);
+            let params = with_number(&session.row.params, number);
+            session.row.edit().params = params;
+            session.kin.number = Some(number);
+        }
+        let number = self.session(key).kin.number.filter(|_| chosen.has_builtin);
+        Brought { names: chosen.names, session: number }
     }
 
     fn restore_ask(
@@ -173,7 +189,7 @@ impl Hub {
         key: SessionKey,
         name: &str,
         params: &[u8],
-        servers: &[String],
+        servers: &Brought,
         out: &mut Batch,
     ) {
         let slot = self.session(key).slot;
@@ -271,7 +287,13 @@ impl Hub {
         if matches!(state, State::Restoring(restore) if restore.step() == Step::List) {
             params["cwd"] = json!(row.cwd);
         }
-        self.restore_ask(key, "session/list", params.to_string().as_bytes(), &[], out);
+        self.restore_ask(
+            key,
+            "session/list",
+            params.to_string().as_bytes(),
+            &Brought::default(),
+            out,
+        );
     }
 
     /// The agent has made a session anew. Returns whether that can be used.
@@ -339,6 +361,7 @@ impl Hub {
             Setting::Option { .. } => None,
         };
         let session_id = self.session(key).row.agent_id.clone();
+        let none = Brought::default();
         match setting {
             Setting::Option { id, value } => {
                 let Ok(value) = RawValue::from_string(value) else {
@@ -346,12 +369,12 @@ impl Hub {
                 };
                 let params = SetConfigOptionParams::new(&session_id, &id, &value);
                 let params = serde_json::to_vec(&params).unwrap_or_default();
-                self.restore_ask(key, "session/set_config_option", &params, &[], out);
+                self.restore_ask(key, "session/set_config_option", &params, &none, out);
             }
             Setting::Mode(mode_id) => {
                 let params = SetModeParams { session_id: &session_id, mode_id: &mode_id };
                 let params = serde_json::to_vec(&params).unwrap_or_default();
-                self.restore_ask(key, "session/set_mode", &params, &[], out);
+                self.restore_ask(key, "session/set_mode", &params, &none, out);
             }
         }
     }

@@ -229,6 +229,9 @@ pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>) -> Vec<Line> 
     if let Some(title) = &session.title {
         head = head.and(Role::Plain, text!("{}{}", DOT, plain(title)));
     }
+    if let Some(parent) = &session.parent {
+        head = head.and(Role::Dim, text!("{}begun by an agent, in {}", DOT, parent.session_id));
+    }
     let place = text!("{}{}{}", session.agent, DOT, directory(&session.cwd, home));
     let mut facts = vec![match session.state {
         SessionState::Live => text!("live"),

@@ -10,7 +10,8 @@ use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
 use crate::config::keys::kind::{
-    Arguments, Choice, Command, Directory, Fault, Flag, Kind, OneOf, list, quoted, string,
+    Arguments, Choice, Command, Count, Directory, Fault, Flag, Kind, OneOf, SomeOf, list, quoted,
+    string,
 };
 use crate::config::keys::{Key, Keys, Scope, keys};
 
@@ -36,6 +37,14 @@ keys! {
         Shared "workspace" => pub workspace: Option<Workspaces> as Folders = None;
         /// Whether agents get the server at all.
         Shared "enabled" => pub enabled: bool as Flag = true;
+        /// Only in `[mcp.acpd]`, in place of a command: the tools of acpd's own server, `acpctl mcp`.
+        Shared "builtin" => pub builtin: Vec<Tools> as SomeOf<Tools> = Vec::new();
+        /// Only with `builtin`: how many sessions agents may begin one below the other; the first one, of
+        /// a person, does not count.
+        Shared "max_depth" => pub max_depth: u32 as Count = 2;
+        /// Only with `builtin`: how many sessions the agent of one session may begin, those in the archive
+        /// not counted.
+        Shared "max_sessions" => pub max_sessions: u32 as Count = 16;
     }
     beside {
         /// Its name, unique in the configuration.
@@ -63,10 +72,40 @@ impl McpServer {
         self.enabled && (self.agents.is_empty() || self.agents.iter().any(|name| name == agent))
     }
 
+    /// The tools of acpd's own server, as that takes them.
+    pub fn tools(&self) -> String {
+        self.builtin.iter().map(|tools| tools.word()).collect::<Vec<_>>().join(",")
+    }
+
     /// What does not fit together about it, with the way out.
     pub(crate) fn contradiction(&self) -> Option<(&'static str, &'static str)> {
         let command = !self.command.is_empty();
-        if command && self.url.is_some() {
+        let fresh = Self::default();
+        if !self.builtin.is_empty() {
+            let own = Self {
+                name: self.name.clone(),
+                agents: self.agents.clone(),
+                workspace: self.workspace.clone(),
+                enabled: self.enabled,
+                builtin: self.builtin.clone(),
+                max_depth: self.max_depth,
+                max_sessions: self.max_sessions,
+                ..fresh
+            };
+            return if self.name != OWN {
+                let hint = "the server of acpd is called so: `[mcp.acpd]`";
+                Some(("has `builtin`, which is for `[mcp.acpd]`", hint))
+            } else if *self != own {
+                let hint = "acpd knows how its own server is started";
+                Some(("has `builtin` beside what other servers need", hint))
+            } else {
+                None
+            };
+        }
+        if (self.max_depth, self.max_sessions) != (fresh.max_depth, fresh.max_sessions) {
+            let hint = "say which tools of acpd it lends: `builtin = [\"delegate\", \"history\"]`";
+            Some(("has a limit, which needs `builtin`", hint))
+        } else if command && self.url.is_some() {
             let hint = "`command` is for a server that the agent starts, `url` for one that runs";
             Some(("has both `command` and `url`", hint))
         } else if !command && self.url.is_none() {
@@ -87,6 +126,23 @@ impl McpServer {
     pub(crate) fn finish(&mut self) {
         self.command.append(&mut self.args);
     }
+}
+
+/// The name of acpd's own server.
+pub(crate) const OWN: &str = "acpd";
+
+/// A set of tools of acpd's own server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tools {
+    /// Work with other agents.
+    Delegate,
+    /// Search and read conversations.
+    History,
+}
+
+impl Choice for Tools {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("delegate", Self::Delegate), ("history", Self::History)];
 }
 
 /// What the name of a server must look like, said as a hint.

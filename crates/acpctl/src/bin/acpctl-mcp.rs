@@ -1,0 +1,46 @@
+//! What `acpctl mcp` executes, and what the daemon lends to agents: a program of its own, so that no other command
+//! carries tokio and the MCP library.
+
+use std::process::ExitCode;
+
+use acpd_mcp::{Options, Tools, serve};
+use clap::Parser;
+
+/// Lend acpd's tools to an agent: an MCP server on stdin and stdout.
+#[derive(Debug, Parser)]
+#[command(name = "acpctl mcp", bin_name = "acpctl mcp", version)]
+struct Args {
+    /// Which tools: `delegate` works with other agents, `history` searches and reads conversations [default: all].
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',', value_parser = tools)]
+    tools: Vec<Tools>,
+    /// The number of the session that acpd lends it to.
+    #[arg(long, hide = true)]
+    session: Option<u64>,
+    /// Fail instead of starting the daemon.
+    #[arg(long)]
+    no_spawn: bool,
+}
+
+fn tools(word: &str) -> Result<Tools, String> {
+    let known = Tools::ALL.iter().find(|(known, _)| *known == word);
+    let words = Tools::ALL.map(|(word, _)| word).join(", ");
+    known.map(|(_, tools)| *tools).ok_or_else(|| format!("the tools are: {words}"))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "stdout is the protocol's, and stderr takes one line"
+)]
+fn main() -> ExitCode {
+    let Args { tools, session, no_spawn } = Args::parse();
+    let all = Tools::ALL.map(|(_, tools)| tools).to_vec();
+    let tools = if tools.is_empty() { all } else { tools };
+    let options = Options { tools: tools.into_iter().collect(), session, spawn: !no_spawn };
+    match serve(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            anstream::eprintln!("error: {}", acpd_api::escape::one_line(&error.to_string()));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Sessions that agents begin for sessions of theirs: how deep and how many.
+
+use acpd_api::{Parent, Reason};
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::SessionKey;
+use crate::process::slot::WaitFor;
+use crate::requests::purpose::NewSession;
+use crate::session::kin::Kin;
+
+impl Hub {
+    /// The session that a tool names by this number, if it may have one more of its own.
+    ///
+    /// # Errors
+    /// When there is no such session, or it is too deep or has too many.
+    pub(crate) fn parent_by_number(&self, number: u64) -> Result<Parent, Fault> {
+        let row = &self.session(self.by_number(number)?).row;
+        let parent =
+            Parent { agent: row.agent.clone().into(), session_id: row.public_id.clone().into() };
+        let limits = self.config.delegation;
+        if self.depth(row.key) >= limits.max_depth {
+            let text = format!(
+                "session `{}` may begin no other one: that would be more than {} deep",
+                row.handle(),
+                limits.max_depth
+            );
+            return Err(Fault::new(Reason::TooMany, text)
+                .hint("do the work in this session; `max_depth` in `[mcp.acpd]` sets the limit"));
+        }
+        let own = self.sessions.values().filter(|other| !other.row.archived);
+        let own = own.filter(|other| other.kin.parent.as_ref() == Some(&parent)).count();
+        if own + self.being_made_for(&parent) >= limits.max_sessions as usize {
+            let text = format!(
+                "session `{}` has begun {} others already",
+                row.handle(),
+                limits.max_sessions
+            );
+            return Err(Fault::new(Reason::TooMany, text).hint(
+                "continue one of them by its name, or have a person archive some \
+                 (`acpctl session archive`); `max_sessions` in `[mcp.acpd]` sets the limit",
+            ));
+        }
+        Ok(parent)
+    }
+
+    /// The session that a tool names by this number.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn by_number(&self, number: u64) -> Result<SessionKey, Fault> {
+        let mut all = self.sessions.iter();
+        let found = all.find(|(_, session)| session.kin.number == Some(number));
+        found.map(|(key, _)| *key).ok_or_else(|| {
+            let text = "the session that this tool belongs to is not there any more";
+            Fault::new(Reason::SessionNotFound, text)
+        })
+    }
+
+    /// How many sessions are above it.
+    fn depth(&self, key: SessionKey) -> u32 {
+        let above = |key: &SessionKey| {
+            let parent = self.session(*key).kin.parent.as_ref()?;
+            self.sessions.by_public_id(parent.agent.raw(), parent.session_id.raw())
+        };
+        // An id may be given to another session once its first one is deleted: a circle must end.
+        let most = self.sessions.len();
+        std::iter::successors(above(&key), above).take(most).count() as u32
+    }
+
+    /// Sessions that are being made for this one.
+    fn being_made_for(&self, parent: &Parent) -> usize {
+        let is_its = |new: &NewSession| Kin::of(&new.params).parent.as_ref() == Some(parent);
+        let waiting = self.processes.values().flat_map(|slot| &slot.waiting);
+        let waiting = waiting.filter(|waiting| match &waiting.what {
+            WaitFor::New(new) => is_its(new),
+            WaitFor::Initialize | WaitFor::Adopt(_) | WaitFor::Relay { .. } => false,
+        });
+        waiting.count() + self.requests.new_sessions().filter(|(_, new)| is_its(new)).count()
+    }
+
+    /// What people call the session that has begun this one.
+    pub(crate) fn parent_handle(&self, key: SessionKey) -> Option<&str> {
+        let parent = self.session(key).kin.parent.as_ref()?;
+        let parent = self.sessions.by_public_id(parent.agent.raw(), parent.session_id.raw())?;
+        Some(self.session(parent).row.handle())
+    }
+}

@@ -1,0 +1,169 @@
+//! Short questions to the daemon, each on a connection of its own: none waits for another.
+
+use acpd_api::{
+    Empty, InteractionInfo, InteractionList, LogParams, LogResult, Parent, SessionInfo, SessionRef,
+    TurnState, method,
+};
+use acpd_client::{Options, connect};
+use acpd_view::{State, Turn};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::task::spawn_blocking;
+
+use crate::failure::Failure;
+use crate::ticket::Ticket;
+
+/// Entries of the journal that are read first when a turn is looked for from the end.
+const WINDOW: u64 = 2_000;
+/// Entries of a page.
+const PAGE: u32 = 1_000;
+
+/// The way to the daemon.
+#[derive(Debug, Clone)]
+pub(crate) struct Daemon {
+    options: Options,
+}
+
+impl Daemon {
+    pub(crate) fn new(options: Options) -> Daemon {
+        Daemon { options }
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Asks on a thread that may wait.
+    pub(crate) async fn ask<R: DeserializeOwned + Send + 'static>(
+        &self,
+        method: &'static str,
+        params: impl Serialize + Send + 'static,
+    ) -> Result<R, Failure> {
+        let daemon = self.clone();
+        off(move || daemon.call(method, &params)).await
+    }
+
+    /// The same, for a thread that may wait.
+    pub(crate) fn call<R: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<R, Failure> {
+        Ok(connect(&self.options)?.call(method, params)?)
+    }
+
+    pub(crate) async fn session(&self, wanted: SessionRef) -> Result<SessionInfo, Failure> {
+        self.ask(method::SESSION_SHOW, wanted).await
+    }
+
+    /// The open questions of a session.
+    pub(crate) async fn questions(
+        &self,
+        session: &SessionInfo,
+    ) -> Result<Vec<InteractionInfo>, Failure> {
+        let list: InteractionList = self.ask(method::INTERACTION_LIST, Empty {}).await?;
+        let mut all = list.interactions;
+        all.retain(|one| {
+            one.agent == session.agent && one.session_id.as_ref() == Some(&session.session_id)
+        });
+        Ok(all)
+    }
+
+    /// A turn, read from the journal.
+    pub(crate) async fn turn(&self, session: SessionInfo, number: u64) -> Result<Turn, Failure> {
+        let daemon = self.clone();
+        off(move || daemon.read_turn(&session, number)).await
+    }
+
+    fn read_turn(&self, session: &SessionInfo, number: u64) -> Result<Turn, Failure> {
+        let mut window = WINDOW;
+        loop {
+            let after = session.seq.saturating_sub(window);
+            let state = self.read(session, after)?;
+            let found = state
+                .into_turns()
+                .into_iter()
+                .find(|turn| turn.started.is_some_and(|started| started.turn == number));
+            match found {
+                Some(turn) => return Ok(turn),
+                None if after > 0 => window = window.saturating_mul(4),
+                None => {
+                    let text = format!("there is no turn {number} in the journal of that session");
+                    return Err(Failure::new(text));
+                }
+            }
+        }
+    }
+
+    /// A page of what comes behind a line of the journal, and where the next one begins.
+    pub(crate) fn page(
+        &self,
+        session: &SessionInfo,
+        after: u64,
+    ) -> Result<(State, Option<u64>), Failure> {
+        let params = LogParams { session: exactly(session), after, limit: Some(PAGE) };
+        let page: LogResult = self.call(method::SESSION_LOG, &params)?;
+        let mut state = State::new(&session.session_id).within(&session.cwd);
+        for entry in &page.entries {
+            state.fold_entry(entry.seq, entry.line.get());
+        }
+        Ok((state, page.next.map(|last| last + 1)))
+    }
+
+    /// What comes behind a line of the journal.
+    fn read(&self, session: &SessionInfo, after: u64) -> Result<State, Failure> {
+        let mut state = State::new(&session.session_id).within(&session.cwd);
+        let mut daemon = connect(&self.options)?;
+        let mut next = Some(after);
+        while let Some(after) = next {
+            let params = LogParams { session: exactly(session), after, limit: None };
+            let page: LogResult = daemon.call(method::SESSION_LOG, &params)?;
+            for entry in &page.entries {
+                state.fold_entry(entry.seq, entry.line.get());
+            }
+            next = page.next;
+        }
+        Ok(state)
+    }
+}
+
+/// Runs on a thread that may wait.
+pub(crate) async fn off<R: Send + 'static>(
+    work: impl FnOnce() -> Result<R, Failure> + Send + 'static,
+) -> Result<R, Failure> {
+    spawn_blocking(work).await.unwrap_or_else(|error| Err(Failure::new(error.to_string())))
+}
+
+/// This session and no other.
+pub(crate) fn exactly(session: &SessionInfo) -> SessionRef {
+    by_id(session.agent.raw(), session.session_id.raw())
+}
+
+/// The session with this id.
+pub(crate) fn by_id(agent: &str, id: &str) -> SessionRef {
+    SessionRef { session: id.to_owned(), agent: Some(agent.to_owned()), ..SessionRef::default() }
+}
+
+/// Whether nothing runs and nothing waits in it.
+pub(crate) fn is_idle(session: &SessionInfo) -> bool {
+    session.turn.state == TurnState::Idle && session.queued == 0
+}
+
+/// Whether a turn of a session is over.
+pub(crate) fn is_told_over(session: &SessionInfo, turn: u64) -> bool {
+    session.prompts > turn || session.prompts == turn && (session.turn.state == TurnState::Idle)
+}
+
+/// The session that works for another one, as that is named.
+pub(crate) fn parent_of(session: &SessionInfo) -> Parent {
+    Parent { agent: session.agent.clone(), session_id: session.session_id.clone() }
+}
+
+/// The last turn of a session.
+pub(crate) fn last_ticket(session: &SessionInfo) -> Ticket {
+    Ticket {
+        turn: session.prompts,
+        agent: session.agent.raw().to_owned(),
+        session: session.session_id.raw().to_owned(),
+    }
+}

@@ -1,0 +1,634 @@
+//! Tools with which an agent works with other agents.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_wire::acp::steering_outcome;
+use acpd_api::{
+    AgentList, Empty, Reason, SessionInfo, SessionList, SessionListParams, SessionRef, TurnState,
+    method,
+};
+use acpd_view::Turn;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::{CallToolResult, ContentBlock, ProgressNotificationParam, Resource};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, tool, tool_router};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::daemon::{is_told_over, last_ticket, off};
+use crate::failure::Failure;
+use crate::report::{Report, Status, Told, age, line, said};
+use crate::running::{AT_ONCE, End, News, Running, Wanted, locked};
+use crate::server::Server;
+use crate::ticket::{Ticket, encoded};
+
+/// Bytes of a prompt.
+const PROMPT: usize = 1 << 20;
+/// Files of a prompt.
+const FILES: usize = 64;
+/// Sessions in a list.
+const LISTED: usize = 50;
+/// Progress is told at most so often.
+const THROTTLE: Duration = Duration::from_millis(250);
+/// How often it is looked at a turn of which this process does not hold the connection.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Arguments of `prompt`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct PromptArgs {
+    /// Name of the session, unique in its directory: a new name begins a session, a known one continues it.
+    session_name: String,
+    /// What the other agent is to do. It sees nothing of your conversation: say everything that it needs.
+    prompt: String,
+    /// Which agent, for a new session; `list_agents` has them. Default: the one configured for the directory.
+    #[serde(default)]
+    agent: Option<String>,
+    /// The directory of the session. Default: yours.
+    #[serde(default)]
+    cwd: Option<PathBuf>,
+    /// Files that the other agent is to look at.
+    #[serde(default)]
+    files: Vec<PathBuf>,
+    /// `false` returns a ticket at once, and the turn runs on beside you.
+    #[serde(default = "yes")]
+    wait: bool,
+}
+
+/// Arguments of tools about one turn.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct TurnArgs {
+    /// The ticket that `prompt` gave, or the name of a session for its last turn.
+    ticket: String,
+}
+
+/// Arguments of `wait`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct WaitArgs {
+    /// The ticket that `prompt` gave, or the name of a session for its last turn.
+    ticket: String,
+    /// Give up waiting after so many seconds; the turn runs on. Default: wait until it is over.
+    #[serde(default)]
+    timeout_seconds: Option<u32>,
+}
+
+/// Arguments of `steer`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct SteerArgs {
+    /// The ticket that `prompt` gave, or the name of a session for its last turn.
+    ticket: String,
+    /// What to say into the running turn.
+    message: String,
+}
+
+/// Arguments of `list_sessions`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ListArgs {
+    /// Also those of other directories.
+    #[serde(default)]
+    everywhere: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// An agent in a list.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AgentRow {
+    name: String,
+    title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    installed: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    login: Option<String>,
+}
+
+/// A session in a list.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionRow {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    session_id: String,
+    agent: String,
+    cwd: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    turn: TurnState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last: Option<String>,
+    prompts: u64,
+    /// Seconds since it was used.
+    age: u64,
+    /// Of the last turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ticket: Option<String>,
+    /// You have begun it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    yours: bool,
+}
+
+#[tool_router(router = delegate, vis = "pub(crate)")]
+impl Server {
+    /// Gives work to another coding agent in a session with a name, and returns what came of it: its last answer, the
+    /// files that it changed, its plan. A known name continues that conversation. Permissions that it asks for are
+    /// decided by a person, who may take long.
+    #[tool]
+    async fn prompt(
+        &self,
+        Parameters(args): Parameters<PromptArgs>,
+        context: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        answered(self.send(args, &context).await)
+    }
+
+    /// What came of a turn, or how it stands; returns at once.
+    #[tool(annotations(read_only_hint = true))]
+    async fn result(
+        &self,
+        Parameters(TurnArgs { ticket }): Parameters<TurnArgs>,
+    ) -> CallToolResult {
+        answered(
+            async {
+                let ticket = self.ticket(&ticket).await?;
+                self.report(&ticket).await
+            }
+            .await,
+        )
+    }
+
+    /// Waits until a turn is over, and returns what came of it.
+    #[tool(annotations(read_only_hint = true))]
+    async fn wait(
+        &self,
+        Parameters(args): Parameters<WaitArgs>,
+        context: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        answered(
+            async {
+                let ticket = self.ticket(&args.ticket).await?;
+                let over = self.until_over(&ticket, &context);
+                match args.timeout_seconds {
+                    Some(seconds) => {
+                        let limit = Duration::from_secs(seconds.into());
+                        timeout(limit, over).await.unwrap_or(Ok(()))?;
+                    }
+                    None => over.await?,
+                }
+                self.report(&ticket).await
+            }
+            .await,
+        )
+    }
+
+    /// Ends a turn that you began, or takes its prompt back if it has not begun.
+    #[tool]
+    async fn cancel(
+        &self,
+        Parameters(TurnArgs { ticket }): Parameters<TurnArgs>,
+        context: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        answered(
+            async {
+                let ticket = self.ticket(&ticket).await?;
+                self.own_turn(&ticket)?.cancel();
+                self.until_over(&ticket, &context).await?;
+                self.report(&ticket).await
+            }
+            .await,
+        )
+    }
+
+    /// Says something into a turn that you began, while it runs.
+    #[tool]
+    async fn steer(
+        &self,
+        Parameters(SteerArgs { ticket, message }): Parameters<SteerArgs>,
+    ) -> CallToolResult {
+        said(
+            async {
+                let ticket = self.ticket(&ticket).await?;
+                let taken = self.own_turn(&ticket)?.steer(&message).await?;
+                match steering_outcome(&taken).as_deref() {
+                    Some("injected" | "startedNewTurn") => Ok(json!({"taken": true})),
+                    Some("promptRequired") => Err(Failure::new("the turn is over")
+                        .hint("send the message with `prompt` and the name of the session")),
+                    _ => Err(Failure::new("the agent did not take the message")),
+                }
+            }
+            .await,
+        )
+    }
+
+    /// The coding agents that can be given work.
+    #[tool(annotations(read_only_hint = true))]
+    async fn list_agents(&self) -> CallToolResult {
+        said(
+            async {
+                let list: AgentList = self.daemon.ask(method::AGENT_LIST, Empty {}).await?;
+                let agents = list.agents.iter().filter(|agent| agent.installed != Some(false));
+                let rows = agents.map(|agent| AgentRow {
+                    name: line(&agent.name),
+                    title: line(&agent.title),
+                    installed: agent.installed,
+                    login: agent.auth.hint.as_ref().map(line),
+                });
+                Ok(json!({"agents": rows.collect::<Vec<_>>()}))
+            }
+            .await,
+        )
+    }
+
+    /// Sessions of this directory, the last used first.
+    #[tool(annotations(read_only_hint = true))]
+    async fn list_sessions(
+        &self,
+        Parameters(ListArgs { everywhere }): Parameters<ListArgs>,
+    ) -> CallToolResult {
+        said(
+            async {
+                let own = self.own_session().await?;
+                let cwd = if everywhere { None } else { Some(folder(own.as_ref())?) };
+                let params = SessionListParams { cwd, ..SessionListParams::default() };
+                let list: SessionList = self.daemon.ask(method::SESSION_LIST, params).await?;
+                let mine = own.as_ref().map(crate::daemon::parent_of);
+                let is_own = |one: &SessionInfo| {
+                    own.as_ref().is_some_and(|own| {
+                        (&own.agent, &own.session_id) == (&one.agent, &one.session_id)
+                    })
+                };
+                let others = list.sessions.iter().filter(|one| !is_own(one));
+                let rows: Vec<_> = others
+                    .take(LISTED)
+                    .map(|session| SessionRow {
+                        name: session.name.as_ref().map(line),
+                        session_id: line(&session.session_id),
+                        agent: line(&session.agent),
+                        cwd: line(&session.cwd),
+                        title: session.title.as_ref().map(line),
+                        turn: session.turn.state,
+                        last: session.turn.last.as_ref().map(line),
+                        prompts: session.prompts,
+                        age: age(session.updated),
+                        ticket: (session.prompts > 0).then(|| last_ticket(session).to_string()),
+                        yours: mine.is_some() && session.parent == mine,
+                    })
+                    .collect();
+                let left_out =
+                    list.sessions.len().saturating_sub(rows.len() + usize::from(own.is_some()));
+                Ok(json!({"sessions": rows, "leftOut": left_out}))
+            }
+            .await,
+        )
+    }
+}
+
+impl Server {
+    /// The session whose tool this is.
+    pub(crate) async fn own_session(&self) -> Result<Option<SessionInfo>, Failure> {
+        let Some(number) = self.own else { return Ok(None) };
+        let own = SessionRef { number: Some(number), ..SessionRef::default() };
+        Ok(Some(self.daemon.session(own).await?))
+    }
+
+    async fn send(
+        &self,
+        args: PromptArgs,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Report, Failure> {
+        let own = self.own_session().await?;
+        let wanted = self.wanted(args, own).await?;
+        let waits = wanted.waits;
+        let running = self.begin(wanted).await?;
+        if waits {
+            // A host that cancels this call wants no more of the turn.
+            let waited = self.until_over(&running.ticket, context).await;
+            waited.inspect_err(|_| running.cancel())?;
+        }
+        self.report(&running.ticket).await
+    }
+
+    /// What is to be done, if it can be.
+    async fn wanted(&self, args: PromptArgs, own: Option<SessionInfo>) -> Result<Wanted, Failure> {
+        let PromptArgs { session_name: name, prompt, agent, cwd, files, wait } = args;
+        if prompt.trim().is_empty() {
+            return Err(Failure::new("`prompt` is empty"));
+        }
+        if prompt.len() > PROMPT || files.len() > FILES {
+            let text = format!("a prompt has at most {PROMPT} bytes and {FILES} files");
+            return Err(Failure::new(text).hint("write the rest into a file, and name that"));
+        }
+        let base = folder(own.as_ref())?;
+        let cwd = match cwd {
+            Some(cwd) => directory(&Path::new(&base).join(cwd))?,
+            None => base,
+        };
+        let known = SessionRef {
+            session: name.clone(),
+            agent: agent.clone(),
+            cwd: Some(cwd.clone()),
+            exact_name: true,
+            ..SessionRef::default()
+        };
+        let known = match self.daemon.session(known).await {
+            Ok(known) => Some(known),
+            Err(Failure { reason: Some(Reason::SessionNotFound), .. }) => None,
+            Err(failure) => return Err(failure),
+        };
+        if known.is_none() && self.own.is_none() && runs_under_agent() {
+            return Err(Failure::new("acpd does not know which session this server belongs to, so \
+                it cannot bound how many an agent begins")
+                .hint("have it lent by acpd: `builtin = [\"delegate\"]` in `[mcp.acpd]` of the configuration"));
+        }
+        let mut blocks = vec![json!({"type": "text", "text": prompt})];
+        for file in files {
+            blocks.push(link(&Path::new(&cwd).join(file))?);
+        }
+        let own = self.own.zip(own);
+        Ok(Wanted { known, agent, name, cwd, blocks, own, waits: wait })
+    }
+
+    /// Sends the prompt on a connection of its own.
+    async fn begin(&self, wanted: Wanted) -> Result<Arc<Running>, Failure> {
+        self.turns().reserve().ok_or_else(|| {
+            Failure::new(format!("{AT_ONCE} turns run at the same time already"))
+                .hint("wait for one of them")
+        })?;
+        let (options, turns) = (self.daemon.options().clone(), Arc::clone(&self.turns));
+        // It comes to its end although the host may not wait for it any more.
+        off(move || {
+            let begun = Running::begin(&options, wanted).map(Arc::new);
+            locked(&turns).begun(begun.as_ref().ok());
+            begun
+        })
+        .await
+    }
+
+    /// What a text names: a ticket, or the last turn of a session.
+    pub(crate) async fn ticket(&self, text: &str) -> Result<Ticket, Failure> {
+        if let Some(ticket) = Ticket::parse(text) {
+            return Ok(ticket);
+        }
+        let cwd = folder(self.own_session().await?.as_ref())?;
+        let named = SessionRef {
+            session: text.to_owned(),
+            cwd: Some(cwd),
+            exact_name: true,
+            ..SessionRef::default()
+        };
+        let session = match self.daemon.session(named.clone()).await {
+            Err(Failure { reason: Some(Reason::SessionNotFound), .. }) => {
+                let session =
+                    self.daemon.session(SessionRef { exact_name: false, ..named }).await?;
+                if session.session_id != *text {
+                    return Err(Failure::new(format!("there is no session `{text}` here"))
+                        .hint("`list_sessions` has names, ids and tickets"));
+                }
+                session
+            }
+            session => session?,
+        };
+        let ticket = last_ticket(&session);
+        // One that was just sent may not have begun.
+        let next = Ticket { turn: ticket.turn + 1, ..ticket.clone() };
+        let is_sent = self.turns().get(&next).is_some();
+        Ok(if is_sent { next } else { ticket })
+    }
+
+    /// A turn that this process has sent and that runs.
+    fn own_turn(&self, ticket: &Ticket) -> Result<Arc<Running>, Failure> {
+        let sent = self.turns().get(ticket);
+        sent.filter(|turn| !turn.is_over()).ok_or_else(|| {
+            Failure::new("no turn runs that you have begun with this ticket").hint(
+                "`result` tells how it stands; what others have begun, only they and people can end",
+            )
+        })
+    }
+
+    /// Waits until a turn is over, and tells what happens, unless the host cancels the call.
+    async fn until_over(
+        &self,
+        ticket: &Ticket,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<(), Failure> {
+        let sent = self.turns().get(ticket);
+        let Some(turn) = sent else { return self.until_told_over(ticket, context).await };
+        let mut news = turn.news();
+        let mut teller = Teller::new(context);
+        loop {
+            tokio::select! {
+                () = is_over(&mut news) => {
+                    teller.tell(&turn).await;
+                    return Ok(());
+                }
+                () = context.ct.cancelled() => return Err(Failure::new("the call was cancelled")),
+                () = teller.follow(&turn) => {}
+            }
+        }
+    }
+
+    /// The same for a turn of another process, or of an earlier one of this server; the host may stop waiting.
+    async fn until_told_over(
+        &self,
+        ticket: &Ticket,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<(), Failure> {
+        loop {
+            let session = self.session_of(ticket).await?;
+            if is_told_over(&session, ticket.turn) {
+                return Ok(());
+            }
+            tokio::select! {
+                () = sleep(LOOK) => {}
+                () = context.ct.cancelled() => return Err(Failure::new("the call was cancelled")),
+            }
+        }
+    }
+
+    pub(crate) async fn session_of(&self, ticket: &Ticket) -> Result<SessionInfo, Failure> {
+        self.daemon.session(crate::daemon::by_id(&ticket.agent, &ticket.session)).await
+    }
+
+    /// What came of a turn, or how it stands.
+    async fn report(&self, ticket: &Ticket) -> Result<Report, Failure> {
+        let sent = self.turns().get(ticket);
+        let end = sent.as_ref().and_then(|turn| turn.news().borrow().end.clone());
+        let session = match (self.session_of(ticket).await, &sent) {
+            (Ok(session), _) => session,
+            // The daemon is away, and what came before is known.
+            (Err(_), Some(turn)) if end.is_some() => turn.session.clone(),
+            (Err(failure), _) => return Err(failure),
+        };
+        match (sent, end) {
+            (Some(turn), None) => {
+                let report = {
+                    let state = turn.state();
+                    Report::new(&session, ticket, state.turns().last())
+                };
+                let questions = self.daemon.questions(&session).await?;
+                Ok(report.asking(&questions))
+            }
+            (Some(turn), Some(end)) => {
+                let state = turn.state();
+                let of_it = |turn: &&Turn| turn.started.is_some_and(|s| s.turn == ticket.turn);
+                let found = state.turns().iter().find(of_it);
+                let mut report = Report::new(&session, ticket, found);
+                match end {
+                    End::Answered => {}
+                    End::Busy(failure) => return Err(failure),
+                    End::Failed(failure) if found.is_none() => return Err(failure),
+                    End::Failed(failure) => report.notes.push(failure.text()),
+                    End::Unknown(failure) => {
+                        report.status = Status::Unknown;
+                        report.notes.push(failure.text());
+                        report.notes.push(
+                            "it is not known how far the turn came; ask `result` later, and do \
+                             not send the prompt again before you know"
+                                .to_owned(),
+                        );
+                    }
+                }
+                Ok(report)
+            }
+            (None, _) if session.prompts < ticket.turn => {
+                let queued = session.queued > 0;
+                let mut report = Report::new(&session, ticket, None);
+                if !queued {
+                    report.status = Status::Unknown;
+                    report.notes.push("the turn never began".to_owned());
+                }
+                Ok(report)
+            }
+            (None, _) => {
+                let turn = self.daemon.turn(session.clone(), ticket.turn).await?;
+                let report = Report::new(&session, ticket, Some(&turn));
+                let questions = self.daemon.questions(&session).await?;
+                Ok(report.asking(&questions))
+            }
+        }
+    }
+}
+
+async fn is_over(news: &mut watch::Receiver<News>) {
+    // Who tells them says the end before it goes.
+    drop(news.wait_for(|news| news.end.is_some()).await);
+}
+
+/// Tells the host what happens in a turn, if it wants to know.
+struct Teller<'a> {
+    context: &'a RequestContext<RoleServer>,
+    told: Told,
+    count: u32,
+    /// When it was told last.
+    at: Option<Instant>,
+    news: Option<watch::Receiver<News>>,
+}
+
+impl<'a> Teller<'a> {
+    fn new(context: &'a RequestContext<RoleServer>) -> Teller<'a> {
+        Teller { context, told: Told::default(), count: 0, at: None, news: None }
+    }
+
+    /// Tells what is new, when there is something, but not too often.
+    async fn follow(&mut self, turn: &Running) {
+        let news = self.news.get_or_insert_with(|| turn.news());
+        if news.changed().await.is_err() {
+            // It is over.
+            return std::future::pending().await;
+        }
+        if let Some(at) = self.at {
+            sleep(THROTTLE.saturating_sub(at.elapsed())).await;
+        }
+        self.at = Some(Instant::now());
+        self.tell(turn).await;
+    }
+
+    async fn tell(&mut self, turn: &Running) {
+        let Some(token) = self.context.meta.get_progress_token() else { return };
+        let lines = {
+            let state = turn.state();
+            let waits = state
+                .header()
+                .live
+                .as_ref()
+                .is_some_and(|live| live.turn == TurnState::NeedsAction);
+            let last = state.turns().last();
+            last.map(|last| self.told.news(last, waits)).unwrap_or_default()
+        };
+        if lines.is_empty() {
+            return;
+        }
+        self.count += 1;
+        let progress =
+            ProgressNotificationParam::new(token, self.count.into()).with_message(lines.join("\n"));
+        // A host that is gone is noticed elsewhere.
+        drop(self.context.peer.notify_progress(progress).await);
+    }
+}
+
+/// The result of a tool about a turn.
+fn answered(report: Result<Report, Failure>) -> CallToolResult {
+    let report = match report {
+        Ok(report) => report,
+        Err(failure) => return failure.result(),
+    };
+    let value = serde_json::to_value(&report).unwrap_or_default();
+    let mut result = CallToolResult::structured(value);
+    result.is_error = Some(report.is_error());
+    if report.status != Status::Working {
+        let name = report.session_name.as_ref().unwrap_or(&report.session_id);
+        let text = Resource::new(report.resource.clone(), format!("the whole turn of {name}"))
+            .with_mime_type("text/markdown");
+        result.content.push(ContentBlock::resource_link(text));
+    }
+    result
+}
+
+/// The directory that counts where none is said.
+pub(crate) fn folder(own: Option<&SessionInfo>) -> Result<String, Failure> {
+    match own {
+        Some(own) => Ok(own.cwd.raw().to_owned()),
+        None => {
+            let cwd = std::env::current_dir().and_then(|cwd| cwd.canonicalize());
+            let cwd = cwd.map_err(|error| Failure::new(format!("the directory: {error}")))?;
+            text_of(&cwd)
+        }
+    }
+}
+
+/// Whether this process was started by an agent that acpd runs.
+fn runs_under_agent() -> bool {
+    std::env::var_os("ACPD_HOST").is_some_and(|host| !host.is_empty() && host != "-")
+}
+
+fn text_of(path: &Path) -> Result<String, Failure> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| Failure::new(format!("`{}` is not UTF-8", path.display())))
+}
+
+fn directory(path: &Path) -> Result<String, Failure> {
+    let found = path.canonicalize().and_then(|path| {
+        let is_one = path.metadata()?.is_dir();
+        is_one.then_some(path).ok_or_else(|| std::io::ErrorKind::NotADirectory.into())
+    });
+    match found {
+        Ok(path) => text_of(&path),
+        Err(error) => Err(Failure::new(format!("`cwd` `{}`: {error}", path.display()))),
+    }
+}
+
+/// A file as a part of a prompt. The other agent reads it, with what it may read.
+fn link(path: &Path) -> Result<Value, Failure> {
+    let found = path.canonicalize();
+    let found = found.map_err(|error| Failure::new(format!("`{}`: {error}", path.display())))?;
+    let path = text_of(&found)?;
+    let name = found.file_name().unwrap_or_default().to_string_lossy();
+    let parts: Vec<_> = path.split('/').map(encoded).collect();
+    Ok(json!({"type": "resource_link", "uri": format!("file://{}", parts.join("/")), "name": name}))
+}

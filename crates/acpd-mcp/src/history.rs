@@ -1,0 +1,158 @@
+//! Tools with which an agent reads what was said and done before.
+
+use acpd_api::{SearchParams, SearchResult, SessionInfo, Speaker, Untrusted, method};
+use acpd_view::Kind;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::CallToolResult;
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::daemon::off;
+use crate::delegate::folder;
+use crate::failure::Failure;
+use crate::report::{age, block_text, line, said};
+use crate::server::Server;
+
+/// Hits of a search.
+const HITS: u32 = 20;
+/// Characters of a page of a conversation, and of a part of it.
+const PAGE: usize = 16_000;
+const PART: usize = 4_000;
+
+/// Arguments of `search_history`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct SearchArgs {
+    /// Words that a message or the title of a tool call has, all of them; a `*` at the end of a word stands for its rest.
+    words: Vec<String>,
+    /// Also in sessions of other directories.
+    #[serde(default)]
+    everywhere: bool,
+}
+
+/// Arguments of `read_history`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ReadArgs {
+    /// The name or the id of the session, or a ticket of one of its turns.
+    session: String,
+    /// Begin at this `seq`. Default: the beginning.
+    #[serde(default)]
+    from_seq: u64,
+}
+
+/// Something that was found.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HitRow {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_name: Option<String>,
+    session_id: String,
+    agent: String,
+    /// Where to read on.
+    seq: u64,
+    /// Seconds since it was said.
+    age: u64,
+    by: Speaker,
+    text: String,
+}
+
+/// A part of a conversation.
+#[derive(Debug, Serialize)]
+struct PartRow {
+    seq: u64,
+    by: &'static str,
+    text: String,
+}
+
+#[tool_router(router = history, vis = "pub(crate)")]
+impl Server {
+    /// Searches what people and agents said and did in the sessions of this directory, the best first.
+    #[tool(annotations(read_only_hint = true))]
+    async fn search_history(
+        &self,
+        Parameters(SearchArgs { words, everywhere }): Parameters<SearchArgs>,
+    ) -> CallToolResult {
+        said(
+            async {
+                if words.iter().all(|word| word.trim().is_empty()) {
+                    return Err(Failure::new("`words` is empty"));
+                }
+                let own = self.own_session().await?;
+                let cwd = if everywhere { None } else { Some(folder(own.as_ref())?) };
+                let params = SearchParams { words, cwd, limit: Some(HITS), agent: None };
+                let found: SearchResult = self.daemon.ask(method::SESSION_SEARCH, params).await?;
+                let rows = found.hits.iter().map(|hit| {
+                    let text: String = hit.snippet.iter().map(|part| part.text.raw()).collect();
+                    HitRow {
+                        session_name: hit.session.name.as_ref().map(line),
+                        session_id: line(&hit.session.session_id),
+                        agent: line(&hit.session.agent),
+                        seq: hit.seq,
+                        age: age(hit.at),
+                        by: hit.by,
+                        text: line(&Untrusted::from(text)),
+                    }
+                });
+                Ok(json!({"hits": rows.collect::<Vec<_>>()}))
+            }
+            .await,
+        )
+    }
+
+    /// Reads a conversation from a `seq` on, a page at a time.
+    #[tool(annotations(read_only_hint = true))]
+    async fn read_history(&self, Parameters(args): Parameters<ReadArgs>) -> CallToolResult {
+        said(self.page(args).await)
+    }
+}
+
+impl Server {
+    async fn page(&self, args: ReadArgs) -> Result<serde_json::Value, Failure> {
+        let session = self.session_of(&self.ticket(&args.session).await?).await?;
+        let (daemon, of) = (self.daemon.clone(), session.clone());
+        let after = args.from_seq.saturating_sub(1);
+        let (parts, next) = off(move || {
+            let (state, next) = daemon.page(&of, after)?;
+            Ok(parts(&state, next))
+        })
+        .await?;
+        Ok(head(&session, &parts, next))
+    }
+}
+
+fn head(session: &SessionInfo, parts: &[PartRow], next: Option<u64>) -> serde_json::Value {
+    json!({
+        "sessionName": session.name.as_ref().map(line),
+        "sessionId": line(&session.session_id),
+        "agent": line(&session.agent),
+        "parts": parts,
+        "nextSeq": next,
+    })
+}
+
+/// The blocks of a page, as many as fit, and where the next page begins.
+fn parts(state: &acpd_view::State, next: Option<u64>) -> (Vec<PartRow>, Option<u64>) {
+    let mut rows = Vec::new();
+    let mut room = PAGE;
+    for block in state.blocks() {
+        let by = match &block.kind {
+            Kind::Prompt(_) => "user",
+            Kind::Answer(_) => "agent",
+            Kind::Call(_) | Kind::Edit(_) | Kind::Command(_) => "tool",
+            Kind::Turn(_) | Kind::Notice(_) | Kind::Gap(_) => "acpd",
+            Kind::Subagent(_) => "subagent",
+            Kind::Plan(_) => "plan",
+            Kind::Thought(_) | Kind::Question(_) => continue,
+        };
+        let text = block_text(block, PART);
+        let seq = block.id.seq();
+        let length = text.chars().count();
+        if length > room && !rows.is_empty() {
+            return (rows, Some(seq));
+        }
+        room = room.saturating_sub(length);
+        rows.push(PartRow { seq, by, text });
+    }
+    (rows, next)
+}

@@ -1,0 +1,28 @@
+//! acpd's tools for agents: an MCP server on standard input and output, and a client of the daemon like any other.
+//!
+//! ```text
+//!  agent (host) ──stdio, MCP──▶ Server ──▶ delegate, history: one file for each set of tools
+//!                                 │
+//!                                 ├─▶ daemon: short questions, a connection each
+//!                                 └─▶ running: a prompt, its connection and its thread, until its turn is over
+//!                                        └─▶ report: what of the turn the model gets, and what is told meanwhile
+//! ```
+//!
+//! The daemon treats it as a tool of an agent, wherever it runs: it is asked nothing, answers no question of another
+//! agent, and ends no turn but its own.
+//!
+//! Architecture invariant: a prompt is sent once. Whoever asks again learns how the turn ended, and what ran when
+//! a process died is told as interrupted or unknown.
+
+mod daemon;
+mod delegate;
+mod failure;
+mod history;
+mod options;
+mod report;
+mod running;
+mod server;
+mod ticket;
+
+pub use options::{Options, Tools};
+pub use server::serve;

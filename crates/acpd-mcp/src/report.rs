@@ -1,0 +1,322 @@
+//! What of a turn the model gets, and what is told while it runs. All of it is bounded, and nothing in it that an agent
+//! wrote can look like something else.
+
+use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use acpd_api::{InteractionInfo, Outcome, Question, SessionInfo, TurnUsage, Untrusted};
+use acpd_view::{Block, Id, Kind, Progress, Turn, TurnEnd};
+use rmcp::model::CallToolResult;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::ticket::Ticket;
+
+/// Characters of an answer; the end of a longer one says what came of it.
+const ANSWER: usize = 12_000;
+/// Characters of a line that is told meanwhile.
+const LINE: usize = 400;
+/// Entries of a list.
+const MOST: usize = 50;
+
+/// What came of a prompt.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Report {
+    /// How it stands.
+    pub(crate) status: Status,
+    /// Names the turn for `result`, `wait`, `cancel` and `steer`.
+    pub(crate) ticket: String,
+    /// The name of the session; prompt it again by that to continue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session_name: Option<String>,
+    /// Its id.
+    pub(crate) session_id: String,
+    /// Its agent.
+    pub(crate) agent: String,
+    /// Why the agent stopped: `end_turn`, `cancelled`, `refusal`, `interrupted`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) stop_reason: Option<String>,
+    /// What there is to know beside the answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notes: Vec<String>,
+    /// The last thing that the agent said.
+    pub(crate) answer: String,
+    /// Only the end of the answer is here; all of it is in the resource.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) answer_truncated: bool,
+    /// Files that it has changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) files: Vec<String>,
+    /// Its plan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) plan: Vec<Step>,
+    /// How many tool calls it made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tool_calls: Option<u32>,
+    /// Tokens and cost of the turn, as far as the agent tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<Value>,
+    /// Questions that wait for a person.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) questions: Vec<String>,
+    /// The whole turn as Markdown, for people.
+    pub(crate) resource: String,
+}
+
+/// How a turn stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Status {
+    /// It runs, or waits to begin.
+    Working,
+    /// It waits for the answer of a person, who has to give it: with `acpctl pending`, or in an editor.
+    WaitsForPerson,
+    /// The agent has ended it by itself.
+    Done,
+    /// It was cancelled.
+    Cancelled,
+    /// It failed, or the agent refused.
+    Failed,
+    /// The agent died or was stopped in the middle; what it did stays.
+    Interrupted,
+    /// It is not known how far it came.
+    Unknown,
+}
+
+/// A step of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Step {
+    /// What to do.
+    pub(crate) step: String,
+    /// `pending`, `in_progress` or `completed`.
+    pub(crate) status: String,
+}
+
+impl Report {
+    /// Of a turn as far as it was read.
+    pub(crate) fn new(session: &SessionInfo, ticket: &Ticket, turn: Option<&Turn>) -> Report {
+        let blocks = turn.map_or(&[][..], |turn| &turn.blocks);
+        let mut answers = blocks.iter().filter_map(|block| match &block.kind {
+            Kind::Answer(message) => Some(message.text()),
+            _ => None,
+        });
+        let last = answers.rfind(|text| !text.raw().trim().is_empty());
+        let (answer, answer_truncated) = tail(&last.unwrap_or_default(), ANSWER);
+        let plan = blocks.iter().rev().find_map(|block| match &block.kind {
+            Kind::Plan(plan) => Some(plan.entries.as_slice()),
+            _ => None,
+        });
+        let step = |entry: &acpd_view::PlanEntry| Step {
+            step: line(&entry.content),
+            status: line(&entry.status),
+        };
+        let end = blocks.iter().find_map(|block| match &block.kind {
+            Kind::Turn(end) => Some((block, end)),
+            _ => None,
+        });
+        let notes = blocks.iter().filter(|block| matters(block)).map(summary);
+        let mut notes: Vec<String> = notes.take(MOST).collect();
+        notes.extend(end.and_then(|(_, end)| end.sentence()).map(|line| line.plain().to_string()));
+        Report {
+            status: end.map_or(Status::Working, |(_, end)| status(end)),
+            ticket: ticket.to_string(),
+            session_name: session.name.as_ref().map(line),
+            session_id: line(&session.session_id),
+            agent: line(&session.agent),
+            stop_reason: end.map(|(_, end)| line(&end.outcome.word().into())),
+            notes,
+            answer,
+            answer_truncated,
+            files: end
+                .map(|(_, end)| end.files.iter().take(MOST).map(line).collect())
+                .unwrap_or_default(),
+            plan: plan.unwrap_or_default().iter().take(MOST).map(step).collect(),
+            tool_calls: end.and_then(|(_, end)| end.tools),
+            usage: end.and_then(|(block, _)| usage(block)),
+            questions: Vec::new(),
+            resource: ticket.uri(),
+        }
+    }
+
+    /// With the questions that are open.
+    #[must_use]
+    pub(crate) fn asking(self, open: &[InteractionInfo]) -> Report {
+        if open.is_empty() || self.status != Status::Working {
+            return self;
+        }
+        let questions = open.iter().take(MOST).map(question).collect();
+        Report { status: Status::WaitsForPerson, questions, ..self }
+    }
+
+    /// Whether somebody has to know that it did not go well.
+    pub(crate) fn is_error(&self) -> bool {
+        matches!(self.status, Status::Failed | Status::Interrupted | Status::Unknown)
+    }
+}
+
+fn status(end: &TurnEnd) -> Status {
+    match &end.outcome {
+        Outcome::Stopped { stop_reason } => match stop_reason.raw() {
+            "cancelled" => Status::Cancelled,
+            "refusal" => Status::Failed,
+            _ => Status::Done,
+        },
+        Outcome::Error { .. } => Status::Failed,
+        Outcome::Interrupted { .. } => Status::Interrupted,
+        Outcome::Unwedged { .. } => Status::Cancelled,
+        Outcome::OutcomeUnknown { .. } => Status::Unknown,
+    }
+}
+
+/// What the turn has used; the agent names the currency.
+fn usage(end: &Block) -> Option<Value> {
+    let told = end.source()?.params.get("usage")?.clone();
+    let mut used: TurnUsage = serde_json::from_value(told).ok()?;
+    if let Some(cost) = &mut used.cost {
+        cost.currency = line(&cost.currency).into();
+    }
+    serde_json::to_value(used).ok()
+}
+
+/// Whether a notice belongs to the result: the conversation was lost, say.
+fn matters(block: &Block) -> bool {
+    let Kind::Notice(notice) = &block.kind else { return false };
+    notice.severity > acpd_view::Severity::Info
+}
+
+fn question(open: &InteractionInfo) -> String {
+    match &open.question {
+        Question::Permission { title, subject, .. } => {
+            let title = title.as_ref().or(subject.as_ref()).map(line).unwrap_or_default();
+            match subject.as_ref().map(line).filter(|subject| *subject != title) {
+                Some(subject) => format!("{title}: {subject}"),
+                None => title,
+            }
+        }
+        Question::Form { message, .. } | Question::Url { message, .. } => line(message),
+    }
+}
+
+fn summary(block: &Block) -> String {
+    short(&block.summary().plain().to_string())
+}
+
+/// A text of an agent, on one line.
+pub(crate) fn line(text: &Untrusted) -> String {
+    short(&text.one_line().to_string())
+}
+
+/// The beginning of a text that is safe.
+fn short(text: &str) -> String {
+    match text.char_indices().nth(LINE) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// The end of a longer text, and whether something was left out.
+fn tail(text: &Untrusted, most: usize) -> (String, bool) {
+    let text = text.prose().to_string();
+    let left_out = text.chars().count().saturating_sub(most);
+    match text.char_indices().nth(left_out).filter(|_| left_out > 0) {
+        Some((at, _)) => (format!("…{}", &text[at..]), true),
+        None => (text, false),
+    }
+}
+
+/// The result of any other tool.
+pub(crate) fn said(value: Result<Value, Failure>) -> CallToolResult {
+    match value {
+        Ok(value) => CallToolResult::structured(value),
+        Err(failure) => failure.result(),
+    }
+}
+
+/// Seconds since a time (ms since the epoch).
+pub(crate) fn age(at: u64) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| (now.as_millis() as u64).saturating_sub(at) / 1000)
+}
+
+/// A block as text, at most so many characters of it.
+pub(crate) fn block_text(block: &Block, most: usize) -> String {
+    let text = match &block.kind {
+        Kind::Prompt(message) | Kind::Answer(message) | Kind::Thought(message) => {
+            message.text().prose().to_string()
+        }
+        _ => block.summary().plain().to_string(),
+    };
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+/// Blocks as Markdown for people, at most so many bytes.
+pub(crate) fn transcript(blocks: &[Block], most: usize) -> String {
+    let mut text = String::new();
+    for block in blocks {
+        let head = match &block.kind {
+            Kind::Prompt(_) => "## Prompt\n\n",
+            Kind::Answer(_) => "## Answer\n\n",
+            Kind::Thought(_) => "### Thought\n\n",
+            _ => "- ",
+        };
+        text.push_str(head);
+        text.push_str(block_text(block, most).trim_end());
+        text.push_str("\n\n");
+        if text.len() > most {
+            text.truncate(text.floor_char_boundary(most));
+            text.push_str("\n\n…\n");
+            break;
+        }
+    }
+    text
+}
+
+/// What somebody who follows a turn was told of it.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// The last line of the journal.
+    last: u64,
+    /// How much of each answer, in bytes.
+    said: HashMap<Id, usize>,
+    waits: bool,
+}
+
+impl Told {
+    /// What is new in a turn, in lines.
+    pub(crate) fn news(&mut self, turn: &Turn, waits: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        let known = self.last;
+        for block in turn.blocks.iter().filter(|block| block.last > known) {
+            self.last = self.last.max(block.last);
+            lines.extend(self.line(block));
+        }
+        if waits && !self.waits {
+            lines.push("waits for a person: `acpctl pending`".to_owned());
+        }
+        self.waits = waits;
+        lines
+    }
+
+    fn line(&mut self, block: &Block) -> Option<String> {
+        match &block.kind {
+            Kind::Answer(message) => {
+                let text = message.text();
+                let told = self.said.entry(block.id).or_default();
+                let new = Untrusted::from(text.raw().get(*told..).unwrap_or_default());
+                *told = text.raw().len();
+                let (new, _) = tail(&new, LINE);
+                (!new.trim().is_empty()).then_some(new)
+            }
+            // Said by whoever follows it.
+            Kind::Prompt(_) => None,
+            Kind::Thought(_) if block.progress == Progress::Running => None,
+            _ => Some(summary(block)),
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! A prompt and its turn: a connection that outlives the daemon's process, and a thread that reads it.
+//!
+//! ```text
+//!  begin: initialize ─▶ session/new, or attach to one that is idle ─▶ session/prompt
+//!                                                                          │ lines, folded into blocks
+//!  cancel: $/cancel_request ─┐                                             ▼
+//!  the turn of the parent was cancelled ─▶ the same                  answer ─▶ Over; the connection ends
+//! ```
+//!
+//! A connection of its own for each, because acpd lets a tool of an agent end or change only what was sent on the
+//! same connection.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use acp_wire::acp::NewSessionResult;
+use acp_wire::{ErrorObject, Id, Message, Outcome, build, parse, str_at};
+use acpd_api::{
+    AttachParams, AttachResult, ClientMeta, NAMESPACE, NewSessionMeta, Reason, Role, SessionInfo,
+    SessionRef, TurnEnded, method,
+};
+use acpd_client::{Incoming, LinkReader, LinkWriter, Options, PATIENCE, initialize_params, link};
+use acpd_view::State;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::{oneshot, watch};
+
+use crate::daemon::{exactly, is_idle};
+use crate::failure::Failure;
+use crate::ticket::Ticket;
+
+/// Turns that run at the same time for one host.
+pub(crate) const AT_ONCE: usize = 16;
+
+/// What the server calls itself.
+const NAME: &str = "acpctl mcp";
+
+/// What is to be done.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    /// The session to continue; none to begin one.
+    pub(crate) known: Option<SessionInfo>,
+    /// The agent of a new session; none for the default of the directory.
+    pub(crate) agent: Option<String>,
+    /// The name of a new session.
+    pub(crate) name: String,
+    /// The directory of a new session.
+    pub(crate) cwd: String,
+    /// The prompt, as content blocks.
+    pub(crate) blocks: Vec<Value>,
+    /// The session whose tool this is: its number, and what it is.
+    pub(crate) own: Option<(u64, SessionInfo)>,
+    /// Somebody waits for the turn, so it ends with the turn of that session.
+    pub(crate) waits: bool,
+}
+
+/// How it ended.
+#[derive(Debug, Clone)]
+pub(crate) enum End {
+    /// The agent answered, or acpd for it: the journal tells.
+    Answered,
+    /// There was an error.
+    Failed(Failure),
+    /// Somebody else's prompt came first, and it was taken back.
+    Busy(Failure),
+    /// The daemon is away for good: nobody knows.
+    Unknown(Failure),
+}
+
+/// Prompts of this process by their tickets.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    sent: BTreeMap<Ticket, Arc<Running>>,
+    /// Prompts that are just being sent.
+    begun: usize,
+}
+
+impl Turns {
+    /// Keeps a place for a prompt; none if too many turns run.
+    pub(crate) fn reserve(&mut self) -> Option<()> {
+        let running = self.sent.values().filter(|turn| !turn.is_over()).count();
+        (running + self.begun < AT_ONCE).then(|| self.begun += 1)
+    }
+
+    /// The prompt was sent, or could not be. Of turns that are over the journal tells.
+    pub(crate) fn begun(&mut self, running: Option<&Arc<Running>>) {
+        self.begun -= 1;
+        if let Some(running) = running {
+            self.sent.retain(|_, turn| !turn.is_over());
+            self.sent.insert(running.ticket.clone(), Arc::clone(running));
+        }
+    }
+
+    pub(crate) fn get(&self, ticket: &Ticket) -> Option<Arc<Running>> {
+        self.sent.get(ticket).cloned()
+    }
+}
+
+/// A prompt that was sent.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// The turn that it becomes.
+    pub(crate) ticket: Ticket,
+    /// The session as it was before.
+    pub(crate) session: SessionInfo,
+    prompt: Id,
+    writer: LinkWriter,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// How many lines came, and the end.
+    news: watch::Sender<News>,
+    /// What is asked beside the prompt; nothing any more when it is over.
+    beside: Mutex<Option<Beside>>,
+}
+
+/// Requests beside the prompt, and who waits for their answers.
+#[derive(Debug)]
+struct Beside {
+    last_id: u64,
+    waiting: Vec<(Id, oneshot::Sender<Answer>)>,
+}
+
+/// What a request beside the prompt comes to.
+type Answer = Result<Box<RawValue>, Failure>;
+
+/// What has come of it so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct News {
+    /// How many lines came.
+    pub(crate) lines: u64,
+    /// It is over.
+    pub(crate) end: Option<End>,
+}
+
+impl Running {
+    /// Sends a prompt. Waits until there is a session for it.
+    pub(crate) fn begin(options: &Options, wanted: Wanted) -> Result<Running, Failure> {
+        let (reader, writer) = link(options.clone(), PATIENCE)?;
+        let mut line = Line { reader, writer, last_id: 0 };
+        let begun = line.begin(wanted);
+        let Line { reader, writer, last_id } = line;
+        let Begun { session, ticket, prompt, own } = begun.inspect_err(|_| writer.end())?;
+        let state = State::new(&session.session_id).within(&session.cwd);
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            news: watch::Sender::new(News::default()),
+            beside: Mutex::new(Some(Beside { last_id, waiting: Vec::new() })),
+        });
+        let follower = Follower {
+            reader,
+            writer: writer.clone(),
+            shared: Arc::clone(&shared),
+            prompt: prompt.clone(),
+            own,
+            session: session.clone(),
+        };
+        thread::Builder::new()
+            .name("turn".to_owned())
+            .spawn(move || follower.follow())
+            .map_err(|error| Failure::new(format!("cannot follow the turn: {error}")))?;
+        Ok(Running { ticket, session, prompt, writer, shared })
+    }
+
+    /// What comes from now on.
+    pub(crate) fn news(&self) -> watch::Receiver<News> {
+        self.shared.news.subscribe()
+    }
+
+    /// Its turn as far as it was told.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        locked(&self.shared.state)
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.shared.news.borrow().end.is_some()
+    }
+
+    /// Ends the turn.
+    pub(crate) fn cancel(&self) {
+        take_back(&self.writer, &self.prompt);
+    }
+
+    /// Says something into the turn.
+    pub(crate) async fn steer(&self, text: &str) -> Result<Box<RawValue>, Failure> {
+        let params = json!({
+            "sessionId": self.ticket.session,
+            "prompt": [{"type": "text", "text": text}],
+            // The message must not become a turn that nobody asked for.
+            "_meta": {"steering": {"idleBehavior": "promptRequired"}},
+        });
+        let gone = || Failure::new("the turn is over");
+        let (answer, asked) = oneshot::channel();
+        {
+            let mut beside = locked(&self.shared.beside);
+            let beside = beside.as_mut().ok_or_else(gone)?;
+            beside.last_id += 1;
+            let id = Id::from(beside.last_id);
+            self.writer.send(build::request(&id, "_session/steering", &params));
+            beside.waiting.push((id, answer));
+        }
+        asked.await.map_err(|_| gone())?
+    }
+}
+
+/// A prompt that was just sent.
+struct Begun {
+    session: SessionInfo,
+    ticket: Ticket,
+    prompt: Id,
+    /// The session whose turn it ends with.
+    own: Option<String>,
+}
+
+/// The connection before the prompt is sent.
+struct Line {
+    reader: LinkReader,
+    writer: LinkWriter,
+    last_id: u64,
+}
+
+impl Line {
+    fn begin(&mut self, wanted: Wanted) -> Result<Begun, Failure> {
+        let agent = wanted.known.as_ref().map(|known| known.agent.raw().to_owned());
+        let agent = agent.or_else(|| wanted.agent.clone());
+        let meta = ClientMeta {
+            cwd: agent.is_none().then(|| wanted.cwd.clone()),
+            agent,
+            notices: true,
+            seq: true,
+            tool: true,
+            ..ClientMeta::default()
+        };
+        let _: Value = self.call("initialize", &initialize_params(&meta, NAME))?;
+        let session = match &wanted.known {
+            Some(known) => self.attach(exactly(known), Role::Controller)?,
+            None => self.make(&wanted)?,
+        };
+        if !is_idle(&session) {
+            return Err(busy(&session));
+        }
+        let own = wanted.own.filter(|_| wanted.waits).map(|(_, own)| own);
+        if let Some(own) = &own {
+            self.attach(exactly(own), Role::Observer)?;
+        }
+        let ticket = Ticket {
+            turn: session.prompts + 1,
+            agent: session.agent.raw().to_owned(),
+            session: session.session_id.raw().to_owned(),
+        };
+        let params = json!({"sessionId": ticket.session, "prompt": wanted.blocks});
+        let prompt = self.send("session/prompt", &params)?;
+        Ok(Begun { session, ticket, prompt, own: own.map(|own| own.session_id.into_raw()) })
+    }
+
+    /// Begins a session, or finds the one that somebody else has begun by that name since it was looked for.
+    fn make(&mut self, wanted: &Wanted) -> Result<SessionInfo, Failure> {
+        let meta = NewSessionMeta {
+            name: Some(wanted.name.clone()),
+            reuse: false,
+            parent: wanted.own.as_ref().map(|(number, _)| *number),
+        };
+        let params = json!({"cwd": wanted.cwd, "mcpServers": [], "_meta": {NAMESPACE: meta}});
+        match self.call::<Box<RawValue>>("session/new", &params) {
+            Ok(result) => {
+                let made = NewSessionResult::from_raw(&result);
+                let made = made.map_err(|error| Failure::new(error.to_string()))?;
+                self.show(&made.session_id)
+            }
+            Err(Failure { reason: Some(Reason::NameTaken), session: Some(id), .. }) => {
+                let session = SessionRef { session: id, ..SessionRef::default() };
+                self.attach(session, Role::Controller)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn show(&mut self, id: &str) -> Result<SessionInfo, Failure> {
+        let session = SessionRef { session: id.to_owned(), ..SessionRef::default() };
+        self.call(method::SESSION_SHOW, &session)
+    }
+
+    fn attach(&mut self, session: SessionRef, role: Role) -> Result<SessionInfo, Failure> {
+        let params = AttachParams { session, after: None, role };
+        let attached: AttachResult = self.call(method::SESSION_ATTACH, &params)?;
+        Ok(attached.session)
+    }
+
+    /// Sends a request and waits for its answer; what else comes is of no turn of ours.
+    fn call<R: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<R, Failure> {
+        let id = self.send(method, params)?;
+        loop {
+            let line = match self.reader.recv()? {
+                Incoming::Line(line) => line,
+                Incoming::Lost | Incoming::Back => continue,
+                Incoming::Closed => return Err(closed()),
+            };
+            let Ok(Message::Response { id: answered, outcome }) = parse(&line) else { continue };
+            if answered != id {
+                continue;
+            }
+            let result = read(outcome)?;
+            return serde_json::from_str(result.get())
+                .map_err(|error| Failure::new(format!("cannot read what acpd answered: {error}")));
+        }
+    }
+
+    fn send(&mut self, method: &str, params: &impl Serialize) -> Result<Id, Failure> {
+        self.last_id += 1;
+        let id = Id::from(self.last_id);
+        let is_sent = self.writer.send(build::request(&id, method, params));
+        if is_sent { Ok(id) } else { Err(closed()) }
+    }
+}
+
+/// The connection from the prompt on.
+struct Follower {
+    reader: LinkReader,
+    writer: LinkWriter,
+    shared: Arc<Shared>,
+    prompt: Id,
+    own: Option<String>,
+    session: SessionInfo,
+}
+
+impl Follower {
+    fn follow(mut self) {
+        let end = self.end();
+        // Who waits for an answer gets none.
+        *locked(&self.shared.beside) = None;
+        self.shared.news.send_modify(|news| news.end = Some(end));
+        self.writer.end();
+    }
+
+    /// Reads until the prompt is answered.
+    fn end(&mut self) -> End {
+        let mut came_late = false;
+        loop {
+            let line = match self.reader.recv() {
+                Ok(Incoming::Line(line)) => line,
+                Ok(Incoming::Lost | Incoming::Back) => continue,
+                Ok(Incoming::Closed) => return End::Unknown(closed()),
+                Err(error) => return End::Unknown(error.into()),
+            };
+            match parse(&line) {
+                Ok(Message::Response { id, outcome }) if id == self.prompt => {
+                    return match read(outcome) {
+                        _ if came_late => End::Busy(busy(&self.session)),
+                        Ok(_) => End::Answered,
+                        Err(failure) => End::Failed(failure),
+                    };
+                }
+                Ok(Message::Response { id, outcome }) => self.answered(&id, outcome),
+                Ok(Message::Notification { method, params: Some(params) }) => {
+                    let session = str_at(params.get().as_bytes(), &["sessionId"]);
+                    if method == method::PROMPT_QUEUED {
+                        // It would wait for others, who may wait for this call.
+                        came_late = true;
+                        self.cancel();
+                    } else if self.own.is_some() && session.as_deref() == self.own.as_deref() {
+                        self.heard_of_own(&method, params.get());
+                    } else {
+                        locked(&self.shared.state).fold(&line);
+                        self.shared.news.send_modify(|news| news.lines += 1);
+                    }
+                }
+                // A tool of an agent is asked nothing.
+                _ => {}
+            }
+        }
+    }
+
+    fn answered(&self, id: &Id, outcome: Outcome<'_>) {
+        let mut beside = locked(&self.shared.beside);
+        let Some(beside) = beside.as_mut() else { return };
+        if let Some(at) = beside.waiting.iter().position(|(asked, _)| asked == id) {
+            let (_, answer) = beside.waiting.swap_remove(at);
+            // Nobody waits any more if this fails.
+            drop(answer.send(read(outcome)));
+        }
+    }
+
+    /// The session whose tool this is: if its turn is cancelled, so is what that turn waits for. Not every agent
+    /// says so to its tools.
+    fn heard_of_own(&self, method: &str, params: &str) {
+        let ended = || serde_json::from_str::<TurnEnded>(params).ok();
+        let outcome = ended().filter(|_| method == method::TURN_ENDED).map(|ended| ended.outcome);
+        if outcome.is_some_and(|outcome| ["cancelled", "unwedged"].contains(&outcome.word())) {
+            self.cancel();
+        }
+    }
+
+    fn cancel(&self) {
+        take_back(&self.writer, &self.prompt);
+    }
+}
+
+/// Ends the turn of a prompt, or takes the prompt back if it still waits: this one and no other.
+fn take_back(writer: &LinkWriter, prompt: &Id) {
+    writer.send(build::notification("$/cancel_request", &json!({ "requestId": prompt })));
+}
+
+fn busy(session: &SessionInfo) -> Failure {
+    let name = session.name.as_ref().unwrap_or(&session.session_id).raw();
+    Failure::new(format!("session `{name}` works on another prompt")).hint(
+        "wait for it with `wait`, say something into it with `steer` if it is yours, or use another \
+         session name",
+    )
+}
+
+/// A value that several threads have.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn read(outcome: Outcome<'_>) -> Result<Box<RawValue>, Failure> {
+    match outcome {
+        Outcome::Result(result) => Ok(result.to_owned()),
+        Outcome::Error(error) => Err(Failure::rpc(&ErrorObject::from_raw(error))),
+    }
+}
+
+fn closed() -> Failure {
+    Failure::new("acpd closed the connection")
+}

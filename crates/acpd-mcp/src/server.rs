@@ -1,0 +1,121 @@
+//! The MCP server: its tools, its resources, and how it runs.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use acpd_client::{Options as ConnectOptions, Paths};
+use rmcp::handler::server::tool::ToolRouter;
+use rmcp::model::{
+    Implementation, ListResourceTemplatesResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ResourceContents, ResourceTemplate,
+    ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _, tool_handler};
+
+use crate::daemon::{Daemon, by_id};
+use crate::failure::Failure;
+use crate::options::{Options, Tools};
+use crate::report::transcript;
+use crate::running::{Turns, locked};
+use crate::ticket::{TEMPLATE, Ticket};
+
+/// The most of a turn that a resource has, in bytes.
+const RESOURCE: usize = 1 << 20;
+
+const ABOUT: &str = "acpd keeps coding agents and their conversations alive. `prompt` gives work to another agent in a \
+    session with a name: a new name begins one, a known name continues it, also after a restart of everything. \
+    Questions of that agent are answered by people.";
+
+/// The server.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    pub(crate) daemon: Daemon,
+    /// The session that it is lent to, by the number that acpd gave it.
+    pub(crate) own: Option<u64>,
+    /// Prompts that this process has sent.
+    pub(crate) turns: Arc<Mutex<Turns>>,
+    tool_router: ToolRouter<Self>,
+}
+
+/// Serves on standard input and output until the host is gone. What runs then continues.
+///
+/// # Errors
+/// When the paths of acpd cannot be found, or the host does not speak MCP.
+pub fn serve(options: &Options) -> io::Result<()> {
+    let paths = Paths::discover().map_err(io::Error::other)?;
+    let daemon = Daemon::new(ConnectOptions { spawn: options.spawn, paths });
+    let server = Server {
+        daemon,
+        own: options.session,
+        turns: Arc::default(),
+        tool_router: Server::tools(options),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let served = runtime.block_on(async {
+        let running = server.serve(rmcp::transport::stdio()).await.map_err(io::Error::other)?;
+        running.waiting().await.map_err(io::Error::other)
+    });
+    // Threads that wait for the daemon end with the process.
+    runtime.shutdown_background();
+    served.map(drop)
+}
+
+impl Server {
+    fn tools(options: &Options) -> ToolRouter<Server> {
+        let mut router = ToolRouter::new();
+        for tools in &options.tools {
+            router += match tools {
+                Tools::Delegate => Server::delegate(),
+                Tools::History => Server::history(),
+            };
+        }
+        router
+    }
+
+    pub(crate) fn turns(&self) -> MutexGuard<'_, Turns> {
+        locked(&self.turns)
+    }
+
+    /// A turn as people read it.
+    async fn full_text(&self, ticket: &Ticket) -> Result<String, Failure> {
+        let session = self.daemon.session(by_id(&ticket.agent, &ticket.session)).await?;
+        let turn = self.daemon.turn(session, ticket.turn).await?;
+        Ok(transcript(&turn.blocks, RESOURCE))
+    }
+}
+
+#[tool_handler(router = self.tool_router)]
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let mut info = ServerConfig::new(capabilities).with_instructions(ABOUT);
+        info.server_info = Implementation::new("acpd", env!("CARGO_PKG_VERSION"));
+        info
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let turn = ResourceTemplate::new(TEMPLATE, "turn")
+            .with_title("A turn of a session")
+            .with_description("Everything that was said and done in it, for people.")
+            .with_mime_type("text/markdown");
+        Ok(ListResourceTemplatesResult::with_all_items(vec![turn]))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let no_such = |text: String| ErrorData::resource_not_found(text, None);
+        let ticket = Ticket::from_uri(&request.uri)
+            .ok_or_else(|| no_such(format!("addresses look like `{TEMPLATE}`")))?;
+        let text = self.full_text(&ticket).await.map_err(|failure| no_such(failure.text()))?;
+        let contents = ResourceContents::text(text, request.uri).with_mime_type("text/markdown");
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+}

@@ -1,0 +1,374 @@
+//! `acpctl mcp`: agents work with agents, by real programs.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use acpd_test::harness::{Agent, Config, TestEnv, until};
+use serde_json::{Value, json};
+
+use crate::{echo, home, home_with, hosted};
+
+/// Only a failing test waits so long.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// An MCP client that has started the server: a host.
+struct Host {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<Value>,
+    last_id: u64,
+    /// Notifications of progress that came so far: their messages.
+    told: Vec<String>,
+}
+
+impl Host {
+    fn start(env: &TestEnv, args: &[&str]) -> Host {
+        let mut command = env.acpctl_command(&["mcp"]);
+        command.args(args);
+        Host::run(command)
+    }
+
+    fn run(mut command: Command) -> Host {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let line = serde_json::from_str(&line).expect("stdout is the protocol's");
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let stdin = child.stdin.take();
+        let mut host = Host { child, stdin, lines, last_id: 0, told: Vec::new() };
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "host", "version": "1"}});
+        let hello = host.request("initialize", &hello);
+        let answer = host.answer(hello);
+        assert_eq!(answer["result"]["serverInfo"]["name"], "acpd", "{answer}");
+        host.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        host
+    }
+
+    fn say(&mut self, line: &Value) {
+        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn request(&mut self, method: &str, params: &Value) -> u64 {
+        self.last_id += 1;
+        let id = self.last_id;
+        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// Begins a call of a tool, with the wish to hear of its progress.
+    fn begin(&mut self, tool: &str, arguments: Value) -> u64 {
+        let token = self.last_id + 1;
+        let params =
+            json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": token}});
+        self.request("tools/call", &params)
+    }
+
+    fn hear(&mut self) -> Value {
+        let line = self.lines.recv_timeout(DEADLINE).expect("the server says something");
+        if line["method"] == "notifications/progress" {
+            self.told.push(line["params"]["message"].as_str().unwrap().to_owned());
+        }
+        line
+    }
+
+    fn answer(&mut self, id: u64) -> Value {
+        loop {
+            let line = self.hear();
+            if line["id"] == id {
+                return line;
+            }
+        }
+    }
+
+    /// What a tool says, as JSON.
+    fn result(&mut self, id: u64) -> Value {
+        let answer = self.answer(id);
+        assert_eq!(answer.get("error"), None, "{answer}");
+        let result = &answer["result"];
+        let value = result["structuredContent"].clone();
+        assert!(value.is_object(), "{answer}");
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert_eq!(serde_json::from_str::<Value>(text).unwrap(), value, "both say the same");
+        value
+    }
+
+    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let id = self.begin(tool, arguments);
+        self.result(id)
+    }
+
+    /// The text of a tool that failed.
+    fn refused(&mut self, tool: &str, arguments: Value) -> String {
+        let id = self.begin(tool, arguments);
+        let answer = self.answer(id);
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until the progress has told this.
+    fn is_told(&mut self, words: &str) {
+        while !self.told.iter().any(|told| told.contains(words)) {
+            self.hear();
+        }
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let status = self.child.wait().unwrap();
+        assert!(thread::panicking() || status.success(), "{status}");
+    }
+}
+
+#[test]
+fn a_new_name_begins_a_session_and_a_known_one_continues_it() {
+    let env = home([echo()]);
+    let mut host = Host::start(&env, &[]);
+    let first = host.call(
+        "prompt",
+        json!({"session_name": "fix", "prompt": "#one [plan] [tool Edit the parser] [cost 0.25]"}),
+    );
+    assert_eq!(first["status"], "done", "{first}");
+    assert_eq!((&first["sessionName"], &first["stopReason"]), (&json!("fix"), &json!("end_turn")));
+    assert!(first["answer"].as_str().unwrap().contains("tags=one"), "{first}");
+    assert!(first["files"][0].as_str().unwrap().ends_with("demo.txt"), "{first}");
+    assert_eq!(first["plan"][2], json!({"step": "Run the tests", "status": "completed"}));
+    assert_eq!(first["usage"]["cost"]["amount"], 0.25, "{first}");
+    assert!(host.told.iter().any(|told| told.contains("edited demo.txt")), "{:?}", host.told);
+
+    // The same over a restart of everything.
+    drop(host);
+    env.acpctl(&["daemon", "stop"]).success();
+    let mut host = Host::start(&env, &[]);
+    let second = host.call("prompt", json!({"session_name": "fix", "prompt": "#two"}));
+    assert!(second["answer"].as_str().unwrap().contains("tags=one,two"), "{second}");
+    assert_eq!(second["sessionId"], first["sessionId"]);
+    fs::write(env.work("main").join("a file.txt"), "x").unwrap();
+    let with_file = json!({"session_name": "other", "prompt": "#three", "files": ["a file.txt"]});
+    let other = host.call("prompt", with_file);
+    let prompts = env.received("echo", "session/prompt");
+    let link = &prompts.last().unwrap()["params"]["prompt"][1];
+    assert_eq!((&link["type"], &link["name"]), (&json!("resource_link"), &json!("a file.txt")));
+    assert!(link["uri"].as_str().unwrap().ends_with("/a%20file.txt"), "{link}");
+    assert!(other["answer"].as_str().unwrap().contains("tags=three"), "{other}");
+
+    let list = host.call("list_sessions", json!({}));
+    let names: Vec<_> = list["sessions"].as_array().unwrap().iter().map(|s| &s["name"]).collect();
+    assert_eq!(names, ["other", "fix"]);
+    let old = host.call("result", json!({"ticket": first["ticket"]}));
+    assert_eq!(old["answer"], first["answer"], "a ticket names its turn for good");
+    let last = host.call("result", json!({"ticket": "fix"}));
+    assert_eq!(last["answer"], second["answer"]);
+    let id = host.request("resources/read", &json!({"uri": first["resource"]}));
+    let text = host.answer(id)["result"]["contents"][0]["text"].as_str().unwrap().to_owned();
+    assert!(text.contains("## Prompt") && text.contains("edited demo.txt"), "{text}");
+    let agents = host.call("list_agents", json!({}));
+    assert!(agents["agents"].to_string().contains("\"echo\""), "{agents}");
+}
+
+#[test]
+fn who_does_not_wait_gets_a_ticket_and_can_steer_wait_and_cancel() {
+    let env = home([echo()]);
+    let mut host = Host::start(&env, &[]);
+    let prompt = json!({"session_name": "fix", "prompt": "#one [pause middle]", "wait": false});
+    let sent = host.call("prompt", prompt);
+    assert_eq!(sent["status"], "working", "{sent}");
+    env.wait_point("middle");
+    let ticket = json!({"ticket": sent["ticket"]});
+    assert_eq!(host.call("result", ticket.clone())["status"], "working");
+    let late = host.call("wait", json!({"ticket": sent["ticket"], "timeout_seconds": 0}));
+    assert_eq!(late["status"], "working", "the turn runs on");
+    let busy = host.refused("prompt", json!({"session_name": "fix", "prompt": "again"}));
+    assert!(busy.contains("session `fix` works on another prompt"), "{busy}");
+    host.call("steer", json!({"ticket": "fix", "message": "take #two"}));
+    let wait = host.begin("wait", ticket.clone());
+    env.release("middle");
+    let done = host.result(wait);
+    assert!(done["answer"].as_str().unwrap().contains("tags=one,two"), "{done}");
+
+    let prompt = json!({"session_name": "fix", "prompt": "[hang-cancel]", "wait": false});
+    let sent = host.call("prompt", prompt);
+    let ended = host.call("cancel", json!({"ticket": sent["ticket"]}));
+    assert_eq!(ended["status"], "cancelled", "{ended}");
+    let again = host.refused("cancel", json!({"ticket": sent["ticket"]}));
+    assert!(again.contains("no turn runs"), "{again}");
+
+    // A call that the host cancels ends its turn.
+    let id = host.begin("prompt", json!({"session_name": "fix", "prompt": "#go [hang-cancel]"}));
+    until("the turn to run", || (env.session("fix")["prompts"] == 3).then_some(()));
+    host.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": {"requestId": id, "reason": "enough"}}));
+    until("the turn to end", || {
+        (env.session("fix")["turn"]["last"] == "cancelled"
+            && env.session("fix")["turn"]["state"] == "idle")
+            .then_some(())
+    });
+
+    // What others have begun is theirs.
+    let run = env.spawn_acpctl(&["run", "-s", "mine", "[pause own]"]);
+    env.wait_point("own");
+    let refused = host.refused("cancel", json!({"ticket": "mine"}));
+    assert!(refused.contains("no turn runs that you have begun"), "{refused}");
+    env.release("own");
+    run.finish().success();
+}
+
+#[test]
+fn a_daemon_that_is_killed_in_mid_call_costs_nothing_and_nothing_runs_twice() {
+    let env = hosted([echo()]);
+    let mut host = Host::start(&env, &[]);
+    let id = host.begin("prompt", json!({"session_name": "fix", "prompt": "#one [pause middle]"}));
+    env.wait_point("middle");
+    env.kill_daemon();
+    env.release("middle");
+    let done = host.result(id);
+    assert!(done["answer"].as_str().unwrap().contains("history=0 tags=one"), "{done}");
+    assert_eq!(env.received("echo", "session/prompt").len(), 1);
+}
+
+#[test]
+fn an_agent_that_dies_in_mid_call_is_told_and_the_prompt_is_not_sent_again() {
+    let env = home([echo()]);
+    let mut host = Host::start(&env, &[]);
+    let died = host.call("prompt", json!({"session_name": "fix", "prompt": "#one so far [crash]"}));
+    assert_eq!(died["status"], "interrupted", "{died}");
+    assert!(died["notes"].to_string().contains("interrupted"), "{died}");
+    let prompts = env.received("echo", "session/prompt");
+    assert_eq!(prompts.len(), 1);
+    let next = host.call("prompt", json!({"session_name": "fix", "prompt": "#two"}));
+    assert_eq!(next["status"], "done", "{next}");
+}
+
+#[test]
+fn m1_a_question_of_the_other_agent_waits_for_a_person() {
+    let env = home([echo()]);
+    let mut host = Host::start(&env, &[]);
+    let id = host.begin("prompt", json!({"session_name": "fix", "prompt": "[ask] #one"}));
+    host.is_told("waits for a person");
+    let waits = host.call("result", json!({"ticket": "fix"}));
+    assert_eq!(waits["status"], "waits_for_person", "{waits}");
+    assert!(waits["questions"][0].as_str().unwrap().contains("demo.txt"), "{waits}");
+    let pending = env.acpctl(&["pending"]).success();
+    assert!(pending.stdout().contains("fix"), "{pending:?}");
+    env.acpctl(&["allow", "fix"]).success();
+    let done = host.result(id);
+    assert!(done["answer"].as_str().unwrap().contains("permission: yes"), "{done}");
+}
+
+/// A home whose agents are lent acpd's own server.
+fn lent(agents: impl IntoIterator<Item = Agent>, more: &str) -> TestEnv {
+    let table = format!("[mcp.acpd]\nbuiltin = [\"delegate\", \"history\"]\n{more}");
+    home_with(&Config::new(agents).tables(&table))
+}
+
+/// A prompt with which the scripted agent calls a tool.
+fn calls(env: &TestEnv, file: &str, tool: &str, arguments: Value) -> String {
+    let path = env.path(file);
+    fs::write(&path, json!({"name": tool, "arguments": arguments}).to_string()).unwrap();
+    format!("[mcp-tool acpd {}]", path.display())
+}
+
+#[test]
+fn an_agent_delegates_and_the_tree_is_seen() {
+    let env = lent([echo()], "");
+    let ask =
+        calls(&env, "ask", "prompt", json!({"session_name": "helper", "prompt": "[ask] #one"}));
+    let run = env.spawn_acpctl(&["run", "-s", "lead", &ask]);
+    until("the helper to ask", || {
+        let pending = env.acpctl(&["pending"]).success();
+        pending.stdout().contains("helper, for lead").then_some(())
+    });
+    let lead = env.session("lead");
+    let parent = json!({"agent": "echo", "sessionId": lead["sessionId"]});
+    assert_eq!(env.session("helper")["parent"], parent);
+    let tree = env.acpctl(&["ps", "--tree"]).success();
+    let names: Vec<_> = tree
+        .stdout()
+        .lines()
+        .filter(|line| line.contains("lead") || line.contains("helper"))
+        .collect();
+    assert!(names[0].starts_with("lead") && names[1].starts_with("└ helper"), "{names:?}");
+    env.acpctl(&["allow", "helper"]).success();
+    let run = run.finish().success();
+    assert!(run.stdout().contains("permission: yes"), "{run:?}");
+
+    // Over a restart of everything it is the same session, with the same tools.
+    env.acpctl(&["daemon", "stop"]).success();
+    let more = calls(&env, "more", "prompt", json!({"session_name": "helper", "prompt": "#two"}));
+    let run = env.acpctl(&["run", "-s", "lead", &more]).success();
+    assert!(run.stdout().contains("tags=one,two"), "{run:?}");
+    assert_eq!(env.session("helper")["parent"], parent);
+}
+
+#[test]
+fn who_cancels_a_turn_cancels_what_it_waits_for() {
+    let env = lent([echo()], "");
+    let hang = json!({"session_name": "helper", "prompt": "#one [hang-cancel]"});
+    let ask = calls(&env, "hang", "prompt", hang);
+    let run = env.spawn_acpctl(&["run", "-s", "lead", &ask]);
+    until("the helper to work", || {
+        env.acpctl(&["session", "show", "helper", "--json"])
+            .stdout()
+            .contains("working")
+            .then_some(())
+    });
+    env.acpctl(&["cancel", "lead"]).success();
+    run.finish().code(130);
+    until("the helper to end", || {
+        (env.session("helper")["turn"]["last"] == "cancelled").then_some(())
+    });
+}
+
+#[test]
+fn how_deep_and_how_many_is_bounded() {
+    let env = lent([echo()], "max_depth = 1\nmax_sessions = 1");
+    let deep = calls(&env, "deep", "prompt", json!({"session_name": "third", "prompt": "#three"}));
+    let ask = calls(&env, "ask", "prompt", json!({"session_name": "second", "prompt": deep}));
+    let run = env.acpctl(&["run", "-s", "first", &ask]).success();
+    assert!(run.stdout().contains("session `second` may begin no other one"), "{run:?}");
+    let many = calls(&env, "many", "prompt", json!({"session_name": "fourth", "prompt": "#four"}));
+    let run = env.acpctl(&["run", "-s", "first", &many]).success();
+    assert!(run.stdout().contains("session `first` has begun 1 others already"), "{run:?}");
+    let own = calls(&env, "own", "prompt", json!({"session_name": "first", "prompt": "#own"}));
+    let run = env.acpctl(&["run", "-s", "first", &own]).success();
+    assert!(run.stdout().contains("session `first` works on another prompt"), "{run:?}");
+    env.acpctl(&["session", "archive", "second"]).success();
+    let run = env.acpctl(&["run", "-s", "first", &many]).success();
+    assert!(run.stdout().contains("tags=four"), "{run:?}");
+}
+
+#[test]
+fn an_agent_reads_what_was_said_before() {
+    let env = home([echo()]);
+    env.acpctl(&["run", "-s", "old", "the parser is decided: recursive descent"]).success();
+    let mut host = Host::start(&env, &["--tools", "history"]);
+    let id = host.request("tools/list", &json!({}));
+    let tools = host.answer(id);
+    let names: Vec<_> =
+        tools["result"]["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["read_history", "search_history"]);
+    let found = until("the index to have it", || {
+        let found = host.call("search_history", json!({"words": ["recursive", "descent"]}));
+        found["hits"].get(0).cloned()
+    });
+    assert_eq!((&found["sessionName"], &found["agent"]), (&json!("old"), &json!("echo")));
+    let read = json!({"session": found["sessionId"], "from_seq": found["seq"]});
+    let read = host.call("read_history", read);
+    assert!(read["parts"][0]["text"].as_str().unwrap().contains("recursive descent"), "{read}");
+    assert_eq!(read["parts"][0]["by"], "user", "{read}");
+    let refused = host.refused("read_history", json!({"session": "nothing"}));
+    assert!(refused.starts_with("error: "), "{refused}");
+}
