@@ -119,7 +119,8 @@ impl Report {
         });
         let notes = blocks.iter().filter(|block| matters(block)).map(summary);
         let mut notes: Vec<String> = notes.take(MOST).collect();
-        notes.extend(end.and_then(|(_, end)| end.sentence()).map(|line| line.plain().to_string()));
+        let sentence = end.and_then(|(_, end)| end.sentence());
+        notes.extend(sentence.map(|line| short(line.plain().as_str())));
         Report {
             status: end.map_or(Status::Working, |(_, end)| status(end)),
             ticket: ticket.to_string(),
