@@ -4,7 +4,7 @@ use std::env;
 use std::io::{self, IsTerminal as _};
 
 use acpd_api::ExitCode;
-use acpd_tui::{Failed, Opens, Start, Theme};
+use acpd_tui::{Failed, Opens, Start, Theme, WrongKeys};
 
 use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
@@ -36,6 +36,9 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Start>
 pub(crate) fn run(start: Start, ui: &mut Ui) -> Result {
     let left = acpd_tui::run(start).map_err(|failed| match failed {
         Failed::Connect(error) => error.into(),
+        Failed::Keys(WrongKeys { message, hint }) => {
+            CommandError::usage(text!("`[tui.keys]` of the configuration: {}", message)).hint(hint)
+        }
         Failed::Terminal(error) => CommandError::because(ExitCode::Error, &error),
     })?;
     if let Some(session) = left {

@@ -9,6 +9,7 @@
 //! ```
 
 mod chat;
+mod command;
 mod help;
 mod requests;
 mod said;
@@ -22,10 +23,11 @@ use std::collections::HashMap;
 
 use acp_wire::{ErrorObject, Message, Outcome, parse};
 use acpd_api::{
-    AnswerParams, ClientName, Empty, GivenAnswer, SessionRowKey, TurnState, Untrusted, method,
+    AnswerParams, CancelParams, ClientName, Empty, GivenAnswer, SessionRef, SessionRowKey,
+    TurnState, Untrusted, Watched, method,
 };
 use acpd_view::text::Text;
-use acpd_view::{Id, Line, Role};
+use acpd_view::{Id, Line, Role, text};
 use bytes::Bytes;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use serde::de::DeserializeOwned;
@@ -34,9 +36,10 @@ use serde_json::value::RawValue;
 use crate::canvas::Theme;
 use crate::fleet::Fleet;
 use crate::image::Image;
-use crate::keymap::{self, Action, Place};
+use crate::keymap::{Action, Keymap, Place, WrongKeys};
 use crate::question::{Card, Drawn};
 use chat::{Chat, Editor, Files};
+use command::CommandLine;
 use requests::{Purpose, Requests};
 use today::Today;
 use top::Top;
@@ -228,7 +231,12 @@ pub(crate) struct State {
     left: Option<Untrusted>,
     /// The page of keys, scrolled by so many rows.
     help: Option<usize>,
+    /// The verb that is typed.
+    command: Option<CommandLine>,
     flash: Option<Flash>,
+    keys: Keymap,
+    /// Why the keys of the configuration cannot be used, at the start.
+    wrong_keys: Option<WrongKeys>,
     on_screen: OnScreen,
     is_focused: bool,
     has_mouse: bool,
@@ -252,7 +260,10 @@ impl State {
             files: Files::default(),
             left: None,
             help: None,
+            command: None,
             flash: None,
+            keys: Keymap::default(),
+            wrong_keys: None,
             on_screen: OnScreen::default(),
             is_focused: true,
             has_mouse: false,
@@ -279,6 +290,13 @@ impl State {
         let effects = match event {
             Event::Key(key) if key.kind == KeyEventKind::Press => self.key(&key),
             Event::Key(_) | Event::Time => Vec::new(),
+            Event::Paste(text) if self.command.is_some() => {
+                if let Some(command) = &mut self.command {
+                    command.paste(&text);
+                }
+                self.suggest_verbs();
+                Vec::new()
+            }
             Event::Paste(text) if self.chat.is_some() => self.paste_into_chat(&text),
             Event::Paste(text) => {
                 self.top.paste(&text);
@@ -331,7 +349,7 @@ impl State {
             }
             Event::Image(key, from, image) => {
                 // Who has left the conversation meanwhile wants it no more.
-                if self.chat.as_ref().is_some_and(|chat| chat.is_of(&key)) {
+                if self.chat.as_ref().is_some_and(|chat| *chat.key() == key) {
                     self.image(&from, image);
                 }
                 Vec::new()
@@ -353,6 +371,30 @@ impl State {
             chat.settle(&self.fleet);
         }
         effects
+    }
+
+    /// Takes the keys of the configuration. Mistakes are told at the start; a daemon that comes back with some is no
+    /// reason to leave.
+    fn take_keys(&mut self, told: &Watched) -> Vec<Effect> {
+        match Keymap::with(&told.keys) {
+            Ok(keys) => self.keys = keys,
+            Err(wrong) if self.fleet.is_known() => self.flash(Role::Bad, wrong.message),
+            Err(wrong) => {
+                self.wrong_keys = Some(wrong);
+                return vec![Effect::Quit];
+            }
+        }
+        Vec::new()
+    }
+
+    /// The key of an action, as it is written in a sentence.
+    pub(crate) fn key_of(&self, place: Place, action: Action) -> Text {
+        self.keys.key(place, action, self.scene.theme.is_unicode)
+    }
+
+    /// Why the keys of the configuration cannot be used, if that was the end of it.
+    pub(crate) fn wrong_keys(&self) -> Option<&WrongKeys> {
+        self.wrong_keys.as_ref()
     }
 
     /// What people call the conversation that was left at the end.
@@ -406,7 +448,7 @@ impl State {
 
     fn key(&mut self, key: &KeyEvent) -> Vec<Effect> {
         let place = self.place();
-        let action = keymap::action(place, key);
+        let action = self.keys.action(place, key);
         if let Some(scroll) = &mut self.help {
             match action {
                 Some(Action::Back) => self.help = None,
@@ -424,6 +466,14 @@ impl State {
             }
             return Vec::new();
         }
+        if self.command.is_some() && !matches!(action, Some(Action::Suspend | Action::Redraw)) {
+            return self.command_key(action, key);
+        }
+        self.act(place, action, key)
+    }
+
+    /// Does what a key, or its name, stands for at a place.
+    fn act(&mut self, place: Place, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
         match action {
             Some(Action::Suspend) => vec![Effect::Suspend],
             Some(Action::Redraw) => vec![Effect::Redraw],
@@ -431,21 +481,26 @@ impl State {
                 self.help = Some(0);
                 Vec::new()
             }
+            Some(Action::Command) => {
+                self.open_command();
+                Vec::new()
+            }
             Some(Action::Mouse) => {
                 self.has_mouse = !self.has_mouse;
                 self.flash(
                     Role::Plain,
                     if self.has_mouse {
-                        "the wheel scrolls and a click chooses; F3 gives the mouse back"
+                        let key = self.key_of(place, Action::Mouse);
+                        text!("the wheel scrolls and a click chooses; {} gives the mouse back", key)
                     } else {
-                        "the terminal has the mouse: select and copy as everywhere"
+                        "the terminal has the mouse: select and copy as everywhere".into()
                     },
                 );
                 vec![Effect::Mouse(self.has_mouse)]
             }
             Some(Action::Quit) => vec![Effect::Quit],
             Some(Action::Top) => self.close_chat(),
-            action if self.chat.is_some() => self.chat_key(action, key),
+            action if self.chat.is_some() => self.chat_key(place, action, key),
             action => self.top_key(action, key),
         }
     }
@@ -454,6 +509,7 @@ impl State {
     fn place(&self) -> Place {
         match &self.chat {
             _ if self.help.is_some() => Place::Help,
+            _ if self.command.is_some() => Place::List,
             Some(chat) => chat.place(),
             None => self.top.place(),
         }
@@ -490,11 +546,15 @@ impl State {
                 if let Some(changed) = read(params) {
                     self.fleet.changed(changed);
                 }
-                self.ask_usage()
+                let mut effects = self.ask_usage();
+                // The directory of a session that has just begun, perhaps.
+                effects.extend(self.look_up());
+                effects
             }
             Message::Notification { method, .. } => {
                 if self.chat.as_ref().is_some_and(|chat| chat.is_on(link)) {
                     self.chat_line(&method, line);
+                    return self.look_up();
                 }
                 Vec::new()
             }
@@ -506,10 +566,12 @@ impl State {
     fn result(&mut self, link: Link, purpose: Purpose, result: &RawValue) -> Vec<Effect> {
         match purpose {
             Purpose::Watch => {
-                if let Some(told) = read(result) {
+                if let Some(told) = read::<Watched>(result) {
+                    let mut effects = self.take_keys(&told);
                     self.fleet.snapshot(told);
                     self.presence = Presence::There;
-                    return self.ask_usage();
+                    effects.extend(self.ask_usage());
+                    return effects;
                 }
             }
             Purpose::Usage => self.today.take(read(result), self.now),
@@ -532,7 +594,8 @@ impl State {
             Purpose::Attach => return self.attached(result),
             Purpose::Older(key) => return self.older(&key, result),
             Purpose::Body(key) => return self.body(&key, result),
-            Purpose::Options => return self.options(link, result),
+            Purpose::Rename => self.flash(Role::Good, "renamed"),
+            Purpose::Options(wish) => return self.options(link, wish.as_ref(), result),
             Purpose::Set => {
                 self.requests.forget(link);
                 return vec![Effect::Leave(link)];
@@ -567,12 +630,28 @@ impl State {
         }
     }
 
+    /// Ends the running turn of a session; prompts that wait stay.
+    fn cancel_session(&mut self, key: &SessionRowKey) -> Vec<Effect> {
+        let (session, by) = (session_ref(key), Some(self.scene.who.clone()));
+        let params = CancelParams { session, turn_only: true, by };
+        vec![self.requests.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel)]
+    }
+
     /// Answers a question.
     fn answer(&mut self, id: Untrusted, answer: GivenAnswer) -> Vec<Effect> {
         let by = Some(self.scene.who.clone());
         let params = AnswerParams { id: id.raw().to_owned(), answer, by };
         let purpose = Purpose::Answer(id);
         vec![self.requests.send(Link::Fleet, method::INTERACTION_ANSWER, &params, purpose)]
+    }
+}
+
+/// A session, as requests name it.
+fn session_ref(key: &SessionRowKey) -> SessionRef {
+    SessionRef {
+        session: key.session_id.raw().to_owned(),
+        agent: Some(key.agent.raw().to_owned()),
+        ..SessionRef::default()
     }
 }
 

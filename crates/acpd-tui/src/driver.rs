@@ -29,6 +29,7 @@ use signal_hook::low_level::emulate_default_handler;
 
 use crate::app::{Cache, Effect, Event, ImageFrom, Link, Opens, Scene, State, view};
 use crate::canvas::Theme;
+use crate::keymap::WrongKeys;
 use crate::term::{self, Screen};
 use crate::{editor, files, image};
 use keyboard::Keyboard;
@@ -70,6 +71,8 @@ pub struct Start {
 pub enum Failed {
     /// The daemon cannot be reached.
     Connect(ConnectError),
+    /// The keys of the configuration cannot be used.
+    Keys(WrongKeys),
     /// The terminal cannot be used.
     Terminal(io::Error),
 }
@@ -162,7 +165,10 @@ pub fn run(start: Start) -> Result<Option<Untrusted>, Failed> {
         // Ends the process; there is nothing to be done if it should not.
         let _ = emulate_default_handler(signal);
     }
-    Ok(driver.state.left().cloned())
+    match driver.state.wrong_keys() {
+        Some(wrong) => Err(Failed::Keys(wrong.clone())),
+        None => Ok(driver.state.left().cloned()),
+    }
 }
 
 struct Driver {

@@ -27,3 +27,4 @@ mod term;
 pub use app::Opens;
 pub use canvas::Theme;
 pub use driver::{Door, Failed, Start, run};
+pub use keymap::WrongKeys;

@@ -24,20 +24,20 @@ mod view;
 use acp_wire::acp::{InitializeResult, steering_outcome};
 use acp_wire::{ErrorObject, code};
 use acpd_api::{
-    AttachParams, AttachResult, CancelParams, ClientMeta, LogParams, LogResult, Role, SessionInfo,
-    SessionRef, SessionRowKey, TurnState, Untrusted, method,
+    AttachParams, AttachResult, ClientMeta, LogParams, LogResult, Role, SessionInfo, SessionRef,
+    SessionRowKey, TurnState, Untrusted, method,
 };
 use acpd_view::text::Text;
-use acpd_view::{Role as Look, text};
+use acpd_view::{Header, Role as Look, text};
 use crossterm::event::KeyEvent;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::requests::{Link, Purpose, hello};
 use super::said::Said;
-use super::{Effect, Id, Spot, State, read};
+use super::{Effect, Id, Spot, State, read, session_ref};
 use crate::fleet::{Fleet, handle};
-use crate::keymap::{self, Action, Place};
+use crate::keymap::{Action, Place};
 use crate::question::{Card, Did};
 use complete::Beside;
 use conversation::Conversation;
@@ -132,11 +132,6 @@ impl Chat {
         self.link == link
     }
 
-    /// Whether it is this conversation.
-    pub(super) fn is_of(&self, key: &SessionRowKey) -> bool {
-        self.key == *key
-    }
-
     /// After something changed: the card shows the oldest question of this session.
     pub(super) fn settle(&mut self, fleet: &Fleet) {
         self.card.show(fleet.questions_of(&self.key).next());
@@ -174,11 +169,28 @@ impl Chat {
     }
 
     fn session_ref(&self) -> SessionRef {
-        SessionRef {
-            session: self.key.session_id.raw().to_owned(),
-            agent: Some(self.key.agent.raw().to_owned()),
-            ..SessionRef::default()
-        }
+        session_ref(&self.key)
+    }
+
+    /// Which session it is.
+    pub(super) fn key(&self) -> &SessionRowKey {
+        &self.key
+    }
+
+    /// Gives the prompt the keys.
+    pub(super) fn go_to_prompt(&mut self) {
+        self.in_blocks = false;
+        self.conversation.unselect();
+    }
+
+    /// Whether it was opened from the list.
+    pub(super) fn is_from_top(&self) -> bool {
+        self.is_from_top
+    }
+
+    /// What is known of the session beside what was said.
+    pub(super) fn header(&self) -> &Header {
+        self.conversation.header()
     }
 }
 
@@ -349,11 +361,15 @@ impl State {
     }
 
     /// Takes a key on this screen.
-    pub(super) fn chat_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
-        let Some(chat) = &self.chat else { return Vec::new() };
-        let mut effects = match chat.place() {
+    pub(super) fn chat_key(
+        &mut self,
+        place: Place,
+        action: Option<Action>,
+        key: &KeyEvent,
+    ) -> Vec<Effect> {
+        let mut effects = match place {
             Place::List => self.beside_key(action, key).unwrap_or_else(|| {
-                let action = keymap::action(Place::Prompt, key);
+                let action = self.keys.action(Place::Prompt, key);
                 self.key_at(Place::Prompt, action, key)
             }),
             place => self.key_at(place, action, key),
@@ -373,7 +389,7 @@ impl State {
             (_, Some(Action::PageDown)) => chat.conversation.scroll(page),
             (_, Some(Action::Detach)) => self.detach(),
             (_, Some(Action::Cancel)) => self.cancel_turn(),
-            (_, Some(Action::Options)) => self.ask_options(),
+            (_, Some(Action::Options)) => self.ask_options(None),
             (Place::Blocks, Some(action)) => self.block_key(action),
             (Place::Blocks, None) => Vec::new(),
             (_, action) => self.prompt_key(action, key),
@@ -434,7 +450,11 @@ impl State {
         match chat.card.key(action, key, question, page) {
             Did::Answered { id, answer, says_why } => {
                 if says_why {
-                    self.flash(Look::Plain, "say why below; ^S tells it to the running turn");
+                    let key = self.key_of(Place::Prompt, Action::Steer);
+                    self.flash(
+                        Look::Plain,
+                        text!("say why below; {} tells it to the running turn", key),
+                    );
                 }
                 self.answer(id, answer)
             }
@@ -546,23 +566,24 @@ impl State {
         let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
         let Some(chat) = &mut self.chat else { return Vec::new() };
         if chat.place() == Place::Prompt && chat.editor.clear() {
-            self.flash(Look::Plain, "cleared; up brings it back");
+            let key = self.key_of(Place::Prompt, Action::Up);
+            self.flash(Look::Plain, text!("cleared; {} brings it back", key));
             return Vec::new();
         }
         if !is_running {
-            self.flash(Look::Plain, "no turn runs; ^D leaves");
+            let key = self.key_of(Place::Prompt, Action::Detach);
+            self.flash(Look::Plain, text!("no turn runs; {} leaves", key));
             return Vec::new();
         }
         let is_second = chat.cancels.take().is_some_and(|until| until >= now);
         if !is_second {
             chat.cancels = Some(now + TWICE);
-            self.flash(Look::Warning, "^C again cancels the turn");
+            let key = self.key_of(Place::Prompt, Action::Cancel);
+            self.flash(Look::Warning, text!("{} again cancels the turn", key));
             return Vec::new();
         }
-        let session = chat.session_ref();
-        let by = Some(self.scene.who.clone());
-        let params = CancelParams { session, turn_only: true, by };
-        vec![self.requests.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel)]
+        let key = chat.key.clone();
+        self.cancel_session(&key)
     }
 
     /// Leaves the conversation, for where it was opened from.

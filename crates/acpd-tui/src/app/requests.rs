@@ -71,14 +71,25 @@ pub(super) enum Purpose {
     Usage,
     /// Another process of an agent.
     Restart,
-    /// What there is to choose.
-    Options,
+    /// What there is to choose, and what of it is wanted.
+    Options(Option<Wish>),
+    /// Another name for a session.
+    Rename,
     /// A choice.
     Set,
     /// The prompt before it is on disk when this is answered.
     Prompted,
     /// Only an error matters.
     Passing,
+}
+
+/// A model or a mode, as a person names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wish {
+    /// `model` or `mode`.
+    pub(super) category: &'static str,
+    /// Its id or its name.
+    pub(super) words: String,
 }
 
 /// Requests that wait, and the connections that were opened.

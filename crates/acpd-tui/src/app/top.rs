@@ -3,9 +3,7 @@
 mod rows;
 mod view;
 
-use acpd_api::{
-    CancelParams, RestartParams, SessionRef, SessionRowKey, TurnState, Untrusted, method,
-};
+use acpd_api::{RestartParams, SessionInfo, SessionRowKey, TurnState, Untrusted, method};
 use acpd_view::text::Text;
 use acpd_view::{Role, text};
 use crossterm::event::KeyEvent;
@@ -301,18 +299,18 @@ impl State {
             return Vec::new();
         };
         let key = session.row_key();
-        let words = text!("c again cancels the turn of {}", handle(session));
+        let press = self.key_of(Place::Top, Action::Cancel);
+        let words = text!("{} again cancels the turn of {}", press, handle(session));
         if !self.is_second(Twice::Cancel(key.clone()), words) {
             return Vec::new();
         }
-        let session = SessionRef {
-            session: key.session_id.into_raw(),
-            agent: Some(key.agent.into_raw()),
-            ..SessionRef::default()
-        };
-        let by = Some(self.scene.who.clone());
-        let params = CancelParams { session, turn_only: true, by };
-        vec![self.requests.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel)]
+        self.cancel_session(&key)
+    }
+
+    /// The session of the selected row.
+    pub(super) fn selected_session(&self) -> Option<SessionRowKey> {
+        let rows = self.fleet.rows(self.top.filter.text(), self.now);
+        rows.get(self.top.at).and_then(|row| row.session).map(SessionInfo::row_key)
     }
 
     /// Restarts the agent of the selected row, at the second press: its sessions come back, a running turn does not.
@@ -323,10 +321,11 @@ impl State {
             _ => row.session.map(|session| &session.agent),
         });
         let Some(agent) = agent.cloned() else { return Vec::new() };
+        let press = self.key_of(Place::Top, Action::Restart);
         let words = match self.fleet.turns_of(&agent) {
-            0 => text!("r again restarts {}", agent),
-            1 => text!("r again restarts {}; the turn that runs is interrupted", agent),
-            turns => text!("r again restarts {}; {} turns are interrupted", agent, turns),
+            0 => text!("{} again restarts {}", press, agent),
+            1 => text!("{} again restarts {}; the turn that runs is interrupted", press, agent),
+            turns => text!("{} again restarts {}; {} turns are interrupted", press, agent, turns),
         };
         if !self.is_second(Twice::Restart(agent.clone()), words) {
             return Vec::new();

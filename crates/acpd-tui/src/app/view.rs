@@ -5,7 +5,7 @@ use ratatui::layout::{Position, Rect};
 use super::chat::Layout;
 use super::{OnScreen, State, chat, help, top};
 use crate::canvas::{Canvas, Theme};
-use crate::keymap::{self, TABLE};
+use crate::keymap;
 
 /// What drawing remembers from frame to frame.
 #[derive(Debug, Default)]
@@ -23,13 +23,19 @@ pub(crate) fn view(state: &State, cache: &mut Cache, frame: &mut ratatui::Frame<
     let mut canvas = Canvas::new(frame.buffer_mut(), theme);
     // The last row is for keys.
     let above = Rect { height: area.height.saturating_sub(1), ..area };
-    let (on_screen, cursor): (OnScreen, Option<Position>) = match (state.help, &state.chat) {
-        (Some(scroll), _) => (help::view(state.chat.is_some(), scroll, &mut canvas, area), None),
+    let (mut on_screen, mut cursor): (OnScreen, Option<Position>) = match (state.help, &state.chat)
+    {
+        (Some(scroll), _) => (help::view(state, scroll, &mut canvas, area), None),
         (None, Some(chat)) => {
             (chat::view(state, chat, &mut cache.layout, &mut canvas, above), None)
         }
         (None, None) => top::view(state, &mut cache.scroll, &mut canvas, above),
     };
+    if let Some(command) = state.command.as_ref().filter(|_| state.help.is_none()) {
+        command.view(&mut canvas, above);
+        // It may hide some of the question.
+        (on_screen.question, cursor) = (None, None);
+    }
     if state.help.is_none() {
         canvas.footer(above.bottom(), &footer_keys(state, theme));
     }
@@ -42,13 +48,14 @@ pub(crate) fn view(state: &State, cache: &mut Cache, frame: &mut ratatui::Frame<
 /// The keys of the footer.
 fn footer_keys(state: &State, theme: Theme) -> Vec<(String, &'static str)> {
     let place = state.place();
-    let rows = TABLE.iter().filter(|row| row.place == place);
-    let rows = rows.filter_map(|row| Some((row, row.footer?)));
+    let rows = state.keys.rows(place);
+    let rows = rows.filter_map(|row| Some((row, row.binding.footer?)));
     let of_top = top::useful(state);
     let rows = rows.filter(|(row, _)| match &state.chat {
-        Some(chat) => chat::useful(state, chat, place, row.action),
-        None => of_top(place, row.action),
+        Some(chat) => chat::useful(state, chat, place, row.binding.action),
+        None => of_top(place, row.binding.action),
     });
-    let first = |keys: &'static str| keys.split(' ').next().unwrap_or(keys);
-    rows.map(|(row, word)| (keymap::shown(first(row.keys), theme.is_unicode), word)).collect()
+    let first =
+        |keys: &str| keymap::shown(keys.split(' ').next().unwrap_or(keys), theme.is_unicode);
+    rows.map(|(row, word)| (first(&row.keys), word)).collect()
 }

@@ -65,10 +65,7 @@ impl State {
                 None => self.flash(Look::Plain, "this turn has changed no file"),
             },
             Action::Back if chat.search.ends() => {}
-            Action::Back => {
-                chat.in_blocks = false;
-                conversation.unselect();
-            }
+            Action::Back => chat.go_to_prompt(),
             _ => {}
         }
         Vec::new()

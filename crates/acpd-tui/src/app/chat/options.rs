@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use crate::app::requests::Purpose;
+use crate::app::requests::{Purpose, Wish};
 use crate::app::said::Said;
 use crate::app::{Effect, Link, State, read};
 use crate::canvas::CURSOR;
@@ -22,13 +22,29 @@ pub(super) struct Menu {
 }
 
 /// A heading, or something to choose.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Entry {
     Heading(Text),
-    Mode { id: Untrusted, name: Text, is_current: bool },
-    Value { option: Untrusted, value: Value, name: Text, is_current: bool },
-    Place { block: Id, name: Line },
-    Waiting { ticket: u64, said: Said },
+    Mode {
+        id: Untrusted,
+        name: Text,
+        is_current: bool,
+    },
+    Value {
+        option: Untrusted,
+        category: Option<Untrusted>,
+        value: Value,
+        name: Text,
+        is_current: bool,
+    },
+    Place {
+        block: Id,
+        name: Line,
+    },
+    Waiting {
+        ticket: u64,
+        said: Said,
+    },
 }
 
 impl Menu {
@@ -49,6 +65,7 @@ impl Menu {
             let current = option.value();
             let value = |value: Value, name: Text, is_current: bool| Entry::Value {
                 option: option.id.clone(),
+                category: option.category.clone(),
                 value,
                 name,
                 is_current,
@@ -75,6 +92,24 @@ impl Menu {
     fn with(entries: Vec<Entry>) -> Menu {
         let at = entries.iter().position(|entry| !matches!(entry, Entry::Heading(_)));
         Menu { entries, at: at.unwrap_or(0) }
+    }
+
+    /// What a person means.
+    fn fits(&self, wish: &Wish) -> Option<Entry> {
+        let words = wish.words.to_lowercase();
+        let is_it = |entry: &&Entry| {
+            let (id, name) = match entry {
+                Entry::Mode { id, name, .. } if wish.category == "mode" => (id.raw(), name),
+                Entry::Value { category: Some(category), value, name, .. }
+                    if *category == wish.category =>
+                {
+                    (value.as_str().unwrap_or_default(), name)
+                }
+                _ => return false,
+            };
+            id.to_lowercase() == words || name.as_str().to_lowercase() == words
+        };
+        self.entries.iter().find(is_it).cloned()
     }
 
     /// Of the files that a turn has changed; none if there are none.
@@ -133,18 +168,23 @@ impl Menu {
 
 impl State {
     /// Asks the agent what there is to choose: this brings the session back, if no process holds it.
-    pub(super) fn ask_options(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn ask_options(&mut self, wish: Option<Wish>) -> Vec<Effect> {
         let Some(key) = self.chat.as_ref().map(|chat| chat.key.clone()) else { return Vec::new() };
         let cwd = self.chat_session().map(|session| session.cwd.clone());
         let (mut effects, link) = self.errand(&key.agent);
         let params = json!({"sessionId": key.session_id, "cwd": cwd, "mcpServers": []});
-        effects.push(self.requests.send(link, "session/resume", &params, Purpose::Options));
+        effects.push(self.requests.send(link, "session/resume", &params, Purpose::Options(wish)));
         self.flash(Role::Dim, "asking the agent what there is to choose");
         effects
     }
 
     /// What there is to choose.
-    pub(in crate::app) fn options(&mut self, link: Link, result: &RawValue) -> Vec<Effect> {
+    pub(in crate::app) fn options(
+        &mut self,
+        link: Link,
+        wish: Option<&Wish>,
+        result: &RawValue,
+    ) -> Vec<Effect> {
         #[derive(Default, Deserialize)]
         #[serde(default, rename_all = "camelCase")]
         struct Settings {
@@ -164,14 +204,23 @@ impl State {
         let available = modes.map_or(&[][..], |modes| &modes.available_modes);
         let menu = Menu::of(available, modes.map(|modes| &modes.current_mode_id), &options);
         self.flash = None;
+        self.requests.forget(link);
+        let mut effects = vec![Effect::Leave(link)];
         if menu.entries.is_empty() {
             self.flash(Role::Warning, "the agent offers nothing to choose");
         } else if let Some(chat) = &mut self.chat {
             chat.conversation.knows_modes(available);
-            chat.menu = Some(menu);
+            match wish.map(|wish| (wish, menu.fits(wish))) {
+                None => chat.menu = Some(menu),
+                Some((_, Some(entry))) => effects.extend(self.set(entry)),
+                Some((Wish { category, words }, None)) => {
+                    chat.menu = Some(menu);
+                    let words = Untrusted::from(words.as_str());
+                    self.flash(Role::Warning, text!("no {} is called `{}`", *category, words));
+                }
+            }
         }
-        self.requests.forget(link);
-        vec![Effect::Leave(link)]
+        effects
     }
 
     /// Takes a key in the menu.

@@ -267,7 +267,8 @@ fn what_goes_on(
         let since = human::duration(state.now.saturating_sub(session.turn.since));
         left = match session.turn.state {
             TurnState::NeedsAction if !chat.card.has_keys() => {
-                Line::of(Style::of(Role::Warning).strong(), "? Tab goes to the question")
+                let key = state.key_of(Place::Prompt, Action::Blocks);
+                Line::of(Style::of(Role::Warning).strong(), text!("? {} goes to the question", key))
             }
             _ => Line::of(Style::of(Role::Good).strong(), text!("* works {}", since)),
         };
@@ -287,7 +288,8 @@ fn what_goes_on(
     let queued = session.map_or(0, |session| session.queued);
     if let (Some(first), true) = (waiting.first(), queued > 0) {
         let first = Text::from(&acpd_api::Untrusted::from(*first)).cut(24);
-        right = Line::of(Role::Dim, text!("queued {}: {} (^Q changes it)", queued, first));
+        let key = state.key_of(Place::Prompt, Action::Queue);
+        right = Line::of(Role::Dim, text!("queued {}: {} ({} changes it)", queued, first, key));
     } else if queued > 0 {
         right = Line::of(Role::Dim, text!("{} queued", queued));
     } else if chat.card.id().is_some()
