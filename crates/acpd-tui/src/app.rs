@@ -555,11 +555,15 @@ impl State {
                 if let Some(changed) = read(params) {
                     self.fleet.changed(changed);
                 }
-                self.ask_usage()
+                let mut effects = self.ask_usage();
+                // The directory of a session that has just begun, perhaps.
+                effects.extend(self.look_up());
+                effects
             }
             Message::Notification { method, .. } => {
                 if self.chat.as_ref().is_some_and(|chat| chat.is_on(link)) {
                     self.chat_line(&method, line);
+                    return self.look_up();
                 }
                 Vec::new()
             }

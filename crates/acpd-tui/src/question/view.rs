@@ -112,10 +112,9 @@ pub(crate) fn view(
         let skip = chosen.end.saturating_sub(choosable).min(chosen.start);
         let room = usize::from(area.bottom().saturating_sub(y));
         shown = skip..(skip + choosable.min(room)).min(choices.len());
-        let goes_on =
-            |row: usize| row + 1 == shown.end && place(&choices, row) == place(&choices, row + 1);
         for row in shown.clone() {
-            let more = if goes_on(row) { "…" } else { "" };
+            let is_cut = row + 1 == shown.end && row >= chosen.start && row + 1 < chosen.end;
+            let more = if is_cut { "…" } else { "" };
             let line = choices[row].1.clone().and(Role::Plain, more);
             canvas.line(area.x, y, area.width, &line);
             y += 1;

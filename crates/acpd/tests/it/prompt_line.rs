@@ -162,14 +162,14 @@ fn with_keys(keys: &str) -> TestEnv {
 
 #[test]
 fn keys_of_the_configuration_count_and_are_what_the_screen_names() {
-    let env = with_keys("detach = \"ctrl-t\"\nblocks.copy = \"c\"");
+    let env = with_keys("detach = \"ctrl-b\"\nblocks.copy = \"c\"");
     let mut chat = Screen::start(env.acpctl_command(&["chat", "--new"]), SIZE);
-    chat.sees("^T detach");
+    chat.sees("^B detach");
     chat.types("\u{7}");
     chat.sees("KEYS");
     chat.types("\u{1b}");
     chat.sees("nothing was said yet");
-    chat.types("\u{14}");
+    chat.types("\u{2}");
     assert!(chat.ends().success());
     chat.gives_back();
 }

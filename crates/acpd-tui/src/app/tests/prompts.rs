@@ -266,3 +266,21 @@ fn a_verb_that_is_typed_answers_no_question() {
     let said = person.said(method::INTERACTION_ANSWER);
     assert_eq!(said.len(), 1, "`:` is no key of a question, so this is its Enter");
 }
+
+#[test]
+fn what_becomes_known_while_a_word_is_typed_is_listed() {
+    let mut person = in_the_morning();
+    person.changed(json!({"removed": {"interactions": ["1-5"],
+        "sessions": [{"agent": "claude", "sessionId": ID}]}}));
+    let link = person.opens(&journal());
+    person.types("@c");
+    assert!(!person.effects.iter().any(|effect| matches!(effect, Effect::ReadFiles(_))));
+    person.changed(json!({"sessions": [session("fix-auth", json!({}))]}));
+    files(&mut person, &["src/cookie.rs"]);
+    assert!(person.sees(80, 24).contains("\u{25b8} src/cookie.rs"));
+    person.ctrl('c');
+    person.ctrl('c');
+    person.types("/");
+    person.hears(link, 9, &[commands()]);
+    assert!(person.sees(80, 24).contains("\u{25b8} /plan"));
+}
