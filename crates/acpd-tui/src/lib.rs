@@ -23,4 +23,4 @@ mod term;
 pub use app::Opens;
 pub use canvas::Theme;
 pub use driver::{Door, Failed, Start, run};
-pub use question::{Choice, asks, choices, rows};
+pub use question::{Answer, answers, asks, rows};

@@ -10,6 +10,7 @@
 //! and Enter. None of them counts for a question that was not on the screen yet, and nothing that allows anything
 //! is sent before the end of what is allowed was on the screen.
 
+mod answers;
 mod sheet;
 mod view;
 
@@ -22,6 +23,7 @@ use serde_json::{Value, json};
 
 use crate::keymap::Action;
 
+pub use answers::{Answer, answers};
 pub use sheet::rows;
 pub use view::asks;
 pub(crate) use view::{height, view};
@@ -65,15 +67,15 @@ pub(crate) struct Drawn {
 
 /// An answer to choose.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Choice {
+pub(crate) struct Choice {
     /// For people.
-    pub label: Text,
+    pub(crate) label: Text,
     /// What is sent.
-    pub answer: GivenAnswer,
+    pub(crate) answer: GivenAnswer,
     /// It refuses, which is harmless.
-    pub is_refusal: bool,
+    pub(crate) is_refusal: bool,
     /// Its person wants to say more to the agent.
-    pub says_why: bool,
+    pub(crate) says_why: bool,
 }
 
 /// What a key did.
@@ -200,7 +202,7 @@ impl Card {
 }
 
 /// The answers to choose from, in the order of their numbers.
-pub fn choices(question: &InteractionInfo) -> Vec<Choice> {
+pub(crate) fn choices(question: &InteractionInfo) -> Vec<Choice> {
     let declined = |label: &'static str| Choice {
         label: label.into(),
         answer: GivenAnswer::Decline,

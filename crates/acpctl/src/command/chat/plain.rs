@@ -23,7 +23,7 @@ use acpd_api::{
     InteractionInfo, InteractionList, Outcome as TurnOutcome, QuestionAnswered, Role, SessionInfo,
     SessionRef, StateChanged, TurnEnded, TurnState, Untrusted, method,
 };
-use acpd_tui::Choice;
+use acpd_tui::Answer;
 use acpd_view::{Line, Role as Look};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -184,7 +184,7 @@ impl Chat {
                 self.ask(ui);
             }
             (line, Some(question)) => {
-                let choices = acpd_tui::choices(question);
+                let choices = acpd_tui::answers(question);
                 let count = choices.len();
                 let number = line.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
                 match number.and_then(|number| choices.into_iter().nth(number)) {
@@ -204,9 +204,9 @@ impl Chat {
         Ok(())
     }
 
-    fn answer(&mut self, choice: Choice, ui: &mut Ui) -> Result {
+    fn answer(&mut self, choice: Answer, ui: &mut Ui) -> Result {
         let Some(question) = self.questions.pop_front() else { return Ok(()) };
-        let Choice { label, answer, says_why, .. } = choice;
+        let Answer { label, given: answer, says_why } = choice;
         ui.say(text!("answered: {}", label));
         if says_why {
             ui.say("the next line tells the agent why");
@@ -250,7 +250,7 @@ impl Chat {
         let head = text!("question: {}", acpd_tui::asks(question, home.as_deref()));
         ui.say(paint.apply(YELLOW, head));
         ui.talk(&paint.lines(&acpd_tui::rows(question, width)));
-        let choices = acpd_tui::choices(question).into_iter().enumerate();
+        let choices = acpd_tui::answers(question).into_iter().enumerate();
         let choices = choices
             .map(|(at, choice)| Line::of(Look::Plain, text!("  {}  {}", at + 1, choice.label)));
         ui.talk(&paint.lines(&choices.collect::<Vec<_>>()));
