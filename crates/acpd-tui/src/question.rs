@@ -7,9 +7,11 @@
 //! ```
 //!
 //! Architecture invariant: an answer needs three things of a person, in this order: going to the question, choosing,
-//! and Enter. Filling in the fields of a form is no answer; sending it is one. None of the steps counts for a question that was not on the screen yet, and nothing that allows anything
-//! is sent before the end of what is allowed was on the screen.
+//! and Enter. Filling in the fields of a form is no answer; sending it is one. None of the steps counts for a question
+//! that was not on the screen yet, and nothing that allows anything is sent before the end of what is allowed was on
+//! the screen.
 
+mod answers;
 mod form;
 mod sheet;
 mod view;
@@ -26,6 +28,7 @@ use serde_json::Value;
 use crate::keymap::{Action, digit};
 use form::Filled;
 
+pub use answers::{Answer, answers};
 pub use sheet::rows;
 pub use view::asks;
 pub(crate) use view::{height, view};
@@ -286,30 +289,6 @@ impl Asked {
         }
         Did::Nothing
     }
-}
-
-/// An answer that needs nothing to be filled in.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    /// For people.
-    pub label: Text,
-    /// What is sent.
-    pub answer: GivenAnswer,
-    /// Its person wants to say more to the agent.
-    pub says_why: bool,
-}
-
-/// The answers that need nothing to be filled in, in the order of their numbers. Of a form, only the refusals.
-pub fn answers(question: &InteractionInfo) -> Vec<Answer> {
-    let is_form = matches!(question.question, Question::Form { .. });
-    let choices = choices(question, &Filled::default()).into_iter();
-    choices
-        .filter(|choice| !is_form || choice.is_refusal)
-        .filter_map(|Choice { label, does, says_why, .. }| match does {
-            Does::Answer(answer) => Some(Answer { label, answer, says_why }),
-            _ => None,
-        })
-        .collect()
 }
 
 /// What there is to choose, in the order of the numbers.

@@ -204,9 +204,9 @@ impl Chat {
         Ok(())
     }
 
-    fn answer(&mut self, answer: Answer, ui: &mut Ui) -> Result {
+    fn answer(&mut self, choice: Answer, ui: &mut Ui) -> Result {
         let Some(question) = self.questions.pop_front() else { return Ok(()) };
-        let Answer { label, answer, says_why } = answer;
+        let Answer { label, given: answer, says_why } = choice;
         ui.say(text!("answered: {}", label));
         if says_why {
             ui.say("the next line tells the agent why");
