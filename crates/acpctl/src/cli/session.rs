@@ -212,12 +212,12 @@ pub(crate) struct Worktree {
 
 /// What `session worktree --json` prints.
 const WORKTREE: &str = "\
-JSON has path, branch, from (the branch it came from, or null), changed (files that are not committed) and
+JSON has path, branch, from (the branch it came from, or null), changed (files that are not committed) and \
 unmerged (commits that no other branch has).";
 
 /// What `session handoff` hands over.
 const HANDOFF: &str = "\
-The transcript is that of `session export`: the last turns, up to 64 KiB. The old session stays. Without
+The transcript is that of `session export`: the last turns, up to 64 KiB. The old session stays. Without \
 PROMPT, stdin is read unless it is a terminal. Output and exit codes are those of `run`.";
 
 /// Arguments of `session log`.
@@ -302,8 +302,8 @@ pub(crate) struct Search {
 
 /// How `session search` reads words.
 const SEARCH: &str = "\
-The search covers messages and the titles of tool calls. Case, accents and punctuation do not matter.
-Quoted words must follow each other: 'merge conflict'. A `*` stands for the rest of a word: 'pars*'.
+The search covers messages and the titles of tool calls. Case, accents and punctuation do not matter. \
+Quoted words must follow each other: 'merge conflict'. A `*` stands for the rest of a word: 'pars*'. \
 A turn is found only after it has ended.";
 
 /// What `session export --format json` prints.
