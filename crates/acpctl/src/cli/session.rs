@@ -254,10 +254,10 @@ On a terminal a pager shows it: $ACPCTL_PAGER, else $PAGER, else less. `ACPCTL_P
 #[derive(Debug, Args)]
 pub(crate) struct Remove {
     /// Whole names, whole ids, or ids as lists show them.
-    #[arg(value_name = "SESSION", required_unless_present_any = ["older_than", "glob"],
+    #[arg(value_name = "SESSION", required_unless_present_any = ["older_than", "glob", "agent"],
         conflicts_with_all = ["older_than", "glob"])]
     pub(crate) sessions: Vec<String>,
-    /// Only among the sessions of this agent.
+    /// Only among the sessions of this agent; all of them, if nothing else chooses.
     #[arg(short, long)]
     pub(crate) agent: Option<String>,
     /// All that were last used longer ago than this, such as 30d.

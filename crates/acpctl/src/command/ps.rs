@@ -141,7 +141,7 @@ fn overview(status: &Status, all: bool, now: u64, paint: Paint, width: Option<us
     let idle = status.agents.iter().filter(|agent| !busy(agent)).count();
     if idle > 0 {
         let agents = if idle == 1 { "agent" } else { "agents" };
-        let line = text!("\n{} more {} without sessions: acpctl agent ls", idle, agents);
+        let line = text!("\n{} more {} without sessions: acpctl agent ls -a", idle, agents);
         text += paint.apply(DIM, line) + "\n";
     }
     text
@@ -229,7 +229,7 @@ mod tests {
         s-4      demo   live             idle (a reason<U+001B> that is much lon…  3        10s ago  /work/app  -
         s-2      demo   lost             idle                                      3        10s ago  /work/app  unknown session; `acpctl session reseed s-2` continues
 
-        1 more agent without sessions: acpctl agent ls
+        1 more agent without sessions: acpctl agent ls -a
         ");
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal as _, Read as _, stdin};
 
-use acpd_api::{QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt, Untrusted, method};
+use acpd_api::{QueueEditParams, QueueInfo, QueueRemoveParams, method};
 use acpd_client::Connection;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -14,8 +14,9 @@ use crate::human;
 use crate::info::session::handle;
 use crate::lookup::{Care, exactly, find};
 use crate::paint::BOLD;
+use crate::queued::{blocks, summary};
 use crate::table::{Cell, Table};
-use crate::text::{Text, text};
+use crate::text::text;
 use crate::ui::Ui;
 
 /// What the others are told.
@@ -104,23 +105,4 @@ fn edit(
     let _: QueueInfo = connection.call(method::SESSION_QUEUE_EDIT, &params)?;
     ui.say(text!("changed prompt {}", ticket));
     Ok(())
-}
-
-fn blocks(prompt: &QueuedPrompt) -> Vec<Value> {
-    serde_json::from_str(prompt.prompt.get()).unwrap_or_default()
-}
-
-/// What is said, and what else is with it: `fix the tests [+ resource_link]`.
-fn summary(prompt: &QueuedPrompt) -> Text {
-    let blocks = blocks(prompt);
-    let said = blocks.iter().filter(|block| block["type"] == "text");
-    let words: Vec<&str> = said.filter_map(|block| block["text"].as_str()).collect();
-    let words = words.join(" ");
-    let words: Vec<&str> = words.split_whitespace().collect();
-    let others = blocks.iter().filter(|block| block["type"] != "text");
-    let others: Text = others
-        .filter_map(|block| block["type"].as_str())
-        .map(|kind| text!(" [+ {}]", Untrusted::from(kind)))
-        .collect();
-    text!("{}{}", Untrusted::from(words.join(" ")), others)
 }

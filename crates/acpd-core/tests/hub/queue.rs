@@ -69,3 +69,23 @@ fn a_prompt_that_is_changed_is_sent_as_it_is_then_also_by_the_next_daemon() {
     assert_eq!(bench.heard_one("session/prompt")["params"]["prompt"][0]["text"], "other");
     assert!(!words(&bench.got(a)).contains(&"error 2".to_owned()));
 }
+
+#[test]
+fn what_a_cancel_takes_back_is_in_its_answer_and_stays_in_the_journal() {
+    let (mut bench, a, _) = waiting();
+    let answer = {
+        let b = bench.plain();
+        let params = json!({"session":"s"});
+        bench.say(b, &json!({"id":1,"method":"_acpd/session/cancel","params":params}));
+        bench.got(b).pop().expect("an answer")
+    };
+    assert_eq!(texts(&answer), ["two", "three"]);
+    assert_eq!(answer["result"]["takenBack"], 2);
+    let told = bench.got(a);
+    let notices: Vec<&str> =
+        told.iter().filter_map(|line| line["params"]["text"].as_str()).collect();
+    for said in ["two", "three"] {
+        let end = format!("was taken back by another client: {said}");
+        assert!(notices.iter().any(|notice| notice.ends_with(&end)), "{notices:?}");
+    }
+}

@@ -89,7 +89,7 @@ const TABLES: [&str; 7] =
     ["ps", "session ls", "agent ls", "pending", "queue", "usage", "session worktree"];
 
 /// What differs from run to run, and what stands for it.
-const FILTERS: [(&str, &str); 8] = [
+const FILTERS: [(&str, &str); 15] = [
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "[id]"),
     (r"\b[0-9a-f]{8,32}\b", "[id]"),
     (r"acpd \d+\.\d+\.\d+", "acpd [version]"),
@@ -97,7 +97,14 @@ const FILTERS: [(&str, &str); 8] = [
     (r"\b\d+(\.\d+)? [KMG]B\b", "[size]"),
     (r"\b(\d+ ?(ms|s|m|min|h)|now|just now)\b( ago)?", "[time]"),
     (r"\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d)?)?", "[date]"),
+    (r"/tmp/acpd-\w{6}", "[home]"),
+    (r"/tmp/acpd-\S*…\S*", "[home]…"),
     (r" {3,}", "  "),
+    (r"\b\d+-\d+  \[time\]", "[question]  [time]"),
+    (r"\[time\]  \d+  \[size\]", "[time]  [pid]  [size]"),
+    (r"idle \(cancel\S*", "idle (cancelled)"),
+    (r"(~/work/main  ).*…", "${1}[title]…"),
+    (r"\d+ entries", "[count] entries"),
 ];
 
 fn a_day(size: (u16, u16)) {
