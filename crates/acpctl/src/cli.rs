@@ -259,8 +259,8 @@ impl From<By> for UsageBy {
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without PROMPT, or with `-` alone, the prompt is read from stdin. With PROMPT, a file or a pipe on
-stdin is attached to it: git diff | acpctl run 'review this'. A `-` after the words puts stdin into
+Without PROMPT, or with `-` alone, the prompt is read from stdin. With PROMPT, a file or a pipe on \
+stdin is attached to it: git diff | acpctl run 'review this'. A `-` after the words puts stdin into \
 the text of the prompt. A script or a loop keeps its own stdin out of it: acpctl run -n 'do it'
 
 The answer goes to stdout, everything else to stderr.")]
@@ -436,8 +436,8 @@ It asks the daemon that runs, and never starts one.";
 
 /// What `wait` prints.
 const WAIT: &str = "\
-Prints a line for each session that is over: its name, or its id if it has none, and how its last turn
-ended (`end_turn`, `cancelled`, `interrupted`, …). The exit code is that of `run`; of several sessions,
+Prints a line for each session that is over: its name, or its id if it has none, and how its last turn \
+ended (`end_turn`, `cancelled`, `interrupted`, …). The exit code is that of `run`; of several sessions, \
 the first that did not end well decides.";
 
 /// Arguments of `cancel`.
@@ -582,7 +582,7 @@ pub(crate) struct Answer {
 
 /// How `answer` asks.
 const ANSWER: &str = "\
-Without options, on a terminal, it asks for each field of a form, for an option, or whether you agree
+Without options, on a terminal, it asks for each field of a form, for an option, or whether you agree \
 to open a page. Fields that no `--field` names get their defaults.";
 
 #[derive(Debug, Subcommand)]

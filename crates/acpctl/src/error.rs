@@ -9,6 +9,8 @@ use acpd_api::{ExitCode, NAMESPACE, Reason, Untrusted, escape};
 use acpd_client::{CallError, ConnectError, LinkError, PathError, error_data};
 use serde_json::Value;
 
+use anstream::adapter::strip_str;
+
 use crate::paint::{CYAN, DIM, Paint, RED};
 use crate::text::{Text, text};
 
@@ -117,6 +119,10 @@ impl CommandError {
     }
 
     /// Whether the daemon went away before it answered.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        self.kind == Kind::BrokenPipe
+    }
+
     pub(crate) fn is_gone(&self) -> bool {
         self.kind == Kind::Gone
     }
@@ -130,7 +136,7 @@ impl CommandError {
         if let Some(stderr) = &self.stderr {
             let lines: Vec<&str> = stderr.raw().lines().collect();
             for line in &lines[lines.len().saturating_sub(STDERR_LINES)..] {
-                let line = text!("  | {}", escape::one_line(line));
+                let line = text!("  | {}", escape::one_line(&strip_str(line).to_string()));
                 text += text!("{}\n", paint.apply(DIM, line));
             }
         }
@@ -316,7 +322,7 @@ mod tests {
         insta::assert_snapshot!(failed.render(Paint::plain()), @"
         error: agent `demo` exited with code 3
           | one
-          | <U+001B>[31mtwo
+          | two
 
         hint: try `acpctl agent logs demo`
         ");

@@ -188,6 +188,12 @@ impl<'a> Wanted<'a> {
         Ok(Named::New(fitting(&sessions, |session| self.has_name(session))))
     }
 
+    /// The one here that has the name and is another agent's.
+    pub(crate) fn of_others<'s>(&self, list: &'s SessionList) -> Option<&'s SessionInfo> {
+        let agent = self.agent?;
+        list.sessions.iter().find(|session| session.agent != agent && self.is_here(session))
+    }
+
     fn of_agent(&self, list: SessionList) -> Vec<SessionInfo> {
         let is_wanted = |session: &SessionInfo| self.agent.is_none_or(|a| session.agent == a);
         list.sessions.into_iter().filter(is_wanted).collect()

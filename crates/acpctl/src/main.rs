@@ -23,6 +23,7 @@ mod lookup;
 mod pager;
 mod paint;
 mod permission;
+mod queued;
 mod render;
 mod rows;
 mod screen;

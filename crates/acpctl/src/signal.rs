@@ -3,7 +3,7 @@
 
 use std::io;
 use std::process;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use acpd_api::ExitCode;
@@ -11,7 +11,16 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
+use crate::text::Text;
 use crate::{terminal, ui};
+
+/// What is said when a hang-up or a request to end leaves something behind.
+static AT_END: Mutex<Option<Text>> = Mutex::new(None);
+
+/// Says this before SIGTERM or SIGHUP ends the process.
+pub(crate) fn say_at_end(line: Option<Text>) {
+    *AT_END.lock().unwrap_or_else(PoisonError::into_inner) = line;
+}
 
 /// A key that is a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +79,11 @@ fn leave(signal: i32) -> ! {
     if signal == SIGINT {
         ui::leave_line();
         process::exit(i32::from(ExitCode::Cancelled.code()));
+    }
+    let line = AT_END.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(line) = line {
+        ui::leave_line();
+        ui::complain(line);
     }
     process::exit(128 + signal)
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{AgentInfo, ClientName, Environment, Role, SessionInfo, Untrusted};
+use crate::{AgentInfo, ClientName, Environment, QueuedPrompt, Role, SessionInfo, Untrusted};
 
 /// Nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -204,7 +204,7 @@ pub struct CancelParams {
 }
 
 /// Result of `_acpd/session/cancel`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelResult {
     /// The session; its turn runs until the agent has ended it.
@@ -213,6 +213,9 @@ pub struct CancelResult {
     pub running: bool,
     /// How many prompts that waited were taken back.
     pub taken_back: u32,
+    /// Those prompts, the first to be sent first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prompts: Vec<QueuedPrompt>,
 }
 
 /// Parameters of `_acpd/session/remove`.
@@ -257,6 +260,9 @@ pub struct UndoResult {
     /// Its name, if another session has that now: it came back without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name_taken: Option<Untrusted>,
+    /// How many deleted sessions, of those that were asked about, can still be brought back.
+    #[serde(default)]
+    pub kept: u32,
 }
 
 /// Parameters of `_acpd/session/log`.

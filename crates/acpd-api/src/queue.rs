@@ -16,7 +16,7 @@ pub struct QueueInfo {
 }
 
 /// A prompt that waits.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedPrompt {
     /// Its number, which no other prompt of the session ever has. It gets another one when it is moved, or another

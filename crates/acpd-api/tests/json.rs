@@ -403,7 +403,7 @@ fn deleting_and_its_undo_look_like_this() {
         RemoveParams { session: plain, now: true },
         RemoveResult { until: Some(9) },
         UndoParams { session: Some("fix".to_owned()), agent: None },
-        UndoResult { session: session(), name_taken: Some("fix".into()) },
+        UndoResult { session: session(), name_taken: Some("fix".into()), kept: 2 },
     ));
 }
 

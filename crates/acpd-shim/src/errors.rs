@@ -1,25 +1,28 @@
-//! The agent's stderr: the end of what the daemon has not fetched yet, and the last lines, which go with
+//! The agent's stderr: the end of what the daemon has not fetched yet, and the last words, which go with
 //! the exit.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use crate::frame::TAIL;
 
 /// What is kept for a daemon, in bytes.
 const RING: usize = 64 << 10;
+/// What was written longer before an end than this does not explain it.
+const STALE: Duration = Duration::from_secs(60);
 
-/// The ring and the tail.
+/// The ring and the last words.
 #[derive(Debug, Default)]
 pub(crate) struct Errors {
     ring: VecDeque<u8>,
-    tail: VecDeque<u8>,
+    last: LastWords,
 }
 
 impl Errors {
     /// Adds what was read; the oldest is dropped.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         push(&mut self.ring, bytes, RING);
-        push(&mut self.tail, bytes, TAIL);
+        self.last.push(bytes, Instant::now());
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -31,9 +34,42 @@ impl Errors {
         std::mem::take(&mut self.ring).into()
     }
 
+    /// The agent has ended.
+    pub(crate) fn end(&mut self) {
+        self.last.end(Instant::now());
+    }
+
     /// The last words.
-    pub(crate) fn tail(&mut self) -> &[u8] {
-        self.tail.make_contiguous()
+    pub(crate) fn last_words(&mut self) -> &[u8] {
+        self.last.get()
+    }
+}
+
+/// The last that an agent wrote to stderr, up to [`TAIL`] bytes, without a long silence in it.
+#[derive(Debug, Default)]
+pub struct LastWords {
+    bytes: VecDeque<u8>,
+    at: Option<Instant>,
+}
+
+impl LastWords {
+    /// Adds what was read.
+    pub fn push(&mut self, bytes: &[u8], now: Instant) {
+        self.end(now);
+        self.at = Some(now);
+        push(&mut self.bytes, bytes, TAIL);
+    }
+
+    /// The agent has ended: what it wrote long before has nothing to do with that.
+    pub fn end(&mut self, now: Instant) {
+        if self.at.is_some_and(|at| now.saturating_duration_since(at) > STALE) {
+            self.bytes.clear();
+        }
+    }
+
+    /// The words.
+    pub fn get(&mut self) -> &[u8] {
+        self.bytes.make_contiguous()
     }
 }
 
@@ -41,4 +77,31 @@ fn push(ring: &mut VecDeque<u8>, bytes: &[u8], most: usize) {
     let bytes = &bytes[bytes.len().saturating_sub(most)..];
     ring.drain(..(ring.len() + bytes.len()).saturating_sub(most));
     ring.extend(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_long_before_the_end_is_not_its_reason() {
+        let start = Instant::now();
+        let mut last = LastWords::default();
+        last.push(b"too many requests\n", start);
+        last.push(b"out of ", start + 2 * STALE);
+        last.push(b"memory\n", start + 3 * STALE);
+        last.end(start + 4 * STALE);
+        assert_eq!(last.get(), b"out of memory\n");
+        last.end(start + 5 * STALE);
+        assert_eq!(last.get(), b"");
+    }
+
+    #[test]
+    fn only_the_last_words_are_kept() {
+        let mut last = LastWords::default();
+        last.push(&[b'a'; TAIL], Instant::now());
+        last.push(b"bc", Instant::now());
+        assert_eq!(last.get().len(), TAIL);
+        assert!(last.get().ends_with(b"abc"));
+    }
 }

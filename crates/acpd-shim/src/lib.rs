@@ -23,4 +23,5 @@ pub mod shim_dir;
 mod stop;
 mod wire;
 
+pub use errors::LastWords;
 pub use shim::run;

@@ -215,14 +215,14 @@ pub(crate) struct Worktree {
 
 /// What `session worktree --json` prints.
 const WORKTREE: &str = "\
-JSON has path, branch, from (the branch it came from, or null), changed (files that are not committed) and
+JSON has path, branch, from (the branch it came from, or null), changed (files that are not committed) and \
 unmerged (commits that no other branch has).";
 
 /// What `session handoff` hands over.
 const HANDOFF: &str = "\
-The transcript is that of `session export`: the last turns, up to 64 KiB. With `--summary` it is what the old
-agent writes for this, with the last prompt and answer, the changed files and the plan; without the first if
-the agent cannot be asked. The old session stays. Without PROMPT, stdin is read unless it is a terminal.
+The transcript is that of `session export`: the last turns, up to 64 KiB. With `--summary` it is what the old \
+agent writes for this, with the last prompt and answer, the changed files and the plan; without the first if \
+the agent cannot be asked. The old session stays. Without PROMPT, stdin is read unless it is a terminal. \
 Output and exit codes are those of `run`.";
 
 /// Arguments of `session log`.
@@ -259,10 +259,10 @@ On a terminal a pager shows it: $ACPCTL_PAGER, else $PAGER, else less. `ACPCTL_P
 #[derive(Debug, Args)]
 pub(crate) struct Remove {
     /// Whole names, whole ids, or ids as lists show them.
-    #[arg(value_name = "SESSION", required_unless_present_any = ["older_than", "glob"],
+    #[arg(value_name = "SESSION", required_unless_present_any = ["older_than", "glob", "agent"],
         conflicts_with_all = ["older_than", "glob"])]
     pub(crate) sessions: Vec<String>,
-    /// Only among the sessions of this agent.
+    /// Only among the sessions of this agent; all of them, if nothing else chooses.
     #[arg(short, long)]
     pub(crate) agent: Option<String>,
     /// All that were last used longer ago than this, such as 30d.
@@ -307,8 +307,8 @@ pub(crate) struct Search {
 
 /// How `session search` reads words.
 const SEARCH: &str = "\
-The search covers messages and the titles of tool calls. Case, accents and punctuation do not matter.
-Quoted words must follow each other: 'merge conflict'. A `*` stands for the rest of a word: 'pars*'.
+The search covers messages and the titles of tool calls. Case, accents and punctuation do not matter. \
+Quoted words must follow each other: 'merge conflict'. A `*` stands for the rest of a word: 'pars*'. \
 A turn is found only after it has ended.";
 
 /// What `session export --format json` prints.

@@ -9,6 +9,7 @@ use crate::error::{CommandError, Result, gone};
 use crate::info::session::handle;
 use crate::live::{Event, Live};
 use crate::lookup::{exactly, find_live};
+use crate::queued::summary;
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
 use crate::watch::{self, End, Watch};
@@ -60,6 +61,9 @@ pub(super) fn cancel(args: &cli::Cancel, door: Door, ui: &mut Ui) -> Result {
     }
     if let Some(taken_back) = taken_back {
         ui.say(taken_back);
+    }
+    for prompt in &done.prompts {
+        ui.say(text!("  {}", summary(prompt)));
     }
     Ok(())
 }

@@ -146,7 +146,7 @@ fn overview(status: &Status, how: cli::Ps, now: u64, paint: Paint, width: Option
     let idle = status.agents.iter().filter(|agent| !busy(agent)).count();
     if idle > 0 {
         let more = human::counted(idle as u64, "more agent");
-        let line = text!("\n{} without sessions: acpctl agent ls", more);
+        let line = text!("\n{} without sessions: acpctl agent ls -a", more);
         text += paint.apply(DIM, line) + "\n";
     }
     text
@@ -238,7 +238,7 @@ mod tests {
         s-4      demo   live             idle (a reason<U+001B> that is much lon…  3        10s ago  /work/app  -
         s-2      demo   lost             idle                                      3        10s ago  /work/app  unknown session; `acpctl session reseed s-2` continues
 
-        1 more agent without sessions: acpctl agent ls
+        1 more agent without sessions: acpctl agent ls -a
         ");
     }
 

@@ -3,8 +3,7 @@
 use std::io::{IsTerminal as _, read_to_string, stdin};
 
 use acpd_api::{
-    QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams, QueueStep, QueuedPrompt,
-    Untrusted, method,
+    QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams, QueueStep, Untrusted, method,
 };
 use acpd_client::Connection;
 use serde_json::value::to_raw_value;
@@ -18,6 +17,7 @@ use crate::human;
 use crate::info::session::handle;
 use crate::lookup::{Care, exactly, find};
 use crate::paint::BOLD;
+use crate::queued::{blocks, said, summary};
 use crate::table::{Cell, Table};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
@@ -141,29 +141,4 @@ fn edit(which: &Which, ticket: u64, words: &[String], door: Door, ui: &mut Ui) -
         }
     }
     Ok(())
-}
-
-/// What a prompt says, without what is with it.
-fn said(prompt: &QueuedPrompt) -> String {
-    let blocks = blocks(prompt);
-    let said = blocks.iter().filter(|block| block["type"] == "text");
-    let texts: Vec<&str> = said.filter_map(|block| block["text"].as_str()).collect();
-    texts.join("\n")
-}
-
-fn blocks(prompt: &QueuedPrompt) -> Vec<Value> {
-    serde_json::from_str(prompt.prompt.get()).unwrap_or_default()
-}
-
-/// What is said, and what else is with it: `fix the tests [+ resource_link]`.
-fn summary(prompt: &QueuedPrompt) -> Text {
-    let words = said(prompt);
-    let words: Vec<&str> = words.split_whitespace().collect();
-    let blocks = blocks(prompt);
-    let others = blocks.iter().filter(|block| block["type"] != "text");
-    let others: Text = others
-        .filter_map(|block| block["type"].as_str())
-        .map(|kind| text!(" [+ {}]", Untrusted::from(kind)))
-        .collect();
-    text!("{}{}", Untrusted::from(words.join(" ")), others)
 }

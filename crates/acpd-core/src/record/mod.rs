@@ -421,7 +421,7 @@ pub struct SessionRow {
     pub open_tools: BTreeSet<String>,
     /// Sessions of its subagents that the process holds, by the agent's ids.
     pub children: BTreeMap<String, Child>,
-    /// Title that the agent gave.
+    /// Title that the agent gave; until then, the beginning of the first prompt.
     pub title: Option<String>,
     /// Title that a person gave: it stands before the agent's.
     pub own_title: Option<String>,

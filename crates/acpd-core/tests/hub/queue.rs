@@ -108,3 +108,29 @@ fn a_prompt_that_is_moved_has_its_turn_then_also_with_the_next_daemon() {
     bench.agent_answers(&running, &json!({"stopReason":"end_turn"}));
     assert_eq!(bench.heard_one("session/prompt")["params"]["prompt"][0]["text"], "three");
 }
+
+#[test]
+fn what_a_cancel_takes_back_is_in_its_answer_and_stays_in_the_journal() {
+    let (mut bench, a, _) = waiting();
+    let c = bench.client(&json!({"notices":true}));
+    bench.say(c, &json!({"id":1,"method":"_acpd/session/attach","params":{"session":"s"}}));
+    bench.got(c);
+    let answer = {
+        let b = bench.plain();
+        let params = json!({"session":"s"});
+        bench.say(b, &json!({"id":1,"method":"_acpd/session/cancel","params":params}));
+        bench.got(b).pop().expect("an answer")
+    };
+    assert_eq!(texts(&answer), ["two", "three"]);
+    assert_eq!(answer["result"]["takenBack"], 2);
+    bench.got(a);
+    let told = bench.got(c);
+    let notices: Vec<&str> =
+        told.iter().filter_map(|line| line["params"]["text"].as_str()).collect();
+    for said in ["two", "three"] {
+        let end = format!(": {said}");
+        let is_told =
+            |notice: &&str| notice.contains("was taken back by ") && notice.ends_with(&end);
+        assert!(notices.iter().any(is_told), "{notices:?}");
+    }
+}

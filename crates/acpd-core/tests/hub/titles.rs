@@ -184,3 +184,15 @@ fn a_title_of_a_person_that_the_agent_repeats_is_not_its_own() {
     assert_eq!(told(&bench.got(a)).last(), Some(&json!("Mine")));
     assert_eq!(own(&mut bench, &json!(null))["title"], "parser stuff");
 }
+
+#[test]
+fn until_the_agent_gives_a_title_the_first_prompt_is_one() {
+    let mut bench = Bench::with_shims();
+    let (a, running) = bench.running("s", "Why does\n  login fail?");
+    assert_eq!(listed(&mut bench), "Why does login fail?");
+    bench.agent_answers(&running, &json!({"stopReason":"end_turn"}));
+    bench.prompt(a, &json!(2), "s", "and now?");
+    assert_eq!(listed(&mut bench), "Why does login fail?");
+    call(&mut bench, "Login");
+    assert_eq!(listed(&mut bench), "Login");
+}

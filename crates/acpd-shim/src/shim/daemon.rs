@@ -149,7 +149,7 @@ impl Shim {
             let next = if told.stage.is_none() { Stage::Ended } else { stage };
             told.stage = Some(next);
             self.hold = None;
-            ToDaemon::Exit { stage: next, status, stderr: self.errors.tail() }.encode(to);
+            ToDaemon::Exit { stage: next, status, stderr: self.errors.last_words() }.encode(to);
         }
         Ok(())
     }

@@ -128,6 +128,7 @@ impl Shim {
         for index in (0..self.agent.stderr.len()).rev() {
             self.read_stderr(index);
         }
+        self.errors.end();
     }
 
     /// Something may be gone at this moment.

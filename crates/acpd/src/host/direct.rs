@@ -3,7 +3,6 @@
 //! It dies with the daemon: its stdin closes then, and the next daemon ends what is left. It is for
 //! containers and debugging.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -18,6 +17,7 @@ use std::time::Duration;
 use acp_wire::{Body, Frame, Framer};
 use acpd_core::ids::HostId;
 use acpd_core::{HostEvent, SpawnError, StopStep, ToHost};
+use acpd_shim::LastWords;
 use acpd_sys::process::{ExitKind, ProcessId, detach_child, wait_leader};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -34,8 +34,6 @@ use crate::log::BoundedLog;
 const UNACKED: u64 = 4 << 20;
 /// The most that a pipe holds, in bytes.
 const PIPE: usize = 1 << 20;
-/// Last bytes of stderr that errors quote.
-const TAIL: usize = 2 << 10;
 /// How long a process may run after it has closed its stdin or stdout: nobody can talk with it any
 /// more. Then it gets SIGTERM, and after that time again SIGKILL.
 const CUT_OFF: Duration = Duration::from_secs(2);
@@ -366,34 +364,35 @@ async fn write_stdin(
 
 /// Copies stderr to the agent's log. Asked for it, it tells the last lines written so far.
 async fn keep_stderr(mut stderr: pipe::Receiver, mut log: BoundedLog, mut asked: Asked) {
-    let mut tail: VecDeque<u8> = VecDeque::with_capacity(TAIL);
-    let mut keep = |bytes: &[u8]| {
+    let mut last = LastWords::default();
+    let mut keep = |bytes: &[u8], last: &mut LastWords| {
         log.write(bytes);
-        tail.extend(&bytes[bytes.len().saturating_sub(TAIL)..]);
-        tail.drain(..tail.len().saturating_sub(TAIL));
-        String::from_utf8_lossy(tail.make_contiguous()).trim().to_owned()
+        last.push(bytes, Instant::now().into_std());
+    };
+    let words = |last: &mut LastWords| {
+        last.end(Instant::now().into_std());
+        String::from_utf8_lossy(last.get()).trim().to_owned()
     };
     let mut buffer = vec![0; 4 << 10];
-    let mut text = String::new();
     let mut pending = true;
     loop {
         tokio::select! {
             reply = &mut asked, if pending => {
                 pending = false;
                 if let Ok(rest) = what_is_there(&stderr) && !rest.is_empty() {
-                    text = keep(&rest);
+                    keep(&rest, &mut last);
                 }
                 if let Ok(reply) = reply {
-                    reply.send(std::mem::take(&mut text)).ok();
+                    reply.send(words(&mut last)).ok();
                 }
             }
             read = stderr.read(&mut buffer) => match read {
-                Ok(n) if n > 0 => text = keep(&buffer[..n]),
+                Ok(n) if n > 0 => keep(&buffer[..n], &mut last),
                 _ => break,
             },
         }
     }
     if pending && let Ok(reply) = asked.await {
-        reply.send(text).ok();
+        reply.send(words(&mut last)).ok();
     }
 }

@@ -4,6 +4,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod a_day;
 mod absence;
 mod archive;
 mod client_meta;

@@ -1,6 +1,6 @@
 //! Sessions: names, ends, processes of their own, and agents that nobody uses.
 
-use acpd_test::harness::{TestEnv, kill9, reason, until};
+use acpd_test::harness::{Agent, TestEnv, kill9, reason, until};
 use serde_json::{Value, json};
 
 use crate::{echo, home};
@@ -136,4 +136,16 @@ fn sessions_with_a_process_each_do_not_die_together() {
     client.say(&one, "say #five").unwrap();
     assert!(client.said(&one).contains("tags=one,three,five"), "{}", client.said(&one));
     assert!(agents(&env).contains(&other));
+}
+
+#[test]
+fn a_name_that_another_agents_session_has_here_is_not_given_by_rename_and_told_when_one_begins() {
+    let env = home([echo(), Agent::new("other")]);
+    env.acpctl(&["run", "-s", "fix", "one"]).success();
+    let begun = env.acpctl(&["run", "-s", "fix", "-a", "other", "two"]).success();
+    assert!(begun.stderr().contains("echo has a session `fix` here, too"), "{begun:?}");
+    env.acpctl(&["run", "-s", "third", "-a", "other", "three"]).success();
+    env.acpctl(&["run", "-s", "here", "four"]).success();
+    let refused = env.acpctl(&["session", "rename", "third", "here"]).code(1);
+    refused.explains(&["a session named `here` exists in", "it is a session of echo"]);
 }

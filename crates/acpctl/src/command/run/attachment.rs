@@ -87,6 +87,14 @@ impl Attachment {
         (!is_empty).then(|| Attachment::Text { uri, mime: plain(), text, file: None })
     }
 
+    /// Bytes of it.
+    pub(super) fn size(&self) -> u64 {
+        match self {
+            Attachment::Text { text, .. } => text.len() as u64,
+            Attachment::Image { data, .. } => data.len() as u64,
+        }
+    }
+
     /// What was said in another session.
     pub(super) fn markdown(name: &str, text: String) -> Attachment {
         let (uri, mime) = (format!("untitled:{name}.md"), "text/markdown".to_owned());

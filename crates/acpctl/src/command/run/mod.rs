@@ -21,8 +21,9 @@ use std::time::Duration;
 use acp_wire::ErrorObject;
 use acp_wire::acp::{InitializeResult, NewSessionResult, stop_reason};
 use acpd_api::{
-    AttachParams, AttachResult, ClientMeta, ExitCode, NAMESPACE, NewSessionMeta, PromptMeta,
-    Reason, RestoreLevel, Role, SessionInfo, SessionList, SessionRef, Untrusted, escape, method,
+    AttachParams, AttachResult, ClientMeta, Empty, ExitCode, NAMESPACE, NewSessionMeta, PromptMeta,
+    Reason, RestoreLevel, Role, SessionInfo, SessionList, SessionRef, Status, Untrusted, escape,
+    method,
 };
 use acpd_client::error_data;
 use acpd_view::cut_short;
@@ -40,13 +41,15 @@ use crate::paint::DIM;
 use crate::settings::Settings;
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
-use crate::{cli, last, lookup};
+use crate::{cli, human, info, last, lookup, signal};
 use attachment::Attachment;
 use set_up::{set_up, set_up_new};
 use turn::{Ended, Turn};
 
 pub(super) use handoff::handoff;
 
+/// The agent that is there without being installed.
+const DEMO: &str = "demo";
 /// How long stdin is read before the user is told.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -139,6 +142,9 @@ impl Target {
                 if args.session.is_some() || turn.ui.can_ask() && !args.turn.detach {
                     turn.ui.say(turn.ui.err_paint().apply(DIM, line));
                 }
+                if turn.ui.can_ask() {
+                    tell_config(turn, agent.is_none())?;
+                }
                 id
             }
         };
@@ -230,17 +236,25 @@ impl Target {
             let (session, ui) = turn.leave_behind(&session, &params)?;
             return left_behind(&session, how.json, ui);
         }
-        match turn.prompt(&self.session_id, &params)? {
-            Ended::Answered(Ok(result)) => Ok(end(&mut turn, &result)),
-            Ended::Answered(Err(error)) => Err(CommandError::rpc(&error)),
-            Ended::Left => {
-                let id = Untrusted::from(&self.session_id);
-                let word = shell_word(&name.map_or(id, Untrusted::from));
-                let line =
-                    text!("detached, the turn continues; come back with: acpctl attach {}", word);
+        let id = Untrusted::from(&self.session_id);
+        let word = shell_word(&name.map_or(id, Untrusted::from));
+        let line = text!("detached, the turn continues; come back with: acpctl attach {}", word);
+        signal::say_at_end(Some(line.clone()));
+        let ended = turn.prompt(&self.session_id, &params);
+        signal::say_at_end(None);
+        match ended {
+            Ok(Ended::Answered(Ok(result))) => Ok(end(&mut turn, &result)),
+            Ok(Ended::Answered(Err(error))) => Err(CommandError::rpc(&error)),
+            Ok(Ended::Left) => {
                 turn.ui.say(line);
                 Ok(ExitCode::Ok)
             }
+            // Whoever reads has enough, as in `acpctl run … | head`. The agent has not.
+            Err(error) if error.is_broken_pipe() => {
+                turn.ui.say(line);
+                Ok(ExitCode::OutcomeUnknown)
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -276,9 +290,17 @@ fn existing(turn: &mut Turn<'_>, args: &cli::Run, cwd: &str) -> Result<Option<Se
         }
         (None, Some(name)) => {
             let list: SessionList = turn.call(method::SESSION_LIST, &lookup::all())?;
+            let beside = wanted(name).of_others(&list).cloned();
             match wanted(name).named(list)? {
                 Named::Found(choice) => Ok(Some(choice.told(turn.ui))),
                 Named::New(others) => {
+                    if let Some(other) = beside {
+                        turn.ui.say(turn.ui.err_paint().apply(DIM, text!(
+                            "{} has a session `{}` here, too: from now on, name the agent with it (`-a`)",
+                            other.agent,
+                            escape::one_line(name)
+                        )));
+                    }
                     tell_others(turn.ui, &others, name);
                     Ok(None)
                 }
@@ -303,6 +325,21 @@ fn tell_others(ui: &mut Ui, others: &[SessionInfo], name: &str) {
     if let Some(line) = line {
         ui.say(ui.err_paint().apply(DIM, line));
     }
+}
+
+/// A new session may be with another agent than was expected: the configuration says otherwise by now, or says
+/// nothing, and no agent is installed.
+fn tell_config(turn: &mut Turn<'_>, is_default: bool) -> Result {
+    let status: Status = turn.call(method::STATUS, &Empty {})?;
+    if let Some(changed) = &status.daemon.config_changed {
+        let line = info::daemon::config_changed(changed, human::now());
+        turn.ui.say(turn.ui.err_paint().apply(DIM, line));
+    }
+    if is_default && status.daemon.default_agent == DEMO {
+        let line = "`demo` answers, a script without a model; other agents: acpctl agent ls -a";
+        turn.ui.say(turn.ui.err_paint().apply(DIM, line));
+    }
+    Ok(())
 }
 
 /// The last used session of this directory.
@@ -451,6 +488,12 @@ fn prompt(
         parts.push(stdin(ui)?.trim_end().to_owned());
     } else if asked == 0 && reads_stdin && is_piped() {
         piped = Attachment::piped(stdin(ui)?);
+        // A script or a loop may have meant its stdin for somebody else.
+        if let Some(piped) = &piped {
+            let size = human::bytes(piped.size());
+            let line = text!("stdin is attached, {}; `acpctl run -n` leaves it alone", size);
+            ui.say(ui.err_paint().apply(DIM, line));
+        }
     }
     parts.retain(|part| !part.is_empty());
     Ok((parts.join("\n\n"), piped))

@@ -130,6 +130,14 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
                 )),
                 None => ui.say(text!("{} is back", handle(session))),
             }
+            match result.kept {
+                0 => {}
+                1 => ui.say("1 more deleted session is kept: `acpctl session undo` again"),
+                more => ui.say(text!(
+                    "{} more deleted sessions are kept: `acpctl session undo` again brings back the next",
+                    more
+                )),
+            }
             Ok(())
         }
     };

@@ -15,7 +15,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::clients::{Asked, Served};
-use crate::fault::Fault;
+use crate::fault::{Fault, name_taken};
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect, LogPage, ReadStyle, Search, StatusPart, ToClient};
@@ -503,7 +503,19 @@ impl Hub {
             valid_name(name)?;
             let row = &self.session(key).row;
             let free = self.name_is_free(&row.agent, &row.cwd, name, Some(key));
-            free.map_err(|fault| fault.hint("choose another name"))?;
+            let others = self.sessions.iter().find(|(other, session)| {
+                let other_row = &session.row;
+                **other != key
+                    && other_row.cwd == row.cwd
+                    && other_row.name.as_deref() == Some(name)
+            });
+            // For each command, only `--agent` would tell the two apart.
+            let other = others.map(|(_, session)| &session.row.agent).filter(|_| free.is_ok());
+            match other {
+                Some(agent) => Err(name_taken(name, &row.cwd)
+                    .hint(format!("it is a session of {agent}; choose another name"))),
+                None => free.map_err(|fault| fault.hint("choose another name")),
+            }?;
         }
         self.session_mut(key).row.edit().name = params.name;
         let info = self.session_info(key);
@@ -518,6 +530,7 @@ impl Hub {
         let session = self.session(key);
         let (running, waiting) = (session.running.is_some(), session.queue.len() as u32);
         let taken_back = if turn_only { 0 } else { waiting };
+        let prompts = if turn_only { Vec::new() } else { self.queue_info(key).prompts };
         if !running && taken_back == 0 {
             let text = format!("no turn runs in session `{}`", session.row.handle());
             let fault = Fault::new(Reason::NoTurn, text).with_code(acp_wire::code::INVALID_REQUEST);
@@ -530,7 +543,7 @@ impl Hub {
             self.cancel(key, by, None, out);
         }
         let session = self.session_info(key);
-        self.answer(to, &CancelResult { session, running, taken_back }, out);
+        self.answer(to, &CancelResult { session, running, taken_back, prompts }, out);
         Ok(())
     }
 

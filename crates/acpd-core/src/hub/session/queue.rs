@@ -15,9 +15,12 @@ use crate::input::Batch;
 use crate::params::{raw_at, read};
 use crate::prompt::prompt_text;
 use crate::record::{Record, TurnRow, TurnStage};
+use crate::session::turn::Queued;
 
 /// Characters of a prompt, and of who takes it back, that are told.
 const SHOWN: usize = 60;
+/// Characters of a prompt that was taken back: nothing else keeps it.
+const SAID: usize = 4_000;
 
 impl Hub {
     pub(crate) fn session_queue(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
@@ -34,14 +37,8 @@ impl Hub {
         let place = self.place_of(key, ticket)?;
         let Some(prompt) = self.session_mut(key).queue.remove(place) else { return Ok(()) };
         drop_queued(key, &prompt, out);
+        self.tell_taken_back(key, &prompt, by.as_deref(), out);
         let by = by_whom(by.as_deref());
-        let shown = clipped(prompt_text(&prompt.line).trim(), SHOWN);
-        self.notice(
-            key,
-            "info",
-            &format!("a prompt that waited was taken back by {by}: {shown}"),
-            out,
-        );
         if let Some(sender) = &prompt.sender {
             let text = format!("the prompt was taken back by {by} while it waited");
             let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED);
@@ -49,6 +46,20 @@ impl Hub {
         }
         self.tell_queue(asked, key, out);
         Ok(())
+    }
+
+    /// What was taken back stays in the journal, where it can be read and found.
+    pub(crate) fn tell_taken_back(
+        &mut self,
+        key: SessionKey,
+        prompt: &Queued,
+        by: Option<&str>,
+        out: &mut Batch,
+    ) {
+        let said = clipped(prompt_text(&prompt.line).trim(), SAID);
+        let by = by_whom(by);
+        let text = format!("a prompt that waited was taken back by {by}: {said}");
+        self.notice(key, "info", &text, out);
     }
 
     /// Another prompt waits in the place of one.
@@ -131,7 +142,8 @@ impl Hub {
         self.answer(asked.to, &info, out);
     }
 
-    fn queue_info(&self, key: SessionKey) -> QueueInfo {
+    /// What waits in a session.
+    pub(crate) fn queue_info(&self, key: SessionKey) -> QueueInfo {
         let session = self.session(key);
         let prompts = session.queue.iter().filter_map(|queued| {
             let prompt = raw_at(&queued.line, &["params", "prompt"])?.to_owned();

@@ -105,7 +105,7 @@ impl Hub {
 ///
 /// # Errors
 /// When nothing of it is left.
-fn one_line(text: &str) -> Result<String, Fault> {
+pub(crate) fn one_line(text: &str) -> Result<String, Fault> {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     let title: String = words.join(" ").chars().take(TITLE).collect();

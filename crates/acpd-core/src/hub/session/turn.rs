@@ -28,13 +28,14 @@ use crate::auth::Refusal;
 use crate::fault::{Fault, renewed_fault};
 use crate::hash::hash;
 use crate::hub::Hub;
+use crate::hub::session::title::one_line;
 use crate::hub::session::usage::tokens_of;
 use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId, duration};
 use crate::input::{Batch, Effect};
 use crate::own::without_own;
 use crate::process::slot::{Asker, State as AgentState, StopWhy};
 use crate::profile::OnLost;
-use crate::prompt::{continues, once, prompt_text};
+use crate::prompt::{blocks_text, continues, once, prompt_text};
 use crate::record::{Canceller, Dormant, EventKind, Record, TurnRow, TurnStage};
 use crate::requests::purpose::Purpose;
 use crate::session::limit::Held;
@@ -293,6 +294,11 @@ impl Hub {
         if let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(prompt)
             && let Ok(params) = PromptParams::from_raw(params)
         {
+            // Agents that give titles do so later.
+            let row = &mut self.session_mut(key).row;
+            if row.title.is_none() && turn == 1 {
+                row.edit().title = one_line(&blocks_text(&params.blocks)).ok();
+            }
             for content in params.blocks {
                 let update = Update::UserMessageChunk { content, message_id: None };
                 let update = SessionUpdate { session_id: &session_id, update };
@@ -557,8 +563,10 @@ impl Hub {
     ) {
         self.take_back_steers(key, out);
         let queued: Vec<_> = self.session_mut(key).queue.drain(..).collect();
+        let who = by.as_ref().map(|by| by.title.as_ref().unwrap_or(&by.name).raw().to_owned());
         for prompt in queued {
             drop_queued(key, &prompt, out);
+            self.tell_taken_back(key, &prompt, who.as_deref(), out);
             if let Some(sender) = &prompt.sender {
                 let line = build::response(&sender.id, &json!({ "stopReason": "cancelled" }));
                 self.respond(sender, Some(key), line, out);

@@ -103,17 +103,21 @@ impl Hub {
         self.sessions.insert(session);
         // The row is marked as changed; what is looked at is what was touched.
         self.session_mut(key);
-        let result =
-            UndoResult { session: self.session_info(key), name_taken: name.map(Into::into) };
+        let kept = self.aside_of(wanted.agent.as_deref()).count() as u32;
+        let (session, name_taken) = (self.session_info(key), name.map(Into::into));
+        let result = UndoResult { session, name_taken, kept };
         self.answer(asked.to, &result, out);
         Ok(())
     }
 
+    /// Those that can be brought back, of one agent or of all.
+    fn aside_of<'a>(&'a self, agent: Option<&'a str>) -> impl Iterator<Item = &'a SessionRow> {
+        self.sessions.aside().filter(move |row| agent.is_none_or(|agent| row.agent == agent))
+    }
+
     /// The one that is named, or the one that was deleted last.
     fn find_aside(&self, wanted: &UndoParams) -> Result<SessionKey, Fault> {
-        let of_agent =
-            |row: &&SessionRow| wanted.agent.as_ref().is_none_or(|agent| row.agent == *agent);
-        let mut rows: Vec<&SessionRow> = self.sessions.aside().filter(of_agent).collect();
+        let mut rows: Vec<&SessionRow> = self.aside_of(wanted.agent.as_deref()).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.removed));
         let Some(text) = wanted.session.as_deref() else {
             let last = rows.first().map(|row| row.key);

@@ -1,0 +1,160 @@
+//! A day on a terminal: what each verb shows there, at two sizes, as one transcript for each.
+//!
+//! Ids, times and sizes differ from run to run, so they are replaced, and the gaps between columns are made even.
+//! Whether rows fit is asked of the screen itself.
+
+use std::cell::Cell;
+use std::process::Command;
+
+use acpd_test::harness::{Config, Screen, TestEnv, until};
+use serde_json::json;
+
+use crate::{echo, home_with};
+
+const SIZES: [(u16, u16); 2] = [(80, 24), (100, 30)];
+/// Printed after each command.
+const END: &str = "[exit ";
+
+/// A home, a terminal of one size, and what was typed and shown on it.
+struct Day {
+    env: TestEnv,
+    size: (u16, u16),
+    transcript: String,
+}
+
+impl Day {
+    fn new(size: (u16, u16)) -> Day {
+        let config = Config::new([echo()]).tables("[budget]\nper_day = \"5 USD\"");
+        Day { env: home_with(&config), size, transcript: String::new() }
+    }
+
+    /// Starts a line of shell on the terminal.
+    fn start(&self, line: &str) -> Screen {
+        let mut command: Command = self.env.command("sh");
+        let bin = self.env.program("acpctl");
+        let bin = bin.parent().expect("a directory").display().to_string();
+        // What is below the home of a person is shown with `~`.
+        command
+            .env("HOME", self.env.path("home").parent().expect("a home"))
+            .env("PATH", format!("{bin}:/usr/bin:/bin"));
+        command.env("ACPCTL_PAGER", "cat").env("GIT_CONFIG_GLOBAL", "/dev/null");
+        command.env_remove("COLUMNS");
+        command.args(["-c", &format!("{line}; echo \"{END}$?]\"")]);
+        Screen::start(command, self.size)
+    }
+
+    /// Runs a line of shell and takes down what the screen shows in the end.
+    fn runs(&mut self, line: &str) {
+        self.talks(line, &[]);
+    }
+
+    /// The same, with a person who types something when something is shown.
+    fn talks(&mut self, line: &str, talk: &[(&str, &str)]) {
+        let mut screen = self.start(line);
+        for (shown, keys) in talk {
+            screen.sees(shown);
+            screen.types(keys);
+        }
+        let wrapped = Cell::new(None);
+        let shown = screen.waits(END, |screen| {
+            wrapped.set((0..self.size.1).find(|row| screen.row_wrapped(*row)));
+            screen.contents().contains(END)
+        });
+        assert!(screen.ends().success());
+        // A sentence may go on in the next row, and a row of a table may not.
+        let is_table = TABLES.iter().any(|table| line.starts_with(&format!("acpctl {table}")));
+        assert!(!is_table || wrapped.get().is_none(), "{line} at {:?}:\n{shown}", self.size);
+        let shown = shown.trim_end();
+        let shown = shown.strip_suffix("[exit 0]").unwrap_or(shown).trim_end();
+        self.transcript.push_str(&format!("$ {line}\n{shown}\n\n"));
+    }
+
+    /// Waits until the agent has been given so many prompts.
+    fn waits_for_prompts(&self, count: usize) {
+        let given = || self.env.received("echo", "session/prompt").len();
+        until("a prompt at the agent", || (given() == count).then_some(()));
+    }
+
+    /// Waits until an agent asks for something.
+    fn waits_for_question(&self) {
+        until("a question", || {
+            let list = self.env.connect().ok("_acpd/interaction/list", json!({}));
+            list["interactions"].as_array().filter(|open| !open.is_empty()).map(drop)
+        });
+    }
+}
+
+/// Verbs that print rows.
+const TABLES: [&str; 7] =
+    ["ps", "session ls", "agent ls", "pending", "queue", "usage", "session worktree"];
+
+/// What differs from run to run, and what stands for it.
+const FILTERS: [(&str, &str); 15] = [
+    (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "[id]"),
+    (r"\b[0-9a-f]{8,32}\b", "[id]"),
+    (r"acpd \d+\.\d+\.\d+", "acpd [version]"),
+    (r"pid \d+", "pid [pid]"),
+    (r"\b\d+(\.\d+)? [KMG]B\b", "[size]"),
+    (r"\b(\d+ ?(ms|s|m|min|h)|now|just now)\b( ago)?", "[time]"),
+    (r"\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d)?)?", "[date]"),
+    (r"/tmp/acpd-\w{6}", "[home]"),
+    (r"/tmp/acpd-\S*…\S*", "[home]…"),
+    (r" {3,}", "  "),
+    (r"\b\d+-\d+  \[time\]", "[question]  [time]"),
+    (r"\[time\]  \d+  \[size\]", "[time]  [pid]  [size]"),
+    (r"idle \(cancel\S*", "idle (cancelled)"),
+    (r"(~/work/main  ).*…", "${1}[title]…"),
+    (r"\d+ entries", "[count] entries"),
+];
+
+fn a_day(size: (u16, u16)) {
+    let mut day = Day::new(size);
+    day.runs("acpctl run -s fix 'read the parser [tool Edit the parser] [cost 0.25]'");
+    day.runs("acpctl run -s fix --model nope 'more'");
+    day.runs("acpctl run --detach -s long 'wait [hang-cancel]' >/dev/null && acpctl run -d -s long 'then commit' >/dev/null");
+    day.waits_for_prompts(2);
+    day.runs("acpctl ps");
+    day.runs("acpctl queue long");
+    day.runs("acpctl kill long");
+    day.runs("acpctl cancel long");
+    day.runs("acpctl cancel long");
+    day.runs("acpctl wait long; acpctl wait fix");
+    let asks = day.start("acpctl run -s ask '[ask] clean the build'");
+    day.waits_for_question();
+    day.runs("acpctl pending");
+    day.talks("acpctl allow ask", &[("type `y`", "y\n")]);
+    asks.sees(END);
+    day.runs("acpctl ps -a");
+    day.runs("acpctl session ls");
+    day.runs("acpctl session show fix");
+    day.runs("acpctl session log fix --last --answer");
+    day.runs("acpctl session log fix -n 1");
+    day.runs("acpctl session search parser");
+    day.runs("acpctl attach fix --until-idle --tail");
+    day.runs("acpctl session rename ask build");
+    day.talks("acpctl session rm build", &[("y/n", "n\n")]);
+    day.runs("acpctl session rm --glob 'b*' --dry-run");
+    day.talks("acpctl session rm build", &[("y/n", "y\n")]);
+    day.runs("acpctl session undo");
+    day.runs("acpctl run --resume nope 'x'");
+    day.runs("acpctl usage");
+    day.runs("acpctl usage --by session");
+    day.runs("acpctl agent ls");
+    day.runs("acpctl session handoff fix --to echo -s next 'go on'");
+    day.runs("git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m a && acpctl run --worktree -s tree 'look' && acpctl session worktree");
+    day.runs("acpctl policy forget nope");
+    day.runs("acpctl daemon stop");
+    insta::with_settings!({ filters => FILTERS.to_vec(), omit_expression => true }, {
+        insta::assert_snapshot!(format!("at_{}x{}", size.0, size.1), day.transcript);
+    });
+}
+
+#[test]
+fn what_is_typed_in_a_day_at_80x24() {
+    a_day(SIZES[0]);
+}
+
+#[test]
+fn what_is_typed_in_a_day_at_100x30() {
+    a_day(SIZES[1]);
+}
