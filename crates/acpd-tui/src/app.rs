@@ -447,6 +447,9 @@ impl State {
 
     /// Chooses what is on a row of the screen.
     fn click(&mut self, y: u16) {
+        if self.command.is_some() {
+            return;
+        }
         let spot = self.on_screen.spots.iter().find(|(at, _)| *at == y).map(|(_, spot)| *spot);
         match (spot, &mut self.chat) {
             (Some(Spot::Block(id)), Some(chat)) => chat.click(id),

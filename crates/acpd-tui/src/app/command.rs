@@ -292,7 +292,7 @@ impl State {
 fn is_verb(action: Action) -> bool {
     use Action::{
         Back, Choose, Command, Complete, Confirm, Down, First, Last, Newline, NextAgent,
-        NextPrompt, PageDown, PageUp, PreviousPrompt, Up,
+        NextPrompt, PageDown, PageUp, PreviousPrompt, SearchNewer, SearchOlder, Up,
     };
     let moves = [
         Back,
@@ -309,6 +309,8 @@ fn is_verb(action: Action) -> bool {
         PageDown,
         PageUp,
         PreviousPrompt,
+        SearchNewer,
+        SearchOlder,
         Up,
     ];
     !moves.contains(&action)
