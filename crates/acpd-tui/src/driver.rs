@@ -24,7 +24,7 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use crate::app::{Cache, Effect, Event, Link, Opens, Scene, State, view};
+use crate::app::{Cache, Effect, Event, Link, NotBegun, Opens, Scene, State, view};
 use crate::canvas::Theme;
 use crate::term::{self, Screen};
 
@@ -65,6 +65,8 @@ pub enum Failed {
     Connect(ConnectError),
     /// The terminal cannot be used.
     Terminal(io::Error),
+    /// The session that was asked for does not begin.
+    NotBegun(NotBegun),
 }
 
 impl From<io::Error> for Failed {
@@ -151,7 +153,10 @@ pub fn run(start: Start) -> Result<Option<Untrusted>, Failed> {
         // Ends the process; there is nothing to be done if it should not.
         let _ = emulate_default_handler(signal);
     }
-    Ok(driver.state.left().cloned())
+    match driver.state.not_begun() {
+        Some(not_begun) => Err(Failed::NotBegun(not_begun.clone())),
+        None => Ok(driver.state.left().cloned()),
+    }
 }
 
 struct Driver {

@@ -20,6 +20,6 @@ mod keymap;
 mod question;
 mod term;
 
-pub use app::Opens;
+pub use app::{NotBegun, Opens};
 pub use canvas::Theme;
 pub use driver::{Door, Failed, Start, run};

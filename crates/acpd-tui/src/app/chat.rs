@@ -1,9 +1,9 @@
 //! One conversation: blocks from the journal, the prompt, and the open question.
 //!
 //! ```text
-//!  opening ──attached──▶ catching up ──_acpd/caught_up──▶ live ⇄ away
-//!     │                                                    │
-//!     └───────────────refused, deleted────────────────────┴──▶ over: can be read, takes no prompts
+//!  starting ──▶ opening ──attached──▶ catching up ──_acpd/caught_up──▶ live ⇄ away
+//!                 │                                                    │
+//!                 └───────────────refused, deleted─────────────────────┴──▶ over: can be read, takes no prompts
 //! ```
 //!
 //! Its connection only listens, as an observer: reading a session wakes no agent. Prompts, steering and settings go
@@ -13,16 +13,17 @@ mod conversation;
 mod editor;
 mod layout;
 mod options;
+mod starting;
 mod view;
 
 use acp_wire::acp::steering_outcome;
 use acp_wire::{ErrorObject, Id as RequestId, build};
 use acpd_api::{
     AttachParams, AttachResult, CancelParams, ClientMeta, LogParams, LogResult, Role, SessionInfo,
-    SessionRef, SessionRowKey, TurnState, Untrusted, method,
+    SessionRef, SessionRowKey, TurnState, method,
 };
 use acpd_view::text::Text;
-use acpd_view::{Role as Look, text};
+use acpd_view::{Id, Role as Look, text};
 use crossterm::event::KeyEvent;
 use serde::Serialize;
 use serde_json::json;
@@ -36,8 +37,10 @@ use crate::question::{Card, Did};
 use conversation::Conversation;
 use editor::Editor;
 use options::Menu;
+use starting::Refused;
 
 pub(super) use layout::Layout;
+pub use starting::NotBegun;
 pub(super) use view::{useful, view};
 
 /// Lines of the journal that are read first.
@@ -50,6 +53,7 @@ const TWICE: u64 = 3000;
 /// A conversation on the screen.
 #[derive(Debug)]
 pub(super) struct Chat {
+    /// Until its session is there, the id is empty, which no session has.
     key: SessionRowKey,
     link: Link,
     phase: Phase,
@@ -62,6 +66,10 @@ pub(super) struct Chat {
     menu: Option<Menu>,
     /// Our prompts that wait or run, and the requests that they are.
     prompts: Vec<Prompted>,
+    /// Prompts that are sent when the session is there.
+    waits: Vec<String>,
+    /// What was not done, until the draft changes.
+    refused: Option<Refused>,
     /// The next press cancels the turn, until then.
     cancels: Option<u64>,
     /// It was opened from the list, and leaving goes back there.
@@ -71,6 +79,14 @@ pub(super) struct Chat {
 /// Where the connection is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Phase {
+    /// The session begins.
+    Starting {
+        /// The connection that asks for it.
+        link: Link,
+        since: u64,
+    },
+    /// It could not begin.
+    NotBegun,
     Opening,
     CatchingUp,
     Live,
@@ -84,6 +100,8 @@ struct Prompted {
     link: Link,
     request: u64,
     text: String,
+    /// The last block before it.
+    after: Option<Id>,
 }
 
 impl Chat {
@@ -103,6 +121,7 @@ impl Chat {
     /// Takes pasted text.
     pub(super) fn paste(&mut self, text: &str) {
         if self.place() == Place::Prompt {
+            self.refused = None;
             self.editor.paste(text);
         }
     }
@@ -154,6 +173,13 @@ impl State {
         is_from_top: bool,
     ) -> Vec<Effect> {
         let mut effects = self.close_chat();
+        self.show_chat(key, is_from_top);
+        effects.extend(self.attach(seq));
+        effects
+    }
+
+    /// Puts a conversation on the screen of which nothing was read yet.
+    fn show_chat(&mut self, key: SessionRowKey, is_from_top: bool) -> &mut Chat {
         let link = self.requests.chat();
         let mut chat = Chat {
             conversation: Conversation::new(&key.session_id),
@@ -165,13 +191,22 @@ impl State {
             in_blocks: false,
             menu: None,
             prompts: Vec::new(),
+            waits: Vec::new(),
+            refused: None,
             cancels: None,
             is_from_top,
         };
         if let Some(draft) = self.drafts.remove(&chat.key) {
             chat.editor.set(&draft);
         }
-        let agent = Some(chat.key.agent.raw().to_owned());
+        self.chat.insert(chat)
+    }
+
+    /// Connects the conversation to its session, whose journal ends at `seq`.
+    fn attach(&mut self, seq: u64) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        chat.phase = Phase::Opening;
+        let (link, agent) = (chat.link, Some(chat.key.agent.raw().to_owned()));
         let meta = ClientMeta {
             agent,
             notices: true,
@@ -182,23 +217,26 @@ impl State {
         let mut params = hello(&meta);
         params["clientCapabilities"] = json!({"subagents": {},
             "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}}});
-        effects.push(Effect::Open(link));
-        effects.push(self.requests.send(link, "initialize", &params, Purpose::Passing));
+        let initialize = self.requests.send(link, "initialize", &params, Purpose::Passing);
         let after = Some(seq.saturating_sub(FIRST));
         let params = AttachParams { session: chat.session_ref(), after, role: Role::Observer };
-        effects.push(self.requests.send(link, method::SESSION_ATTACH, &params, Purpose::Attach));
-        self.chat = Some(chat);
-        effects
+        let attach = self.requests.send(link, method::SESSION_ATTACH, &params, Purpose::Attach);
+        vec![Effect::Open(link), initialize, attach]
     }
 
     /// Leaves the conversation; it goes on. The draft stays.
     pub(super) fn close_chat(&mut self) -> Vec<Effect> {
+        self.unwait();
         let Some(chat) = self.chat.take() else { return Vec::new() };
         let draft = chat.editor.text();
         if !draft.trim().is_empty() {
             self.drafts.insert(chat.key.clone(), draft);
         }
-        let links = chat.prompts.iter().map(|prompt| prompt.link).chain([chat.link]);
+        let start = match chat.phase {
+            Phase::Starting { link, .. } => Some(link),
+            _ => None,
+        };
+        let links = chat.prompts.iter().map(|prompt| prompt.link).chain([chat.link]).chain(start);
         let links: Vec<Link> = links.collect();
         for link in &links {
             self.requests.forget(*link);
@@ -268,7 +306,14 @@ impl State {
             (_, Some(Action::Options)) => self.ask_options(),
             (Place::Blocks, Some(action)) => self.block_key(action),
             (Place::Blocks, None) => Vec::new(),
-            (_, action) => self.prompt_key(action, key),
+            (_, action) => {
+                let draft = chat.editor.text();
+                let effects = self.prompt_key(action, key);
+                if let Some(chat) = self.chat.as_mut().filter(|chat| chat.editor.text() != draft) {
+                    chat.refused = None;
+                }
+                effects
+            }
         }
     }
 
@@ -352,6 +397,15 @@ impl State {
             self.flash(Look::Bad, why);
             return Vec::new();
         }
+        if chat.phase == Phase::NotBegun {
+            chat.refused = None;
+            chat.waits.extend(chat.editor.take());
+            return self.ask_for_session();
+        }
+        if chat.is_starting() || !chat.waits.is_empty() {
+            chat.waits.extend(chat.editor.take());
+            return Vec::new();
+        }
         let text = chat.editor.take();
         text.map(|text| self.say(&text)).unwrap_or_default()
     }
@@ -360,13 +414,14 @@ impl State {
     pub(super) fn say(&mut self, text: &str) -> Vec<Effect> {
         let Some(chat) = &mut self.chat else { return Vec::new() };
         let key = chat.key.clone();
+        let after = chat.conversation.last();
         let mut effects = chat.conversation.follow();
         let (opened, link) = self.errand(&key.agent);
         let (effect, request) = self.send_prompt(link, &key.session_id, text);
         effects.extend(opened);
         effects.push(effect);
         if let Some(chat) = &mut self.chat {
-            chat.prompts.push(Prompted { link, request, text: text.to_owned() });
+            chat.prompts.push(Prompted { link, request, text: text.to_owned(), after });
         }
         effects
     }
@@ -406,10 +461,14 @@ impl State {
         vec![Effect::Leave(link)]
     }
 
-    /// Puts words back into the editor, unless the person has begun others.
+    /// Puts words back into the editor, before what was written since.
     pub(super) fn give_back(&mut self, text: &str) {
-        if let Some(chat) = self.chat.as_mut().filter(|chat| chat.editor.is_empty()) {
+        let Some(chat) = &mut self.chat else { return };
+        let since = chat.editor.text();
+        if since.is_empty() {
             chat.editor.set(text);
+        } else {
+            chat.editor.set(&[text, &since].join("\n"));
         }
     }
 
@@ -422,22 +481,29 @@ impl State {
         };
         if let Some(error) = error {
             // Whatever an agent says of a turn that began is in the journal, too.
-            let was_waiting = !chat.conversation.has_prompt(&prompt.text);
-            let why = Untrusted::from(error.message.as_str());
+            let was_waiting = !chat.conversation.has_prompt(&prompt.text, prompt.after);
             if was_waiting {
+                self.unwait();
                 self.give_back(&prompt.text);
             }
-            self.flash(Look::Bad, &why);
+            self.refused(error);
         }
-        self.requests.forget(link);
-        vec![Effect::Leave(link)]
+        // The answer that lets the next prompt go may not have come yet.
+        let mut effects = if self.requests.forget(link) { self.say_next() } else { Vec::new() };
+        effects.push(Effect::Leave(link));
+        effects
     }
 
     /// Takes back the last prompt of ours that waits.
     fn take_back(&mut self) -> Vec<Effect> {
         let Some(chat) = &mut self.chat else { return Vec::new() };
-        let has_begun = |text: &str| chat.conversation.has_prompt(text);
-        let Some(prompt) = chat.prompts.iter().rev().find(|prompt| !has_begun(&prompt.text)) else {
+        if let Some(text) = chat.waits.pop() {
+            self.give_back(&text);
+            return Vec::new();
+        }
+        let has_begun =
+            |prompt: &&Prompted| chat.conversation.has_prompt(&prompt.text, prompt.after);
+        let Some(prompt) = chat.prompts.iter().rev().find(|prompt| !has_begun(prompt)) else {
             self.flash(Look::Warning, "no prompt of yours waits");
             return Vec::new();
         };
@@ -478,6 +544,13 @@ impl State {
     /// Leaves the conversation, for where it was opened from.
     pub(super) fn detach(&mut self) -> Vec<Effect> {
         let is_from_top = self.chat.as_ref().is_none_or(|chat| chat.is_from_top);
+        if !is_from_top && self.unwait() {
+            self.flash(
+                Look::Warning,
+                "the session is not there yet, nothing was sent; ^D again leaves",
+            );
+            return Vec::new();
+        }
         let handle = self.chat_session().map(handle).cloned();
         let mut effects = self.close_chat();
         if !is_from_top {

@@ -3,6 +3,7 @@
 mod answers;
 mod chats;
 mod screens;
+mod starting;
 
 use acp_wire::build;
 use acpd_api::{ClientName, Untrusted};
@@ -33,10 +34,14 @@ impl Person {
     }
 
     fn with(theme: Theme) -> Person {
+        Person::who_opens(theme, Opens::Top)
+    }
+
+    fn who_opens(theme: Theme, opens: Opens) -> Person {
         let who = ClientName { name: "acpctl".into(), title: None, place: Some("pts/3".into()) };
         let scene =
             Scene { theme, home: Some("/home/ada".into()), cwd: "/home/ada/src/api".into(), who };
-        let (state, effects) = State::new(scene, Opens::Top, NOW);
+        let (state, effects) = State::new(scene, opens, NOW);
         let mut person =
             Person { state, cache: Cache::default(), sent: Vec::new(), effects: Vec::new() };
         person.take(effects);
@@ -71,6 +76,15 @@ impl Person {
         let id = self.sent.remove(at)["id"].as_u64().unwrap();
         let line = build::error(&id.into(), &ErrorObject::new(-32000, message));
         self.event(Event::Line(link, line));
+    }
+
+    /// The daemon refuses the last request of this method, and says what to do.
+    fn refuses_with_hint(&mut self, link: Link, method: &str, message: &str, hint: &str) {
+        let at = self.sent.iter().rposition(|line| line["method"] == method).expect(method);
+        let id = self.sent.remove(at)["id"].as_u64().unwrap();
+        let data = json!({"_acpd": {"reason": "agent_stopped", "hint": hint}});
+        let error = ErrorObject::new(-32603, message).with_data(&data);
+        self.event(Event::Line(link, build::error(&id.into(), &error)));
     }
 
     fn changed(&mut self, changed: Value) {

@@ -114,9 +114,18 @@ impl Conversation {
         said
     }
 
-    /// Whether a prompt is in the conversation: it does not wait any more.
-    pub(super) fn has_prompt(&self, text: &str) -> bool {
-        self.prompts().iter().rev().take(20).any(|said| said.trim() == text.trim())
+    /// The last block.
+    pub(super) fn last(&self) -> Option<Id> {
+        self.folded.blocks().last().map(|block| block.id)
+    }
+
+    /// Whether a prompt is in the conversation behind a block: it does not wait any more.
+    pub(super) fn has_prompt(&self, text: &str, after: Option<Id>) -> bool {
+        let is_it = |block: &Block| match &block.kind {
+            Kind::Prompt(message) => message.text().raw().trim() == text.trim(),
+            _ => false,
+        };
+        self.folded.blocks().any(|block| Some(block.id) > after && is_it(block))
     }
 
     /// Takes what people call the modes, which the journal does not say.

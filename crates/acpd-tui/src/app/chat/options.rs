@@ -104,6 +104,10 @@ impl Menu {
 impl State {
     /// Asks the agent what there is to choose: this brings the session back, if no process holds it.
     pub(super) fn ask_options(&mut self) -> Vec<Effect> {
+        if self.chat.as_ref().is_some_and(|chat| chat.key.session_id.is_empty()) {
+            self.flash(Role::Warning, "the session is not there yet");
+            return Vec::new();
+        }
         let Some(key) = self.chat.as_ref().map(|chat| chat.key.clone()) else { return Vec::new() };
         let cwd = self.chat_session().map(|session| session.cwd.clone());
         let (mut effects, link) = self.errand(&key.agent);

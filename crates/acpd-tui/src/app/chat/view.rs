@@ -1,6 +1,6 @@
 //! The screen of a conversation.
 
-use acpd_api::{SessionInfo, SessionState, TurnState};
+use acpd_api::{SessionInfo, SessionState, TurnState, Untrusted};
 use acpd_view::human::{self, directory};
 use acpd_view::text::Text;
 use acpd_view::{Block, Folding, Kind, Line, Progress, Role, Row, Style, text};
@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use ratatui::widgets::Widget as _;
 
 use super::layout::{Layout, Visible};
-use super::{Chat, Phase};
+use super::{Chat, Phase, Prompted};
 use crate::app::{AWAY, OnScreen, State};
 use crate::canvas::{Canvas, DOT, rule};
 use crate::fleet::handle;
@@ -35,14 +35,16 @@ pub(in crate::app) fn view(
     let prompt = chat.editor.height(width.saturating_sub(2)).min((room / 3).max(1));
     let status = area.bottom().saturating_sub(prompt + 1);
     let question = chat.card.id().and_then(|id| state.fleet.question(id));
+    let refused = chat.refused.as_ref().map_or_else(Vec::new, |refused| refused.lines(width));
     let over = match (&chat.menu, question) {
         (Some(menu), _) => menu.lines().0.len(),
         (None, Some(question)) => question::height(question, width),
-        (None, None) => 0,
+        (None, None) => refused.len(),
     };
     let over = u16::try_from(over).unwrap_or(u16::MAX);
     let left = status.saturating_sub(area.y + 2);
-    let most = if place == Place::Prompt { left / 2 } else { left.saturating_sub(2) };
+    let is_aside = place == Place::Prompt && question.is_some();
+    let most = if is_aside { left / 2 } else { left.saturating_sub(2) };
     let over = over.min(most);
     let ruled = u16::from(over > 0);
     let end = status.saturating_sub(over + ruled);
@@ -81,6 +83,10 @@ pub(in crate::app) fn view(
             text!(" ? {}", question::asks(question, state.scene.home.as_deref())),
         );
         drawn = question::view(canvas, pane, &chat.card, question, &head);
+    } else {
+        for (y, line) in (pane.y..pane.bottom()).zip(&refused) {
+            canvas.line(area.x + 1, y, width.saturating_sub(1), line);
+        }
     }
     what_goes_on(state, chat, session, canvas, status, width);
     let editor = Rect { x: 1, y: status + 1, width: width.saturating_sub(2), height: prompt };
@@ -98,11 +104,17 @@ fn head(
     area: Rect,
 ) {
     let home = state.scene.home.as_deref();
-    let name = session.map_or(&chat.key.session_id, handle);
+    let has_session = !chat.key.session_id.is_empty();
+    let name = match session {
+        Some(session) => Text::from(handle(session)),
+        None if has_session => Text::from(&chat.key.session_id),
+        None => "new session".into(),
+    };
     let mut left = Line::of(Style::of(Role::Plain).strong(), text!(" {}", name))
         .and(Role::Dim, text!("{}{}", DOT, chat.key.agent));
-    if let Some(session) = session {
-        left = left.and(Role::Dim, DOT).and(Role::Name, directory(&session.cwd, home));
+    let begins_in = (!has_session).then(|| Untrusted::from(state.scene.cwd.as_str()));
+    if let Some(cwd) = session.map(|session| &session.cwd).or(begins_in.as_ref()) {
+        left = left.and(Role::Dim, DOT).and(Role::Name, directory(cwd, home));
     }
     let header = chat.conversation.header();
     let mut facts: Vec<Text> = Vec::new();
@@ -137,6 +149,8 @@ fn rule_above(chat: &Chat, visible: &Visible, canvas: &mut Canvas<'_>, y: u16, w
     let ruled = rule(usize::from(width.saturating_sub(2)));
     canvas.line(1, y, width, &Line::of(Role::Dim, ruled));
     let words = match (&chat.phase, visible.is_live, visible.below) {
+        (Phase::Starting { .. }, ..) => " starting ".into(),
+        (Phase::NotBegun, ..) => " no session ".into(),
         (Phase::Opening | Phase::CatchingUp, ..) => " reading ".into(),
         (_, true, _) => text!(" {} live ", "↓"),
         (_, false, 0) => text!(" {} more: PgDn ", "↓"),
@@ -213,6 +227,10 @@ fn running(
 
 fn nothing(chat: &Chat, canvas: &mut Canvas<'_>, area: Rect) {
     let (style, words) = match &chat.phase {
+        Phase::Starting { .. } => {
+            (Role::Dim, "write below: Enter sends it as soon as the session is there".into())
+        }
+        Phase::NotBegun => (Role::Dim, "the session did not begin: Enter tries it again".into()),
         Phase::Opening => (Role::Dim, "opening".into()),
         Phase::CatchingUp => (Role::Dim, "reading".into()),
         Phase::Over(why) => (Role::Bad, why.clone()),
@@ -254,15 +272,13 @@ fn what_goes_on(
     if let Some(step) = plan.iter().find(|step| step.status == "in_progress") {
         right = Line::of(Role::Dim, text!("plan {}/{}: {}", done + 1, plan.len(), step.content));
     }
-    let waiting: Vec<&str> = chat
-        .prompts
-        .iter()
-        .map(|prompt| prompt.text.as_str())
-        .filter(|text| !chat.conversation.has_prompt(text))
-        .collect();
-    let queued = session.map_or(0, |session| session.queued);
-    if let (Some(first), true) = (waiting.first(), queued > 0) {
-        let first = Text::from(&acpd_api::Untrusted::from(*first)).cut(24);
+    let has_begun = |prompt: &Prompted| chat.conversation.has_prompt(&prompt.text, prompt.after);
+    let sent = chat.prompts.iter().filter(|prompt| !has_begun(prompt)).map(|prompt| &prompt.text);
+    let first = sent.chain(&chat.waits).next();
+    let waits = u32::try_from(chat.waits.len()).unwrap_or(u32::MAX);
+    let queued = session.map_or(0, |session| session.queued).saturating_add(waits);
+    if let (Some(first), true) = (first, queued > 0) {
+        let first = Text::from(&Untrusted::from(first.as_str())).cut(24);
         right = Line::of(Role::Dim, text!("queued {}: {} (^Q takes back)", queued, first));
     } else if queued > 0 {
         right = Line::of(Role::Dim, text!("{} queued", queued));
@@ -293,6 +309,12 @@ fn what_goes_on(
 /// Why nothing goes on, if that is so.
 fn trouble(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Line> {
     match &chat.phase {
+        Phase::Starting { since, .. } => {
+            let words = text!("* starting {}", chat.key.agent);
+            let since = human::duration(state.now.saturating_sub(*since));
+            let line = Line::of(Style::of(Role::Good).strong(), words);
+            return Some(line.and(Role::Dim, text!("  {}", since)));
+        }
         Phase::AwaySince(since) if state.now >= since + AWAY => {
             return Some(Line::of(Role::Warning, "acpd is away, coming back; the draft stays"));
         }

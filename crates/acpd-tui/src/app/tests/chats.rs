@@ -71,7 +71,7 @@ impl Person {
         opened.expect("a conversation was opened")
     }
 
-    fn ctrl(&mut self, char: char) {
+    pub(super) fn ctrl(&mut self, char: char) {
         self.event(Event::Key(KeyEvent::new(KeyCode::Char(char), KeyModifiers::CONTROL)));
     }
 }
