@@ -41,7 +41,7 @@ use starting::Refused;
 
 pub(super) use layout::Layout;
 pub use starting::NotBegun;
-pub(super) use view::{useful, view};
+pub(super) use view::{useful, view, word};
 
 /// Lines of the journal that are read first.
 const FIRST: u64 = 300;
@@ -68,6 +68,8 @@ pub(super) struct Chat {
     prompts: Vec<Prompted>,
     /// Prompts that are sent when the session is there.
     waits: Vec<String>,
+    /// A draft that looks like an answer, and that the next Enter sends as a prompt.
+    doubted: Option<String>,
     /// What was not done, until the draft changes.
     refused: Option<Refused>,
     /// The next press cancels the turn, until then.
@@ -155,6 +157,20 @@ impl Chat {
         self.phase = Phase::Over(why);
     }
 
+    /// Whether the draft looks like an answer to the open question, and Enter was not pressed for it yet.
+    fn may_be_answer(&self) -> bool {
+        let draft = self.editor.text();
+        let word = draft.trim().to_ascii_lowercase();
+        let is_number = word.len() == 1 && word.starts_with(|char: char| char.is_ascii_digit());
+        let is_answer = is_number || matches!(word.as_str(), "y" | "n" | "yes" | "no");
+        is_answer && self.card.id().is_some() && self.doubted.as_ref() != Some(&draft)
+    }
+
+    /// The draft that the next Enter sends although it looks like an answer.
+    fn doubted(&self) -> Option<&String> {
+        self.doubted.as_ref().filter(|doubted| **doubted == self.editor.text())
+    }
+
     fn session_ref(&self) -> SessionRef {
         SessionRef {
             session: self.key.session_id.raw().to_owned(),
@@ -192,6 +208,7 @@ impl State {
             menu: None,
             prompts: Vec::new(),
             waits: Vec::new(),
+            doubted: None,
             refused: None,
             cancels: None,
             is_from_top,
@@ -399,6 +416,10 @@ impl State {
         }
         if chat.phase == Phase::NotBegun {
             chat.refused = None;
+        if chat.may_be_answer() {
+            chat.doubted = Some(chat.editor.text());
+            return Vec::new();
+        }
             chat.waits.extend(chat.editor.take());
             return self.ask_for_session();
         }

@@ -50,5 +50,9 @@ fn footer_keys(state: &State, theme: Theme) -> Vec<(String, &'static str)> {
         None => of_top(place, row.action),
     });
     let first = |keys: &'static str| keys.split(' ').next().unwrap_or(keys);
-    rows.map(|(row, word)| (keymap::shown(first(row.keys), theme.is_unicode), word)).collect()
+    let word = |action, word| state.chat.as_ref().map_or(word, |it| chat::word(it, action, word));
+    rows.map(|(row, name)| {
+        (keymap::shown(first(row.keys), theme.is_unicode), word(row.action, name))
+    })
+    .collect()
 }

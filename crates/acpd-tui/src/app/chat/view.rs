@@ -253,15 +253,24 @@ fn what_goes_on(
     let ruled = rule(usize::from(width.saturating_sub(2)));
     canvas.line(1, y, width, &Line::of(Role::Dim, ruled));
     let mut left = Line::default();
-    if let Some(flash) = &state.flash {
+    if let Some(doubted) = chat.doubted() {
+        let doubted = Untrusted::from(doubted.trim());
+        let words = text!("to answer: Tab; Enter again sends \"{}\" as a prompt", doubted);
+        left = Line::of(Role::Warning, words);
+    } else if let Some(flash) = &state.flash {
         left = flash.line.clone();
     } else if let Some(trouble) = trouble(state, chat, session) {
         left = trouble;
     } else if let Some(session) = session.filter(|s| s.turn.state != TurnState::Idle) {
         let since = human::duration(state.now.saturating_sub(session.turn.since));
         left = match session.turn.state {
-            TurnState::NeedsAction if !chat.card.has_keys() => {
-                Line::of(Style::of(Role::Warning).strong(), "? Tab goes to the question")
+            TurnState::NeedsAction => {
+                let words = if chat.card.has_keys() {
+                    "? choose an answer; Esc goes back without one"
+                } else {
+                    "? Tab goes to the question"
+                };
+                Line::of(Style::of(Role::Warning).strong(), words)
             }
             _ => Line::of(Style::of(Role::Good).strong(), text!("* works {}", since)),
         };
@@ -335,6 +344,14 @@ fn trouble(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<
 /// Whether a key does something now, so that it belongs into the footer.
 pub(in crate::app) fn useful(state: &State, chat: &Chat, place: Place, action: Action) -> bool {
     let is_running = || state.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
+/// What a key does now, in the word of the footer.
+pub(in crate::app) fn word(chat: &Chat, action: Action, word: &'static str) -> &'static str {
+    match action {
+        Action::Blocks if chat.card.id().is_some() => "question",
+        _ => word,
+    }
+}
+
     match (place, action) {
         (Place::Prompt, Action::Steer) => is_running(),
         (Place::Prompt, Action::Cancel) => is_running() || !chat.editor.is_empty(),

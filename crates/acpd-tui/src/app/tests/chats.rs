@@ -295,3 +295,32 @@ fn modes_and_options_are_chosen_from_a_list() {
         (&json!("model"), &json!("haiku"))
     );
 }
+
+#[test]
+fn m3_what_looks_like_an_answer_is_sent_as_a_prompt_at_the_second_enter() {
+    let mut person = in_the_morning();
+    person.opens(&journal());
+    let seen = person.sees(120, 24);
+    assert!(seen.contains("Tab question") && !seen.contains("Tab blocks"), "{seen}");
+    for word in ["y", "No", "1"] {
+        person.types(word);
+        person.press(KeyCode::Enter);
+        assert!(person.said("session/prompt").is_empty());
+        let seen = person.sees(80, 24);
+        let told = format!("to answer: Tab; Enter again sends \"{word}\" as a prompt");
+        assert!(seen.contains(&told), "{seen}");
+        person.press(KeyCode::Enter);
+        assert_eq!(person.said("session/prompt").len(), 1);
+    }
+    person.types("1 more");
+    person.press(KeyCode::Enter);
+    assert_eq!(person.said("session/prompt").len(), 1, "that is no answer");
+    person.press(KeyCode::Tab);
+    let seen = person.sees(80, 24);
+    assert!(seen.contains("? choose an answer") && !seen.contains("works"), "{seen}");
+    person.press(KeyCode::Esc);
+    person.changed(json!({"removed": {"interactions": ["1-5"]}}));
+    person.types("y");
+    person.press(KeyCode::Enter);
+    assert_eq!(person.said("session/prompt").len(), 1, "nothing is asked");
+}
