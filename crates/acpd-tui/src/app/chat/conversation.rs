@@ -186,6 +186,12 @@ impl Conversation {
         last.is_some()
     }
 
+    /// Chooses the last row, and goes to what comes.
+    pub(super) fn select_end(&mut self) {
+        self.selected = self.rows().last().map(id);
+        self.jump(Jump::Live);
+    }
+
     /// Chooses the first row that was read.
     pub(super) fn select_first(&mut self) {
         let first = self.rows().first().map(id);

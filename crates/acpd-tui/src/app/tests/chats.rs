@@ -324,3 +324,19 @@ fn m3_what_looks_like_an_answer_is_sent_as_a_prompt_at_the_second_enter() {
     person.press(KeyCode::Enter);
     assert_eq!(person.said("session/prompt").len(), 1, "nothing is asked");
 }
+
+#[test]
+fn m4_the_live_end_is_a_place_in_the_blocks() {
+    let (mut person, link) = in_chat();
+    person.sees(80, 24);
+    person.press(KeyCode::Tab);
+    person.types("gGk");
+    let seen = person.sees(80, 24);
+    assert!(seen.contains("\n  say something"), "nothing was typed: {seen}");
+    person.types("gG");
+    let more = json!({"params": {"sessionId": ID, "update": {"sessionUpdate": "agent_message_chunk",
+        "messageId": "n", "content": {"type": "text", "text": "word\n\n".repeat(30) + "the end"}}}});
+    person.hears(link, 9, &[more]);
+    let seen = person.sees(80, 24);
+    assert!(seen.contains("the end") && seen.contains("live"), "{seen}");
+}
