@@ -175,7 +175,7 @@ fn a_daemon_that_is_killed_comes_back_and_the_draft_stays() {
     chat.sees("what I was about to say");
     env.kill_daemon();
     let seen = chat.sees("tick 30");
-    assert_eq!(seen.matches("tick 17 ").count(), 1, "{seen}");
+    assert_eq!(seen.matches("tick 17\n").count(), 1, "{seen}");
     assert!(seen.contains("what I was about to say"), "{seen}");
     chat.sees("done");
     chat.types(ENTER);
@@ -196,7 +196,7 @@ fn the_screen_keeps_the_live_end_while_it_is_resized() {
         chat.sees(tick);
     }
     let seen = chat.sees("done");
-    assert_eq!(seen.matches("tick 13 ").count(), 1, "{seen}");
+    assert_eq!(seen.matches("tick 13\n").count(), 1, "{seen}");
     assert!(seen.starts_with(' ') && seen.lines().count() <= 24, "{seen}");
     chat.types(CTRL_D);
     assert!(chat.ends().success());
