@@ -40,7 +40,11 @@ impl Menu {
                 is_current: current == Some(&mode.id),
             }));
         }
-        for option in options {
+        // Some agents tell their modes as an option, too.
+        let is_told = |option: &&ConfigOption| {
+            !modes.is_empty() && option.category.as_ref().is_some_and(|it| *it == "mode")
+        };
+        for option in options.iter().filter(|option| !is_told(option)) {
             let name = option.name.as_ref().unwrap_or(&option.id);
             entries.push(Entry::Heading(Text::from(name)));
             let current = option.value();

@@ -340,3 +340,19 @@ fn m4_the_live_end_is_a_place_in_the_blocks() {
     let seen = person.sees(80, 24);
     assert!(seen.contains("the end") && seen.contains("live"), "{seen}");
 }
+
+#[test]
+fn a_mode_that_is_an_option_too_is_listed_once() {
+    let (mut person, _) = in_chat();
+    person.ctrl('o');
+    let mode = json!({"id": "mode", "name": "Mode", "category": "mode", "type": "select",
+        "currentValue": "ask", "options": [{"value": "ask"}, {"value": "code"}]});
+    person.result(
+        Link::Errand(2),
+        "session/resume",
+        json!({"modes": {"currentModeId": "ask", "availableModes": [
+            {"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]},
+            "configOptions": [mode]}),
+    );
+    assert_eq!(person.sees(80, 24).matches(" Mode").count(), 1);
+}
