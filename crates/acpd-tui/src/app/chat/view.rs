@@ -154,7 +154,8 @@ fn rule_above(chat: &Chat, visible: &Visible, canvas: &mut Canvas<'_>, y: u16, w
         (Phase::Opening | Phase::CatchingUp, ..) => " reading ".into(),
         (_, true, _) => text!(" {} live ", "↓"),
         (_, false, 0) => text!(" {} more: PgDn ", "↓"),
-        (_, false, below) => text!(" {} {} below: ^End ", "↓", below),
+        (_, false, 1) => text!(" {} 1 block below: ^End ", "↓"),
+        (_, false, below) => text!(" {} {} blocks below: ^End ", "↓", below),
     };
     let style = if visible.is_live { Role::Dim } else { Role::Warning };
     canvas.right(0, y, width.saturating_sub(4), &Line::of(style, words));
