@@ -1,9 +1,9 @@
 //! The screen of a conversation.
 
-use acpd_api::{SessionInfo, SessionState, TurnState, Untrusted};
+use acpd_api::{Amount, SessionInfo, SessionState, TurnState, Untrusted};
 use acpd_view::human::{self, directory};
 use acpd_view::text::Text;
-use acpd_view::{Block, Folding, Kind, Line, Progress, Role, Row, Style, text};
+use acpd_view::{Block, Folding, Kind, Line, Progress, Role, Row, Style, Usage, text};
 use ratatui::layout::Rect;
 use ratatui::widgets::Widget as _;
 
@@ -124,15 +124,8 @@ fn head(
         if let Some(percent) = (usage.used * 100).checked_div(usage.size) {
             facts.push(text!("{}% of {}", percent, human::count(usage.size)));
         }
-        if let Some(cost) = &usage.cost {
-            let amount = text!("{:.2}", cost.amount);
-            facts.push(if cost.currency == "USD" {
-                text!("${}", amount)
-            } else {
-                text!("{} {}", amount, cost.currency)
-            });
-        }
     }
+    facts.extend(cost(header.usage.as_ref(), session));
     // Our own connections are no others.
     let own = u32::try_from(1 + chat.prompts.len()).unwrap_or(u32::MAX);
     match session.map_or(0, |session| session.clients.saturating_sub(own)) {
@@ -143,6 +136,15 @@ fn head(
     let facts = Line::of(Role::Dim, Text::join(facts, DOT));
     let taken = canvas.right(area.x, area.y, area.width.saturating_sub(1), &facts);
     canvas.line(area.x, area.y, area.width.saturating_sub(taken + 1), &left);
+}
+
+/// What the conversation has cost: as its lines tell, else as the daemon knows it.
+fn cost(usage: Option<&Usage>, session: Option<&SessionInfo>) -> Option<Text> {
+    let told = usage.and_then(|usage| usage.cost.as_ref());
+    let told = told.and_then(|cost| Some((Amount::from_units(cost.amount)?, &cost.currency)));
+    let known = session.and_then(|session| session.usage.as_ref()?.cost.as_ref());
+    let (amount, currency) = told.or(known.map(|cost| (cost.amount, &cost.currency)))?;
+    Some(if *currency == "USD" { text!("${}", amount) } else { text!("{} {}", amount, currency) })
 }
 
 fn rule_above(chat: &Chat, visible: &Visible, canvas: &mut Canvas<'_>, y: u16, width: u16) {
@@ -342,9 +344,6 @@ fn trouble(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<
     Some(Line::of(Role::Bad, text!("{}{}", word, reason)))
 }
 
-/// Whether a key does something now, so that it belongs into the footer.
-pub(in crate::app) fn useful(state: &State, chat: &Chat, place: Place, action: Action) -> bool {
-    let is_running = || state.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
 /// What a key does now, in the word of the footer.
 pub(in crate::app) fn word(chat: &Chat, action: Action, word: &'static str) -> &'static str {
     match action {
@@ -353,6 +352,9 @@ pub(in crate::app) fn word(chat: &Chat, action: Action, word: &'static str) -> &
     }
 }
 
+/// Whether a key does something now, so that it belongs into the footer.
+pub(in crate::app) fn useful(state: &State, chat: &Chat, place: Place, action: Action) -> bool {
+    let is_running = || state.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
     match (place, action) {
         (Place::Prompt, Action::Steer) => is_running(),
         (Place::Prompt, Action::Cancel) => is_running() || !chat.editor.is_empty(),
