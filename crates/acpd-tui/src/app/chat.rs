@@ -413,12 +413,12 @@ impl State {
         }
         if chat.phase == Phase::NotBegun {
             chat.refused = None;
+            chat.waits.extend(chat.editor.take());
+            return self.ask_for_session();
+        }
         if chat.may_be_answer() {
             chat.doubted = Some(chat.editor.text());
             return Vec::new();
-        }
-            chat.waits.extend(chat.editor.take());
-            return self.ask_for_session();
         }
         if chat.is_starting() || !chat.waits.is_empty() {
             chat.waits.extend(chat.editor.take());
