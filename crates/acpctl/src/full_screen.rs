@@ -9,9 +9,9 @@ use acpd_tui::{Failed, NotBegun, Opens, Start, Theme};
 use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::terminal;
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
+use crate::{pager, terminal};
 
 /// What a screen needs. Where there is no terminal that can show one, `instead` says what to do.
 pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Start> {
@@ -27,6 +27,7 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Start>
         cwd: utf8(&current_dir()?)?,
         place: terminal::name(),
         opens: Opens::Top,
+        pager: pager::command(),
         door: Box::new(move || acpd_client::link(options.clone(), acpd_client::PATIENCE)),
     })
 }

@@ -4,7 +4,7 @@ use acpd_api::Untrusted;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-pub(crate) use acpd_view::human::{bytes, count, directory, duration};
+pub(crate) use acpd_view::human::{bytes, count, directory, duration, fence};
 
 use crate::text::{Text, text};
 
@@ -39,11 +39,6 @@ pub(crate) fn day(at: u64) -> Text {
         || "-".into(),
         |at| Untrusted::of(at.to_zoned(TimeZone::system()).date()).into(),
     )
-}
-
-/// How many backticks begin a code block of Markdown that this text cannot end.
-pub(crate) fn fence(text: &str) -> usize {
-    text.split(|c| c != '`').map(str::len).max().unwrap_or(0).max(2) + 1
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(crate) struct Pager {
 impl Pager {
     /// Starts it. `None` if the user wants none or it cannot be started: then the output goes out as it is.
     pub(crate) fn start() -> Option<Pager> {
-        let line = wanted(|name| env::var(name).ok())?;
+        let line = command()?;
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &line]).stdin(Stdio::piped());
         if env::var_os("LESS").is_none() {
@@ -52,6 +52,11 @@ impl Write for Pager {
     fn flush(&mut self) -> io::Result<()> {
         self.child.stdin.as_mut().map_or(Ok(()), Write::flush)
     }
+}
+
+/// The command line of the pager of this person, if they want one.
+pub(crate) fn command() -> Option<String> {
+    wanted(|name| env::var(name).ok())
 }
 
 /// The command line of the pager. An empty one, and `cat`, mean none.

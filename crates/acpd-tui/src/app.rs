@@ -13,6 +13,7 @@ mod help;
 mod requests;
 #[cfg(test)]
 mod tests;
+mod today;
 mod top;
 mod view;
 
@@ -23,7 +24,7 @@ use acpd_api::{
     AnswerParams, ClientName, Empty, GivenAnswer, SessionRowKey, TurnState, Untrusted, method,
 };
 use acpd_view::text::Text;
-use acpd_view::{Line, Role};
+use acpd_view::{Id, Line, Role};
 use bytes::Bytes;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use serde::de::DeserializeOwned;
@@ -36,6 +37,7 @@ use crate::question::{Card, Drawn};
 use chat::Chat;
 pub use chat::NotBegun;
 use requests::{Purpose, Requests};
+use today::Today;
 use top::Top;
 
 pub(crate) use requests::{CLIENT, Link};
@@ -53,6 +55,12 @@ pub(crate) enum Event {
     Key(KeyEvent),
     /// Text was pasted.
     Paste(String),
+    /// The wheel was turned by so many lines; down, if it is not negative.
+    Wheel(isize),
+    /// A row of the screen was clicked.
+    Click(u16),
+    /// What was to be done outside has failed.
+    Failed(&'static str),
     /// Somebody looks at the terminal, or no longer.
     Focused(bool),
     /// A connection got a line.
@@ -78,6 +86,19 @@ pub(crate) struct OnScreen {
     pub(crate) page: usize,
     /// Older lines of the conversation are wanted soon.
     pub(crate) is_near_beginning: bool,
+    /// What can be clicked, by the rows of the screen.
+    pub(crate) spots: Vec<(u16, Spot)>,
+    /// A block whose body is wanted.
+    pub(crate) missing: Option<Id>,
+}
+
+/// Something that can be clicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spot {
+    /// A row of the list.
+    Row(usize),
+    /// A row of the conversation, by its first block.
+    Block(Id),
 }
 
 /// What is to be done.
@@ -89,6 +110,10 @@ pub(crate) enum Effect {
     Send(Link, Bytes),
     /// End a connection; acpd need not keep anything of it.
     Leave(Link),
+    /// Show a text in the pager of the person.
+    Page(String),
+    /// Take the mouse, or give it back.
+    Mouse(bool),
     /// Put a text into the clipboard of the terminal.
     Copy(String),
     /// Draw all of the screen again.
@@ -172,6 +197,9 @@ pub(crate) struct State {
     flash: Option<Flash>,
     on_screen: OnScreen,
     is_focused: bool,
+    has_mouse: bool,
+    /// What this day has used.
+    today: Today,
 }
 
 impl State {
@@ -192,6 +220,8 @@ impl State {
             flash: None,
             on_screen: OnScreen::default(),
             is_focused: true,
+            has_mouse: false,
+            today: Today::default(),
         };
         let mut effects = vec![Effect::Open(Link::Fleet), state.watch()];
         effects.extend(match opens {
@@ -219,6 +249,15 @@ impl State {
                     Some(chat) => chat.paste(&text),
                     None => self.top.paste(&text),
                 }
+                Vec::new()
+            }
+            Event::Wheel(lines) => self.wheel(lines),
+            Event::Click(y) => {
+                self.click(y);
+                Vec::new()
+            }
+            Event::Failed(why) => {
+                self.flash(Role::Bad, why);
                 Vec::new()
             }
             Event::Focused(is_focused) => {
@@ -261,9 +300,8 @@ impl State {
                 if let Some(drawn) = &on_screen.question {
                     self.card().drawn(drawn);
                 }
-                let wants_older = on_screen.is_near_beginning;
                 self.on_screen = on_screen;
-                if wants_older { self.near_beginning() } else { Vec::new() }
+                self.look_around()
             }
         };
         self.top.settle(&self.fleet, self.now);
@@ -308,6 +346,26 @@ impl State {
         self.flash = Some(Flash { line, until: self.now + FLASH });
     }
 
+    /// Scrolls what is on the screen.
+    fn wheel(&mut self, lines: isize) -> Vec<Effect> {
+        match (&mut self.help, &mut self.chat) {
+            (Some(scroll), _) => *scroll = scroll.saturating_add_signed(lines),
+            (None, Some(chat)) => return chat.scroll(lines),
+            (None, None) => self.top_wheel(lines),
+        }
+        Vec::new()
+    }
+
+    /// Chooses what is on a row of the screen.
+    fn click(&mut self, y: u16) {
+        let spot = self.on_screen.spots.iter().find(|(at, _)| *at == y).map(|(_, spot)| *spot);
+        match (spot, &mut self.chat) {
+            (Some(Spot::Block(id)), Some(chat)) => chat.click(id),
+            (Some(Spot::Row(at)), None) => self.top_click(at),
+            _ => {}
+        }
+    }
+
     fn key(&mut self, key: &KeyEvent) -> Vec<Effect> {
         let place = self.place();
         let action = keymap::action(place, key);
@@ -334,6 +392,18 @@ impl State {
             Some(Action::Keys) => {
                 self.help = Some(0);
                 Vec::new()
+            }
+            Some(Action::Mouse) => {
+                self.has_mouse = !self.has_mouse;
+                self.flash(
+                    Role::Plain,
+                    if self.has_mouse {
+                        "the wheel scrolls and a click chooses; F3 gives the mouse back"
+                    } else {
+                        "the terminal has the mouse: select and copy as everywhere"
+                    },
+                );
+                vec![Effect::Mouse(self.has_mouse)]
             }
             Some(Action::Quit) => vec![Effect::Quit],
             Some(Action::Top) => self.close_chat(),
@@ -382,7 +452,7 @@ impl State {
                 if let Some(changed) = read(params) {
                     self.fleet.changed(changed);
                 }
-                Vec::new()
+                self.ask_usage()
             }
             Message::Notification { method, .. } => {
                 if self.chat.as_ref().is_some_and(|chat| chat.is_on(link)) {
@@ -401,8 +471,11 @@ impl State {
                 if let Some(told) = read(result) {
                     self.fleet.snapshot(told);
                     self.presence = Presence::There;
+                    return self.ask_usage();
                 }
             }
+            Purpose::Usage => self.today.take(read(result), self.now),
+            Purpose::Restart => self.flash(Role::Good, "restarted; its sessions come back"),
             Purpose::Answer(_) => self.flash(Role::Good, "answered"),
             Purpose::Cancel => self.flash(Role::Good, "cancelled; the agent ends its turn"),
             Purpose::New => return self.begun(link, result),
@@ -416,6 +489,7 @@ impl State {
             Purpose::Steer { text } => return self.steered(link, &text, result),
             Purpose::Attach => return self.attached(result),
             Purpose::Older(key) => return self.older(&key, result),
+            Purpose::Body(key) => return self.body(&key, result),
             Purpose::Options => return self.options(link, result),
             Purpose::Set => {
                 self.requests.forget(link);
@@ -437,6 +511,9 @@ impl State {
         match &purpose {
             Purpose::Answer(id) => self.card().not_taken(id),
             Purpose::Steer { text } => self.give_back(text),
+            Purpose::Older(_) | Purpose::Body(_) => self.log_failed(),
+            // It is told where it would stand.
+            Purpose::Usage => return Vec::new(),
             _ => {}
         }
         match link {

@@ -5,6 +5,7 @@ use acpd_view::{Line, Role, Style, text};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style as Look};
+use unicode_width::UnicodeWidthStr as _;
 
 /// How the terminal of this person shows things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +118,28 @@ impl<'a> Canvas<'a> {
         if is_long && end > x {
             let more = if self.theme.is_unicode { "…" } else { "~" };
             self.buffer.set_stringn(end - 1, y, more, 1, Look::new());
+        }
+    }
+
+    /// Shows where words are in a line that was drawn here. They are in small letters.
+    pub(crate) fn mark(&mut self, x: u16, y: u16, room: u16, line: &Line, words: &str) {
+        if words.is_empty() {
+            return;
+        }
+        let text = line.plain();
+        let small = text.as_str().to_lowercase();
+        // Where small letters have other sizes, nothing is marked rather than something else.
+        if small.len() != text.as_str().len() {
+            return;
+        }
+        let columns = |part: &str| u16::try_from(part.width()).unwrap_or(u16::MAX);
+        for (at, found) in small.match_indices(words) {
+            let (before, width) = (columns(&small[..at]), columns(found));
+            if before < room {
+                let area = Rect { x: x + before, y, width: width.min(room - before), height: 1 };
+                let look = Look::new().add_modifier(Modifier::REVERSED);
+                self.buffer.set_style(area.intersection(self.buffer.area), look);
+            }
         }
     }
 

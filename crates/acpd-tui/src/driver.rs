@@ -4,9 +4,13 @@
 //! driver waits for that channel and for the next moment at which the screen changes by itself; it draws at most
 //! [`FRAMES`] times a second, and only after something happened.
 
+mod keyboard;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::env;
 use std::io::{self, Write};
+use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
@@ -16,17 +20,17 @@ use acpd_api::{ClientName, Untrusted};
 use acpd_client::{ConnectError, Incoming, LinkReader, LinkWriter};
 use acpd_view::text::Text;
 use bytes::Bytes;
-use crossterm::event;
 use ratatui::Terminal;
 use ratatui::backend::{Backend as _, CrosstermBackend};
 use ratatui::layout::Rect;
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::app::{Cache, Effect, Event, Link, NotBegun, Opens, Scene, State, view};
 use crate::canvas::Theme;
 use crate::term::{self, Screen};
+use keyboard::Keyboard;
 
 /// Frames in a second.
 const FRAMES: u32 = 30;
@@ -54,6 +58,8 @@ pub struct Start {
     pub place: Option<String>,
     /// What is on the screen first.
     pub opens: Opens,
+    /// The command that shows a long text page by page, if the person wants one.
+    pub pager: Option<String>,
     /// The way to the daemon.
     pub door: Door,
 }
@@ -120,7 +126,7 @@ impl Write for Frame {
 /// Shows the screens until the person leaves. Returns what people call the conversation that they have left, if
 /// that was the last thing on the screen.
 pub fn run(start: Start) -> Result<Option<Untrusted>, Failed> {
-    let Start { theme, home, cwd, place, opens, door } = start;
+    let Start { theme, home, cwd, place, opens, pager, door } = start;
     // Whether there is a daemon at all is told on the terminal as it is.
     let first = door().map_err(Failed::Connect)?;
     let who = ClientName {
@@ -131,7 +137,7 @@ pub fn run(start: Start) -> Result<Option<Untrusted>, Failed> {
     let (state, effects) = State::new(Scene { theme, home, cwd, who }, opens, now());
     let _screen = Screen::take()?;
     let (sender, news) = mpsc::sync_channel(QUEUE);
-    listen_to_keys(sender.clone())?;
+    let keyboard = Keyboard::listen(sender.clone())?;
     listen_to_signals(sender.clone())?;
     let frame = Frame::default();
     let terminal = Terminal::new(CrosstermBackend::new(frame.clone()))?;
@@ -142,6 +148,8 @@ pub fn run(start: Start) -> Result<Option<Untrusted>, Failed> {
         state,
         connections: HashMap::new(),
         first: Some(first),
+        keyboard,
+        pager,
         door: door.into(),
         sender,
         is_over: false,
@@ -167,6 +175,8 @@ struct Driver {
     connections: HashMap<Link, Connection>,
     /// The connection that is there already.
     first: Option<(LinkReader, LinkWriter)>,
+    keyboard: Keyboard,
+    pager: Option<String>,
     door: std::sync::Arc<dyn Fn() -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync>,
     sender: SyncSender<News>,
     is_over: bool,
@@ -201,7 +211,8 @@ impl Driver {
                 }
                 Err(_) => {}
             }
-            if is_due && drawn.is_none_or(|drawn| drawn.elapsed() >= pace) {
+            // What is behind the last screen is nobody's business any more.
+            if is_due && !self.is_over && drawn.is_none_or(|drawn| drawn.elapsed() >= pace) {
                 self.draw()?;
                 (drawn, is_due) = (Some(Instant::now()), false);
             }
@@ -226,6 +237,7 @@ impl Driver {
                 term::enter()?;
                 self.redraw()?;
             }
+            News::Signal(SIGWINCH) => {}
             News::Signal(signal) => return Ok(Some(End::Signal(signal))),
             News::HungUp => return Ok(Some(End::Left)),
         }
@@ -249,6 +261,8 @@ impl Driver {
                 },
                 Effect::Leave(link) => self.end(link),
                 Effect::Copy(text) => term::copy(&text)?,
+                Effect::Page(text) => self.page(&text)?,
+                Effect::Mouse(is_on) => term::capture_mouse(is_on)?,
                 Effect::Redraw => self.redraw()?,
                 Effect::Suspend => {
                     term::restore();
@@ -318,6 +332,41 @@ impl Driver {
         }
     }
 
+    /// Leaves the terminal to another program until that has ended.
+    fn hand_over<T>(&mut self, run: impl FnOnce() -> T) -> Result<T, Failed> {
+        let held = self.keyboard.hold();
+        term::restore();
+        let done = run();
+        term::enter()?;
+        drop(held);
+        self.redraw()?;
+        Ok(done)
+    }
+
+    /// Shows a text page by page.
+    fn page(&mut self, text: &str) -> Result<(), Failed> {
+        let Some(line) = self.pager.clone() else {
+            return self.update(Event::Failed("no pager: $PAGER names none"));
+        };
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &line]).stdin(Stdio::piped());
+        // `less` must not end at once when all fits: nobody would see it.
+        let less = env::var("LESS").unwrap_or_else(|_| "R".to_owned());
+        command.env("LESS", format!("{less} -+F"));
+        let shown = self.hand_over(|| -> io::Result<()> {
+            let mut child = command.spawn()?;
+            if let Some(mut stdin) = child.stdin.take() {
+                // Who leaves early reads no more.
+                let _ = stdin.write_all(text.as_bytes());
+            }
+            child.wait().map(drop)
+        })?;
+        match shown {
+            Ok(()) => Ok(()),
+            Err(_) => self.update(Event::Failed("the pager cannot be started: see $PAGER")),
+        }
+    }
+
     fn redraw(&mut self) -> Result<(), Failed> {
         let size = self.terminal.backend().size()?;
         // In place of `clear`, which asks the terminal where the cursor is and waits for its answer.
@@ -335,33 +384,17 @@ impl Driver {
     }
 }
 
-fn listen_to_keys(sender: SyncSender<News>) -> io::Result<()> {
-    let read = move || {
-        loop {
-            let news = match event::read() {
-                Ok(event::Event::Key(key)) => News::Event(Event::Key(key)),
-                Ok(event::Event::Paste(text)) => News::Event(Event::Paste(text)),
-                Ok(event::Event::FocusGained) => News::Event(Event::Focused(true)),
-                Ok(event::Event::FocusLost) => News::Event(Event::Focused(false)),
-                Ok(event::Event::Resize(..) | event::Event::Mouse(_)) => News::Event(Event::Time),
-                Err(_) => News::HungUp,
-            };
-            let is_last = matches!(news, News::HungUp);
-            if sender.send(news).is_err() || is_last {
-                return;
-            }
-        }
-    };
-    thread::Builder::new().name("keys".to_owned()).spawn(read).map(drop)
-}
-
 fn listen_to_signals(sender: SyncSender<News>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGCONT])?;
+    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGCONT, SIGWINCH])?;
     let wait = move || {
         for signal in signals.forever() {
-            if signal == SIGCONT {
+            if matches!(signal, SIGCONT | SIGWINCH) {
                 // If it does not fit, there is enough to draw anyway.
                 let _ = sender.try_send(News::Signal(signal));
+                continue;
+            }
+            // Ctrl-C is for the program that has the terminal now.
+            if matches!(signal, SIGINT | SIGQUIT) && !term::is_ours() {
                 continue;
             }
             let _ = sender.try_send(News::Signal(signal));

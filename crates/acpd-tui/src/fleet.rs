@@ -6,11 +6,15 @@ use acpd_api::{
     AgentInfo, AgentState, Changed, InteractionInfo, SessionInfo, SessionRowKey, SessionState,
     TurnState, Untrusted, Watched,
 };
+use acpd_view::text::Text;
 
 /// An interrupted turn asks for somebody for a day. Who has not come until then knows, or does not care.
 const INTERRUPTED_FOR: u64 = 24 * 60 * 60 * 1000;
 /// An agent that has said nothing for so long in a turn is silent.
 const SILENT_AFTER: u64 = 2 * 60 * 1000;
+
+/// Columns of an id that nobody has given a name.
+const ID: usize = 12;
 
 /// What is known of everything.
 #[derive(Debug, Default)]
@@ -145,6 +149,14 @@ impl Fleet {
         self.sessions().iter().find(|session| is_of(session, &key.agent, &key.session_id))
     }
 
+    /// How many turns of an agent run or wait for somebody.
+    pub(crate) fn turns_of(&self, agent: &Untrusted) -> usize {
+        let is_busy = |session: &&SessionInfo| {
+            session.agent == *agent && session.turn.state != TurnState::Idle
+        };
+        self.sessions().iter().filter(is_busy).count()
+    }
+
     /// The rows that fit these words, in the order of the screen.
     pub(crate) fn rows(&self, words: &str, now: u64) -> Vec<Row<'_>> {
         let mut rows: Vec<Row<'_>> = self.questions().iter().map(|q| self.asked(q)).collect();
@@ -252,4 +264,17 @@ fn fits(row: &Row<'_>, words: &str) -> bool {
 /// What a person calls a session.
 pub(crate) fn handle(session: &SessionInfo) -> &Untrusted {
     session.name.as_ref().unwrap_or(&session.session_id)
+}
+
+/// The same on a screen, where the beginning of an id is enough.
+pub(crate) fn shown(session: &SessionInfo) -> Text {
+    match &session.name {
+        Some(name) => name.into(),
+        None => short(&session.session_id),
+    }
+}
+
+/// The beginning of an id.
+pub(crate) fn short(id: &Untrusted) -> Text {
+    Text::from(id).cut(ID)
 }

@@ -68,6 +68,24 @@ pub(crate) enum Action {
     NextPrompt,
     /// Copies the block.
     Copy,
+    /// Copies the block as Markdown.
+    CopyMarkdown,
+    /// Looks for words.
+    Search,
+    /// To the next place before this one that has them.
+    SearchOlder,
+    /// To the next place behind this one.
+    SearchNewer,
+    /// Shows the block in the pager.
+    Page,
+    /// The files that the turn has changed.
+    Files,
+    /// Shows or hides thoughts.
+    Thoughts,
+    /// Takes the mouse from the terminal, or gives it back.
+    Mouse,
+    /// Restarts the agent of a row, when pressed twice.
+    Restart,
     /// Modes, models and options.
     Options,
     /// Takes back a prompt that waits.
@@ -128,6 +146,7 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Top, "enter right l", Action::Open, "open the session", Some("open")),
     key(Place::Top, "p", Action::Prompt, "prompt the session", Some("prompt")),
     key(Place::Top, "c", Action::Cancel, "cancel its turn (twice)", Some("cancel")),
+    key(Place::Top, "r", Action::Restart, "restart its agent (twice)", None),
     key(Place::Top, "n", Action::New, "new session here", Some("new")),
     key(Place::Top, "/", Action::Filter, "show only what fits", Some("filter")),
     key(Place::Top, "?", Action::Keys, "this page", Some("keys")),
@@ -138,6 +157,7 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Top, "end G", Action::Last, "last", None),
     key(Place::Top, "esc", Action::Back, "all sessions again", None),
     key(Place::Line, "enter", Action::Confirm, "send, or keep the filter", Some("done")),
+    key(Place::Line, "ctrl-s", Action::Steer, "say it into the running turn", Some("steer")),
     key(Place::Line, "tab", Action::NextAgent, "another agent (new session)", None),
     key(Place::Line, "esc ctrl-c", Action::Back, "back; nothing is sent", Some("back")),
     key(Place::Question, "1-9", Action::Choose, "choose", Some("choose")),
@@ -173,6 +193,7 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Prompt, "ctrl-d ctrl-\\", Action::Detach, "detach; it continues", Some("detach")),
     key(Place::Prompt, "ctrl-o", Action::Options, "mode, model, options", Some("options")),
     key(Place::Prompt, "ctrl-g f1", Action::Keys, "this page", Some("keys")),
+    key(Place::Prompt, "ctrl-t", Action::Thoughts, "show or hide thoughts", None),
     key(Place::Prompt, "ctrl-q", Action::Queue, "take back the last queued prompt", None),
     key(Place::Prompt, "up ctrl-p", Action::Up, "earlier prompts", None),
     key(Place::Prompt, "down ctrl-n", Action::Down, "later prompts", None),
@@ -186,7 +207,14 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Blocks, "]", Action::NextPrompt, "next prompt", None),
     key(Place::Blocks, "g home", Action::First, "the beginning", None),
     key(Place::Blocks, "G end", Action::Last, "the live end", Some("live")),
+    key(Place::Blocks, "/", Action::Search, "search upwards", Some("search")),
+    key(Place::Blocks, "n", Action::SearchOlder, "the next one upwards", None),
+    key(Place::Blocks, "N", Action::SearchNewer, "the next one downwards", None),
     key(Place::Blocks, "y", Action::Copy, "copy the block", Some("copy")),
+    key(Place::Blocks, "Y", Action::CopyMarkdown, "copy it as Markdown", None),
+    key(Place::Blocks, "o", Action::Page, "open it in $PAGER", Some("page")),
+    key(Place::Blocks, "d", Action::Files, "files changed in its turn", Some("files")),
+    key(Place::Blocks, "ctrl-t", Action::Thoughts, "show or hide thoughts", None),
     key(Place::Blocks, "esc tab i", Action::Back, "back to the prompt", Some("prompt")),
     key(Place::Blocks, "ctrl-c", Action::Cancel, "twice: cancel the turn", None),
     key(Place::Blocks, "q ctrl-d ctrl-\\", Action::Detach, "detach; it continues", Some("detach")),
@@ -201,6 +229,7 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Help, "ctrl-d ctrl-\\", Action::Detach, "leave the screen", None),
     key(Place::Everywhere, "pgup", Action::PageUp, "a screen back", None),
     key(Place::Everywhere, "pgdn", Action::PageDown, "a screen on", None),
+    key(Place::Everywhere, "f3", Action::Mouse, "take the mouse, or give it back", None),
     key(Place::Everywhere, "f5", Action::Top, "all sessions", None),
     key(Place::Everywhere, "ctrl-l", Action::Redraw, "draw again", None),
     key(Place::Everywhere, "ctrl-z", Action::Suspend, "suspend", None),

@@ -5,7 +5,7 @@
 //!  as it was ────▶ raw, alternate screen, bracketed paste ────▶ as it was
 //! ```
 //!
-//! Whether the terminal is ours is global: a panic and a signal must find it from any thread, and a release build
+//! Which modes it is in is global: a panic and a signal must find it from any thread, and a release build
 //! aborts on a panic, so no destructor runs. [`restore`] is one write of all resets; whoever comes
 //! first does it, and frames after it go nowhere.
 
@@ -20,14 +20,25 @@ use std::time::Duration;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use nix::errno::Errno;
-use nix::sys::termios::{FlushArg, tcflush};
+use nix::sys::termios::{FlushArg, SetArg, tcflush, tcgetattr, tcsetattr};
 use nix::unistd::write;
 
-/// Whether the terminal is ours.
-static IS_OURS: Mutex<bool> = Mutex::new(false);
+/// The modes of the terminal.
+static MODES: Mutex<Modes> = Mutex::new(Modes { is_ours: false, has_mouse: false });
+
+/// What a frame can rely on, and the way back must undo.
+struct Modes {
+    /// The terminal is in our modes.
+    is_ours: bool,
+    /// The mouse is ours whenever the terminal is.
+    has_mouse: bool,
+}
 
 /// Alternate screen, empty; bracketed paste; focus reports; unambiguous keys, where the terminal can.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[H\x1b[?2004h\x1b[?1004h\x1b[>1u\x1b[?25l";
+/// The wheel and clicks are reported, with coordinates of any size.
+const MOUSE: &[u8] = b"\x1b[?1000h\x1b[?1006h";
+const NO_MOUSE: &[u8] = b"\x1b[?1006l\x1b[?1000l";
 /// Everything that any of our frames and modes may have left behind; harmless where nothing was.
 const LEAVE: &[u8] =
     b"\x1b[?2026l\x1b[0m\x1b[<1u\x1b[?1004l\x1b[?2004l\x1b[?1006l\x1b[?1000l\x1b[?25h\x1b[0 q\x1b[?1049l";
@@ -64,28 +75,53 @@ impl Drop for Screen {
 
 /// Enters the modes; also after [`restore`], and when the process was stopped without it.
 pub(crate) fn enter() -> io::Result<()> {
-    let mut is_ours = lock();
+    let mut modes = lock();
     // Whoever has stopped us may have changed the modes that crossterm believes are set.
     disable_raw_mode()?;
     enable_raw_mode()?;
-    if !*is_ours {
-        *is_ours = true;
+    if !mem::replace(&mut modes.is_ours, true) {
         write_all(ENTER)?;
+        if modes.has_mouse {
+            write_all(MOUSE)?;
+        }
     }
     Ok(())
 }
 
+/// Has the terminal tell once more that there are keys: it does when its modes are set, also to what they were.
+pub(crate) fn tell_again() {
+    let modes = lock();
+    if modes.is_ours
+        && let Ok(now) = tcgetattr(io::stdin())
+    {
+        // If it fails, the next key tells.
+        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &now);
+    }
+}
+
+/// Whether the terminal is in our modes now.
+pub(crate) fn is_ours() -> bool {
+    lock().is_ours
+}
+
+/// Takes the mouse from the terminal, or gives it back.
+pub(crate) fn capture_mouse(is_on: bool) -> io::Result<()> {
+    let mut modes = lock();
+    modes.has_mouse = is_on;
+    if modes.is_ours { write_all(if is_on { MOUSE } else { NO_MOUSE }) } else { Ok(()) }
+}
+
 /// Shows a frame, unless the terminal is no longer ours.
 pub(crate) fn show(frame: &[u8]) -> io::Result<()> {
-    let is_ours = lock();
-    if *is_ours { write_all(&[BEGIN_FRAME, frame, END_FRAME].concat()) } else { Ok(()) }
+    let modes = lock();
+    if modes.is_ours { write_all(&[BEGIN_FRAME, frame, END_FRAME].concat()) } else { Ok(()) }
 }
 
 /// Puts a text into the clipboard of the person's terminal, wherever that is.
 pub(crate) fn copy(text: &str) -> io::Result<()> {
-    let is_ours = lock();
+    let modes = lock();
     let text = BASE64_STANDARD.encode(text);
-    if *is_ours { write_all(format!("\x1b]52;c;{text}\x07").as_bytes()) } else { Ok(()) }
+    if modes.is_ours { write_all(format!("\x1b]52;c;{text}\x07").as_bytes()) } else { Ok(()) }
 }
 
 /// Puts the terminal back as it was. Does nothing the second time.
@@ -93,9 +129,9 @@ pub(crate) fn restore() {
     // Whoever writes may be stuck in a terminal that takes nothing, or be the thread that panics.
     let mut tries = 0..TRIES;
     let was_ours = loop {
-        match IS_OURS.try_lock() {
-            Ok(mut is_ours) => break mem::take(&mut *is_ours),
-            Err(TryLockError::Poisoned(is_ours)) => break mem::take(&mut *is_ours.into_inner()),
+        match MODES.try_lock() {
+            Ok(mut modes) => break mem::take(&mut modes.is_ours),
+            Err(TryLockError::Poisoned(modes)) => break mem::take(&mut modes.into_inner().is_ours),
             Err(TryLockError::WouldBlock) if tries.next().is_none() => break true,
             Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
         }
@@ -110,8 +146,8 @@ pub(crate) fn restore() {
     let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
 }
 
-fn lock() -> MutexGuard<'static, bool> {
-    IS_OURS.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn lock() -> MutexGuard<'static, Modes> {
+    MODES.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Past the standard library's buffer and its lock, which another thread may hold.
@@ -125,4 +161,43 @@ fn write_all(mut bytes: &[u8]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+    use std::process::Command;
+
+    use acpd_test::harness::Screen as Terminal;
+
+    use super::*;
+
+    /// Set for the process that panics.
+    const PANICS: &str = "ACPD_TUI_PANICS";
+
+    #[test]
+    fn a_panic_leaves_the_terminal_as_it_was_and_its_words_can_be_read() {
+        if env::var_os(PANICS).is_some() {
+            // Release builds abort, so the hook has to do it alone.
+            mem::forget(Screen::take().unwrap());
+            capture_mouse(true).unwrap();
+            show(b"on the screen").unwrap();
+            panic!("a mistake in a screen");
+        }
+        let name = "term::tests::a_panic_leaves_the_terminal_as_it_was_and_its_words_can_be_read";
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["--exact", name, "--nocapture"]).env(PANICS, "1").env("RUST_BACKTRACE", "0");
+        let mut terminal = Terminal::start(command, (80, 24));
+        assert!(!terminal.ends().success());
+        terminal.writes("on the screen");
+        terminal.sees("a mistake in a screen");
+        terminal.gives_back();
+        let written = terminal.written();
+        for mode in ["1049", "1000", "1006", "1004", "2004"] {
+            assert!(written.contains(&format!("\u{1b}[?{mode}h")), "{mode} in {written:?}");
+            let last = written.rfind(&format!("\u{1b}[?{mode}"));
+            assert_eq!(last, written.rfind(&format!("\u{1b}[?{mode}l")), "{mode} in {written:?}");
+        }
+        assert!(written.contains("\u{1b}[<1u"), "the keys are as before: {written:?}");
+    }
 }

@@ -95,6 +95,21 @@ impl State {
         &self.questions
     }
 
+    /// The block with this id, unless it is inside of a subagent.
+    pub(crate) fn block_mut(&mut self, id: Id) -> Option<&mut Block> {
+        let seq = id.seq();
+        let after =
+            self.turns.partition_point(|turn| turn.first().is_none_or(|first| first <= seq));
+        self.turns[..after].iter_mut().rev().find_map(|turn| turn.block_mut(id))
+    }
+
+    /// Nothing yet of the same session.
+    pub(crate) fn anew(&self) -> State {
+        let mut anew = State { folder: self.folder.clone(), ..State::new(&self.session) };
+        anew.header.modes.clone_from(&self.header.modes);
+        anew
+    }
+
     /// The block with this id, also inside of a subagent.
     pub fn get(&self, id: Id) -> Option<&Block> {
         if let Id::Question(_) = id {
@@ -155,8 +170,7 @@ impl State {
 
     /// Takes the entries right before the first line. Returns the blocks that are new or have changed.
     pub fn earlier(&mut self, entries: &[LogEntry]) -> Vec<Id> {
-        let mut older = State { folder: self.folder.clone(), ..State::new(&self.session) };
-        older.header.modes.clone_from(&self.header.modes);
+        let mut older = self.anew();
         let first = self.first();
         let mut changed = Vec::new();
         for entry in entries.iter().filter(|entry| first.is_none_or(|first| entry.seq < first)) {

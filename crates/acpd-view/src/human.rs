@@ -56,6 +56,11 @@ pub fn count(number: u64) -> Text {
     if value < 9.95 { text!("{:.1}{}", value, unit) } else { text!("{:.0}{}", value, unit) }
 }
 
+/// How many backticks begin a code block of Markdown that this text cannot end.
+pub fn fence(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0).max(2) + 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

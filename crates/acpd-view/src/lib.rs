@@ -16,6 +16,7 @@
 pub mod about;
 mod block;
 mod body;
+mod copy;
 mod diff;
 mod fold;
 mod header;
@@ -23,6 +24,7 @@ pub mod human;
 mod line;
 mod markdown;
 mod rows;
+mod shed;
 mod sheet;
 mod summary;
 pub mod text;

@@ -111,6 +111,22 @@ impl Scripts {
         ]
     }
 
+    /// Writes a configuration with this agent in it, of whose table `more` is a part.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn configure(&self, home: &Home, agent: &str, model: &Model, more: &str) -> Result {
+        let env = self.environment(home, model);
+        let env: Vec<String> =
+            env.iter().map(|(key, value)| format!("{key} = {value:?}")).collect();
+        let program = self.run_agent().display().to_string();
+        home.configure(&format!(
+            "[daemon]\nhost = \"shim\"\n[agents.{agent}]\ncommand = [{program:?}, {agent:?}]\n{more}\n\
+             env = {{ {} }}\n",
+            env.join(", ")
+        ))
+    }
+
     /// Where the agents are installed.
     pub fn store(&self) -> &Path {
         &self.store

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use xtask::home::{Home, kill_tree, wait_for};
-use xtask::real::{Model, Scripts, ready};
+use xtask::real::{Scripts, ready};
 use xtask::{Result, workspace};
 
 /// How long acpd may take to notice that an agent has ended.
@@ -32,22 +32,11 @@ fn opencode_gives_the_mcp_servers_of_a_session_to_others_of_its_process_only() {
     assert_eq!(own, [["look_alpha"], ["look_beta"]]);
 }
 
-fn configure(home: &Home, agent: &str, scripts: &Scripts, model: &Model, more: &str) -> Result {
-    let env = scripts.environment(home, model);
-    let env: Vec<String> = env.iter().map(|(key, value)| format!("{key} = {value:?}")).collect();
-    let program = scripts.run_agent().display().to_string();
-    home.configure(&format!(
-        "[daemon]\nhost = \"shim\"\n[agents.{agent}]\ncommand = [{program:?}, {agent:?}]\n{more}\n\
-         env = {{ {} }}\n",
-        env.join(", ")
-    ))
-}
-
 fn steered(agent: &str) -> Result {
     let Some(scripts) = ready(&[agent])? else { return Ok(()) };
     let model = scripts.start_model()?;
     let home = Home::new(&workspace::bin_dir("debug")?)?;
-    configure(&home, agent, &scripts, &model, "")?;
+    scripts.configure(&home, agent, &model, "")?;
     home.read(&["run", "-a", agent, "-s", "work", "say #one"])?;
 
     let idle = home.acpctl(&["run", "--steer", "work", "say #never"]).output()?;
@@ -121,7 +110,7 @@ for line in sys.stdin:
 fn tools(scripts: &Scripts, more: &str) -> Result<Vec<Vec<String>>> {
     let model = scripts.start_model()?;
     let home = Home::new(&workspace::bin_dir("debug")?)?;
-    configure(&home, "opencode", scripts, &model, more)?;
+    scripts.configure(&home, "opencode", &model, more)?;
     let server = home.path("server.py");
     fs::write(&server, SERVER)?;
     let mut editor = Editor::open(&home, "opencode")?;

@@ -84,12 +84,14 @@ impl Screen {
         self.waits("another screen", |screen| !screen.contents().contains(text))
     }
 
-    /// Waits until so many bytes with this text among them were written.
+    /// Waits until this was written.
     pub fn writes(&self, text: &str) {
-        until(text, || {
-            let shown = lock(&self.shared.0);
-            String::from_utf8_lossy(&shown.bytes).contains(text).then_some(())
-        });
+        until(text, || self.written().contains(text).then_some(()));
+    }
+
+    /// What was written since then, with what moves the cursor.
+    pub fn written(&self) -> String {
+        String::from_utf8_lossy(&lock(&self.shared.0).bytes).into_owned()
     }
 
     /// Forgets the bytes that were written so far.

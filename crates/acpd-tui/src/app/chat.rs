@@ -9,10 +9,13 @@
 //! Its connection only listens, as an observer: reading a session wakes no agent. Prompts, steering and settings go
 //! over connections of their own, so this one is told of them as it is of everybody else's.
 
+mod blocks;
 mod conversation;
 mod editor;
 mod layout;
+mod memory;
 mod options;
+mod search;
 mod starting;
 mod view;
 
@@ -23,20 +26,21 @@ use acpd_api::{
     SessionRef, SessionRowKey, TurnState, method,
 };
 use acpd_view::text::Text;
-use acpd_view::{Id, Role as Look, text};
+use acpd_view::{Role as Look, text};
 use crossterm::event::KeyEvent;
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::requests::{Link, Purpose, hello};
-use super::{Effect, State, read};
+use super::{Effect, Id, Spot, State, read};
 use crate::fleet::{Fleet, handle};
 use crate::keymap::{Action, Place, digit};
 use crate::question::{Card, Did};
 use conversation::Conversation;
 use editor::Editor;
 use options::Menu;
+use search::Search;
 use starting::Refused;
 
 pub(super) use layout::Layout;
@@ -63,6 +67,7 @@ pub(super) struct Chat {
     pub(super) card: Card,
     /// The keys go to the blocks.
     in_blocks: bool,
+    search: Search,
     menu: Option<Menu>,
     /// Our prompts that wait or run, and the requests that they are.
     prompts: Vec<Prompted>,
@@ -111,6 +116,8 @@ impl Chat {
     pub(super) fn place(&self) -> Place {
         if self.menu.is_some() {
             Place::Menu
+        } else if self.search.typed().is_some() {
+            Place::Line
         } else if self.card.has_keys() {
             Place::Question
         } else if self.in_blocks {
@@ -122,9 +129,13 @@ impl Chat {
 
     /// Takes pasted text.
     pub(super) fn paste(&mut self, text: &str) {
-        if self.place() == Place::Prompt {
-            self.refused = None;
-            self.editor.paste(text);
+        match self.place() {
+            Place::Prompt => {
+                self.refused = None;
+                self.editor.paste(text);
+            }
+            Place::Line => self.search.paste(text),
+            _ => {}
         }
     }
 
@@ -171,6 +182,18 @@ impl Chat {
         self.doubted.as_ref().filter(|doubted| **doubted == self.editor.text())
     }
 
+    /// Bytes of the bodies that are kept.
+    #[cfg(test)]
+    pub(super) fn conversation_bytes(&self) -> usize {
+        self.conversation.bytes()
+    }
+
+    /// Keeps fewer bodies.
+    #[cfg(test)]
+    pub(super) fn limit_memory(&mut self, most: usize) {
+        self.conversation.memory.limit(most);
+    }
+
     fn session_ref(&self) -> SessionRef {
         SessionRef {
             session: self.key.session_id.raw().to_owned(),
@@ -205,6 +228,7 @@ impl State {
             editor: Editor::default(),
             card: Card::default(),
             in_blocks: false,
+            search: Search::default(),
             menu: None,
             prompts: Vec::new(),
             waits: Vec::new(),
@@ -287,25 +311,68 @@ impl State {
             return Vec::new();
         };
         match page.and_then(|page| chat.conversation.older(page)) {
-            Some(after) => self.ask_older(after),
-            None => Vec::new(),
+            Some(after) => self.ask_log(after, Purpose::Older),
+            None => self.search_goes_on(),
         }
     }
 
-    /// The screen shows the beginning of what was read: asks for what is before it.
-    pub(super) fn near_beginning(&mut self) -> Vec<Effect> {
+    /// Lines of blocks whose bodies were dropped.
+    pub(super) fn body(&mut self, key: &SessionRowKey, result: &RawValue) -> Vec<Effect> {
+        let page = read::<LogResult>(result);
+        let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else {
+            return Vec::new();
+        };
+        match page.and_then(|page| chat.conversation.body(page)) {
+            Some(after) => self.ask_log(after, Purpose::Body),
+            None => self.search_goes_on(),
+        }
+    }
+
+    /// Lines of the journal do not come.
+    pub(super) fn log_failed(&mut self) {
+        if let Some(chat) = &mut self.chat {
+            chat.conversation.gives_up();
+            chat.search.ends();
+        }
+    }
+
+    /// After a frame: asks for what the screen will want next.
+    pub(super) fn look_around(&mut self) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        let mut seen = self.on_screen.spots.iter().filter_map(|(_, spot)| match spot {
+            Spot::Block(id) => Some(*id),
+            Spot::Row(_) => None,
+        });
+        chat.conversation.sees(seen.next_back());
+        let (is_near, missing) = (self.on_screen.is_near_beginning, self.on_screen.missing);
+        let mut effects = if is_near { self.ask_for_older() } else { Vec::new() };
+        effects.extend(missing.map(|id| self.ask_for_body(id)).unwrap_or_default());
+        effects
+    }
+
+    /// Asks for what is before the first line that was read, if there is any.
+    pub(super) fn ask_for_older(&mut self) -> Vec<Effect> {
         let chat = self.chat.as_mut().filter(|chat| chat.phase == Phase::Live);
         match chat.and_then(|chat| chat.conversation.wants_older(PAGE)) {
-            Some(after) => self.ask_older(after),
+            Some(after) => self.ask_log(after, Purpose::Older),
             None => Vec::new(),
         }
     }
 
-    fn ask_older(&mut self, after: u64) -> Vec<Effect> {
+    /// Asks for the lines of a block whose body was dropped, and of those behind it.
+    pub(super) fn ask_for_body(&mut self, id: Id) -> Vec<Effect> {
+        let chat = self.chat.as_mut().filter(|chat| chat.phase == Phase::Live);
+        match chat.and_then(|chat| chat.conversation.wants_body(id)) {
+            Some(after) => self.ask_log(after, Purpose::Body),
+            None => Vec::new(),
+        }
+    }
+
+    fn ask_log(&mut self, after: u64, purpose: fn(SessionRowKey) -> Purpose) -> Vec<Effect> {
         let Some(chat) = &self.chat else { return Vec::new() };
         let limit = u32::try_from(PAGE).ok();
         let params = LogParams { session: chat.session_ref(), after, limit };
-        let purpose = Purpose::Older(chat.key.clone());
+        let purpose = purpose(chat.key.clone());
         vec![self.requests.send(Link::Fleet, method::SESSION_LOG, &params, purpose)]
     }
 
@@ -316,6 +383,7 @@ impl State {
         match (chat.place(), action) {
             (Place::Menu, action) => self.menu_key(action),
             (Place::Question, action) => self.chat_card_key(action, key),
+            (Place::Line, action) => self.search_key(action, key),
             (_, Some(Action::PageUp)) => chat.conversation.scroll(-page),
             (_, Some(Action::PageDown)) => chat.conversation.scroll(page),
             (_, Some(Action::Detach)) => self.detach(),
@@ -341,6 +409,10 @@ impl State {
             Some(Action::Steer) => self.steer(),
             Some(Action::Queue) => self.take_back(),
             Some(Action::Newline) => chat.editor.newline(),
+            Some(Action::Thoughts) => {
+                chat.conversation.toggle_thoughts();
+                Vec::new()
+            }
             Some(Action::Last) => chat.conversation.follow(),
             Some(Action::Up) => chat.editor.up(&chat.conversation.prompts()),
             Some(Action::Down) => chat.editor.down(&chat.conversation.prompts()),
@@ -354,33 +426,6 @@ impl State {
             }
             _ => chat.editor.key(key),
         }
-    }
-
-    fn block_key(&mut self, action: Action) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
-        let conversation = &mut chat.conversation;
-        match action {
-            Action::Up => conversation.select(-1),
-            Action::Down => conversation.select(1),
-            Action::First => conversation.select_first(),
-            Action::Last => conversation.select_end(),
-            Action::PreviousPrompt => conversation.select_prompt(false),
-            Action::NextPrompt => conversation.select_prompt(true),
-            Action::Fold => conversation.fold_selected(),
-            Action::FoldAll => conversation.fold_all(true),
-            Action::UnfoldAll => conversation.fold_all(false),
-            Action::Copy => {
-                let Some(text) = conversation.selected_text() else { return Vec::new() };
-                self.flash(Look::Good, "copied");
-                return vec![Effect::Copy(text)];
-            }
-            Action::Back => {
-                chat.in_blocks = false;
-                conversation.unselect();
-            }
-            _ => {}
-        }
-        Vec::new()
     }
 
     fn chat_card_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
@@ -453,6 +498,11 @@ impl State {
         let Some(chat) = &mut self.chat else { return Vec::new() };
         let Some(text) = chat.editor.take() else { return Vec::new() };
         let key = chat.key.clone();
+        self.steer_into(&key, text)
+    }
+
+    /// Says something into the running turn of a session.
+    pub(super) fn steer_into(&mut self, key: &SessionRowKey, text: String) -> Vec<Effect> {
         let (mut effects, link) = self.errand(&key.agent);
         let params = json!({"sessionId": key.session_id,
             "prompt": [{"type": "text", "text": text}],

@@ -2,6 +2,7 @@
 
 mod answers;
 mod chats;
+mod reading;
 mod screens;
 mod starting;
 

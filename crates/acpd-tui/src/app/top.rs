@@ -3,7 +3,9 @@
 mod rows;
 mod view;
 
-use acpd_api::{CancelParams, SessionRef, SessionRowKey, TurnState, Untrusted, method};
+use acpd_api::{
+    CancelParams, RestartParams, SessionRef, SessionRowKey, TurnState, Untrusted, method,
+};
 use acpd_view::text::Text;
 use acpd_view::{Role, text};
 use crossterm::event::KeyEvent;
@@ -32,8 +34,17 @@ pub(super) struct Top {
     typing: Option<Typing>,
     /// The question of the selected row.
     pub(super) card: Card,
-    /// The session whose turn the next press cancels, until then.
-    cancels: Option<(SessionRowKey, u64)>,
+    /// What the next press of the same key does, until then.
+    twice: Option<(Twice, u64)>,
+}
+
+/// What takes two presses.
+#[derive(Debug, PartialEq, Eq)]
+enum Twice {
+    /// Cancels the turn of a session.
+    Cancel(SessionRowKey),
+    /// Restarts an agent.
+    Restart(Untrusted),
 }
 
 /// What is typed on this screen.
@@ -139,7 +150,22 @@ impl State {
                 Vec::new()
             }
             Action::Cancel => self.cancel(),
+            Action::Restart => self.restart(),
             _ => Vec::new(),
+        }
+    }
+
+    /// Turns the wheel.
+    pub(super) fn top_wheel(&mut self, lines: isize) {
+        if self.top.place() == Place::Top {
+            self.top.go(self.top.at.saturating_add_signed(lines), &self.fleet, self.now);
+        }
+    }
+
+    /// Clicks a row.
+    pub(super) fn top_click(&mut self, at: usize) {
+        if self.top.place() == Place::Top {
+            self.top.go(at, &self.fleet, self.now);
         }
     }
 
@@ -202,6 +228,7 @@ impl State {
                 }
             }
             Some(Action::Confirm) => return self.send_typed(),
+            Some(Action::Steer) => return self.steer_typed(),
             _ => {
                 if let Some(input) = self.top.input() {
                     input.key(key);
@@ -220,6 +247,25 @@ impl State {
                 let prompt = Some(input.text().to_owned()).filter(|text| !text.trim().is_empty());
                 self.begin(&agent, prompt, true)
             }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Says what is typed into the turn of that session; if none runs, it is a prompt.
+    fn steer_typed(&mut self) -> Vec<Effect> {
+        let is_running = |key: &SessionRowKey| {
+            let session = self.fleet.session(key);
+            session.is_some_and(|session| session.turn.state != TurnState::Idle)
+        };
+        match &self.top.typing {
+            Some(Typing::Prompt { session, input, .. })
+                if is_running(session) && !input.text().trim().is_empty() =>
+            {
+                let (session, text) = (session.clone(), input.text().to_owned());
+                self.top.typing = None;
+                self.steer_into(&session, text)
+            }
+            Some(Typing::Prompt { .. }) => self.send_typed(),
             _ => Vec::new(),
         }
     }
@@ -253,12 +299,8 @@ impl State {
             return Vec::new();
         };
         let key = session.row_key();
-        let is_second =
-            self.top.cancels.take().is_some_and(|(of, until)| of == key && until >= self.now);
-        if !is_second {
-            let words = text!("c again cancels the turn of {}", handle(session));
-            self.flash(Role::Warning, words);
-            self.top.cancels = Some((key, self.now + TWICE));
+        let words = text!("c again cancels the turn of {}", handle(session));
+        if !self.is_second(Twice::Cancel(key.clone()), words) {
             return Vec::new();
         }
         let session = SessionRef {
@@ -269,5 +311,37 @@ impl State {
         let by = Some(self.scene.who.clone());
         let params = CancelParams { session, turn_only: true, by };
         vec![self.requests.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel)]
+    }
+
+    /// Restarts the agent of the selected row, at the second press: its sessions come back, a running turn does not.
+    fn restart(&mut self) -> Vec<Effect> {
+        let rows = self.fleet.rows(self.top.filter.text(), self.now);
+        let agent = rows.get(self.top.at).and_then(|row| match row.what {
+            What::Login(agent, _) => Some(&agent.name),
+            _ => row.session.map(|session| &session.agent),
+        });
+        let Some(agent) = agent.cloned() else { return Vec::new() };
+        let words = match self.fleet.turns_of(&agent) {
+            0 => text!("r again restarts {}", agent),
+            1 => text!("r again restarts {}; the turn that runs is interrupted", agent),
+            turns => text!("r again restarts {}; {} turns are interrupted", agent, turns),
+        };
+        if !self.is_second(Twice::Restart(agent.clone()), words) {
+            return Vec::new();
+        }
+        self.flash(Role::Dim, text!("{} is restarted", agent));
+        let params = RestartParams { agent: agent.into_raw(), force: false };
+        vec![self.requests.send(Link::Fleet, method::AGENT_RESTART, &params, Purpose::Restart)]
+    }
+
+    /// Whether this is the second press within a moment; else says what that would do.
+    fn is_second(&mut self, what: Twice, words: Text) -> bool {
+        let before = self.top.twice.take();
+        let is_second = before.is_some_and(|(of, until)| of == what && until >= self.now);
+        if !is_second {
+            self.flash(Role::Warning, words);
+            self.top.twice = Some((what, self.now + TWICE));
+        }
+        is_second
     }
 }

@@ -9,13 +9,41 @@ use ratatui::layout::Rect;
 use super::{Card, Drawn, choices, sheet};
 use crate::canvas::{CURSOR, Canvas};
 
+/// Columns before the name of a choice.
+const CHOICE: usize = 8;
 /// Rows beside what is asked and the choices: the head, a line before the choices, and one below.
 const FRAME: usize = 3;
 
 /// The rows that a question needs to be shown whole with its choices.
 pub(crate) fn height(question: &InteractionInfo, width: u16) -> usize {
     let rows = sheet::rows(question, usize::from(width).saturating_sub(2)).len();
-    rows + choices(question).len() + FRAME
+    rows + choice_rows(question, None, width).len() + FRAME
+}
+
+/// The rows of the choices with their places, whole: what "always" remembers is a part of what is decided.
+fn choice_rows(
+    question: &InteractionInfo,
+    chosen: Option<usize>,
+    width: u16,
+) -> Vec<(usize, Line)> {
+    let room = usize::from(width).saturating_sub(CHOICE + 1).max(8);
+    let rows = choices(question).into_iter().enumerate().flat_map(|(at, choice)| {
+        let is_chosen = chosen == Some(at);
+        let style = if is_chosen { Style::of(Role::Plain).strong() } else { Role::Plain.into() };
+        let mark = if is_chosen { CURSOR } else { " " };
+        let rows = Line::of(style, choice.label).wrap(room).into_iter().enumerate();
+        rows.map(move |(row, label)| {
+            let mut line = match row {
+                0 => Line::of(Style::of(Role::Warning).strong(), text!("   {} ", mark))
+                    .and(Style::of(Role::Name).strong(), text!("{}", at + 1))
+                    .and(Role::Plain, "  "),
+                _ => Line::of(Role::Plain, Text::repeated(" ", CHOICE)),
+            };
+            line.append(label);
+            (at, line)
+        })
+    });
+    rows.collect()
 }
 
 /// Draws a question, and returns what of it is on the screen. `who` is the session as people call it.
@@ -27,8 +55,8 @@ pub(crate) fn view(
     head: &Line,
 ) -> Option<Drawn> {
     let asked = card.asked.as_ref().filter(|asked| asked.id == question.id)?;
-    let (rows, choices) =
-        (sheet::rows(question, usize::from(area.width).saturating_sub(2)), choices(question));
+    let rows = sheet::rows(question, usize::from(area.width).saturating_sub(2));
+    let choices = choice_rows(question, asked.chosen, area.width);
     let height = usize::from(area.height);
     // Choices matter when somebody is about to choose; before, what is asked matters more.
     let fits = rows.len() + choices.len() + FRAME <= height;
@@ -62,15 +90,11 @@ pub(crate) fn view(
             canvas.right(area.x, y, area.width - 1, &Line::of(Role::Dim, words));
         }
         y += 1;
-        for (at, choice) in choices.iter().enumerate() {
-            let is_chosen = asked.chosen == Some(at);
-            let style =
-                if is_chosen { Style::of(Role::Plain).strong() } else { Role::Plain.into() };
-            let mark = if is_chosen { CURSOR } else { " " };
-            let line = Line::of(Style::of(Role::Warning).strong(), text!("   {} ", mark))
-                .and(Style::of(Role::Name).strong(), text!("{}", at + 1))
-                .and(style, text!("  {}", choice.label));
-            canvas.line(area.x, y, area.width, &line);
+        // Where not all of them fit, the chosen one is among those that do.
+        let room = usize::from(area.bottom().saturating_sub(y));
+        let end = choices.iter().rposition(|(at, _)| Some(*at) == asked.chosen).unwrap_or(0) + 1;
+        for (_, line) in choices.iter().skip(end.saturating_sub(room)).take(room) {
+            canvas.line(area.x, y, area.width, line);
             y += 1;
         }
     }

@@ -10,6 +10,7 @@ const SIZE: (u16, u16) = (100, 30);
 const ENTER: &str = "\r";
 const CTRL_C: &str = "\u{3}";
 const CTRL_D: &str = "\u{4}";
+const F3: &str = "\u{1b}OR";
 
 fn start(env: &TestEnv, args: &[&str]) -> Screen {
     Screen::start(env.acpctl_command(args), SIZE)
@@ -216,6 +217,137 @@ fn a_turn_is_cancelled_by_two_presses_and_not_by_one() {
     chat.sees("cancelled");
     chat.types(CTRL_D);
     assert!(chat.ends().success());
+}
+
+#[test]
+fn leaving_a_conversation_that_was_opened_by_itself_draws_no_other_screen() {
+    let env = hosted([Agent::new("agent")]);
+    let mut chat = start(&env, &["chat", "--new"]);
+    chat.sees("nothing was said yet");
+    chat.types("say a word");
+    chat.types(ENTER);
+    chat.sees("You said: say a word");
+    chat.sees("done");
+    chat.forget();
+    chat.types(CTRL_D);
+    assert!(chat.ends().success());
+    chat.sees("come back with");
+    let written = chat.written();
+    assert!(!written.contains("needs you") && !written.contains("RECENT"), "{written:?}");
+    // From the list, it goes back to the list.
+    let mut top = start(&env, &["top"]);
+    top.sees("RECENT");
+    top.types(ENTER);
+    top.sees("You said: say a word");
+    top.types(CTRL_D);
+    top.sees("RECENT");
+    top.types("q");
+    assert!(top.ends().success());
+}
+
+#[test]
+fn a_conversation_that_has_the_mouse_gives_it_back_on_every_way_out() {
+    let env = hosted([Agent::new("agent")]);
+    let has_mouse =
+        |screen: &vt100::Screen| screen.mouse_protocol_mode() != vt100::MouseProtocolMode::None;
+    for way in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGTSTP] {
+        let mut chat = start(&env, &["chat", "--new"]);
+        chat.sees("nothing was said yet");
+        chat.types(F3);
+        chat.waits("the mouse", has_mouse);
+        if way == Signal::SIGTSTP {
+            chat.types("\u{1a}");
+            chat.gives_back();
+            chat.signal(Signal::SIGCONT);
+            chat.waits("the mouse again", has_mouse);
+            chat.types(CTRL_D);
+        } else {
+            chat.signal(way);
+        }
+        chat.ends();
+        chat.gives_back();
+        let written = chat.written();
+        for (on, off) in [("[?1004h", "[?1004l"), ("[>1u", "[<1u"), ("[?1006h", "[?1006l")] {
+            assert!(written.rfind(off) > written.rfind(on), "{way}: {on} in {written:?}");
+        }
+    }
+}
+
+#[test]
+fn the_pager_has_the_terminal_and_the_keys_until_it_ends() {
+    let env = hosted([Agent::new("agent")]);
+    let kept = env.path("kept");
+    let mut command = env.acpctl_command(&["chat", "--new"]);
+    // What a person types is for the program that has the terminal.
+    let pager =
+        format!("cat; echo in the pager; read -r line <&1; echo \"$line\" >{}", kept.display());
+    command.env("ACPCTL_PAGER", pager);
+    let mut chat = Screen::start(command, SIZE);
+    chat.sees("nothing was said yet");
+    chat.types("say a word");
+    chat.types(ENTER);
+    chat.sees("done");
+    chat.types("\t[o");
+    let seen = chat.sees("in the pager");
+    assert!(seen.contains("say a word"), "{seen}");
+    chat.gives_back();
+    chat.types("for the pager\n");
+    let seen = chat.sees("You said: say a word");
+    assert!(!seen.contains("for the pager"), "{seen}");
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), "for the pager\n");
+    chat.types(CTRL_D);
+    assert!(chat.ends().success());
+    chat.gives_back();
+}
+
+#[test]
+fn five_hundred_sessions_with_twenty_changes_a_second_stay_right_and_can_be_driven() {
+    let env = hosted([Agent::new("agent")]);
+    let mut client = env.client("agent");
+    let cwd = env.work("many");
+    for n in 0..500 {
+        let meta = json!({"_acpd": {"name": format!("task-{n:03}")}});
+        client.ok("session/new", json!({"cwd": cwd, "mcpServers": [], "_meta": meta}));
+    }
+    let mut top = start(&env, &["top"]);
+    top.sees("500 rest");
+    // Each says something ten times a second.
+    for n in 0..4 {
+        let name = format!("task-{n:03}");
+        let _ = env.acpctl_in("many", &["run", "--detach", "-s", &name, "[slow 3000]"]).success();
+    }
+    top.sees("4 work · 496 rest");
+    let seen = top.sees("writes: ");
+    assert_eq!(seen.matches(" * task-").count(), 4, "{seen}");
+    top.types("G");
+    top.sees("RECENT");
+    top.types("g");
+    top.sees("▸* task-");
+    top.types("/task-123");
+    let seen = top.waits("one row", |screen| {
+        let contents = screen.contents();
+        contents.contains(" task-123") && !contents.contains("task-124")
+    });
+    assert!(!seen.contains("WORKING"), "{seen}");
+    top.types("\u{1b}");
+    top.sees("task-124");
+    top.types("g");
+    top.sees("WORKING");
+    // A turn that is cancelled here is at rest a moment later, while the others go on.
+    top.types("/task-002\r");
+    top.sees("▸* task-002");
+    top.types("c");
+    top.sees("c again cancels the turn of task-002");
+    top.types("c");
+    top.sees("3 work · 497 rest");
+    top.types("\u{1b}");
+    // What is on the screen moves on: for how long a turn runs, say.
+    let age = |seen: &str| Some(seen.split_once("  writes: ")?.0.rsplit(' ').next()?.to_owned());
+    let before = age(&top.sees("writes: ")).unwrap();
+    top.waits("a later second", |screen| age(&screen.contents()).is_some_and(|now| now != before));
+    top.types("q");
+    assert!(top.ends().success());
+    top.gives_back();
 }
 
 #[test]

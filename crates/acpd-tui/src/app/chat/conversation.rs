@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use acpd_api::{LogEntry, LogResult, Untrusted};
-use acpd_view::{Block, Folding, Id, Kind, Mode, Progress, Row, rows};
+use acpd_view::{Block, Change, Folding, Id, Kind, Line, Mode, Progress, Role, Row, rows};
 
+use super::memory::Memory;
 use crate::app::Effect;
 
 /// Rows of a block that a person unfolds out of a group.
@@ -28,6 +29,9 @@ pub(super) struct Conversation {
     older: Older,
     /// When a block was seen to run first.
     began: HashMap<Id, u64>,
+    /// Thoughts are shown whole.
+    shows_thoughts: bool,
+    pub(super) memory: Memory,
 }
 
 /// Where a person wants to be.
@@ -48,6 +52,17 @@ enum Older {
     None,
 }
 
+/// How a search upwards ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The place is chosen.
+    Found,
+    /// Not in what was read; it can go on from this row in what is older.
+    Older(Option<Id>),
+    /// A body was dropped: it can go on from the row when that is there again.
+    Body(Option<Id>, Id),
+}
+
 impl Conversation {
     /// Nothing was read yet.
     pub(super) fn new(session: &Untrusted) -> Conversation {
@@ -59,6 +74,8 @@ impl Conversation {
             jumps: (0, Jump::Live),
             older: Older::Unread,
             began: HashMap::new(),
+            shows_thoughts: false,
+            memory: Memory::default(),
         }
     }
 
@@ -75,6 +92,7 @@ impl Conversation {
                 self.began.entry(id).or_insert(now);
             }
         }
+        self.memory.took(line.len(), &mut self.folded);
     }
 
     /// What is known beside the blocks.
@@ -89,7 +107,16 @@ impl Conversation {
 
     /// How a block is folded: a person's choice beats the rule.
     pub(super) fn folding(&self, block: &Block) -> Folding {
-        self.choices.get(&block.id).copied().unwrap_or(block.folding)
+        let rule = match block.kind {
+            Kind::Thought(_) if self.shows_thoughts => Folding::Open,
+            _ => block.folding,
+        };
+        self.choices.get(&block.id).copied().unwrap_or(rule)
+    }
+
+    /// Shows thoughts whole, or a line of each.
+    pub(super) fn toggle_thoughts(&mut self) {
+        self.shows_thoughts = !self.shows_thoughts;
     }
 
     /// Blocks and groups, one under the other.
@@ -156,10 +183,47 @@ impl Conversation {
             return Some(next);
         }
         let entries = std::mem::take(entries);
+        let bytes = entries.iter().map(|entry| entry.line.get().len()).sum();
         let is_beginning = entries.first().is_none_or(|entry| entry.seq <= 1);
         self.older = if is_beginning { Older::None } else { Older::Unread };
         self.folded.earlier(&entries);
+        self.memory.took(bytes, &mut self.folded);
         None
+    }
+
+    /// From which line on the body of a block is to be read again, unless another one is.
+    pub(super) fn wants_body(&mut self, id: Id) -> Option<u64> {
+        let block = self.folded.get(id).filter(|block| block.is_shed())?;
+        self.memory.asks(block).then(|| id.seq() - 1)
+    }
+
+    /// Takes a part of the lines of a body. Returns from where on the rest of it is wanted.
+    pub(super) fn body(&mut self, page: LogResult) -> Option<u64> {
+        self.memory.body(page, &mut self.folded)
+    }
+
+    /// Takes that lines that were asked for do not come.
+    pub(super) fn gives_up(&mut self) {
+        if matches!(self.older, Older::Asked(_)) {
+            self.older = Older::Unread;
+        }
+        self.memory.gives_up();
+    }
+
+    /// Takes which row is on the screen: what is close to it stays.
+    pub(super) fn sees(&mut self, id: Option<Id>) {
+        self.memory.seen = id;
+    }
+
+    /// Bytes of the bodies that are kept.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.folded.blocks().map(Block::bytes).sum()
+    }
+
+    /// The number of the first line that was read.
+    pub(super) fn first_line(&self) -> Option<u64> {
+        self.folded.first()
     }
 
     /// Scrolls by so many rows of the screen.
@@ -228,6 +292,95 @@ impl Conversation {
         }
     }
 
+    /// Which row is chosen, by its first block.
+    pub(super) fn selected(&self) -> Option<Id> {
+        self.selected
+    }
+
+    /// Chooses a row.
+    pub(super) fn choose(&mut self, id: Id) {
+        self.go(Some(id));
+    }
+
+    /// Unfolds a block, and chooses it.
+    pub(super) fn open(&mut self, id: Id) {
+        self.choices.insert(id, Folding::Open);
+        self.go(Some(id));
+    }
+
+    /// Chooses the next block above a row that has these words; without a row, the last one.
+    pub(super) fn find_older(&mut self, words: &str, from: Option<Id>) -> Step {
+        let is_above = |block: &&Block| from.is_none_or(|from| block.id.seq() < from.seq());
+        let mut last = from;
+        let mut found = None;
+        for block in self.folded.blocks().rev().filter(is_above) {
+            if block.is_shed() && !self.memory.is_lost(block.id) {
+                return Step::Body(last, block.id);
+            }
+            if block.says(words) {
+                found = Some(block.id);
+                break;
+            }
+            last = Some(block.id);
+        }
+        match found {
+            Some(id) => {
+                self.show(id);
+                Step::Found
+            }
+            None => Step::Older(last),
+        }
+    }
+
+    /// The same below the chosen row. Returns whether there is one.
+    pub(super) fn find_newer(&mut self, words: &str) -> bool {
+        let from = self.selected.map_or(0, Id::seq);
+        let is_it = |block: &&Block| block.id.seq() > from && block.says(words);
+        let found = self.folded.blocks().find(is_it).map(|block| block.id);
+        if let Some(id) = found {
+            self.show(id);
+        }
+        found.is_some()
+    }
+
+    /// Chooses a block; what of it is folded is opened.
+    fn show(&mut self, id: Id) {
+        let folding = self.folded.get(id).map(|block| self.folding(block));
+        match folding {
+            Some(Folding::Open) | None => self.go(Some(id)),
+            Some(_) => self.open(id),
+        }
+    }
+
+    /// The files that were changed in the turn of the chosen row, else in the last one: where, and how much.
+    pub(super) fn changed_files(&self) -> Vec<(Id, Line)> {
+        let turns = self.folded.turns();
+        let is_in = |turn: &&acpd_view::Turn| {
+            let seq = self.selected.map_or(u64::MAX, Id::seq);
+            turn.blocks.first().is_some_and(|first| first.id.seq() <= seq)
+        };
+        let Some(turn) = turns.iter().rev().find(is_in) else { return Vec::new() };
+        let mut files: Vec<(Option<Untrusted>, Id, Line)> = Vec::new();
+        for block in &turn.blocks {
+            let Kind::Edit(call) = &block.kind else { continue };
+            let diffs = call.diffs();
+            if diffs.is_empty() {
+                files.push((None, block.id, block.summary()));
+            }
+            for diff in diffs {
+                let line = Change::of(&call.short(&diff.path), &diff).head;
+                match files.iter_mut().find(|(path, ..)| path.as_ref() == Some(&diff.path)) {
+                    // The last change of a file stands for all.
+                    Some(known) => {
+                        (known.1, known.2) = (block.id, line.and(Role::Dim, " (last change)"));
+                    }
+                    None => files.push((Some(diff.path), block.id, line)),
+                }
+            }
+        }
+        files.into_iter().map(|(_, id, line)| (id, line)).collect()
+    }
+
     /// Chooses nothing; the screen stays.
     pub(super) fn unselect(&mut self) {
         self.selected = None;
@@ -259,14 +412,24 @@ impl Conversation {
         self.choices.extend(ids.into_iter().map(|id| (id, folding)));
     }
 
-    /// The text of the chosen row, as its author wrote it.
-    pub(super) fn selected_text(&self) -> Option<String> {
+    /// Something of each block of the chosen row.
+    fn of_selected(&self, of: impl Fn(&Block) -> String) -> Option<String> {
         let rows = self.rows();
         let row = rows.iter().find(|row| self.is_selected(row))?;
         let blocks = match row {
             Row::Block(block) => std::slice::from_ref(*block),
             Row::Group(group) => group.blocks,
         };
+        Some(blocks.iter().map(of).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// The chosen row as Markdown.
+    pub(super) fn selected_markdown(&self) -> Option<String> {
+        self.of_selected(Block::markdown)
+    }
+
+    /// The text of the chosen row, as its author wrote it.
+    pub(super) fn selected_text(&self) -> Option<String> {
         let text = |block: &Block| match block.message() {
             Some(message) => message.text().into_raw(),
             None => {
@@ -274,7 +437,7 @@ impl Conversation {
                 lines.iter().map(|line| line.plain().to_string() + "\n").collect()
             }
         };
-        Some(blocks.iter().map(text).collect::<Vec<_>>().join("\n"))
+        self.of_selected(text)
     }
 }
 

@@ -12,8 +12,10 @@ use acpd_view::{Block, Content, Folding, Group, Id, Kind, Line, Markdown, Progre
 use super::Link;
 use super::conversation::{Conversation, Jump, id};
 
-/// Rows that are kept wrapped.
-const KEPT: usize = 2000;
+/// Lines that are kept wrapped.
+const KEPT: usize = 20_000;
+/// Rows around the screen whose bodies are wanted.
+const CLOSE: usize = 20;
 /// Rows above the screen below which older ones are wanted.
 const AHEAD: usize = 60;
 
@@ -23,6 +25,8 @@ pub(in crate::app) struct Layout {
     of: Option<Link>,
     width: usize,
     kept: HashMap<Id, Kept>,
+    /// The lines of all of them.
+    kept_lines: usize,
     /// The answer that is being written.
     stream: Option<Stream>,
     place: Place,
@@ -46,6 +50,7 @@ struct Kept {
     blocks: usize,
     folding: Folding,
     progress: Progress,
+    is_shed: bool,
     lines: Rc<Vec<Line>>,
 }
 
@@ -78,6 +83,8 @@ pub(super) struct Visible {
     pub(super) below: usize,
     /// Older rows are wanted soon.
     pub(super) is_near_beginning: bool,
+    /// A block on the screen, or soon on it, whose body was dropped.
+    pub(super) missing: Option<Id>,
 }
 
 impl Layout {
@@ -90,7 +97,7 @@ impl Layout {
         width: usize,
         height: usize,
     ) -> Visible {
-        if self.of != Some(link) || self.width != width || self.kept.len() > KEPT {
+        if self.of != Some(link) || self.width != width || self.kept_lines > KEPT {
             let same = self.of == Some(link);
             let place = if same { self.place } else { Place::Live };
             let (scrolled, jumps) = if same { (self.scrolled, self.jumps) } else { (0, 0) };
@@ -151,6 +158,7 @@ impl Layout {
             is_live: self.place == Place::Live,
             below: rows.len() - at,
             is_near_beginning: first < AHEAD,
+            missing: missing(conversation, rows, first.saturating_sub(CLOSE)..at + CLOSE),
         }
     }
 
@@ -273,13 +281,14 @@ impl Layout {
                 (&blocks[blocks.len() - 1], blocks.len(), Folding::Closed)
             }
         };
-        let (last, progress) = (block.last, block.progress);
+        let (last, progress, is_shed) = (block.last, block.progress, block.is_shed());
         let key = id(row);
         let is_same = |kept: &&Kept| {
             kept.last == last
                 && kept.blocks == blocks
                 && kept.folding == folding
                 && kept.progress == progress
+                && kept.is_shed == is_shed
         };
         if let Some(kept) = self.kept.get(&key).filter(is_same) {
             return Rc::clone(&kept.lines);
@@ -290,8 +299,11 @@ impl Layout {
         };
         let lines = if lines.is_empty() { vec![Line::of(Role::Dim, "(nothing)")] } else { lines };
         let lines = Rc::new(lines);
-        let kept = Kept { last, blocks, folding, progress, lines: Rc::clone(&lines) };
-        self.kept.insert(key, kept);
+        self.kept_lines += lines.len();
+        let kept = Kept { last, blocks, folding, progress, is_shed, lines: Rc::clone(&lines) };
+        if let Some(before) = self.kept.insert(key, kept) {
+            self.kept_lines -= before.lines.len();
+        }
         lines
     }
 
@@ -319,6 +331,21 @@ impl Layout {
         self.stream = Some(stream);
         lines
     }
+}
+
+/// The first of these rows that shows a body that was dropped.
+fn missing(
+    conversation: &Conversation,
+    rows: &[Row<'_>],
+    at: std::ops::Range<usize>,
+) -> Option<Id> {
+    let at = at.start..at.end.min(rows.len());
+    rows[at].iter().find_map(|row| match row {
+        Row::Block(block) if block.is_shed() => {
+            (conversation.folding(block) != Folding::Closed).then_some(block.id)
+        }
+        _ => None,
+    })
 }
 
 fn wrapped_group(group: &Group<'_>, width: usize) -> Vec<Line> {

@@ -3,7 +3,7 @@
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acpd_api::Untrusted;
 use acpd_view::text::Text;
-use acpd_view::{ConfigOption, Line, Mode, Role, Style, text};
+use acpd_view::{ConfigOption, Id, Line, Mode, Role, Style, text};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -26,6 +26,7 @@ enum Entry {
     Heading(Text),
     Mode { id: Untrusted, name: Text, is_current: bool },
     Value { option: Untrusted, value: Value, name: Text, is_current: bool },
+    Place { block: Id, name: Line },
 }
 
 impl Menu {
@@ -67,25 +68,40 @@ impl Menu {
         Menu { entries, at: at.unwrap_or(0) }
     }
 
+    /// Of the files that a turn has changed; none if there are none.
+    pub(super) fn of_files(files: Vec<(Id, Line)>) -> Option<Menu> {
+        let count = files.len();
+        let heading = match count {
+            1 => text!("1 file changed in this turn"),
+            _ => text!("{} files changed in this turn", count),
+        };
+        let places = files.into_iter().map(|(block, name)| Entry::Place { block, name });
+        let entries = std::iter::once(Entry::Heading(heading)).chain(places).collect();
+        (count > 0).then_some(Menu { entries, at: 1 })
+    }
+
     /// The lines of the menu, and which of them is chosen.
     pub(super) fn lines(&self) -> (Vec<Line>, usize) {
         let line = |(at, entry): (usize, &Entry)| {
+            let is_chosen = at == self.at;
+            let mark = if is_chosen { CURSOR } else { " " };
+            let mut line = Line::of(Style::of(Role::Name).strong(), text!(" {} ", mark));
             let (name, is_current) = match entry {
                 Entry::Heading(name) => {
                     return Line::of(Style::of(Role::Dim).strong(), text!(" {}", name));
+                }
+                Entry::Place { name, .. } => {
+                    line.append(name.clone());
+                    return line;
                 }
                 Entry::Mode { name, is_current, .. } | Entry::Value { name, is_current, .. } => {
                     (name, *is_current)
                 }
             };
-            let is_chosen = at == self.at;
-            let mark = if is_chosen { CURSOR } else { " " };
             let style =
                 if is_chosen { Style::of(Role::Plain).strong() } else { Role::Plain.into() };
             let now = if is_current { "  (now)" } else { "" };
-            Line::of(Style::of(Role::Name).strong(), text!(" {} ", mark))
-                .and(style, name)
-                .and(Role::Dim, now)
+            line.and(style, name).and(Role::Dim, now)
         };
         (self.entries.iter().enumerate().map(line).collect(), self.at)
     }
@@ -163,7 +179,13 @@ impl State {
             Some(Action::Confirm) => {
                 let chosen =
                     chat.menu.take().and_then(|menu| menu.entries.into_iter().nth(menu.at));
-                return chosen.map_or_else(Vec::new, |entry| self.set(entry));
+                return match chosen {
+                    Some(Entry::Place { block, .. }) => {
+                        chat.conversation.open(block);
+                        Vec::new()
+                    }
+                    chosen => chosen.map_or_else(Vec::new, |entry| self.set(entry)),
+                };
             }
             _ => {}
         }
@@ -175,7 +197,7 @@ impl State {
         let (mut effects, link) = self.errand(&key.agent);
         let session_id = key.session_id.raw();
         effects.push(match entry {
-            Entry::Heading(_) => return Vec::new(),
+            Entry::Heading(_) | Entry::Place { .. } => return Vec::new(),
             Entry::Mode { id, .. } => {
                 let params = SetModeParams { session_id, mode_id: id.raw() };
                 self.requests.send(link, "session/set_mode", &params, Purpose::Set)

@@ -7,11 +7,12 @@ use acpd_view::{Block, Folding, Kind, Line, Progress, Role, Row, Style, Usage, t
 use ratatui::layout::Rect;
 use ratatui::widgets::Widget as _;
 
+use super::conversation::id;
 use super::layout::{Layout, Visible};
 use super::{Chat, Phase, Prompted};
-use crate::app::{AWAY, OnScreen, State};
+use crate::app::{AWAY, OnScreen, Spot, State};
 use crate::canvas::{Canvas, DOT, rule};
-use crate::fleet::handle;
+use crate::fleet::{short, shown};
 use crate::keymap::{Action, Place};
 use crate::question;
 
@@ -51,7 +52,7 @@ pub(in crate::app) fn view(
     let body = Rect { y: area.y + 2, height: end.saturating_sub(area.y + 2), ..area };
 
     head(state, chat, session, canvas, area);
-    let (visible, is_empty) = conversation(state, chat, layout, canvas, body);
+    let (visible, is_empty, spots) = conversation(state, chat, layout, canvas, body);
     rule_above(chat, &visible, canvas, area.y + 1, width);
     if is_empty {
         nothing(chat, canvas, body);
@@ -93,7 +94,8 @@ pub(in crate::app) fn view(
     let editor = editor.intersection(canvas.buffer().area);
     chat.editor.widget(place == Place::Prompt).render(editor, canvas.buffer());
     let page = usize::from(body.height);
-    OnScreen { question: drawn, page, is_near_beginning: visible.is_near_beginning }
+    let Visible { is_near_beginning, missing, .. } = visible;
+    OnScreen { question: drawn, page, is_near_beginning, missing, spots }
 }
 
 fn head(
@@ -105,10 +107,13 @@ fn head(
 ) {
     let home = state.scene.home.as_deref();
     let has_session = !chat.key.session_id.is_empty();
-    let name = match session {
-        Some(session) => Text::from(handle(session)),
-        None if has_session => Text::from(&chat.key.session_id),
-        None => "new session".into(),
+    // A title says more than an id.
+    let title = session.filter(|s| s.name.is_none()).and_then(|s| s.title.as_ref());
+    let name = match (title, session) {
+        (Some(title), _) => Text::from(title).cut(usize::from(area.width / 3)),
+        (None, Some(session)) => shown(session),
+        (None, None) if !has_session => "new session".into(),
+        (None, None) => short(&chat.key.session_id),
     };
     let mut left = Line::of(Style::of(Role::Plain).strong(), text!(" {}", name))
         .and(Role::Dim, text!("{}{}", DOT, chat.key.agent));
@@ -163,21 +168,23 @@ fn rule_above(chat: &Chat, visible: &Visible, canvas: &mut Canvas<'_>, y: u16, w
     canvas.right(0, y, width.saturating_sub(4), &Line::of(style, words));
 }
 
-/// Draws the conversation. Returns what of it is on the screen, and whether there is none.
+/// Draws the conversation. Returns what of it is on the screen, whether there is none, and which row is where.
 fn conversation(
     state: &State,
     chat: &Chat,
     layout: &mut Layout,
     canvas: &mut Canvas<'_>,
     area: Rect,
-) -> (Visible, bool) {
+) -> (Visible, bool, Vec<(u16, Spot)>) {
     let conversation = &chat.conversation;
     let rows = conversation.rows();
     let width = usize::from(area.width.saturating_sub(MARGIN + 1)).max(8);
     let height = usize::from(area.height);
     let visible = layout.lay_out(chat.link, conversation, &rows, width, height);
+    let mut spots = Vec::new();
     for (y, placed) in (area.y..area.bottom()).zip(&visible.lines) {
         let Some(row) = placed.row.map(|at| &rows[at]) else { continue };
+        spots.push((y, Spot::Block(id(row))));
         let is_selected = conversation.is_selected(row);
         if placed.is_head {
             let (sign, style) = mark(chat, row);
@@ -195,8 +202,9 @@ fn conversation(
         let margin = if is_prompt { 1 } else { MARGIN };
         let room = area.width.saturating_sub(margin + taken);
         canvas.line(area.x + margin, y, room, &placed.line);
+        canvas.mark(area.x + margin, y, room, &placed.line, chat.search.words());
     }
-    (visible, rows.is_empty())
+    (visible, rows.is_empty(), spots)
 }
 
 /// The mark of a row: folded, open, running, failed.
@@ -256,7 +264,13 @@ fn what_goes_on(
     let ruled = rule(usize::from(width.saturating_sub(2)));
     canvas.line(1, y, width, &Line::of(Role::Dim, ruled));
     let mut left = Line::default();
-    if let Some(doubted) = chat.doubted() {
+    if let Some(typed) = chat.search.typed() {
+        left = Line::of(Style::of(Role::Name).strong(), "/ ")
+            .and(Role::Plain, typed.shown(usize::from(width / 2)).0)
+            .and(Role::Name, "▌");
+    } else if let Some(searches) = state.searches() {
+        left = Line::of(Role::Warning, searches);
+    } else if let Some(doubted) = chat.doubted() {
         let doubted = Untrusted::from(doubted.trim());
         let words = text!("to answer: Tab; Enter again sends \"{}\" as a prompt", doubted);
         left = Line::of(Role::Warning, words);

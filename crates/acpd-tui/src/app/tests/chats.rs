@@ -3,10 +3,10 @@ use acpd_api::SessionRowKey;
 use super::screens::everywhere;
 use super::*;
 
-const ID: &str = "fix-auth-0123456789";
+pub(super) const ID: &str = "fix-auth-0123456789";
 
 /// The journal of a short conversation.
-fn journal() -> Vec<Value> {
+pub(super) fn journal() -> Vec<Value> {
     let update = |update: Value| json!({"sessionId": ID, "update": update});
     let said = |kind: &str, text: &str| {
         update(json!({"sessionUpdate": kind, "messageId": kind,
@@ -54,7 +54,7 @@ impl Person {
         link
     }
 
-    fn hears(&mut self, link: Link, first: u64, lines: &[Value]) {
+    pub(super) fn hears(&mut self, link: Link, first: u64, lines: &[Value]) {
         for (seq, line) in (first..).zip(lines) {
             let method = line["method"].as_str().unwrap_or("session/update");
             let mut params = line["params"].clone();
@@ -63,7 +63,7 @@ impl Person {
         }
     }
 
-    fn chat_link(&self) -> Link {
+    pub(super) fn chat_link(&self) -> Link {
         let opened = self.effects.iter().rev().find_map(|effect| match effect {
             Effect::Open(link @ Link::Chat(_)) => Some(*link),
             _ => None,
@@ -77,7 +77,7 @@ impl Person {
 }
 
 /// A person in a conversation whose question was answered.
-fn in_chat() -> (Person, Link) {
+pub(super) fn in_chat() -> (Person, Link) {
     let mut person = in_the_morning();
     person.changed(json!({"removed": {"interactions": ["1-5"]}, "sessions": [
         session("fix-auth", json!({"turn": {"state": "working", "since": NOW - 60_000}}))]}));

@@ -8,7 +8,7 @@ use acpd_view::text::Text;
 use acpd_view::{Line, Role, Style, text};
 
 use crate::canvas::DOT;
-use crate::fleet::{Row, What, handle};
+use crate::fleet::{Row, What, shown};
 
 /// The mark of a row: what it is, without a colour.
 pub(super) fn mark(row: &Row<'_>) -> (&'static str, Style) {
@@ -26,7 +26,7 @@ pub(super) fn mark(row: &Row<'_>) -> (&'static str, Style) {
 pub(super) fn name(row: &Row<'_>) -> Text {
     match (row.session, row.what) {
         (_, What::Login(agent, _)) => Text::from(&agent.name),
-        (Some(session), _) => Text::from(handle(session)),
+        (Some(session), _) => shown(session),
         (None, What::Question(question)) => {
             question.name.as_ref().map(Text::from).unwrap_or_default()
         }
@@ -156,7 +156,10 @@ pub(super) fn doing(session: &SessionInfo, now: u64) -> Line {
         };
         return Line::of(Role::Plain, words);
     };
-    let said = Text::from(&doing.text);
+    let said = match doing.kind {
+        DoingKind::Command => Text::from(&doing.text),
+        _ => plain(&doing.text),
+    };
     let after = |words: &'static str| {
         let said = if said.is_empty() { Text::new() } else { text!(": {}", said) };
         Line::of(Role::Dim, words).and(Role::Plain, said)
@@ -207,10 +210,10 @@ fn rests(session: &SessionInfo) -> Line {
     }
 }
 
-/// A title without the marks of Markdown, which are noise in a line.
-fn plain(title: &Untrusted) -> Text {
-    let is_mark = |char: char| matches!(char, '*' | '`' | '#');
-    Text::from(&Untrusted::from(title.raw().replace(is_mark, "")))
+/// A text without the marks of Markdown, which are noise in a line.
+fn plain(text: &Untrusted) -> Text {
+    let bare = text.raw().trim_start_matches(['#', ' ']).replace("**", "").replace('`', "");
+    Text::from(&Untrusted::from(bare))
 }
 
 /// All that is known of the selected row, unless it is a question.
@@ -224,7 +227,7 @@ pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>) -> Vec<Line> 
             .collect();
     }
     let Some(session) = row.session else { return Vec::new() };
-    let mut head = Line::of(Style::of(Role::Plain).strong(), Text::from(handle(session)));
+    let mut head = Line::of(Style::of(Role::Plain).strong(), shown(session));
     if let Some(title) = &session.title {
         head = head.and(Role::Plain, text!("{}{}", DOT, plain(title)));
     }

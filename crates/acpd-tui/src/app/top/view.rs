@@ -8,7 +8,7 @@ use ratatui::layout::{Position, Rect};
 
 use super::rows::{age, agent, details, folder, mark, name, news, queued};
 use super::{Top, Typing};
-use crate::app::{AWAY, OnScreen, Presence, State};
+use crate::app::{AWAY, OnScreen, Presence, Spot, State};
 use crate::canvas::{CURSOR, Canvas, DOT, rule};
 use crate::fleet::{Row, Section, What};
 use crate::keymap::{Action, Place};
@@ -54,7 +54,11 @@ pub(in crate::app) fn view(
     let rows = state.fleet.rows(filter.text(), state.now);
     let selected = rows.get(*at);
     let (width, home) = (usize::from(area.width), state.scene.home.as_deref());
-    head(state, &rows, canvas, area);
+    // What needs somebody is told also while a filter hides it.
+    match filter.text().trim() {
+        "" => head(state, &rows, canvas, area),
+        _ => head(state, &state.fleet.rows("", state.now), canvas, area),
+    }
 
     // From the bottom: a line that is typed or told, what is selected, the list.
     let footer = area.bottom();
@@ -73,7 +77,7 @@ pub(in crate::app) fn view(
     let ruler = footer.saturating_sub(below + pane + 1);
     let list = Rect { y: area.y + 1, height: ruler.saturating_sub(area.y + 1), ..area };
 
-    let (page, more) = draw_list(state, &rows, scrolled, canvas, list);
+    let (page, more, spots) = draw_list(state, &rows, scrolled, canvas, list);
     let ruled = width.saturating_sub(2);
     canvas.line(1, ruler, area.width, &Line::of(Role::Dim, rule(ruled)));
     if more > 0 {
@@ -96,7 +100,7 @@ pub(in crate::app) fn view(
         }
     }
     let cursor = below_pane(state, canvas, footer.saturating_sub(1));
-    (OnScreen { question: drawn, page, ..OnScreen::default() }, cursor)
+    (OnScreen { question: drawn, page, spots, ..OnScreen::default() }, cursor)
 }
 
 fn head(state: &State, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect) {
@@ -122,23 +126,26 @@ fn head(state: &State, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect) {
     }
     let told = match &state.presence {
         Presence::Connecting => Line::of(Role::Dim, "connecting"),
-        Presence::There => Line::default(),
-        Presence::AwaySince(since) if state.now < since + AWAY => Line::default(),
-        Presence::AwaySince(_) => Line::of(Role::Warning, "acpd is away, coming back"),
+        Presence::AwaySince(since) if state.now >= since + AWAY => {
+            Line::of(Role::Warning, "acpd is away, coming back")
+        }
+        Presence::There | Presence::AwaySince(_) => {
+            Line::of(Role::Dim, state.today.words().unwrap_or_default())
+        }
         Presence::Gone(why) => Line::of(Role::Bad, why),
     };
     let taken = canvas.right(area.x, area.y, area.width.saturating_sub(1), &told);
     canvas.line(area.x, area.y, area.width.saturating_sub(taken + 1), &head);
 }
 
-/// Draws the list. Returns how many rows of it are on the screen, and how many are below.
+/// Draws the list. Returns how many rows of it are on the screen, how many are below, and which is where.
 fn draw_list(
     state: &State,
     rows: &[Row<'_>],
     scrolled: &mut usize,
     canvas: &mut Canvas<'_>,
     area: Rect,
-) -> (usize, usize) {
+) -> (usize, usize, Vec<(u16, Spot)>) {
     let height = usize::from(area.height);
     if rows.is_empty() {
         let words = match (state.fleet.is_known(), state.top.filter.text()) {
@@ -152,7 +159,7 @@ fn draw_list(
             area.width.saturating_sub(3),
             &Line::of(Role::Dim, words),
         );
-        return (1, 0);
+        return (1, 0, Vec::new());
     }
     // Headings take part in scrolling as the rows do.
     let mut lines: Vec<Option<usize>> = Vec::with_capacity(rows.len() + 3);
@@ -169,9 +176,11 @@ fn draw_list(
     *scrolled = (*scrolled).min(first).max((selected + 1).saturating_sub(height)).min(most);
     let columns = Columns::of(rows, usize::from(area.width), state.scene.home.as_deref());
     let shown = lines.iter().enumerate().skip(*scrolled).take(height);
+    let mut spots = Vec::new();
     for (y, (at, line)) in (area.y..).zip(shown) {
         match line {
             Some(row) => {
+                spots.push((y, Spot::Row(*row)));
                 draw_row(state, &rows[*row], *row == state.top.at, &columns, canvas, area, y);
             }
             None => {
@@ -186,7 +195,7 @@ fn draw_list(
         }
     }
     let below = lines.len().saturating_sub(*scrolled + height);
-    (height.saturating_sub(1).max(1), below)
+    (height.saturating_sub(1).max(1), below, spots)
 }
 
 fn draw_row(

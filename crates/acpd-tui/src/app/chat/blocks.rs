@@ -1,0 +1,73 @@
+//! What keys do in the blocks of a conversation.
+
+use acpd_view::Role as Look;
+
+use super::Chat;
+use super::options::Menu;
+use crate::app::{Effect, Id, State};
+use crate::keymap::Action;
+
+impl Chat {
+    /// Scrolls by so many lines.
+    pub(in crate::app) fn scroll(&mut self, lines: isize) -> Vec<Effect> {
+        self.conversation.scroll(lines)
+    }
+
+    /// Chooses a row that was clicked; once more, it is folded or unfolded.
+    pub(in crate::app) fn click(&mut self, id: Id) {
+        if self.card.has_keys() || self.menu.is_some() || self.search.typed().is_some() {
+            return;
+        }
+        if self.in_blocks && self.conversation.selected() == Some(id) {
+            self.conversation.fold_selected();
+        }
+        self.conversation.choose(id);
+        self.in_blocks = true;
+    }
+}
+
+impl State {
+    /// Takes a key that is for the blocks.
+    pub(super) fn block_key(&mut self, action: Action) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        let conversation = &mut chat.conversation;
+        match action {
+            Action::Up => conversation.select(-1),
+            Action::Down => conversation.select(1),
+            Action::First => conversation.select_first(),
+            Action::Last => conversation.select_end(),
+            Action::PreviousPrompt => conversation.select_prompt(false),
+            Action::NextPrompt => conversation.select_prompt(true),
+            Action::Fold => conversation.fold_selected(),
+            Action::FoldAll => conversation.fold_all(true),
+            Action::UnfoldAll => conversation.fold_all(false),
+            Action::Thoughts => conversation.toggle_thoughts(),
+            Action::Search => self.type_search(),
+            Action::SearchOlder => return self.search_older(),
+            Action::SearchNewer => return self.search_newer(),
+            Action::Copy | Action::CopyMarkdown => {
+                let text = match action {
+                    Action::Copy => conversation.selected_text(),
+                    _ => conversation.selected_markdown(),
+                };
+                let Some(text) = text else { return Vec::new() };
+                self.flash(Look::Good, "copied");
+                return vec![Effect::Copy(text)];
+            }
+            Action::Page => {
+                return conversation.selected_text().map(Effect::Page).into_iter().collect();
+            }
+            Action::Files => match Menu::of_files(conversation.changed_files()) {
+                Some(menu) => chat.menu = Some(menu),
+                None => self.flash(Look::Plain, "this turn has changed no file"),
+            },
+            Action::Back if chat.search.ends() => {}
+            Action::Back => {
+                chat.in_blocks = false;
+                conversation.unselect();
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+}

@@ -1,0 +1,150 @@
+//! Looks for words in a conversation, from the chosen row upwards: older lines are read as they are needed.
+//!
+//! ```text
+//!  typed ──Enter──▶ looks ──found──▶ there; n goes on upwards, N downwards
+//!                   │  ▲
+//!      nothing read │  │ lines came
+//!                   ▼  │
+//!                  waits ──Esc, enough lines, the beginning──▶ told
+//! ```
+
+use acpd_view::text::Text;
+use acpd_view::{Id, Role, text};
+use crossterm::event::KeyEvent;
+
+use super::conversation::Step;
+use crate::app::{Effect, State};
+use crate::input::Input;
+use crate::keymap::Action;
+
+/// Pages that are read for one search.
+const PAGES: usize = 100;
+
+/// Words that are looked for.
+#[derive(Debug, Default)]
+pub(super) struct Search {
+    typed: Option<Input>,
+    words: String,
+    waits: Option<Waits>,
+}
+
+/// Lines are on their way.
+#[derive(Debug)]
+struct Waits {
+    /// Where the search goes on upwards.
+    from: Option<Id>,
+    /// Pages that may still be read.
+    pages: usize,
+}
+
+impl Search {
+    /// The line that is typed.
+    pub(super) fn typed(&self) -> Option<&Input> {
+        self.typed.as_ref()
+    }
+
+    /// The words, in small letters; none if nothing is looked for.
+    pub(super) fn words(&self) -> &str {
+        &self.words
+    }
+
+    /// Whether lines are on their way.
+    pub(super) fn waits(&self) -> bool {
+        self.waits.is_some()
+    }
+
+    /// Takes pasted text.
+    pub(super) fn paste(&mut self, text: &str) {
+        if let Some(typed) = &mut self.typed {
+            typed.insert(text);
+        }
+    }
+
+    /// Ends the wait, or forgets the words. Returns whether there was one of these.
+    pub(super) fn ends(&mut self) -> bool {
+        self.waits.take().is_some() || !std::mem::take(&mut self.words).is_empty()
+    }
+}
+
+impl State {
+    /// Begins to type what is looked for.
+    pub(super) fn type_search(&mut self) {
+        if let Some(chat) = &mut self.chat {
+            chat.search.typed = Some(Input::default());
+        }
+    }
+
+    /// Takes a key of the line that is typed.
+    pub(super) fn search_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
+        let Some(search) = self.chat.as_mut().map(|chat| &mut chat.search) else {
+            return Vec::new();
+        };
+        match (action, &mut search.typed) {
+            (Some(Action::Back), _) => search.typed = None,
+            (Some(Action::Confirm), typed) => {
+                let typed = typed.take().unwrap_or_default();
+                if !typed.text().trim().is_empty() {
+                    search.words = typed.text().trim().to_lowercase();
+                }
+                return self.search_older();
+            }
+            (_, Some(input)) => {
+                input.key(key);
+            }
+            (_, None) => {}
+        }
+        Vec::new()
+    }
+
+    /// To the next place above the chosen row.
+    pub(super) fn search_older(&mut self) -> Vec<Effect> {
+        let from = self.chat.as_ref().and_then(|chat| chat.conversation.selected());
+        self.look_on(from, PAGES)
+    }
+
+    /// To the next place below the chosen row.
+    pub(super) fn search_newer(&mut self) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        if chat.search.words.is_empty() || !chat.conversation.find_newer(&chat.search.words) {
+            self.flash(Role::Plain, "nothing below has these words");
+        }
+        Vec::new()
+    }
+
+    /// Lines have come: a search that waits for them goes on.
+    pub(super) fn search_goes_on(&mut self) -> Vec<Effect> {
+        let waits = self.chat.as_mut().and_then(|chat| chat.search.waits.take());
+        waits.map_or_else(Vec::new, |waits| self.look_on(waits.from, waits.pages))
+    }
+
+    fn look_on(&mut self, from: Option<Id>, pages: usize) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        if chat.search.words.is_empty() {
+            return Vec::new();
+        }
+        let (from, effects) = match chat.conversation.find_older(&chat.search.words, from) {
+            Step::Found => return Vec::new(),
+            _ if pages == 0 => {
+                let words = text!("not in the last {} pages; n looks further", PAGES);
+                self.flash(Role::Plain, words);
+                return Vec::new();
+            }
+            Step::Older(from) => (from, self.ask_for_older()),
+            Step::Body(from, missing) => (from, self.ask_for_body(missing)),
+        };
+        match &mut self.chat {
+            Some(chat) if !effects.is_empty() => {
+                chat.search.waits = Some(Waits { from, pages: pages - 1 });
+            }
+            _ => self.flash(Role::Plain, "nothing above has these words"),
+        }
+        effects
+    }
+
+    /// What is said while a search waits.
+    pub(super) fn searches(&self) -> Option<Text> {
+        let chat = self.chat.as_ref().filter(|chat| chat.search.waits())?;
+        let at = chat.conversation.first_line().unwrap_or(0);
+        Some(text!("searching, line {}: Esc ends it", at))
+    }
+}

@@ -1,0 +1,282 @@
+//! Reading a conversation: search, memory, copying, the mouse.
+
+use acpd_api::SessionRowKey;
+
+use super::chats::{ID, in_chat, journal};
+use super::*;
+
+/// Bytes of what each of the long calls prints.
+const PRINTED: usize = 2000;
+
+/// A line of a journal of turns: the beginning, a prompt, and a call with a long body.
+fn line(seq: u64) -> Value {
+    let update = match seq % 3 {
+        1 => {
+            return json!({"method": method::TURN_STARTED,
+                "params": {"sessionId": ID, "turn": seq / 3 + 1, "at": seq}});
+        }
+        2 => json!({"sessionUpdate": "user_message_chunk",
+            "content": {"type": "text", "text": format!("prompt {seq}")}}),
+        _ => {
+            let printed = format!("needle {seq}\n{}", "x".repeat(PRINTED));
+            json!({"sessionUpdate": "tool_call", "toolCallId": format!("c{seq}"),
+                "kind": "execute", "title": format!("make {seq}"), "status": "completed",
+                "rawInput": {"command": format!("make {seq}")},
+                "content": [{"type": "content", "content": {"type": "text", "text": printed}}]})
+        }
+    };
+    json!({"method": "session/update", "params": {"sessionId": ID, "update": update}})
+}
+
+/// Answers requests for the journal as the daemon does, until there are none. Returns how many there were.
+fn serve_log(person: &mut Person, last: u64) -> usize {
+    let mut pages = 0;
+    loop {
+        let requests = person.said(method::SESSION_LOG);
+        if requests.is_empty() {
+            return pages;
+        }
+        for request in requests {
+            let number = |name: &str| request["params"][name].as_u64().unwrap();
+            let (after, limit) = (number("after"), number("limit"));
+            let end = (after + limit).min(last);
+            let entry = |seq: u64| {
+                let mut line = line(seq);
+                line["jsonrpc"] = json!("2.0");
+                json!({"seq": seq, "line": line})
+            };
+            let entries: Vec<Value> = (after + 1..=end).map(entry).collect();
+            let mut page = json!({"sessionId": ID, "entries": entries});
+            if end < last {
+                page["next"] = json!(end);
+            }
+            let id = request["id"].as_u64().unwrap();
+            let line = build::response(&id.into(), &page);
+            person.event(Event::Line(Link::Fleet, line));
+            pages += 1;
+        }
+        person.sees(80, 24);
+    }
+}
+
+/// A person at the live end of a journal of so many lines.
+fn at_the_end_of(last: u64) -> Person {
+    let mut person = in_the_morning();
+    person.changed(json!({"removed": {"interactions": ["1-5"]}}));
+    let key = SessionRowKey { agent: "claude".into(), session_id: ID.into() };
+    let effects = person.state.open_chat(key, last, true);
+    person.take(effects);
+    let link = person.chat_link();
+    person.result(link, "initialize", json!({"protocolVersion": 1}));
+    let attach = person.said(method::SESSION_ATTACH).remove(0);
+    let after = attach["params"]["after"].as_u64().unwrap();
+    assert!(last - after <= 300, "only the last lines are read at first");
+    person.sent.push(attach);
+    person.result(link, method::SESSION_ATTACH, json!({"session": morning()["sessions"][0]}));
+    let lines: Vec<Value> = (after + 1..=last).map(line).collect();
+    person.hears(link, after + 1, &lines);
+    let caught_up = json!({"sessionId": ID, "seq": last});
+    person.event(Event::Line(link, build::notification(method::CAUGHT_UP, &caught_up)));
+    person
+}
+
+#[test]
+fn a_hundred_thousand_lines_are_opened_at_their_end_and_scrolled_to_the_beginning_in_bounded_memory()
+ {
+    const LAST: u64 = 99_999;
+    const MOST: usize = 256 << 10;
+    let mut person = at_the_end_of(LAST);
+    let chat = |person: &mut Person| person.state.chat.as_mut().unwrap().conversation_bytes();
+    person.state.chat.as_mut().unwrap().limit_memory(MOST);
+    assert!(person.sees(80, 24).contains("make 99999"));
+    person.press(KeyCode::Tab);
+    // What is close to the screen is kept, and so is a page until it was looked at.
+    let bound = MOST + (2 * 200 + 1000) * (PRINTED + 200) / 3;
+    // A part of the journal is enough to see that what was read is let go.
+    let mut read = 300;
+    while read < 10_000 {
+        person.types("g");
+        person.sees(80, 24);
+        assert_eq!(serve_log(&mut person, LAST), 1);
+        read += 1000;
+        let kept = chat(&mut person);
+        assert!(kept <= bound, "{kept} bytes of {read} lines");
+    }
+    assert!(bound < read / 3 * PRINTED / 3, "most of what was read has gone");
+
+    // The live end has lost its bodies, and reads them again when they are opened.
+    person.types("G");
+    let seen = person.sees(80, 24);
+    assert!(seen.contains("$ make 99996") && !seen.contains("needle 99996"), "{seen}");
+    person.types("kk ");
+    assert!(person.sees(80, 24).contains("reading"), "{}", person.sees(80, 24));
+    assert!(serve_log(&mut person, LAST) > 0);
+    let seen = person.sees(80, 24);
+    assert!(seen.contains("▌      xxxx") && !seen.contains("reading"), "{seen}");
+}
+
+#[test]
+fn words_are_found_in_older_pages_and_the_search_can_be_ended() {
+    let mut person = at_the_end_of(4998);
+    person.sees(80, 24);
+    serve_log(&mut person, 4998);
+    person.press(KeyCode::Tab);
+    person.types("/Needle 1200");
+    assert!(person.sees(80, 24).contains("/ Needle 1200"));
+    person.press(KeyCode::Enter);
+    assert!(person.sees(80, 24).contains("searching, line "), "{}", person.sees(80, 24));
+    serve_log(&mut person, 4998);
+    let seen = person.sees(80, 24);
+    assert!(seen.contains("needle 1200") && seen.contains("▌"), "{seen}");
+    // On to the next one above, which needs lines again; Esc ends the wait, and the place stays.
+    person.types("/nowhere");
+    person.press(KeyCode::Enter);
+    assert!(person.sees(80, 24).contains("searching"));
+    person.press(KeyCode::Esc);
+    let seen = person.sees(80, 24);
+    assert!(!seen.contains("searching") && seen.contains("needle 1200"), "{seen}");
+    serve_log(&mut person, 4998);
+    assert!(!person.sees(80, 24).contains("nothing above"), "an ended search says nothing");
+    // Downwards from there.
+    person.types("/make 1");
+    person.press(KeyCode::Enter);
+    let older = person.sees(80, 24);
+    assert!(older.contains("$ make 1197"), "{older}");
+    person.types("N");
+    assert!(person.sees(80, 24).contains("needle 1200"));
+}
+
+#[test]
+fn what_is_found_is_marked() {
+    let (mut person, _) = in_chat();
+    person.sees(80, 24);
+    person.press(KeyCode::Tab);
+    person.types("/configuration");
+    person.press(KeyCode::Enter);
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    let (state, cache) = (&person.state, &mut person.cache);
+    terminal.draw(|frame| drop(view(state, cache, frame))).unwrap();
+    let cells = terminal.backend().buffer().content().iter();
+    let marked = cells.filter(|cell| cell.modifier.contains(ratatui::style::Modifier::REVERSED));
+    let marked: String = marked.map(ratatui::buffer::Cell::symbol).collect();
+    assert_eq!(marked, "configuration");
+}
+
+#[test]
+fn thoughts_are_shown_and_hidden() {
+    let (mut person, _) = in_chat();
+    assert!(!person.sees(80, 24).contains("The cookie, perhaps."));
+    person.ctrl('t');
+    assert!(person.sees(80, 24).contains("The cookie, perhaps."));
+    person.ctrl('t');
+    assert!(!person.sees(80, 24).contains("The cookie, perhaps."));
+}
+
+#[test]
+fn the_files_of_a_turn_are_listed_and_lead_to_their_changes() {
+    let (mut person, _) = in_chat();
+    person.sees(80, 24);
+    person.press(KeyCode::Tab);
+    person.types("zd");
+    let seen = person.sees(80, 24);
+    assert!(seen.contains("1 file changed in this turn"), "{seen}");
+    assert!(seen.contains("src/cookie.rs +1 -1"), "{seen}");
+    person.press(KeyCode::Enter);
+    assert!(person.sees(80, 24).contains("+ c.set_secure(cfg.tls);"));
+}
+
+#[test]
+fn a_block_is_copied_as_markdown_and_opened_in_the_pager() {
+    let (mut person, _) = in_chat();
+    person.sees(80, 24);
+    person.press(KeyCode::Tab);
+    person.types("gYo");
+    let quoted = "> Why does login fail?\n> Fix it and add a test.\n";
+    assert!(person.effects.contains(&Effect::Copy(quoted.into())), "{:?}", person.effects);
+    let whole = "Why does login fail?\nFix it and add a test.";
+    assert!(person.effects.contains(&Effect::Page(whole.into())), "{:?}", person.effects);
+}
+
+#[test]
+fn the_mouse_is_taken_by_a_key_and_chooses_blocks() {
+    let (mut person, _) = in_chat();
+    person.press(KeyCode::F(3));
+    assert!(person.effects.contains(&Effect::Mouse(true)));
+    let seen = person.sees(80, 24);
+    let y = seen.lines().position(|row| row.contains("edited src/cookie.rs")).unwrap();
+    person.event(Event::Click(u16::try_from(y).unwrap()));
+    let seen = person.sees(80, 24);
+    assert!(seen.lines().nth(y).unwrap().starts_with("▌"), "{seen}");
+    person.event(Event::Click(u16::try_from(y).unwrap()));
+    assert!(!person.sees(80, 24).contains("cfg.tls"), "the second click folds it");
+    person.press(KeyCode::F(3));
+    assert!(person.effects.contains(&Effect::Mouse(false)));
+}
+
+#[test]
+fn the_wheel_scrolls_what_is_on_the_screen() {
+    let (mut person, link) = in_chat();
+    let long: Vec<Value> = (0..40)
+        .map(|n| {
+            json!({"params": {"sessionId": ID, "update": {"sessionUpdate": "agent_message_chunk",
+            "messageId": format!("m{n}"), "content": {"type": "text", "text": format!("item {n}")}}}})
+        })
+        .collect();
+    person.hears(link, journal().len() as u64 + 1, &long);
+    assert!(person.sees(80, 24).contains("item 39"));
+    person.event(Event::Wheel(-12));
+    assert!(!person.sees(80, 24).contains("item 39"));
+    person.event(Event::Wheel(12));
+    assert!(person.sees(80, 24).contains("item 39"));
+    let mut person = in_the_morning();
+    person.sees(80, 24);
+    person.event(Event::Wheel(1));
+    assert!(person.sees(80, 24).contains("▸? docs"));
+    person.event(Event::Click(3 + 2));
+    assert!(person.sees(80, 24).contains("▸@ gemini"));
+}
+
+#[test]
+fn a_turn_is_steered_and_an_agent_restarted_from_the_list() {
+    let mut person = in_the_morning();
+    person.types("/parser");
+    person.press(KeyCode::Enter);
+    person.types("pthe red one");
+    person.ctrl('s');
+    let said = person.said("_session/steering").remove(0);
+    assert_eq!(said["params"]["prompt"][0]["text"], "the red one");
+    assert_eq!(said["params"]["sessionId"], "parser-0123456789");
+    person.types("r");
+    assert!(person.said(method::AGENT_RESTART).is_empty());
+    assert!(
+        person.sees(80, 24).contains("r again restarts claude; 4 turns are interrupted"),
+        "{}",
+        person.sees(80, 24)
+    );
+    person.types("c");
+    person.types("r");
+    assert!(person.said(method::AGENT_RESTART).is_empty(), "another key was between them");
+    person.types("r");
+    assert_eq!(person.said(method::AGENT_RESTART)[0]["params"]["agent"], "claude");
+}
+
+#[test]
+fn the_head_tells_what_the_day_has_used() {
+    let mut person = in_the_morning();
+    let asked = person.said(method::USAGE).remove(0);
+    assert_eq!(asked["params"]["by"], "day");
+    person.sent.push(asked);
+    let day = |day: u64, amount: f64| {
+        json!({"day": day, "turns": 3, "untold": 0, "tokens": {"total": 1_900_000},
+            "costs": [{"amount": amount, "currency": "USD"}]})
+    };
+    let today = NOW - 60_000;
+    let totals = json!({"totals": [day(today, 4.12), day(today.saturating_sub(86_400_000), 9.0)]});
+    person.result(Link::Fleet, method::USAGE, totals);
+    let seen = person.sees(80, 24);
+    assert!(seen.lines().next().unwrap().ends_with("today $4.12 · 1.9M tokens"), "{seen}");
+    person.state.now += 31_000;
+    person.changed(json!({"sessions": []}));
+    person.result(Link::Fleet, method::USAGE, json!({"totals": []}));
+    assert!(!person.sees(80, 24).contains("today"));
+}
