@@ -6,12 +6,14 @@
 //! that a required field is missing. Answers of people are the exception: they are read strictly,
 //! because a malformed answer is never consent.
 
+mod content;
 mod elicitation;
 mod read;
 mod session;
 mod usage;
 mod write;
 
+pub use content::{ContentBlock, file_uri};
 pub use elicitation::{
     Choice, ElicitationAnswer, ElicitationMode, ElicitationRequest, Field, FieldKind, Form,
 };

@@ -5,7 +5,7 @@ mod session;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acpd_api::{ExitCode, UsageBy};
+use acpd_api::{ExitCode, QueueStep, UsageBy};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
@@ -158,9 +158,20 @@ pub(crate) enum QueueCommand {
         /// Its number, as `acpctl queue SESSION` shows it.
         #[arg(value_name = "N")]
         number: u64,
-        /// The new words [default: read from stdin].
+        /// The new words [default: from stdin, or on a terminal from $VISUAL or $EDITOR].
         #[arg(value_name = "PROMPT")]
         prompt: Vec<String>,
+    },
+    /// Move a prompt that waits: one up, one down, or before all others. The numbers behind it change.
+    Move {
+        #[command(flatten)]
+        which: Which,
+        /// Its number, as `acpctl queue SESSION` shows it.
+        #[arg(value_name = "N")]
+        number: u64,
+        /// Where to.
+        #[arg(value_name = "WHERE")]
+        to: Step,
     },
     /// Take back prompts that wait. Whoever sent one is told.
     Rm {
@@ -170,6 +181,27 @@ pub(crate) enum QueueCommand {
         #[arg(required = true, value_name = "N")]
         numbers: Vec<u64>,
     },
+}
+
+/// Where `queue move` moves a prompt to.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Step {
+    /// Before all others.
+    First,
+    /// Before the one in front of it.
+    Up,
+    /// Behind the one that follows it.
+    Down,
+}
+
+impl From<Step> for QueueStep {
+    fn from(step: Step) -> QueueStep {
+        match step {
+            Step::First => QueueStep::First,
+            Step::Up => QueueStep::Up,
+            Step::Down => QueueStep::Down,
+        }
+    }
 }
 
 /// Arguments of `usage`.
@@ -328,6 +360,9 @@ pub(crate) struct Chat {
     /// Begin a new session.
     #[arg(short, long, conflicts_with = "session")]
     pub(crate) new: bool,
+    /// Line by line, in place of a full screen: for screen readers and simple terminals.
+    #[arg(long)]
+    pub(crate) plain: bool,
 }
 
 /// Arguments of `attach`.

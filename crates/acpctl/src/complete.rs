@@ -17,6 +17,7 @@ use acpd_api::{
     SessionListParams, SessionState, Untrusted, method,
 };
 use acpd_client::Connection;
+use acpd_view::ConfigOption;
 use clap::{Arg, Command, CommandFactory as _};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
@@ -27,7 +28,7 @@ use crate::cli::Cli;
 use crate::door::{Door, initialize_params};
 use crate::error::Result;
 use crate::info;
-use crate::settings::{ConfigOption, Settings};
+use crate::settings::Settings;
 use crate::text::{Text, text};
 
 /// Set by the shell that completes.

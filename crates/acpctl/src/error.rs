@@ -106,6 +106,11 @@ impl CommandError {
         }
     }
 
+    /// What happened.
+    pub(crate) fn message(&self) -> &Text {
+        &self.message
+    }
+
     /// What it is about, if the daemon has said so.
     pub(crate) fn reason(&self) -> Option<Reason> {
         self.reason

@@ -4,7 +4,7 @@ use std::env;
 use std::io::{self, IsTerminal as _};
 
 use acpd_api::{ExitCode, Untrusted};
-use acpd_tui::{Failed, NotBegun, Opens, Start, Theme};
+use acpd_tui::{Failed, NotBegun, Opens, Start, Theme, WrongKeys};
 
 use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
@@ -37,6 +37,10 @@ pub(crate) fn run(start: Start, ui: &mut Ui) -> Result {
     let left = match acpd_tui::run(start) {
         Ok(left) => left,
         Err(Failed::Connect(error)) => return Err(error.into()),
+        Err(Failed::Keys(WrongKeys { message, hint })) => {
+            let message = text!("`[tui.keys]` of the configuration: {}", message);
+            return Err(CommandError::usage(message).hint(hint));
+        }
         Err(Failed::Terminal(error)) => {
             return Err(CommandError::because(ExitCode::Error, &error));
         }

@@ -1,8 +1,11 @@
-//! The last used session of a directory, for `--continue`.
+//! What a directory means by itself: the session that was used last in it, and the agent of new ones.
 
-use acpd_api::{ExitCode, SessionInfo, SessionList, SessionListParams, escape};
+use acpd_api::{
+    ExitCode, SessionInfo, SessionList, SessionListParams, Status, StatusParams, escape, method,
+};
+use acpd_client::Connection;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::text::text;
 
 /// What to ask `_acpd/session/list` for.
@@ -28,4 +31,11 @@ pub(crate) fn none(cwd: &str, agent: Option<&str>) -> CommandError {
     let text = text!("no session{} in `{}` to continue", agent, escape::one_line(cwd));
     CommandError::new(ExitCode::NotFound, text)
         .hint("start one without `--continue`, or name one with `--session`")
+}
+
+/// The agent of a session that begins in a directory, if nobody names one.
+pub(crate) fn agent_for(cwd: &str, connection: &mut Connection) -> Result<String> {
+    let params = StatusParams { cwd: Some(cwd.to_owned()) };
+    let status: Status = connection.call(method::STATUS, &params)?;
+    Ok(status.daemon.default_agent.into_raw())
 }

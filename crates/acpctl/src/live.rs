@@ -315,6 +315,16 @@ impl Live {
         params: &impl Serialize,
     ) -> Result<R> {
         let id = self.request(method, params)?;
+        self.result(ui, method, &id)
+    }
+
+    /// Waits for the result of a request that was sent, as [`Live::call`] does.
+    pub(crate) fn result<R: DeserializeOwned>(
+        &mut self,
+        ui: &mut Ui,
+        method: &str,
+        id: &Id,
+    ) -> Result<R> {
         loop {
             let event = match self.step(ui)? {
                 Step::Event(event) => event,
@@ -338,7 +348,7 @@ impl Live {
                 }
             };
             match parse(&line) {
-                Ok(Message::Response { id: answered, outcome }) if answered == id => {
+                Ok(Message::Response { id: answered, outcome }) if answered == *id => {
                     return match outcome {
                         Outcome::Error(error) => {
                             Err(CommandError::rpc(&ErrorObject::from_raw(error)))

@@ -13,7 +13,7 @@
 
 use acpd_api::{
     ArchiveFilter, ExitCode, SessionInfo, SessionList, SessionListParams, SessionRef, Untrusted,
-    escape, method,
+    escape, method, nearest,
 };
 use acpd_client::Connection;
 
@@ -117,9 +117,13 @@ impl From<SessionInfo> for Choice {
 
 impl<'a> Wanted<'a> {
     /// What is said here.
-    pub(crate) fn of(which: &'a Which) -> Wanted<'a> {
+    pub(crate) fn here(text: &'a str, agent: Option<&'a str>) -> Wanted<'a> {
         let cwd = current_dir().and_then(|dir| utf8(&dir)).ok();
-        Wanted { text: &which.session, agent: which.agent.as_deref(), cwd }
+        Wanted { text, agent, cwd }
+    }
+
+    fn of(which: &'a Which) -> Wanted<'a> {
+        Wanted::here(&which.session, which.agent.as_deref())
     }
 
     /// What is said for work in a directory.
@@ -314,11 +318,9 @@ impl<'a> Wanted<'a> {
         let agent = self.agent.map(|agent| text!(" of agent `{}`", escape::one_line(agent)));
         let text = text!("no session `{}`{}", Untrusted::from(self.text), agent);
         let error = CommandError::new(ExitCode::NotFound, text);
-        let nearest = crate::nearest::nearest(
-            self.text,
-            sessions.filter_map(|session| Some(session.name.as_ref()?.raw())),
-        );
-        match nearest {
+        let near =
+            nearest(self.text, sessions.filter_map(|session| Some(session.name.as_ref()?.raw())));
+        match near {
             Some(name) => error.hint(text!("did you mean `{}`?", escape::one_line(name))),
             None => error.hint("list the sessions with `acpctl session ls`"),
         }

@@ -26,6 +26,8 @@ pub(crate) struct Screen {
     bare: bool,
     /// It is shown while it comes. Of what was said long ago, each message is shown when it is whole.
     is_live: bool,
+    /// What is not settled of a row is shown, and written again.
+    previews: bool,
     flow: Option<Flow>,
     answer: Option<Answer>,
     /// What was shown last is an answer that is over.
@@ -58,12 +60,19 @@ impl Screen {
         Screen::new(options, false)
     }
 
+    /// Everything on stdout, as it comes; nothing that was written changes.
+    pub(crate) fn plain(ui: &Ui) -> Screen {
+        let options = Options { paint: ui.out_paint(), thoughts: false, whole: true };
+        Screen { previews: false, ..Screen::new(options, true) }
+    }
+
     fn new(options: Options, is_live: bool) -> Screen {
         Screen {
             transcript: Transcript::new(options),
             whole: options.whole,
             bare: false,
             is_live,
+            previews: true,
             flow: None,
             answer: None,
             after_answer: false,
@@ -167,7 +176,7 @@ impl Screen {
             written.push(line.plain());
         }
         match lines.last() {
-            Some(last) if until < lines.len() => ui.preview(paint.line(last)),
+            Some(last) if self.previews && until < lines.len() => ui.preview(paint.line(last)),
             _ => Ok(()),
         }
     }

@@ -4,6 +4,7 @@
 
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acpd_api::{Untrusted, escape};
+use acpd_view::{ConfigOption, Mode};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -29,52 +30,6 @@ pub(crate) struct Modes {
     /// Those to choose from.
     #[serde(default)]
     pub(crate) available_modes: Vec<Mode>,
-}
-
-/// A mode.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(crate) struct Mode {
-    /// For `session/set_mode`.
-    pub(crate) id: Untrusted,
-    /// For people.
-    pub(crate) name: Option<Untrusted>,
-    /// A longer explanation.
-    pub(crate) description: Option<Untrusted>,
-}
-
-/// An option.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ConfigOption {
-    /// For `session/set_config_option`.
-    pub(crate) id: Untrusted,
-    /// For people.
-    pub(crate) name: Option<Untrusted>,
-    /// A longer explanation.
-    pub(crate) description: Option<Untrusted>,
-    /// `mode`, `model`, `thought_level` or another.
-    pub(crate) category: Option<Untrusted>,
-    /// A string, or a boolean for an option of that type.
-    pub(crate) current_value: Value,
-    /// The values to choose from, or groups of them; empty for a boolean.
-    #[serde(default)]
-    options: Vec<Entry>,
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged)]
-enum Entry {
-    Value(Choice),
-    Group { options: Vec<Choice> },
-}
-
-/// A value to choose.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(crate) struct Choice {
-    /// The value.
-    pub(crate) value: Untrusted,
-    /// For people.
-    pub(crate) name: Option<Untrusted>,
 }
 
 impl Settings {
@@ -149,7 +104,7 @@ impl Settings {
         wanted: &str,
         call: Call<'_>,
     ) -> Result<(Value, Vec<ConfigOption>)> {
-        let value = self.option(option.raw())?.chosen(wanted)?;
+        let value = chosen(self.option(option.raw())?, wanted)?;
         let value = to_raw_value(&value).map_err(std::io::Error::from)?;
         let params = SetConfigOptionParams::new(session.raw(), option.raw(), &value);
         let mut result = call("session/set_config_option", json!(params))?;
@@ -176,61 +131,30 @@ impl Modes {
     }
 }
 
-impl ConfigOption {
-    /// Reads a `configOptions` list.
-    pub(crate) fn list(options: Value) -> Vec<ConfigOption> {
-        let Value::Array(options) = options else { return Vec::new() };
-        options.into_iter().filter_map(|option| serde_json::from_value(option).ok()).collect()
-    }
-
-    /// The values to choose from, of all groups.
-    pub(crate) fn choices(&self) -> impl Iterator<Item = &Choice> {
-        self.options.iter().flat_map(|entry| match entry {
-            Entry::Value(choice) => std::slice::from_ref(choice),
-            Entry::Group { options } => options.as_slice(),
-        })
-    }
-
-    /// The current value as `session/set_config_option` takes it.
-    pub(crate) fn value(&self) -> Untrusted {
-        match &self.current_value {
-            Value::String(value) => value.into(),
-            other => Untrusted::of(other),
-        }
-    }
-
-    /// The value that these words mean: the value or its name; `on`, `yes` and the like for a boolean.
-    ///
-    /// # Errors
-    /// When there is none; those that there are, are named.
-    pub(crate) fn chosen(&self, wanted: &str) -> Result<Value> {
-        let none = || text!("option `{}` has no value `{}`", self.id, escape::one_line(wanted));
-        if self.current_value.is_boolean() {
-            return match wanted {
-                "true" | "on" | "yes" => Ok(json!(true)),
-                "false" | "off" | "no" => Ok(json!(false)),
-                _ => Err(unknown(none(), &["true".into(), "false".into()])),
-            };
-        }
-        let by_value = self.choices().find(|choice| choice.value == wanted);
-        let by_name = || self.choices().find(|choice| is_name(choice.name.as_ref(), wanted));
-        match by_value.or_else(by_name) {
-            Some(choice) => Ok(json!(choice.value)),
-            None => Err(unknown(none(), self.choices().map(|choice| &choice.value))),
-        }
-    }
-
-    /// Its name and value for people: `Model: Opus`.
-    pub(crate) fn sentence(&self) -> Text {
-        let value = self.value();
-        let chosen = self.choices().find(|choice| choice.value == value);
-        let value = match (&self.current_value, chosen.and_then(|choice| choice.name.as_ref())) {
-            (Value::Bool(on), _) => if *on { "on" } else { "off" }.into(),
-            (_, Some(name)) => Text::from(name),
-            (_, None) => value.into(),
+/// The value of an option that these words mean: the value or its name; `on`, `yes` and the like for a boolean.
+///
+/// # Errors
+/// When there is none; those that there are, are named.
+fn chosen(option: &ConfigOption, wanted: &str) -> Result<Value> {
+    let none = || text!("option `{}` has no value `{}`", option.id, escape::one_line(wanted));
+    if option.current_value.is_boolean() {
+        return match wanted {
+            "true" | "on" | "yes" => Ok(json!(true)),
+            "false" | "off" | "no" => Ok(json!(false)),
+            _ => Err(unknown(none(), &["true".into(), "false".into()])),
         };
-        text!("{}: {}", self.name.as_ref().unwrap_or(&self.id), value)
     }
+    let by_value = option.choices().find(|choice| choice.value == wanted);
+    let by_name = || option.choices().find(|choice| is_name(choice.name.as_ref(), wanted));
+    match by_value.or_else(by_name) {
+        Some(choice) => Ok(json!(choice.value)),
+        None => Err(unknown(none(), option.choices().map(|choice| &choice.value))),
+    }
+}
+
+/// The name and the value of an option for people: `Model: Opus`.
+pub(crate) fn sentence(option: &ConfigOption) -> Text {
+    text!("{}: {}", option.name.as_ref().unwrap_or(&option.id), option.value_name())
 }
 
 fn is_name(name: Option<&Untrusted>, wanted: &str) -> bool {

@@ -1,12 +1,11 @@
 //! What to type instead of a command that does not exist.
 
-use acpd_api::escape;
+use acpd_api::{escape, nearest};
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::Cli;
 use crate::error::CommandError;
-use crate::nearest::nearest;
 use crate::text::{Text, text};
 
 /// Verbs of other programs that end work.

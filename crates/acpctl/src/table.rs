@@ -19,9 +19,14 @@ pub(crate) struct Table {
     dropped: &'static [&'static str],
 }
 
+/// What an empty cell shows.
+const EMPTY: &str = "-";
+
 struct Column {
     title: &'static str,
     cut: Option<Cut>,
+    /// Left out if all its cells are empty.
+    hides: bool,
 }
 
 /// How the cells of a column become shorter.
@@ -43,7 +48,7 @@ impl Cell {
     /// A cell in a style.
     pub(crate) fn new(text: impl Into<Text>, style: Style) -> Cell {
         let text = text.into();
-        Cell { text: if text.is_empty() { "-".into() } else { text }, style }
+        Cell { text: if text.is_empty() { EMPTY.into() } else { text }, style }
     }
 }
 
@@ -57,7 +62,7 @@ impl Table {
     /// A table with these column titles, whose last column may be cut.
     pub(crate) fn new<const N: usize>(titles: [&'static str; N]) -> Table {
         let mut columns: Vec<Column> =
-            titles.into_iter().map(|title| Column { title, cut: None }).collect();
+            titles.into_iter().map(|title| Column { title, cut: None, hides: false }).collect();
         if let Some(last) = columns.last_mut() {
             last.cut = Some(Cut::End(LAST));
         }
@@ -69,6 +74,14 @@ impl Table {
     pub(crate) fn cut(mut self, title: &'static str, cut: Cut) -> Table {
         for column in self.columns.iter_mut().filter(|column| column.title == title) {
             column.cut = Some(cut);
+        }
+        self
+    }
+
+    /// Leaves a column out if no cell has anything in it.
+    pub(crate) fn hide_if_empty(mut self, title: &'static str) -> Table {
+        for column in self.columns.iter_mut().filter(|column| column.title == title) {
+            column.hides = true;
         }
         self
     }
@@ -109,8 +122,15 @@ impl Table {
 
     /// The widths of the columns; 0 for those that are left out.
     fn layout(&self, width: Option<usize>) -> Vec<usize> {
+        let is_hidden = |at: usize| {
+            let mut cells = self.rows.iter().skip(1).map(|row| row[at].text.as_str());
+            self.columns[at].hides && cells.all(|text| text == EMPTY)
+        };
         let natural: Vec<usize> = (0..self.columns.len())
-            .map(|at| self.rows.iter().map(|row| row[at].text.width()).max().unwrap_or(0))
+            .map(|at| {
+                let widest = self.rows.iter().map(|row| row[at].text.width()).max();
+                widest.filter(|_| !is_hidden(at)).unwrap_or(0)
+            })
             .collect();
         let Some(width) = width else { return natural };
         let least = |at: usize| match self.columns[at].cut {

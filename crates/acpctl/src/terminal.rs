@@ -7,7 +7,7 @@ use std::io::{self, Read as _};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
+use nix::sys::termios::{FlushArg, LocalFlags, SetArg, Termios, tcflush, tcgetattr, tcsetattr};
 use nix::unistd::ttyname;
 
 /// How the terminal was before the open question. Global, because a signal ends the process from
@@ -44,17 +44,31 @@ pub(crate) fn restore() {
     }
 }
 
+/// What stands for the end of what is typed: Ctrl-D, which a terminal does not hand over as a byte.
+pub(crate) const END: u8 = 4;
+
+/// Throws away what was typed and not read yet.
+pub(crate) fn forget_typed() {
+    // What is no terminal has nothing to forget.
+    let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
+}
+
 /// The name of the terminal on stdin, if it is one: `pts/3`.
 pub(crate) fn name() -> Option<String> {
     let path = ttyname(io::stdin()).ok()?;
     Some(path.strip_prefix("/dev/").unwrap_or(&path).to_str()?.to_owned())
 }
 
-/// Hands every key to `take`, from a thread that stays until the process ends or `take` is false.
+/// Hands every key to `take`, and at last [`END`], from a thread that stays until the process ends or `take` is false.
 pub(crate) fn read_keys(take: impl Fn(u8) -> bool + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name("keys".to_owned()).spawn(move || {
         let mut key = [0];
-        while matches!(io::stdin().lock().read(&mut key), Ok(1)) && take(key[0]) {}
+        while matches!(io::stdin().lock().read(&mut key), Ok(1)) {
+            if !take(key[0]) {
+                return;
+            }
+        }
+        take(END);
     })?;
     Ok(())
 }

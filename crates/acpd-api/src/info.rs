@@ -43,7 +43,7 @@ pub struct DaemonInfo {
     /// The budget of the day, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetInfo>,
-    /// The agent that a connection gets when it names none.
+    /// The agent that a connection gets when it names none, in the directory that was asked about.
     pub default_agent: Untrusted,
     /// Where its files are.
     pub socket: Untrusted,

@@ -106,6 +106,9 @@ pub struct AnswerResult {
     /// may not ask again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_option: Option<Untrusted>,
+    /// The number of the decision that acpd remembers by it, for `_acpd/policy/forget`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remembered: Option<i64>,
 }
 
 /// What a person answers.

@@ -18,6 +18,7 @@ mod interaction;
 pub mod json;
 mod meta;
 pub mod method;
+mod nearest;
 mod notice;
 mod params;
 mod queue;
@@ -46,6 +47,7 @@ pub use interaction::{
     QuestionAnswered, RememberedInfo,
 };
 pub use meta::{ClientMeta, Meta, NewSessionMeta, PermissionMeta, PromptMeta, Role, UpdateMeta};
+pub use nearest::nearest;
 pub use notice::{
     AgentNotice, CaughtUp, Outcome, PromptQueued, Restored, SessionGone, SessionNotice, Skipped,
     StateChanged, TurnEnded, TurnStarted, Unanswered,
@@ -54,9 +56,11 @@ pub use params::{
     AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, CancelParams, CancelResult,
     DaemonRestartParams, DaemonStopParams, Empty, LogEntry, LogParams, LogResult, MoveParams,
     RemoveParams, RemoveResult, RenameParams, RestartParams, SessionList, SessionListParams,
-    SessionRef, TitleParams, UndoParams, UndoResult,
+    SessionRef, StatusParams, TitleParams, UndoParams, UndoResult,
 };
-pub use queue::{QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt};
+pub use queue::{
+    QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams, QueueStep, QueuedPrompt,
+};
 pub use reseed::ReseedParams;
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};

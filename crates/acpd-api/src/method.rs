@@ -88,6 +88,9 @@ methods! {
     SESSION_QUEUE = "_acpd/session/queue", Allowed;
     /// Says something else in a prompt that waits: [`crate::QueueEditParams`] → [`crate::QueueInfo`].
     SESSION_QUEUE_EDIT = "_acpd/session/queue/edit", Refused("change prompts that wait");
+    /// Moves a prompt that waits to another place among those: [`crate::QueueMoveParams`] →
+    /// [`crate::QueueInfo`].
+    SESSION_QUEUE_MOVE = "_acpd/session/queue/move", Refused("change prompts that wait");
     /// Takes a prompt back that waits; whoever sent it gets an error that says who did:
     /// [`crate::QueueRemoveParams`] → [`crate::QueueInfo`].
     SESSION_QUEUE_REMOVE = "_acpd/session/queue/remove", Refused("take back prompts that wait");

@@ -9,6 +9,15 @@ use crate::{AgentInfo, ClientName, Environment, Role, SessionInfo, Untrusted};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Empty {}
 
+/// Parameters of `_acpd/status`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct StatusParams {
+    /// The directory that the client works in: it decides which agent is the default one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+}
+
 /// Parameters of `_acpd/daemon/restart`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

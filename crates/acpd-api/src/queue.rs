@@ -19,7 +19,8 @@ pub struct QueueInfo {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedPrompt {
-    /// Its number, which no other prompt of the session ever has.
+    /// Its number, which no other prompt of the session ever has. It gets another one when it is moved, or another
+    /// is moved past it.
     pub ticket: u64,
     /// Since when it waits (ms since the epoch).
     pub at: u64,
@@ -55,4 +56,32 @@ pub struct QueueEditParams {
     /// Who changes it, for the others: `acpctl queue`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+}
+
+/// Parameters of `_acpd/session/queue/move`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueMoveParams {
+    /// Which session.
+    #[serde(rename = "ref")]
+    pub session: SessionRef,
+    /// Which prompt.
+    pub ticket: u64,
+    /// Where to.
+    pub to: QueueStep,
+    /// Who moves it, for the others: `acpctl queue`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+/// Where a prompt that waits is moved to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueStep {
+    /// Before all others.
+    First,
+    /// Before the one in front of it.
+    Up,
+    /// Behind the one that follows it.
+    Down,
 }

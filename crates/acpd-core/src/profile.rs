@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
-use acpd_api::{Cost, HookEvent, McpKind};
+use acpd_api::{Cost, HookEvent, McpKind, Untrusted};
 
 pub use acp_wire::acp::Services;
 pub use acpd_policy::{Policy, Workspaces};
@@ -120,7 +120,7 @@ pub enum WhenOver {
     Ask,
 }
 
-/// Fixed facts about the daemon for `status`.
+/// Fixed facts about the daemon for `status`, and for screens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DaemonFacts {
     /// Version of the program.
@@ -137,6 +137,8 @@ pub struct DaemonFacts {
     pub log: String,
     /// Configuration path.
     pub config: String,
+    /// Keys of the full screens that the configuration changes.
+    pub keys: BTreeMap<Untrusted, Untrusted>,
 }
 
 /// One agent profile. All times in milliseconds.

@@ -207,8 +207,8 @@ setsid sh -c 'STAY' &
 ";
 
 #[tokio::test]
-async fn nothing_is_left_after_a_kill_a_release_and_the_end_of_an_owner() {
-    for way in ["kill", "release", "owner", "end", "drop"] {
+async fn nothing_is_left_after_a_kill_a_release_and_the_end() {
+    for way in ["kill", "release", "end", "drop"] {
         let mut world = World::new(Duration::ZERO);
         let request = world.request("a", &format!("{HIDING} STAY"));
         let marker = request.marker.clone();
@@ -222,11 +222,6 @@ async fn nothing_is_left_after_a_kill_a_release_and_the_end_of_an_owner() {
                 world.terminals.release("a").unwrap().await;
             }
             "release" => world.terminals.release("a").unwrap().await,
-            "owner" => {
-                world.terminals.release_all(2).await;
-                world.terminals.output("a").unwrap();
-                world.terminals.release_all(1).await;
-            }
             "end" => {
                 drop(world.terminals.release("a").unwrap());
                 world.terminals.end().await;
@@ -340,7 +335,9 @@ async fn there_are_so_many_of_one_owner_and_so_many_in_all() {
         assert!(matches!(more, Err(TerminalError::TooManyOfOwner)));
     }
     assert!(matches!(create(&mut world, owners, 0), Err(TerminalError::TooMany)));
-    world.terminals.release_all(0).await;
+    for index in 0..MOST_OF_OWNER {
+        world.terminals.release(&format!("0-{index}")).unwrap().await;
+    }
     create(&mut world, owners, 0).unwrap();
     world.terminals.end().await;
 }

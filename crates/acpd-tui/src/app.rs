@@ -9,8 +9,10 @@
 //! ```
 
 mod chat;
+mod command;
 mod help;
 mod requests;
+mod said;
 #[cfg(test)]
 mod tests;
 mod today;
@@ -21,10 +23,11 @@ use std::collections::HashMap;
 
 use acp_wire::{ErrorObject, Message, Outcome, code, parse};
 use acpd_api::{
-    AnswerParams, ClientName, Empty, GivenAnswer, SessionRowKey, TurnState, Untrusted, method,
+    AnswerParams, CancelParams, ClientName, Empty, GivenAnswer, SessionRef, SessionRowKey,
+    TurnState, Untrusted, Watched, method,
 };
 use acpd_view::text::Text;
-use acpd_view::{Id, Line, Role};
+use acpd_view::{Id, Line, Role, text};
 use bytes::Bytes;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use serde::de::DeserializeOwned;
@@ -32,10 +35,12 @@ use serde_json::value::RawValue;
 
 use crate::canvas::Theme;
 use crate::fleet::Fleet;
-use crate::keymap::{self, Action, Place};
+use crate::image::Image;
+use crate::keymap::{Action, Keymap, Place, WrongKeys};
 use crate::question::{Card, Drawn};
-use chat::Chat;
 pub use chat::NotBegun;
+use chat::{Chat, Editor, Files};
+use command::CommandLine;
 use requests::{Purpose, Requests};
 use today::Today;
 use top::Top;
@@ -71,6 +76,17 @@ pub(crate) enum Event {
     Back(Link),
     /// It has ended for good.
     Ended(Link, Text),
+    /// A directory was read.
+    Files {
+        /// Which.
+        directory: String,
+        /// The files in it.
+        paths: Vec<String>,
+    },
+    /// An image was read, or why not.
+    Image(SessionRowKey, ImageFrom, Result<Image, Text>),
+    /// The person has left the editor.
+    Edited(Result<String, Text>),
     /// This is on the screen now.
     Drawn(OnScreen),
     /// Some time has passed, or the screen has to be drawn again.
@@ -116,12 +132,32 @@ pub(crate) enum Effect {
     Mouse(bool),
     /// Put a text into the clipboard of the terminal.
     Copy(String),
+    /// Read which files are in a directory.
+    ReadFiles(String),
+    /// Read an image for this conversation.
+    ReadImage(SessionRowKey, ImageFrom),
+    /// Let the person edit a text.
+    Edit(String),
     /// Draw all of the screen again.
     Redraw,
     /// Stop the process, as Ctrl-Z does.
     Suspend,
     /// End the program.
     Quit,
+}
+
+/// Where an image is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ImageFrom {
+    /// On the clipboard.
+    Clipboard,
+    /// In a file whose path was pasted.
+    File {
+        /// The path.
+        path: String,
+        /// What was pasted.
+        pasted: String,
+    },
 }
 
 /// Where and for whom this runs.
@@ -187,14 +223,23 @@ pub(crate) struct State {
     /// The conversation that is in front of the list.
     chat: Option<Chat>,
     /// What was written and not sent, by conversation.
-    drafts: HashMap<SessionRowKey, String>,
+    drafts: HashMap<SessionRowKey, Editor>,
+    /// What was said in this run, the oldest first.
+    said: Vec<String>,
+    /// The files of the directory that a prompt named some of last.
+    files: Files,
     /// The conversation that was left at the end of the program.
     left: Option<Untrusted>,
     /// The session that was asked for on the command line, and does not begin.
     not_begun: Option<NotBegun>,
     /// The page of keys, scrolled by so many rows.
     help: Option<usize>,
+    /// The verb that is typed.
+    command: Option<CommandLine>,
     flash: Option<Flash>,
+    keys: Keymap,
+    /// Why the keys of the configuration cannot be used, at the start.
+    wrong_keys: Option<WrongKeys>,
     on_screen: OnScreen,
     is_focused: bool,
     has_mouse: bool,
@@ -205,6 +250,7 @@ pub(crate) struct State {
 impl State {
     /// Nothing is known yet; the effects open the connection.
     pub(crate) fn new(scene: Scene, opens: Opens, now: u64) -> (State, Vec<Effect>) {
+        let theme = scene.theme;
         let mut state = State {
             scene,
             now,
@@ -214,15 +260,24 @@ impl State {
             top: Top::default(),
             chat: None,
             drafts: HashMap::new(),
+            said: Vec::new(),
+            files: Files::default(),
             left: None,
             not_begun: None,
             help: None,
+            command: None,
             flash: None,
+            keys: Keymap::default(),
+            wrong_keys: None,
             on_screen: OnScreen::default(),
             is_focused: true,
             has_mouse: false,
             today: Today::default(),
         };
+        if !theme.is_unicode {
+            let words = "no UTF-8 locale: marks are ASCII; acpctl chat --plain goes line by line";
+            state.flash(Role::Plain, words);
+        }
         let mut effects = vec![Effect::Open(Link::Fleet), state.watch()];
         effects.extend(match opens {
             Opens::Top => Vec::new(),
@@ -244,11 +299,16 @@ impl State {
         let effects = match event {
             Event::Key(key) if key.kind == KeyEventKind::Press => self.key(&key),
             Event::Key(_) | Event::Time => Vec::new(),
-            Event::Paste(text) => {
-                match &mut self.chat {
-                    Some(chat) => chat.paste(&text),
-                    None => self.top.paste(&text),
+            Event::Paste(text) if self.command.is_some() => {
+                if let Some(command) = &mut self.command {
+                    command.paste(&text);
                 }
+                self.suggest_verbs();
+                Vec::new()
+            }
+            Event::Paste(text) if self.chat.is_some() => self.paste_into_chat(&text),
+            Event::Paste(text) => {
+                self.top.paste(&text);
                 Vec::new()
             }
             Event::Wheel(lines) => self.wheel(lines),
@@ -259,6 +319,10 @@ impl State {
             Event::Failed(why) => {
                 self.flash(Role::Bad, why);
                 Vec::new()
+            }
+            Event::Files { directory, paths } => {
+                self.files.take(directory, paths, now);
+                self.look_up()
             }
             Event::Focused(is_focused) => {
                 self.is_focused = is_focused;
@@ -296,6 +360,17 @@ impl State {
                 }
                 Vec::new()
             }
+            Event::Image(key, from, image) => {
+                // Who has left the conversation meanwhile wants it no more.
+                if self.chat.as_ref().is_some_and(|chat| *chat.key() == key) {
+                    self.image(&from, image);
+                }
+                Vec::new()
+            }
+            Event::Edited(edited) => {
+                self.edited(edited);
+                Vec::new()
+            }
             Event::Drawn(on_screen) => {
                 if let Some(drawn) = &on_screen.question {
                     self.card().drawn(drawn);
@@ -309,6 +384,30 @@ impl State {
             chat.settle(&self.fleet);
         }
         effects
+    }
+
+    /// Takes the keys of the configuration. Mistakes are told at the start; a daemon that comes back with some is no
+    /// reason to leave.
+    fn take_keys(&mut self, told: &Watched) -> Vec<Effect> {
+        match Keymap::with(&told.keys) {
+            Ok(keys) => self.keys = keys,
+            Err(wrong) if self.fleet.is_known() => self.flash(Role::Bad, wrong.message),
+            Err(wrong) => {
+                self.wrong_keys = Some(wrong);
+                return vec![Effect::Quit];
+            }
+        }
+        Vec::new()
+    }
+
+    /// The key of an action, as it is written in a sentence.
+    pub(crate) fn key_of(&self, place: Place, action: Action) -> Text {
+        self.keys.key(place, action, self.scene.theme.is_unicode)
+    }
+
+    /// Why the keys of the configuration cannot be used, if that was the end of it.
+    pub(crate) fn wrong_keys(&self) -> Option<&WrongKeys> {
+        self.wrong_keys.as_ref()
     }
 
     /// What people call the conversation that was left at the end.
@@ -368,7 +467,7 @@ impl State {
 
     fn key(&mut self, key: &KeyEvent) -> Vec<Effect> {
         let place = self.place();
-        let action = keymap::action(place, key);
+        let action = self.keys.action(place, key);
         if let Some(scroll) = &mut self.help {
             match action {
                 Some(Action::Back) => self.help = None,
@@ -386,6 +485,14 @@ impl State {
             }
             return Vec::new();
         }
+        if self.command.is_some() && !matches!(action, Some(Action::Suspend | Action::Redraw)) {
+            return self.command_key(action, key);
+        }
+        self.act(place, action, key)
+    }
+
+    /// Does what a key, or its name, stands for at a place.
+    fn act(&mut self, place: Place, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
         match action {
             Some(Action::Suspend) => vec![Effect::Suspend],
             Some(Action::Redraw) => vec![Effect::Redraw],
@@ -393,21 +500,26 @@ impl State {
                 self.help = Some(0);
                 Vec::new()
             }
+            Some(Action::Command) => {
+                self.open_command();
+                Vec::new()
+            }
             Some(Action::Mouse) => {
                 self.has_mouse = !self.has_mouse;
                 self.flash(
                     Role::Plain,
                     if self.has_mouse {
-                        "the wheel scrolls and a click chooses; F3 gives the mouse back"
+                        let key = self.key_of(place, Action::Mouse);
+                        text!("the wheel scrolls and a click chooses; {} gives the mouse back", key)
                     } else {
-                        "the terminal has the mouse: select and copy as everywhere"
+                        "the terminal has the mouse: select and copy as everywhere".into()
                     },
                 );
                 vec![Effect::Mouse(self.has_mouse)]
             }
             Some(Action::Quit) => vec![Effect::Quit],
             Some(Action::Top) => self.close_chat(),
-            action if self.chat.is_some() => self.chat_key(action, key),
+            action if self.chat.is_some() => self.chat_key(place, action, key),
             action => self.top_key(action, key),
         }
     }
@@ -416,6 +528,7 @@ impl State {
     fn place(&self) -> Place {
         match &self.chat {
             _ if self.help.is_some() => Place::Help,
+            _ if self.command.is_some() => Place::List,
             Some(chat) => chat.place(),
             None => self.top.place(),
         }
@@ -468,10 +581,12 @@ impl State {
     fn result(&mut self, link: Link, purpose: Purpose, result: &RawValue) -> Vec<Effect> {
         match purpose {
             Purpose::Watch => {
-                if let Some(told) = read(result) {
+                if let Some(told) = read::<Watched>(result) {
+                    let mut effects = self.take_keys(&told);
                     self.fleet.snapshot(told);
                     self.presence = Presence::There;
-                    return self.ask_usage();
+                    effects.extend(self.ask_usage());
+                    return effects;
                 }
             }
             Purpose::Usage => self.today.take(read(result), self.now),
@@ -486,11 +601,15 @@ impl State {
                 return vec![Effect::Leave(link)];
             }
             Purpose::Prompt => return self.prompt_ended(link, None),
-            Purpose::Steer { text } => return self.steered(link, &text, result),
+            Purpose::Steer(said) => return self.steered(link, said, result),
+            Purpose::Queue(key) => return self.queue(&key, result),
+            Purpose::TakeBack { key, said } => self.taken_back(&key, said),
+            Purpose::Hello => self.greeted(result),
             Purpose::Attach => return self.attached(result),
             Purpose::Older(key) => return self.older(&key, result),
             Purpose::Body(key) => return self.body(&key, result),
-            Purpose::Options => return self.options(link, result),
+            Purpose::Rename => self.flash(Role::Good, "renamed"),
+            Purpose::Options(wish) => return self.options(link, wish.as_ref(), result),
             Purpose::Set => {
                 self.requests.forget(link);
                 return vec![Effect::Leave(link)];
@@ -508,9 +627,9 @@ impl State {
         if let Some(effects) = self.errand_failed(link, error) {
             return effects;
         }
-        match &purpose {
-            Purpose::Answer(id) => self.card().not_taken(id),
-            Purpose::Steer { text } => self.give_back(text),
+        match purpose {
+            Purpose::Answer(id) => self.card().not_taken(&id),
+            Purpose::Steer(said) => self.give_back(said),
             Purpose::Older(_) | Purpose::Body(_) => self.log_failed(),
             // It is told where it would stand.
             Purpose::Usage => return Vec::new(),
@@ -534,12 +653,28 @@ impl State {
         }
     }
 
+    /// Ends the running turn of a session; prompts that wait stay.
+    fn cancel_session(&mut self, key: &SessionRowKey) -> Vec<Effect> {
+        let (session, by) = (session_ref(key), Some(self.scene.who.clone()));
+        let params = CancelParams { session, turn_only: true, by };
+        vec![self.requests.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel)]
+    }
+
     /// Answers a question.
     fn answer(&mut self, id: Untrusted, answer: GivenAnswer) -> Vec<Effect> {
         let by = Some(self.scene.who.clone());
         let params = AnswerParams { id: id.raw().to_owned(), answer, by };
         let purpose = Purpose::Answer(id);
         vec![self.requests.send(Link::Fleet, method::INTERACTION_ANSWER, &params, purpose)]
+    }
+}
+
+/// A session, as requests name it.
+fn session_ref(key: &SessionRowKey) -> SessionRef {
+    SessionRef {
+        session: key.session_id.raw().to_owned(),
+        agent: Some(key.agent.raw().to_owned()),
+        ..SessionRef::default()
     }
 }
 

@@ -27,9 +27,11 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use crate::app::{Cache, Effect, Event, Link, NotBegun, Opens, Scene, State, view};
+use crate::app::{Cache, Effect, Event, ImageFrom, Link, NotBegun, Opens, Scene, State, view};
 use crate::canvas::Theme;
+use crate::keymap::WrongKeys;
 use crate::term::{self, Screen};
+use crate::{editor, files, image};
 use keyboard::Keyboard;
 
 /// Frames in a second.
@@ -69,6 +71,8 @@ pub struct Start {
 pub enum Failed {
     /// The daemon cannot be reached.
     Connect(ConnectError),
+    /// The keys of the configuration cannot be used.
+    Keys(WrongKeys),
     /// The terminal cannot be used.
     Terminal(io::Error),
     /// The session that was asked for does not begin.
@@ -84,6 +88,8 @@ impl From<io::Error> for Failed {
 /// What threads report.
 enum News {
     Event(Event),
+    /// Of the keyboard, which is read again when these were dealt with.
+    Typed(Vec<Event>),
     Opened(Link, LinkWriter),
     /// The keyboard is gone.
     HungUp,
@@ -161,6 +167,9 @@ pub fn run(start: Start) -> Result<Option<Untrusted>, Failed> {
         // Ends the process; there is nothing to be done if it should not.
         let _ = emulate_default_handler(signal);
     }
+    if let Some(wrong) = driver.state.wrong_keys() {
+        return Err(Failed::Keys(wrong.clone()));
+    }
     match driver.state.not_begun() {
         Some(not_begun) => Err(Failed::NotBegun(not_begun.clone())),
         None => Ok(driver.state.left().cloned()),
@@ -224,6 +233,12 @@ impl Driver {
     fn take(&mut self, news: News) -> Result<Option<End>, Failed> {
         match news {
             News::Event(event) => self.update(event)?,
+            News::Typed(events) => {
+                for event in events {
+                    self.update(event)?;
+                }
+                self.keyboard.reads_on();
+            }
             News::Opened(link, writer) => {
                 match self.connections.insert(link, Connection::Open(writer.clone())) {
                     Some(Connection::Opening(lines)) => lines.into_iter().for_each(|line| {
@@ -263,6 +278,21 @@ impl Driver {
                 Effect::Copy(text) => term::copy(&text)?,
                 Effect::Page(text) => self.page(&text)?,
                 Effect::Mouse(is_on) => term::capture_mouse(is_on)?,
+                Effect::ReadFiles(directory) => self.aside("files", move || {
+                    let paths = files::of(&directory);
+                    Event::Files { directory, paths }
+                })?,
+                Effect::ReadImage(key, from) => self.aside("image", move || {
+                    let image = match &from {
+                        ImageFrom::Clipboard => image::clipboard(),
+                        ImageFrom::File { path, .. } => image::file(path),
+                    };
+                    Event::Image(key, from, image)
+                })?,
+                Effect::Edit(text) => {
+                    let edited = self.lend(|| editor::edit(&text))?;
+                    self.update(Event::Edited(edited))?;
+                }
                 Effect::Redraw => self.redraw()?,
                 Effect::Suspend => {
                     term::restore();
@@ -281,16 +311,19 @@ impl Driver {
         self.connections.insert(link, Connection::Opening(Vec::new()));
         let (sender, first, door) = (self.sender.clone(), self.first.take(), self.door.clone());
         let follow = move || {
-            let tell = |news| sender.send(news);
+            let tell = |news| sender.send(news).is_ok();
             let ended = |why: &dyn std::fmt::Display| {
                 News::Event(Event::Ended(link, Text::from(&Untrusted::of(why))))
             };
             let (mut reader, writer) = match first.map_or_else(|| door(), Ok) {
                 Ok(opened) => opened,
                 // Nobody listens any more if a report fails.
-                Err(error) => return drop(tell(ended(&error))),
+                Err(error) => {
+                    tell(ended(&error));
+                    return;
+                }
             };
-            if tell(News::Opened(link, writer)).is_err() {
+            if !tell(News::Opened(link, writer)) {
                 return;
             }
             loop {
@@ -299,16 +332,28 @@ impl Driver {
                     Ok(Incoming::Lost) => Event::Lost(link),
                     Ok(Incoming::Back) => Event::Back(link),
                     Ok(Incoming::Closed) => {
-                        return drop(tell(ended(&"acpd closed the connection")));
+                        tell(ended(&"acpd closed the connection"));
+                        return;
                     }
-                    Err(error) => return drop(tell(ended(&error))),
+                    Err(error) => {
+                        tell(ended(&error));
+                        return;
+                    }
                 };
-                if tell(News::Event(event)).is_err() {
+                if !tell(News::Event(event)) {
                     return;
                 }
             }
         };
         thread::Builder::new().name("connection".to_owned()).spawn(follow).map(drop)
+    }
+
+    /// Does something slow on a thread of its own, and takes what came of it.
+    fn aside(&self, name: &str, work: impl FnOnce() -> Event + Send + 'static) -> io::Result<()> {
+        let sender = self.sender.clone();
+        // Nobody listens any more if this fails.
+        let work = move || drop(sender.send(News::Event(work())));
+        thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
     }
 
     fn end(&mut self, link: Link) {
@@ -333,12 +378,8 @@ impl Driver {
     }
 
     /// Leaves the terminal to another program until that has ended.
-    fn hand_over<T>(&mut self, run: impl FnOnce() -> T) -> Result<T, Failed> {
-        let held = self.keyboard.hold();
-        term::restore();
-        let done = run();
-        term::enter()?;
-        drop(held);
+    fn lend<T>(&mut self, run: impl FnOnce() -> T) -> Result<T, Failed> {
+        let done = term::lend(run)?;
         self.redraw()?;
         Ok(done)
     }
@@ -353,7 +394,7 @@ impl Driver {
         // `less` must not end at once when all fits: nobody would see it.
         let less = env::var("LESS").unwrap_or_else(|_| "R".to_owned());
         command.env("LESS", format!("{less} -+F"));
-        let shown = self.hand_over(|| -> io::Result<()> {
+        let shown = self.lend(|| -> io::Result<()> {
             let mut child = command.spawn()?;
             if let Some(mut stdin) = child.stdin.take() {
                 // Who leaves early reads no more.
@@ -394,7 +435,7 @@ fn listen_to_signals(sender: SyncSender<News>) -> io::Result<()> {
                 continue;
             }
             // Ctrl-C is for the program that has the terminal now.
-            if matches!(signal, SIGINT | SIGQUIT) && !term::is_ours() {
+            if matches!(signal, SIGINT | SIGQUIT) && term::is_lent() {
                 continue;
             }
             let _ = sender.try_send(News::Signal(signal));

@@ -3,7 +3,12 @@
 //! The first row that fits decides. The footer of each screen and the page of keys are written from the same
 //! rows, so they cannot say something else.
 
+mod custom;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+pub(crate) use custom::Keymap;
+pub use custom::WrongKeys;
 
 /// What a key does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,8 +93,18 @@ pub(crate) enum Action {
     Restart,
     /// Modes, models and options.
     Options,
-    /// Takes back a prompt that waits.
+    /// Takes back a prompt that waits, to change it.
     Queue,
+    /// Hands the prompt to the person's editor.
+    Edit,
+    /// Attaches the image on the clipboard.
+    Attach,
+    /// Lets the name of an action be typed.
+    Command,
+    /// Looks for words in earlier prompts.
+    SearchPrompts,
+    /// Puts in what is chosen beside the prompt.
+    Complete,
     /// The next agent to begin a session with.
     NextAgent,
 }
@@ -109,6 +124,8 @@ pub(crate) enum Place {
     Prompt,
     /// The blocks of a conversation.
     Blocks,
+    /// A list beside the prompt.
+    List,
     /// A list to choose from.
     Menu,
     /// The page of keys.
@@ -149,6 +166,7 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Top, "r", Action::Restart, "restart its agent (twice)", None),
     key(Place::Top, "n", Action::New, "new session here", Some("new")),
     key(Place::Top, "/", Action::Filter, "show only what fits", Some("filter")),
+    key(Place::Top, ":", Action::Command, "do something by its name", None),
     key(Place::Top, "?", Action::Keys, "this page", Some("keys")),
     key(Place::Top, "q ctrl-c ctrl-d", Action::Quit, "leave; nothing stops", Some("quit")),
     key(Place::Top, "up k", Action::Up, "previous", None),
@@ -194,10 +212,18 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Prompt, "ctrl-o", Action::Options, "mode, model, options", Some("options")),
     key(Place::Prompt, "ctrl-g f1", Action::Keys, "this page", Some("keys")),
     key(Place::Prompt, "ctrl-t", Action::Thoughts, "show or hide thoughts", None),
-    key(Place::Prompt, "ctrl-q", Action::Queue, "take back the last queued prompt", None),
+    key(Place::Prompt, "ctrl-q", Action::Queue, "change what is queued", None),
+    key(Place::Prompt, "ctrl-x", Action::Edit, "edit in $EDITOR", None),
+    key(Place::Prompt, "ctrl-v", Action::Attach, "attach the copied image", None),
+    key(Place::Prompt, "ctrl-r", Action::SearchPrompts, "search earlier prompts", None),
     key(Place::Prompt, "up ctrl-p", Action::Up, "earlier prompts", None),
     key(Place::Prompt, "down ctrl-n", Action::Down, "later prompts", None),
     key(Place::Prompt, "ctrl-end", Action::Last, "to the live end", None),
+    key(Place::List, "tab", Action::Complete, "put it in", Some("put in")),
+    key(Place::List, "enter", Action::Confirm, "put it in; send what is whole", None),
+    key(Place::List, "up ctrl-p", Action::Up, "previous", Some("previous")),
+    key(Place::List, "down ctrl-n ctrl-r", Action::Down, "next", Some("next")),
+    key(Place::List, "esc ctrl-c", Action::Back, "close; the text stays", Some("close")),
     key(Place::Blocks, "up k", Action::Up, "previous block", Some("block")),
     key(Place::Blocks, "down j", Action::Down, "next block", None),
     key(Place::Blocks, "space enter", Action::Fold, "fold, unfold", Some("fold")),
@@ -218,6 +244,7 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Blocks, "esc tab i", Action::Back, "back to the prompt", Some("prompt")),
     key(Place::Blocks, "ctrl-c", Action::Cancel, "twice: cancel the turn", None),
     key(Place::Blocks, "q ctrl-d ctrl-\\", Action::Detach, "detach; it continues", Some("detach")),
+    key(Place::Blocks, ":", Action::Command, "do something by its name", None),
     key(Place::Blocks, "?", Action::Keys, "this page", None),
     key(Place::Menu, "up k", Action::Up, "previous", None),
     key(Place::Menu, "down j", Action::Down, "next", None),
@@ -236,13 +263,34 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Everywhere, "ctrl-g f1", Action::Keys, "this page", None),
 ];
 
-/// What a key does at a place.
-pub(crate) fn action(place: Place, key: &KeyEvent) -> Option<Action> {
-    let fits = |binding: &&Binding| {
-        (binding.place == place || binding.place == Place::Everywhere)
-            && binding.keys.split(' ').any(|name| is_key(name, key))
-    };
-    TABLE.iter().find(fits).map(|binding| binding.action)
+impl Action {
+    /// What it is called in the configuration and on the command line of the screens: `page_up`.
+    pub(crate) fn name(self) -> String {
+        snake(&format!("{self:?}"))
+    }
+}
+
+impl Place {
+    /// What it is called in the configuration.
+    pub(crate) fn name(self) -> String {
+        snake(&format!("{self:?}"))
+    }
+
+    /// Whether letters are letters there.
+    fn is_typed(self) -> bool {
+        matches!(self, Place::Line | Place::Prompt | Place::List | Place::Everywhere)
+    }
+}
+
+fn snake(name: &str) -> String {
+    let mut snake = String::new();
+    for char in name.chars() {
+        if char.is_ascii_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.push(char.to_ascii_lowercase());
+    }
+    snake
 }
 
 /// The number on a key.
@@ -342,6 +390,10 @@ pub(crate) fn shown(keys: &str, is_unicode: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn action(place: Place, key: &KeyEvent) -> Option<Action> {
+        Keymap::default().action(place, key)
+    }
 
     fn press(code: KeyCode, modifiers: KeyModifiers) -> KeyEvent {
         KeyEvent::new(code, modifiers)

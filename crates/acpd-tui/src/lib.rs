@@ -14,12 +14,18 @@
 mod app;
 mod canvas;
 mod driver;
+mod editor;
+mod files;
 mod fleet;
+mod image;
 mod input;
 mod keymap;
 mod question;
+mod suggest;
 mod term;
 
 pub use app::{NotBegun, Opens};
 pub use canvas::Theme;
 pub use driver::{Door, Failed, Start, run};
+pub use keymap::WrongKeys;
+pub use question::{Answer, answers, asks, rows};

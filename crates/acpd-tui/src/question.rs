@@ -7,22 +7,28 @@
 //! ```
 //!
 //! Architecture invariant: an answer needs three things of a person, in this order: going to the question, choosing,
-//! and Enter. None of them counts for a question that was not on the screen yet, and nothing that allows anything
+//! and Enter. Filling in the fields of a form is no answer; sending it is one. None of the steps counts for a question that was not on the screen yet, and nothing that allows anything
 //! is sent before the end of what is allowed was on the screen.
 
+mod form;
 mod sheet;
 mod view;
 
-use acp_wire::acp::{FieldKind, Form};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
 use acpd_api::{GivenAnswer, InteractionInfo, Question, Untrusted};
 use acpd_view::text;
 use acpd_view::text::Text;
-use serde_json::value::to_raw_value;
-use serde_json::{Value, json};
+use crossterm::event::KeyEvent;
+use serde_json::Value;
 
-use crate::keymap::Action;
+use crate::keymap::{Action, digit};
+use form::Filled;
 
-pub(crate) use view::{asks, height, view};
+pub use sheet::rows;
+pub use view::asks;
+pub(crate) use view::{height, view};
 
 /// The longest name of an answer that is shown, in columns: it is the agent's.
 const NAME: usize = 60;
@@ -42,6 +48,11 @@ struct Asked {
     is_end_seen: bool,
     has_keys: bool,
     chosen: Option<usize>,
+    /// What is filled in, if it is a form.
+    filled: Filled,
+    /// The choices that were on the screen, whole: fields that nobody has seen have defaults, too.
+    seen: BTreeSet<usize>,
+    are_all_seen: bool,
     /// Rows that are scrolled past.
     scroll: usize,
     /// The answer is on its way.
@@ -59,19 +70,49 @@ pub(crate) struct Drawn {
     pub(crate) most: usize,
     /// Rows that are on the screen.
     pub(crate) page: usize,
+    /// The choices that are whole on the screen, and how many there are.
+    pub(crate) choices: (Range<usize>, usize),
 }
 
-/// An answer to choose.
+/// Something to choose.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Choice {
     /// For people.
     pub(crate) label: Text,
-    /// What is sent.
-    pub(crate) answer: GivenAnswer,
+    /// What is above it.
+    pub(crate) heading: Option<Text>,
+    /// Whether it is what is filled in; none if it is nothing to fill in.
+    pub(crate) is_set: Option<bool>,
+    /// What Enter does.
+    pub(crate) does: Does,
     /// It refuses, which is harmless.
     pub(crate) is_refusal: bool,
     /// Its person wants to say more to the agent.
     pub(crate) says_why: bool,
+}
+
+/// What Enter does with a choice.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Does {
+    /// Answers the question.
+    Answer(GivenAnswer),
+    /// Fills in a field; null empties it.
+    Put(String, Value),
+    /// Lets the value of a field be typed.
+    Type(String),
+    /// Nothing, for this reason.
+    Refuse(Text),
+}
+
+impl Choice {
+    fn new(label: Text) -> Choice {
+        let does = Does::Refuse(Text::new());
+        Choice { label, heading: None, is_set: None, does, is_refusal: false, says_why: false }
+    }
+
+    fn answer(label: Text, answer: GivenAnswer) -> Choice {
+        Choice { does: Does::Answer(answer), ..Choice::new(label) }
+    }
 }
 
 /// What a key did.
@@ -91,7 +132,7 @@ pub(crate) enum Did {
         says_why: bool,
     },
     /// Why nothing happened.
-    Refused(&'static str),
+    Refused(Text),
 }
 
 impl Card {
@@ -104,6 +145,9 @@ impl Card {
                 is_end_seen: false,
                 has_keys: false,
                 chosen: None,
+                filled: Filled::default(),
+                seen: BTreeSet::new(),
+                are_all_seen: false,
                 scroll: 0,
                 is_sent: false,
             });
@@ -132,6 +176,10 @@ impl Card {
         if let Some(asked) = self.asked.as_mut().filter(|asked| asked.id == drawn.id) {
             asked.is_drawn = true;
             asked.is_end_seen |= drawn.is_end;
+            let (shown, all) = drawn.choices.clone();
+            asked.seen.extend(shown);
+            // The last one declines, which needs no look.
+            asked.are_all_seen = (0..all.saturating_sub(1)).all(|at| asked.seen.contains(&at));
             asked.scroll = asked.scroll.min(drawn.most);
         }
     }
@@ -144,11 +192,24 @@ impl Card {
         }
     }
 
+    /// Whether keys are letters of a value that is typed.
+    pub(crate) fn is_typing(&self) -> bool {
+        self.asked.as_ref().is_some_and(|asked| asked.has_keys && asked.filled.typing.is_some())
+    }
+
+    /// Takes pasted text, if a value is typed.
+    pub(crate) fn paste(&mut self, text: &str) {
+        let typing = self.asked.as_mut().filter(|asked| asked.has_keys);
+        if let Some((_, input)) = typing.and_then(|asked| asked.filled.typing.as_mut()) {
+            input.insert(text);
+        }
+    }
+
     /// Takes a key. `page` is what fits on the screen of the question.
     pub(crate) fn key(
         &mut self,
-        action: Action,
-        digit: Option<usize>,
+        action: Option<Action>,
+        key: &KeyEvent,
         question: &InteractionInfo,
         page: usize,
     ) -> Did {
@@ -158,38 +219,44 @@ impl Card {
         if !asked.has_keys || !asked.is_drawn {
             return Did::Nothing;
         }
-        let choices = choices(question);
+        if let Some((_, input)) = &mut asked.filled.typing {
+            match action {
+                Some(Action::Confirm) => {
+                    return asked.filled.end(question).err().map_or(Did::Nothing, Did::Refused);
+                }
+                Some(Action::Back) => asked.filled.typing = None,
+                _ => drop(input.key(key)),
+            }
+            return Did::Nothing;
+        }
+        let choices = choices(question, &asked.filled);
         match action {
-            Action::Back => {
+            Some(Action::Back) => {
                 asked.has_keys = false;
                 asked.chosen = None;
                 return Did::Left;
             }
-            Action::Choose => {
-                let at = digit.map(|digit| digit - 1).filter(|at| *at < choices.len());
+            Some(Action::Choose) => {
+                let at = digit(key).map(|digit| digit - 1).filter(|at| *at < choices.len());
                 asked.chosen = at.or(asked.chosen);
             }
-            Action::Down => {
+            Some(Action::Down) => {
                 let next = asked.chosen.map_or(0, |at| at + 1);
                 asked.chosen = Some(next).filter(|at| *at < choices.len()).or(asked.chosen);
             }
-            Action::Up => {
+            Some(Action::Up) => {
                 let before = asked.chosen.map_or(choices.len(), |at| at).checked_sub(1);
                 asked.chosen = before.or(asked.chosen);
             }
-            Action::PageDown => asked.scroll += page.max(1),
-            Action::PageUp => asked.scroll = asked.scroll.saturating_sub(page.max(1)),
-            Action::Confirm => {
+            Some(Action::PageDown) => asked.scroll += page.max(1),
+            Some(Action::PageUp) => asked.scroll = asked.scroll.saturating_sub(page.max(1)),
+            Some(Action::Confirm) => {
+                let has_fields = choices.iter().any(|choice| choice.heading.is_some());
                 let Some(choice) = asked.chosen.and_then(|at| choices.into_iter().nth(at)) else {
-                    return Did::Refused("nothing is chosen yet: a number or an arrow chooses");
+                    let why = "nothing is chosen yet: a number or an arrow chooses";
+                    return Did::Refused(why.into());
                 };
-                if !choice.is_refusal && !asked.is_end_seen {
-                    return Did::Refused("see all of it first: PgDn shows the rest");
-                }
-                asked.is_sent = true;
-                asked.has_keys = false;
-                let Choice { answer, says_why, .. } = choice;
-                return Did::Answered { id: asked.id.clone(), answer, says_why };
+                return asked.confirm(choice, has_fields);
             }
             _ => {}
         }
@@ -197,13 +264,59 @@ impl Card {
     }
 }
 
-/// The answers to choose from, in the order of their numbers.
-pub(crate) fn choices(question: &InteractionInfo) -> Vec<Choice> {
+impl Asked {
+    /// Enter, on what is chosen.
+    fn confirm(&mut self, choice: Choice, has_fields: bool) -> Did {
+        let Choice { does, is_refusal, says_why, .. } = choice;
+        match does {
+            Does::Put(field, value) => self.filled.put(field, value),
+            Does::Type(field) => self.filled.begin(field),
+            Does::Refuse(why) => return Did::Refused(why),
+            Does::Answer(_) if !is_refusal && !self.is_end_seen => {
+                return Did::Refused("see all of it first: PgDn shows the rest".into());
+            }
+            Does::Answer(_) if has_fields && !is_refusal && !self.are_all_seen => {
+                return Did::Refused("see all fields first: the arrows show the rest".into());
+            }
+            Does::Answer(answer) => {
+                self.is_sent = true;
+                self.has_keys = false;
+                return Did::Answered { id: self.id.clone(), answer, says_why };
+            }
+        }
+        Did::Nothing
+    }
+}
+
+/// An answer that needs nothing to be filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// For people.
+    pub label: Text,
+    /// What is sent.
+    pub answer: GivenAnswer,
+    /// Its person wants to say more to the agent.
+    pub says_why: bool,
+}
+
+/// The answers that need nothing to be filled in, in the order of their numbers. Of a form, only the refusals.
+pub fn answers(question: &InteractionInfo) -> Vec<Answer> {
+    let is_form = matches!(question.question, Question::Form { .. });
+    let choices = choices(question, &Filled::default()).into_iter();
+    choices
+        .filter(|choice| !is_form || choice.is_refusal)
+        .filter_map(|Choice { label, does, says_why, .. }| match does {
+            Does::Answer(answer) => Some(Answer { label, answer, says_why }),
+            _ => None,
+        })
+        .collect()
+}
+
+/// What there is to choose, in the order of the numbers.
+pub(crate) fn choices(question: &InteractionInfo, filled: &Filled) -> Vec<Choice> {
     let declined = |label: &'static str| Choice {
-        label: label.into(),
-        answer: GivenAnswer::Decline,
         is_refusal: true,
-        says_why: false,
+        ..Choice::answer(label.into(), GivenAnswer::Decline)
     };
     match &question.question {
         Question::Permission { options, shown, .. } => {
@@ -216,7 +329,7 @@ pub(crate) fn choices(question: &InteractionInfo) -> Vec<Choice> {
                 };
                 let answer = GivenAnswer::Option { option: option.option_id.raw().to_owned() };
                 let is_refusal = option.kind.raw().starts_with("reject_");
-                Choice { label, answer, is_refusal, says_why: false }
+                Choice { is_refusal, ..Choice::answer(label, answer) }
             };
             let mut choices: Vec<Choice> = options.iter().map(choice).collect();
             let rejects = options.iter().find(|option| option.kind == "reject_once");
@@ -229,50 +342,23 @@ pub(crate) fn choices(question: &InteractionInfo) -> Vec<Choice> {
         }
         Question::Url { .. } => {
             let answer = GivenAnswer::Accept { content: None };
-            let label = "agree, and open the page yourself".into();
-            let agree = Choice { label, answer, is_refusal: false, says_why: false };
+            let agree = Choice::answer("agree, and open the page yourself".into(), answer);
             vec![agree, declined("decline")]
         }
-        Question::Form { schema, .. } => {
-            let mut choices = of_form(schema).unwrap_or_default();
+        Question::Form { .. } => {
+            let form = form::read(question);
+            let mut choices = form.map(|form| form::choices(&form, filled)).unwrap_or_default();
             choices.push(declined("decline"));
             choices
         }
     }
 }
 
-/// The answers of a form that asks for one of several things; none for other forms.
-fn of_form(schema: &Value) -> Option<Vec<Choice>> {
-    let form = Form::from_raw(&to_raw_value(schema).ok()?).ok()?;
-    let [field] = &form.fields[..] else { return None };
-    let choice = |label: Text, value: Value| Choice {
-        label,
-        answer: GivenAnswer::Accept { content: Some(json!({ &field.name: value })) },
-        is_refusal: false,
-        says_why: false,
-    };
-    match &field.kind {
-        FieldKind::One(values) => {
-            let of = |value: &acp_wire::acp::Choice| {
-                let label = Text::from(&Untrusted::from(&value.title)).cut(NAME);
-                choice(label, json!(value.value))
-            };
-            Some(values.iter().map(of).collect())
-        }
-        FieldKind::Boolean => {
-            Some(vec![choice("yes".into(), json!(true)), choice("no".into(), json!(false))])
-        }
-        _ => None,
-    }
-}
-
-/// Whether a form has more to fill in than one choice.
-fn needs_filling(question: &InteractionInfo) -> bool {
-    matches!(&question.question, Question::Form { schema, .. } if of_form(schema).is_none())
-}
-
 #[cfg(test)]
 mod tests {
+    use crossterm::event::{KeyCode, KeyModifiers};
+    use serde_json::json;
+
     use super::*;
 
     fn question(id: &str) -> InteractionInfo {
@@ -286,7 +372,7 @@ mod tests {
     }
 
     fn drawn(id: &str, is_end: bool) -> Drawn {
-        Drawn { id: id.into(), is_end, most: 9, page: 4 }
+        Drawn { id: id.into(), is_end, most: 9, page: 4, choices: (0..4, 4) }
     }
 
     fn on_screen(question: &InteractionInfo) -> Card {
@@ -297,7 +383,8 @@ mod tests {
     }
 
     fn press(card: &mut Card, question: &InteractionInfo, action: Action) -> Did {
-        card.key(action, Some(1), question, 4)
+        let one = KeyEvent::new(KeyCode::Char('1'), KeyModifiers::NONE);
+        card.key(Some(action), &one, question, 4)
     }
 
     #[test]
@@ -364,7 +451,7 @@ mod tests {
     #[test]
     fn choices_say_what_always_remembers() {
         let labels: Vec<String> =
-            choices(&question("1-1")).iter().map(|choice| choice.label.to_string()).collect();
+            all(&question("1-1")).iter().map(|choice| choice.label.to_string()).collect();
         assert_eq!(
             labels,
             [
@@ -376,19 +463,27 @@ mod tests {
         );
     }
 
+    fn all(question: &InteractionInfo) -> Vec<Choice> {
+        choices(question, &Filled::default())
+    }
+
+    fn form(properties: Value) -> InteractionInfo {
+        serde_json::from_value(json!({"id": "1", "agent": "demo", "at": 1, "question":
+            {"kind": "form", "message": "How?", "schema": {"type": "object", "properties": properties}}}))
+        .unwrap()
+    }
+
     #[test]
     fn a_form_with_one_choice_is_answered_by_its_number() {
-        let form = |properties: Value| -> InteractionInfo {
-            serde_json::from_value(json!({"id": "1", "agent": "demo", "at": 1, "question":
-                {"kind": "form", "message": "Which licence?",
-                    "schema": {"type": "object", "properties": properties}}}))
-            .unwrap()
-        };
         let one = form(json!({"licence": {"type": "string", "enum": ["MIT", "ISC"]}}));
-        let given = choices(&one).remove(1);
-        assert_eq!(given.answer, GivenAnswer::Accept { content: Some(json!({"licence": "ISC"})) });
-        let two = form(json!({"name": {"type": "string"}, "really": {"type": "boolean"}}));
-        assert!(needs_filling(&two));
-        assert_eq!(choices(&two).len(), 1, "it can be declined");
+        let answer = GivenAnswer::Accept { content: Some(json!({"licence": "ISC"})) };
+        assert_eq!(all(&one).remove(1).does, Does::Answer(answer));
+    }
+
+    #[test]
+    fn a_form_that_is_not_flat_can_be_declined() {
+        let deep = form(json!({"deep": {"type": "object", "properties": {}}}));
+        assert!(form::read(&deep).is_none());
+        assert_eq!(all(&deep).len(), 1);
     }
 }

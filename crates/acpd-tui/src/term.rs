@@ -3,9 +3,12 @@
 //! ```text
 //!           enter                    restore: exit, panic, SIGTERM, SIGHUP, Ctrl-Z
 //!  as it was ────▶ raw, alternate screen, bracketed paste ────▶ as it was
+//!                    │ lend            ▲
+//!                    ▼                 │ it has ended
+//!                 as it was, for another program
 //! ```
 //!
-//! Which modes it is in is global: a panic and a signal must find it from any thread, and a release build
+//! Who has it is global: a panic and a signal must find it from any thread, and a release build
 //! aborts on a panic, so no destructor runs. [`restore`] is one write of all resets; whoever comes
 //! first does it, and frames after it go nowhere.
 
@@ -24,14 +27,24 @@ use nix::sys::termios::{FlushArg, SetArg, tcflush, tcgetattr, tcsetattr};
 use nix::unistd::write;
 
 /// The modes of the terminal.
-static MODES: Mutex<Modes> = Mutex::new(Modes { is_ours: false, has_mouse: false });
+static MODES: Mutex<Modes> = Mutex::new(Modes { holder: Holder::Nobody, has_mouse: false });
 
 /// What a frame can rely on, and the way back must undo.
 struct Modes {
-    /// The terminal is in our modes.
-    is_ours: bool,
+    holder: Holder,
     /// The mouse is ours whenever the terminal is.
     has_mouse: bool,
+}
+
+/// Who has the terminal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    /// It is as it was.
+    Nobody,
+    /// It is in our modes.
+    Us,
+    /// It is as it was, and lent to another program.
+    Other,
 }
 
 /// Alternate screen, empty; bracketed paste; focus reports; unambiguous keys, where the terminal can.
@@ -79,7 +92,7 @@ pub(crate) fn enter() -> io::Result<()> {
     // Whoever has stopped us may have changed the modes that crossterm believes are set.
     disable_raw_mode()?;
     enable_raw_mode()?;
-    if !mem::replace(&mut modes.is_ours, true) {
+    if mem::replace(&mut modes.holder, Holder::Us) != Holder::Us {
         write_all(ENTER)?;
         if modes.has_mouse {
             write_all(MOUSE)?;
@@ -88,10 +101,24 @@ pub(crate) fn enter() -> io::Result<()> {
     Ok(())
 }
 
+/// Gives the terminal to another program, as it was, and takes it back when that has ended.
+pub(crate) fn lend<T>(program: impl FnOnce() -> T) -> io::Result<T> {
+    give(Holder::Other);
+    let result = program();
+    enter()?;
+    Ok(result)
+}
+
+/// Whether another program has the terminal.
+pub(crate) fn is_lent() -> bool {
+    // Whoever writes to it now, perhaps for a long time, is no other program.
+    MODES.try_lock().is_ok_and(|modes| modes.holder == Holder::Other)
+}
+
 /// Has the terminal tell once more that there are keys: it does when its modes are set, also to what they were.
 pub(crate) fn tell_again() {
     let modes = lock();
-    if modes.is_ours
+    if modes.holder == Holder::Us
         && let Ok(now) = tcgetattr(io::stdin())
     {
         // If it fails, the next key tells.
@@ -99,44 +126,57 @@ pub(crate) fn tell_again() {
     }
 }
 
-/// Whether the terminal is in our modes now.
-pub(crate) fn is_ours() -> bool {
-    lock().is_ours
-}
-
 /// Takes the mouse from the terminal, or gives it back.
 pub(crate) fn capture_mouse(is_on: bool) -> io::Result<()> {
     let mut modes = lock();
     modes.has_mouse = is_on;
-    if modes.is_ours { write_all(if is_on { MOUSE } else { NO_MOUSE }) } else { Ok(()) }
+    if modes.holder == Holder::Us {
+        write_all(if is_on { MOUSE } else { NO_MOUSE })
+    } else {
+        Ok(())
+    }
 }
 
 /// Shows a frame, unless the terminal is no longer ours.
 pub(crate) fn show(frame: &[u8]) -> io::Result<()> {
     let modes = lock();
-    if modes.is_ours { write_all(&[BEGIN_FRAME, frame, END_FRAME].concat()) } else { Ok(()) }
+    if modes.holder == Holder::Us {
+        write_all(&[BEGIN_FRAME, frame, END_FRAME].concat())
+    } else {
+        Ok(())
+    }
 }
 
 /// Puts a text into the clipboard of the person's terminal, wherever that is.
 pub(crate) fn copy(text: &str) -> io::Result<()> {
     let modes = lock();
     let text = BASE64_STANDARD.encode(text);
-    if modes.is_ours { write_all(format!("\x1b]52;c;{text}\x07").as_bytes()) } else { Ok(()) }
+    if modes.holder == Holder::Us {
+        write_all(format!("\x1b]52;c;{text}\x07").as_bytes())
+    } else {
+        Ok(())
+    }
 }
 
 /// Puts the terminal back as it was. Does nothing the second time.
 pub(crate) fn restore() {
+    give(Holder::Nobody);
+}
+
+fn give(next: Holder) {
     // Whoever writes may be stuck in a terminal that takes nothing, or be the thread that panics.
     let mut tries = 0..TRIES;
-    let was_ours = loop {
+    let holder = loop {
         match MODES.try_lock() {
-            Ok(mut modes) => break mem::take(&mut modes.is_ours),
-            Err(TryLockError::Poisoned(modes)) => break mem::take(&mut modes.into_inner().is_ours),
-            Err(TryLockError::WouldBlock) if tries.next().is_none() => break true,
+            Ok(mut modes) => break mem::replace(&mut modes.holder, next),
+            Err(TryLockError::Poisoned(modes)) => {
+                break mem::replace(&mut modes.into_inner().holder, next);
+            }
+            Err(TryLockError::WouldBlock) if tries.next().is_none() => break Holder::Us,
             Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
         }
     };
-    if !was_ours {
+    if holder != Holder::Us {
         return;
     }
     // A terminal that is gone needs nothing.

@@ -56,6 +56,12 @@ pub fn count(number: u64) -> Text {
     if value < 9.95 { text!("{:.1}{}", value, unit) } else { text!("{:.0}{}", value, unit) }
 }
 
+/// So many of something: `1 prompt`, `2 prompts`.
+pub fn counted(number: impl Into<u64>, what: &'static str) -> Text {
+    let number = number.into();
+    text!("{} {}{}", number, what, if number == 1 { "" } else { "s" })
+}
+
 /// How many backticks begin a code block of Markdown that this text cannot end.
 pub fn fence(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0).max(2) + 1

@@ -89,15 +89,6 @@ fn code_in_a_list_fits_into_a_narrow_screen() {
 }
 
 #[test]
-fn another_width_makes_other_lines() {
-    let mut markdown = Markdown::new(80);
-    markdown.push(&SAMPLE.into());
-    markdown.lines();
-    markdown.set_width(40);
-    assert_eq!(text(markdown.lines()), whole(SAMPLE, 40));
-}
-
-#[test]
 fn rows_of_a_long_paragraph_settle_while_it_grows() {
     let words = "some words of a paragraph that goes on and on and **does";
     let mut markdown = Markdown::new(20);

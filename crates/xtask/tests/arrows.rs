@@ -107,8 +107,9 @@ const CORE: [(&str, &[&str]); 26] = [
     ("session", &["auth", "gist", "hash", "ids", "params", "record", "tool_calls", "views"]),
 ];
 /// Crates in the tree of `acpd` and `acpctl` together, build scripts and macros included. A
-/// quarter of them are those of the full screens (ratatui, crossterm); no other command runs any of their code.
-const MOST_CRATES: usize = 165;
+/// third of them are those of the full screens (ratatui, crossterm, and for `@` the files that `.gitignore` leaves); no
+/// other command runs any of their code.
+const MOST_CRATES: usize = 180;
 /// Lines of a source file.
 const MOST_LINES: usize = 800;
 

@@ -1,8 +1,9 @@
 //! `acpctl acp`: an ACP agent on stdin and stdout that relays to the daemon.
 //!
-//! Lines pass unchanged, with few exceptions: `initialize` gets the agent's name, and with a session name each
-//! `session/new` gets that. With `--continue` and `--attach` the first `session/new` becomes a `session/resume`
-//! of the last used or the named session, and its answer becomes that of a `session/new`.
+//! Lines pass unchanged, with few exceptions: `initialize` gets the agent's name, else the directory that the editor
+//! has started us in, and with a session name each `session/new` gets that. With `--continue` and `--attach` the first
+//! `session/new` becomes a `session/resume` of the last used or the named session, and its answer becomes that of a
+//! `session/new`.
 //!
 //! To the editor, a restart of the daemon is only a pause. The process ends when the editor has closed stdin and
 //! has its answers, or at once when it closes stdout; any signal may kill it. Unless it is killed, it tells acpd
@@ -17,15 +18,14 @@ use std::time::Duration;
 use acp_wire::acp::SessionParams;
 use acp_wire::{Body, Framer, Id, Message, Outcome, parse, set_member};
 use acpd_api::{
-    Empty, ExitCode, NAMESPACE, NewSessionMeta, SessionInfo, SessionList, Status, escape, json,
-    method,
+    ExitCode, NAMESPACE, NewSessionMeta, SessionInfo, SessionList, escape, json, method,
 };
 use acpd_client::{Incoming, LinkError, LinkReader, LinkWriter};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::cli::Which;
+use crate::dirs::{current_dir, directory, utf8};
 use crate::door::Door;
 use crate::error::{CommandError, Result, gone};
 use crate::lookup::Care;
@@ -59,10 +59,10 @@ enum End {
 pub(super) fn acp(args: &cli::Acp, door: Door) -> Result<ExitCode> {
     let first = match &args.attach {
         Some(wanted) => {
-            let which = Which { session: wanted.clone(), agent: args.agent.clone() };
+            let wanted = lookup::Wanted::here(wanted, args.agent.as_deref());
             let list: SessionList = door.connect()?.call(method::SESSION_LIST, &lookup::all())?;
             // Stderr is the editor's: what was guessed is not told there.
-            First::This(Box::new(lookup::Wanted::of(&which).choose(list, Care::Guess)?.session))
+            First::This(Box::new(wanted.choose(list, Care::Guess)?.session))
         }
         None if args.goes_on => First::LastUsed,
         None => First::New,
@@ -72,8 +72,11 @@ pub(super) fn acp(args: &cli::Acp, door: Door) -> Result<ExitCode> {
     let terminated = writer.clone();
     signal::before_end(move || leave(&terminated))?;
     let resumed = Arc::new(Resumed::default());
-    let find = move |cwd: &str, agent: Option<&str>| last_used(door, cwd, agent);
-    let rewriter = Rewriter::new(args, first, Arc::clone(&resumed), find);
+    // Without one, the daemon's default counts.
+    let here = current_dir().and_then(|dir| utf8(&directory(&dir)?)).ok();
+    let (agent, place) = (args.agent.clone(), here.clone());
+    let find = move |cwd: &str| last_used(door, cwd, agent.as_deref(), place.as_deref());
+    let rewriter = Rewriter::new(args, here, first, Arc::clone(&resumed), find);
     let (ended, end) = mpsc::channel();
     let up = ended.clone();
     let wanted = Arc::new(Wanted::new());
@@ -219,22 +222,25 @@ fn write(stdout: &mut io::Stdout, lines: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-/// The id of the last used session of a directory, of this agent or the default one.
-fn last_used(door: Door, cwd: &str, agent: Option<&str>) -> Result<Option<String>> {
+/// The id of the last used session of a directory, of this agent or that of the directory that we are in.
+fn last_used(
+    door: Door,
+    cwd: &str,
+    agent: Option<&str>,
+    here: Option<&str>,
+) -> Result<Option<String>> {
     let mut connection = door.connect()?;
     let agent = match agent {
         Some(agent) => agent.to_owned(),
-        None => {
-            connection.call::<_, Status>(method::STATUS, &Empty {})?.daemon.default_agent.into_raw()
-        }
+        None => last::agent_for(here.unwrap_or_default(), &mut connection)?,
     };
     let list = connection.call(method::SESSION_LIST, &last::of(cwd, Some(&agent)))?;
     Ok(last::used(list).map(|session| session.session_id.into_raw()))
 }
 
-/// Finds the last used session of a directory and an agent.
-trait LastUsed: FnMut(&str, Option<&str>) -> Result<Option<String>> {}
-impl<F: FnMut(&str, Option<&str>) -> Result<Option<String>>> LastUsed for F {}
+/// Finds the last used session of a directory.
+trait LastUsed: FnMut(&str) -> Result<Option<String>> {}
+impl<F: FnMut(&str) -> Result<Option<String>>> LastUsed for F {}
 
 /// The request that became a `session/resume`, and its session.
 #[derive(Debug, Default)]
@@ -269,9 +275,8 @@ enum First {
 
 /// What acpctl changes in the editor's requests.
 struct Rewriter<F> {
-    /// The agent's name, for the first `initialize`.
-    agent: Option<String>,
-    agent_is_told: bool,
+    /// What the first `initialize` gets: a member, and its text.
+    told: Option<(&'static str, String)>,
     /// JSON text for every `session/new`.
     session: Option<String>,
     /// What becomes of the next `session/new`.
@@ -281,7 +286,13 @@ struct Rewriter<F> {
 }
 
 impl<F: LastUsed> Rewriter<F> {
-    fn new(args: &cli::Acp, first: First, resumed: Arc<Resumed>, last_used: F) -> Rewriter<F> {
+    fn new(
+        args: &cli::Acp,
+        here: Option<String>,
+        first: First,
+        resumed: Arc<Resumed>,
+        last_used: F,
+    ) -> Rewriter<F> {
         let session = args.session.clone().map(|name| {
             let meta = NewSessionMeta { name: Some(name), reuse: true };
             json!(meta).to_string()
@@ -290,30 +301,32 @@ impl<F: LastUsed> Rewriter<F> {
             First::This(info) => Some(info.agent.raw().to_owned()),
             First::New | First::LastUsed => args.agent.clone(),
         };
-        let agent_is_told = agent.is_none();
-        Rewriter { agent, agent_is_told, session, first, resumed, last_used }
+        let told = agent.map(|agent| ("agent", agent)).or(here.map(|here| ("cwd", here)));
+        Rewriter { told, session, first, resumed, last_used }
     }
 
     fn rewrite(&mut self, line: Bytes) -> Result<Bytes> {
-        if self.agent_is_told && self.session.is_none() && matches!(self.first, First::New) {
+        if self.told.is_none() && self.session.is_none() && matches!(self.first, First::New) {
             return Ok(line);
         }
         let Ok(Message::Request { id, method, params }) = parse(&line) else { return Ok(line) };
-        Ok(match (&*method, &self.agent, &self.session) {
-            ("initialize", Some(agent), _) if !self.agent_is_told => {
-                self.agent_is_told = true;
-                let path = ["params", "_meta", NAMESPACE, "agent"];
-                set_member(&line, &path, json!(agent).to_string().as_bytes())
-            }
-            ("session/new", _, Some(meta)) => {
+        Ok(match (&*method, &self.session) {
+            ("initialize", _) => match self.told.take() {
+                Some((member, text)) => {
+                    let path = ["params", "_meta", NAMESPACE, member];
+                    set_member(&line, &path, json!(text).to_string().as_bytes())
+                }
+                None => line,
+            },
+            ("session/new", Some(meta)) => {
                 set_member(&line, &["params", "_meta", NAMESPACE], meta.as_bytes())
             }
-            ("session/new", _, None) => match std::mem::replace(&mut self.first, First::New) {
+            ("session/new", None) => match std::mem::replace(&mut self.first, First::New) {
                 First::New => line,
                 First::LastUsed => {
                     let cwd = params.and_then(|params| SessionParams::from_raw(params).cwd);
                     let Some(cwd) = cwd else { return Ok(line) };
-                    match (self.last_used)(&cwd, self.agent.as_deref())? {
+                    match (self.last_used)(&cwd)? {
                         Some(session) => self.resume(&line, id, session),
                         None => line,
                     }
@@ -344,10 +357,8 @@ mod tests {
     use super::*;
 
     fn rewriter(args: &cli::Acp, first: First) -> Rewriter<impl LastUsed + use<>> {
-        Rewriter::new(args, first, Arc::default(), |cwd: &str, agent: Option<&str>| {
-            assert_eq!(agent, Some("demo"));
-            Ok((cwd == "/w").then(|| "s-1".to_owned()))
-        })
+        let find = |cwd: &str| Ok((cwd == "/w").then(|| "s-1".to_owned()));
+        Rewriter::new(args, Some("/here".to_owned()), first, Arc::default(), find)
     }
 
     fn demo() -> cli::Acp {
@@ -373,8 +384,10 @@ mod tests {
     const NEW: &str = r#"{"id":1,"method":"session/new","params":{"cwd":"/w","_meta":{"x":1}}}"#;
 
     #[test]
-    fn without_arguments_nothing_is_changed() {
-        assert_eq!(rewritten(None, None, &[INITIALIZE, NEW, "junk"]), [INITIALIZE, NEW, "junk"]);
+    fn without_arguments_only_the_directory_is_told() {
+        let with = r#"{"id":0, "method":"initialize","params":{"protocolVersion":1,"_meta":{"_acpd":{"cwd":"/here"}}}}"#;
+        let lines = ["junk", INITIALIZE, INITIALIZE, NEW];
+        assert_eq!(rewritten(None, None, &lines), ["junk", with, INITIALIZE, NEW]);
     }
 
     #[test]
@@ -387,7 +400,7 @@ mod tests {
     #[test]
     fn the_name_goes_into_every_new_session() {
         let with = r#"{"id":1,"method":"session/new","params":{"cwd":"/w","_meta":{"x":1,"_acpd":{"name":"fix","reuse":true}}}}"#;
-        assert_eq!(rewritten(None, Some("fix"), &[INITIALIZE, NEW, NEW]), [INITIALIZE, with, with]);
+        assert_eq!(rewritten(None, Some("fix"), &[NEW, NEW]), [with, with]);
     }
 
     #[test]

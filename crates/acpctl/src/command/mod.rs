@@ -35,7 +35,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         #[cfg(feature = "tui")]
         Command::Top => top::top(door, ui)?,
         #[cfg(feature = "tui")]
-        Command::Chat(args) => chat::chat(&args, door, ui)?,
+        Command::Chat(args) => return chat::chat(&args, door, ui),
         Command::Run(args) => return run::run(args, door, ui),
         Command::Attach(args) => return attach::attach(&args, door, ui),
         Command::Wait(args) => return wait::wait(&args, door, ui),

@@ -135,13 +135,13 @@ fn overview(status: &Status, all: bool, now: u64, paint: Paint, width: Option<us
         text += text!("\n{}", info::session::table(shown, now, paint, width));
     }
     if left > 0 {
-        let sessions = if left == 1 { "session" } else { "sessions" };
-        text += paint.apply(DIM, text!("{} more {}: acpctl ps -a", left, sessions)) + "\n";
+        let more = human::counted(left as u64, "more session");
+        text += paint.apply(DIM, text!("{}: acpctl ps -a", more)) + "\n";
     }
     let idle = status.agents.iter().filter(|agent| !busy(agent)).count();
     if idle > 0 {
-        let agents = if idle == 1 { "agent" } else { "agents" };
-        let line = text!("\n{} more {} without sessions: acpctl agent ls", idle, agents);
+        let more = human::counted(idle as u64, "more agent");
+        let line = text!("\n{} without sessions: acpctl agent ls", more);
         text += paint.apply(DIM, line) + "\n";
     }
     text
@@ -252,6 +252,47 @@ mod tests {
         assert_eq!((names(&some), names(&all)), (10, 12));
         assert!(some.contains("\nfix ") && some.contains("\n2 more sessions: acpctl ps -a\n"));
         assert!(!all.contains("more sessions"));
+    }
+
+    #[test]
+    fn what_active_sessions_do_is_shown_and_no_row_wraps() {
+        let mut status = status();
+        status.agents.clear();
+        let doing = |kind: &str, text: &str| {
+            Some(
+                serde_json::from_value(json!({"kind": kind, "text": text, "since": 95_000}))
+                    .unwrap(),
+            )
+        };
+        status.sessions[0].doing =
+            doing("command", "cargo test -p syntax --all-features -- --nocapture");
+        status.sessions[1].doing =
+            doing("writing", "The second migration also has to move the rows of");
+        status.sessions[1].turn.state = acpd_api::TurnState::Working;
+        let shown =
+            |width| overview(&status, false, 100_000, Paint::plain(), Some(width)).to_string();
+        insta::assert_snapshot!(shown(80).split_once("\n\n").unwrap().1, @"
+        SESSION  AGENT  STATE            TURN           NOW                TITLE
+        fix      demo   live             working 6s +1  cargo test -p sy…  -
+        s-3      demo   live (reseeded)  working 10s    writing: The sec…  Tidy up
+        s-4      demo   live             idle (a reas…  -                  -
+        s-2      demo   lost             idle           -                  unknown sess…
+        ");
+        insta::assert_snapshot!(shown(100).split_once("\n\n").unwrap().1, @"
+        SESSION  AGENT  STATE            TURN           NOW                USED     DIRECTORY  TITLE
+        fix      demo   live             working 6s +1  cargo test -p sy…  10s ago  /work/app  -
+        s-3      demo   live (reseeded)  working 10s    writing: The sec…  10s ago  /work/app  Tidy up
+        s-4      demo   live             idle (a reas…  -                  10s ago  /work/app  -
+        s-2      demo   lost             idle           -                  10s ago  /work/app  unknown sess…
+        ");
+        for width in 40..200 {
+            let rows = shown(width);
+            let table = rows.split_once("SESSION").unwrap().1;
+            assert!(
+                table.lines().skip(1).all(|row| row.chars().count() <= width),
+                "{width}: {rows}"
+            );
+        }
     }
 
     #[test]

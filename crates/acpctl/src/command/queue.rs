@@ -1,37 +1,43 @@
 //! `acpctl queue`: prompts that wait for the running turn.
 
-use std::io::{IsTerminal as _, Read as _, stdin};
+use std::io::{IsTerminal as _, read_to_string, stdin};
 
-use acpd_api::{QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt, Untrusted, method};
+use acpd_api::{
+    QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams, QueueStep, QueuedPrompt,
+    Untrusted, method,
+};
 use acpd_client::Connection;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 use crate::cli::{self, QueueCommand, Which};
 use crate::door::Door;
+use crate::editor::Edited;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::session::handle;
 use crate::lookup::{Care, exactly, find};
 use crate::paint::BOLD;
 use crate::table::{Cell, Table};
-use crate::text::{Text, text};
+use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
 /// What the others are told.
 const BY: &str = "acpctl queue";
 
-/// Shows, changes or takes back what waits.
+/// Shows, changes, moves or takes back what waits.
 pub(super) fn queue(args: cli::Queue, door: Door, ui: &mut Ui) -> Result {
-    let mut connection = door.connect()?;
     match (args.command, args.which) {
         (Some(QueueCommand::Rm { which, numbers }), _) => {
-            remove(&which, &numbers, &mut connection, ui)
+            remove(&which, &numbers, &mut door.connect()?, ui)
         }
         (Some(QueueCommand::Edit { which, number, prompt }), _) => {
-            edit(&which, number, &prompt, &mut connection, ui)
+            edit(&which, number, &prompt, door, ui)
         }
-        (None, Some(which)) => show(&which, args.json.json, &mut connection, ui),
+        (Some(QueueCommand::Move { which, number, to }), _) => {
+            put(&which, number, to.into(), &mut door.connect()?, ui)
+        }
+        (None, Some(which)) => show(&which, args.json.json, &mut door.connect()?, ui),
         (None, None) => Err(CommandError::usage("no session given")),
     }
 }
@@ -46,6 +52,10 @@ fn show(which: &Which, json: bool, connection: &mut Connection, ui: &mut Ui) -> 
         ui.say(text!("no prompt waits in {}", handle(&session)));
         return Ok(());
     }
+    Ok(ui.print(table(&info, ui))?)
+}
+
+fn table(info: &QueueInfo, ui: &Ui) -> Text {
     let now = human::now();
     let mut table = Table::new(["N", "SINCE", "PROMPT"]);
     for prompt in &info.prompts {
@@ -55,7 +65,7 @@ fn show(which: &Which, json: bool, connection: &mut Connection, ui: &mut Ui) -> 
             summary(prompt).into(),
         ]);
     }
-    Ok(ui.print(table.render(ui.out_paint(), ui.out_width()))?)
+    table.render(ui.out_paint(), ui.out_width())
 }
 
 fn remove(which: &Which, numbers: &[u64], connection: &mut Connection, ui: &mut Ui) -> Result {
@@ -69,41 +79,76 @@ fn remove(which: &Which, numbers: &[u64], connection: &mut Connection, ui: &mut 
     Ok(())
 }
 
-/// Says something else in a prompt; its files and images stay.
-fn edit(
+/// Moves a prompt to another place among those that wait.
+fn put(
     which: &Which,
     ticket: u64,
-    words: &[String],
+    to: QueueStep,
     connection: &mut Connection,
     ui: &mut Ui,
 ) -> Result {
-    let words = match words {
-        [] if stdin().is_terminal() => return Err(CommandError::usage("no prompt given")),
-        [] => {
-            let mut text = String::new();
-            stdin().read_to_string(&mut text)?;
-            text
-        }
-        words => words.join(" "),
-    };
-    if words.trim().is_empty() {
-        return Err(CommandError::usage("no prompt given"));
-    }
     let session = find(connection, which, Care::Exact, ui)?;
+    let (session, by) = (exactly(&session), Some(BY.to_owned()));
+    let params = QueueMoveParams { session, ticket, to, by };
+    let info: QueueInfo = connection.call(method::SESSION_QUEUE_MOVE, &params)?;
+    Ok(ui.print(table(&info, ui))?)
+}
+
+/// Says something else in a prompt; its files and images stay.
+fn edit(which: &Which, ticket: u64, words: &[String], door: Door, ui: &mut Ui) -> Result {
+    let mut connection = door.connect()?;
+    let session = find(&mut connection, which, Care::Exact, ui)?;
     let info: QueueInfo = connection.call(method::SESSION_QUEUE, &exactly(&session))?;
-    let before = info.prompts.iter().find(|prompt| prompt.ticket == ticket);
-    let kept = before.map(blocks).unwrap_or_default().into_iter();
-    let said = [json!({"type": "text", "text": words})].into_iter();
-    let prompt: Vec<Value> = said.chain(kept.filter(|block| block["type"] != "text")).collect();
+    let Some(before) = info.prompts.iter().find(|prompt| prompt.ticket == ticket) else {
+        let text = text!("no prompt {} waits in {}", ticket, handle(&session));
+        let hint = text!("`acpctl queue {}` lists those that wait", shell_word(handle(&session)));
+        return Err(CommandError::usage(text).hint(hint));
+    };
+    // A person may take long.
+    drop(connection);
+    let (mut edited, old) = (None, said(before));
+    let new = match words {
+        [] if stdin().is_terminal() => &edited.insert(Edited::of(&old)?).text,
+        [] => &read_to_string(stdin())?,
+        words => &words.join(" "),
+    };
+    if new.trim().is_empty() {
+        return Err(CommandError::usage("no prompt given")
+            .hint("to take the prompt back: `acpctl queue rm SESSION N`"));
+    }
+    if new.trim_end() == old.trim_end() {
+        ui.say(text!("prompt {} stays as it is", ticket));
+        return Ok(());
+    }
+    let text = [json!({"type": "text", "text": new.trim_end()})].into_iter();
+    let kept = blocks(before).into_iter().filter(|block| block["type"] != "text");
+    let prompt: Vec<Value> = text.chain(kept).collect();
     let params = QueueEditParams {
         session: exactly(&session),
         ticket,
         prompt: to_raw_value(&prompt).map_err(std::io::Error::from)?,
         by: Some(BY.to_owned()),
     };
-    let _: QueueInfo = connection.call(method::SESSION_QUEUE_EDIT, &params)?;
-    ui.say(text!("changed prompt {}", ticket));
+    let changed = door.connect().and_then(|mut connection| {
+        Ok(connection.call::<_, QueueInfo>(method::SESSION_QUEUE_EDIT, &params)?)
+    });
+    match (changed, edited) {
+        (Ok(_), _) => ui.say(text!("changed prompt {}", ticket)),
+        (Err(error), None) => return Err(error),
+        (Err(error), Some(edited)) => {
+            let path = Untrusted::from(edited.keep()?.to_string_lossy().into_owned());
+            return Err(error.hint(text!("what you wrote is in {}", path)));
+        }
+    }
     Ok(())
+}
+
+/// What a prompt says, without what is with it.
+fn said(prompt: &QueuedPrompt) -> String {
+    let blocks = blocks(prompt);
+    let said = blocks.iter().filter(|block| block["type"] == "text");
+    let texts: Vec<&str> = said.filter_map(|block| block["text"].as_str()).collect();
+    texts.join("\n")
 }
 
 fn blocks(prompt: &QueuedPrompt) -> Vec<Value> {
@@ -112,11 +157,9 @@ fn blocks(prompt: &QueuedPrompt) -> Vec<Value> {
 
 /// What is said, and what else is with it: `fix the tests [+ resource_link]`.
 fn summary(prompt: &QueuedPrompt) -> Text {
-    let blocks = blocks(prompt);
-    let said = blocks.iter().filter(|block| block["type"] == "text");
-    let words: Vec<&str> = said.filter_map(|block| block["text"].as_str()).collect();
-    let words = words.join(" ");
+    let words = said(prompt);
     let words: Vec<&str> = words.split_whitespace().collect();
+    let blocks = blocks(prompt);
     let others = blocks.iter().filter(|block| block["type"] != "text");
     let others: Text = others
         .filter_map(|block| block["type"].as_str())

@@ -1,18 +1,40 @@
 //! Questions of agents in tables and sentences.
 
-use acpd_api::{AnswerInfo, InteractionInfo, Question, QuestionAnswered, Untrusted};
+use acpd_api::{AnswerInfo, AnswerResult, InteractionInfo, Question, QuestionAnswered, Untrusted};
 
 use crate::human;
 use crate::paint::{BOLD, CYAN, Paint};
 use crate::table::{Cell, Table};
-use crate::text::{Text, text};
+use crate::text::{Text, shell_word, text};
 
 /// What it means that an agent gets an option of its own that holds from now on.
 pub(crate) fn own_option(name: &Untrusted) -> Text {
     text!(
-        "the agent's own option `{}`: it may not ask again, and `policy forget` does not undo that",
+        "the agent remembers it, by its own option `{}`: it may not ask again, and `policy forget` does not undo that",
         name
     )
+}
+
+/// Who remembers an answer from now on.
+pub(crate) fn remembered(open: &InteractionInfo, given: &AnswerResult, is_yes: bool) -> Vec<Text> {
+    let mut lines: Vec<Text> = given.own_option.iter().map(own_option).collect();
+    if let Some(id) = given.remembered {
+        let agent = &open.agent;
+        lines.push(text!("acpd remembers exactly this; to undo it: acpctl policy forget {}", id));
+        let kind = if is_yes { "allow_always" } else { "reject_always" };
+        if let (Question::Permission { options, .. }, None) = (&open.question, &given.own_option)
+            && let Some(own) = options.iter().find(|option| option.kind == kind)
+        {
+            let word = shell_word(&own.option_id);
+            lines.push(text!(
+                "{} keeps asking, and acpd answers; its own option `{}` (`--option {}`) may cover more",
+                agent,
+                own.name,
+                word
+            ));
+        }
+    }
+    lines
 }
 
 /// Open questions as a table.

@@ -18,16 +18,18 @@ const TURN: usize = 40;
 pub(crate) const SHORT_ID: usize = 8;
 
 /// What a table of sessions leaves out first where there is no room.
-const DROPPED: [&str; 5] = ["PROMPTS", "USED", "DIRECTORY", "AGENT", "TITLE"];
+const DROPPED: [&str; 6] = ["PROMPTS", "USED", "DIRECTORY", "AGENT", "NOW", "TITLE"];
 
-/// Sessions as a table. On a terminal, ids are as short as they can be and directories begin with `~`.
+/// Sessions as a table. On a terminal, ids are as short as they can be and directories begin with `~`. What they do
+/// now has a column if any does something.
 pub(crate) fn table<'a>(
     sessions: impl IntoIterator<Item = &'a SessionInfo>,
     now: u64,
     paint: Paint,
     width: Option<usize>,
 ) -> Text {
-    let titles = ["SESSION", "AGENT", "STATE", "TURN", "PROMPTS", "USED", "DIRECTORY", "TITLE"];
+    let titles =
+        ["SESSION", "AGENT", "STATE", "TURN", "NOW", "PROMPTS", "USED", "DIRECTORY", "TITLE"];
     let sessions: Vec<&SessionInfo> = sessions.into_iter().collect();
     let name = |session: &SessionInfo| match (&session.name, width) {
         (None, Some(_)) => short_id(session, &sessions),
@@ -39,6 +41,8 @@ pub(crate) fn table<'a>(
     let mut table = Table::new(titles)
         .cut("SESSION", Cut::End(longest.unwrap_or_default().max(12)))
         .cut("TURN", Cut::End(12))
+        .cut("NOW", Cut::End(16))
+        .hide_if_empty("NOW")
         .cut("DIRECTORY", Cut::Middle(12))
         .cut("TITLE", Cut::End(12))
         .drop(&DROPPED);
@@ -50,6 +54,7 @@ pub(crate) fn table<'a>(
             (&session.agent).into(),
             Cell::new(state(session), state_style(session.state)),
             Cell::new(turn.cut(TURN), style),
+            session.doing.as_ref().map(now_doing).unwrap_or_default().into(),
             text!("{}", session.prompts).into(),
             human::ago(session.updated, now).into(),
             human::directory(&session.cwd, home.as_deref()).into(),
@@ -116,6 +121,16 @@ fn about(session: &SessionInfo) -> Text {
 /// The name of a session, or its id if it has none.
 pub(crate) fn handle(session: &SessionInfo) -> &Untrusted {
     session.name.as_ref().unwrap_or(&session.session_id)
+}
+
+/// What a turn does now, in few columns: that it runs or waits, and since when, is said beside it.
+fn now_doing(Doing { kind, text: said, .. }: &Doing) -> Text {
+    match kind {
+        DoingKind::Starting => "starting".into(),
+        DoingKind::Thinking => "thinking".into(),
+        DoingKind::Writing => text!("writing: {}", said),
+        DoingKind::Tool | DoingKind::Command | DoingKind::Waiting | DoingKind::Other => said.into(),
+    }
 }
 
 /// What goes on in a session now: `running: cargo test, 12s`, `waiting for you: …`, `idle`.

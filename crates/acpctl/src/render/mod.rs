@@ -10,8 +10,8 @@ use std::collections::HashMap;
 
 use acpd_api::{RestoreLevel, Untrusted, escape, method};
 use acpd_view::{
-    Block, ConfigOption, Content, Id, Kind, Message, Mode, Plan, PlanEntry, Progress, State,
-    Subagent, Topic, Usage, describe,
+    Block, ConfigOption, Content, Id, Kind, Message, Plan, PlanEntry, Progress, State, Subagent,
+    Topic, Usage, describe,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -127,13 +127,7 @@ impl Transcript {
             let header = state.header_mut();
             if let Some(modes) = self.settings.modes.take() {
                 header.mode = Some(modes.current_mode_id);
-                let modes = modes.available_modes.into_iter();
-                let known = |mode: settings::Mode| Mode {
-                    id: mode.id,
-                    name: mode.name,
-                    description: mode.description,
-                };
-                header.modes = modes.map(known).collect();
+                header.modes = modes.available_modes;
             }
             self.state = Some(state);
         }
@@ -247,7 +241,7 @@ impl Transcript {
         for option in options {
             let now = (option.id.clone(), option.current_value.clone());
             if !self.told_options.contains(&now) {
-                lines += self.options.paint.apply(DIM, option.sentence()) + "\n";
+                lines += self.options.paint.apply(DIM, settings::sentence(option)) + "\n";
                 self.told_options.retain(|(id, _)| *id != option.id);
                 self.told_options.push(now);
             }

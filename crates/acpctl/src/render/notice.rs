@@ -12,8 +12,8 @@ pub(crate) fn sentence(name: &str, params: &str) -> Option<Text> {
     Some(match name {
         method::PROMPT_QUEUED => {
             let PromptQueued { ahead, .. } = serde_json::from_str(params).ok()?;
-            let prompts = if ahead == 1 { "prompt" } else { "prompts" };
-            text!("waiting for {} earlier {} in this session", ahead, prompts)
+            let prompts = human::counted(ahead, "earlier prompt");
+            text!("waiting for {} in this session", prompts)
         }
         method::UNANSWERED => {
             let Unanswered { agent, method, waited, .. } = serde_json::from_str(params).ok()?;

@@ -82,7 +82,7 @@ impl Markdown {
     }
 
     /// A block; empty for what a transcript leaves out.
-    fn block(&mut self, block: &Block) -> Vec<Part> {
+    pub(crate) fn block(&mut self, block: &Block) -> Vec<Part> {
         match &block.kind {
             Kind::Prompt(message) => self.said(Voice::User, said(message)),
             Kind::Answer(message) => self.said(Voice::Agent, said(message)),

@@ -1,6 +1,7 @@
 //! What was said and done in a session, for people and for programs: the journal is read page by page, and its
-//! turns become items ([`items`]) and Markdown ([`markdown`]).
+//! turns become items ([`items`]), Markdown ([`markdown`]) or a few words ([`digest`]).
 
+pub(crate) mod digest;
 pub(crate) mod items;
 pub(crate) mod markdown;
 
@@ -35,7 +36,7 @@ impl Transcript {
         connection: &mut Connection,
     ) -> Result<Transcript> {
         let mut turns = Turns::new(info, room);
-        read(info, connection, |turn| {
+        read(info, 0, connection, |turn| {
             turns.turn(&turn);
             Ok(())
         })?;
@@ -110,17 +111,18 @@ fn raw(parts: impl IntoIterator<Item = Part>) -> String {
     text
 }
 
-/// Reads a journal page by page: only one page and the turn that is not over are in memory.
+/// Reads a journal page by page, from behind this line: only one page and the turn that is not over are in memory.
 ///
 /// # Errors
 /// When the daemon does not answer, or a turn cannot be taken.
 pub(crate) fn read(
     info: &SessionInfo,
+    after: u64,
     connection: &mut Connection,
     mut take: impl FnMut(Turn) -> Result,
 ) -> Result {
     let mut state = State::new(&info.session_id);
-    let mut params = LogParams { session: exactly(info), after: 0, limit: None };
+    let mut params = LogParams { session: exactly(info), after, limit: None };
     loop {
         let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
         for entry in page.entries {

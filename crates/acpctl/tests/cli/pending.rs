@@ -185,8 +185,8 @@ fn of_several_that_mean_always_one_is_named_and_without_a_terminal_the_commands_
     let done = home.run(&["allow", "--always", "1-7", "--option", "risk based"]);
     assert_eq!(
         done.err,
-        "allowed, from now on: run `make` (demo, hands)\nthe agent's own option `Unless risky`: it may \
-         not ask again, and `policy forget` does not undo that\n"
+        "allowed, from now on: run `make` (demo, hands)\nthe agent remembers it, by its own option \
+         `Unless risky`: it may not ask again, and `policy forget` does not undo that\n"
     );
     let answer = json!({"kind": "allow", "always": true, "option": "risk based"});
     assert_eq!(served.join().unwrap(), json!({"id": "1-7", "answer": answer}));

@@ -340,7 +340,7 @@ fn an_option_of_the_agent_that_holds_from_now_on_is_told_when_it_is_chosen() {
     person.sees_at_the_end("All of touch\r\n");
     person.types("a");
     assert_eq!(client.read().unwrap(), chosen(1, "all"));
-    person.sees("the agent's own option `All of touch`: it may not ask again");
+    person.sees("by its own option `All of touch`: it may not ask again");
     leaves(&home, child, client);
 }
 

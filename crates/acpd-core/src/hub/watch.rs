@@ -25,7 +25,9 @@ impl Hub {
         self.sessions.touched().for_each(|key| self.watch.session_changed(key));
         self.note_changes();
         self.look_at_rows();
-        let line = build::response(&to.id, &self.watch.tell_all(client));
+        let mut all = self.watch.tell_all(client);
+        all.keys.clone_from(&self.config.daemon.keys);
+        let line = build::response(&to.id, &all);
         out.effects.push(Effect::Client(client, ToClient::Rows(line)));
     }
 

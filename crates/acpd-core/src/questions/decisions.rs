@@ -22,8 +22,8 @@ impl Decisions {
         &self.known
     }
 
-    /// Remembers a decision, in place of one on the same; its number is given here.
-    pub(crate) fn remember(&mut self, mut new: Remembered, out: &mut Batch) {
+    /// Remembers a decision, in place of one on the same; its number is given here and returned.
+    pub(crate) fn remember(&mut self, mut new: Remembered, out: &mut Batch) -> i64 {
         let same = self.known.iter_mut().find(|known| {
             known.agent == new.agent
                 && known.workspace == new.workspace
@@ -36,7 +36,9 @@ impl Decisions {
             new.id = self.known.iter().map(|known| known.id).max().unwrap_or(0) + 1;
             self.known.push(new.clone());
         }
+        let id = new.id;
         out.records.push(Record::Remembered(new));
+        id
     }
 
     /// Takes a decision back. Returns whether there was one.

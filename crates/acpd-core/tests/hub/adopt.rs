@@ -85,8 +85,7 @@ fn a_list_does_not_depend_on_the_agent() {
     let a = bench.plain();
     bench.session(a, "s");
     bench.say(a, &list(json!({})));
-    let refused = bench.heard_one("session/list");
-    bench.agent_refuses(&refused, -32603);
+    bench.refuses("session/list", -32603);
     assert_eq!(ids(&bench.got(a)[0]), ["s"]);
 
     bench.say(a, &list(json!({})));
@@ -128,8 +127,7 @@ fn a_session_of_the_agent_is_taken_over_with_its_history() {
     assert_eq!(words(&bench.got(b)), [&history[..], &["result \"2\""]].concat());
 
     bench.prompt(a, &json!(3), "x", "go on");
-    let prompt = bench.heard_one("session/prompt");
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
     bench.say(a, &load("4", "x"));
     assert_eq!(bench.heard(), Vec::<Value>::new(), "it is acpd's now");
     assert_eq!(bench.journal_words()[..2], history);
@@ -172,8 +170,7 @@ fn what_the_agent_does_not_have_is_not_there() {
     bench.agent_refuses(&asked, -32002);
     assert_eq!(bench.got(a)[0]["error"]["code"], -32002);
     bench.say(a, &list(json!({})));
-    let asked = bench.heard_one("session/list");
-    bench.agent_answers(&asked, &json!({"sessions":[]}));
+    bench.answers("session/list", &json!({"sessions":[]}));
     assert_eq!(ids(&bench.got(a)[0]), Vec::<&str>::new());
 
     bench.prompt(a, &json!(2), "x", "hello");
@@ -297,8 +294,7 @@ fn a_history_that_cannot_be_had_is_said_to_be_missing() {
     let a = bench.plain();
     let params = json!({"sessionId":"x","cwd":"/w","mcpServers":[]});
     bench.say(a, &json!({"id":"1","method":"session/resume","params":params}));
-    let asked = bench.heard_one("session/resume");
-    bench.agent_answers(&asked, &json!({}));
+    bench.answers("session/resume", &json!({}));
     assert_eq!(bench.journal_words(), ["_acpd/notice"]);
 }
 
@@ -392,8 +388,7 @@ fn a_session_that_old_credentials_cannot_load_wants_no_login() {
     let host = bench.host();
     bench.feed(Input::Host(host, HostEvent::CredentialsGood { left: 0 }));
     bench.say(a, &load("l", "theirs"));
-    let request = bench.heard_one("session/load");
-    bench.agent_refuses(&request, -32000);
+    bench.refuses("session/load", -32000);
     let got = bench.got(a);
     let answer = got.iter().find(|line| line["id"] == "l").expect("an answer");
     assert_eq!(answer["error"]["data"]["_acpd"]["reason"], "interrupted");

@@ -79,9 +79,7 @@ fn an_agent_that_never_answers_initialize_is_stopped() {
 
 #[test]
 fn no_process_starts_while_anything_of_the_last_one_lives() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     bench.pass(20_000);
     bench.leader_ends();
     bench.prompt(a, &json!(1), "s", "go");
@@ -96,9 +94,7 @@ fn no_process_starts_while_anything_of_the_last_one_lives() {
 
 #[test]
 fn an_agent_that_crashes_again_and_again_is_given_up_until_a_person_asks() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     let mut starts = 0;
     while starts < 20 && bench.agent_state() != "failed" {
         starts += 1;
@@ -113,16 +109,13 @@ fn an_agent_that_crashes_again_and_again_is_given_up_until_a_person_asks() {
     assert_eq!(bench.hub.unsettled(), Vec::<String>::new());
     bench.prompt(a, &json!(1), "s", "try again");
     assert_eq!(bench.spawned.len(), 6);
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     bench.heard_one("session/prompt");
 }
 
 #[test]
 fn a_session_that_was_cut_off_comes_back_even_if_the_first_start_fails() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, _) = Bench::used();
     bench.pass(20_000);
     bench.capabilities = None;
     bench.agent_dies();
@@ -150,8 +143,7 @@ fn an_agent_that_nothing_uses_is_stopped_and_the_next_prompt_brings_it_back() {
     assert_eq!((bench.agent_state(), bench.state("s")), ("stopped".into(), "parked".into()));
     let b = bench.plain();
     bench.prompt(b, &json!(1), "s", "go on");
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     bench.heard_one("session/prompt");
 }
 
@@ -163,8 +155,7 @@ fn an_agent_is_not_idle_while_it_makes_a_session() {
     bench.say(a, &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
     bench.pass(59_000);
     assert_eq!(bench.stops, []);
-    let request = bench.heard_one("session/new");
-    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    bench.answers("session/new", &json!({"sessionId":"s"}));
     assert_eq!(words(&bench.got(a)), ["result 1"]);
 }
 
@@ -183,8 +174,7 @@ fn what_is_asked_while_an_agent_goes_down_waits_for_the_next_process() {
     bench.agent_dies();
     let got = bench.got(b);
     assert_eq!(words(&got), ["error 1"]);
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     bench.heard_one("session/prompt");
 }
 
@@ -218,9 +208,7 @@ fn a_person_stops_an_agent_and_everybody_who_waited_is_answered() {
 
 #[test]
 fn a_restart_by_a_person_keeps_the_prompts_in_line() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.prompt(a, &json!(1), "s", "one");
     bench.prompt(a, &json!(2), "s", "two");
     let request = bench.heard_one("session/prompt");
@@ -228,8 +216,7 @@ fn a_restart_by_a_person_keeps_the_prompts_in_line() {
     bench.agent_answers(&request, &json!({"stopReason":"cancelled"}));
     bench.heard_one("session/cancel");
     bench.agent_dies();
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     let request = bench.heard_one("session/prompt");
     assert_eq!(request["params"]["prompt"][0]["text"], "two");
     let got = bench.got(a);
@@ -240,9 +227,7 @@ fn a_restart_by_a_person_keeps_the_prompts_in_line() {
 
 #[test]
 fn a_shutdown_ends_every_process_before_the_daemon() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.prompt(a, &json!(1), "s", "one");
     bench.prompt(a, &json!(2), "s", "two");
     bench.say(a, &json!({"id":3,"method":"_acpd/daemon/stop"}));
@@ -265,8 +250,7 @@ fn a_session_of_its_own_process_does_not_leave_the_process_behind() {
     let a = bench.plain();
     bench.say(a, &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
     assert_eq!(bench.spawned.len(), 2);
-    let request = bench.heard_one("session/new");
-    bench.agent_refuses(&request, -32603);
+    bench.refuses("session/new", -32603);
     assert_eq!(bench.stops, [StopStep::CloseStdin], "there is no session to keep it for");
 }
 

@@ -45,9 +45,7 @@ fn what_acpd_offers_is_said_whatever_the_agent_can() {
 
 #[test]
 fn a_status_changes_nothing() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     let before = (bench.snapshot.clone(), bench.journal.clone());
     let b = bench.client(&json!({"notices":true}));
     let status = ask(&mut bench, b, "session/status", &json!({"sessionId":"s"}));
@@ -73,9 +71,7 @@ fn a_status_changes_nothing() {
 
 #[test]
 fn who_only_watches_may_ask_for_the_status() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, _) = Bench::begun();
     let b = bench.plain();
     let attach = json!({"ref":{"session":"s"},"role":"observer"});
     ask(&mut bench, b, "_acpd/session/attach", &attach);
@@ -157,9 +153,7 @@ fn a_turn_ends_with_the_archive() {
 
 #[test]
 fn the_archive_outlives_the_daemon() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, _) = Bench::used();
     about(&mut bench, "session/archive");
     bench.reboot();
     assert_eq!(listed(&mut bench, &json!({"archived":"only"})), [("s".to_owned(), true)]);
@@ -169,9 +163,7 @@ fn the_archive_outlives_the_daemon() {
 
 #[test]
 fn a_prompt_takes_a_session_out_of_the_archive_and_reading_does_not() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, _) = Bench::used();
     bench.agent_dies();
     about(&mut bench, "session/archive");
     let spawned = bench.spawned.len();
@@ -193,9 +185,7 @@ fn a_prompt_takes_a_session_out_of_the_archive_and_reading_does_not() {
 
 #[test]
 fn people_put_sessions_away_by_name() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     ask(&mut bench, a, "_acpd/session/rename", &json!({"ref":{"session":"s"},"name":"fix"}));
     let away = ask(&mut bench, a, "_acpd/session/archive", &json!({"session":"fix"}));
     assert_eq!(

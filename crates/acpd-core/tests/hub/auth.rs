@@ -56,8 +56,7 @@ fn a_refused_prompt_is_answered_at_once_and_those_behind_it_wait_for_the_login()
     assert_eq!((bench.heard(), bench.state("s")), (vec![], "blocked".to_owned()));
 
     bench.say(a, &json!({"id":9,"method":"authenticate","params":{"methodId":"m"}}));
-    let login = bench.heard_one("authenticate");
-    bench.agent_answers(&login, &json!({}));
+    bench.answers("authenticate", &json!({}));
     let prompt = bench.heard_one("session/prompt");
     assert_eq!(prompt["params"]["prompt"][0]["text"], "three");
     assert_eq!((state(&mut bench), bench.state("s")), ("authenticated".into(), "live".into()));
@@ -97,10 +96,8 @@ fn a_refused_restore_answers_the_newest_prompt_and_keeps_the_others() {
     let got = bench.got(a);
     assert_eq!((got.len(), &got[0]["id"], reason(&got[0])), (1, &json!(3), "needs_login"));
     bench.say(a, &json!({"id":9,"method":"authenticate","params":{"methodId":"m"}}));
-    let login = bench.heard_one("authenticate");
-    bench.agent_answers(&login, &json!({}));
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("authenticate", &json!({}));
+    bench.answers("session/resume", &json!({}));
     assert_eq!(bench.heard_one("session/prompt")["params"]["prompt"][0]["text"], "two");
 }
 
@@ -109,12 +106,10 @@ fn a_session_that_is_made_proves_no_login_after_a_refused_prompt() {
     let mut bench = Bench::new();
     let a = refused(&mut bench);
     bench.say(a, &json!({"id":8,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
-    let request = bench.heard_one("session/new");
-    bench.agent_answers(&request, &json!({"sessionId":"t"}));
+    bench.answers("session/new", &json!({"sessionId":"t"}));
     assert_eq!(state(&mut bench), "needs_login");
     bench.prompt(a, &json!(5), "t", "go");
-    let prompt = bench.heard_one("session/prompt");
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
     assert_eq!(bench.heard_one("session/prompt")["params"]["sessionId"], "s", "all go on");
 }
 
@@ -171,20 +166,16 @@ fn a_login_outside_of_the_protocol_restarts_the_agent_and_brings_everything_back
     assert_eq!((bench.watched.last(), bench.stops.len()), (Some(&false), 1));
     assert_eq!(bench.heard(), Vec::<Value>::new(), "nothing is given to the old process");
     bench.agent_dies();
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     assert_eq!(bench.heard_one("session/prompt")["params"]["prompt"][0]["text"], "three");
     assert_eq!(auth(&mut bench)["source"]["kind"], "login_file");
 }
 
 #[test]
 fn a_logout_is_known_to_all() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     bench.say(a, &json!({"id":5,"method":"logout","params":{}}));
-    let logout = bench.heard_one("logout");
-    bench.agent_answers(&logout, &json!({}));
+    bench.answers("logout", &json!({}));
     assert_eq!(
         (state(&mut bench), bench.agent_state()),
         ("needs_login".into(), "needs_auth".into())
@@ -193,9 +184,7 @@ fn a_logout_is_known_to_all() {
 
 #[test]
 fn an_agent_that_does_not_start_without_a_login_is_not_started_again_and_again() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     bench.agent_dies();
     bench.capabilities = None;
     bench.pass(60_000);
@@ -238,8 +227,7 @@ fn an_agent_that_does_not_start_without_a_login_is_not_started_again_and_again()
     // … and logs in.
     bench.capabilities = Some(json!({"sessionCapabilities":{"resume":{}}}));
     bench.say(a, &json!({"id":9,"method":"_acpd/auth/done","params":{"agent":AGENT}}));
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     assert_eq!(bench.heard_one("session/prompt")["params"]["prompt"][0]["text"], "two");
     assert!(bench.got(a).iter().any(|line| line["id"] == 9), "when it is ready");
 }
@@ -249,8 +237,7 @@ fn an_agent_that_wants_a_login_later_than_it_may_take_to_start_is_understood_all
     let mut bench = Bench::new();
     bench.capabilities = None;
     let a = bench.connect(&json!({}));
-    let host = bench.host();
-    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
+    bench.process_starts();
     let initialize = bench.heard_one("initialize");
     bench.pass(60_000);
     assert_eq!((bench.stops.len(), bench.got(a).len()), (1, 0));
@@ -293,8 +280,7 @@ fn a_login_is_for_an_agent_that_failed_what_a_start_by_a_person_is() {
     bench.capabilities = Some(json!({"sessionCapabilities":{"resume":{}}}));
     bench.say(b, &json!({"id":2,"method":"_acpd/auth/done","params":{"agent":AGENT}}));
     assert_eq!(bench.spawned.len(), starts + 1);
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     assert_eq!(
         bench.heard_one("session/prompt")["params"]["prompt"][0]["text"],
         "three",
@@ -312,14 +298,12 @@ fn one_login_at_a_time_reaches_an_agent() {
     bench.say(b, &login(2));
     bench.say(b, &json!({"id":3,"method":"logout","params":{}}));
     bench.say(b, &login(4));
-    let first = bench.heard_one("authenticate");
-    bench.agent_refuses(&first, -32603);
+    bench.refuses("authenticate", -32603);
     let second = bench.heard_one("authenticate");
     // One that waits can be taken back.
     bench.say(b, &json!({"method":"$/cancel_request","params":{"requestId":4}}));
     bench.agent_answers(&second, &json!({}));
-    let logout = bench.heard_one("logout");
-    bench.agent_answers(&logout, &json!({}));
+    bench.answers("logout", &json!({}));
     assert_eq!(bench.heard(), Vec::<Value>::new());
     let ids = |got: &[Value]| got.iter().map(|line| line["id"].clone()).collect::<Vec<_>>();
     assert_eq!(ids(&bench.got(a)), [json!(1)]);
@@ -434,8 +418,7 @@ fn credentials_that_are_still_good_are_not_at_fault() {
     let (mut bench, a) = with_credentials(None);
     bench.pass(59_000);
     bench.prompt(a, &json!(2), "s", "two");
-    let prompt = bench.heard_one("session/prompt");
-    bench.agent_refuses(&prompt, -32000);
+    bench.refuses("session/prompt", -32000);
     assert_eq!((state(&mut bench), bench.stops.len()), ("needs_login".into(), 0));
 }
 
@@ -460,8 +443,7 @@ fn a_new_session_and_a_restore_go_on_with_fresh_credentials() {
     let (mut bench, a) = with_credentials(None);
     bench.pass(60_000);
     bench.say(a, &json!({"id":5,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
-    let new = bench.heard_one("session/new");
-    bench.agent_refuses(&new, -32000);
+    bench.refuses("session/new", -32000);
     assert!(bench.got(a).iter().all(|line| line["id"] != 5));
     bench.agent_dies();
     let heard = bench.heard();
@@ -480,11 +462,9 @@ fn credentials_run_out_over_a_restart_of_the_daemon_too() {
     let b = bench.plain();
     bench.pass(60_000);
     bench.prompt(b, &json!(2), "s", "two");
-    let prompt = bench.heard_one("session/prompt");
-    bench.agent_refuses(&prompt, -32000);
+    bench.refuses("session/prompt", -32000);
     bench.agent_dies();
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     bench.heard_one("session/prompt");
 }
 
@@ -547,8 +527,7 @@ fn is_not_given_again(bench: &mut Bench, prompt: &Value) {
     bench.heard();
     bench.agent_refuses(prompt, -32000);
     bench.agent_dies();
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     assert_eq!(methods(&bench.heard()), Vec::<String>::new());
 }
 
@@ -589,8 +568,7 @@ fn a_prompt_is_given_again_although_the_agent_told_its_commands() {
     update(&mut bench, "s", &commands);
     bench.agent_refuses(&prompt, -32000);
     bench.agent_dies();
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     assert_eq!(methods(&bench.heard()), ["session/prompt"]);
 }
 
@@ -609,9 +587,7 @@ fn a_turn_with_a_plan_or_a_word_of_a_subagent_has_not_failed() {
 
 #[test]
 fn a_subagent_at_work_is_not_cut_off_for_a_login() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     bench.used_session(a, "t");
     let state = |state: &str| json!({"sessionUpdate":"subagent_update","sessionId":"c","state":{"state":state}});
     update(&mut bench, "t", &state("running"));
@@ -625,8 +601,7 @@ fn a_subagent_at_work_is_not_cut_off_for_a_login() {
     assert!(bench.stops.is_empty(), "a login");
     bench.heard();
     bench.prompt(a, &json!(3), "s", "three");
-    let prompt = bench.heard_one("session/prompt");
-    bench.agent_refuses(&prompt, -32002);
+    bench.refuses("session/prompt", -32002);
     assert!(bench.stops.is_empty(), "a session that was forgotten");
     update(&mut bench, "t", &state("idle"));
     bench.say(a, &json!({"id":8,"method":"_acpd/auth/done","params":{"agent":"gem"}}));
@@ -639,8 +614,7 @@ fn a_setting_that_is_refused_for_old_credentials_wants_no_login() {
     bench.pass(60_000);
     let params = json!({"sessionId":"s","modeId":"m"});
     bench.say(a, &json!({"id":5,"method":"session/set_mode","params":params}));
-    let request = bench.heard_one("session/set_mode");
-    bench.agent_refuses(&request, -32000);
+    bench.refuses("session/set_mode", -32000);
     let got = bench.got(a);
     let answer = got.iter().find(|line| line["id"] == 5).expect("an answer");
     assert_eq!((reason(answer), bench.stops.len()), ("interrupted", 1));
@@ -651,8 +625,7 @@ fn credentials_run_out_while_the_machine_is_asleep() {
     let (mut bench, a) = with_credentials(None);
     bench.feed(Input::Slept { time: 60_000 });
     bench.prompt(a, &json!(2), "s", "two");
-    let prompt = bench.heard_one("session/prompt");
-    bench.agent_refuses(&prompt, -32000);
+    bench.refuses("session/prompt", -32000);
     assert_eq!((state(&mut bench), bench.stops.len()), ("unknown".into(), 1));
 }
 

@@ -190,6 +190,50 @@ impl Bench {
         bench
     }
 
+    /// A bench with a client, in whose session `s` a turn was.
+    pub(crate) fn used() -> (Bench, ClientId) {
+        Bench::new().with_used()
+    }
+
+    /// The same with an agent that can load sessions.
+    pub(crate) fn used_and_loadable() -> (Bench, ClientId) {
+        let mut bench = Bench::new();
+        bench.capabilities = Some(json!({"loadSession":true}));
+        bench.with_used()
+    }
+
+    pub(crate) fn with_used(mut self) -> (Bench, ClientId) {
+        let client = self.plain();
+        self.used_session(client, "s");
+        (self, client)
+    }
+
+    /// A bench with a client that has begun the session `s`.
+    pub(crate) fn begun() -> (Bench, ClientId) {
+        let mut bench = Bench::new();
+        let client = bench.plain();
+        bench.session(client, "s");
+        (bench, client)
+    }
+
+    /// The process that was asked for last is there.
+    pub(crate) fn process_starts(&mut self) {
+        let host = self.host();
+        self.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
+    }
+
+    /// The agent is asked exactly this, and answers.
+    pub(crate) fn answers(&mut self, method: &str, result: &Value) {
+        let request = self.heard_one(method);
+        self.agent_answers(&request, result);
+    }
+
+    /// The agent is asked exactly this, and refuses.
+    pub(crate) fn refuses(&mut self, method: &str, code: i64) {
+        let request = self.heard_one(method);
+        self.agent_refuses(&request, code);
+    }
+
     /// A bench without commands that are run when something happens.
     pub(crate) fn without_hooks() -> Bench {
         let mut bench = Bench::new();
@@ -661,10 +705,8 @@ impl Bench {
 
     /// A process that does not start by itself is there, and wants a login in answer to `initialize`.
     pub(crate) fn refuse_start(&mut self) {
-        let host = self.host();
-        self.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
-        let initialize = self.heard_one("initialize");
-        self.agent_refuses(&initialize, -32000);
+        self.process_starts();
+        self.refuses("initialize", -32000);
     }
 }
 

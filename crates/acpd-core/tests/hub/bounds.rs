@@ -1,6 +1,5 @@
 //! What peers call things is bounded where it is kept or told again.
 
-use acpd_core::{HostEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
@@ -23,8 +22,7 @@ fn l2_an_agents_id_that_is_too_long_makes_no_session() {
     for (at, length) in [(1, 1_025), (2, 1 << 20), (3, 1_024)] {
         let params = json!({"cwd":"/w","mcpServers":[]});
         bench.say(a, &json!({"id":at,"method":"session/new","params":params}));
-        let request = bench.heard_one("session/new");
-        bench.agent_answers(&request, &json!({"sessionId":"x".repeat(length)}));
+        bench.answers("session/new", &json!({"sessionId":"x".repeat(length)}));
         let got = bench.got(a);
         let expected = if length > 1_024 { format!("error {at}") } else { format!("result {at}") };
         assert_eq!(words(&got), [expected]);
@@ -38,8 +36,7 @@ fn l2_what_an_agent_says_of_itself_and_its_sessions_does_not_fill_every_list() {
     let mut bench = Bench::new();
     bench.capabilities = None;
     let a = bench.connect(&json!({}));
-    let host = bench.host();
-    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
+    bench.process_starts();
     let initialize = bench.heard_one("initialize");
     let methods = json!([{"id":long(),"name":"A"},{"id":"b","name":long(),"description":long()}]);
     bench.agent_answers(
@@ -87,8 +84,7 @@ fn l2_why_an_agent_failed_is_told_in_a_sentence() {
     let mut bench = Bench::new();
     bench.capabilities = None;
     bench.connect(&json!({}));
-    let host = bench.host();
-    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
+    bench.process_starts();
     let initialize = bench.heard_one("initialize");
     let error = json!({"code":-32603,"message":long()});
     bench.agent(&json!({"id":initialize["id"],"error":error}));
@@ -98,9 +94,7 @@ fn l2_why_an_agent_failed_is_told_in_a_sentence() {
 
 #[test]
 fn l2_a_request_has_an_id_of_some_length() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.say(a, &json!({"id":long(),"method":"session/list","params":{}}));
     let got = bench.got(a);
     assert_eq!(
@@ -117,9 +111,7 @@ fn l2_a_request_has_an_id_of_some_length() {
 
 #[test]
 fn l8_a_note_in_a_log_is_one_short_line_whatever_it_quotes() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     let forged = "a\n2030-01-01T00:00:00Z acpd: all is well\x1b[2J";
     for name in [long(), forged.to_owned()] {
         bench.agent(&json!({"id":1,"method":name,"params":{}}));

@@ -37,8 +37,7 @@ fn connect(bench: &mut Bench, client: u64, capabilities: &Value) -> ClientId {
 
 /// A process starts; what it hears of a client.
 fn starts(bench: &mut Bench) -> (Value, Value) {
-    let host = bench.host();
-    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
+    bench.process_starts();
     let asked = bench.heard_one("initialize");
     let mut heard = asked["params"]["clientCapabilities"].clone();
     let ours = ["fs", "session", "terminal", "plan", "elicitation", "subagents"];
@@ -87,8 +86,7 @@ fn own_session(bench: &mut Bench, client: ClientId, id: &str) -> Value {
     bench.say(client, &json!({"id":"new","method":"session/new","params":params}));
     let (asked, heard) = starts(bench);
     answers(bench, &asked, &heard);
-    let new = bench.heard_one("session/new");
-    bench.agent_answers(&new, &json!({"sessionId":id}));
+    bench.answers("session/new", &json!({"sessionId":id}));
     bench.got(client);
     heard
 }

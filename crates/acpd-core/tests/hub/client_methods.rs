@@ -47,8 +47,7 @@ fn what_no_editor_does_acpd_does_in_the_folders_of_the_session() {
     let a = bench.plain();
     let params = json!({"cwd":"/w","mcpServers":[],"additionalDirectories":["/more"]});
     bench.say(a, &json!({"id":"new","method":"session/new","params":params}));
-    let request = bench.heard_one("session/new");
-    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    bench.answers("session/new", &json!({"sessionId":"s"}));
     bench.got(a);
     bench.agent(&read(7));
     let (_, roots, service) = bench.served[0].clone();
@@ -67,9 +66,7 @@ fn what_no_editor_does_acpd_does_in_the_folders_of_the_session() {
 
 #[test]
 fn an_agent_that_was_offered_nothing_gets_nothing() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, _) = Bench::begun();
     bench.agent(&read(7));
     assert!(bench.served.is_empty());
     assert_eq!(bench.heard()[0]["error"]["code"], -32601);

@@ -146,9 +146,7 @@ fn of_an_agent_that_can_neither_resume_nor_load_the_history_remains() {
 #[test]
 fn a_login_that_is_wanted_reaches_who_asked_whatever_was_asked() {
     for method in ["session/new", "session/prompt", "session/set_mode", "_vendor/ask"] {
-        let mut bench = Bench::new();
-        let a = bench.plain();
-        bench.used_session(a, "s");
+        let (mut bench, a) = Bench::used();
         let params = match method {
             "session/new" => json!({"cwd":"/w","mcpServers":[]}),
             "session/prompt" => json!({"sessionId":"s","prompt":[{"type":"text","text":"go"}]}),
@@ -165,8 +163,7 @@ fn a_login_that_is_wanted_reaches_who_asked_whatever_was_asked() {
         assert_eq!(bench.agent_state(), "needs_auth", "after {method}");
 
         bench.say(a, &json!({"id":8,"method":"authenticate","params":{"methodId":"m"}}));
-        let login = bench.heard_one("authenticate");
-        bench.agent_answers(&login, &json!({}));
+        bench.answers("authenticate", &json!({}));
         assert_eq!(bench.agent_state(), "ready", "after {method}");
         bench.got(a);
         bench.prompt(a, &json!(9), "s", "go on");

@@ -30,8 +30,7 @@ fn begins(bench: &mut Bench, agent: Defaults, workspaces: Vec<Workspace>) -> Vec
     let client = bench.client(&json!({"notices":true}));
     let params = json!({"cwd":"/src/api/v2","mcpServers":[]});
     bench.say(client, &json!({"id":1,"method":"session/new","params":params}));
-    let new = bench.heard_one("session/new");
-    bench.agent_answers(&new, &offer("small-1"));
+    bench.answers("session/new", &offer("small-1"));
     bench.prompt(client, &json!(2), "s", "go");
     bench.heard()
 }
@@ -111,8 +110,7 @@ fn an_agent_that_dies_meanwhile_holds_no_prompt_up() {
     assert_eq!(methods(&heard), ["session/set_config_option"]);
     bench.agent_dies();
     bench.pass(1_000);
-    let again = bench.heard_one("session/new");
-    bench.agent_answers(&again, &offer("small-1"));
+    bench.answers("session/new", &offer("small-1"));
     assert!(methods(&bench.heard()).contains(&"session/prompt"));
 }
 
@@ -134,8 +132,7 @@ fn a_client_that_says_where_it_works_gets_the_agent_of_that_workspace() {
             client,
             &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}),
         );
-        let new = bench.heard_one("session/new");
-        bench.agent_answers(&new, &json!({"sessionId":format!("{agent}-{}", client.0)}));
+        bench.answers("session/new", &json!({"sessionId":format!("{agent}-{}", client.0)}));
         let made = bench.snapshot.sessions.values().last().unwrap();
         assert_eq!(made.row.agent, agent, "{meta}");
         assert!(words(&bench.got(client)).contains(&"result 1".to_owned()));

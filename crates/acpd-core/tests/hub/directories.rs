@@ -6,9 +6,7 @@ use crate::bench::{Bench, words};
 
 #[test]
 fn a_session_whose_directory_is_gone_is_blocked_until_it_is_back() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     bench.missing.push("/w".to_owned());
     bench.agent_dies();
     bench.pass(1_000);
@@ -22,16 +20,13 @@ fn a_session_whose_directory_is_gone_is_blocked_until_it_is_back() {
     assert!(hint.contains("`acpctl session move s --cwd DIR`"), "{hint}");
     bench.missing.clear();
     bench.prompt(a, &json!(3), "s", "go");
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     bench.heard_one("session/prompt");
 }
 
 #[test]
 fn a_moved_session_comes_back_in_its_new_directory() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     bench.missing.push("/w".to_owned());
     bench.agent_dies();
     bench.pass(1_000);
@@ -82,8 +77,7 @@ fn no_session_is_taken_over_in_a_directory_that_does_not_exist() {
     bench.missing.clear();
     let params = json!({"sessionId":"theirs","cwd":"/gone","mcpServers":[]});
     bench.say(a, &json!({"id":2,"method":"session/load","params":params}));
-    let load = bench.heard_one("session/load");
-    bench.agent_answers(&load, &json!({}));
+    bench.answers("session/load", &json!({}));
     assert_eq!(words(&bench.got(a)), ["result 2"]);
 }
 

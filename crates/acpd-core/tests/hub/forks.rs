@@ -116,10 +116,8 @@ fn a_fork_of_a_session_that_is_not_held_brings_it_back_first() {
     bench.got(a);
     bench.heard();
     bench.say(a, &fork("f", "s", json!({})));
-    let load = bench.heard_one("session/load");
-    bench.agent_answers(&load, &json!({}));
-    let request = bench.heard_one("session/fork");
-    bench.agent_answers(&request, &json!({"sessionId":"t"}));
+    bench.answers("session/load", &json!({}));
+    bench.answers("session/fork", &json!({"sessionId":"t"}));
     assert_eq!(words(&bench.got(a)), ["result \"f\""]);
 }
 
@@ -130,8 +128,7 @@ fn what_a_fork_does_not_say_it_has_from_its_session() {
     let server = json!([{"name":"mine","command":"mine","args":[],"env":[]}]);
     let params = json!({"cwd":"/w","mcpServers":server,"additionalDirectories":["/x"]});
     bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
-    let request = bench.heard_one("session/new");
-    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    bench.answers("session/new", &json!({"sessionId":"s"}));
     bench.got(a);
     let params = json!({"sessionId":"s","cwd":"/w"});
     bench.say(a, &json!({"id":2,"method":"session/fork","params":params}));
@@ -178,8 +175,7 @@ fn subagents_at_work_in_a_session_are_over_in_a_fork_of_it() {
     told(&mut bench, "s", "c", "running");
     told(&mut bench, "c", "g", "idle");
     bench.say(a, &fork("f", "s", json!({})));
-    let request = bench.heard_one("session/fork");
-    bench.agent_answers(&request, &json!({"sessionId":"t"}));
+    bench.answers("session/fork", &json!({"sessionId":"t"}));
     let key = bench.snapshot.sessions.iter().find(|(_, state)| state.row.public_id == "t");
     let key = *key.expect("it was made").0;
     let over = |row: &acpd_core::record::EventRow| {
@@ -206,8 +202,7 @@ fn a_replay_of_a_fork_is_not_taken_for_news() {
     let mut bench = bench();
     let a = spoken(&mut bench);
     bench.say(a, &fork("f", "s", json!({})));
-    let request = bench.heard_one("session/fork");
-    bench.agent_answers(&request, &json!({"sessionId":"t"}));
+    bench.answers("session/fork", &json!({"sessionId":"t"}));
     bench.agent_dies();
     bench.heard();
     bench.pass(60_000);
@@ -226,8 +221,7 @@ fn a_fork_of_a_session_without_a_word_may_be_made_anew() {
     let a = bench.plain();
     bench.session(a, "s");
     bench.say(a, &fork("f", "s", json!({})));
-    let request = bench.heard_one("session/fork");
-    bench.agent_answers(&request, &json!({"sessionId":"t"}));
+    bench.answers("session/fork", &json!({"sessionId":"t"}));
     bench.agent_dies();
     bench.heard();
     bench.pass(60_000);
@@ -240,8 +234,7 @@ fn a_fork_that_is_not_answered_leaves_nothing() {
     let mut bench = bench();
     let a = spoken(&mut bench);
     bench.say(a, &fork("f", "s", json!({"_meta":{"_acpd":{"name":"n"}}})));
-    let request = bench.heard_one("session/fork");
-    bench.agent_refuses(&request, -32603);
+    bench.refuses("session/fork", -32603);
     assert_eq!(bench.got(a)[0]["error"]["code"], -32603, "the agent's own error");
 
     bench.say(a, &fork("g", "s", json!({"_meta":{"_acpd":{"name":"n"}}})));
@@ -265,8 +258,7 @@ fn a_fork_that_the_next_daemon_gets_the_answer_to_is_whole() {
     let a = bench.client(&token);
     bench.session(a, "s");
     bench.prompt(a, &json!(1), "s", "first");
-    let request = bench.heard_one("session/prompt");
-    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
     bench.say(a, &fork("f", "s", json!({})));
     let request = bench.heard_one("session/fork");
     bench.reboot();

@@ -81,9 +81,7 @@ fn h2_what_is_remembered_is_what_was_shown() {
 
 #[test]
 fn h2_each_client_sees_the_change_then_the_withdrawal_then_the_new_question() {
-    let mut bench = Bench::new();
-    let editor = bench.plain();
-    bench.session(editor, "s");
+    let (mut bench, editor) = Bench::begun();
     bench.prompt(editor, &json!(2), "s", "go");
     let own = aware(&mut bench);
     asks(&mut bench, 7, &run("ls"));
@@ -244,9 +242,7 @@ fn h2_a_call_of_which_too_much_was_said_is_not_understood() {
 
 #[test]
 fn h2_a_change_that_is_too_long_to_keep_leaves_nothing_old_behind() {
-    let mut bench = Bench::new();
-    let editor = bench.plain();
-    bench.session(editor, "s");
+    let (mut bench, editor) = Bench::begun();
     bench.prompt(editor, &json!(2), "s", "go");
     asks(&mut bench, 7, &run("ls"));
     bench.got(editor);

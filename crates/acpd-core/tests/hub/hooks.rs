@@ -142,9 +142,7 @@ fn a_process_of_a_single_session_is_told_with_that_session() {
 
 #[test]
 fn an_end_that_was_asked_for_is_no_crash() {
-    let mut bench = Bench::new();
-    let client = bench.plain();
-    bench.used_session(client, "s");
+    let (mut bench, client) = Bench::used();
     told(&mut bench);
     bench.say(client, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":AGENT}}));
     bench.agent_dies();
@@ -154,9 +152,7 @@ fn an_end_that_was_asked_for_is_no_crash() {
 
 #[test]
 fn a_process_that_ended_with_the_last_daemon_is_no_crash() {
-    let mut bench = Bench::new();
-    let client = bench.plain();
-    bench.used_session(client, "s");
+    let (mut bench, _) = Bench::used();
     told(&mut bench);
     bench.reboot();
     let host = bench.swept[0];
@@ -180,8 +176,7 @@ fn a_login_that_is_needed_is_told_when_it_becomes_known() {
     for time in 0..2 {
         let params = json!({"cwd":"/w","mcpServers":[]});
         bench.say(client, &json!({"id":time,"method":"session/new","params":params}));
-        let request = bench.heard_one("session/new");
-        bench.agent_refuses(&request, -32000);
+        bench.refuses("session/new", -32000);
     }
     let login = told_one(&mut bench);
     assert_eq!((&login["event"], &login["reason"]), (&json!("login"), &json!("no")));
@@ -189,8 +184,7 @@ fn a_login_that_is_needed_is_told_when_it_becomes_known() {
     bench.session(client, "s");
     assert_eq!(bench.agent_state(), "ready");
     bench.prompt(client, &json!("p"), "s", "go");
-    let request = bench.heard_one("session/prompt");
-    bench.agent_refuses(&request, -32000);
+    bench.refuses("session/prompt", -32000);
     let events: Vec<_> = told(&mut bench).iter().map(|told| told["event"].clone()).collect();
     assert_eq!(events, ["turn_end", "login"]);
 }

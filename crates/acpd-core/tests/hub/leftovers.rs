@@ -72,8 +72,7 @@ fn sessions_come_back_by_themselves_when_the_rest_has_ended_after_all() {
     assert_eq!(bench.spawned.len(), 1, "never two at a time");
     bench.feed(Input::Host(host, HostEvent::Gone));
     assert_eq!(bench.spawned.len(), 2);
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     bench.prompt(a, &json!(2), "s", "and now?");
     bench.heard_one("session/prompt");
     assert_eq!(bench.show_agent()["hint"], Value::Null);
@@ -88,8 +87,7 @@ fn a_person_does_not_wait_for_what_does_not_end() {
     ask(&mut bench, a, "_acpd/agent/restart", &json!({"agent":AGENT,"force":true}));
     assert_eq!(bench.spawned.len(), 2);
     assert_eq!(answer(&mut bench, a, &json!("ask"))["result"]["state"], "ready");
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     // What is left is nobody's any more, whatever it says and whenever it ends.
     bench.feed(Input::Host(
         host,
@@ -102,9 +100,7 @@ fn a_person_does_not_wait_for_what_does_not_end() {
 
 #[test]
 fn force_changes_nothing_where_nothing_is_left() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     ask(&mut bench, a, "_acpd/agent/restart", &json!({"agent":AGENT,"force":true}));
     assert_eq!(bench.spawned.len(), 1, "it is stopped as ever");
     bench.agent_dies();
@@ -185,9 +181,7 @@ fn an_agent_that_takes_its_time_to_end_is_not_complained_about() {
 
 #[test]
 fn a_turn_of_an_agent_that_survives_sigkill_itself_is_over() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     bench.survivors = Some(vec![cat()]);
     bench.prompt(a, &json!(2), "s", "go");
     bench.prompt(a, &json!(3), "s", "and then?");

@@ -20,9 +20,7 @@ fn tool(bench: &mut Bench, kind: &str, more: &Value) {
 
 #[test]
 fn news_of_a_tool_call_that_has_ended_does_not_open_it_again() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.prompt(a, &json!(1), "s", "go");
     tool(&mut bench, "tool_call", &json!({"title":"Look","status":"pending"}));
     tool(&mut bench, "tool_call_update", &json!({"status":"completed"}));
@@ -66,8 +64,7 @@ fn boolean_options_are_for_clients_that_can_show_them() {
          "options":[{"value":"m","name":"M"}]},
     ]);
     bench.say(a, &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
-    let request = bench.heard_one("session/new");
-    bench.agent_answers(&request, &json!({"sessionId":"s","configOptions":options}));
+    bench.answers("session/new", &json!({"sessionId":"s","configOptions":options}));
     let got = bench.got(a);
     let shown = got[0]["result"]["configOptions"].as_array().expect("a list");
     assert_eq!(shown.iter().map(|option| &option["id"]).collect::<Vec<_>>(), ["model"]);
@@ -78,8 +75,7 @@ fn a_login_that_is_wanted_comes_with_the_way_to_it() {
     let mut bench = Bench::with(|profile| profile.login_hint = Some("gem login".to_owned()));
     let a = bench.plain();
     bench.say(a, &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
-    let request = bench.heard_one("session/new");
-    bench.agent_refuses(&request, -32000);
+    bench.refuses("session/new", -32000);
     let got = bench.got(a);
     assert_eq!((got[0]["error"]["code"].as_i64(), reason(&got[0])), (Some(-32000), "needs_login"));
     assert_eq!(got[0]["error"]["data"]["_acpd"]["hint"], "`acpctl auth login gem`, then try again");
@@ -87,9 +83,7 @@ fn a_login_that_is_wanted_comes_with_the_way_to_it() {
 
 #[test]
 fn an_agent_that_does_not_read_is_not_given_more_and_more() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.heard();
     bench.writes = false;
     let text = "x".repeat(1 << 20);
@@ -124,8 +118,7 @@ fn the_directory_of_a_session_is_the_same_with_a_slash_at_its_end() {
         json!({"id":id,"method":"session/new","params":{"cwd":cwd,"mcpServers":[],"_meta":meta}})
     };
     bench.say(a, &new(1, "/w"));
-    let request = bench.heard_one("session/new");
-    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    bench.answers("session/new", &json!({"sessionId":"s"}));
     bench.got(a);
     bench.say(a, &new(2, "/w/"));
     assert_eq!(reason(&bench.got(a)[0]), "name_taken");
@@ -135,9 +128,7 @@ fn the_directory_of_a_session_is_the_same_with_a_slash_at_its_end() {
 
 #[test]
 fn an_oversized_line_fails_the_request_that_it_is_about_and_no_other() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.got(a);
     let head = br#"{"jsonrpc":"2.0","method":"session/prompt","params":{"x":{"id":5}},"id":"big""#;
     bench.feed(client_oversized(a, Bytes::from_static(head), 2_000_000));

@@ -1,7 +1,6 @@
 //! Lines of agents and clients that are no messages: whoever waits for what they were to be is told.
 
 use acpd_core::ids::ClientId;
-use acpd_core::{HostEvent, Input};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -85,8 +84,7 @@ fn l3_l4_every_malformed_answer_of_an_agent_ends_its_request_with_an_error() {
             // It is answered: the agent's second try is nobody's, and the session goes on.
             bench.agent_answers(&request, &json!({"sessionId":"n","stopReason":"end_turn"}));
             bench.prompt(a, &json!(8), "s", "go on");
-            let request = bench.heard_one("session/prompt");
-            bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+            bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
             assert_eq!(answer(&mut bench, a, 8)["result"], json!({"stopReason":"end_turn"}));
         }
     }
@@ -118,9 +116,7 @@ fn l3_an_answer_is_given_with_one_outcome() {
         (r#""error":null,"result":{"k": 1}"#, r#""result":{"k": 1}"#),
         (r#""error":null"#, r#""result":null"#),
     ] {
-        let mut bench = Bench::new();
-        let a = bench.plain();
-        bench.session(a, "s");
+        let (mut bench, a) = Bench::begun();
         bench.say(a, &json!({"id":7,"method":"_vendor/ask","params":{"sessionId":"s"}}));
         let request = bench.heard_one("_vendor/ask");
         bench.agent_raw(&format!(r#"{{"id":{},{said}}}"#, request["id"]));
@@ -130,9 +126,7 @@ fn l3_an_answer_is_given_with_one_outcome() {
 
 #[test]
 fn l4_an_answer_without_an_id_that_can_be_read_ends_nothing_by_a_guess() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.prompt(a, &json!(7), "s", "go");
     let request = bench.heard_one("session/prompt");
     let id = &request["id"];
@@ -157,8 +151,7 @@ fn l4_a_malformed_answer_to_initialize_is_a_failed_start() {
     let mut bench = Bench::new();
     bench.capabilities = None;
     let a = bench.connect(&json!({}));
-    let host = bench.host();
-    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
+    bench.process_starts();
     let initialize = bench.heard_one("initialize");
     let line = format!(r#"{{"id":{},"result":{{"protocolVersion":1,"x":"#, initialize["id"]);
     agent_bytes(&mut bench, line.as_bytes(), 1 << 30);
@@ -187,9 +180,7 @@ fn l4_a_malformed_answer_in_a_restore_does_not_hold_it_up() {
 
 #[test]
 fn l4_a_malformed_request_of_an_agent_is_answered_under_its_id() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     for (id, code, rest) in [
         ("7", -32700, r#""params":{"sessionId":"s","path":"/w/x""#),
         ("\"x\"", -32600, r#""params":{"sessionId":"s","sessionId":"t"}}"#),
@@ -214,9 +205,7 @@ fn l4_a_malformed_request_of_an_agent_is_answered_under_its_id() {
 #[test]
 fn l3_l4_a_malformed_answer_of_a_client_ends_what_it_was_asked_for() {
     for broken in [r#""result":{},"error":{}}"#, r#""result":{"x":"#, r#""result":1,"result":2}"#] {
-        let mut bench = Bench::new();
-        let a = bench.plain();
-        bench.session(a, "s");
+        let (mut bench, a) = Bench::begun();
         bench.agent(&json!({"id":"r","method":"_vendor/want","params":{"sessionId":"s"}}));
         let asked = bench.got(a).pop().expect("asked");
         bench.say_raw(a, &format!(r#"{{"id":{},{broken}"#, asked["id"]));

@@ -201,8 +201,7 @@ fn who_opens_a_session_that_rests_brings_its_servers_up_to_date_and_who_comes_la
     let a = bench.plain();
     let params = json!({"cwd":"/w","mcpServers":[editor(1), tools]});
     bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
-    let new = bench.heard_one("session/new");
-    bench.agent_answers(&new, &json!({"sessionId":"t"}));
+    bench.answers("session/new", &json!({"sessionId":"t"}));
     bench.prompt(a, &json!(2), "t", "go");
     let prompt = bench.heard_one("session/prompt");
     bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
@@ -235,10 +234,7 @@ fn who_opens_a_session_that_rests_brings_its_servers_up_to_date_and_who_comes_la
 
 #[test]
 fn a_program_under_an_agent_gives_no_session_servers() {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, _) = Bench::used_and_loadable();
     bench.agent_dies();
     let tool = acpd_core::ids::ClientId(77);
     bench.feed(Input::Client(tool, ClientEvent::Opened { under_agent: true }));

@@ -54,8 +54,7 @@ fn session(bench: &mut Bench, client: ClientId, session: &str, id: &str) -> Stri
 fn used(bench: &mut Bench, client: ClientId, name: &str) -> String {
     let tools = session(bench, client, name, "mine");
     bench.prompt(client, &json!("first"), name, "first");
-    let request = bench.heard_one("session/prompt");
-    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
     bench.got(client);
     tools
 }

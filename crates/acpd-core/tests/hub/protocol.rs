@@ -1,6 +1,6 @@
 //! Wire rules: ids, malformed lines, order, and bytes that stay bytes.
 
-use acpd_core::{ClientEvent, HostEvent, Input};
+use acpd_core::{ClientEvent, Input};
 use serde_json::json;
 
 use crate::bench::{Bench, client_line, client_oversized, host_oversized, methods, word, words};
@@ -64,8 +64,7 @@ fn a_connection_is_initialized_once() {
     let got = bench.got(a);
     assert_eq!(words(&got), ["error \"2\""]);
     bench.capabilities = capabilities;
-    let host = bench.host();
-    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
+    bench.process_starts();
     let got = bench.got(a);
     assert_eq!(got[0]["result"]["agentCapabilities"]["_meta"]["_acpd"]["agent"], "one");
     for agent in ["one", "two"] {
@@ -79,9 +78,7 @@ fn a_connection_is_initialized_once() {
 
 #[test]
 fn garbage_from_an_agent_is_noted_and_skipped() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     for line in ["npm WARN deprecated", "", "[]", "{\"id\":99,\"result\":{}}", "\r"] {
         bench.agent_raw(line);
     }
@@ -104,9 +101,7 @@ fn a_second_request_under_an_open_id_is_refused_and_the_first_is_kept() {
 
 #[test]
 fn what_nobody_knows_passes_byte_for_byte() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     let update = r#"{ "method":"session/update" ,"params":{"sessionId":"s","update":{"sessionUpdate":"odd_thing","n":1.50,"n2":[ ]},"x":"\u00e9"},"jsonrpc":"2.0"}"#;
     bench.agent_raw(update);
     let vendor = r#"{"jsonrpc":"2.0","method":"_vendor/thing","params":{"sessionId":"s","deep":{"a":null}}}"#;
@@ -137,9 +132,7 @@ fn the_answer_to_a_prompt_comes_after_its_updates_for_a_slow_client_too() {
 
 #[test]
 fn an_error_of_a_broken_turn_comes_after_its_updates_for_a_slow_client_too() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.prompt(a, &json!(1), "s", "go");
     bench.feed(Input::Client(a, ClientEvent::Lagged));
     bench.chunk("s", "one");
@@ -190,9 +183,7 @@ fn load_of_a_live_session_is_served_from_the_journal() {
 
 #[test]
 fn attaching_again_while_a_piece_of_journal_is_on_its_way_shows_no_line_twice() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, _) = Bench::begun();
     for text in ["1", "2", "3"] {
         bench.chunk("s", text);
     }
@@ -248,8 +239,7 @@ fn two_sessions_with_one_id_are_told_apart() {
     bench.got(a);
     bench.say(a, &json!({"id":2,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
     bench.pass(1_000);
-    let request = bench.heard_one("session/new");
-    bench.agent_answers(&request, &json!({"sessionId":"0"}));
+    bench.answers("session/new", &json!({"sessionId":"0"}));
     let got = bench.got(a);
     let answer = got.iter().find(|line| line["id"] == 2).expect("an answer");
     let id = answer["result"]["sessionId"].as_str().expect("an id").to_owned();
@@ -263,9 +253,7 @@ fn two_sessions_with_one_id_are_told_apart() {
 
 #[test]
 fn a_client_sees_only_updates_that_it_declared() {
-    let mut bench = Bench::new();
-    let plain = bench.plain();
-    bench.session(plain, "s");
+    let (mut bench, plain) = Bench::begun();
     let items = json!([{"content":"look","priority":"high","status":"pending"}]);
     for update in [
         json!({"sessionUpdate":"notice","severity":"info","title":"T"}),

@@ -172,7 +172,7 @@ fn what_is_allowed_for_good_is_remembered_and_can_be_forgotten() {
     let mut bench = alone(Bench::with_shims());
     asks(&mut bench, 7, &run("git push"));
     let answered = answer(&mut bench, &json!({"kind":"allow","always":true}));
-    assert_eq!(answered["result"], json!({}));
+    assert_eq!(answered["result"], json!({"remembered":1}));
     assert_eq!(
         bench.heard()[0]["result"]["outcome"]["optionId"],
         "y",
@@ -200,9 +200,7 @@ fn what_is_allowed_for_good_is_remembered_and_can_be_forgotten() {
 
 #[test]
 fn an_option_that_holds_for_good_is_remembered_whoever_chose_it() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     asks(&mut bench, 7, &run("make"));
     let asked = bench.got(a).pop().expect("asked");
     let chosen = json!({"outcome":{"outcome":"selected","optionId":"ya"}});
@@ -308,9 +306,7 @@ fn a_process_under_an_agent_decides_nothing() {
 
 #[test]
 fn a_form_is_for_clients_that_can_show_it_and_its_answer_is_checked() {
-    let mut bench = Bench::new();
-    let plain = bench.plain();
-    bench.session(plain, "s");
+    let (mut bench, plain) = Bench::begun();
     let able = ClientId(50);
     bench.feed(Input::Client(able, ClientEvent::Opened { under_agent: false }));
     let params = json!({"protocolVersion":1,"clientCapabilities":{"elicitation":{"form":{}}}});
@@ -350,9 +346,7 @@ fn a_form_that_no_client_can_show_is_filled_in_from_a_terminal() {
 
 #[test]
 fn a_question_about_a_login_goes_to_who_logs_in_and_to_nobody_else() {
-    let mut bench = Bench::new();
-    let other = bench.plain();
-    bench.session(other, "s");
+    let (mut bench, other) = Bench::begun();
     let a = ClientId(50);
     bench.feed(Input::Client(a, ClientEvent::Opened { under_agent: false }));
     let params = json!({"protocolVersion":1,"clientCapabilities":{"elicitation":{"url":{}}}});
@@ -393,9 +387,7 @@ fn a_question_about_a_request_ends_with_it() {
 
 #[test]
 fn a_cancel_answers_every_kind_of_question() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.prompt(a, &json!(2), "s", "go");
     bench.heard();
     asks(&mut bench, 6, &run("make"));
@@ -433,9 +425,7 @@ fn the_policy_explains_itself() {
 
 #[test]
 fn a_choice_goes_on_with_all_that_the_client_put_into_it() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     asks(&mut bench, 7, &run("make"));
     let asked = bench.got(a).pop().expect("asked");
     let outcome = json!({"outcome":"selected","optionId":"y","_meta":{"x":1}});

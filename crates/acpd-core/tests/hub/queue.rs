@@ -1,4 +1,4 @@
-//! Prompts that wait, shown, changed and taken back by others.
+//! Prompts that wait, shown, changed, moved and taken back by others.
 
 use acpd_core::ids::ClientId;
 use serde_json::{Value, json};
@@ -68,4 +68,43 @@ fn a_prompt_that_is_changed_is_sent_as_it_is_then_also_by_the_next_daemon() {
     bench.agent_answers(&running, &json!({"stopReason":"end_turn"}));
     assert_eq!(bench.heard_one("session/prompt")["params"]["prompt"][0]["text"], "other");
     assert!(!words(&bench.got(a)).contains(&"error 2".to_owned()));
+}
+
+#[test]
+fn a_prompt_that_is_moved_has_its_turn_then_also_with_the_next_daemon() {
+    let mut bench = Bench::with_shims();
+    let a = bench.client(&json!({"notices":true}));
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "one");
+    let running = bench.heard_one("session/prompt");
+    for (id, text) in [(2, "two"), (3, "three"), (4, "four")] {
+        bench.prompt(a, &json!(id), "s", text);
+    }
+    bench.got(a);
+    let move_to = |bench: &mut Bench, text: &str, to: &str| {
+        let shown = ask(bench, "", &json!({"session":"s"}));
+        let place = texts(&shown).iter().position(|waits| waits == text).expect("it waits");
+        let ticket = &shown["result"]["prompts"][place]["ticket"];
+        let params = json!({"ref":{"session":"s"},"ticket":ticket,"to":to,"by":"ada"});
+        (texts(&ask(bench, "/move", &params)), params)
+    };
+    let (order, moved) = move_to(&mut bench, "four", "up");
+    assert_eq!(order, ["two", "four", "three"]);
+    let told: Vec<Value> = bench.got(a).into_iter().map(|line| line["params"].clone()).collect();
+    let ahead: Vec<u64> = told.iter().filter_map(|params| params["ahead"].as_u64()).collect();
+    assert_eq!(ahead, [2, 3], "the two that have changed places: {told:?}");
+    assert!(
+        told.iter().any(|params| params["text"] == "a prompt that waits was moved by ada: four")
+    );
+    // Its number is gone, so nobody moves another one by mistake.
+    assert_eq!(ask(&mut bench, "/move", &moved)["error"]["data"]["_acpd"]["reason"], "invalid");
+    assert_eq!(move_to(&mut bench, "two", "up").0, ["two", "four", "three"]);
+    assert_eq!(words(&bench.got(a)), ["_acpd/session_state"], "nothing has changed");
+    assert_eq!(move_to(&mut bench, "two", "down").0, ["four", "two", "three"]);
+    assert_eq!(move_to(&mut bench, "three", "down").0, ["four", "two", "three"]);
+    assert_eq!(move_to(&mut bench, "three", "first").0, ["three", "four", "two"]);
+    bench.reboot();
+    assert_eq!(texts(&ask(&mut bench, "", &json!({"session":"s"}))), ["three", "four", "two"]);
+    bench.agent_answers(&running, &json!({"stopReason":"end_turn"}));
+    assert_eq!(bench.heard_one("session/prompt")["params"]["prompt"][0]["text"], "three");
 }

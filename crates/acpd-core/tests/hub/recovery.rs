@@ -16,9 +16,7 @@ fn outcome(bench: &Bench) -> Value {
 
 #[test]
 fn leftovers_are_gone_before_the_next_process_starts() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     bench.prompt(a, &json!(2), "s", "go");
     bench.heard();
     let old = bench.host();
@@ -29,17 +27,14 @@ fn leftovers_are_gone_before_the_next_process_starts() {
     assert_eq!(bench.spawned.len(), 1);
     bench.feed(Input::Host(old, HostEvent::Gone));
     assert_eq!(bench.spawned.len(), 2);
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     let prompt = bench.heard_one("session/prompt");
     assert_eq!(prompt["params"]["prompt"][0]["text"], "more");
 }
 
 #[test]
 fn a_written_prompt_was_interrupted() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.prompt(a, &json!(1), "s", "go");
     bench.reboot();
     assert_eq!(outcome(&bench), "interrupted");
@@ -47,9 +42,7 @@ fn a_written_prompt_was_interrupted() {
 
 #[test]
 fn of_a_prompt_that_may_not_have_been_written_the_outcome_is_unknown() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.writes = false;
     bench.prompt(a, &json!(1), "s", "go");
     bench.writes = true;
@@ -57,16 +50,13 @@ fn of_a_prompt_that_may_not_have_been_written_the_outcome_is_unknown() {
     assert_eq!(outcome(&bench), "outcome_unknown");
     let old = bench.host();
     bench.feed(Input::Host(old, HostEvent::Gone));
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     assert_eq!(bench.heard(), Vec::<Value>::new(), "it is never sent again by itself");
 }
 
 #[test]
 fn a_prompt_in_line_is_still_in_line_for_the_next_daemon() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.prompt(a, &json!(1), "s", "one");
     bench.prompt(a, &json!(2), "s", "two");
     bench.heard();
@@ -75,17 +65,14 @@ fn a_prompt_in_line_is_still_in_line_for_the_next_daemon() {
     let turns: Vec<_> = bench.snapshot.turns.values().map(|turn| turn.state).collect();
     assert_eq!(turns, [TurnStage::Queued]);
     bench.feed(Input::Host(old, HostEvent::Gone));
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     let prompt = bench.heard_one("session/prompt");
     assert_eq!(prompt["params"]["prompt"][0]["text"], "two");
 }
 
 #[test]
 fn a_prompt_in_line_for_an_agent_that_was_stopped_does_not_wait_for_ever() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     bench.agent_dies();
     bench.prompt(a, &json!(2), "s", "go");
     let mut snapshot = bench.snapshot.clone();
@@ -101,9 +88,7 @@ fn a_prompt_in_line_for_an_agent_that_was_stopped_does_not_wait_for_ever() {
 
 #[test]
 fn ids_of_the_next_daemon_are_not_those_of_the_last() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.prompt(a, &json!(1), "s", "go");
     let before = bench.heard_one("session/prompt")["id"].as_u64().expect("a number");
     let old = bench.host();
@@ -116,9 +101,7 @@ fn ids_of_the_next_daemon_are_not_those_of_the_last() {
 
 #[test]
 fn while_the_store_fails_questions_are_answered_and_work_is_refused() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.feed(Input::StoreFailing { reason: "disk full".to_owned(), hint: None });
     bench.prompt(a, &json!(1), "s", "go");
     let got = bench.got(a);
@@ -134,9 +117,7 @@ fn while_the_store_fails_questions_are_answered_and_work_is_refused() {
 
 #[test]
 fn nobody_is_late_while_the_store_fails() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.prompt(a, &json!(1), "s", "go");
     bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
     bench.pass(5_000);

@@ -11,18 +11,15 @@ fn lost(bench: &mut Bench, client: acpd_core::ids::ClientId) {
     bench.used_session(client, "s");
     bench.agent_dies();
     bench.pass(1_000);
-    let load = bench.heard_one("session/load");
-    bench.agent_refuses(&load, -32002);
+    bench.refuses("session/load", -32002);
 }
 
 /// The same, up to the answer to `session/new` for the next prompt.
 fn reseeded(bench: &mut Bench, client: acpd_core::ids::ClientId) {
     lost(bench, client);
     bench.prompt(client, &json!(2), "s", "and now?");
-    let load = bench.heard_one("session/load");
-    bench.agent_refuses(&load, -32002);
-    let new = bench.heard_one("session/new");
-    bench.agent_answers(&new, &json!({"sessionId":"t"}));
+    bench.refuses("session/load", -32002);
+    bench.answers("session/new", &json!({"sessionId":"t"}));
 }
 
 #[test]
@@ -34,12 +31,10 @@ fn a_lost_session_goes_on_with_a_summary_before_the_next_prompt_and_says_so() {
     assert_eq!(bench.heard(), Vec::<Value>::new(), "nothing is made that nobody has asked for");
     let open = json!({"id":1,"method":"_acpd/session/attach","params":{"ref":{"session":"s"}}});
     bench.say(noticed, &open);
-    let load = bench.heard_one("session/load");
-    bench.agent_refuses(&load, -32002);
+    bench.refuses("session/load", -32002);
     bench.got(plain);
     bench.prompt(plain, &json!(2), "s", "and now?");
-    let load = bench.heard_one("session/load");
-    bench.agent_refuses(&load, -32002);
+    bench.refuses("session/load", -32002);
     let new = bench.heard_one("session/new");
     assert_eq!(new["params"]["cwd"], "/w");
     bench.agent_answers(&new, &json!({"sessionId":"t"}));
@@ -95,16 +90,14 @@ fn a_summary_that_is_owed_is_given_by_the_next_daemon() {
     bench.session_with(a, "s", &modes);
     let set = json!({"sessionId":"s","modeId":"code"});
     bench.say(a, &json!({"id":2,"method":"session/set_mode","params":set}));
-    let set = bench.heard_one("session/set_mode");
-    bench.agent_answers(&set, &json!({}));
+    bench.answers("session/set_mode", &json!({}));
     bench.prompt(a, &json!(1), "s", "go");
     let prompt = bench.heard_one("session/prompt");
     bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
     bench.agent_dies();
     bench.prompt(a, &json!(3), "s", "and now?");
     bench.pass(1_000);
-    let load = bench.heard_one("session/load");
-    bench.agent_refuses(&load, -32002);
+    bench.refuses("session/load", -32002);
     let new = bench.heard_one("session/new");
     let mut made = modes;
     made["sessionId"] = "t".into();
@@ -113,8 +106,7 @@ fn a_summary_that_is_owed_is_given_by_the_next_daemon() {
     // The daemon dies before the mode is in force, and does not know how far it had come.
     bench.reboot();
     bench.agent_answers(&set, &json!({}));
-    let new = bench.heard_one("session/new");
-    bench.agent_answers(&new, &json!({"sessionId":"u"}));
+    bench.answers("session/new", &json!({"sessionId":"u"}));
     let prompt = bench.heard_one("session/prompt");
     assert_eq!(prompt["params"]["prompt"].as_array().map(Vec::len), Some(2));
 }
@@ -131,8 +123,7 @@ fn a_new_session_that_dies_before_its_first_word_gets_the_summary_again() {
     assert_eq!(bench.heard(), Vec::<Value>::new());
     assert_eq!(bench.state("s"), "parked");
     bench.prompt(a, &json!(3), "s", "once more");
-    let new = bench.heard_one("session/new");
-    bench.agent_answers(&new, &json!({"sessionId":"u"}));
+    bench.answers("session/new", &json!({"sessionId":"u"}));
     let prompt = bench.heard_one("session/prompt");
     assert_eq!(prompt["params"]["prompt"].as_array().map(Vec::len), Some(2));
 }
@@ -155,11 +146,9 @@ fn a_summary_is_owed_also_where_acpd_has_given_the_agent_no_prompt_yet() {
     bench.agent_dies();
     bench.prompt(a, &json!(2), "s", "and now?");
     bench.pass(1_000);
-    let load = bench.heard_one("session/load");
-    bench.agent_refuses(&load, -32002);
+    bench.refuses("session/load", -32002);
     let begin_anew = |bench: &mut Bench, id: &str| {
-        let new = bench.heard_one("session/new");
-        bench.agent_answers(&new, &json!({"sessionId":id,"modes":modes("ask")}));
+        bench.answers("session/new", &json!({"sessionId":id,"modes":modes("ask")}));
         bench.heard_one("session/set_mode")
     };
     begin_anew(&mut bench, "t");
@@ -184,8 +173,7 @@ fn what_was_lost_for_good_goes_on_once_it_may() {
     let a = bench.plain();
     bench.prompt(a, &json!(2), "s", "and now?");
     bench.pass(1_000);
-    let load = bench.heard_one("session/load");
-    bench.agent_refuses(&load, -32002);
+    bench.refuses("session/load", -32002);
     bench.heard_one("session/new");
 }
 
@@ -200,8 +188,7 @@ fn an_id_of_a_session_that_is_nearly_back_is_not_taken_from_it() {
     bench.session_with(a, "1", &modes);
     let set = json!({"sessionId":"1","modeId":"code"});
     bench.say(a, &json!({"id":2,"method":"session/set_mode","params":set}));
-    let set = bench.heard_one("session/set_mode");
-    bench.agent_answers(&set, &json!({}));
+    bench.answers("session/set_mode", &json!({}));
     bench.agent_dies();
     bench.pass(1_000);
     // The agent counts from zero again, and what was `1` is `0` now, but for its mode.
@@ -230,8 +217,7 @@ fn continuing() -> Bench {
 fn cut_off(bench: &mut Bench) {
     bench.agent_dies();
     bench.pass(2_000);
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
 }
 
 #[test]
@@ -280,9 +266,7 @@ fn nobody_is_asked_to_go_on_with_what_a_person_has_cancelled_or_followed_up() {
 
 #[test]
 fn without_being_told_so_acpd_asks_nobody_to_go_on() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     bench.prompt(a, &json!(2), "s", "go");
     bench.heard();
     cut_off(&mut bench);

@@ -17,8 +17,7 @@ fn a_crash_in_a_turn_is_told_and_the_session_comes_back_with_its_mode() {
     bench.say(b, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
     let set = json!({"sessionId":"s","modeId":"code"});
     bench.say(a, &json!({"id":2,"method":"session/set_mode","params":set}));
-    let request = bench.heard_one("session/set_mode");
-    bench.agent_answers(&request, &json!({}));
+    bench.answers("session/set_mode", &json!({}));
     bench.got(b);
     bench.prompt(a, &json!(9), "s", "go");
     bench.heard();
@@ -71,8 +70,7 @@ fn an_agent_that_refuses_mcp_servers_on_load_gets_none() {
         assert_eq!(request["params"]["mcpServers"], json!([server]));
         bench.agent_answers(&request, &json!({"sessionId":"s"}));
         bench.prompt(a, &json!(2), "s", "go");
-        let request = bench.heard_one("session/prompt");
-        bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+        bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
         bench.agent_dies();
         bench.pass(1_000);
         let resume = bench.heard_one("session/resume");
@@ -102,12 +100,10 @@ fn options_are_set_again_and_later_clients_see_them() {
     };
     bench.session_with(a, "s", &options("big"));
     bench.prompt(a, &json!(1), "s", "go");
-    let request = bench.heard_one("session/prompt");
-    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
     bench.agent_dies();
     bench.pass(1_000);
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &options("small"));
+    bench.answers("session/resume", &options("small"));
     let set = bench.heard_one("session/set_config_option");
     assert_eq!(
         (&set["params"]["configId"], &set["params"]["value"]),
@@ -168,10 +164,7 @@ fn an_agent_that_lies_about_load_is_asked_once_and_its_sessions_go_on_with_a_sum
 
 #[test]
 fn what_happened_outside_acpd_is_taken_from_the_replay_once() {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used_and_loadable();
     for _ in 0..2 {
         bench.agent_dies();
         bench.pass(1_000);
@@ -196,8 +189,7 @@ fn a_late_replay_is_waited_for_before_the_next_prompt() {
     bench.agent_dies();
     bench.prompt(a, &json!(2), "s", "go");
     bench.pass(1_000);
-    let load = bench.heard_one("session/load");
-    bench.agent_answers(&load, &json!({}));
+    bench.answers("session/load", &json!({}));
     bench.pass(200);
     bench.update("s", "user_message_chunk", "first");
     bench.pass(200);
@@ -217,8 +209,7 @@ fn a_session_that_the_agent_no_longer_has_is_lost_and_never_made_anew() {
     bench.agent_dies();
     bench.prompt(a, &json!(2), "s", "go");
     bench.pass(1_000);
-    let load = bench.heard_one("session/load");
-    bench.agent_refuses(&load, -32002);
+    bench.refuses("session/load", -32002);
     let got = bench.got(a);
     assert_eq!(got.last().expect("told")["error"]["data"]["_acpd"]["reason"], "session_lost");
     assert_eq!(bench.state("s"), "lost");
@@ -230,37 +221,28 @@ fn a_session_that_the_agent_no_longer_has_is_lost_and_never_made_anew() {
 
 #[test]
 fn a_load_that_fails_for_now_is_tried_again() {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used_and_loadable();
     bench.agent_dies();
     bench.pass(1_000);
     for _ in 0..3 {
-        let load = bench.heard_one("session/load");
-        bench.agent_refuses(&load, -32602);
+        bench.refuses("session/load", -32602);
         bench.pass(2_000);
     }
     assert_eq!(bench.state("s"), "blocked");
     bench.prompt(a, &json!(2), "s", "go");
-    let load = bench.heard_one("session/load");
-    bench.agent_answers(&load, &json!({}));
+    bench.answers("session/load", &json!({}));
     bench.heard_one("session/prompt");
 }
 
 #[test]
 fn failures_are_told_to_the_log_with_the_session_and_the_code() {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used_and_loadable();
     bench.prompt(a, &json!(1), "s", "go");
     bench.heard_one("session/prompt");
     bench.agent_dies();
     bench.pass(1_000);
     for _ in 0..3 {
-        let load = bench.heard_one("session/load");
-        bench.agent_refuses(&load, -32602);
+        bench.refuses("session/load", -32602);
         bench.pass(2_000);
     }
     let failed = |what: &str, code| (Some("s".to_owned()), what.to_owned(), code);
@@ -284,10 +266,8 @@ fn a_login_brings_back_what_waited_for_it() {
     bench.agent_refuses(&resume, -32000);
     assert_eq!((bench.state("s"), bench.agent_state()), ("blocked".into(), "needs_auth".into()));
     bench.say(a, &json!({"id":5,"method":"authenticate","params":{"methodId":"m"}}));
-    let login = bench.heard_one("authenticate");
-    bench.agent_answers(&login, &json!({}));
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("authenticate", &json!({}));
+    bench.answers("session/resume", &json!({}));
     assert_eq!((bench.state("s"), bench.agent_state()), ("live".into(), "ready".into()));
 }
 
@@ -315,8 +295,7 @@ fn an_id_that_the_agent_gave_away_costs_the_old_session_and_not_the_new_one() {
     let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
     let (a, resume) = bench.restoring("0", "session/resume");
     bench.say(a, &json!({"id":8,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
-    let request = bench.heard_one("session/new");
-    bench.agent_answers(&request, &json!({"sessionId":"0"}));
+    bench.answers("session/new", &json!({"sessionId":"0"}));
     bench.agent_answers(&resume, &json!({}));
     assert_eq!(bench.state("0"), "lost");
     let got = bench.got(a);
@@ -327,9 +306,7 @@ fn an_id_that_the_agent_gave_away_costs_the_old_session_and_not_the_new_one() {
 
 #[test]
 fn a_session_that_a_running_agent_forgets_is_restored_for_the_next_prompt() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     bench.prompt(a, &json!(2), "s", "go");
     let prompt = bench.heard_one("session/prompt");
     let error = json!({"code":-32603,"message":"send failed: session not found: s"});
@@ -339,8 +316,7 @@ fn a_session_that_a_running_agent_forgets_is_restored_for_the_next_prompt() {
     bench.prompt(a, &json!(3), "s", "go on");
     assert_eq!(bench.stops.len(), 1, "a process that forgets is started anew");
     bench.agent_dies();
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     bench.heard_one("session/prompt");
 }
 
@@ -361,15 +337,13 @@ fn a_session_in_which_the_agent_never_said_a_word_begins_anew_and_says_so() {
         let list = bench.heard_one("session/list");
         bench.got(a);
         bench.agent_answers(&list, &json!({"sessions":[]}));
-        let list = bench.heard_one("session/list");
-        bench.agent_answers(&list, &json!({"sessions":[]}));
+        bench.answers("session/list", &json!({"sessions":[]}));
         if spoke {
             assert_eq!(bench.heard(), Vec::<Value>::new());
             assert_eq!(bench.state("s"), "lost");
             continue;
         }
-        let new = bench.heard_one("session/new");
-        bench.agent_answers(&new, &json!({"sessionId":"other"}));
+        bench.answers("session/new", &json!({"sessionId":"other"}));
         assert_eq!(bench.state("s"), "live");
         let got = bench.got(a);
         let notice = got.iter().find(|line| line["method"] == "_acpd/notice").expect("told");
@@ -386,8 +360,7 @@ fn a_list_that_is_only_promised_is_asked_for_once() {
     bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":{"list":{}}}));
     let (_, list) = bench.restoring("s", "session/list");
     bench.agent_refuses(&list, -32601);
-    let load = bench.heard_one("session/load");
-    bench.agent_answers(&load, &json!({}));
+    bench.answers("session/load", &json!({}));
     bench.pass(20_000);
     bench.agent_dies();
     bench.pass(1_000);
@@ -423,13 +396,10 @@ fn a_session_that_an_agent_keeps_for_its_old_directory_goes_on_with_a_summary() 
     bench.agent_dies();
     bench.pass(1_000);
     let refuse = |bench: &mut Bench| {
-        let list = bench.heard_one("session/list");
-        bench.agent_answers(&list, &json!({"sessions":[]}));
-        let list = bench.heard_one("session/list");
-        bench.agent_answers(&list, &json!({"sessions":[{"sessionId":"s","cwd":"/before"}]}));
+        bench.answers("session/list", &json!({"sessions":[]}));
+        bench.answers("session/list", &json!({"sessions":[{"sessionId":"s","cwd":"/before"}]}));
         for _ in 0..3 {
-            let load = bench.heard_one("session/load");
-            bench.agent_refuses(&load, -32602);
+            bench.refuses("session/load", -32602);
             bench.pass(1_500);
         }
     };
@@ -449,8 +419,7 @@ fn a_list_without_an_end_is_no_reason_to_give_a_session_up() {
     bench.agent_dies();
     bench.pass(1_000);
     for _ in 0..100 {
-        let list = bench.heard_one("session/list");
-        bench.agent_answers(&list, &json!({"sessions":[],"nextCursor":"more"}));
+        bench.answers("session/list", &json!({"sessions":[],"nextCursor":"more"}));
     }
     bench.heard_one("session/load");
 }
@@ -463,11 +432,9 @@ fn servers_that_the_agent_refuses_on_load_are_left_out_and_that_is_told() {
     let server = json!({"name":"m","command":"x","args":[],"env":[]});
     let params = json!({"cwd":"/w","mcpServers":[server]});
     bench.say(a, &json!({"id":"new","method":"session/new","params":params}));
-    let new = bench.heard_one("session/new");
-    bench.agent_answers(&new, &json!({"sessionId":"s"}));
+    bench.answers("session/new", &json!({"sessionId":"s"}));
     bench.prompt(a, &json!(1), "s", "go");
-    let prompt = bench.heard_one("session/prompt");
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
     bench.agent_dies();
     bench.pass(1_000);
     bench.got(a);
@@ -488,9 +455,7 @@ fn servers_that_the_agent_refuses_on_load_are_left_out_and_that_is_told() {
 
 #[test]
 fn a_restore_that_takes_too_long_is_given_up_and_tried_again() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     bench.agent_dies();
     bench.prompt(a, &json!(2), "s", "go");
     bench.pass(1_000);
@@ -500,7 +465,6 @@ fn a_restore_that_takes_too_long_is_given_up_and_tried_again() {
     let got = bench.got(a);
     assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "agent_timeout");
     bench.prompt(a, &json!(3), "s", "go");
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     bench.heard_one("session/prompt");
 }

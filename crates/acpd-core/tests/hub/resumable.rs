@@ -59,8 +59,7 @@ fn answers_for_a_forgotten_client_are_not_for_the_next_one_with_its_token() {
     let next = bench.client(&token());
     bench.reboot();
     bench.agent_answers(&first, &json!({"stopReason":"end_turn"}));
-    let second = bench.heard_one("session/prompt");
-    bench.agent_answers(&second, &json!({"stopReason":"end_turn"}));
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
     bench.agent_answers(&slow, &json!({}));
     assert_eq!(bench.snapshot.clients[TOKEN].replies.len(), 0);
     assert_eq!(bench.got(next), Vec::<Value>::new());
@@ -92,8 +91,7 @@ fn an_id_that_is_used_again_confirms_its_answer() {
     assert!(kept(&bench));
     bench.say(FIRST, &json!({"id":2,"method":"_x/slow","params":{}}));
     assert!(!kept(&bench));
-    let slow = bench.heard_one("_x/slow");
-    bench.agent_answers(&slow, &json!({"n":1}));
+    bench.answers("_x/slow", &json!({"n":1}));
     let got = back(&mut bench, 9, &json!([2]));
     assert_eq!(answer_of(&got, &json!(2)).expect("kept")["result"], json!({"n":1}));
 }
@@ -197,8 +195,7 @@ fn a_name_that_is_taken_over_has_its_place_before_the_answer() {
     let params = json!({"cwd":"/w","mcpServers":[],"_meta":{"_acpd":{"name":"n","reuse":true}}});
     let new = json!({"id":"new","method":"session/new","params":params});
     bench.say(a, &new);
-    let request = bench.heard_one("session/new");
-    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    bench.answers("session/new", &json!({"sessionId":"s"}));
     bench.got(a);
     let other = bench.client(&json!({"client":{"token":"another-client-1"}}));
     bench.say(other, &new);

@@ -15,9 +15,7 @@ fn refusal(bench: &mut Bench, params: &Value) -> String {
 
 #[test]
 fn a_search_is_for_the_sessions_of_an_agent_and_a_directory() {
-    let mut bench = Bench::new();
-    let client = bench.plain();
-    bench.session(client, "s");
+    let (mut bench, client) = Bench::begun();
     let mut found = |more: Value| {
         let mut params = json!({"words":["one","two*"]});
         params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -50,14 +48,11 @@ fn a_search_for_nothing_for_too_much_or_of_nobody_is_refused() {
 
 #[test]
 fn there_is_something_new_when_a_turn_has_ended_and_when_its_session_is_deleted() {
-    let mut bench = Bench::new();
-    let client = bench.plain();
-    bench.session(client, "s");
+    let (mut bench, client) = Bench::begun();
     bench.prompt(client, &json!(1), "s", "go");
     bench.chunk("s", "I am on my way");
     assert!(bench.indexed.is_empty());
-    let request = bench.heard_one("session/prompt");
-    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
     assert_eq!(bench.indexed.len(), 1);
     bench.say(client, &json!({"id":2,"method":"_acpd/session/remove","params":{"session":"s"}}));
     assert_eq!(bench.indexed.len(), 2);

@@ -129,8 +129,7 @@ fn of_several_blocks_all_are_one_message() {
     let params =
         json!({"sessionId":"s","prompt":[link.clone(), {"type":"text","text":"look there"}]});
     bench.say(a, &json!({"id":7,"method":"_session/steering","params":params}));
-    let asked = bench.heard_one("_session/steering");
-    bench.agent_answers(&asked, &json!({"outcome":"injected"}));
+    bench.answers("_session/steering", &json!({"outcome":"injected"}));
     let said = journalled(&bench);
     assert_eq!(said.len(), 2);
     assert_eq!(said[0]["content"], link);
@@ -254,8 +253,7 @@ fn each_way_to_ask_works_with_each_way_to_take() {
     bench.agent_answers(&asked, &json!({"messageId":"m1"}));
     assert_eq!(answer(&mut bench, a, 7)["result"], json!({"outcome":"injected"}));
     bench.say(a, &injected(8, "two"));
-    let asked = bench.heard_one("session/inject");
-    bench.agent_answers(&asked, &json!({"messageId":"m2"}));
+    bench.answers("session/inject", &json!({"messageId":"m2"}));
     assert_eq!(answer(&mut bench, a, 8)["result"], json!({"messageId":"m2"}));
     let ids: Vec<_> = journalled(&bench).iter().map(|said| said["messageId"].clone()).collect();
     assert_eq!(ids, ["m1", "m2"], "the agent's own ids");
@@ -276,8 +274,7 @@ fn what_the_agent_refuses_is_not_said() {
     let mut bench = bench();
     let (a, _) = working(&mut bench);
     bench.say(a, &opted(7, "one"));
-    let asked = bench.heard_one("_session/steering");
-    bench.agent_refuses(&asked, -32050);
+    bench.refuses("_session/steering", -32050);
     assert_eq!(answer(&mut bench, a, 7)["error"]["code"], -32050);
     bench.say(a, &opted(8, "two"));
     let asked = bench.heard_one("_session/steering");
@@ -447,8 +444,7 @@ fn the_agents_replay_of_it_is_not_shown_twice() {
     let (a, prompt) = working(&mut bench);
     bench.chunk("s", "I look");
     bench.say(a, &opted(7, "one"));
-    let asked = bench.heard_one("_session/steering");
-    bench.agent_answers(&asked, &json!({"outcome":"injected"}));
+    bench.answers("_session/steering", &json!({"outcome":"injected"}));
     bench.chunk("s", "one, then");
     bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
     let lines = bench.journal_words().len();
@@ -565,8 +561,7 @@ fn who_injects_is_told_that_the_agent_did_not_take_it() {
     let mut bench = bench();
     let (a, _) = working(&mut bench);
     bench.say(a, &injected(7, "one"));
-    let asked = bench.heard_one("_session/steering");
-    bench.agent_answers(&asked, &json!({"outcome":"failed"}));
+    bench.answers("_session/steering", &json!({"outcome":"failed"}));
     let error = answer(&mut bench, a, 7)["error"].clone();
     let message = error["message"].as_str().expect("an error");
     assert!(message.contains("`failed`"), "{message}");
@@ -578,8 +573,7 @@ fn what_the_agent_repeats_after_a_restart_of_the_daemon_is_not_shown_twice() {
     let mut bench = bench();
     let (a, prompt) = working(&mut bench);
     bench.say(a, &opted(7, "the red one"));
-    let asked = bench.heard_one("_session/steering");
-    bench.agent_answers(&asked, &json!({"outcome":"injected"}));
+    bench.answers("_session/steering", &json!({"outcome":"injected"}));
     bench.chunk("s", "I look");
     bench.reboot();
     let lines = bench.journal_words().len();

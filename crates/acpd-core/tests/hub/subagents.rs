@@ -2,7 +2,7 @@
 
 use acpd_core::ids::ClientId;
 use acpd_core::profile::Services;
-use acpd_core::{ClientEvent, HostEvent, Input};
+use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, methods, word, words};
@@ -254,8 +254,7 @@ fn a_new_session_does_not_get_the_public_id_of_a_child() {
     announce(&mut bench, "s", "c", &json!({}));
     let params = json!({"cwd":"/w","mcpServers":[]});
     bench.say(shows, &json!({"id":1,"method":"session/new","params":params}));
-    let request = bench.heard_one("session/new");
-    bench.agent_answers(&request, &json!({"sessionId":"c"}));
+    bench.answers("session/new", &json!({"sessionId":"c"}));
     let got = bench.got(shows);
     let made = got.iter().find(|line| line["id"] == 1).expect("an answer");
     assert_eq!(made["result"]["sessionId"], "c.2");
@@ -583,8 +582,7 @@ fn an_agent_is_offered_subagents_only_if_it_is_configured() {
         let mut bench = Bench::with(|profile| profile.subagents = offered);
         bench.capabilities = None;
         bench.connect(&json!({}));
-        let host = bench.host();
-        bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
+        bench.process_starts();
         let request = bench.heard_one("initialize");
         let capabilities = &request["params"]["clientCapabilities"];
         assert_eq!(capabilities.get("subagents"), offered.then_some(&json!({})));

@@ -117,8 +117,7 @@ fn a_prompt_in_line_stays_in_line_and_its_sender_is_answered() {
     let turns: Vec<_> = bench.snapshot.turns.values().map(|turn| turn.state).collect();
     assert!(matches!(turns[..], [TurnStage::Dispatched { .. }, TurnStage::Queued]));
     bench.agent_answers(&first, &json!({"stopReason":"end_turn"}));
-    let second = bench.heard_one("session/prompt");
-    bench.agent_answers(&second, &json!({"stopReason":"max_tokens"}));
+    bench.answers("session/prompt", &json!({"stopReason":"max_tokens"}));
     let got = back(&mut bench, 0, &json!([2, 3]));
     assert_eq!(answer_of(&got, &json!(2)).expect("answered")["result"]["stopReason"], "end_turn");
     assert_eq!(answer_of(&got, &json!(3)).expect("answered")["result"]["stopReason"], "max_tokens");

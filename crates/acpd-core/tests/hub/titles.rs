@@ -66,9 +66,7 @@ fn a_title_of_a_person_is_told_to_all_and_wakes_nobody() {
 
 #[test]
 fn a_title_of_a_person_stays_until_a_person_takes_it_away() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     call(&mut bench, "parser stuff");
     assert_eq!(told(&bench.got(a)), ["parser stuff"]);
     set(&mut bench, a, &json!("Mine"));
@@ -88,9 +86,7 @@ fn a_title_of_a_person_stays_until_a_person_takes_it_away() {
 
 #[test]
 fn without_a_title_of_the_agent_there_is_none_when_that_of_a_person_is_gone() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     own(&mut bench, &json!("Mine"));
     assert_eq!(own(&mut bench, &json!(null)).get("title"), None);
     assert_eq!(told(&bench.got(a)), [json!("Mine"), json!(null)]);
@@ -110,9 +106,7 @@ fn a_title_changes_only_when_it_is_another() {
 
 #[test]
 fn a_title_that_is_none_is_refused() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     for title in [json!(" \n "), json!(""), json!(null), json!(7)] {
         assert_eq!(set(&mut bench, a, &title)["error"]["code"], -32602, "{title}");
     }
@@ -144,9 +138,7 @@ fn an_agent_that_takes_titles_is_told_while_it_has_the_session() {
 
 #[test]
 fn a_name_is_no_title() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     set(&mut bench, a, &json!("Fix the parser"));
     let shown = own(&mut bench, &json!("Fix the parser"));
     assert_eq!((shown.get("name"), &shown["title"]), (None, &json!("Fix the parser")));
@@ -160,9 +152,7 @@ fn a_name_is_no_title() {
 
 #[test]
 fn who_only_watches_gives_no_title() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, _) = Bench::begun();
     let b = bench.plain();
     let attach = json!({"ref":{"session":"s"},"role":"observer"});
     bench.say(b, &json!({"id":1,"method":"_acpd/session/attach","params":attach}));
@@ -187,9 +177,7 @@ fn an_agent_that_says_nothing_to_a_title_is_idle_all_the_same() {
 
 #[test]
 fn a_title_of_a_person_that_the_agent_repeats_is_not_its_own() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     call(&mut bench, "parser stuff");
     set(&mut bench, a, &json!("Mine"));
     call(&mut bench, "Mine");

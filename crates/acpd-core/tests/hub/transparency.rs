@@ -79,8 +79,7 @@ impl Wire {
         let params = json!({"cwd":"/w","mcpServers":[]});
         bench.say(client, &json!({"id":2,"method":"session/new","params":params}));
         bench.pass(1_000);
-        let request = bench.heard_one("session/new");
-        bench.agent_answers(&request, &json!({"sessionId":"0"}));
+        bench.answers("session/new", &json!({"sessionId":"0"}));
         let got = bench.got(client);
         let made = got.iter().find(|line| line["id"] == 2).expect("an answer");
         let public = made["result"]["sessionId"].as_str().expect("an id").to_owned();

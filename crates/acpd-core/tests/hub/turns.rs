@@ -52,9 +52,7 @@ fn the_agents_echo_of_a_prompt_is_not_shown_twice() {
 
 #[test]
 fn a_cancel_ends_the_running_prompt_and_those_behind_it() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.prompt(a, &json!(1), "s", "one");
     bench.prompt(a, &json!(2), "s", "two");
     let request = bench.heard_one("session/prompt");
@@ -70,18 +68,14 @@ fn a_cancel_ends_the_running_prompt_and_those_behind_it() {
 
 #[test]
 fn a_cancel_of_an_idle_session_does_not_reach_the_agent() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
     assert_eq!(bench.heard(), Vec::<Value>::new());
 }
 
 #[test]
 fn cancel_request_takes_one_prompt_and_leaves_the_others() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     for id in 1..=3 {
         bench.prompt(a, &json!(id), "s", &format!("p{id}"));
     }
@@ -140,9 +134,7 @@ fn a_cancel_withdraws_a_question_from_everybody_and_answers_the_agent_once() {
 
 #[test]
 fn a_question_asked_after_the_cancel_is_answered_at_once() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     bench.prompt(a, &json!(1), "s", "go");
     bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
     bench.heard();
@@ -229,8 +221,7 @@ fn an_agent_that_ignores_a_cancel_is_stopped_and_its_session_comes_back() {
     let got = bench.got(a);
     assert_eq!(words(&got), ["result 1"]);
     assert_eq!(got[0]["result"]["stopReason"], "cancelled");
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     assert_eq!(bench.state("s"), "live");
 }
 
@@ -317,9 +308,7 @@ fn a_cancel_from_outside_takes_what_waits_along_or_the_running_turn_alone() {
 
 #[test]
 fn no_session_of_an_agent_that_does_not_exist_is_a_mistake_in_the_agent() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     for (agent, reason) in [("nope", "agent_unknown"), (AGENT, "session_not_found")] {
         let params = json!({"session":"other","agent":agent});
         bench.say(a, &json!({"id":agent,"method":"_acpd/session/show","params":params}));

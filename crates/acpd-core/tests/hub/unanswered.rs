@@ -90,7 +90,6 @@ fn a_cancel_frees_who_asked_also_if_the_agent_ignores_it() {
     assert_eq!(bench.got(a), Vec::<Value>::new());
     assert_eq!(bench.got(b)[0]["error"]["data"]["_acpd"]["reason"], "name_taken");
     bench.say(a, &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
-    let request = bench.heard_one("session/new");
-    bench.agent_answers(&request, &json!({"sessionId":"t"}));
+    bench.answers("session/new", &json!({"sessionId":"t"}));
     assert_eq!(words(&bench.got(a)), ["result 1"]);
 }

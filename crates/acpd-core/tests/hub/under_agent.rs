@@ -47,9 +47,7 @@ fn m2_the_list_is_what_the_daemon_serves_and_refuses() {
             continue;
         }
         let ask = |under_agent: bool| {
-            let mut bench = Bench::new();
-            let a = bench.plain();
-            bench.session(a, "s");
+            let (mut bench, a) = Bench::begun();
             let client = if under_agent { tool(&mut bench) } else { bench.plain() };
             // A turn that somebody else has sent.
             bench.prompt(a, &json!(1), "s", "go");
@@ -79,9 +77,7 @@ fn m2_the_list_is_what_the_daemon_serves_and_refuses() {
 
 #[test]
 fn m2_a_session_stays_where_its_person_has_it() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, _) = Bench::used();
     let tool = tool(&mut bench);
     let params = json!({"ref":{"session":"s"},"cwd":"/"});
     bench.say(tool, &json!({"id":1,"method":"_acpd/session/move","params":params}));
@@ -106,9 +102,7 @@ fn m1_an_answer_beforehand_is_not_given_from_under_an_agent() {
             (format!("{none},{meta}"), true),
             (format!("{meta},{none}"), false),
         ] {
-            let mut bench = Bench::new();
-            let a = bench.plain();
-            bench.session(a, "s");
+            let (mut bench, _) = Bench::begun();
             let tool = tool(&mut bench);
             bench.say_raw(
                 tool,
@@ -161,9 +155,7 @@ fn m1_a_tool_prompts_other_sessions_and_its_questions_are_for_people() {
 #[test]
 fn m2_a_tool_ends_its_own_turns_and_no_others() {
     let cancel = json!({"method":"session/cancel","params":{"sessionId":"s"}});
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, _) = Bench::begun();
     let tool = tool(&mut bench);
     bench.prompt(tool, &json!(1), "s", "mine");
     bench.heard();
@@ -171,9 +163,7 @@ fn m2_a_tool_ends_its_own_turns_and_no_others() {
     let heard = bench.heard();
     assert_eq!(heard[0]["method"], "session/cancel", "its own");
     // Another one waits behind it.
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     let tool = self::tool(&mut bench);
     bench.prompt(tool, &json!(1), "s", "mine");
     let request = bench.heard_one("session/prompt");

@@ -50,11 +50,30 @@ fn a_deleted_session_is_in_no_list_and_comes_back_with_all_that_was_said() {
     let b = bench.plain();
     bench.heard();
     bench.prompt(b, &json!(3), "s", "more");
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     bench.heard_one("session/prompt");
     bench.pass(2 * DAY);
     assert_eq!(bench.state("s"), "live");
+}
+
+#[test]
+fn what_an_editor_deletes_is_gone_for_it_and_can_be_brought_back() {
+    let mut bench = keeping();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.say(a, &json!({"id":2,"method":"session/delete","params":{"sessionId":"s"}}));
+    assert_eq!(bench.got(a), [json!({"jsonrpc":"2.0","id":2,"result":{}})]);
+    assert_eq!(methods(&bench.heard()), ["session/close"], "the agent keeps its copy");
+    // The agent still tells of it.
+    bench.say(a, &json!({"id":3,"method":"session/list","params":{}}));
+    bench.answers("session/list", &json!({"sessions":[{"sessionId":"s","cwd":"/w"}]}));
+    assert_eq!(bench.got(a)[0]["result"]["sessions"], json!([]));
+    let undone = command(&mut bench, "undo", &json!({}));
+    assert_eq!(undone["result"]["session"]["sessionId"], "s");
+    bench.say(a, &json!({"id":4,"method":"session/delete","params":{"sessionId":"s"}}));
+    bench.heard();
+    bench.pass(2 * DAY + 20 * 60_000);
+    assert!(bench.snapshot.sessions.is_empty());
 }
 
 #[test]
@@ -72,8 +91,7 @@ fn when_its_time_is_over_it_is_gone_from_disk_and_from_its_agent() {
     assert_eq!(bench.snapshot.sessions.len(), 2);
     let b = bench.plain();
     bench.prompt(b, &json!(2), "other", "wake up");
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     bench.heard_one("session/prompt");
     bench.pass(10 * 60_000);
     assert_eq!(bench.heard_one("session/delete")["params"]["sessionId"], "s");
@@ -110,14 +128,12 @@ fn its_name_and_its_id_can_be_used_again_meanwhile() {
     let new = |bench: &mut Bench| {
         let params = json!({"cwd":"/w","mcpServers":[],"_meta":{"_acpd":{"name":"fix"}}});
         bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
-        let request = bench.heard_one("session/new");
-        bench.agent_answers(&request, &json!({"sessionId":"0"}));
+        bench.answers("session/new", &json!({"sessionId":"0"}));
         bench.got(a)[0]["result"]["sessionId"].clone()
     };
     assert_eq!(new(&mut bench), "0");
     bench.prompt(a, &json!(2), "0", "go");
-    let prompt = bench.heard_one("session/prompt");
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
     bench.got(a);
     command(&mut bench, "remove", &json!({"session":"fix"}));
     bench.heard();

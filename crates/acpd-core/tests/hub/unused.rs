@@ -90,9 +90,7 @@ fn what_nobody_used_is_deleted_after_a_day() {
 
 #[test]
 fn what_is_open_is_deleted_when_it_is_left_and_not_before() {
-    let mut bench = Bench::new();
-    let maker = bench.plain();
-    bench.session(maker, "s");
+    let (mut bench, maker) = Bench::begun();
     bench.pass(50 * HOUR);
     assert_eq!(known(&mut bench, maker), ["s"]);
     leave(&mut bench, maker, "s");
@@ -102,9 +100,7 @@ fn what_is_open_is_deleted_when_it_is_left_and_not_before() {
 
 #[test]
 fn the_next_daemon_deletes_them_and_clients_that_come_back_are_waited_for() {
-    let mut bench = Bench::new();
-    let maker = bench.plain();
-    bench.session(maker, "s");
+    let (mut bench, _) = Bench::begun();
     let host = bench.host();
     bench.now += 30 * HOUR;
     bench.reboot();

@@ -13,9 +13,7 @@ fn close(bench: &mut Bench, client: acpd_core::ids::ClientId) {
 
 #[test]
 fn a_closed_session_does_not_come_back_while_its_old_turn_runs() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     bench.prompt(a, &json!(2), "s", "old");
     let old = bench.heard_one("session/prompt");
     close(&mut bench, a);
@@ -25,8 +23,7 @@ fn a_closed_session_does_not_come_back_while_its_old_turn_runs() {
     assert_eq!(bench.heard(), Vec::<Value>::new(), "the old turn runs");
     assert_eq!(bench.got(a), Vec::<Value>::new());
     bench.agent_answers(&old, &json!({"stopReason":"cancelled"}));
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     assert_eq!(bench.heard_one("session/prompt")["params"]["prompt"][0]["text"], "new");
     bench.pass(60_000);
     assert_eq!(bench.stops, [], "it has ended the turn");
@@ -34,9 +31,7 @@ fn a_closed_session_does_not_come_back_while_its_old_turn_runs() {
 
 #[test]
 fn an_agent_that_works_on_in_a_closed_session_is_stopped_and_the_next_prompt_runs() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     bench.prompt(a, &json!(2), "s", "old");
     bench.heard();
     close(&mut bench, a);
@@ -48,8 +43,7 @@ fn an_agent_that_works_on_in_a_closed_session_is_stopped_and_the_next_prompt_run
     assert_eq!(bench.stops, [StopStep::CloseStdin]);
     bench.agent_dies();
     bench.pass(1_000);
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     assert_eq!(bench.heard_one("session/prompt")["params"]["prompt"][0]["text"], "new");
 }
 
@@ -66,16 +60,13 @@ fn a_deleted_session_is_not_taken_over_again_while_its_old_turn_runs() {
     bench.say(b, &json!({"id":8,"method":"session/load","params":load}));
     assert_eq!(bench.heard(), Vec::<Value>::new(), "the old turn runs");
     bench.agent_answers(&old, &json!({"stopReason":"cancelled"}));
-    let load = bench.heard_one("session/load");
-    bench.agent_answers(&load, &json!({}));
+    bench.answers("session/load", &json!({}));
     assert_eq!(words(&bench.got(b)), ["result 8"]);
 }
 
 #[test]
 fn the_next_daemon_knows_of_a_turn_that_was_given_up() {
-    let mut bench = Bench::with_shims();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::with_shims().with_used();
     bench.prompt(a, &json!(2), "s", "old");
     bench.heard();
     close(&mut bench, a);
@@ -110,8 +101,7 @@ fn a_turn_whose_cancel_was_ignored_ends_as_unwedged_and_queued_prompts_run() {
     let reason = ended["params"]["outcome"]["reason"].as_str().expect("why");
     assert!(reason.contains("ignored a cancel"), "{reason}");
     bench.pass(1_000);
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     assert_eq!(bench.heard_one("session/prompt")["params"]["prompt"][0]["text"], "new");
     let got = bench.got(a);
     assert_eq!(

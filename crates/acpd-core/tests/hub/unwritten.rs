@@ -29,9 +29,7 @@ fn prompt(id: u64) -> Value {
 
 #[test]
 fn l12_a_prompt_that_cannot_be_written_is_answered_at_once_and_never_twice() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     let unwritten = met_by(&mut bench, a, &prompt(1));
     let got = bench.got(a);
     assert_eq!(words(&got), ["error 1"]);
@@ -42,21 +40,17 @@ fn l12_a_prompt_that_cannot_be_written_is_answered_at_once_and_never_twice() {
     // There is room again, and it is carried out as it was said.
     bench.feed(Input::StoreWorks);
     bench.run_batch(unwritten);
-    let asked = bench.heard_one("session/prompt");
-    bench.agent_answers(&asked, &json!({"stopReason":"end_turn"}));
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
     assert!(!words(&bench.got(a)).contains(&"result 1".to_owned()));
     // Its id is free.
     bench.say(a, &prompt(1));
-    let asked = bench.heard_one("session/prompt");
-    bench.agent_answers(&asked, &json!({"stopReason":"end_turn"}));
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
     assert!(words(&bench.got(a)).contains(&"result 1".to_owned()));
 }
 
 #[test]
 fn l12_a_change_whose_answer_waits_for_the_store_is_answered_at_once_and_never_twice() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     let rename = json!({"id":1,"method":"_acpd/session/rename",
         "params":{"session":"s","name":"other"}});
     let unwritten = met_by(&mut bench, a, &rename);

@@ -71,9 +71,7 @@ fn a_turn_ends_with_what_it_has_used() {
 
 #[test]
 fn what_an_agent_does_not_tell_is_not_known() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, _) = Bench::used();
     assert_eq!(booked(&bench), [(Some(1), None)]);
     assert!(bench.booked[0].tokens.is_empty());
     assert_eq!(shown(&mut bench), Value::Null);
@@ -114,9 +112,7 @@ fn a_cost_is_counted_once_over_restores_and_replays() {
 
 #[test]
 fn a_cost_that_is_told_behind_the_end_of_a_turn_is_booked_as_well() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, _) = Bench::used();
     tells(&mut bench, 7, Some(0.5));
     tells(&mut bench, 7, Some(0.5));
     assert_eq!(booked(&bench), [(Some(1), None), (None, Some(0.5))]);

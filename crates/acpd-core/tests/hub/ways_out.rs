@@ -55,8 +55,7 @@ fn hint(answer: &Value) -> &str {
 
 /// Plays the new session up to the prompt, which has a summary before it.
 fn goes_on_with_a_summary(bench: &mut Bench, id: &str) -> Value {
-    let new = bench.heard_one("session/new");
-    bench.agent_answers(&new, &json!({"sessionId":id}));
+    bench.answers("session/new", &json!({"sessionId":id}));
     let prompt = bench.heard_one("session/prompt");
     assert_eq!(prompt["params"]["sessionId"], id);
     let blocks = prompt["params"]["prompt"].as_array().expect("blocks");
@@ -179,8 +178,7 @@ fn a_restart_of_its_agent_looks_for_a_lost_session_once_more() {
     bench.say(a, &json!({"id":1,"method":"_acpd/agent/restart","params":{"agent":"gem"}}));
     bench.agent_dies();
     bench.prompt(a, &json!(2), "s", "and now?");
-    let load = bench.heard_one("session/load");
-    bench.agent_answers(&load, &json!({}));
+    bench.answers("session/load", &json!({}));
     bench.heard_one("session/prompt");
 }
 
@@ -211,14 +209,11 @@ fn nobody_gives_up_by_mistake_what_an_agent_still_has() {
 
 #[test]
 fn what_rests_may_still_be_there_and_what_was_never_used_has_nothing_to_give_up() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
+    let (mut bench, a) = Bench::begun();
     let refused = reseed(&mut bench, a, true);
     assert!(refused["error"]["message"].as_str().expect("text").contains("nothing to give up"));
     bench.prompt(a, &json!(1), "s", "go");
-    let prompt = bench.heard_one("session/prompt");
-    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
     ask(&mut bench, a, "_acpd/session/close", &json!({"session":"s"}));
     assert_eq!(bench.state("s"), "closed");
     assert!(hint(&reseed(&mut bench, a, false)).contains("--discard"));
@@ -244,10 +239,7 @@ fn a_restore_that_goes_on_is_given_up_only_explicitly() {
 
 #[test]
 fn a_session_without_its_directory_goes_on_with_a_summary_where_it_was_moved() {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used_and_loadable();
     bench.missing = vec!["/w".to_owned()];
     bench.agent_dies();
     bench.pass(1_000);
@@ -269,12 +261,10 @@ fn a_login_that_a_given_up_session_wants_does_not_bring_the_old_one_back() {
     blocked(&mut bench, a);
     reseed(&mut bench, a, false);
     bench.prompt(a, &json!(2), "s", "go on");
-    let new = bench.heard_one("session/new");
-    bench.agent_refuses(&new, -32000);
+    bench.refuses("session/new", -32000);
     assert_eq!(bench.state("s"), "blocked");
     bench.say(a, &json!({"id":5,"method":"authenticate","params":{"methodId":"m"}}));
-    let login = bench.heard_one("authenticate");
-    bench.agent_answers(&login, &json!({}));
+    bench.answers("authenticate", &json!({}));
     bench.prompt(a, &json!(3), "s", "go on");
     goes_on_with_a_summary(&mut bench, "t");
 }
@@ -287,8 +277,7 @@ fn a_new_session_that_cannot_be_made_is_tried_again_and_nothing_is_promised_in_v
     reseed(&mut bench, a, false);
     bench.got(a);
     bench.prompt(a, &json!(2), "s", "go on");
-    let new = bench.heard_one("session/new");
-    bench.agent_refuses(&new, -32603);
+    bench.refuses("session/new", -32603);
     let got = bench.got(a);
     let error = got.iter().find(|line| line["id"] == 2).expect("an answer");
     assert!(hint(error).ends_with("the next prompt tries again"), "{}", hint(error));
@@ -354,9 +343,7 @@ fn agent_hint(bench: &mut Bench) -> String {
 
 #[test]
 fn a_start_by_a_person_does_not_wait_for_the_next_attempt() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     bench.agent_dies();
     assert_eq!(bench.agent_state(), "backoff");
     bench.say(a, &json!({"id":1,"method":"_acpd/agent/start","params":{"agent":"gem"}}));
@@ -367,10 +354,8 @@ fn a_start_by_a_person_does_not_wait_for_the_next_attempt() {
 fn an_agent_that_failed_tells_the_command_that_starts_it_again() {
     let mut bench = by_hand();
     let a = bench.connect(&json!({}));
-    let host = bench.host();
-    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
-    let initialize = bench.heard_one("initialize");
-    bench.agent_answers(&initialize, &json!({"protocolVersion":99,"agentCapabilities":{}}));
+    bench.process_starts();
+    bench.answers("initialize", &json!({"protocolVersion":99,"agentCapabilities":{}}));
     bench.agent_dies();
     assert_eq!(bench.agent_state(), "failed");
     bench.pass(3_600_000);
@@ -384,9 +369,7 @@ fn an_agent_that_failed_tells_the_command_that_starts_it_again() {
 
 #[test]
 fn an_agent_that_a_person_has_stopped_tells_the_command_that_starts_it_again() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     bench.say(a, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":"gem"}}));
     bench.agent_dies();
     bench.got(a);
@@ -396,8 +379,7 @@ fn an_agent_that_a_person_has_stopped_tells_the_command_that_starts_it_again() {
     assert!(agent_hint(&mut bench).contains("`acpctl agent start gem`"));
     bench.say(a, &json!({"id":3,"method":"_acpd/agent/start","params":{"agent":"gem"}}));
     bench.prompt(a, &json!(4), "s", "go");
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     bench.heard_one("session/prompt");
 }
 
@@ -405,8 +387,7 @@ fn an_agent_that_a_person_has_stopped_tells_the_command_that_starts_it_again() {
 fn a_start_that_takes_its_time_is_ended_by_a_stop() {
     let mut bench = by_hand();
     let a = bench.connect(&json!({}));
-    let host = bench.host();
-    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
+    bench.process_starts();
     let b = bench.connect(&json!({}));
     bench.say(b, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":"gem"}}));
     assert_eq!(bench.stops, [StopStep::CloseStdin]);
@@ -435,9 +416,7 @@ fn a_restart_of_its_agent_ends_the_wait_for_a_new_session() {
 
 #[test]
 fn a_daemon_that_is_told_to_stop_once_more_does_not_wait_for_its_agents() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, a) = Bench::used();
     bench.say(a, &json!({"id":1,"method":"_acpd/daemon/stop"}));
     bench.say(a, &json!({"id":2,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
     let got = bench.got(a);
@@ -449,9 +428,7 @@ fn a_daemon_that_is_told_to_stop_once_more_does_not_wait_for_its_agents() {
 
 #[test]
 fn a_process_of_the_last_daemon_that_does_not_answer_is_told_and_ended_by_a_restart() {
-    let mut bench = Bench::with_shims();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, _) = Bench::with_shims().with_used();
     bench.adopts = false;
     bench.reboot();
     let a = bench.plain();
@@ -467,16 +444,13 @@ fn a_process_of_the_last_daemon_that_does_not_answer_is_told_and_ended_by_a_rest
     bench.prompt(a, &json!(5), "s", "and now?");
     let host = bench.host();
     bench.feed(Input::Host(host, HostEvent::Gone));
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     bench.heard_one("session/prompt");
 }
 
 #[test]
 fn a_process_of_the_last_daemon_that_answers_late_goes_on() {
-    let mut bench = Bench::with_shims();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, _) = Bench::with_shims().with_used();
     bench.adopts = false;
     bench.reboot();
     bench.pass(60_000);
@@ -491,9 +465,7 @@ fn a_process_of_the_last_daemon_that_answers_late_goes_on() {
 
 #[test]
 fn a_process_of_the_last_daemon_that_is_lost_after_a_long_silence_is_replaced() {
-    let mut bench = Bench::with_shims();
-    let a = bench.plain();
-    bench.used_session(a, "s");
+    let (mut bench, _) = Bench::with_shims().with_used();
     bench.adopts = false;
     bench.reboot();
     let a = bench.plain();
@@ -505,8 +477,7 @@ fn a_process_of_the_last_daemon_that_is_lost_after_a_long_silence_is_replaced() 
     bench.prompt(a, &json!(2), "s", "and now?");
     assert_eq!(bench.got(a), Vec::<Value>::new());
     bench.feed(Input::Host(host, HostEvent::Gone));
-    let resume = bench.heard_one("session/resume");
-    bench.agent_answers(&resume, &json!({}));
+    bench.answers("session/resume", &json!({}));
     bench.heard_one("session/prompt");
 }
 

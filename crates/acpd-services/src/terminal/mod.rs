@@ -118,14 +118,6 @@ impl Terminals {
         Ok(all_gone(vec![terminal.gone.clone()]))
     }
 
-    /// The same for all terminals of an owner: for an agent that has ended.
-    pub fn release_all(&mut self, owner: u64) -> impl Future<Output = ()> + Send + use<> {
-        let released = self.held.extract_if(|_, terminal| terminal.owner == owner);
-        let gone: Vec<Gone> = released.map(|(_, terminal)| terminal.gone.clone()).collect();
-        self.ending.extend(gone.iter().cloned());
-        all_gone(gone)
-    }
-
     /// Releases all terminals; the future tells when nothing is left of them and of those released
     /// before.
     pub fn end(self) -> impl Future<Output = ()> + Send + use<> {

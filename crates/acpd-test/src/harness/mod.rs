@@ -170,10 +170,15 @@ impl TestEnv {
 
     /// `acpctl acp` with these arguments, and the editor's end of it.
     pub fn bridge(&self, args: &[&str]) -> (Running, Client) {
+        self.bridge_in("main", args)
+    }
+
+    /// The same in the working directory of that name.
+    pub fn bridge_in(&self, work: &str, args: &[&str]) -> (Running, Client) {
         let mut all = vec!["acp"];
         all.extend(args);
         let mut command = self.acpctl_command(&all);
-        command.stdin(Stdio::piped());
+        command.stdin(Stdio::piped()).current_dir(self.work(work));
         Running::start_editor(command)
     }
 

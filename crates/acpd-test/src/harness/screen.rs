@@ -79,11 +79,6 @@ impl Screen {
         self.waits(text, |screen| screen.contents().contains(text))
     }
 
-    /// Waits until this is not on the screen.
-    pub fn loses(&self, text: &str) -> String {
-        self.waits("another screen", |screen| !screen.contents().contains(text))
-    }
-
     /// Waits until this was written.
     pub fn writes(&self, text: &str) {
         until(text, || self.written().contains(text).then_some(()));

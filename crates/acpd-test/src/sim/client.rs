@@ -458,7 +458,7 @@ impl Client {
                     if id != session {
                         // A beginning of its id, once nothing has all of it.
                         let key = store.public.get(&session);
-                        let exists = key.is_some_and(|k| store.snapshot.sessions.contains_key(k));
+                        let exists = key.is_some_and(|key| store.has(*key));
                         if (exists && !store.reused.contains(&session)) || !id.starts_with(&session)
                         {
                             return Err(format!("attached to {id} instead of {session}"));
@@ -501,7 +501,7 @@ impl Client {
         }
         let key = store.public.get(session);
         // Of a deleted session there is nothing left to read.
-        let key = key.filter(|key| store.snapshot.sessions.contains_key(key));
+        let key = key.filter(|key| store.has(**key));
         let Some(key) = key else { return Ok(()) };
         let end = store.journals.get(key).map_or(0, |journal| journal.end_of(text));
         // After an answer that tells no outcome it does not know either whether it follows the session.
@@ -634,7 +634,7 @@ impl Client {
     pub(super) fn missed(&self, store: &Store) -> Result<(), String> {
         for (session, place) in &self.places {
             let key = store.public.get(session);
-            let exists = key.is_some_and(|key| store.snapshot.sessions.contains_key(key));
+            let exists = key.is_some_and(|key| store.has(*key));
             if self.ride.is_none() || !exists || store.reused.contains(session) {
                 continue;
             }

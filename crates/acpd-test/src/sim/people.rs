@@ -80,7 +80,7 @@ impl World {
 
     /// A session of this client's agent, or of any.
     fn some_session(&mut self, agent: Option<&str>) -> Option<String> {
-        let sessions = self.store.snapshot.sessions.values();
+        let sessions = self.store.sessions();
         let fits = |agent: Option<&str>, of: &str| agent.is_none_or(|agent| agent == of);
         let ids: Vec<String> = sessions
             .filter(|session| fits(agent, &session.row.agent))
@@ -197,7 +197,7 @@ impl World {
         let leave = Asked::Leave { session: session.clone() };
         match self.rng.below(20) {
             0 => self.say(id, "_acpd/session/close", reference, Asked::Plain),
-            1 => self.say(id, "_acpd/session/remove", reference, Asked::Plain),
+            1 => self.delete(id, &session, reference),
             2 => {
                 let name = format!("n{}", self.rng.below(4));
                 let params = json!({"ref":reference,"name":name});
@@ -221,6 +221,28 @@ impl World {
             10..16 => self.fork(id),
             16..20 if self.steers => self.put_away(id, &reference),
             _ => self.say(id, "_acpd/status", json!({}), Asked::Plain),
+        }
+    }
+
+    /// Somebody deletes a session, or brings one back.
+    fn delete(&mut self, id: ClientId, session: &str, reference: Value) -> Result<(), String> {
+        let keeps = self.config.keep_deleted > 0;
+        match self.next_text % 3 {
+            0 if keeps => {
+                let of_its = self.of_id(session).map(|(_, state)| state.row.agent.clone());
+                let is_its = of_its.is_some_and(|agent| self.clients[&id].agent == agent);
+                if is_its {
+                    self.truth.hit("deleted in an editor");
+                    let params = json!({"sessionId":session});
+                    return self.say(id, "session/delete", params, Asked::Plain);
+                }
+                Ok(())
+            }
+            1 if keeps => {
+                self.truth.hit("brought back");
+                self.say(id, "_acpd/session/undo", json!({}), Asked::Plain)
+            }
+            _ => self.say(id, "_acpd/session/remove", reference, Asked::Plain),
         }
     }
 
@@ -367,7 +389,7 @@ impl World {
     /// Somebody has something to say in every session that may go on; the sessions and prompts.
     pub(super) fn prompt_everywhere(&mut self) -> Result<Vec<(String, String)>, String> {
         let mut texts = Vec::new();
-        let rows = self.store.snapshot.sessions.values();
+        let rows = self.store.sessions();
         let rows: Vec<_> = rows
             .filter(|state| state.row.rest != Dormant::Lost && !self.is_down(&state.row.agent))
             .map(|state| (state.row.agent.clone(), state.row.public_id.clone()))
@@ -415,7 +437,7 @@ impl World {
                 self.say(id, "_acpd/agent/restart", json!({"agent":agent}), Asked::Plain)?;
             }
             self.say(id, "authenticate", json!({"methodId":"x"}), Asked::Login)?;
-            let sessions = self.store.snapshot.sessions.values();
+            let sessions = self.store.sessions();
             let ids: Vec<String> = sessions
                 .filter(|session| session.row.agent == agent)
                 .map(|session| session.row.public_id.clone())

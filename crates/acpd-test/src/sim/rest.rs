@@ -153,7 +153,7 @@ impl World {
         }
     }
 
-    fn of_id(&self, session: &str) -> Option<(&SessionKey, &SessionState)> {
+    pub(super) fn of_id(&self, session: &str) -> Option<(&SessionKey, &SessionState)> {
         let key = self.store.public.get(session)?;
         self.store.snapshot.sessions.get_key_value(key)
     }
@@ -208,7 +208,7 @@ impl World {
 
     /// What is put away is closed.
     fn archive_is_closed(&self) -> Result<(), String> {
-        let rows = self.store.snapshot.sessions.values().map(|state| &state.row);
+        let rows = self.store.sessions().map(|state| &state.row);
         let mut open =
             rows.filter(|row| row.archived && !matches!(row.rest, Dormant::Closed | Dormant::Lost));
         match open.next() {
@@ -260,7 +260,7 @@ impl World {
     /// has stopped.
     fn is_back(&self) -> Result<(), String> {
         let snapshot = &self.store.snapshot;
-        for state in snapshot.sessions.values() {
+        for state in self.store.sessions() {
             let row = &state.row;
             if matches!(row.rest, Dormant::NeedsLogin | Dormant::NoDirectory)
                 && !self.is_down(&row.agent)

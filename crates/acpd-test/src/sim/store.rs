@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use acp_wire::{StateKey, locate, str_at};
 use acpd_core::ids::{HostId, SessionKey};
 use acpd_core::record::{
-    Dormant, EventKind, EventRow, Forked, InteractionRow, Record, Snapshot, ValueKey,
+    Dormant, EventKind, EventRow, Forked, InteractionRow, Record, SessionState, Snapshot, ValueKey,
 };
 use acpd_core::{Batch, Read, ReadStyle};
 use bytes::Bytes;
@@ -42,7 +42,7 @@ pub(super) struct Store {
     values: BTreeMap<(SessionKey, ValueKey), Bytes>,
     /// Public id → session, deleted ones too.
     pub(super) public: BTreeMap<String, SessionKey>,
-    /// Public ids that were given again after a deletion: a line does not tell of which it is.
+    /// Public ids that were given again after a deletion, or brought back: a line does not tell of which it is.
     pub(super) reused: BTreeSet<String>,
     /// Every line that was ever committed for an agent.
     pub(super) outbox: BTreeMap<(HostId, u64), Bytes>,
@@ -64,7 +64,11 @@ impl Store {
                 Record::Forked(fork) => self.fork(fork, truth)?,
                 Record::Session(row) => {
                     let old = self.public.insert(row.public_id.clone(), row.key);
-                    if old.is_some_and(|old| old != row.key) {
+                    let before = self.snapshot.sessions.get(&row.key);
+                    let is_back = row.removed.is_none()
+                        && before.is_some_and(|state| state.row.removed.is_some());
+                    // Who followed it does not follow what has its id now.
+                    if is_back || old.is_some_and(|old| old != row.key) {
                         self.reused.insert(row.public_id.clone());
                     }
                     let reason = row.reason.as_deref().unwrap_or_default();
@@ -168,6 +172,15 @@ impl Store {
             journal.owes_summary &= owes;
         }
         Ok(())
+    }
+
+    /// The sessions that there are: those that a person has deleted are kept, but nothing finds them.
+    pub(super) fn sessions(&self) -> impl Iterator<Item = &SessionState> {
+        self.snapshot.sessions.values().filter(|state| state.row.removed.is_none())
+    }
+
+    pub(super) fn has(&self, key: SessionKey) -> bool {
+        self.snapshot.sessions.get(&key).is_some_and(|state| state.row.removed.is_none())
     }
 
     /// The rows of a piece of journal as the daemon reads them, and the position it reaches.

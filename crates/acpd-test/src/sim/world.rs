@@ -42,7 +42,7 @@ pub(super) struct World {
     /// How far the clock has been set back.
     set_back: u64,
     pub(super) hub: Option<Hub>,
-    config: Config,
+    pub(super) config: Config,
     pub(super) quirks: BTreeMap<String, Quirks>,
     pub(super) disks: BTreeMap<String, Disk>,
     pub(super) store: Store,
@@ -145,7 +145,8 @@ impl World {
             // Not drawn: what older seeds have found they find again.
             cold_starts: 1 + (seed % 3) as u32,
             hooks: acpd_api::HookEvent::ALL.into(),
-            keep_deleted: 0,
+            // Not drawn, either.
+            keep_deleted: if seed.is_multiple_of(2) { 0 } else { 60 * 60_000 },
             notify: true,
             workspaces: Vec::new(),
             budget: None,

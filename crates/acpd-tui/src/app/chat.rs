@@ -9,40 +9,45 @@
 //! Its connection only listens, as an observer: reading a session wakes no agent. Prompts, steering and settings go
 //! over connections of their own, so this one is told of them as it is of everybody else's.
 
+mod attach;
 mod blocks;
+mod complete;
 mod conversation;
 mod editor;
 mod layout;
 mod memory;
 mod options;
+mod queue;
 mod search;
 mod starting;
 mod view;
 
-use acp_wire::acp::steering_outcome;
-use acp_wire::{ErrorObject, Id as RequestId, build};
+use acp_wire::acp::{InitializeResult, steering_outcome};
+use acp_wire::{ErrorObject, code};
 use acpd_api::{
-    AttachParams, AttachResult, CancelParams, ClientMeta, LogParams, LogResult, Role, SessionInfo,
-    SessionRef, SessionRowKey, TurnState, method,
+    AttachParams, AttachResult, ClientMeta, LogParams, LogResult, Role, SessionInfo, SessionRef,
+    SessionRowKey, TurnState, Untrusted, method,
 };
 use acpd_view::text::Text;
-use acpd_view::{Role as Look, text};
+use acpd_view::{Header, Role as Look, text};
 use crossterm::event::KeyEvent;
-use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::requests::{Link, Purpose, hello};
-use super::{Effect, Id, Spot, State, read};
+use super::said::Said;
+use super::{Effect, Id, Spot, State, read, session_ref};
 use crate::fleet::{Fleet, handle};
-use crate::keymap::{Action, Place, digit};
+use crate::keymap::{Action, Place};
 use crate::question::{Card, Did};
+use complete::Beside;
 use conversation::Conversation;
-use editor::Editor;
 use options::Menu;
 use search::Search;
 use starting::Refused;
 
+pub(super) use complete::Files;
+pub(super) use editor::Editor;
 pub(super) use layout::Layout;
 pub use starting::NotBegun;
 pub(super) use view::{useful, view, word};
@@ -69,10 +74,16 @@ pub(super) struct Chat {
     in_blocks: bool,
     search: Search,
     menu: Option<Menu>,
+    /// The list beside the prompt.
+    beside: Option<Beside>,
+    /// Where the word begins whose list the person has closed.
+    closed_at: Option<(usize, usize)>,
+    /// Whether the agent takes images, as far as that is known.
+    takes_images: Option<bool>,
     /// Our prompts that wait or run, and the requests that they are.
     prompts: Vec<Prompted>,
     /// Prompts that are sent when the session is there.
-    waits: Vec<String>,
+    waits: Vec<Said>,
     /// A draft that looks like an answer, and that the next Enter sends as a prompt.
     doubted: Option<String>,
     /// What was not done, until the draft changes.
@@ -105,37 +116,62 @@ enum Phase {
 #[derive(Debug)]
 struct Prompted {
     link: Link,
-    request: u64,
-    text: String,
+    said: Said,
     /// The last block before it.
     after: Option<Id>,
 }
 
 impl Chat {
+    fn new(key: SessionRowKey, link: Link, is_from_top: bool) -> Chat {
+        Chat {
+            conversation: Conversation::new(&key.session_id),
+            key,
+            link,
+            phase: Phase::Opening,
+            editor: Editor::default(),
+            card: Card::default(),
+            in_blocks: false,
+            search: Search::default(),
+            menu: None,
+            beside: None,
+            closed_at: None,
+            takes_images: None,
+            prompts: Vec::new(),
+            waits: Vec::new(),
+            doubted: None,
+            refused: None,
+            cancels: None,
+            is_from_top,
+        }
+    }
+
+    /// Whether its agent has not named the session yet.
+    fn is_beginning(&self) -> bool {
+        self.key.session_id.is_empty()
+    }
+
     /// What keys mean here now.
     pub(super) fn place(&self) -> Place {
         if self.menu.is_some() {
             Place::Menu
-        } else if self.search.typed().is_some() {
+        } else if self.card.is_typing() || self.search.typed().is_some() {
             Place::Line
         } else if self.card.has_keys() {
             Place::Question
         } else if self.in_blocks {
             Place::Blocks
+        } else if self.beside.is_some() {
+            Place::List
         } else {
             Place::Prompt
         }
     }
 
-    /// Takes pasted text.
-    pub(super) fn paste(&mut self, text: &str) {
-        match self.place() {
-            Place::Prompt => {
-                self.refused = None;
-                self.editor.paste(text);
-            }
-            Place::Line => self.search.paste(text),
-            _ => {}
+    /// Whether what is typed goes to the prompt, with or without a list beside it.
+    fn takes_words(&self) -> bool {
+        match &self.beside {
+            Some(beside) => self.place() == Place::List && beside.leaves_keys(),
+            None => self.place() == Place::Prompt,
         }
     }
 
@@ -170,7 +206,7 @@ impl Chat {
 
     /// Whether the draft looks like an answer to the open question, and Enter was not pressed for it yet.
     fn may_be_answer(&self) -> bool {
-        let draft = self.editor.text();
+        let draft = self.editor.said().text;
         let word = draft.trim().to_ascii_lowercase();
         let is_number = word.len() == 1 && word.starts_with(|char: char| char.is_ascii_digit());
         let is_answer = is_number || matches!(word.as_str(), "y" | "n" | "yes" | "no");
@@ -179,7 +215,7 @@ impl Chat {
 
     /// The draft that the next Enter sends although it looks like an answer.
     fn doubted(&self) -> Option<&String> {
-        self.doubted.as_ref().filter(|doubted| **doubted == self.editor.text())
+        self.doubted.as_ref().filter(|doubted| **doubted == self.editor.said().text)
     }
 
     /// Bytes of the bodies that are kept.
@@ -195,11 +231,28 @@ impl Chat {
     }
 
     fn session_ref(&self) -> SessionRef {
-        SessionRef {
-            session: self.key.session_id.raw().to_owned(),
-            agent: Some(self.key.agent.raw().to_owned()),
-            ..SessionRef::default()
-        }
+        session_ref(&self.key)
+    }
+
+    /// Which session it is.
+    pub(super) fn key(&self) -> &SessionRowKey {
+        &self.key
+    }
+
+    /// Gives the prompt the keys.
+    pub(super) fn go_to_prompt(&mut self) {
+        self.in_blocks = false;
+        self.conversation.unselect();
+    }
+
+    /// Whether it was opened from the list.
+    pub(super) fn is_from_top(&self) -> bool {
+        self.is_from_top
+    }
+
+    /// What is known of the session beside what was said.
+    pub(super) fn header(&self) -> &Header {
+        self.conversation.header()
     }
 }
 
@@ -220,25 +273,9 @@ impl State {
     /// Puts a conversation on the screen of which nothing was read yet.
     fn show_chat(&mut self, key: SessionRowKey, is_from_top: bool) -> &mut Chat {
         let link = self.requests.chat();
-        let mut chat = Chat {
-            conversation: Conversation::new(&key.session_id),
-            key,
-            link,
-            phase: Phase::Opening,
-            editor: Editor::default(),
-            card: Card::default(),
-            in_blocks: false,
-            search: Search::default(),
-            menu: None,
-            prompts: Vec::new(),
-            waits: Vec::new(),
-            doubted: None,
-            refused: None,
-            cancels: None,
-            is_from_top,
-        };
+        let mut chat = Chat::new(key, link, is_from_top);
         if let Some(draft) = self.drafts.remove(&chat.key) {
-            chat.editor.set(&draft);
+            chat.editor = draft;
         }
         self.chat.insert(chat)
     }
@@ -258,7 +295,7 @@ impl State {
         let mut params = hello(&meta);
         params["clientCapabilities"] = json!({"subagents": {},
             "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}}});
-        let initialize = self.requests.send(link, "initialize", &params, Purpose::Passing);
+        let initialize = self.requests.send(link, "initialize", &params, Purpose::Hello);
         let after = Some(seq.saturating_sub(FIRST));
         let params = AttachParams { session: chat.session_ref(), after, role: Role::Observer };
         let attach = self.requests.send(link, method::SESSION_ATTACH, &params, Purpose::Attach);
@@ -269,9 +306,8 @@ impl State {
     pub(super) fn close_chat(&mut self) -> Vec<Effect> {
         self.unwait();
         let Some(chat) = self.chat.take() else { return Vec::new() };
-        let draft = chat.editor.text();
-        if !draft.trim().is_empty() {
-            self.drafts.insert(chat.key.clone(), draft);
+        if !chat.editor.said().is_empty() {
+            self.drafts.insert(chat.key.clone(), chat.editor);
         }
         let start = match chat.phase {
             Phase::Starting { link, .. } => Some(link),
@@ -283,6 +319,13 @@ impl State {
             self.requests.forget(*link);
         }
         links.into_iter().map(Effect::Leave).collect()
+    }
+
+    /// What the agent of the conversation can do.
+    pub(super) fn greeted(&mut self, result: &RawValue) {
+        if let (Some(chat), Ok(hello)) = (&mut self.chat, InitializeResult::from_raw(result)) {
+            chat.takes_images = Some(hello.capabilities.image);
+        }
     }
 
     /// The conversation is attached.
@@ -312,7 +355,11 @@ impl State {
         };
         match page.and_then(|page| chat.conversation.older(page)) {
             Some(after) => self.ask_log(after, Purpose::Older),
-            None => self.search_goes_on(),
+            None => {
+                let mut effects = self.search_goes_on();
+                effects.extend(self.look_up());
+                effects
+            }
         }
     }
 
@@ -377,24 +424,41 @@ impl State {
     }
 
     /// Takes a key on this screen.
-    pub(super) fn chat_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
+    pub(super) fn chat_key(
+        &mut self,
+        place: Place,
+        action: Option<Action>,
+        key: &KeyEvent,
+    ) -> Vec<Effect> {
+        let mut effects = match place {
+            Place::List => self.beside_key(action, key).unwrap_or_else(|| {
+                let action = self.keys.action(Place::Prompt, key);
+                self.key_at(Place::Prompt, action, key)
+            }),
+            place => self.key_at(place, action, key),
+        };
+        effects.extend(self.look_up());
+        effects
+    }
+
+    fn key_at(&mut self, place: Place, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
         let Some(chat) = &mut self.chat else { return Vec::new() };
         let page = isize::try_from(self.on_screen.page.saturating_sub(2).max(1)).unwrap_or(1);
-        match (chat.place(), action) {
+        match (place, action) {
             (Place::Menu, action) => self.menu_key(action),
-            (Place::Question, action) => self.chat_card_key(action, key),
-            (Place::Line, action) => self.search_key(action, key),
+            (Place::Line, action) if chat.search.typed().is_some() => self.search_key(action, key),
+            (Place::Question | Place::Line, action) => self.chat_card_key(action, key),
             (_, Some(Action::PageUp)) => chat.conversation.scroll(-page),
             (_, Some(Action::PageDown)) => chat.conversation.scroll(page),
             (_, Some(Action::Detach)) => self.detach(),
             (_, Some(Action::Cancel)) => self.cancel_turn(),
-            (_, Some(Action::Options)) => self.ask_options(),
+            (_, Some(Action::Options)) => self.ask_options(None),
             (Place::Blocks, Some(action)) => self.block_key(action),
             (Place::Blocks, None) => Vec::new(),
             (_, action) => {
-                let draft = chat.editor.text();
+                let draft = chat.editor.said();
                 let effects = self.prompt_key(action, key);
-                if let Some(chat) = self.chat.as_mut().filter(|chat| chat.editor.text() != draft) {
+                if let Some(chat) = self.chat.as_mut().filter(|chat| chat.editor.said() != draft) {
                     chat.refused = None;
                 }
                 effects
@@ -407,7 +471,10 @@ impl State {
         match action {
             Some(Action::Confirm) => self.send_prompt_typed(),
             Some(Action::Steer) => self.steer(),
-            Some(Action::Queue) => self.take_back(),
+            Some(Action::Queue) => self.ask_queue(),
+            Some(Action::SearchPrompts) => self.search_prompts(),
+            Some(Action::Edit) => self.edit(),
+            Some(Action::Attach) => self.attach_image(),
             Some(Action::Newline) => chat.editor.newline(),
             Some(Action::Thoughts) => {
                 chat.conversation.toggle_thoughts();
@@ -428,15 +495,37 @@ impl State {
         }
     }
 
+    /// Takes pasted text.
+    pub(super) fn paste_into_chat(&mut self, text: &str) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        let (place, is_for_prompt) = (chat.place(), chat.takes_words());
+        match &mut chat.beside {
+            _ if is_for_prompt => {
+                chat.refused = None;
+                let mut effects = self.paste_into_prompt(text);
+                effects.extend(self.look_up());
+                return effects;
+            }
+            Some(beside) if place == Place::List => beside.paste(text),
+            _ if chat.search.typed().is_some() => chat.search.paste(text),
+            _ => chat.card.paste(text),
+        }
+        Vec::new()
+    }
+
     fn chat_card_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
-        let (Some(chat), Some(action)) = (&mut self.chat, action) else { return Vec::new() };
+        let Some(chat) = &mut self.chat else { return Vec::new() };
         let question = chat.card.id().and_then(|id| self.fleet.question(id));
         let Some(question) = question else { return Vec::new() };
         let page = self.on_screen.question.as_ref().map_or(1, |drawn| drawn.page);
-        match chat.card.key(action, digit(key), question, page) {
+        match chat.card.key(action, key, question, page) {
             Did::Answered { id, answer, says_why } => {
                 if says_why {
-                    self.flash(Look::Plain, "say why below; ^S tells it to the running turn");
+                    let key = self.key_of(Place::Prompt, Action::Steer);
+                    self.flash(
+                        Look::Plain,
+                        text!("say why below; {} tells it to the running turn", key),
+                    );
                 }
                 self.answer(id, answer)
             }
@@ -462,29 +551,28 @@ impl State {
             return self.ask_for_session();
         }
         if chat.may_be_answer() {
-            chat.doubted = Some(chat.editor.text());
+            chat.doubted = Some(chat.editor.said().text);
             return Vec::new();
         }
         if chat.is_starting() || !chat.waits.is_empty() {
             chat.waits.extend(chat.editor.take());
             return Vec::new();
         }
-        let text = chat.editor.take();
-        text.map(|text| self.say(&text)).unwrap_or_default()
+        let said = chat.editor.take();
+        said.map(|said| self.say(said)).unwrap_or_default()
     }
 
     /// Prompts the session on the screen.
-    pub(super) fn say(&mut self, text: &str) -> Vec<Effect> {
+    pub(super) fn say(&mut self, said: Said) -> Vec<Effect> {
         let Some(chat) = &mut self.chat else { return Vec::new() };
         let key = chat.key.clone();
         let after = chat.conversation.last();
         let mut effects = chat.conversation.follow();
         let (opened, link) = self.errand(&key.agent);
-        let (effect, request) = self.send_prompt(link, &key.session_id, text);
         effects.extend(opened);
-        effects.push(effect);
+        effects.push(self.send_prompt(link, &key.session_id, &said));
         if let Some(chat) = &mut self.chat {
-            chat.prompts.push(Prompted { link, request, text: text.to_owned(), after });
+            chat.prompts.push(Prompted { link, said, after });
         }
         effects
     }
@@ -496,32 +584,31 @@ impl State {
             return self.send_prompt_typed();
         }
         let Some(chat) = &mut self.chat else { return Vec::new() };
-        let Some(text) = chat.editor.take() else { return Vec::new() };
+        let Some(said) = chat.editor.take() else { return Vec::new() };
         let key = chat.key.clone();
-        self.steer_into(&key, text)
+        self.steer_into(&key, said)
     }
 
     /// Says something into the running turn of a session.
-    pub(super) fn steer_into(&mut self, key: &SessionRowKey, text: String) -> Vec<Effect> {
+    pub(super) fn steer_into(&mut self, key: &SessionRowKey, said: Said) -> Vec<Effect> {
         let (mut effects, link) = self.errand(&key.agent);
-        let params = json!({"sessionId": key.session_id,
-            "prompt": [{"type": "text", "text": text}],
+        let params = json!({"sessionId": key.session_id, "prompt": said.blocks(),
             "_meta": {"steering": {"idleBehavior": "promptRequired"}}});
-        let purpose = Purpose::Steer { text };
+        let purpose = Purpose::Steer(said);
         effects.push(self.requests.send(link, "_session/steering", &params, purpose));
         effects
     }
 
     /// What became of a message into the turn.
-    pub(super) fn steered(&mut self, link: Link, text: &str, result: &RawValue) -> Vec<Effect> {
+    pub(super) fn steered(&mut self, link: Link, said: Said, result: &RawValue) -> Vec<Effect> {
         match steering_outcome(result).as_deref() {
             Some("injected" | "startedNewTurn") => self.flash(Look::Good, "the agent has it"),
             Some("promptRequired") => {
-                self.give_back(text);
+                self.give_back(said);
                 self.flash(Look::Warning, "the turn is over: Enter sends it as a prompt");
             }
             _ => {
-                self.give_back(text);
+                self.give_back(said);
                 self.flash(Look::Warning, "the agent did not take it: Enter queues it");
             }
         }
@@ -530,13 +617,13 @@ impl State {
     }
 
     /// Puts words back into the editor, before what was written since.
-    pub(super) fn give_back(&mut self, text: &str) {
-        let Some(chat) = &mut self.chat else { return };
-        let since = chat.editor.text();
-        if since.is_empty() {
-            chat.editor.set(text);
-        } else {
-            chat.editor.set(&[text, &since].join("\n"));
+    pub(super) fn give_back(&mut self, said: Said) {
+        if let Some(chat) = &mut self.chat {
+            let since = chat.editor.take();
+            chat.editor.set(match since {
+                Some(since) => said.followed_by(since),
+                None => said,
+            });
         }
     }
 
@@ -549,39 +636,24 @@ impl State {
         };
         if let Some(error) = error {
             // Whatever an agent says of a turn that began is in the journal, too.
-            let was_waiting = !chat.conversation.has_prompt(&prompt.text, prompt.after);
-            if was_waiting {
+            // Somebody has taken it back, perhaps here: then the words are there already.
+            let was_taken = error.code == code::CANCELLED;
+            let is_free = !was_taken || chat.editor.is_empty();
+            let was_waiting = !chat.conversation.has_prompt(&prompt.said.text, prompt.after);
+            if was_waiting && is_free {
                 self.unwait();
-                self.give_back(&prompt.text);
+                self.give_back(prompt.said);
             }
-            self.refused(error);
+            if was_taken {
+                self.flash(Look::Warning, &Untrusted::from(error.message.as_str()));
+            } else {
+                self.refused(error);
+            }
         }
         // The answer that lets the next prompt go may not have come yet.
         let mut effects = if self.requests.forget(link) { self.say_next() } else { Vec::new() };
         effects.push(Effect::Leave(link));
         effects
-    }
-
-    /// Takes back the last prompt of ours that waits.
-    fn take_back(&mut self) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
-        if let Some(text) = chat.waits.pop() {
-            self.give_back(&text);
-            return Vec::new();
-        }
-        let has_begun =
-            |prompt: &&Prompted| chat.conversation.has_prompt(&prompt.text, prompt.after);
-        let Some(prompt) = chat.prompts.iter().rev().find(|prompt| !has_begun(prompt)) else {
-            self.flash(Look::Warning, "no prompt of yours waits");
-            return Vec::new();
-        };
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct TakeBack {
-            request_id: RequestId,
-        }
-        let params = TakeBack { request_id: prompt.request.into() };
-        vec![Effect::Send(prompt.link, build::notification("$/cancel_request", &params))]
     }
 
     /// Ctrl-C: clears the draft, then asks, then cancels.
@@ -590,23 +662,24 @@ impl State {
         let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
         let Some(chat) = &mut self.chat else { return Vec::new() };
         if chat.place() == Place::Prompt && chat.editor.clear() {
-            self.flash(Look::Plain, "cleared; up brings it back");
+            let key = self.key_of(Place::Prompt, Action::Up);
+            self.flash(Look::Plain, text!("cleared; {} brings it back", key));
             return Vec::new();
         }
         if !is_running {
-            self.flash(Look::Plain, "no turn runs; ^D leaves");
+            let key = self.key_of(Place::Prompt, Action::Detach);
+            self.flash(Look::Plain, text!("no turn runs; {} leaves", key));
             return Vec::new();
         }
         let is_second = chat.cancels.take().is_some_and(|until| until >= now);
         if !is_second {
             chat.cancels = Some(now + TWICE);
-            self.flash(Look::Warning, "^C again cancels the turn");
+            let key = self.key_of(Place::Prompt, Action::Cancel);
+            self.flash(Look::Warning, text!("{} again cancels the turn", key));
             return Vec::new();
         }
-        let session = chat.session_ref();
-        let by = Some(self.scene.who.clone());
-        let params = CancelParams { session, turn_only: true, by };
-        vec![self.requests.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel)]
+        let key = chat.key.clone();
+        self.cancel_session(&key)
     }
 
     /// Leaves the conversation, for where it was opened from.

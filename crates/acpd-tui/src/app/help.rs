@@ -5,9 +5,9 @@ use acpd_view::text::Text;
 use acpd_view::{Line, Role, Style, text};
 use ratatui::layout::Rect;
 
-use super::OnScreen;
+use super::{OnScreen, State};
 use crate::canvas::{Canvas, rule};
-use crate::keymap::{self, Place, TABLE};
+use crate::keymap::{self, Place};
 
 /// The parts of the page for the screen of all sessions.
 const OF_TOP: &[(Place, &str)] = &[
@@ -19,6 +19,7 @@ const OF_TOP: &[(Place, &str)] = &[
 /// The parts for a conversation.
 const OF_CHAT: &[(Place, &str)] = &[
     (Place::Prompt, "Prompt"),
+    (Place::List, "A list beside the prompt (/ a command, @ a file)"),
     (Place::Blocks, "Blocks (Tab; Esc goes back to the prompt)"),
     (Place::Question, QUESTION),
     (Place::Menu, "A list to choose from"),
@@ -31,22 +32,22 @@ const KEYS: usize = 14;
 const ENTRY: usize = 40;
 
 /// Draws it, scrolled by so many rows.
-pub(super) fn view(is_chat: bool, scroll: usize, canvas: &mut Canvas<'_>, area: Rect) -> OnScreen {
+pub(super) fn view(state: &State, scroll: usize, canvas: &mut Canvas<'_>, area: Rect) -> OnScreen {
     let theme = canvas.theme();
     let columns = (usize::from(area.width) / ENTRY).clamp(1, 2);
     let column = (usize::from(area.width) / columns).min(60);
     let mut lines = Vec::new();
-    for (place, title) in if is_chat { OF_CHAT } else { OF_TOP } {
+    for (place, title) in if state.chat.is_some() { OF_CHAT } else { OF_TOP } {
         lines.push(Line::of(Style::of(Role::Heading), text!(" {}", *title)));
-        let entries: Vec<Line> = TABLE
-            .iter()
-            .filter(|row| row.place == *place)
+        let entries: Vec<Line> = state
+            .keys
+            .rows(*place)
             .map(|row| {
-                let keys = Untrusted::from(keymap::shown(row.keys, theme.is_unicode));
+                let keys = Untrusted::from(keymap::shown(&row.keys, theme.is_unicode));
                 let keys = Text::from(&keys).cut(KEYS);
                 let gap = Text::repeated(" ", KEYS + 2 - keys.width());
                 Line::of(Style::of(Role::Name).strong(), text!("   {}", keys))
-                    .and(Role::Plain, text!("{}{}", gap, row.words))
+                    .and(Role::Plain, text!("{}{}", gap, row.binding.words))
             })
             .collect();
         let rows = entries.len().div_ceil(columns);

@@ -8,6 +8,7 @@ use acpd_client::initialize_params;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::said::Said;
 use super::{Effect, State};
 
 /// How we call ourselves.
@@ -38,10 +39,18 @@ pub(super) enum Purpose {
     /// A turn.
     Prompt,
     /// A message into the running turn.
-    Steer {
+    Steer(Said),
+    /// What waits in a session.
+    Queue(SessionRowKey),
+    /// A prompt that waits, back.
+    TakeBack {
+        /// Of this session.
+        key: SessionRowKey,
         /// What it says.
-        text: String,
+        said: Said,
     },
+    /// What the agent of a conversation can do.
+    Hello,
     /// The journal of a conversation.
     Attach,
     /// A part of the journal that is older than what was read.
@@ -52,8 +61,10 @@ pub(super) enum Purpose {
     Usage,
     /// Another process of an agent.
     Restart,
-    /// What there is to choose.
-    Options,
+    /// What there is to choose, and what of it is wanted.
+    Options(Option<Wish>),
+    /// Another name for a session.
+    Rename,
     /// A choice.
     Set,
     /// The prompt before it is on disk when this is answered.
@@ -62,6 +73,15 @@ pub(super) enum Purpose {
     NextWaiting,
     /// Only an error matters.
     Passing,
+}
+
+/// A model or a mode, as a person names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wish {
+    /// `model` or `mode`.
+    pub(super) category: &'static str,
+    /// Its id or its name.
+    pub(super) words: String,
 }
 
 /// Requests that wait, and the connections that were opened.
@@ -103,11 +123,6 @@ impl Requests {
         self.links += 1;
         Link::Chat(self.links)
     }
-
-    /// The number of the last request.
-    pub(super) fn last_id(&self) -> u64 {
-        self.last_id
-    }
 }
 
 /// The parameters of our `initialize`.
@@ -119,7 +134,7 @@ impl State {
     /// Sends a prompt to a session, and leaves it alone.
     pub(super) fn prompt(&mut self, key: &SessionRowKey, prompt: &str) -> Vec<Effect> {
         let (mut effects, link) = self.errand(&key.agent);
-        effects.push(self.send_prompt(link, &key.session_id, prompt).0);
+        effects.push(self.send_prompt(link, &key.session_id, &Said::from(prompt)));
         // Answers come when everything before them is on disk; so does this one.
         let id = key.session_id.raw().to_owned();
         let session = SessionRef { session: id, ..SessionRef::default() };
@@ -142,15 +157,12 @@ impl State {
         (vec![Effect::Open(link), hello], link)
     }
 
-    /// The prompt, and the number of its request.
-    pub(super) fn send_prompt(
-        &mut self,
-        link: Link,
-        session: &Untrusted,
-        prompt: &str,
-    ) -> (Effect, u64) {
-        let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": prompt}]});
-        let effect = self.requests.send(link, "session/prompt", &params, Purpose::Prompt);
-        (effect, self.requests.last_id())
+    /// A prompt.
+    pub(super) fn send_prompt(&mut self, link: Link, session: &Untrusted, said: &Said) -> Effect {
+        if !said.text.trim().is_empty() {
+            self.said.push(said.text.clone());
+        }
+        let params = json!({"sessionId": session, "prompt": said.blocks()});
+        self.requests.send(link, "session/prompt", &params, Purpose::Prompt)
     }
 }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod chats;
+mod prompts;
 mod reading;
 mod screens;
 mod starting;
@@ -35,10 +36,10 @@ impl Person {
     }
 
     fn with(theme: Theme) -> Person {
-        Person::who_opens(theme, Opens::Top)
+        Person::who_opens(Opens::Top, theme)
     }
 
-    fn who_opens(theme: Theme, opens: Opens) -> Person {
+    fn who_opens(opens: Opens, theme: Theme) -> Person {
         let who = ClientName { name: "acpctl".into(), title: None, place: Some("pts/3".into()) };
         let scene =
             Scene { theme, home: Some("/home/ada".into()), cwd: "/home/ada/src/api".into(), who };

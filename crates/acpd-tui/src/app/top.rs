@@ -3,18 +3,17 @@
 mod rows;
 mod view;
 
-use acpd_api::{
-    CancelParams, RestartParams, SessionRef, SessionRowKey, TurnState, Untrusted, method,
-};
+use acpd_api::{RestartParams, SessionInfo, SessionRowKey, TurnState, Untrusted, method};
 use acpd_view::text::Text;
 use acpd_view::{Role, text};
 use crossterm::event::KeyEvent;
 
 use super::requests::{Link, Purpose};
+use super::said::Said;
 use super::{Effect, State};
 use crate::fleet::{Fleet, Row, RowKey, What, handle};
 use crate::input::Input;
-use crate::keymap::{Action, Place, digit};
+use crate::keymap::{Action, Place};
 use crate::question::{Card, Did};
 
 pub(super) use view::{useful, view};
@@ -60,6 +59,7 @@ impl Top {
     pub(super) fn place(&self) -> Place {
         match &self.typing {
             Some(_) => Place::Line,
+            None if self.card.is_typing() => Place::Line,
             None if self.card.has_keys() => Place::Question,
             None => Place::Top,
         }
@@ -67,8 +67,9 @@ impl Top {
 
     /// Takes pasted text, if a line is being typed.
     pub(super) fn paste(&mut self, text: &str) {
-        if let Some(input) = self.input() {
-            input.insert(text);
+        match self.input() {
+            Some(input) => input.insert(text),
+            None => self.card.paste(text),
         }
     }
 
@@ -103,8 +104,8 @@ impl State {
     /// Takes a key on this screen.
     pub(super) fn top_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
         match self.top.place() {
-            Place::Line => self.typed(action, key),
-            Place::Question => self.card_key(action, key),
+            Place::Line if self.top.typing.is_some() => self.typed(action, key),
+            Place::Question | Place::Line => self.card_key(action, key),
             _ => action.map_or_else(Vec::new, |action| self.list_key(action)),
         }
     }
@@ -261,9 +262,9 @@ impl State {
             Some(Typing::Prompt { session, input, .. })
                 if is_running(session) && !input.text().trim().is_empty() =>
             {
-                let (session, text) = (session.clone(), input.text().to_owned());
+                let (session, said) = (session.clone(), Said::from(input.text()));
                 self.top.typing = None;
-                self.steer_into(&session, text)
+                self.steer_into(&session, said)
             }
             Some(Typing::Prompt { .. }) => self.send_typed(),
             _ => Vec::new(),
@@ -271,11 +272,10 @@ impl State {
     }
 
     fn card_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
-        let Some(action) = action else { return Vec::new() };
         let question = self.top.card.id().and_then(|id| self.fleet.question(id));
         let Some(question) = question else { return Vec::new() };
         let page = self.on_screen.question.as_ref().map_or(1, |drawn| drawn.page);
-        match self.top.card.key(action, digit(key), question, page) {
+        match self.top.card.key(action, key, question, page) {
             Did::Answered { id, answer, says_why } => {
                 if says_why {
                     self.type_prompt();
@@ -299,18 +299,18 @@ impl State {
             return Vec::new();
         };
         let key = session.row_key();
-        let words = text!("c again cancels the turn of {}", handle(session));
+        let press = self.key_of(Place::Top, Action::Cancel);
+        let words = text!("{} again cancels the turn of {}", press, handle(session));
         if !self.is_second(Twice::Cancel(key.clone()), words) {
             return Vec::new();
         }
-        let session = SessionRef {
-            session: key.session_id.into_raw(),
-            agent: Some(key.agent.into_raw()),
-            ..SessionRef::default()
-        };
-        let by = Some(self.scene.who.clone());
-        let params = CancelParams { session, turn_only: true, by };
-        vec![self.requests.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel)]
+        self.cancel_session(&key)
+    }
+
+    /// The session of the selected row.
+    pub(super) fn selected_session(&self) -> Option<SessionRowKey> {
+        let rows = self.fleet.rows(self.top.filter.text(), self.now);
+        rows.get(self.top.at).and_then(|row| row.session).map(SessionInfo::row_key)
     }
 
     /// Restarts the agent of the selected row, at the second press: its sessions come back, a running turn does not.
@@ -321,10 +321,11 @@ impl State {
             _ => row.session.map(|session| &session.agent),
         });
         let Some(agent) = agent.cloned() else { return Vec::new() };
+        let press = self.key_of(Place::Top, Action::Restart);
         let words = match self.fleet.turns_of(&agent) {
-            0 => text!("r again restarts {}", agent),
-            1 => text!("r again restarts {}; the turn that runs is interrupted", agent),
-            turns => text!("r again restarts {}; {} turns are interrupted", agent, turns),
+            0 => text!("{} again restarts {}", press, agent),
+            1 => text!("{} again restarts {}; the turn that runs is interrupted", press, agent),
+            turns => text!("{} again restarts {}; {} turns are interrupted", press, agent, turns),
         };
         if !self.is_second(Twice::Restart(agent.clone()), words) {
             return Vec::new();

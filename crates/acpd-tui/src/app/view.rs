@@ -1,11 +1,12 @@
 //! What is on the screen.
 
+use acpd_view::{Line, Role};
 use ratatui::layout::{Position, Rect};
 
 use super::chat::Layout;
 use super::{OnScreen, State, chat, help, top};
 use crate::canvas::{Canvas, Theme};
-use crate::keymap::{self, TABLE};
+use crate::keymap;
 
 /// What drawing remembers from frame to frame.
 #[derive(Debug, Default)]
@@ -16,20 +17,36 @@ pub(crate) struct Cache {
     layout: Layout,
 }
 
+/// The columns and rows without which there is nothing to see.
+const LEAST: (u16, u16) = (24, 6);
+
 /// Draws everything, and returns what of it keys depend on, and where the cursor is.
 pub(crate) fn view(state: &State, cache: &mut Cache, frame: &mut ratatui::Frame<'_>) -> OnScreen {
     let area = frame.area();
     let theme = state.scene.theme;
     let mut canvas = Canvas::new(frame.buffer_mut(), theme);
+    if area.width < LEAST.0 || area.height < LEAST.1 {
+        let words = ["too small:", "acpctl chat --plain", "goes line by line"];
+        for (y, words) in (area.y..area.bottom()).zip(words) {
+            canvas.line(area.x, y, area.width, &Line::of(Role::Warning, words));
+        }
+        return OnScreen::default();
+    }
     // The last row is for keys.
     let above = Rect { height: area.height.saturating_sub(1), ..area };
-    let (on_screen, cursor): (OnScreen, Option<Position>) = match (state.help, &state.chat) {
-        (Some(scroll), _) => (help::view(state.chat.is_some(), scroll, &mut canvas, area), None),
+    let (mut on_screen, mut cursor): (OnScreen, Option<Position>) = match (state.help, &state.chat)
+    {
+        (Some(scroll), _) => (help::view(state, scroll, &mut canvas, area), None),
         (None, Some(chat)) => {
             (chat::view(state, chat, &mut cache.layout, &mut canvas, above), None)
         }
         (None, None) => top::view(state, &mut cache.scroll, &mut canvas, above),
     };
+    if let Some(command) = state.command.as_ref().filter(|_| state.help.is_none()) {
+        command.view(&mut canvas, above);
+        // It may hide some of the question.
+        (on_screen.question, cursor) = (None, None);
+    }
     if state.help.is_none() {
         canvas.footer(above.bottom(), &footer_keys(state, theme));
     }
@@ -42,17 +59,15 @@ pub(crate) fn view(state: &State, cache: &mut Cache, frame: &mut ratatui::Frame<
 /// The keys of the footer.
 fn footer_keys(state: &State, theme: Theme) -> Vec<(String, &'static str)> {
     let place = state.place();
-    let rows = TABLE.iter().filter(|row| row.place == place);
-    let rows = rows.filter_map(|row| Some((row, row.footer?)));
+    let rows = state.keys.rows(place);
+    let rows = rows.filter_map(|row| Some((row, row.binding.footer?)));
     let of_top = top::useful(state);
     let rows = rows.filter(|(row, _)| match &state.chat {
-        Some(chat) => chat::useful(state, chat, place, row.action),
-        None => of_top(place, row.action),
+        Some(chat) => chat::useful(state, chat, place, row.binding.action),
+        None => of_top(place, row.binding.action),
     });
-    let first = |keys: &'static str| keys.split(' ').next().unwrap_or(keys);
+    let first =
+        |keys: &str| keymap::shown(keys.split(' ').next().unwrap_or(keys), theme.is_unicode);
     let word = |action, word| state.chat.as_ref().map_or(word, |it| chat::word(it, action, word));
-    rows.map(|(row, name)| {
-        (keymap::shown(first(row.keys), theme.is_unicode), word(row.action, name))
-    })
-    .collect()
+    rows.map(|(row, name)| (first(&row.keys), word(row.binding.action, name))).collect()
 }

@@ -1,9 +1,9 @@
-//! The keys of the terminal, read by a thread that can be held while another program has the terminal.
+//! The keys of the terminal, read by a thread that waits until what it has read was dealt with: while another program
+//! has the terminal, nobody else reads from it.
 
 use std::io;
 use std::os::fd::AsFd as _;
-use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{self, Sender, SyncSender};
 use std::thread;
 use std::time::Duration;
 
@@ -23,46 +23,39 @@ const STEP: isize = 3;
 /// The thread that reads keys.
 #[derive(Debug)]
 pub(super) struct Keyboard {
-    /// Whoever has this reads the terminal.
-    gate: Arc<Mutex<()>>,
+    /// Lets it read on.
+    next: Sender<()>,
 }
 
 impl Keyboard {
     /// Begins to report keys.
     pub(super) fn listen(sender: SyncSender<News>) -> io::Result<Keyboard> {
-        let gate = Arc::new(Mutex::new(()));
-        let ours = Arc::clone(&gate);
+        let (next, dealt_with) = mpsc::channel();
         let read = move || {
             loop {
-                let news = match batch(&ours) {
-                    Ok(events) => events.into_iter().map(News::Event).collect(),
-                    Err(_) => vec![News::HungUp],
-                };
-                for news in news {
-                    let is_last = matches!(news, News::HungUp);
-                    if sender.send(news).is_err() || is_last {
-                        return;
-                    }
+                let news = batch().map_or(News::HungUp, News::Typed);
+                let is_last = matches!(news, News::HungUp);
+                if sender.send(news).is_err() || is_last || dealt_with.recv().is_err() {
+                    return;
                 }
             }
         };
         thread::Builder::new().name("keys".to_owned()).spawn(read)?;
-        Ok(Keyboard { gate })
+        Ok(Keyboard { next })
     }
 
-    /// Leaves the keys to another program for as long as the result lives.
-    pub(super) fn hold(&self) -> MutexGuard<'_, ()> {
-        lock(&self.gate)
+    /// What was read is dealt with.
+    pub(super) fn reads_on(&self) {
+        // It listens for as long as there is a keyboard.
+        let _ = self.next.send(());
     }
 }
 
 /// Waits for keys, and reads all that are there.
-fn batch(gate: &Mutex<()>) -> io::Result<Vec<Event>> {
-    wait(PollTimeout::NONE)?;
-    let _held = lock(gate);
+fn batch() -> io::Result<Vec<Event>> {
     let mut events = Vec::new();
-    // Another program may have read them meanwhile.
-    while events.is_empty() && wait(PollTimeout::ZERO)? {
+    while events.is_empty() {
+        wait()?;
         while event::poll(Duration::ZERO)? {
             events.push(event::read()?);
         }
@@ -75,18 +68,18 @@ fn batch(gate: &Mutex<()>) -> io::Result<Vec<Event>> {
     Ok(meant(events))
 }
 
-/// Waits until there is something to read. Returns whether there is.
-fn wait(timeout: PollTimeout) -> io::Result<bool> {
+/// Waits until there is something to read.
+fn wait() -> io::Result<()> {
     let stdin = io::stdin();
     let mut keys = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-    match poll(&mut keys, timeout) {
-        Ok(0) | Err(Errno::EINTR) => Ok(false),
+    match poll(&mut keys, PollTimeout::NONE) {
         Ok(_) => match keys[0].revents() {
             Some(told) if told.intersects(PollFlags::POLLHUP | PollFlags::POLLERR) => {
                 Err(io::ErrorKind::UnexpectedEof.into())
             }
-            _ => Ok(true),
+            _ => Ok(()),
         },
+        Err(Errno::EINTR) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
@@ -128,10 +121,6 @@ fn of_terminal(event: &event::Event) -> Event {
             _ => Event::Time,
         },
     }
-}
-
-fn lock(gate: &Mutex<()>) -> MutexGuard<'_, ()> {
-    gate.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@ use acpd_api::{InteractionInfo, Question, Untrusted, escape};
 use acpd_view::text::Text;
 use acpd_view::{Line, Role, Sheet, text};
 
-use super::needs_filling;
+use super::form;
 
 /// Before every row of a text of the agent's.
 const BAR: &str = "  │ ";
 
 /// The rows of a question, wrapped for this width: what is asked, whole.
-pub(crate) fn rows(question: &InteractionInfo, width: usize) -> Vec<Line> {
+pub fn rows(question: &InteractionInfo, width: usize) -> Vec<Line> {
     match &question.question {
         Question::Permission { shown: Some(shown), changed, .. } => {
             Sheet::new("", shown, *changed).whole(Some(width))
@@ -26,7 +26,10 @@ pub(crate) fn rows(question: &InteractionInfo, width: usize) -> Vec<Line> {
         }
         Question::Form { message, .. } => {
             let mut rows = behind_bar(message, Role::Plain, width);
-            if needs_filling(question) {
+            let form = form::read(question);
+            let about = form.iter().flat_map(|form| form.title.iter().chain(&form.description));
+            rows.extend(about.flat_map(|about| behind_bar(&about.into(), Role::Plain, width)));
+            if form.is_none() {
                 let how = text!("  fill it in: acpctl answer {}", question.id);
                 rows.push(Line::of(Role::Warning, how));
             }

@@ -1,12 +1,15 @@
 //! A question on the screen.
 
+use std::ops::Range;
+
 use acpd_api::{InteractionInfo, Question};
 use acpd_view::human::directory;
 use acpd_view::text::Text;
 use acpd_view::{Line, Role, Style, text};
 use ratatui::layout::Rect;
 
-use super::{Card, Drawn, choices, sheet};
+use super::form::Filled;
+use super::{Card, Choice, Drawn, choices, sheet};
 use crate::canvas::{CURSOR, Canvas};
 
 /// Columns before the name of a choice.
@@ -17,33 +20,44 @@ const FRAME: usize = 3;
 /// The rows that a question needs to be shown whole with its choices.
 pub(crate) fn height(question: &InteractionInfo, width: u16) -> usize {
     let rows = sheet::rows(question, usize::from(width).saturating_sub(2)).len();
-    rows + choice_rows(question, None, width).len() + FRAME
+    rows + choice_rows(&choices(question, &Filled::default()), None, width).0.len() + FRAME
 }
 
-/// The rows of the choices with their places, whole: what "always" remembers is a part of what is decided.
+/// The rows of the choices with their places, and which rows are the chosen one. Choices are whole: what "always"
+/// remembers is a part of what is decided. The heading of a field is above its first one.
 fn choice_rows(
-    question: &InteractionInfo,
+    choices: &[Choice],
     chosen: Option<usize>,
     width: u16,
-) -> Vec<(usize, Line)> {
+) -> (Vec<(usize, Line)>, Range<usize>) {
     let room = usize::from(width).saturating_sub(CHOICE + 1).max(8);
-    let rows = choices(question).into_iter().enumerate().flat_map(|(at, choice)| {
+    let (mut rows, mut chosen_rows) = (Vec::new(), 0..0);
+    for (at, choice) in choices.iter().enumerate() {
+        if let Some(heading) = &choice.heading {
+            rows.push((at, Line::of(Style::of(Role::Plain).strong(), text!("     {}", heading))));
+        }
         let is_chosen = chosen == Some(at);
         let style = if is_chosen { Style::of(Role::Plain).strong() } else { Role::Plain.into() };
         let mark = if is_chosen { CURSOR } else { " " };
-        let rows = Line::of(style, choice.label).wrap(room).into_iter().enumerate();
-        rows.map(move |(row, label)| {
-            let mut line = match row {
-                0 => Line::of(Style::of(Role::Warning).strong(), text!("   {} ", mark))
-                    .and(Style::of(Role::Name).strong(), text!("{}", at + 1))
-                    .and(Role::Plain, "  "),
-                _ => Line::of(Role::Plain, Text::repeated(" ", CHOICE)),
-            };
+        // A key has only one digit.
+        let number = if at < 9 { text!("{}", at + 1) } else { " ".into() };
+        let head = Line::of(Style::of(Role::Warning).strong(), text!("   {} ", mark))
+            .and(Style::of(Role::Name).strong(), number)
+            .and(Role::Plain, "  ");
+        let indent = Line::of(Role::Plain, Text::repeated(" ", CHOICE));
+        let set = choice.is_set.map(|is_set| if is_set { "[x] " } else { "[ ] " });
+        let label = Line::of(style, text!("{}{}", set, choice.label)).wrap(room);
+        let start = rows.len();
+        rows.extend(label.into_iter().enumerate().map(|(row, label)| {
+            let mut line = if row == 0 { head.clone() } else { indent.clone() };
             line.append(label);
             (at, line)
-        })
-    });
-    rows.collect()
+        }));
+        if is_chosen {
+            chosen_rows = start..rows.len();
+        }
+    }
+    (rows, chosen_rows)
 }
 
 /// Draws a question, and returns what of it is on the screen. `who` is the session as people call it.
@@ -56,12 +70,15 @@ pub(crate) fn view(
 ) -> Option<Drawn> {
     let asked = card.asked.as_ref().filter(|asked| asked.id == question.id)?;
     let rows = sheet::rows(question, usize::from(area.width).saturating_sub(2));
-    let choices = choice_rows(question, asked.chosen, area.width);
+    let all = choices(question, &asked.filled);
+    let (choices, chosen) = choice_rows(&all, asked.chosen, area.width);
     let height = usize::from(area.height);
     // Choices matter when somebody is about to choose; before, what is asked matters more.
     let fits = rows.len() + choices.len() + FRAME <= height;
     let has_choices = fits || asked.has_keys;
-    let below = if has_choices { choices.len() + 2 } else { usize::from(rows.len() + 1 > height) };
+    // A line of what is asked stays, however many choices there are.
+    let choosable = choices.len().min(height.saturating_sub(3).max(1));
+    let below = if has_choices { choosable + 2 } else { usize::from(rows.len() + 1 > height) };
     let page = height.saturating_sub(1 + below).max(1).min(rows.len());
     let most = rows.len() - page;
     let scroll = asked.scroll.min(most);
@@ -84,25 +101,40 @@ pub(crate) fn view(
         let words = text!("    {} more lines below{}", hidden, keys);
         canvas.line(area.x, y, area.width, &Line::of(Style::of(Role::Warning).strong(), words));
     }
+    let mut shown = 0..0;
     if has_choices {
         if asked.has_keys && asked.chosen.is_none() {
             let words = "nothing is chosen ";
             canvas.right(area.x, y, area.width - 1, &Line::of(Role::Dim, words));
         }
         y += 1;
-        // Where not all of them fit, the chosen one is among those that do.
+        // What is chosen is always on the screen, from its beginning on.
+        let skip = chosen.end.saturating_sub(choosable).min(chosen.start);
         let room = usize::from(area.bottom().saturating_sub(y));
-        let end = choices.iter().rposition(|(at, _)| Some(*at) == asked.chosen).unwrap_or(0) + 1;
-        for (_, line) in choices.iter().skip(end.saturating_sub(room)).take(room) {
-            canvas.line(area.x, y, area.width, line);
+        shown = skip..(skip + choosable.min(room)).min(choices.len());
+        let goes_on =
+            |row: usize| row + 1 == shown.end && place(&choices, row) == place(&choices, row + 1);
+        for row in shown.clone() {
+            let more = if goes_on(row) { "…" } else { "" };
+            let line = choices[row].1.clone().and(Role::Plain, more);
+            canvas.line(area.x, y, area.width, &line);
             y += 1;
         }
     }
-    Some(Drawn { id: question.id.clone(), is_end: hidden == 0 && area.height > 1, most, page })
+    // Those between the last row above what is on the screen and the first one below.
+    let above = shown.start.checked_sub(1).and_then(|row| place(&choices, row));
+    let whole = above.map_or(0, |at| at + 1)..place(&choices, shown.end).unwrap_or(all.len());
+    let (id, is_end) = (question.id.clone(), hidden == 0 && area.height > 1);
+    Some(Drawn { id, is_end, most, page, choices: (whole, all.len()) })
+}
+
+/// Which choice a row is of.
+fn place(choices: &[(usize, Line)], row: usize) -> Option<usize> {
+    choices.get(row).map(|(at, _)| *at)
 }
 
 /// Who asks for what, and where, in a line.
-pub(crate) fn asks(question: &InteractionInfo, home: Option<&str>) -> Text {
+pub fn asks(question: &InteractionInfo, home: Option<&str>) -> Text {
     let folder = match &question.question {
         Question::Permission { shown: Some(shown), .. } => shown.folder.as_ref(),
         _ => None,

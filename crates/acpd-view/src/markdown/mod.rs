@@ -84,14 +84,6 @@ impl Markdown {
         self.text.as_str().into()
     }
 
-    /// Another width of the screen: all lines are made again.
-    pub fn set_width(&mut self, width: usize) {
-        if self.width != width.max(1) {
-            *self = Markdown { text: std::mem::take(&mut self.text), ..Markdown::new(width) };
-            self.is_current = false;
-        }
-    }
-
     /// All lines. What was settled before costs nothing.
     pub fn lines(&mut self) -> &[Line] {
         if !self.is_current {

@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
+use acpd_api::nearest;
 use acpd_sys::file::ReadError;
 
 /// The configuration cannot be used.
@@ -79,30 +80,6 @@ fn tilde(path: &Path) -> String {
     match inside {
         Some(rest) => Path::new("~").join(rest).display().to_string(),
         None => path.display().to_string(),
-    }
-}
-
-/// The candidate that `name` was most likely meant to be.
-pub(super) fn nearest<'a>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
-    let close = (name.chars().count() / 3).max(1);
-    candidates
-        .into_iter()
-        .map(|candidate| (distance(name, candidate), candidate))
-        .filter(|(distance, _)| *distance <= close)
-        .min()
-        .map(|(_, candidate)| candidate)
-}
-
-/// Typing errors between two names; a name with something appended (`claude-code`) counts as one.
-fn distance(name: &str, candidate: &str) -> usize {
-    let longer = name.strip_prefix(candidate);
-    if longer.is_some_and(|rest| rest.starts_with(['-', '_'])) {
-        1
-    } else {
-        strsim::damerau_levenshtein(name, candidate)
     }
 }
 

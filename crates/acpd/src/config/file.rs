@@ -14,7 +14,7 @@ use crate::config::keys::{Key, Keys, Scope};
 use crate::config::resolved::{Config, DEMO_AGENT, policy};
 use crate::config::tables::mcp::{self, McpServer};
 use crate::config::tables::profile::{
-    Budget, Daemon, Hooks, Profile, Root, Source, Transport, Workspace,
+    Budget, Daemon, Hooks, Profile, Root, Source, Transport, Tui, Workspace,
 };
 
 type Name<'i> = Spanned<DeString<'i>>;
@@ -33,6 +33,7 @@ pub(super) fn read(
     let mut daemon = Daemon::default();
     let mut hooks = Hooks::default();
     let mut budget = Budget::default();
+    let mut tui = Tui::default();
     let mut workspaces = Vec::new();
     let (mut defaults, mut tables, mut servers) = (None, None, None);
     let mut policy = PolicyConfig::default();
@@ -49,6 +50,10 @@ pub(super) fn read(
             "budget" => {
                 let section = Section::new(text, Some("budget".to_owned()), Scope::Shared);
                 section.apply(top.table("budget", value)?, &mut budget)?;
+            }
+            "tui" => {
+                let section = Section::new(text, Some("tui".to_owned()), Scope::Shared);
+                section.apply(top.table("tui", value)?, &mut tui)?;
             }
             "defaults" => defaults = Some(top.table("defaults", value)?),
             "agents" => tables = Some(top.table("agents", value)?),
@@ -123,7 +128,8 @@ pub(super) fn read(
         return Err(text.error(span, &message, hint));
     }
     let workspaces = workspaces.into_iter().map(|(_, workspace)| workspace).collect();
-    let config = Config { daemon, hooks, budget, workspaces, policy, default_agent, agents, mcp };
+    let config =
+        Config { daemon, hooks, budget, tui, workspaces, policy, default_agent, agents, mcp };
     check_default(text, document.get_ref(), &config)?;
     Ok(config)
 }
@@ -281,8 +287,17 @@ fn top_level_hint(unknown: &str) -> Option<String> {
     } else if has(names::<Profile>()) {
         Some(format!("`{unknown}` belongs in `[defaults]` or `[agents.NAME]`"))
     } else {
-        let tables =
-            ["daemon", "hooks", "budget", "workspace", "defaults", "agents", "policy", "mcp"];
+        let tables = [
+            "daemon",
+            "hooks",
+            "budget",
+            "tui",
+            "workspace",
+            "defaults",
+            "agents",
+            "policy",
+            "mcp",
+        ];
         did_you_mean(unknown, names::<Root>().into_iter().chain(tables))
     }
 }

@@ -32,7 +32,7 @@ pub use tables::auth::{Credential, CredentialSource};
 pub use tables::mcp::{McpServer, SecretSource, Value, Values};
 pub use tables::profile::{
     Budget, ClosedBy, Daemon, EmptyTurn, Hooks, Host, Offer, OnInterrupted, OnLimit, OnLost,
-    Profile, Restart, RestoreMethod, Sharing, Source, Transport, WhenOver, Workspace,
+    Profile, Restart, RestoreMethod, Sharing, Source, Transport, Tui, WhenOver, Workspace,
 };
 
 /// The longest file that is read, in bytes: far more than a person writes.

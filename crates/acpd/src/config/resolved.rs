@@ -6,7 +6,7 @@ use acpd_policy::{Policy, PolicyConfig, PolicyError};
 
 use crate::config::error::UnknownAgent;
 use crate::config::tables::mcp::McpServer;
-use crate::config::tables::profile::{Budget, Daemon, Hooks, Profile, Workspace};
+use crate::config::tables::profile::{Budget, Daemon, Hooks, Profile, Tui, Workspace};
 
 /// The agent that is used when nothing else is configured: the daemon's own scripted one.
 pub const DEMO_AGENT: &str = "demo";
@@ -20,6 +20,8 @@ pub struct Config {
     pub hooks: Hooks,
     /// What may be spent.
     pub budget: Budget,
+    /// The full screens.
+    pub tui: Tui,
     /// Directories with settings of their own.
     pub workspaces: Vec<Workspace>,
     /// Who answers permission questions without a person.

@@ -219,6 +219,7 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
         &[("RECENT", "\u{1b}[B\u{1b}[B"), ("RECENT", "?"), ("KEYS", "\u{1b}"), ("RECENT", "q")],
     );
     stage.screen(&["chat", "fix"], &[("live", "\t"), ("fold", "Z"), ("fold", "g"), ("fold", "q")]);
+    stage.screen(&["chat", "fix", "--plain"], &[("a line is a prompt", "\u{4}")]);
     questions(&mut stage);
     sessions(&mut stage);
     agents(&mut stage);
@@ -375,6 +376,7 @@ fn sessions(stage: &mut Stage) {
     stage.all(&["queue", "fix"]);
     stage.both(&["queue", "rm", "fix", "7"]);
     stage.both(&["queue", "edit", "fix", "7", &evil("words")]);
+    stage.both(&["queue", "move", "fix", "7", "up"]);
     for by in ["agent", "session", "workspace", "day"] {
         stage.all(&["usage", "--by", by]);
     }
@@ -410,6 +412,7 @@ fn sessions(stage: &mut Stage) {
     stage.both(&["session", "unarchive", "fix"]);
     stage.both(&["run", "--steer", "fix", "say"]);
     stage.all(&["session", "handoff", "fix", "--to", "evil", "say"]);
+    stage.all(&["session", "handoff", "fix", "--to", "evil", "--summary", "say"]);
     stage.both(&["session", "worktree", "fix"]);
     let repository = repository(&stage.env);
     stage.terminal(&["run", "--cwd", &repository, "--worktree=tree", "say"]);

@@ -153,12 +153,47 @@ fn what_cannot_be_known_again_is_not_allowed_for_always() {
 }
 
 #[test]
+fn who_remembers_a_yes_for_always_is_told_whatever_the_agent_offers() {
+    let answered = |question: &str, args: &[&str]| {
+        let env = home([asks(question)]);
+        let run = env.spawn_acpctl(&["run", "-s", "one", "go"]);
+        pending(&env);
+        let allowed = env.acpctl(args).success();
+        (allowed.stderr().to_owned(), run.finish().success().stdout().to_owned())
+    };
+    let own = r#"{"optionId":"always","name":"Always allow","kind":"allow_always"},"#;
+    let (told, got) = answered(&PERMISSION.replace(own, ""), &["allow", "--always"]);
+    assert_eq!(
+        told,
+        "allowed, from now on: run `make test` (asks, one)\n\
+         acpd remembers exactly this; to undo it: acpctl policy forget 1\n"
+    );
+    assert!(got.contains("got yes"), "{got}");
+    let named = ["allow", "--always", "one", "--option", "always"];
+    let (told, got) = answered(PERMISSION, &named);
+    assert_eq!(
+        told,
+        "allowed, from now on: run `make test` (asks, one)\n\
+         the agent remembers it, by its own option `Always allow`: it may not ask again, and \
+         `policy forget` does not undo that\n\
+         acpd remembers exactly this; to undo it: acpctl policy forget 1\n"
+    );
+    assert!(got.contains("got always"), "{got}");
+}
+
+#[test]
 fn a_yes_for_always_holds_over_a_restart_until_it_is_forgotten() {
     let env = home([asks(PERMISSION)]);
     let run = env.spawn_acpctl(&["run", "-s", "one", "go"]);
     pending(&env);
     let allowed = env.acpctl(&["allow", "--always"]).success();
-    assert_eq!(allowed.stderr(), "allowed, from now on: run `make test` (asks, one)\n");
+    assert_eq!(
+        allowed.stderr(),
+        "allowed, from now on: run `make test` (asks, one)\n\
+         acpd remembers exactly this; to undo it: acpctl policy forget 1\n\
+         asks keeps asking, and acpd answers; its own option `Always allow` (`--option always`) may \
+         cover more\n"
+    );
     let run = run.finish().success();
     assert!(run.stdout().contains("got yes"), "{run:?}");
 

@@ -1,15 +1,18 @@
 //! `acpctl top` and `acpctl chat` on a terminal, with the daemon and the scripted agent.
 
+use std::io::Write as _;
+use std::process::Stdio;
+
 use acpd_test::harness::{Agent, Screen, TestEnv, kill9, signal, until};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
 use crate::hosted;
 
-const SIZE: (u16, u16) = (100, 30);
-const ENTER: &str = "\r";
+pub(crate) const SIZE: (u16, u16) = (100, 30);
+pub(crate) const ENTER: &str = "\r";
 const CTRL_C: &str = "\u{3}";
-const CTRL_D: &str = "\u{4}";
+pub(crate) const CTRL_D: &str = "\u{4}";
 const F3: &str = "\u{1b}OR";
 
 fn start(env: &TestEnv, args: &[&str]) -> Screen {
@@ -298,6 +301,58 @@ fn the_pager_has_the_terminal_and_the_keys_until_it_ends() {
     chat.types(CTRL_D);
     assert!(chat.ends().success());
     chat.gives_back();
+}
+
+#[test]
+fn a_conversation_goes_line_by_line_and_nothing_that_was_written_changes() {
+    let env = hosted([Agent::new("agent")]);
+    let mut chat = start(&env, &["chat", "--plain", "--new"]);
+    chat.sees("a line is a prompt");
+    chat.types("say **a word**\n");
+    chat.sees("You said: say");
+    chat.sees("done: the turn has ended");
+    chat.types("[ask]\n");
+    let seen = chat.sees("a number and Enter answers it");
+    assert!(seen.contains("question: agent asks to edit this"), "{seen}");
+    // Nothing is chosen: neither Enter nor another number is an answer.
+    chat.types("\n");
+    chat.sees("left open; ? asks again");
+    chat.types("?\n");
+    chat.waits("the question once more", |screen| {
+        screen.contents().matches("a number and Enter answers it").count() == 2
+    });
+    chat.types("17\n");
+    chat.sees("a question is open: a number from 1 to ");
+    let open = env.connect().ok("_acpd/interaction/list", json!({}));
+    assert_eq!(open["interactions"].as_array().map(Vec::len), Some(1), "it was not answered");
+    chat.types("1\n");
+    chat.sees("permission: yes");
+    chat.types("[slow 600]\n");
+    chat.sees("tick 5");
+    chat.signal(Signal::SIGINT);
+    chat.sees("turn ended: cancelled");
+    chat.types(CTRL_D);
+    assert!(chat.ends().success());
+    chat.sees("continues; come back with: acpctl chat --plain ");
+    let written = chat.written();
+    let colours = written.split("\u{1b}[").skip(1).all(|rest| {
+        rest.trim_start_matches(|char: char| char.is_ascii_digit() || char == ';').starts_with('m')
+    });
+    assert!(colours, "the cursor was moved: {written:?}");
+    assert!(!written.replace("\r\n", "").contains('\r'), "a line was written again: {written:?}");
+}
+
+#[test]
+fn prompts_from_a_pipe_are_answered_line_by_line() {
+    let env = hosted([Agent::new("agent")]);
+    let mut command = env.acpctl_command(&["chat", "--plain", "--new"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut chat = command.spawn().unwrap();
+    chat.stdin.take().unwrap().write_all(b"say one\nsay two\n").unwrap();
+    let output = chat.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("You said: say one") && said.contains("You said: say two"), "{said}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What agents write: out of order, polluted, giant.
 
-use acpd_test::harness::{Config, reason, rss, until};
+use acpd_test::harness::{Config, Running, reason, rss, until};
 use serde_json::{Value, json};
 
 use crate::{echo, home, home_with};
@@ -120,4 +120,20 @@ fn a_flood_on_stderr_does_not_hold_up_stdout() {
     let log = env.agent("echo")["log"].as_str().unwrap().to_owned();
     let size = std::fs::metadata(log).unwrap().len();
     assert!(size <= 11 * MIB, "the log is bounded: {size}");
+}
+
+#[test]
+fn a_loop_and_xargs_run_each_of_their_lines() {
+    let env = home([echo()]);
+    let run = |script: &str| {
+        let mut command = env.command("/bin/sh");
+        command.args(["-c", script]).env("ACPCTL", env.program("acpctl"));
+        let done = Running::start(command).finish().success();
+        assert_eq!(done.stdout().matches("You said: say #").count(), 2, "{done:?}");
+    };
+    run(r#"printf 'a\nb\n' | while read -r n; do "$ACPCTL" run -n -s "$n" "say #$n"; done"#);
+    run(r#"printf 'c\nd\n' | xargs -I{} "$ACPCTL" run -s {} 'say #{}'"#);
+    for name in ["a", "b", "c", "d"] {
+        assert_eq!(env.session(name)["prompts"], 1, "{name}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Deleted sessions that come back, and those that do not.
 
 use acpd_test::harness::Config;
+use serde_json::json;
 
 use crate::{echo, home, home_with};
 
@@ -32,4 +33,21 @@ fn without_a_time_to_keep_it_a_deleted_session_is_gone_at_once() {
     let removed = env.acpctl(&["session", "rm", "--yes", "fix"]).success();
     assert_eq!(removed.stderr(), "deleted fix\n");
     env.acpctl(&["session", "undo", "fix"]).code(3);
+}
+
+#[test]
+fn what_an_editor_deletes_comes_back_with_its_conversation() {
+    let env = home([echo()]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    let mut editor = env.client("echo");
+    let id = env.session("fix")["sessionId"].clone();
+    editor.ok("session/delete", json!({"sessionId": id}));
+    let list = editor.ok("session/list", json!({}));
+    assert_eq!(list["sessions"], json!([]), "gone for the editor");
+    editor
+        .call("session/load", json!({"sessionId": id, "cwd": env.work("main"), "mcpServers": []}))
+        .unwrap_err();
+    env.acpctl(&["session", "undo"]).success().explains(&["fix is back"]);
+    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
+    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
 }

@@ -1,6 +1,8 @@
 //! Tokens and cost, as agents tell them.
 
-use acpd_test::harness::{Config, kill9, until};
+use std::path::Path;
+
+use acpd_test::harness::{Config, Screen, kill9, until};
 use serde_json::{Value, json};
 
 use crate::{echo, home, home_with};
@@ -88,4 +90,21 @@ fn a_session_begins_with_the_model_and_the_mode_of_its_workspace() {
     assert_eq!(session["agent"], "other");
     let mode = env.acpctl(&["session", "mode", "fix", "--json"]).success();
     assert_eq!(json_of(mode.stdout())["currentModeId"], "code");
+
+    // An editor that is started there and names no agent; and the full screen.
+    let (bridge, mut editor) = env.bridge_in("api", &[]);
+    editor.ok("initialize", json!({"protocolVersion": 1}));
+    let session = editor.new_session(Path::new(&dir), None);
+    assert_eq!(env.session(&session)["agent"], "other");
+    let mode = env.acpctl(&["session", "mode", &session, "--json"]).success();
+    assert_eq!(json_of(mode.stdout())["currentModeId"], "code");
+    drop(editor);
+    let _ = bridge.finish().success();
+    let mut command = env.acpctl_command(&["chat", "--new"]);
+    command.current_dir(&dir);
+    let mut chat = Screen::start(command, (100, 30));
+    chat.sees("other · ");
+    chat.sees("mode: code");
+    chat.types("\u{4}");
+    assert!(chat.ends().success());
 }

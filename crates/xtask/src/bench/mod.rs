@@ -9,6 +9,7 @@ mod fair;
 mod hop;
 mod journal;
 mod process;
+mod screens;
 mod start;
 mod stream;
 mod table;
@@ -106,11 +107,12 @@ impl Bench {
 
     fn measure(&mut self) -> Result {
         type Part = fn(&mut Bench) -> Result;
-        let parts: [(&str, Part); 15] = [
+        let parts: [(&str, Part); 16] = [
             ("disk", Bench::disk),
             ("memory", process::memory),
             ("shims", process::shims),
             ("command line", start::command_line),
+            ("full screens", screens::screens),
             ("latency", stream::latency),
             ("the hop through the shim", hop::latency),
             ("round trips", stream::round_trips),

@@ -13,7 +13,7 @@ use crate::cli::Which;
 use crate::door::{Door, me};
 use crate::error::{CommandError, Result};
 use crate::form::{nothing, wrong};
-use crate::info::question::{asker, described, own_option, table};
+use crate::info::question::{asker, described, remembered, table};
 use crate::lookup::Care;
 use crate::paint::BOLD;
 use crate::text::{Text, text};
@@ -76,7 +76,7 @@ pub(super) fn decide(args: &cli::Decide, decision: Decision, door: Door, ui: &mu
     let given = give(&found, answer, door)?;
     let always = if always { ", from now on" } else { "" };
     ui.say(text!("{}{}: {}", verb, always, described(&found)));
-    tell_own(&given, ui);
+    tell_remembered(&found, &given, decision == Decision::Allow, ui);
     if decision == Decision::Allow && !is_seen {
         ui.talk(&call::rest(&found, ui));
     }
@@ -90,7 +90,7 @@ pub(super) fn answer(args: &cli::Answer, door: Door, ui: &mut Ui) -> Result {
     let verb = if answer == GivenAnswer::Decline { "declined" } else { "answered" };
     let given = give(&found, answer, door)?;
     ui.say(text!("{}: {}", verb, described(&found)));
-    tell_own(&given, ui);
+    tell_remembered(&found, &given, true, ui);
     Ok(())
 }
 
@@ -150,10 +150,10 @@ fn give(found: &InteractionInfo, answer: GivenAnswer, door: Door) -> Result<Answ
     Ok(door.connect()?.call(method::INTERACTION_ANSWER, &params)?)
 }
 
-/// Says that the agent got an option of its own that holds from now on.
-fn tell_own(given: &AnswerResult, ui: &mut Ui) {
-    if let Some(name) = &given.own_option {
-        ui.say(own_option(name));
+/// Says who remembers an answer that holds from now on.
+fn tell_remembered(found: &InteractionInfo, given: &AnswerResult, is_yes: bool, ui: &mut Ui) {
+    for line in remembered(found, given, is_yes) {
+        ui.say(line);
     }
 }
 

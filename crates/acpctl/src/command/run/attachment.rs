@@ -1,10 +1,10 @@
 //! Files that go with a prompt, and what is piped into it.
 
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use acp_wire::acp::{ContentBlock, file_uri};
 use acpd_api::escape;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -88,8 +88,8 @@ impl Attachment {
     }
 
     /// What was said in another session.
-    pub(super) fn transcript(text: String) -> Attachment {
-        let (uri, mime) = ("untitled:transcript.md".to_owned(), "text/markdown".to_owned());
+    pub(super) fn markdown(name: &str, text: String) -> Attachment {
+        let (uri, mime) = (format!("untitled:{name}.md"), "text/markdown".to_owned());
         Attachment::Text { uri, mime, text, file: None }
     }
 
@@ -114,16 +114,22 @@ impl Attachment {
             })],
             Attachment::Text { uri, mime, text, file } => {
                 let link = |file: &Source| {
-                    json!({"type": "resource_link", "uri": uri, "name": file.name,
-                        "mimeType": mime, "size": file.size})
+                    json!(ContentBlock::ResourceLink {
+                        uri: uri.clone(),
+                        name: file.name.clone(),
+                        mime_type: Some(mime.clone()),
+                        size: Some(file.size),
+                    })
                 };
                 let said = format!("{uri}\n\n{}", fenced(text));
                 let said = json!({"type": "text", "text": said});
                 file.iter().map(link).chain([said]).collect()
             }
-            Attachment::Image { uri, mime, data } => {
-                vec![json!({"type": "image", "data": data, "mimeType": mime, "uri": uri})]
-            }
+            Attachment::Image { uri, mime, data } => vec![json!(ContentBlock::Image {
+                data: data.clone(),
+                mime_type: mime.clone(),
+                uri: Some(uri.clone()),
+            })],
         }
     }
 }
@@ -184,18 +190,6 @@ fn fenced(text: &str) -> String {
     let fence = "`".repeat(human::fence(text));
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     format!("{fence}\n{text}{end}{fence}\n")
-}
-
-fn file_uri(path: &str) -> String {
-    let mut uri = "file://".to_owned();
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
-            uri.push(char::from(byte));
-        } else {
-            let _ = write!(uri, "%{byte:02X}");
-        }
-    }
-    uri
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {

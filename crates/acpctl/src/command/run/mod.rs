@@ -6,6 +6,7 @@ mod lines;
 mod place;
 mod set_up;
 mod steer;
+mod summary;
 mod turn;
 
 use std::fs::File;

@@ -8,7 +8,7 @@ use super::turn::Turn;
 use crate::cli::SetUp;
 use crate::error::{CommandError, Result};
 use crate::paint::DIM;
-use crate::settings::Settings;
+use crate::settings::{Settings, sentence};
 use crate::text::{Text, shell_word, text};
 
 impl SetUp {
@@ -89,7 +89,7 @@ fn set(
     let mut call = |method, params| turn.call(method, &params);
     let (_, changed) = settings.set(session, option, value, &mut call)?;
     for option in changed {
-        tell(turn, option.sentence());
+        tell(turn, sentence(&option));
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ pub(super) fn export(session: &Which, format: Format, door: Door, ui: &mut Ui) -
     let mut connection = door.connect()?;
     let info = find(&mut connection, session, Care::Guess, ui)?;
     let mut printer = Printer::begin(format, &info, ui)?;
-    read(&info, &mut connection, |turn| printer.print(&turn, ui))?;
+    read(&info, 0, &mut connection, |turn| printer.print(&turn, ui))?;
     printer.end(ui)
 }
 

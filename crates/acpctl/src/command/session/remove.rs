@@ -6,7 +6,7 @@ use acpd_api::{ExitCode, RemoveParams, RemoveResult, SessionInfo, SessionList, U
 use acpd_client::Connection;
 use glob::Pattern;
 
-use crate::cli::{self, Which};
+use crate::cli;
 use crate::confirm::{left, yes};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
@@ -127,8 +127,7 @@ fn delete(connection: &mut Connection, session: &SessionInfo, now: bool) -> Resu
 fn named(args: &cli::Remove, list: &SessionList, ui: &mut Ui) -> Plan {
     let mut plan = Plan::default();
     for name in &args.sessions {
-        let which = Which { session: name.clone(), agent: args.agent.clone() };
-        match Wanted::of(&which).choose(list.clone(), Care::Exact) {
+        match Wanted::here(name, args.agent.as_deref()).choose(list.clone(), Care::Exact) {
             Ok(choice) => {
                 let session = choice.told(ui);
                 if is_at_work(&session) && !args.force {
@@ -193,14 +192,12 @@ fn confirm(sessions: &[SessionInfo], ui: &mut Ui) -> Result {
 }
 
 fn line(session: &SessionInfo, now: u64) -> Text {
-    let prompts = if session.prompts == 1 { "prompt" } else { "prompts" };
     text!(
-        "{} ({}, in {}, {} {}, used {})",
+        "{} ({}, in {}, {}, used {})",
         handle(session),
         session.agent,
         session.cwd,
-        session.prompts,
-        prompts,
+        human::counted(session.prompts, "prompt"),
         human::ago(session.updated, now)
     )
 }

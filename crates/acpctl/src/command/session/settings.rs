@@ -2,6 +2,7 @@
 
 use acp_wire::{Message, parse};
 use acpd_api::{ClientMeta, LogParams, LogResult, SessionInfo, Untrusted, method};
+use acpd_view::ConfigOption;
 use anstyle::Style;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -14,7 +15,7 @@ use crate::info::session::handle;
 use crate::live::Live;
 use crate::lookup::{Care, exactly, find, find_live};
 use crate::paint::{BOLD, CYAN};
-use crate::settings::{ConfigOption, Settings};
+use crate::settings::{Settings, sentence};
 use crate::table::{Cell, Table};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
@@ -131,7 +132,7 @@ pub(super) fn set(
         return Ok(ui.json(&now)?);
     }
     for option in changed {
-        ui.say(option.sentence());
+        ui.say(sentence(&option));
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::dirs::directory;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::git::{self, Worktree};
+use crate::human::counted;
 use crate::info::session::handle;
 use crate::lookup::{self, Care, find};
 use crate::paint::BOLD;
@@ -109,19 +110,14 @@ fn card(worktree: &Worktree) -> Text {
         Untrusted::from(&worktree.path),
         Untrusted::from(&worktree.branch),
         from,
-        count(worktree.changed, "file"),
-        count(worktree.unmerged, "commit"),
+        counted(worktree.changed as u64, "file"),
+        counted(worktree.unmerged as u64, "commit"),
     )
-}
-
-fn count(number: usize, what: &'static str) -> Text {
-    let end = if number == 1 { "" } else { "s" };
-    text!("{} {}{}", number, what, end)
 }
 
 fn merge(session: &SessionInfo, worktree: &Worktree, ui: &mut Ui) -> Result {
     if worktree.changed > 0 {
-        let changed = count(worktree.changed, "file");
+        let changed = counted(worktree.changed as u64, "file");
         let word = shell_word(handle(session));
         return Err(CommandError::usage(text!("not committed in the worktree: {}", changed)).hint(
             text!("let the agent do it: `acpctl run --resume {} 'commit your work'`", word),
@@ -137,7 +133,7 @@ fn remove(session: &SessionInfo, force: bool, ui: &mut Ui) -> Result {
     let worktree = of(session)?;
     if !force && (worktree.changed > 0 || worktree.unmerged > 0) {
         let (changed, unmerged) =
-            (count(worktree.changed, "file"), count(worktree.unmerged, "commit"));
+            (counted(worktree.changed as u64, "file"), counted(worktree.unmerged as u64, "commit"));
         return Err(CommandError::usage(text!(
             "the worktree has work that is nowhere else: {} not committed, {} not merged",
             changed,

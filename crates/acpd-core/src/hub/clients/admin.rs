@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::bound::{LONGEST_ID, NAME};
+use acp_wire::bound::NAME;
 use acp_wire::{build, clipped};
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, CancelParams, CancelResult, DaemonInfo,
     DaemonRestartParams, DaemonStopParams, Empty, LogParams, Reason, RenameParams, RestartParams,
-    SearchParams, SessionInfo, SessionList, SessionListParams, SessionRef, Status, UsageParams,
-    method,
+    SearchParams, SessionInfo, SessionList, SessionListParams, SessionRef, Status, StatusParams,
+    UsageParams, method, nearest,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -46,11 +46,14 @@ impl Hub {
         match name {
             method::PING => self.answer(to, &Empty {}, out),
             method::WATCH => self.begin_watch(to, out),
-            method::STATUS => self.send_status(to, StatusPart::All, out),
-            method::AGENT_LIST => self.send_status(to, StatusPart::Agents, out),
+            method::STATUS => {
+                let StatusParams { cwd } = read_or_default(params)?;
+                self.send_status(to, StatusPart::All, cwd.as_deref(), out);
+            }
+            method::AGENT_LIST => self.send_status(to, StatusPart::Agents, None, out),
             method::AGENT_SHOW => {
                 let agent = self.agent_ref(params)?;
-                self.send_status(to, StatusPart::Agent(agent), out);
+                self.send_status(to, StatusPart::Agent(agent), None, out);
             }
             method::AGENT_START => self.agent_start(asked, out)?,
             method::AGENT_STOP => self.agent_stop(asked, out)?,
@@ -87,6 +90,7 @@ impl Hub {
             method::SESSION_UNARCHIVE => self.session_archive(asked, false, out)?,
             method::SESSION_QUEUE => self.session_queue(asked, out)?,
             method::SESSION_QUEUE_EDIT => self.queue_edit(asked, out)?,
+            method::SESSION_QUEUE_MOVE => self.queue_move(asked, out)?,
             method::SESSION_QUEUE_REMOVE => self.queue_remove(asked, out)?,
             method::SESSION_CANCEL => self.session_cancel(asked, out)?,
             method::SESSION_CLOSE => {
@@ -144,18 +148,11 @@ impl Hub {
 
     /// The error for an agent that is not configured, with the nearest name.
     pub(crate) fn unknown_agent(&self, name: &str) -> Fault {
-        let names = self.config.agents.keys();
-        // Whoever compares two texts takes as much memory as their lengths multiplied.
-        let nearest = names
-            .filter(|_| name.len() <= LONGEST_ID)
-            .map(|known| (strsim::damerau_levenshtein(known, name), known))
-            .filter(|(distance, known)| *distance <= 1 + known.len() / 3)
-            .min();
         let text = format!("no agent `{}`", clipped(name, NAME));
         let fault =
             Fault::new(Reason::AgentUnknown, text).with_code(acp_wire::code::INVALID_PARAMS);
-        match nearest {
-            Some((_, nearest)) => fault.hint(format!("did you mean `{nearest}`?")),
+        match nearest(name, self.config.agents.keys().map(String::as_str)) {
+            Some(near) => fault.hint(format!("did you mean `{near}`?")),
             None => fault.hint("`acpctl agent ls` lists the agents"),
         }
     }
@@ -288,7 +285,13 @@ impl Hub {
         }
     }
 
-    fn send_status(&mut self, to: &Requester, part: StatusPart, out: &mut Batch) {
+    fn send_status(
+        &mut self,
+        to: &Requester,
+        part: StatusPart,
+        dir: Option<&str>,
+        out: &mut Batch,
+    ) {
         let names = match &part {
             StatusPart::Agent(name) => BTreeSet::from([name.clone()]),
             StatusPart::All | StatusPart::Agents => self.agent_names(),
@@ -310,7 +313,7 @@ impl Hub {
                 clients: self.clients.len() as u32,
                 store: self.store_health.state(),
                 budget: self.budget_info(),
-                default_agent: self.config.default_agent.clone().into(),
+                default_agent: self.config.agent_for(dir).into(),
                 socket: facts.socket.clone().into(),
                 database: facts.database.clone().into(),
                 log: facts.log.clone().into(),
@@ -333,7 +336,7 @@ impl Hub {
 
     pub(crate) fn answer_agent(&mut self, to: &Requester, slot: SlotId, out: &mut Batch) {
         let profile = self.processes[&slot].profile.clone();
-        self.send_status(to, StatusPart::Agent(profile), out);
+        self.send_status(to, StatusPart::Agent(profile), None, out);
     }
 
     fn set_desired(&mut self, agent: &str, desired: Desired, out: &mut Batch) {

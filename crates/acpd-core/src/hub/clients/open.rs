@@ -171,7 +171,7 @@ impl Hub {
             return Err(Fault::new(Reason::SessionBlocked, text)
                 .hint("close it there first, or use `acpctl session rm`"));
         }
-        self.delete_session(key, out);
+        self.delete_for_person(key, false, out);
         Ok(())
     }
 }

@@ -48,34 +48,34 @@ impl Hub {
         interaction: InteractionId,
         answer: &Answer,
         out: &mut Batch,
-    ) {
-        let Answer::Permission(PermissionAnswer::Selected(chosen)) = answer else { return };
-        let Some(open) = self.questions.get(interaction) else { return };
-        let Question::Permission(options) = &open.question else { return };
+    ) -> Option<i64> {
+        let Answer::Permission(PermissionAnswer::Selected(chosen)) = answer else { return None };
+        let Question::Permission(options) = &self.questions.get(interaction)?.question else {
+            return None;
+        };
         let kind = options.iter().find(|option| option.option_id == *chosen).map(|o| &*o.kind);
         match kind {
             Some("allow_always") => self.remember(interaction, Verdict::Allow, out),
             Some("reject_always") => self.remember(interaction, Verdict::Reject, out),
-            _ => false,
-        };
+            _ => None,
+        }
     }
 
-    /// Remembers a decision on what a question is about; whether that says enough to know it again.
+    /// Remembers a decision on what a question is about, if that says enough to know it again; its number.
     pub(crate) fn remember(
         &mut self,
         interaction: InteractionId,
         verdict: Verdict,
         out: &mut Batch,
-    ) -> bool {
-        let Some(open) = self.questions.get(interaction) else { return false };
+    ) -> Option<i64> {
+        let open = self.questions.get(interaction)?;
         let frozen = open.frozen.as_ref().filter(|_| !open.is_own());
         let subject = frozen.and_then(|frozen| frozen.subject.clone());
-        let (Some(subject), Some(key)) = (subject, open.session) else { return false };
+        let (subject, key) = (subject?, open.session?);
         let row = &self.session(key).row;
         let (agent, workspace) = (row.agent.clone(), row.cwd.clone());
         let at = self.now.0;
         let new = Remembered { id: 0, agent, workspace, subject, verdict, at };
-        self.decisions.remember(new, out);
-        true
+        Some(self.decisions.remember(new, out))
     }
 }

@@ -67,19 +67,22 @@ impl Hub {
         );
         let (answer, always) = chosen(id, &open.question, answer)?;
         let own_option = lasting(&open.question, &answer);
-        if let Some(verdict) = always {
+        let remembered = if let Some(verdict) = always {
             // Who names an option of the agent that holds from now on gets it, whatever acpd can remember.
             let is_enough = is_named && own_option.is_some();
             let refusal = not_remembered(id, verdict, &open.question);
-            if !self.remember(id, verdict, out) && !is_enough {
+            let remembered = self.remember(id, verdict, out);
+            if remembered.is_none() && !is_enough {
                 return Err(refusal);
             }
+            remembered
         } else {
-            self.remember_choice(id, &answer, out);
-        }
+            self.remember_choice(id, &answer, out)
+        };
         self.tell_answered(id, &answer, self.name_of(to.client, by), out);
         self.answer_interaction(id, &answer, out);
-        self.answer(to, &AnswerResult { own_option: own_option.map(Into::into) }, out);
+        let own_option = own_option.map(Into::into);
+        self.answer(to, &AnswerResult { own_option, remembered }, out);
         Ok(())
     }
 
@@ -99,7 +102,7 @@ impl Hub {
         let Asked { to, params, .. } = asked;
         let PolicyTestParams { agent, cwd, tool_call } = read(params)?;
         path("cwd", &cwd)?;
-        let agent = agent.unwrap_or_else(|| self.config.default_agent.clone());
+        let agent = agent.unwrap_or_else(|| self.config.agent_for(Some(&cwd)).to_owned());
         if !self.config.agents.contains_key(&agent) {
             return Err(self.unknown_agent(&agent));
         }

@@ -1,8 +1,10 @@
-//! Prompts that wait: shown, changed and taken back by others than their senders. Whoever is waited for by such a
+//! Prompts that wait: shown, changed, moved and taken back by others than their senders. Whoever is waited for by such a
 //! prompt is told, and so is the conversation.
 
 use acp_wire::{clipped, code, set_member};
-use acpd_api::{QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt, Reason};
+use acpd_api::{
+    QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams, QueueStep, QueuedPrompt, Reason,
+};
 
 use crate::clients::{Asked, Served};
 use crate::fault::Fault;
@@ -70,6 +72,56 @@ impl Hub {
         self.notice(key, "info", &format!("a prompt that waits was changed by {by}: {shown}"), out);
         self.tell_queue(asked, key, out);
         Ok(())
+    }
+
+    /// A prompt that waits gets another place among those.
+    pub(crate) fn queue_move(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let QueueMoveParams { session, ticket, to, by } = read(asked.params)?;
+        let key = self.resolve(&session)?;
+        let from = self.place_of(key, ticket)?;
+        let place = match to {
+            QueueStep::First => 0,
+            QueueStep::Up => from.saturating_sub(1),
+            QueueStep::Down => (from + 1).min(self.session(key).queue.len() - 1),
+        };
+        let queue = &mut self.session_mut(key).queue;
+        if place != from
+            && let Some(prompt) = queue.remove(from)
+        {
+            let shown = clipped(prompt_text(&prompt.line).trim(), SHOWN);
+            queue.insert(place, prompt);
+            self.number_anew(key, from.min(place), out);
+            let by = by_whom(by.as_deref());
+            self.notice(
+                key,
+                "info",
+                &format!("a prompt that waits was moved by {by}: {shown}"),
+                out,
+            );
+        }
+        self.tell_queue(asked, key, out);
+        Ok(())
+    }
+
+    /// Gives the prompts from this place on new numbers: those are their order on disk, and an old number never
+    /// means another prompt. Their senders are told how many come before them now.
+    fn number_anew(&mut self, key: SessionKey, from: usize, out: &mut Batch) {
+        let busy = u32::from(self.is_busy(key));
+        for place in from..self.session(key).queue.len() {
+            let session = self.session_mut(key);
+            session.last_ticket += 1;
+            let ticket = session.last_ticket;
+            let prompt = &mut session.queue[place];
+            drop_queued(key, prompt, out);
+            prompt.ticket = ticket;
+            let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnStage::Queued));
+            let to = prompt.sender.clone();
+            let sender = to.as_ref().and_then(|to| self.clients.sender(to));
+            out.records.push(Record::Turn(TurnRow { sender, line, ..row }));
+            if let Some(to) = to {
+                self.tell_ahead(to.client, key, place as u32 + busy, out);
+            }
+        }
     }
 
     /// Answers with what waits now.

@@ -77,13 +77,30 @@ impl Hub {
         let client = to.client;
         let ahead = self.put_in_line(key, Some(to), line, out)?;
         if ahead > 0 {
-            let session_id = self.session(key).row.public_id.clone();
-            let notice = PromptQueued { session_id: session_id.into(), ahead };
-            let line = build::notification(method::PROMPT_QUEUED, &notice);
-            self.tell_client(client, &line, out);
+            self.tell_ahead(client, key, ahead, out);
         }
         self.go_on_with(key, out);
         Ok(())
+    }
+
+    /// Tells the sender of a prompt that waits how many others come before it.
+    pub(crate) fn tell_ahead(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        ahead: u32,
+        out: &mut Batch,
+    ) {
+        let session_id = self.session(key).row.public_id.clone();
+        let notice = PromptQueued { session_id: session_id.into(), ahead };
+        let line = build::notification(method::PROMPT_QUEUED, &notice);
+        self.tell_client(client, &line, out);
+    }
+
+    /// Whether the next prompt of a session has to wait for a turn.
+    pub(crate) fn is_busy(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        session.running.is_some() || self.works_on(session.slot, &session.row.agent_id)
     }
 
     /// A prompt has come into the line.
@@ -123,9 +140,7 @@ impl Hub {
             return Err(self.lost_fault(key));
         }
         self.forget_held(key, out);
-        let session = self.session(key);
-        let busy = session.running.is_some() || self.works_on(session.slot, &session.row.agent_id);
-        let ahead = session.queue.len() as u32 + u32::from(busy);
+        let ahead = self.session(key).queue.len() as u32 + u32::from(self.is_busy(key));
         let now = self.now;
         let sender = to.as_ref().and_then(|to| self.clients.sender(to));
         let session = self.session_mut(key);

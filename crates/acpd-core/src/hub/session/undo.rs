@@ -1,10 +1,10 @@
-//! Sessions that a person has deleted, until they are gone for good: in no list, with names that others may take,
-//! and brought back by `_acpd/session/undo`.
+//! Sessions that a person has deleted, with `acpctl` or in an editor, until they are gone for good: in no list, with
+//! names that others may take, and brought back by `_acpd/session/undo`.
 //!
 //! ```text
-//!  session ── remove ──▶ kept aside ── undo ─▶ session, without a process
+//!  session ── delete ──▶ kept aside ── undo ─▶ session, without a process
 //!     │                      └──────── its time is over ─▶ gone, also from its agent once that runs
-//!     └────── remove, now ─▶ gone
+//!     └────── delete, now ─▶ gone
 //! ```
 //!
 //! Architecture invariant: an agent is asked to delete a session only when nothing can bring it back any more.
@@ -34,15 +34,25 @@ impl Hub {
     pub(crate) fn session_remove(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let RemoveParams { session, now } = read(asked.params)?;
         let key = self.resolve(&session)?;
-        let at_once = now || self.config.keep_deleted == 0 || self.session(key).is_unused();
-        if at_once {
-            self.delete_session(key, out);
-        } else {
-            self.set_aside(key, out);
-        }
-        let until = (!at_once).then(|| self.now.after(self.config.keep_deleted).0);
-        self.answer(asked.to, &RemoveResult { until }, out);
+        let until = self.delete_for_person(key, now, out);
+        self.answer(asked.to, &RemoveResult { until: until.map(|until| until.0) }, out);
         Ok(())
+    }
+
+    /// Deletes a session for good if that is wanted or nothing can be lost; else it is kept aside. Until when, if
+    /// so.
+    pub(crate) fn delete_for_person(
+        &mut self,
+        key: SessionKey,
+        for_good: bool,
+        out: &mut Batch,
+    ) -> Option<Time> {
+        if for_good || self.config.keep_deleted == 0 || self.session(key).is_unused() {
+            self.delete_session(key, out);
+            return None;
+        }
+        self.set_aside(key, out);
+        Some(self.now.after(self.config.keep_deleted))
     }
 
     fn set_aside(&mut self, key: SessionKey, out: &mut Batch) {

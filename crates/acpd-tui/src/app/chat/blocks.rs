@@ -55,17 +55,14 @@ impl State {
                 return vec![Effect::Copy(text)];
             }
             Action::Page => {
-                return conversation.selected_text().map(Effect::Page).into_iter().collect();
+                return conversation.selected_shown().map(Effect::Page).into_iter().collect();
             }
             Action::Files => match Menu::of_files(conversation.changed_files()) {
                 Some(menu) => chat.menu = Some(menu),
                 None => self.flash(Look::Plain, "this turn has changed no file"),
             },
             Action::Back if chat.search.ends() => {}
-            Action::Back => {
-                chat.in_blocks = false;
-                conversation.unselect();
-            }
+            Action::Back => chat.go_to_prompt(),
             _ => {}
         }
         Vec::new()

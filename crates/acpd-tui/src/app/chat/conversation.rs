@@ -428,17 +428,25 @@ impl Conversation {
         self.of_selected(Block::markdown)
     }
 
+    /// The chosen row whole, for another program that shows it on a terminal: escaped, as on ours.
+    pub(super) fn selected_shown(&self) -> Option<String> {
+        self.of_selected(shown)
+    }
+
     /// The text of the chosen row, as its author wrote it.
     pub(super) fn selected_text(&self) -> Option<String> {
         let text = |block: &Block| match block.message() {
             Some(message) => message.text().into_raw(),
-            None => {
-                let lines = block.lines(UNBROKEN, Folding::Open);
-                lines.iter().map(|line| line.plain().to_string() + "\n").collect()
-            }
+            None => shown(block),
         };
         self.of_selected(text)
     }
+}
+
+/// All of a block as the screen shows it, in lines that are not broken.
+fn shown(block: &Block) -> String {
+    let lines = block.lines(UNBROKEN, Folding::Open);
+    lines.iter().map(|line| line.plain().to_string() + "\n").collect()
 }
 
 /// What a row is known by: its first block.

@@ -4,30 +4,62 @@ use acpd_view::text;
 use acpd_view::text::Text;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Style;
-use ratatui_textarea::{CursorMove, TextArea, WrapMode};
+use ratatui_textarea::{CursorMove, DataCursor, TextArea, WrapMode};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::app::Effect;
+use crate::app::said::{Attached, Said};
 
 /// More lines than this are shown as a chip.
 const CHIP: usize = 10;
 
 /// The prompt, and the earlier ones that it may be replaced by.
 #[derive(Debug)]
-pub(super) struct Editor {
+pub(in crate::app) struct Editor {
     area: TextArea<'static>,
     /// Long texts that were pasted, in the order of their chips.
     pasted: Vec<String>,
+    /// Files and images.
+    attached: Vec<Attached>,
     /// Which earlier prompt is shown, counted from the last, and what was written before.
-    recalled: Option<(usize, String)>,
+    recalled: Option<(usize, Said)>,
     /// What was cleared, which comes before the earlier prompts.
-    cleared: Option<String>,
+    cleared: Option<Said>,
+    /// Somebody has typed in what is there now.
+    is_typed: bool,
 }
 
 impl Default for Editor {
     fn default() -> Editor {
-        Editor { area: area(""), pasted: Vec::new(), recalled: None, cleared: None }
+        Editor {
+            area: area(""),
+            pasted: Vec::new(),
+            attached: Vec::new(),
+            recalled: None,
+            cleared: None,
+            is_typed: false,
+        }
     }
+}
+
+/// The word before the cursor that may become something else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Word {
+    /// What it may become.
+    pub(super) kind: WordKind,
+    /// Without its first character.
+    pub(super) text: String,
+    /// Where it begins.
+    pub(super) at: (usize, usize),
+}
+
+/// What a word may become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WordKind {
+    /// A slash command: `/`, at the beginning.
+    Command,
+    /// A file: `@`.
+    File,
 }
 
 impl Editor {
@@ -53,37 +85,90 @@ impl Editor {
     }
 
     /// All that is written, with what the chips stand for.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn said(&self) -> Said {
         let mut text = self.area.lines().join("\n");
         for (at, pasted) in self.pasted.iter().enumerate() {
             text = text.replacen(chip(at, pasted).as_str(), pasted, 1);
         }
-        text
+        Said { text, attached: self.attached.clone() }
     }
 
     /// Replaces all that is written.
-    pub(super) fn set(&mut self, text: &str) {
-        self.area = area(text);
+    pub(super) fn set(&mut self, said: Said) {
+        self.area = area(&said.text);
+        self.attached = said.attached;
         self.pasted.clear();
         self.recalled = None;
+        self.is_typed = false;
+    }
+
+    /// Other words in the place of these; what is attached stays with its marks.
+    pub(super) fn rewrite(&mut self, text: String) {
+        let attached = std::mem::take(&mut self.attached);
+        self.set(Said { text, attached });
+    }
+
+    /// Replaces all that is written; it can be brought back like something that was cleared.
+    pub(super) fn put(&mut self, said: Said) {
+        let before = self.take();
+        self.set(said);
+        self.cleared = before;
     }
 
     /// Takes all that is written, if it is anything.
-    pub(super) fn take(&mut self) -> Option<String> {
-        let text = self.text();
-        if text.trim().is_empty() {
+    pub(super) fn take(&mut self) -> Option<Said> {
+        let said = self.said();
+        if said.is_empty() {
             return None;
         }
         *self = Editor::default();
-        Some(text)
+        Some(said)
     }
 
     /// Clears it; what was written can be brought back. Returns whether anything was.
     pub(super) fn clear(&mut self) -> bool {
-        let text = self.text();
-        let cleared = self.take().is_some() || !self.area.is_empty();
-        *self = Editor { cleared: cleared.then_some(text), ..Editor::default() };
-        cleared
+        let was_empty = self.area.is_empty();
+        let cleared = self.take();
+        *self = Editor { cleared, ..Editor::default() };
+        !was_empty
+    }
+
+    /// The word before the cursor, if it may become something else.
+    pub(super) fn word(&self) -> Option<Word> {
+        // Who goes through earlier prompts wants none of their words changed.
+        if !self.is_typed {
+            return None;
+        }
+        let DataCursor(row, column) = self.area.cursor();
+        let before: String = self.area.lines().get(row)?.chars().take(column).collect();
+        let command = before.strip_prefix('/').filter(|_| row == 0);
+        if let Some(text) = command.filter(|text| !text.contains(char::is_whitespace)) {
+            return Some(Word { kind: WordKind::Command, text: text.to_owned(), at: (row, 0) });
+        }
+        let start = before.rfind(char::is_whitespace);
+        let start =
+            start.map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+        let text = before[start..].strip_prefix('@')?.to_owned();
+        let at = (row, before[..start].chars().count());
+        Some(Word { kind: WordKind::File, text, at })
+    }
+
+    /// Puts this in the place of the word before the cursor.
+    pub(super) fn complete(&mut self, word: &Word, with: &str) {
+        for _ in 0..=word.text.chars().count() {
+            self.area.delete_char();
+        }
+        self.area.insert_str(with);
+    }
+
+    /// Something that goes with the words, for as long as its mark is in them.
+    pub(super) fn attach(&mut self, attached: Attached) {
+        self.attached.push(attached);
+    }
+
+    /// How many images there were.
+    pub(super) fn images(&self) -> usize {
+        self.attached.iter().filter(|attached| attached.is_image()).count()
     }
 
     /// Begins a new line.
@@ -94,9 +179,8 @@ impl Editor {
 
     /// Takes pasted text. If it is long, a chip stands for it.
     pub(super) fn paste(&mut self, text: &str) {
-        let text = text.replace("\r\n", "\n").replace('\r', "\n").replace('\t', "    ");
-        let is_seen = |char: &char| *char == '\n' || !char.is_control();
-        let text: String = text.chars().filter(is_seen).collect();
+        let text = plain(text);
+        self.is_typed = true;
         if text.lines().count() > CHIP {
             let chip = chip(self.pasted.len(), &text);
             self.pasted.push(text);
@@ -108,6 +192,7 @@ impl Editor {
 
     /// Takes a key that is no command.
     pub(super) fn key(&mut self, key: &KeyEvent) -> Vec<Effect> {
+        self.is_typed = true;
         match (key.code, key.modifiers) {
             // As in a shell; the widget has other ideas.
             (KeyCode::Char('u'), KeyModifiers::CONTROL) => drop(self.area.delete_line_by_head()),
@@ -124,7 +209,7 @@ impl Editor {
         if self.area.cursor().0 > 0 {
             self.area.move_cursor(CursorMove::Up);
         } else if let (None, Some(cleared)) = (&self.recalled, self.cleared.take()) {
-            self.set(&cleared);
+            self.set(cleared);
         } else {
             let next = self.recalled.as_ref().map_or(0, |(at, _)| at + 1);
             self.recall(next, earlier);
@@ -138,7 +223,7 @@ impl Editor {
         match &self.recalled {
             Some((0, draft)) if is_last => {
                 let draft = draft.clone();
-                self.set(&draft);
+                self.set(draft);
             }
             Some((at, _)) if is_last => self.recall(at - 1, earlier),
             _ => self.area.move_cursor(CursorMove::Down),
@@ -148,13 +233,20 @@ impl Editor {
 
     fn recall(&mut self, back: usize, earlier: &[String]) {
         let Some(text) = earlier.iter().rev().nth(back) else { return };
-        let draft = self.recalled.take().map_or_else(|| self.text(), |(_, draft)| draft);
-        self.set(text);
+        let draft = self.recalled.take().map_or_else(|| self.said(), |(_, draft)| draft);
+        self.set(Said::from(text.as_str()));
         self.recalled = Some((back, draft));
     }
 }
 
+/// A text without what moves the cursor.
+fn plain(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n").replace('\t', "    ");
+    text.chars().filter(|char| *char == '\n' || !char.is_control()).collect()
+}
+
 fn area(text: &str) -> TextArea<'static> {
+    let text = plain(text);
     let mut area = TextArea::new(text.split('\n').map(str::to_owned).collect());
     area.set_wrap_mode(WrapMode::WordOrGlyph);
     area.set_cursor_line_style(Style::new());
@@ -180,7 +272,7 @@ mod tests {
         let long = "another line\n".repeat(12);
         editor.paste(&long);
         assert_eq!(editor.area.lines().join("|"), "see:[2J [pasted 1: 12 lines]");
-        assert_eq!(editor.take().unwrap(), format!("see:[2J {long}"));
+        assert_eq!(editor.take().unwrap().text, format!("see:[2J {long}"));
         assert!(editor.is_empty());
     }
 
@@ -190,13 +282,30 @@ mod tests {
         let mut editor = Editor::default();
         editor.paste("draft");
         editor.up(&earlier);
-        assert_eq!(editor.text(), "two");
+        assert_eq!(editor.said().text, "two");
         editor.up(&earlier);
         editor.up(&earlier);
-        assert_eq!(editor.text(), "one");
+        assert_eq!(editor.said().text, "one");
         editor.down(&earlier);
         editor.down(&earlier);
-        assert_eq!(editor.text(), "draft");
+        assert_eq!(editor.said().text, "draft");
+    }
+
+    #[test]
+    fn the_word_before_the_cursor_becomes_what_was_chosen() {
+        let mut editor = Editor::default();
+        editor.paste("/pl");
+        let word = editor.word().unwrap();
+        assert_eq!((word.kind, word.text.as_str()), (WordKind::Command, "pl"));
+        editor.complete(&word, "/plan ");
+        assert_eq!(editor.word(), None, "its arguments are not completed");
+        editor.paste("日本 @co");
+        let word = editor.word().unwrap();
+        assert_eq!((word.kind, word.text.as_str(), word.at), (WordKind::File, "co", (0, 9)));
+        editor.complete(&word, "@src/cookie.rs ");
+        assert_eq!(editor.said().text, "/plan 日本 @src/cookie.rs ");
+        editor.paste("ada@example.org");
+        assert_eq!(editor.word(), None, "this is an address");
     }
 
     #[test]
@@ -208,6 +317,6 @@ mod tests {
         editor.paste("an hour of thoughts");
         editor.clear();
         editor.up(&["before".to_owned()]);
-        assert_eq!(editor.text(), "an hour of thoughts");
+        assert_eq!(editor.said().text, "an hour of thoughts");
     }
 }

@@ -81,6 +81,8 @@ pub(super) struct Visible {
     pub(super) is_live: bool,
     /// Rows below the screen.
     pub(super) below: usize,
+    /// The line of the journal at which the screen begins.
+    pub(super) first: u64,
     /// Older rows are wanted soon.
     pub(super) is_near_beginning: bool,
     /// A block on the screen, or soon on it, whose body was dropped.
@@ -157,6 +159,7 @@ impl Layout {
             lines,
             is_live: self.place == Place::Live,
             below: rows.len() - at,
+            first: id(&rows[first]).seq(),
             is_near_beginning: first < AHEAD,
             missing: missing(conversation, rows, first.saturating_sub(CLOSE)..at + CLOSE),
         }

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use crate::app::requests::Purpose;
+use crate::app::requests::{Purpose, Wish};
+use crate::app::said::Said;
 use crate::app::{Effect, Link, State, read};
 use crate::canvas::CURSOR;
 use crate::keymap::Action;
@@ -21,12 +22,29 @@ pub(super) struct Menu {
 }
 
 /// A heading, or something to choose.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Entry {
     Heading(Text),
-    Mode { id: Untrusted, name: Text, is_current: bool },
-    Value { option: Untrusted, value: Value, name: Text, is_current: bool },
-    Place { block: Id, name: Line },
+    Mode {
+        id: Untrusted,
+        name: Text,
+        is_current: bool,
+    },
+    Value {
+        option: Untrusted,
+        category: Option<Untrusted>,
+        value: Value,
+        name: Text,
+        is_current: bool,
+    },
+    Place {
+        block: Id,
+        name: Line,
+    },
+    Waiting {
+        ticket: u64,
+        said: Said,
+    },
 }
 
 impl Menu {
@@ -51,6 +69,7 @@ impl Menu {
             let current = option.value();
             let value = |value: Value, name: Text, is_current: bool| Entry::Value {
                 option: option.id.clone(),
+                category: option.category.clone(),
                 value,
                 name,
                 is_current,
@@ -64,8 +83,37 @@ impl Menu {
                 value(json!(choice.value), name, choice.value == current)
             }));
         }
+        Menu::with(entries)
+    }
+
+    /// Of the prompts that wait.
+    pub(super) fn of_queue(waiting: Vec<(u64, Said)>) -> Menu {
+        let heading = Entry::Heading("Take back, to change it".into());
+        let waiting = waiting.into_iter().map(|(ticket, said)| Entry::Waiting { ticket, said });
+        Menu::with(std::iter::once(heading).chain(waiting).collect())
+    }
+
+    fn with(entries: Vec<Entry>) -> Menu {
         let at = entries.iter().position(|entry| !matches!(entry, Entry::Heading(_)));
         Menu { entries, at: at.unwrap_or(0) }
+    }
+
+    /// What a person means.
+    fn fits(&self, wish: &Wish) -> Option<Entry> {
+        let words = wish.words.to_lowercase();
+        let is_it = |entry: &&Entry| {
+            let (id, name) = match entry {
+                Entry::Mode { id, name, .. } if wish.category == "mode" => (id.raw(), name),
+                Entry::Value { category: Some(category), value, name, .. }
+                    if *category == wish.category =>
+                {
+                    (value.as_str().unwrap_or_default(), name)
+                }
+                _ => return false,
+            };
+            id.to_lowercase() == words || name.as_str().to_lowercase() == words
+        };
+        self.entries.iter().find(is_it).cloned()
     }
 
     /// Of the files that a turn has changed; none if there are none.
@@ -77,7 +125,7 @@ impl Menu {
         };
         let places = files.into_iter().map(|(block, name)| Entry::Place { block, name });
         let entries = std::iter::once(Entry::Heading(heading)).chain(places).collect();
-        (count > 0).then_some(Menu { entries, at: 1 })
+        (count > 0).then(|| Menu::with(entries))
     }
 
     /// The lines of the menu, and which of them is chosen.
@@ -95,8 +143,9 @@ impl Menu {
                     return line;
                 }
                 Entry::Mode { name, is_current, .. } | Entry::Value { name, is_current, .. } => {
-                    (name, *is_current)
+                    (name.clone(), *is_current)
                 }
+                Entry::Waiting { said, .. } => (said.summary(), false),
             };
             let style =
                 if is_chosen { Style::of(Role::Plain).strong() } else { Role::Plain.into() };
@@ -123,8 +172,8 @@ impl Menu {
 
 impl State {
     /// Asks the agent what there is to choose: this brings the session back, if no process holds it.
-    pub(super) fn ask_options(&mut self) -> Vec<Effect> {
-        if self.chat.as_ref().is_some_and(|chat| chat.key.session_id.is_empty()) {
+    pub(in crate::app) fn ask_options(&mut self, wish: Option<Wish>) -> Vec<Effect> {
+        if self.chat.as_ref().is_some_and(|chat| chat.is_beginning()) {
             self.flash(Role::Warning, "the session is not there yet");
             return Vec::new();
         }
@@ -132,13 +181,18 @@ impl State {
         let cwd = self.chat_session().map(|session| session.cwd.clone());
         let (mut effects, link) = self.errand(&key.agent);
         let params = json!({"sessionId": key.session_id, "cwd": cwd, "mcpServers": []});
-        effects.push(self.requests.send(link, "session/resume", &params, Purpose::Options));
+        effects.push(self.requests.send(link, "session/resume", &params, Purpose::Options(wish)));
         self.flash(Role::Dim, "asking the agent what there is to choose");
         effects
     }
 
     /// What there is to choose.
-    pub(in crate::app) fn options(&mut self, link: Link, result: &RawValue) -> Vec<Effect> {
+    pub(in crate::app) fn options(
+        &mut self,
+        link: Link,
+        wish: Option<&Wish>,
+        result: &RawValue,
+    ) -> Vec<Effect> {
         #[derive(Default, Deserialize)]
         #[serde(default, rename_all = "camelCase")]
         struct Settings {
@@ -158,14 +212,23 @@ impl State {
         let available = modes.map_or(&[][..], |modes| &modes.available_modes);
         let menu = Menu::of(available, modes.map(|modes| &modes.current_mode_id), &options);
         self.flash = None;
+        self.requests.forget(link);
+        let mut effects = vec![Effect::Leave(link)];
         if menu.entries.is_empty() {
             self.flash(Role::Warning, "the agent offers nothing to choose");
         } else if let Some(chat) = &mut self.chat {
             chat.conversation.knows_modes(available);
-            chat.menu = Some(menu);
+            match wish.map(|wish| (wish, menu.fits(wish))) {
+                None => chat.menu = Some(menu),
+                Some((_, Some(entry))) => effects.extend(self.set(entry)),
+                Some((Wish { category, words }, None)) => {
+                    chat.menu = Some(menu);
+                    let words = Untrusted::from(words.as_str());
+                    self.flash(Role::Warning, text!("no {} is called `{}`", *category, words));
+                }
+            }
         }
-        self.requests.forget(link);
-        vec![Effect::Leave(link)]
+        effects
     }
 
     /// Takes a key in the menu.
@@ -184,6 +247,7 @@ impl State {
                         chat.conversation.open(block);
                         Vec::new()
                     }
+                    Some(Entry::Waiting { ticket, said }) => self.take_back(ticket, said),
                     chosen => chosen.map_or_else(Vec::new, |entry| self.set(entry)),
                 };
             }
@@ -197,7 +261,7 @@ impl State {
         let (mut effects, link) = self.errand(&key.agent);
         let session_id = key.session_id.raw();
         effects.push(match entry {
-            Entry::Heading(_) | Entry::Place { .. } => return Vec::new(),
+            Entry::Heading(_) | Entry::Place { .. } | Entry::Waiting { .. } => return Vec::new(),
             Entry::Mode { id, .. } => {
                 let params = SetModeParams { session_id, mode_id: id.raw() };
                 self.requests.send(link, "session/set_mode", &params, Purpose::Set)

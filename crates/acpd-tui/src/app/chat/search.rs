@@ -136,7 +136,7 @@ impl State {
             Some(chat) if !effects.is_empty() => {
                 chat.search.waits = Some(Waits { from, pages: pages - 1 });
             }
-            _ => self.flash(Role::Plain, "nothing above has these words"),
+            _ => self.flash(Role::Plain, "nothing above has these words; N looks below"),
         }
         effects
     }

@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 
 use super::{Chat, Conversation, Phase};
 use crate::app::requests::{Link, Purpose};
+use crate::app::said::Said;
 use crate::app::{Effect, State};
 
 /// A session that did not begin.
@@ -74,6 +75,7 @@ impl State {
     ) -> Vec<Effect> {
         let mut effects = self.close_chat();
         let key = SessionRowKey { agent: agent.clone(), session_id: Untrusted::default() };
+        let prompt = prompt.as_deref().map(Said::from);
         self.show_chat(key, is_from_top).waits.extend(prompt);
         effects.extend(self.ask_for_session());
         effects
@@ -124,7 +126,8 @@ impl State {
         self.unwait();
         self.refused(error);
         if let Some(chat) = self.chat.as_ref().filter(|chat| !chat.is_from_top) {
-            let unsent = Some(chat.editor.text()).filter(|text| !text.trim().is_empty());
+            let unsent = Some(chat.editor.said()).filter(|said| !said.is_empty());
+            let unsent = unsent.map(|said| said.text);
             self.not_begun = Some(NotBegun { error: error.clone(), unsent });
             effects.push(Effect::Quit);
         }
@@ -138,7 +141,7 @@ impl State {
         };
         let prompt = chat.waits.remove(0);
         let (has_more, session) = (!chat.waits.is_empty(), chat.session_ref());
-        let mut effects = self.say(&prompt);
+        let mut effects = self.say(prompt);
         let link = self.chat.as_ref().and_then(|chat| chat.prompts.last()).map(|said| said.link);
         if let Some(link) = link.filter(|_| has_more) {
             // Answers come when everything before them is on disk; so does this one.
@@ -153,11 +156,10 @@ impl State {
     /// Puts what waits for the session back into the draft. Returns whether anything waited.
     pub(super) fn unwait(&mut self) -> bool {
         let waits = self.chat.as_mut().map(|chat| std::mem::take(&mut chat.waits));
-        let waits = waits.unwrap_or_default();
-        if !waits.is_empty() {
-            self.give_back(&waits.join("\n"));
-        }
-        !waits.is_empty()
+        let waits = waits.unwrap_or_default().into_iter().reduce(Said::followed_by);
+        let waited = waits.is_some();
+        waits.into_iter().for_each(|said| self.give_back(said));
+        waited
     }
 
     /// Shows an error and the way out until the draft changes.

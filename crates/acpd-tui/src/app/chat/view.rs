@@ -36,11 +36,13 @@ pub(in crate::app) fn view(
     let prompt = chat.editor.height(width.saturating_sub(2)).min((room / 3).max(1));
     let status = area.bottom().saturating_sub(prompt + 1);
     let question = chat.card.id().and_then(|id| state.fleet.question(id));
+    let beside = chat.beside.as_ref().filter(|_| place == Place::List);
     let refused = chat.refused.as_ref().map_or_else(Vec::new, |refused| refused.lines(width));
-    let over = match (&chat.menu, question) {
-        (Some(menu), _) => menu.lines().0.len(),
-        (None, Some(question)) => question::height(question, width),
-        (None, None) => refused.len(),
+    let over = match (&chat.menu, beside, question) {
+        (Some(menu), ..) => menu.lines().0.len(),
+        (None, Some(beside), _) => beside.height(),
+        (None, None, Some(question)) => question::height(question, width),
+        (None, None, None) => refused.len(),
     };
     let over = u16::try_from(over).unwrap_or(u16::MAX);
     let left = status.saturating_sub(area.y + 2);
@@ -53,14 +55,16 @@ pub(in crate::app) fn view(
 
     head(state, chat, session, canvas, area);
     let (visible, is_empty, spots) = conversation(state, chat, layout, canvas, body);
-    rule_above(chat, &visible, canvas, area.y + 1, width);
+    let last = session.map_or(0, |session| session.seq);
+    rule_above(chat, &visible, last, canvas, area.y + 1, width);
     if is_empty {
         nothing(chat, canvas, body);
     }
     let mut drawn = None;
     let pane = Rect { y: end + ruled, height: over, ..area };
     if over > 0 {
-        let words = question.filter(|_| chat.menu.is_none()).map(|question| {
+        let is_question = chat.menu.is_none() && beside.is_none();
+        let words = question.filter(|_| is_question).map(|question| {
             text!(" asked {} ago ", human::duration(state.now.saturating_sub(question.at)))
         });
         let ruled = Text::repeated("═", usize::from(width.saturating_sub(2)));
@@ -78,6 +82,10 @@ pub(in crate::app) fn view(
         for (y, line) in (pane.y..pane.bottom()).zip(lines.iter().skip(skip)) {
             canvas.line(area.x, y, width, line);
         }
+    } else if let Some(beside) = beside {
+        for (y, line) in (pane.y..pane.bottom()).zip(beside.lines(usize::from(over))) {
+            canvas.line(area.x, y, width, &line);
+        }
     } else if let Some(question) = question {
         let head = Line::of(
             Style::of(Role::Warning).strong(),
@@ -92,7 +100,7 @@ pub(in crate::app) fn view(
     what_goes_on(state, chat, session, canvas, status, width);
     let editor = Rect { x: 1, y: status + 1, width: width.saturating_sub(2), height: prompt };
     let editor = editor.intersection(canvas.buffer().area);
-    chat.editor.widget(place == Place::Prompt).render(editor, canvas.buffer());
+    chat.editor.widget(chat.takes_words()).render(editor, canvas.buffer());
     let page = usize::from(body.height);
     let Visible { is_near_beginning, missing, .. } = visible;
     OnScreen { question: drawn, page, is_near_beginning, missing, spots }
@@ -106,18 +114,17 @@ fn head(
     area: Rect,
 ) {
     let home = state.scene.home.as_deref();
-    let has_session = !chat.key.session_id.is_empty();
     // A title says more than an id.
     let title = session.filter(|s| s.name.is_none()).and_then(|s| s.title.as_ref());
     let name = match (title, session) {
         (Some(title), _) => Text::from(title).cut(usize::from(area.width / 3)),
         (None, Some(session)) => shown(session),
-        (None, None) if !has_session => "new session".into(),
+        (None, None) if chat.is_beginning() => "new session".into(),
         (None, None) => short(&chat.key.session_id),
     };
     let mut left = Line::of(Style::of(Role::Plain).strong(), text!(" {}", name))
         .and(Role::Dim, text!("{}{}", DOT, chat.key.agent));
-    let begins_in = (!has_session).then(|| Untrusted::from(state.scene.cwd.as_str()));
+    let begins_in = chat.is_beginning().then(|| Untrusted::from(state.scene.cwd.as_str()));
     if let Some(cwd) = session.map(|session| &session.cwd).or(begins_in.as_ref()) {
         left = left.and(Role::Dim, DOT).and(Role::Name, directory(cwd, home));
     }
@@ -152,7 +159,14 @@ fn cost(usage: Option<&Usage>, session: Option<&SessionInfo>) -> Option<Text> {
     Some(if *currency == "USD" { text!("${}", amount) } else { text!("{} {}", amount, currency) })
 }
 
-fn rule_above(chat: &Chat, visible: &Visible, canvas: &mut Canvas<'_>, y: u16, width: u16) {
+fn rule_above(
+    chat: &Chat,
+    visible: &Visible,
+    last: u64,
+    canvas: &mut Canvas<'_>,
+    y: u16,
+    width: u16,
+) {
     let ruled = rule(usize::from(width.saturating_sub(2)));
     canvas.line(1, y, width, &Line::of(Role::Dim, ruled));
     let words = match (&chat.phase, visible.is_live, visible.below) {
@@ -163,6 +177,13 @@ fn rule_above(chat: &Chat, visible: &Visible, canvas: &mut Canvas<'_>, y: u16, w
         (_, false, 0) => text!(" {} more: PgDn ", "↓"),
         (_, false, 1) => text!(" {} 1 block below: ^End ", "↓"),
         (_, false, below) => text!(" {} {} blocks below: ^End ", "↓", below),
+    };
+    // Where one is in a long conversation, as far as that is known.
+    let is_known = !visible.is_live && visible.first > 0 && last >= visible.first;
+    let words = if is_known {
+        text!(" line {} of {} {}{}", visible.first, last, "──", words)
+    } else {
+        words
     };
     let style = if visible.is_live { Role::Dim } else { Role::Warning };
     canvas.right(0, y, width.saturating_sub(4), &Line::of(style, words));
@@ -283,9 +304,10 @@ fn what_goes_on(
         left = match session.turn.state {
             TurnState::NeedsAction => {
                 let words = if chat.card.has_keys() {
-                    "? choose an answer; Esc goes back without one"
+                    "? choose an answer; Esc goes back without one".into()
                 } else {
-                    "? Tab goes to the question"
+                    let key = state.key_of(Place::Prompt, Action::Blocks);
+                    text!("? {} goes to the question", key)
                 };
                 Line::of(Style::of(Role::Warning).strong(), words)
             }
@@ -298,14 +320,15 @@ fn what_goes_on(
     if let Some(step) = plan.iter().find(|step| step.status == "in_progress") {
         right = Line::of(Role::Dim, text!("plan {}/{}: {}", done + 1, plan.len(), step.content));
     }
-    let has_begun = |prompt: &Prompted| chat.conversation.has_prompt(&prompt.text, prompt.after);
-    let sent = chat.prompts.iter().filter(|prompt| !has_begun(prompt)).map(|prompt| &prompt.text);
+    let has_begun =
+        |prompt: &Prompted| chat.conversation.has_prompt(&prompt.said.text, prompt.after);
+    let sent = chat.prompts.iter().filter(|prompt| !has_begun(prompt)).map(|prompt| &prompt.said);
     let first = sent.chain(&chat.waits).next();
     let waits = u32::try_from(chat.waits.len()).unwrap_or(u32::MAX);
     let queued = session.map_or(0, |session| session.queued).saturating_add(waits);
     if let (Some(first), true) = (first, queued > 0) {
-        let first = Text::from(&Untrusted::from(first.as_str())).cut(24);
-        right = Line::of(Role::Dim, text!("queued {}: {} (^Q takes back)", queued, first));
+        let (first, key) = (first.summary().cut(24), state.key_of(Place::Prompt, Action::Queue));
+        right = Line::of(Role::Dim, text!("queued {}: {} ({} changes it)", queued, first, key));
     } else if queued > 0 {
         right = Line::of(Role::Dim, text!("{} queued", queued));
     } else if chat.card.id().is_some()

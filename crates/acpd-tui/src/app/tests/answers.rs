@@ -1,6 +1,9 @@
+use acpd_api::SessionRowKey;
 use proptest::prelude::*;
 
+use super::screens::everywhere;
 use super::*;
+use crate::image::Image;
 
 #[test]
 fn a_question_is_answered_in_place() {
@@ -146,21 +149,136 @@ fn reject_and_say_why_asks_for_the_words() {
     assert_eq!(said[0]["params"]["sessionId"], "fix-auth-0123456789");
 }
 
+/// A form with a field of each kind.
+fn form(id: &str) -> Value {
+    let schema = json!({"type": "object", "title": "Release", "required": ["branch", "count"],
+        "properties": {
+            "branch": {"type": "string", "title": "Branch", "enum": ["main", "next"]},
+            "tags": {"type": "array", "items": {"type": "string", "enum": ["fast", "safe"]}},
+            "count": {"type": "integer", "minimum": 1, "description": "How many"},
+            "note": {"type": "string"},
+            "really": {"type": "boolean", "default": false}}});
+    json!({"id": id, "agent": "claude", "sessionId": "fix-auth-0123456789", "name": "fix-auth",
+        "cwd": "/home/ada/src/api", "at": NOW - 120_000, "question": {"kind": "form",
+            "message": "How shall I release it?", "schema": schema,
+            "order": ["branch", "tags", "count", "note", "really"]}})
+}
+
+/// A person whose first question is that form.
+fn asked_to_fill_in() -> Person {
+    let mut person = in_the_morning();
+    person.changed(json!({"removed": {"interactions": ["1-5"]}, "interactions": [form("1-7")]}));
+    person.sees(100, 40);
+    person.press(KeyCode::Home);
+    while person.state.top.card.id() != Some(&"1-7".into()) {
+        person.press(KeyCode::Down);
+    }
+    person.sees(100, 40);
+    person
+}
+
+#[test]
+fn a_form_is_filled_in_field_by_field_and_sent_on_purpose() {
+    let mut person = asked_to_fill_in();
+    person.press(KeyCode::Tab);
+    insta::assert_snapshot!(everywhere(&mut person));
+    let enter = |person: &mut Person| person.press(KeyCode::Enter);
+    // Nothing is filled in yet, and what is missing is told.
+    (0..2).for_each(|_| person.press(KeyCode::Up));
+    enter(&mut person);
+    assert!(person.sees(100, 40).contains("`branch` is missing"));
+    person.types("2");
+    enter(&mut person);
+    person.types("3");
+    enter(&mut person);
+    person.types("4");
+    enter(&mut person);
+    person.types("3");
+    enter(&mut person);
+    person.types("5");
+    enter(&mut person);
+    person.types("none");
+    enter(&mut person);
+    assert!(person.sees(100, 40).contains("`none` is no whole number"));
+    (0..4).for_each(|_| person.press(KeyCode::Backspace));
+    person.event(Event::Paste("3".into()));
+    enter(&mut person);
+    person.types("6");
+    enter(&mut person);
+    person.types("q j 1");
+    enter(&mut person);
+    assert!(person.said(method::INTERACTION_ANSWER).is_empty(), "no field is an answer");
+    insta::assert_snapshot!(person.sees(100, 40));
+    // Behind the fields: yes, no, send, decline.
+    person.types("8jj");
+    person.press(KeyCode::Up);
+    enter(&mut person);
+    let said = person.said(method::INTERACTION_ANSWER);
+    let content = json!({"branch": "next", "tags": ["safe"], "count": 3, "note": "q j 1",
+        "really": false});
+    assert_eq!(answer_of(&said[0]), &json!({"kind": "accept", "content": content}));
+}
+
+#[test]
+fn m7_a_form_is_sent_after_all_of_its_fields_were_on_the_screen() {
+    let mut asked = form("1-7");
+    asked["question"]["schema"]["required"] = json!([]);
+    let mut person = in_the_morning();
+    person.changed(json!({"removed": {"interactions": ["1-5", "1-6"]}, "interactions": [asked]}));
+    person.sees(80, 16);
+    person.types("a");
+    person.sees(80, 16);
+    // The last but one, without a look at what is above.
+    person.press(KeyCode::Up);
+    person.press(KeyCode::Up);
+    person.sees(80, 16);
+    person.press(KeyCode::PageDown);
+    person.sees(80, 16);
+    person.press(KeyCode::Enter);
+    assert!(person.said(method::INTERACTION_ANSWER).is_empty());
+    assert!(person.sees(80, 16).contains("see all fields first"));
+    (0..9).for_each(|_| {
+        person.press(KeyCode::Up);
+        person.sees(80, 16);
+    });
+    (0..8).for_each(|_| person.press(KeyCode::Down));
+    person.press(KeyCode::Enter);
+    let seen = person.sees(80, 16);
+    assert_eq!(person.said(method::INTERACTION_ANSWER).len(), 1, "{seen}");
+}
+
+#[test]
+fn a_form_that_is_left_halfway_is_open_and_what_is_typed_in_it_goes_nowhere_else() {
+    let mut person = asked_to_fill_in();
+    person.types("a5");
+    person.press(KeyCode::Enter);
+    person.types("12");
+    person.press(KeyCode::Esc);
+    assert!(person.sees(100, 40).contains("> (type it)"), "it is not kept");
+    person.press(KeyCode::Esc);
+    person.press(KeyCode::Enter);
+    assert!(person.said(method::INTERACTION_ANSWER).is_empty());
+}
+
 /// Something that happens at random.
 #[derive(Debug, Clone)]
 enum Something {
     Key(KeyCode, KeyModifiers),
     Paste(String),
     Asked(u8),
+    Form(u8),
     Gone(u8),
     Drawn(u16, u16),
     Away(bool),
     Later(u64),
+    Files(Vec<String>),
+    Image(bool),
+    Edited(Option<String>),
 }
 
 fn something() -> impl Strategy<Value = Something> {
     let key = prop_oneof![
-        4 => prop::sample::select(vec!['a', 'p', 'n', 'c', '1', '2', '4', 'j', 'k', '/', '?', 'G', ' ', 'z', ']', 'y'])
+        4 => prop::sample::select(vec!['a', 'p', 'n', 'c', '1', '2', '4', 'j', 'k', '/', '?', 'G', ' ', 'z', ']', 'y', 'q', 'r', 'v', 'x', '@', ':'])
             .prop_map(KeyCode::Char),
         3 => prop::sample::select(vec![KeyCode::Enter, KeyCode::Tab, KeyCode::Esc, KeyCode::Up,
             KeyCode::Down, KeyCode::PageDown, KeyCode::Backspace, KeyCode::End]),
@@ -175,10 +293,14 @@ fn something() -> impl Strategy<Value = Something> {
         12 => (key, modifiers).prop_map(|(code, modifiers)| Something::Key(code, modifiers)),
         1 => ".{0,20}".prop_map(Something::Paste),
         1 => (0..4_u8).prop_map(Something::Asked),
+        1 => (0..4_u8).prop_map(Something::Form),
         1 => (0..4_u8).prop_map(Something::Gone),
         5 => (1..120_u16, 1..40_u16).prop_map(|(width, height)| Something::Drawn(width, height)),
         1 => any::<bool>().prop_map(Something::Away),
         1 => (0..10_000_u64).prop_map(Something::Later),
+        1 => prop::collection::vec("[a-q/.]{1,9}", 0..4).prop_map(Something::Files),
+        1 => any::<bool>().prop_map(Something::Image),
+        1 => prop::option::of(".{0,20}").prop_map(Something::Edited),
     ]
 }
 
@@ -190,6 +312,8 @@ proptest! {
     #[test]
     fn no_answer_without_focus_a_choice_and_enter(all in prop::collection::vec(something(), 1..80)) {
         let mut person = in_the_morning();
+        let key = SessionRowKey {
+            agent: "claude".into(), session_id: "fix-auth-0123456789".into() };
         let mut steps: Option<(Untrusted, u8)> = None;
         for one in all {
             let had = person.state.card().id().cloned();
@@ -204,6 +328,9 @@ proptest! {
                     let asked = asks(&format!("2-{n}"), "fix-auth", &["make"]);
                     person.changed(json!({"interactions": [asked]}));
                 }
+                Something::Form(n) => {
+                    person.changed(json!({"interactions": [form(&format!("2-{n}"))]}));
+                }
                 Something::Gone(n) => {
                     person.changed(json!({"removed": {"interactions": [format!("2-{n}"), "1-5"]}}));
                 }
@@ -211,6 +338,15 @@ proptest! {
                 Something::Away(true) => person.event(Event::Lost(Link::Fleet)),
                 Something::Away(false) => person.event(Event::Back(Link::Fleet)),
                 Something::Later(ms) => person.state.now += ms,
+                Something::Files(paths) => {
+                    person.event(Event::Files { directory: "/home/ada/src/api".into(), paths });
+                }
+                Something::Image(is_one) => {
+                    let image = Image { mime: "image/png", data: "iVBORw==".into() };
+                    let image = if is_one { Ok(image) } else { Err("none".into()) };
+                    person.event(Event::Image(key.clone(), ImageFrom::Clipboard, image));
+                }
+                Something::Edited(text) => person.event(Event::Edited(text.ok_or("failed".into()))),
             }
             for said in person.said(method::INTERACTION_ANSWER) {
                 let id = Untrusted::from(said["params"]["id"].as_str().unwrap());

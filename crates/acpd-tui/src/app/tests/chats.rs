@@ -38,13 +38,18 @@ pub(super) fn journal() -> Vec<Value> {
 
 impl Person {
     /// Opens the conversation of the first row and reads this much of its journal.
-    fn opens(&mut self, lines: &[Value]) -> Link {
+    pub(super) fn opens(&mut self, lines: &[Value]) -> Link {
+        self.opens_with(lines, json!({"protocolVersion": 1}))
+    }
+
+    /// The same; the agent says what it can do.
+    pub(super) fn opens_with(&mut self, lines: &[Value], hello: Value) -> Link {
         let seq = lines.len() as u64;
         let key = SessionRowKey { agent: "claude".into(), session_id: ID.into() };
         let effects = self.state.open_chat(key, seq, true);
         self.take(effects);
         let link = self.chat_link();
-        self.result(link, "initialize", json!({"protocolVersion": 1}));
+        self.result(link, "initialize", hello);
         let all = morning();
         let attached = json!({"session": all["sessions"][0]});
         self.result(link, method::SESSION_ATTACH, attached);
@@ -164,18 +169,51 @@ fn what_is_written_while_a_turn_runs_waits_and_can_be_taken_back() {
     person.press(KeyCode::Enter);
     person.changed(json!({"sessions": [session("fix-auth", json!({"queued": 1,
         "turn": {"state": "working", "since": NOW - 60_000}}))]}));
-    assert!(person.sees(80, 24).contains("queued 1: then commit (^Q takes back)"));
-    let prompt = person.said("session/prompt").remove(0);
+    assert!(person.sees(80, 24).contains("queued 1: then commit (^Q changes it)"));
     person.ctrl('q');
-    let back = person.said("$/cancel_request").remove(0);
-    assert_eq!(back["params"]["requestId"], prompt["id"]);
-    person.sent.push(prompt);
-    let link = person.effects.iter().rev().find_map(|effect| match effect {
-        Effect::Open(link @ Link::Errand(_)) => Some(*link),
-        _ => None,
-    });
-    person.refuses(link.unwrap(), "session/prompt", "cancelled");
-    assert!(person.sees(80, 24).contains(" then commit"), "the words are in the prompt again");
+    let waiting = waiting(&[(7, "then commit")]);
+    person.result(Link::Fleet, method::SESSION_QUEUE, waiting);
+    let back = person.said(method::SESSION_QUEUE_REMOVE).remove(0);
+    assert_eq!(back["params"]["ticket"], 7);
+    assert!(!person.sees(80, 24).contains("\n then commit"), "it still waits");
+    person.sent.push(back);
+    person.result(Link::Fleet, method::SESSION_QUEUE_REMOVE, json!({}));
+    // Its own request is told, too.
+    person.refuses(Link::Errand(1), "session/prompt", "taken back");
+    assert!(person.sees(80, 24).contains("\n then commit"), "the words are in the prompt again");
+    person.types(" and push");
+    person.press(KeyCode::Enter);
+    let again = person.said("session/prompt").remove(0);
+    assert_eq!(again["params"]["prompt"][0]["text"], "then commit and push");
+}
+
+/// What `_acpd/session/queue` answers.
+fn waiting(prompts: &[(u64, &str)]) -> Value {
+    let prompt = |(ticket, text): &(u64, &str)| json!({"ticket": ticket, "at": NOW, "prompt": [{"type": "text", "text": text}]});
+    json!({"sessionId": ID, "prompts": prompts.iter().map(prompt).collect::<Vec<_>>()})
+}
+
+#[test]
+fn of_several_prompts_that_wait_one_is_chosen_and_a_draft_is_not_lost() {
+    let (mut person, _) = in_chat();
+    person.types("half a thought");
+    person.ctrl('q');
+    // Two of the same words are two prompts.
+    let waiting = waiting(&[(7, "commit"), (8, "commit"), (9, "push")]);
+    person.result(Link::Fleet, method::SESSION_QUEUE, waiting);
+    insta::assert_snapshot!(person.sees(80, 24));
+    person.press(KeyCode::Down);
+    person.press(KeyCode::Enter);
+    let back = person.said(method::SESSION_QUEUE_REMOVE).remove(0);
+    assert_eq!(back["params"]["ticket"], 8);
+    person.sent.push(back);
+    person.result(Link::Fleet, method::SESSION_QUEUE_REMOVE, json!({}));
+    assert!(person.sees(80, 24).contains(" commit"));
+    person.press(KeyCode::Up);
+    assert!(person.sees(80, 24).contains(" half a thought"));
+    person.ctrl('q');
+    person.result(Link::Fleet, method::SESSION_QUEUE, json!({"sessionId": ID, "prompts": []}));
+    assert!(person.sees(80, 24).contains("no prompt waits"));
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn at_the_end_of(last: u64) -> Person {
 fn a_hundred_thousand_lines_are_opened_at_their_end_and_scrolled_to_the_beginning_in_bounded_memory()
  {
     const LAST: u64 = 99_999;
-    const MOST: usize = 256 << 10;
+    const MOST: usize = 128 << 10;
     let mut person = at_the_end_of(LAST);
     let chat = |person: &mut Person| person.state.chat.as_mut().unwrap().conversation_bytes();
     person.state.chat.as_mut().unwrap().limit_memory(MOST);
@@ -94,7 +94,7 @@ fn a_hundred_thousand_lines_are_opened_at_their_end_and_scrolled_to_the_beginnin
     let bound = MOST + (2 * 200 + 1000) * (PRINTED + 200) / 3;
     // A part of the journal is enough to see that what was read is let go.
     let mut read = 300;
-    while read < 10_000 {
+    while read < 6_000 {
         person.types("g");
         person.sees(80, 24);
         assert_eq!(serve_log(&mut person, LAST), 1);
@@ -193,8 +193,29 @@ fn a_block_is_copied_as_markdown_and_opened_in_the_pager() {
     person.types("gYo");
     let quoted = "> Why does login fail?\n> Fix it and add a test.\n";
     assert!(person.effects.contains(&Effect::Copy(quoted.into())), "{:?}", person.effects);
-    let whole = "Why does login fail?\nFix it and add a test.";
+    let whole = "> Why does login fail?\n  Fix it and add a test.\n";
     assert!(person.effects.contains(&Effect::Page(whole.into())), "{:?}", person.effects);
+}
+
+#[test]
+fn what_an_agent_wrote_reaches_the_pager_escaped() {
+    let (mut person, link) = in_chat();
+    let evil = "\u{1b}]52;c;ZXZpbA==\u{7}\u{1b}[2J";
+    for (seq, kind) in (journal().len() as u64 + 1..).zip(["agent_message_chunk", "tool_call"]) {
+        let update = json!({"sessionUpdate": kind, "toolCallId": "x", "title": evil,
+            "rawInput": {"command": evil}, "content": {"type": "text", "text": evil}});
+        person.hears(link, seq, &[json!({"params": {"sessionId": ID, "update": update}})]);
+    }
+    person.sees(80, 24);
+    person.press(KeyCode::Tab);
+    person.types("oko");
+    let paged = |effect: &Effect| match effect {
+        Effect::Page(text) => Some(text.clone()),
+        _ => None,
+    };
+    let paged: Vec<String> = person.effects.iter().filter_map(paged).collect();
+    assert_eq!(paged.len(), 2);
+    assert!(paged.iter().all(|text| text.contains("52;c;") && is_harmless(text)), "{paged:?}");
 }
 
 #[test]

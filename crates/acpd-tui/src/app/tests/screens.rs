@@ -108,6 +108,30 @@ fn the_page_of_keys_is_written_from_the_table() {
 }
 
 #[test]
+fn a_short_directory_is_shown_whole() {
+    let mut person = Person::start();
+    let row = session("fix", json!({"cwd": "/home/ada/w"}));
+    let all = json!({"sessions": [row], "agents": [], "interactions": []});
+    person.result(Link::Fleet, method::WATCH, all);
+    assert!(
+        person.sees(80, 24).contains("fix       claude  ~/w    4m  done"),
+        "{}",
+        person.sees(80, 24)
+    );
+}
+
+#[test]
+fn a_terminal_with_hardly_any_room_is_told_of_the_plain_conversation() {
+    let mut person = in_the_morning();
+    let seen = person.sees(23, 10);
+    assert!(seen.starts_with("too small:\nacpctl chat --plain"), "{seen}");
+    assert!(person.sees(24, 6).contains(" acpd · "));
+    let mut person = Person::with(Theme { is_coloured: true, is_unicode: false });
+    person.result(Link::Fleet, method::WATCH, morning());
+    assert!(person.sees(80, 24).contains("acpctl chat --plain"));
+}
+
+#[test]
 fn without_unicode_there_is_only_ascii() {
     let mut person = Person::with(Theme { is_coloured: false, is_unicode: false });
     person.result(Link::Fleet, method::WATCH, morning());

@@ -7,7 +7,7 @@ const START: &str = "`acpctl agent start claude` starts it again";
 /// A person who has asked for a new conversation on the command line.
 fn who_begins() -> Person {
     let theme = Theme { is_coloured: true, is_unicode: true };
-    let mut person = Person::who_opens(theme, Opens::New { agent: "claude".into() });
+    let mut person = Person::who_opens(Opens::New { agent: "claude".into() }, theme);
     person.result(Link::Fleet, method::WATCH, morning());
     person
 }

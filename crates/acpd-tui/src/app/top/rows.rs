@@ -99,8 +99,7 @@ pub(super) fn news(row: &Row<'_>, now: u64) -> Line {
 pub(super) fn queued(row: &Row<'_>) -> Line {
     match row.session.map_or(0, |session| session.queued) {
         0 => Line::default(),
-        1 => Line::of(Role::Dim, text!("{}1 prompt queued", DOT)),
-        more => Line::of(Role::Dim, text!("{}{} prompts queued", DOT, more)),
+        waits => Line::of(Role::Dim, text!("{}{} queued", DOT, human::counted(waits, "prompt"))),
     }
 }
 

@@ -38,8 +38,10 @@ impl Columns {
         let agent = widest(&agent).unwrap_or(0).min(WIDEST[1]);
         let agent = if agent + 2 <= left { agent } else { 0 };
         let left = left.saturating_sub(agent + 2);
-        let folder = widest(&|row| folder(row, home)).unwrap_or(0).min(WIDEST[2]).min(left);
-        Columns { name, agent, folder: if folder >= 8 { folder } else { 0 } }
+        let wanted = widest(&|row| folder(row, home)).unwrap_or(0).min(WIDEST[2]);
+        // A few columns of a long path say nothing.
+        let folder = if left >= wanted.min(8) { wanted.min(left) } else { 0 };
+        Columns { name, agent, folder }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use acpd_api::{Amount, Cost, NAMESPACE};
 use toml::Spanned;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 use crate::config::error::did_you_mean;
 use crate::config::keys::variables::Variables;
@@ -67,6 +67,10 @@ pub(crate) trait Kind {
 pub(crate) fn string<'v>(value: &'v Spanned<DeValue<'_>>, wanted: &str) -> Result<&'v str, Fault> {
     let text = value.get_ref().as_str();
     text.ok_or_else(|| Fault::wrong_type(value, wanted))
+}
+
+fn table<'v, 'i>(value: &'v Spanned<DeValue<'i>>, wanted: &str) -> Result<&'v DeTable<'i>, Fault> {
+    value.get_ref().as_table().ok_or_else(|| Fault::wrong_type(value, wanted))
 }
 
 pub(crate) fn list<T>(
@@ -668,6 +672,40 @@ impl Kind for Environment {
 
     fn merge(slot: &mut Variables, new: Variables) {
         slot.0.extend(new.0);
+    }
+}
+
+/// Names of keys by what they do, at a place or everywhere.
+pub(crate) struct KeyNames;
+
+impl Kind for KeyNames {
+    type Value = BTreeMap<String, String>;
+
+    fn describe() -> String {
+        "a table of strings, or of tables of strings".to_owned()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Self::Value, Fault> {
+        let mut keys = BTreeMap::new();
+        for (name, value) in table(value, &Self::describe())? {
+            let name = name.get_ref();
+            if let DeValue::String(key) = value.get_ref() {
+                keys.insert(name.to_string(), key.to_string());
+                continue;
+            }
+            for (action, key) in table(value, &Self::describe())? {
+                let key = string(key, "a string")?;
+                keys.insert(format!("{name}.{}", action.get_ref()), key.to_owned());
+            }
+        }
+        Ok(keys)
+    }
+
+    fn show(value: &Self::Value) -> String {
+        let pairs = value.iter();
+        let pairs: Vec<_> =
+            pairs.map(|(name, key)| format!("{} = {}", name, quoted(key))).collect();
+        format!("{{{}}}", pairs.join(", "))
     }
 }
 

@@ -8,9 +8,9 @@ use acpd_api::{Cost, HookEvent};
 pub use acpd_core::profile::{ClosedBy, OnInterrupted, OnLimit, OnLost, Sharing, WhenOver};
 
 use crate::config::keys::kind::{
-    Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag, Kind,
-    Line, LineSize, LogFilter, Members, Money, Names, OneOf, Port, Size, SomeOf, Time, TimeOrNever,
-    Timeout,
+    Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag,
+    KeyNames, Kind, Line, LineSize, LogFilter, Members, Money, Names, OneOf, Port, Size, SomeOf,
+    Time, TimeOrNever, Timeout,
 };
 use crate::config::keys::variables::Variables;
 use crate::config::keys::{Key, Keys, Scope, keys};
@@ -100,7 +100,8 @@ keys! {
     pub struct Workspace {
         /// The directory, with all below it; it must be given. Of several the innermost comes first.
         Shared "path" => pub path: Option<PathBuf> as Directory = None;
-        /// The agent for `acpctl run` in this directory, and for other clients that name none and say where they are.
+        /// The agent for `acpctl run` and `acpctl chat` in this directory, for editors that start `acpctl acp` in it
+        /// without naming one, and for other clients that name none and say where they are.
         /// `model` and `mode` are then for sessions of this agent only.
         Shared "agent" => pub agent: Option<String> as Line = None;
         /// The model that sessions begin with, by its id or its name.
@@ -120,6 +121,17 @@ keys! {
         /// What happens when it is spent. With `"warn"` people are told, in the session and in `acpctl ps`. With
         /// `"ask"` each prompt waits until a person allows it (`acpctl allow`), for as much again.
         Shared "when_over" => pub when_over: WhenOver as OneOf<WhenOver> = WhenOver::Warn;
+    }
+    beside {}
+}
+
+keys! {
+    /// The screens `acpctl top` and `acpctl chat`.
+    pub struct Tui {
+        /// Keys by the names of what they do, as in `cancel = "ctrl-k"`, or of a place and that, as in
+        /// `blocks.copy = "c"`; several keys with a space between them. `docs/terminal.md` has the names. The screens
+        /// check them when they start.
+        Shared "keys" => pub keys: BTreeMap<String, String> as KeyNames = BTreeMap::new();
     }
     beside {}
 }

@@ -1,23 +1,12 @@
 //! `[mcp.NAME]`: what may be written, and what a mistake looks like.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use acpd::config::{self, Config, SecretSource, Value};
+use acpd::config::{SecretSource, Value};
 use acpd_api::McpKind;
 use insta::assert_snapshot;
 
-fn read(text: &str) -> Config {
-    config::parse(Path::new("config.toml"), text).unwrap()
-}
-
-/// The error as it is printed.
-fn mistake(text: &str) -> String {
-    let error = config::parse(Path::new("config.toml"), text).unwrap_err();
-    match error.hint() {
-        Some(hint) => format!("error: {error}\n\nhint: {hint}"),
-        None => format!("error: {error}"),
-    }
-}
+use super::{mistake, read};
 
 #[test]
 fn servers_are_read_with_their_places_and_references() {

@@ -1,6 +1,8 @@
-//! `acpctl chat`: a conversation on the whole screen.
+//! `acpctl chat`: a conversation on the whole screen, or line by line.
 
-use acpd_api::{Empty, SessionInfo, SessionList, Status, method};
+mod plain;
+
+use acpd_api::{ExitCode, SessionInfo, SessionList, method};
 use acpd_client::Connection;
 use acpd_tui::Opens;
 
@@ -12,11 +14,22 @@ use crate::ui::Ui;
 use crate::{cli, full_screen, last, lookup};
 
 /// Shows it until the person leaves; it goes on.
-pub(super) fn chat(args: &cli::Chat, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn chat(args: &cli::Chat, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+    if args.plain {
+        let mut connection = door.connect()?;
+        let found = find(args, &mut connection, ui)?;
+        let agent = match &found {
+            Some(session) => session.agent.raw().to_owned(),
+            None => agent(args, &mut connection)?,
+        };
+        drop(connection);
+        return plain::plain(found, agent, door, ui);
+    }
     let mut start = full_screen::start(
         door,
         ui,
-        "`acpctl run` prompts and `acpctl attach` follows a session, also in a pipe",
+        "`acpctl chat --plain` does it line by line; `acpctl run` prompts and `acpctl attach` follows a \
+         session, also in a pipe",
     )?;
     let mut connection = door.connect()?;
     start.opens = match find(args, &mut connection, ui)? {
@@ -28,7 +41,8 @@ pub(super) fn chat(args: &cli::Chat, door: Door, ui: &mut Ui) -> Result {
         None => Opens::New { agent: agent(args, &mut connection)? },
     };
     drop(connection);
-    full_screen::run(start, ui)
+    full_screen::run(start, ui)?;
+    Ok(ExitCode::Ok)
 }
 
 /// The session to open; none if one is to begin.
@@ -48,9 +62,6 @@ fn find(args: &cli::Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Op
 fn agent(args: &cli::Chat, connection: &mut Connection) -> Result<String> {
     match &args.agent {
         Some(agent) => Ok(agent.clone()),
-        None => {
-            let status: Status = connection.call(method::STATUS, &Empty {})?;
-            Ok(status.daemon.default_agent.into_raw())
-        }
+        None => last::agent_for(&utf8(&current_dir()?)?, connection),
     }
 }

@@ -1,5 +1,7 @@
 //! The configuration: what may be written, what it means, and what a mistake looks like.
 
+mod mcp;
+
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -630,7 +632,7 @@ fn the_committed_reference_is_the_generated_one() {
 
 #[test]
 fn login_files_of_the_catalogue_are_somewhere_at_home() {
-    let catalogue: toml::Table = include_str!("../catalogue.toml").parse().expect("TOML");
+    let catalogue: toml::Table = include_str!("../../catalogue.toml").parse().expect("TOML");
     let files: Vec<_> = catalogue
         .iter()
         .filter_map(|(name, agent)| Some((name, agent.get("login_file")?.as_str()?)))

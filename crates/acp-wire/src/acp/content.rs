@@ -1,0 +1,52 @@
+//! What prompts are made of, as far as acpd's own programs write them.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+/// A content block of a prompt. Every agent takes texts and links; images are a capability.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum ContentBlock {
+    /// Words.
+    Text {
+        /// They.
+        text: String,
+    },
+    /// A file that the agent may read.
+    ResourceLink {
+        /// Where it is.
+        uri: String,
+        /// What people call it.
+        name: String,
+        /// Its type.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mime_type: Option<String>,
+        /// In bytes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        size: Option<u64>,
+    },
+    /// An image, whole.
+    Image {
+        /// Base64.
+        data: String,
+        /// Its type.
+        mime_type: String,
+        /// Where it is, if it is a file.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        uri: Option<String>,
+    },
+}
+
+/// The URI of a file by its absolute path.
+pub fn file_uri(path: &str) -> String {
+    let mut uri = "file://".to_owned();
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            let _ = write!(uri, "%{byte:02X}");
+        }
+    }
+    uri
+}

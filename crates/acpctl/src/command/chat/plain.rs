@@ -1,0 +1,343 @@
+//! `acpctl chat --plain`: a conversation line by line, for screen readers and for terminals without a full screen.
+//! Nothing that was written changes: no other screen, no spinner, no preview.
+//!
+//! A line is a prompt. While a question is open, a number answers it, and an empty line leaves it open:
+//!
+//! ```text
+//!            ┌────────── told by acpd: answered, or its turn is over ─────────┐
+//!            │                                                                ▼
+//!  none ──asked──▶ shown ──number──▶ sent ──────────────────────────────────▶ none
+//!                  │   ▲
+//!       empty line ▼   │ ?
+//!                 left open: lines are prompts
+//! ```
+
+use std::collections::{HashSet, VecDeque};
+use std::env;
+use std::io::{self, IsTerminal as _};
+
+use acp_wire::acp::NewSessionResult;
+use acp_wire::{ErrorObject, Id, Message, Outcome, parse};
+use acpd_api::{
+    AnswerParams, AttachParams, AttachResult, CancelParams, ClientMeta, Empty, ExitCode,
+    InteractionInfo, InteractionList, Outcome as TurnOutcome, Question, QuestionAnswered, Role,
+    SessionInfo, SessionRef, StateChanged, TurnEnded, TurnState, Untrusted, method,
+};
+use acpd_tui::Answer;
+use acpd_view::{Line, Role as Look};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::dirs::{current_dir, utf8};
+use crate::door::{Door, initialize_params, me};
+use crate::error::{CommandError, Result, gone};
+use crate::info::session::{goes_on, handle};
+use crate::live::{Event, Live};
+use crate::lookup::exactly;
+use crate::paint::{DIM, YELLOW};
+use crate::screen::Screen;
+use crate::text::{Text, shell_word, text};
+use crate::ui::Ui;
+use crate::{human, terminal};
+
+/// How wide what is asked may be where nobody says how wide the terminal is.
+const WIDTH: usize = 80;
+
+/// Shows a conversation until the person leaves; it goes on.
+pub(super) fn plain(
+    found: Option<SessionInfo>,
+    agent: String,
+    door: Door,
+    ui: &mut Ui,
+) -> Result<ExitCode> {
+    let mut live = Live::new(door.lasting_link()?)?;
+    let meta = ClientMeta {
+        agent: Some(agent.clone()),
+        notices: true,
+        seq: true,
+        role: Some(Role::Controller),
+        ..ClientMeta::default()
+    };
+    let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
+    let session = match found {
+        Some(session) => exactly(&session),
+        None => {
+            let params = json!({"cwd": utf8(&current_dir()?)?, "mcpServers": []});
+            let new: Box<RawValue> = live.call(ui, "session/new", &params)?;
+            let new = NewSessionResult::from_raw(&new)
+                .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
+            let session = new.session_id.into_owned();
+            SessionRef { session, agent: Some(agent), ..SessionRef::default() }
+        }
+    };
+    let params = AttachParams { session: session.clone(), after: None, role: Role::Controller };
+    let AttachResult { session: info } = live.call(ui, method::SESSION_ATTACH, &params)?;
+    let mut screen = Screen::plain(ui);
+    screen.within(info.cwd.clone());
+    screen.of(&info.session_id);
+    let mut chat = Chat {
+        live,
+        session,
+        info,
+        typed: Vec::new(),
+        prompts: HashSet::new(),
+        asked: None,
+        questions: VecDeque::new(),
+        told: HashSet::new(),
+        is_aside: false,
+        is_running: false,
+        is_at_end: false,
+    };
+    chat.begin(ui)?;
+    let left = chat.follow(&mut screen, ui);
+    // Of an answer that goes on, what came so far.
+    screen.finish(ui)?;
+    left
+}
+
+/// A conversation, and how far its person is with it.
+struct Chat {
+    live: Live,
+    session: SessionRef,
+    info: SessionInfo,
+    /// A line that has not ended.
+    typed: Vec<u8>,
+    /// Our prompts that have no answer yet.
+    prompts: HashSet<Id>,
+    /// The request for the open questions.
+    asked: Option<Id>,
+    /// The open questions of this session; the first one was shown last.
+    questions: VecDeque<InteractionInfo>,
+    /// Those that were shown.
+    told: HashSet<Untrusted>,
+    /// The question is left open: lines are prompts.
+    is_aside: bool,
+    is_running: bool,
+    /// Nothing more is typed.
+    is_at_end: bool,
+}
+
+impl Chat {
+    fn begin(&mut self, ui: &mut Ui) -> Result {
+        let Chat { info, .. } = self;
+        self.is_running = info.turn.state != TurnState::Idle;
+        let now = goes_on(info, human::now());
+        ui.say(text!("{} with {} in {}; now: {}", handle(info), info.agent, info.cwd, now));
+        ui.say(
+            "a line is a prompt; a number answers a question, an empty line leaves it open; Ctrl-C \
+             cancels the turn, Ctrl-D leaves",
+        );
+        if info.turn.state == TurnState::NeedsAction {
+            self.look()?;
+        }
+        self.live.listen_to_keys()?;
+        Ok(())
+    }
+
+    fn follow(&mut self, screen: &mut Screen, ui: &mut Ui) -> Result<ExitCode> {
+        loop {
+            match self.live.next(ui)? {
+                Event::Line(line) => self.line(&line, screen, ui)?,
+                Event::Key(terminal::END) => {
+                    self.is_at_end = true;
+                    // In a pipe, what was asked for is still answered.
+                    if io::stdin().is_terminal() || self.prompts.is_empty() {
+                        return Ok(self.left(ui));
+                    }
+                }
+                Event::Key(b'\n') => {
+                    let line = std::mem::take(&mut self.typed);
+                    self.typed(String::from_utf8_lossy(&line).trim(), ui)?;
+                }
+                Event::Key(byte) => self.typed.push(byte),
+                Event::Detach => return Ok(self.left(ui)),
+                Event::Interrupt => self.interrupt(ui)?,
+                Event::Late => {}
+                Event::Closed => return Err(gone()),
+                Event::Failed(error) => return Err(error.into()),
+            }
+            if self.is_at_end && self.prompts.is_empty() {
+                return Ok(self.left(ui));
+            }
+        }
+    }
+
+    fn left(&self, ui: &mut Ui) -> ExitCode {
+        let handle = handle(&self.info);
+        let word = shell_word(handle);
+        let back = "continues; come back with: acpctl chat --plain";
+        ui.say(text!("left {}, which {} {}", handle, back, word));
+        ExitCode::Ok
+    }
+
+    /// Takes a line of the person.
+    fn typed(&mut self, line: &str, ui: &mut Ui) -> Result {
+        match (line, self.questions.front().filter(|_| !self.is_aside)) {
+            ("", Some(_)) => {
+                self.is_aside = true;
+                ui.say("left open; ? asks again");
+            }
+            ("", None) => {}
+            ("?", _) => {
+                self.is_aside = false;
+                self.ask(ui);
+            }
+            (line, Some(question)) => {
+                let choices = acpd_tui::answers(question);
+                let count = choices.len();
+                let number = line.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+                match number.and_then(|number| choices.into_iter().nth(number)) {
+                    Some(choice) => self.answer(choice, ui)?,
+                    None => ui.say(text!(
+                        "a question is open: a number from 1 to {}, or an empty line to leave it",
+                        count
+                    )),
+                }
+            }
+            (line, None) => {
+                let prompt = json!({"sessionId": self.session.session,
+                    "prompt": [{"type": "text", "text": line}]});
+                self.prompts.insert(self.live.request("session/prompt", &prompt)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, answer: Answer, ui: &mut Ui) -> Result {
+        let Some(question) = self.questions.pop_front() else { return Ok(()) };
+        let Answer { label, answer, says_why } = answer;
+        ui.say(text!("answered: {}", label));
+        if says_why {
+            ui.say("the next line tells the agent why");
+        }
+        let params = AnswerParams { id: question.id.into_raw(), answer, by: Some(me()) };
+        self.live.request(method::INTERACTION_ANSWER, &params)?;
+        if !self.questions.is_empty() {
+            self.ask(ui);
+        }
+        Ok(())
+    }
+
+    /// Something waits for an answer: asks what.
+    fn look(&mut self) -> Result {
+        self.asked = Some(self.live.request(method::INTERACTION_LIST, &Empty {})?);
+        Ok(())
+    }
+
+    /// Takes the open questions; new ones are shown.
+    fn open(&mut self, list: InteractionList, ui: &mut Ui) {
+        let id = &self.info.session_id;
+        let ours =
+            list.interactions.into_iter().filter(|open| open.session_id.as_ref() == Some(id));
+        self.questions = ours.filter(|open| open.agent == self.info.agent).collect();
+        if self.questions.iter().any(|open| !self.told.contains(&open.id)) {
+            self.is_aside = false;
+            self.ask(ui);
+        }
+    }
+
+    /// Shows the first question whole, with nothing chosen.
+    fn ask(&mut self, ui: &mut Ui) {
+        let Some(question) = self.questions.front() else {
+            return ui.say("no question is open");
+        };
+        // What was typed before it could be read is no answer.
+        self.typed.clear();
+        terminal::forget_typed();
+        let (width, paint) = (ui.out_width().unwrap_or(WIDTH), ui.err_paint());
+        let home = env::var("HOME").ok();
+        let head = text!("question: {}", acpd_tui::asks(question, home.as_deref()));
+        ui.say(paint.apply(YELLOW, head));
+        ui.talk(&paint.lines(&acpd_tui::rows(question, width)));
+        let choices = acpd_tui::answers(question).into_iter().enumerate();
+        let choices = choices
+            .map(|(at, choice)| Line::of(Look::Plain, text!("  {}  {}", at + 1, choice.label)));
+        ui.talk(&paint.lines(&choices.collect::<Vec<_>>()));
+        if matches!(question.question, Question::Form { .. }) {
+            ui.say(text!("in another terminal, this fills it in: acpctl answer {}", question.id));
+        }
+        let more = match self.questions.len() {
+            1 => Text::new(),
+            count => text!(" ({} more are open)", count - 1),
+        };
+        let how = text!("a number and Enter answers it; an empty line leaves it open{}", more);
+        ui.say(paint.apply(DIM, how));
+        self.told.insert(question.id.clone());
+    }
+
+    fn interrupt(&mut self, ui: &mut Ui) -> Result {
+        if !self.is_running {
+            ui.say("no turn runs; Ctrl-D leaves");
+            return Ok(());
+        }
+        let params =
+            CancelParams { session: self.session.clone(), turn_only: true, by: Some(me()) };
+        self.live.request(method::SESSION_CANCEL, &params)?;
+        ui.say("cancelling the turn; Ctrl-C leaves at once");
+        Ok(())
+    }
+
+    /// Takes a line of the daemon.
+    fn line(&mut self, line: &[u8], screen: &mut Screen, ui: &mut Ui) -> Result {
+        let Ok(message) = parse(line) else { return Ok(()) };
+        match message {
+            Message::Notification { method, params } => {
+                let params = params.unwrap_or(RawValue::NULL);
+                screen.show(ui, &method, params.get())?;
+                self.notice(&method, params, ui)?;
+            }
+            // Questions are answered by their number, here or elsewhere.
+            Message::Request { method, .. } if method == "session/request_permission" => {}
+            Message::Request { id, method, .. } => self.live.refuse(&id, &method)?,
+            Message::Response { id, outcome } => match outcome {
+                Outcome::Result(result) if self.asked.as_ref() == Some(&id) => {
+                    let list = read::<InteractionList>(result).unwrap_or_default();
+                    self.open(list, ui);
+                }
+                Outcome::Result(_) => drop(self.prompts.remove(&id)),
+                Outcome::Error(error) => {
+                    self.prompts.remove(&id);
+                    let error = CommandError::rpc(&ErrorObject::from_raw(error));
+                    ui.talk(&error.render(ui.err_paint()));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn notice(&mut self, name: &str, params: &RawValue, ui: &mut Ui) -> Result {
+        match name {
+            method::TURN_STARTED => self.is_running = true,
+            method::TURN_ENDED => {
+                self.is_running = false;
+                self.questions.clear();
+                // Any other end is told by the transcript.
+                let is_done = read::<TurnEnded>(params).is_some_and(|ended| {
+                    matches!(ended.outcome, TurnOutcome::Stopped { stop_reason } if stop_reason == "end_turn")
+                });
+                if is_done {
+                    ui.say("done: the turn has ended");
+                }
+            }
+            method::SESSION_STATE if needs_action(params) => self.look()?,
+            method::ANSWERED => {
+                let told = read::<QuestionAnswered>(params);
+                self.questions.retain(|open| told.as_ref().is_none_or(|told| told.id != open.id));
+            }
+            method::SESSION_REMOVED => {
+                return Err(CommandError::new(ExitCode::NotFound, "the session was deleted"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn needs_action(params: &RawValue) -> bool {
+    read::<StateChanged>(params).is_some_and(|changed| changed.turn == TurnState::NeedsAction)
+}
+
+fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
+    serde_json::from_str(raw.get()).ok()
+}

@@ -1,0 +1,75 @@
+//! The editor that the person has chosen: `$VISUAL`, else `$EDITOR`, else `vi`.
+
+use std::env;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::Command;
+
+use acpd_api::{ExitCode, Untrusted};
+use tempfile::{Builder, NamedTempFile};
+
+use crate::error::{CommandError, Result};
+use crate::text::text;
+
+/// A text that a person has changed. Its file is removed with it.
+#[derive(Debug)]
+pub(crate) struct Edited {
+    file: NamedTempFile,
+    /// As it is now.
+    pub(crate) text: String,
+}
+
+impl Edited {
+    /// Lets the person change a text, and waits until they have left the editor.
+    ///
+    /// # Errors
+    /// When the editor cannot be started or says that it failed.
+    pub(crate) fn of(text: &str) -> Result<Edited> {
+        let mut file = Builder::new().prefix("acpctl-").suffix(".md").tempfile()?;
+        file.write_all(text.as_bytes())?;
+        let editor = wanted(|name| env::var(name).ok());
+        let mut command = Command::new("/bin/sh");
+        // As git does it: the editor may have arguments.
+        command.arg("-c").arg(format!("{editor} \"$@\"")).arg(&editor).arg(file.path());
+        let failed = |why| {
+            let text = text!("the editor `{}` failed: {}", Untrusted::from(&editor), why);
+            CommandError::new(ExitCode::Error, text)
+                .hint("choose another one: `EDITOR=nano acpctl …`")
+        };
+        match command.status() {
+            Ok(status) if status.success() => {}
+            Ok(status) => return Err(failed(Untrusted::of(status))),
+            Err(error) => return Err(failed(Untrusted::of(error))),
+        }
+        let text = fs::read_to_string(file.path())?;
+        Ok(Edited { file, text })
+    }
+
+    /// Keeps the file, for what came of it was refused.
+    pub(crate) fn keep(self) -> io::Result<PathBuf> {
+        self.file.keep().map(|(_, path)| path).map_err(|failed| failed.error)
+    }
+}
+
+/// The command line of the editor.
+fn wanted(variable: impl Fn(&str) -> Option<String>) -> String {
+    let named = ["VISUAL", "EDITOR"].into_iter().filter_map(variable);
+    let mut named = named.filter(|line| !line.trim().is_empty());
+    named.next().unwrap_or_else(|| "vi".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_editor_is_the_one_that_the_person_names() {
+        let wanted = |visual: Option<&str>, editor: Option<&str>| {
+            wanted(|name| if name == "VISUAL" { visual } else { editor }.map(str::to_owned))
+        };
+        assert_eq!(wanted(None, None), "vi");
+        assert_eq!(wanted(Some(""), Some("ed -s")), "ed -s");
+        assert_eq!(wanted(Some("emacs"), Some("ed")), "emacs");
+    }
+}

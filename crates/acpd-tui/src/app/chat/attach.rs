@@ -1,0 +1,84 @@
+//! What is attached to a prompt from elsewhere: images, and what the person writes in an editor.
+
+use acpd_view::text::Text;
+use acpd_view::{Role, text};
+
+use super::Chat;
+use crate::app::said::Attached;
+use crate::app::{Effect, ImageFrom, State};
+use crate::image::{self, Image};
+
+impl Chat {
+    /// Why there can be no images, if that is so.
+    fn no_images(&self) -> Option<Text> {
+        match self.takes_images {
+            Some(true) => None,
+            Some(false) => Some(text!("{} takes no images", self.key.agent)),
+            None => Some(text!("{} has not told yet whether it takes images", self.key.agent)),
+        }
+    }
+}
+
+impl State {
+    /// Attaches the image on the clipboard.
+    pub(super) fn attach_image(&mut self) -> Vec<Effect> {
+        let Some(chat) = &self.chat else { return Vec::new() };
+        match chat.no_images() {
+            Some(why) => {
+                self.flash(Role::Warning, why);
+                Vec::new()
+            }
+            None => vec![Effect::ReadImage(chat.key.clone(), ImageFrom::Clipboard)],
+        }
+    }
+
+    /// Pastes a text into the prompt; the path of an image becomes that image.
+    pub(super) fn paste_into_prompt(&mut self, pasted: &str) -> Vec<Effect> {
+        let path = image::path_of(pasted, self.scene.home.as_deref());
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        let Some(path) = path else {
+            chat.editor.paste(pasted);
+            return Vec::new();
+        };
+        if let Some(why) = chat.no_images() {
+            chat.editor.paste(pasted);
+            self.flash(Role::Warning, why);
+            return Vec::new();
+        }
+        let from = ImageFrom::File { path, pasted: pasted.to_owned() };
+        vec![Effect::ReadImage(chat.key.clone(), from)]
+    }
+
+    /// What came of reading an image.
+    pub(in crate::app) fn image(&mut self, from: &ImageFrom, image: Result<Image, Text>) {
+        let Some(chat) = &mut self.chat else { return };
+        match image {
+            Ok(Image { mime, data }) => {
+                let attached = Attached::image(chat.editor.images() + 1, mime, data);
+                chat.editor.paste(&format!("{} ", attached.mark()));
+                chat.editor.attach(attached);
+            }
+            Err(why) => {
+                if let ImageFrom::File { pasted, .. } = from {
+                    chat.editor.paste(pasted);
+                }
+                self.flash(Role::Warning, why);
+            }
+        }
+    }
+
+    /// Hands the prompt to the person's editor.
+    pub(super) fn edit(&mut self) -> Vec<Effect> {
+        let text = self.chat.as_ref().map(|chat| chat.editor.said().text);
+        text.map(Effect::Edit).into_iter().collect()
+    }
+
+    /// What the person wrote in the editor.
+    pub(in crate::app) fn edited(&mut self, edited: Result<String, Text>) {
+        match (edited, &mut self.chat) {
+            (Ok(text), Some(chat)) => chat.editor.rewrite(text),
+            (Err(why), _) => self.flash(Role::Warning, why),
+            (Ok(_), None) => {}
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The list beside the prompt: what the word before the cursor may become, and earlier prompts that are searched.
+//!
+//! A list of words opens by itself, and goes when its word does. Esc closes it until another word begins.
+
+use acpd_api::Untrusted;
+use acpd_view::text::Text;
+use acpd_view::{Command, Line, Role, text};
+use crossterm::event::KeyEvent;
+
+use super::editor::{Word, WordKind};
+use crate::app::said::{Attached, Said};
+use crate::app::{Effect, State};
+use crate::input::Input;
+use crate::keymap::Action;
+use crate::suggest::{Suggestion, Suggestions, fits};
+
+/// Rows of a list at most.
+const ROWS: usize = 8;
+/// How long the files of a directory are believed to be what they were.
+const FRESH: u64 = 5000;
+/// Columns of an earlier prompt in the list.
+const PROMPT: usize = 200;
+
+/// What stands beside the prompt.
+#[derive(Debug)]
+pub(super) enum Beside {
+    /// What a word may become.
+    Completion { word: Word, list: Suggestions },
+    /// Earlier prompts with the words of the query, the last one first.
+    Search { query: Input, prompts: Vec<String>, list: Option<Suggestions> },
+}
+
+/// The files of a directory.
+#[derive(Debug, Default)]
+pub(in crate::app) struct Files {
+    directory: String,
+    paths: Vec<String>,
+    /// When they were read, and whether they are being read.
+    read: u64,
+    is_asked: bool,
+}
+
+impl Files {
+    /// Takes what was read.
+    pub(in crate::app) fn take(&mut self, directory: String, paths: Vec<String>, now: u64) {
+        if directory == self.directory {
+            *self = Files { directory, paths, read: now, is_asked: false };
+        }
+    }
+
+    /// Whether they have to be read, which is then expected to be done.
+    fn wants(&mut self, directory: &str, now: u64) -> bool {
+        if self.directory != directory {
+            *self = Files { directory: directory.to_owned(), ..Files::default() };
+        } else if self.is_asked || (self.read > 0 && now < self.read + FRESH) {
+            return false;
+        }
+        self.is_asked = true;
+        true
+    }
+}
+
+impl Beside {
+    /// The rows, as far as there is room.
+    pub(super) fn lines(&self, room: usize) -> Vec<Line> {
+        match self {
+            Beside::Completion { list, .. } => list.lines(room),
+            Beside::Search { query, list, .. } => {
+                let (shown, _) = query.shown(PROMPT);
+                let head = Line::of(Role::Dim, " earlier prompts: ")
+                    .and(Role::Plain, shown)
+                    .and(Role::Name, "█");
+                let rows = list.as_ref().map(|list| list.lines(room.saturating_sub(1)));
+                let none = || vec![Line::of(Role::Dim, "   none has these words")];
+                std::iter::once(head).chain(rows.unwrap_or_else(none)).collect()
+            }
+        }
+    }
+
+    /// The rows that it would have.
+    pub(super) fn height(&self) -> usize {
+        match self {
+            Beside::Completion { list, .. } => list.len().min(ROWS),
+            Beside::Search { list, .. } => 1 + list.as_ref().map_or(1, Suggestions::len).min(ROWS),
+        }
+    }
+
+    fn list(&mut self) -> Option<&mut Suggestions> {
+        match self {
+            Beside::Completion { list, .. } => Some(list),
+            Beside::Search { list, .. } => list.as_mut(),
+        }
+    }
+
+    /// Takes pasted text.
+    pub(super) fn paste(&mut self, text: &str) {
+        if let Beside::Search { query, prompts, list } = self {
+            query.insert(text);
+            *list = with_words(query.text(), prompts);
+        }
+    }
+
+    /// Whether a key that is no command is for the prompt.
+    pub(super) fn leaves_keys(&self) -> bool {
+        matches!(self, Beside::Completion { .. })
+    }
+}
+
+impl State {
+    /// After the prompt has changed: lists what the word before the cursor may become.
+    pub(in crate::app) fn look_up(&mut self) -> Vec<Effect> {
+        let cwd = self.chat_session().map(|session| session.cwd.raw().to_owned());
+        let Some(chat) = self.chat.as_mut().filter(|chat| chat.takes_words()) else {
+            return Vec::new();
+        };
+        let word = chat.editor.word();
+        if word.as_ref().map(|word| word.at) != chat.closed_at {
+            chat.closed_at = None;
+        }
+        let Some(word) = word.filter(|_| chat.closed_at.is_none()) else {
+            chat.beside = None;
+            return Vec::new();
+        };
+        let mut effects = Vec::new();
+        let list = match (word.kind, cwd) {
+            (WordKind::Command, _) => {
+                let commands = &chat.conversation.header().commands;
+                let list = of_commands(&word.text, commands);
+                if commands.is_empty() {
+                    effects = self.ask_for_older();
+                }
+                list
+            }
+            (WordKind::File, Some(cwd)) => {
+                if self.files.wants(&cwd, self.now) {
+                    effects.push(Effect::ReadFiles(cwd));
+                }
+                of_files(&word.text, &self.files.paths)
+            }
+            (WordKind::File, None) => None,
+        };
+        if let Some(chat) = &mut self.chat {
+            chat.beside = list.map(|mut list| {
+                if let Some(Beside::Completion { list: before, .. }) = &chat.beside {
+                    list.stays(before);
+                }
+                Beside::Completion { word, list }
+            });
+        }
+        effects
+    }
+
+    /// Searches in earlier prompts: of this session, and what was said in this run of the program.
+    pub(super) fn search_prompts(&mut self) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        let mut prompts: Vec<String> = Vec::new();
+        for prompt in self.said.iter().cloned().chain(chat.conversation.prompts()).rev() {
+            if !prompts.contains(&prompt) {
+                prompts.push(prompt);
+            }
+        }
+        let list = with_words("", &prompts);
+        chat.beside = Some(Beside::Search { query: Input::default(), prompts, list });
+        Vec::new()
+    }
+
+    /// Takes a key of the list. Returns nothing if the key is for the prompt after all.
+    pub(super) fn beside_key(
+        &mut self,
+        action: Option<Action>,
+        key: &KeyEvent,
+    ) -> Option<Vec<Effect>> {
+        let cwd = self.chat_session().map(|session| session.cwd.raw().to_owned());
+        let chat = self.chat.as_mut()?;
+        let beside = chat.beside.as_mut()?;
+        match (action, &mut *beside) {
+            (Some(Action::Up), _) => beside.list()?.go(-1),
+            (Some(Action::Down), _) => beside.list()?.go(1),
+            (Some(Action::Back), _) => {
+                chat.closed_at = chat.editor.word().map(|word| word.at);
+                chat.beside = None;
+            }
+            (Some(Action::Confirm | Action::Complete), Beside::Completion { word, list }) => {
+                let value = list.chosen().value.clone();
+                let is_whole = value == word.text && action == Some(Action::Confirm);
+                let (word, sign) =
+                    (word.clone(), if word.kind == WordKind::File { '@' } else { '/' });
+                chat.beside = None;
+                if is_whole {
+                    return None;
+                }
+                chat.editor.complete(&word, &format!("{sign}{value} "));
+                if let (WordKind::File, Some(cwd)) = (word.kind, cwd) {
+                    chat.editor.attach(Attached::file(&cwd, &value));
+                }
+            }
+            (Some(Action::Confirm | Action::Complete), Beside::Search { list, .. }) => {
+                if let Some(list) = list {
+                    let said = Said::from(list.chosen().value.as_str());
+                    chat.editor.put(said);
+                }
+                chat.beside = None;
+            }
+            (_, Beside::Search { query, prompts, list }) => {
+                if query.key(key) {
+                    *list = with_words(query.text(), prompts);
+                }
+            }
+            (_, Beside::Completion { .. }) => return None,
+        }
+        Some(Vec::new())
+    }
+}
+
+fn of_commands(typed: &str, commands: &[Command]) -> Option<Suggestions> {
+    let names: Vec<&str> = commands.iter().map(|command| command.name.raw()).collect();
+    let item = |at: usize| {
+        let Command { name, description, input } = &commands[at];
+        let hint = input.as_ref().map(|input| &input.hint).filter(|hint| !hint.raw().is_empty());
+        let hint = hint.map(|hint| text!("<{}> ", hint));
+        let (label, note) = (text!("/{}", name), text!("{}{}", hint, description));
+        Suggestion { value: name.raw().to_owned(), label, note }
+    };
+    Suggestions::of(fits(typed, &names).into_iter().map(item))
+}
+
+fn of_files(typed: &str, paths: &[String]) -> Option<Suggestions> {
+    let item = |at: usize| {
+        let label = Text::from(&Untrusted::from(paths[at].as_str()));
+        Suggestion { value: paths[at].clone(), label, note: Text::default() }
+    };
+    Suggestions::of(fits(typed, paths).into_iter().map(item))
+}
+
+/// The prompts that have all words of the query, in whatever order.
+fn with_words(query: &str, prompts: &[String]) -> Option<Suggestions> {
+    let query = query.to_lowercase();
+    let words: Vec<&str> = query.split_whitespace().collect();
+    let fits = |prompt: &&String| {
+        let prompt = prompt.to_lowercase();
+        words.iter().all(|word| prompt.contains(word))
+    };
+    let item = |prompt: &String| {
+        let label = Text::from(&Untrusted::from(prompt.trim())).cut(PROMPT);
+        Suggestion { value: prompt.clone(), label, note: Text::default() }
+    };
+    Suggestions::of(prompts.iter().filter(fits).map(item))
+}

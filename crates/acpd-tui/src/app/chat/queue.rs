@@ -1,0 +1,66 @@
+//! Prompts that wait: one of them is taken back into the editor. Until it is sent again, nothing of it is.
+
+use acpd_api::{QueueInfo, QueueRemoveParams, SessionRowKey, method};
+use acpd_view::Role;
+use serde_json::value::RawValue;
+
+use super::Editor;
+use super::options::Menu;
+use crate::app::requests::Purpose;
+use crate::app::said::Said;
+use crate::app::{CLIENT, Effect, Link, State, read};
+
+impl State {
+    /// Asks what waits.
+    pub(super) fn ask_queue(&mut self) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        if let Some(said) = chat.waits.pop() {
+            self.give_back(said);
+            return Vec::new();
+        }
+        let (session, purpose) = (chat.session_ref(), Purpose::Queue(chat.key.clone()));
+        vec![self.requests.send(Link::Fleet, method::SESSION_QUEUE, &session, purpose)]
+    }
+
+    /// What waits: the only one is taken back, of several one is chosen.
+    pub(in crate::app) fn queue(&mut self, key: &SessionRowKey, result: &RawValue) -> Vec<Effect> {
+        let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else {
+            return Vec::new();
+        };
+        let prompts = read::<QueueInfo>(result).map(|info| info.prompts).unwrap_or_default();
+        let mut waiting: Vec<(u64, Said)> =
+            prompts.iter().map(|prompt| (prompt.ticket, Said::read(&prompt.prompt))).collect();
+        match &waiting[..] {
+            [] => self.flash(Role::Warning, "no prompt waits"),
+            [_] => {
+                let (ticket, said) = waiting.remove(0);
+                return self.take_back(ticket, said);
+            }
+            _ => chat.menu = Some(Menu::of_queue(waiting)),
+        }
+        Vec::new()
+    }
+
+    /// Takes this one back.
+    pub(super) fn take_back(&mut self, ticket: u64, said: Said) -> Vec<Effect> {
+        let Some(chat) = &self.chat else { return Vec::new() };
+        let (session, by) = (chat.session_ref(), Some(format!("{CLIENT} chat")));
+        let params = QueueRemoveParams { session, ticket, by };
+        let purpose = Purpose::TakeBack { key: chat.key.clone(), said };
+        vec![self.requests.send(Link::Fleet, method::SESSION_QUEUE_REMOVE, &params, purpose)]
+    }
+
+    /// It waits no more: its words are in the editor, or in the draft of a conversation that was left meanwhile.
+    pub(in crate::app) fn taken_back(&mut self, key: &SessionRowKey, said: Said) {
+        match self.chat.as_mut().filter(|chat| chat.key == *key) {
+            Some(chat) if chat.editor.said().text == said.text => {}
+            Some(chat) => chat.editor.put(said),
+            None => {
+                let mut editor = Editor::default();
+                editor.set(said);
+                self.drafts.insert(key.clone(), editor);
+            }
+        }
+        self.flash(Role::Good, "taken back: nothing of it is sent until you send it again");
+    }
+}

@@ -1,0 +1,162 @@
+//! What a person says: words, and the files and images that go with them.
+
+use acp_wire::acp::{ContentBlock, file_uri};
+use acpd_api::Untrusted;
+use acpd_view::human;
+use acpd_view::text;
+use acpd_view::text::Text;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// Columns of a summary.
+const SUMMARY: usize = 120;
+
+/// A prompt, as it is written and sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Said {
+    /// The words.
+    pub(super) text: String,
+    /// What goes with them.
+    pub(super) attached: Vec<Attached>,
+}
+
+/// Something that goes with the words for as long as its mark is in them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Attached {
+    mark: String,
+    block: Value,
+}
+
+impl Attached {
+    /// A file of a directory, marked by `@` and its path in there.
+    pub(super) fn file(cwd: &str, path: &str) -> Attached {
+        let uri = file_uri(&format!("{}/{path}", cwd.trim_end_matches('/')));
+        let link =
+            ContentBlock::ResourceLink { uri, name: path.to_owned(), mime_type: None, size: None };
+        Attached { mark: mention(path), block: json!(link) }
+    }
+
+    /// An image, marked by its chip.
+    pub(super) fn image(number: usize, mime: &'static str, data: String) -> Attached {
+        let mark = image_chip(number, &data).to_string();
+        let image = ContentBlock::Image { data, mime_type: mime.to_owned(), uri: None };
+        Attached { mark, block: json!(image) }
+    }
+
+    /// What stands for it among the words.
+    pub(super) fn mark(&self) -> &str {
+        &self.mark
+    }
+
+    /// Whether it is an image.
+    pub(super) fn is_image(&self) -> bool {
+        self.block["type"] == "image"
+    }
+}
+
+impl From<&str> for Said {
+    fn from(text: &str) -> Said {
+        Said { text: text.to_owned(), attached: Vec::new() }
+    }
+}
+
+impl Said {
+    /// Reads the content blocks of a prompt that waits. What was sent by another program may have no mark; it
+    /// stays with the words, whatever becomes of them.
+    pub(super) fn read(blocks: &RawValue) -> Said {
+        let blocks: Vec<Value> = serde_json::from_str(blocks.get()).unwrap_or_default();
+        let (said, others): (Vec<Value>, Vec<Value>) =
+            blocks.into_iter().partition(|block| block["type"] == "text");
+        let words: Vec<&str> = said.iter().filter_map(|block| block["text"].as_str()).collect();
+        let text = words.join("\n");
+        let mut images = 0;
+        let attached = others.into_iter().map(|block| {
+            let mark = match (&block["data"], &block["name"]) {
+                (Value::String(data), _) if block["type"] == "image" => {
+                    images += 1;
+                    image_chip(images, data).to_string()
+                }
+                (_, Value::String(name)) => mention(name),
+                _ => String::new(),
+            };
+            let mark = if text.contains(&mark) { mark } else { String::new() };
+            Attached { mark, block }
+        });
+        let attached = attached.collect();
+        Said { text, attached }
+    }
+
+    /// Both, one below the other.
+    pub(super) fn followed_by(mut self, more: Said) -> Said {
+        self.text = [self.text, more.text].join("\n");
+        self.attached.extend(more.attached);
+        self
+    }
+
+    /// In one line.
+    pub(super) fn summary(&self) -> Text {
+        Text::from(&Untrusted::from(self.text.trim())).cut(SUMMARY)
+    }
+
+    /// Whether nothing is said.
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.trim().is_empty() && self.attached().next().is_none()
+    }
+
+    /// What goes with the words that are left.
+    pub(super) fn attached(&self) -> impl Iterator<Item = &Attached> {
+        self.attached.iter().filter(|attached| self.text.contains(&attached.mark))
+    }
+
+    /// The content blocks.
+    pub(super) fn blocks(&self) -> Vec<Value> {
+        let words = json!(ContentBlock::Text { text: self.text.clone() });
+        let words = Some(words).filter(|_| !self.text.trim().is_empty());
+        words.into_iter().chain(self.attached().map(|attached| attached.block.clone())).collect()
+    }
+}
+
+fn mention(path: &str) -> String {
+    format!("@{path}")
+}
+
+/// What stands for an image.
+fn image_chip(number: usize, data: &str) -> Text {
+    let size = (data.trim_end_matches('=').len() * 3 / 4) as u64;
+    text!("[image {}: {}]", number, human::bytes(size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_attached_goes_with_its_mark() {
+        let file = Attached::file("/w/", "src/a b.rs");
+        let image = Attached::image(1, "image/png", "iVBORw==".into());
+        assert_eq!(image.mark(), "[image 1: 4 B]");
+        let text = "see @src/a b.rs and [image 1: 4 B]".to_owned();
+        let mut said = Said { text, attached: vec![file, image] };
+        let blocks = said.blocks();
+        assert_eq!(blocks[0], json!({"type": "text", "text": said.text}));
+        let link = json!({"type": "resource_link", "uri": "file:///w/src/a%20b.rs",
+            "name": "src/a b.rs"});
+        assert_eq!(blocks[1], link);
+        let image = json!({"type": "image", "data": "iVBORw==", "mimeType": "image/png"});
+        assert_eq!(blocks[2], image);
+        said.text = "see [image 1: 4 B]".into();
+        assert_eq!(said.blocks().len(), 2, "the file is no longer named");
+    }
+
+    #[test]
+    fn a_prompt_that_waits_is_read_as_it_was_written() {
+        let image = Attached::image(1, "image/png", "iVBORw==".into());
+        let attached = vec![Attached::file("/w", "a.rs"), image];
+        let said = Said { text: "see @a.rs, [image 1: 4 B]".into(), attached };
+        let raw = serde_json::value::to_raw_value(&said.blocks()).unwrap();
+        assert_eq!(Said::read(&raw), said);
+        let other = json!([{"type": "text", "text": "x"}, {"type": "resource", "resource": {}}]);
+        let raw = serde_json::value::to_raw_value(&other).unwrap();
+        assert_eq!(Said::read(&raw).blocks().len(), 2, "what is not ours stays");
+    }
+}

@@ -1,0 +1,268 @@
+//! What helps a person to write a prompt.
+
+use acpd_api::SessionRowKey;
+
+use super::chats::{ID, in_chat, journal};
+use super::screens::everywhere;
+use super::*;
+use crate::image::Image;
+
+/// The agent's slash commands.
+fn commands() -> Value {
+    json!({"params": {"sessionId": ID, "update": {"sessionUpdate": "available_commands_update",
+        "availableCommands": [
+            {"name": "plan", "description": "Show a plan", "input": {"hint": "topic"}},
+            {"name": "compact", "description": "Forget most of what was said"},
+            {"name": "review", "description": "Look at what has changed"}]}}})
+}
+
+fn files(person: &mut Person, paths: &[&str]) {
+    let directory = "/home/ada/src/api".to_owned();
+    assert!(person.effects.contains(&Effect::ReadFiles(directory.clone())));
+    person.effects.clear();
+    let paths = paths.iter().map(|path| (*path).to_owned()).collect();
+    person.event(Event::Files { directory, paths });
+}
+
+#[test]
+fn a_slash_at_the_beginning_lists_the_commands_of_the_agent() {
+    let (mut person, link) = in_chat();
+    person.hears(link, 9, &[commands()]);
+    person.types("/");
+    insta::assert_snapshot!(everywhere(&mut person));
+    person.types("cp");
+    assert!(person.sees(80, 24).contains("\u{25b8} /compact"));
+    person.press(KeyCode::Tab);
+    assert!(person.said("session/prompt").is_empty(), "it is put in, and not sent");
+    person.types("now");
+    person.press(KeyCode::Enter);
+    let said = person.said("session/prompt").remove(0);
+    assert_eq!(said["params"]["prompt"], json!([{"type": "text", "text": "/compact now"}]));
+    // What is written whole is sent by Enter, as everywhere.
+    person.types("/review");
+    person.press(KeyCode::Enter);
+    let said = person.said("session/prompt").remove(0);
+    assert_eq!(said["params"]["prompt"][0]["text"], "/review");
+}
+
+#[test]
+fn an_at_sign_lists_files_and_the_chosen_one_goes_with_the_prompt() {
+    let (mut person, _) = in_chat();
+    person.types("look at @");
+    files(&mut person, &["Cargo.toml", "src/cookie.rs", "src/login.rs", "tests/login.rs"]);
+    insta::assert_snapshot!(everywhere(&mut person));
+    person.types("cook");
+    person.press(KeyCode::Enter);
+    person.types("and @log");
+    person.press(KeyCode::Down);
+    person.press(KeyCode::Tab);
+    person.press(KeyCode::Enter);
+    let said = person.said("session/prompt").remove(0);
+    let link = |path: &str| json!({"type": "resource_link", "name": path, "uri": format!("file:///home/ada/src/api/{path}")});
+    let text = "look at @src/cookie.rs and @tests/login.rs ";
+    let blocks =
+        json!([{"type": "text", "text": text}, link("src/cookie.rs"), link("tests/login.rs")]);
+    assert_eq!(said["params"]["prompt"], blocks);
+}
+
+#[test]
+fn escape_closes_the_list_and_keeps_the_text_until_another_word_begins() {
+    let (mut person, link) = in_chat();
+    person.hears(link, 9, &[commands()]);
+    person.types("/pl");
+    assert!(person.sees(80, 24).contains("Show a plan"));
+    person.press(KeyCode::Esc);
+    person.types("a");
+    let seen = person.sees(80, 24);
+    assert!(!seen.contains("Show a plan") && seen.contains(" /pla"), "{seen}");
+    (0..4).for_each(|_| person.press(KeyCode::Backspace));
+    person.types("/pl");
+    assert!(person.sees(80, 24).contains("Show a plan"));
+    person.ctrl('c');
+    person.ctrl('c');
+    assert!(person.sees(80, 24).contains("cleared"));
+    person.press(KeyCode::Up);
+    let seen = person.sees(80, 24);
+    assert!(
+        seen.contains(" /pl") && !seen.contains("Show a plan"),
+        "what comes back opens no list"
+    );
+}
+
+#[test]
+fn names_of_hostile_files_and_commands_stay_in_their_place() {
+    let evil = "\u{1b}[2J\u{202e}x\r\n";
+    let (mut person, link) = in_chat();
+    let command = json!({"params": {"sessionId": ID, "update": {
+        "sessionUpdate": "available_commands_update", "availableCommands": [
+            {"name": evil, "description": evil, "input": {"hint": evil}}]}}});
+    person.hears(link, 9, &[command]);
+    person.types("/x");
+    everywhere(&mut person);
+    person.press(KeyCode::Tab);
+    everywhere(&mut person);
+}
+
+#[test]
+fn earlier_prompts_are_found_by_their_words() {
+    let (mut person, _) = in_chat();
+    person.types("commit and push");
+    person.press(KeyCode::Enter);
+    person.types("a draft");
+    person.ctrl('r');
+    insta::assert_snapshot!(person.sees(80, 24));
+    person.types("fail login");
+    assert!(person.sees(80, 24).contains("\u{25b8} Why does login fail?"));
+    person.types("zzz");
+    assert!(person.sees(80, 24).contains("none has these words"));
+    (0..4).for_each(|_| person.press(KeyCode::Backspace));
+    person.press(KeyCode::Enter);
+    let seen = person.sees(80, 24);
+    assert!(seen.contains("\n Why does login fail?"), "{seen}");
+    assert_eq!(person.said("session/prompt").len(), 1, "it is put in, and not sent");
+    person.ctrl('c');
+    person.types("another");
+    person.ctrl('r');
+    person.press(KeyCode::Esc);
+    assert!(person.sees(80, 24).contains("\n another"), "the draft stays");
+}
+
+fn png() -> Image {
+    Image { mime: "image/png", data: "iVBORw0KGgo=".into() }
+}
+
+fn key() -> SessionRowKey {
+    SessionRowKey { agent: "claude".into(), session_id: ID.into() }
+}
+
+#[test]
+fn an_image_is_a_chip_and_goes_with_the_prompt_as_long_as_its_chip_is_there() {
+    let (mut person, _) = in_chat();
+    person.ctrl('v');
+    assert!(person.sees(80, 24).contains("claude takes no images"));
+    person.event(Event::Paste("/tmp/b.png".into()));
+    assert!(person.sees(80, 24).contains("\n /tmp/b.png"), "it is a text like another");
+    person.ctrl('c');
+    person.ctrl('d');
+    let can = json!({"promptCapabilities": {"image": true}});
+    person.opens_with(&journal(), json!({"protocolVersion": 1, "agentCapabilities": can}));
+    person.types("what is wrong in ");
+    person.ctrl('v');
+    assert!(person.effects.contains(&Effect::ReadImage(key(), ImageFrom::Clipboard)));
+    let none = Err("there is no image on the clipboard".into());
+    person.event(Event::Image(key(), ImageFrom::Clipboard, none));
+    assert!(person.sees(80, 24).contains("no image on the clipboard"));
+    person.event(Event::Image(key(), ImageFrom::Clipboard, Ok(png())));
+    person.event(Event::Paste("/tmp/b.png".into()));
+    let from = ImageFrom::File { path: "/tmp/b.png".into(), pasted: "/tmp/b.png".into() };
+    assert!(person.effects.contains(&Effect::ReadImage(key(), from.clone())));
+    person.event(Event::Image(key(), from.clone(), Ok(png())));
+    assert!(person.sees(80, 24).contains("what is wrong in [image 1: 8 B] [image 2: 8 B]"));
+    (0..16).for_each(|_| person.press(KeyCode::Backspace));
+    person.press(KeyCode::Enter);
+    let said = person.said("session/prompt").remove(0);
+    let blocks = json!([{"type": "text", "text": "what is wrong in [image 1: 8 B]"},
+        {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}]);
+    assert_eq!(said["params"]["prompt"], blocks);
+    person.event(Event::Image(key(), from, Err("cannot read `/tmp/b.png`".into())));
+    assert!(person.sees(80, 24).contains("\n /tmp/b.png"), "it is a text like another");
+}
+
+#[test]
+fn what_an_editor_made_of_the_prompt_is_the_prompt_and_a_failure_changes_nothing() {
+    let (mut person, _) = in_chat();
+    person.types("see @co");
+    files(&mut person, &["src/cookie.rs"]);
+    person.press(KeyCode::Tab);
+    person.ctrl('x');
+    let text = "see @src/cookie.rs ".to_owned();
+    assert!(person.effects.contains(&Effect::Edit(text)));
+    person.event(Event::Edited(Err("`vi` failed".into())));
+    let seen = person.sees(80, 24);
+    assert!(seen.contains("`vi` failed") && seen.contains("\n see @src/cookie.rs"), "{seen}");
+    person.event(Event::Edited(Ok("read @src/cookie.rs\n\nand say why".into())));
+    assert!(person.sees(80, 24).contains("\n and say why"));
+    person.press(KeyCode::Enter);
+    let said = person.said("session/prompt").remove(0);
+    assert_eq!(said["params"]["prompt"][0]["text"], "read @src/cookie.rs\n\nand say why");
+    assert_eq!(said["params"]["prompt"][1]["name"], "src/cookie.rs");
+}
+
+#[test]
+fn a_verb_is_done_by_its_name_in_the_list() {
+    let mut person = in_the_morning();
+    person.sees(80, 24);
+    person.types(":");
+    insta::assert_snapshot!(everywhere(&mut person));
+    person.types("renm");
+    person.press(KeyCode::Tab);
+    person.event(Event::Paste("login".into()));
+    assert!(person.sees(80, 24).contains("\n :rename login\u{2588}"));
+    person.press(KeyCode::Enter);
+    let said = person.said(method::SESSION_RENAME).remove(0);
+    assert_eq!(said["params"]["name"], "login");
+    assert_eq!(said["params"]["ref"]["session"], ID);
+    person.sent.push(said);
+    person.result(Link::Fleet, method::SESSION_RENAME, session("login", json!({})));
+    assert!(person.sees(80, 24).contains("renamed"));
+    person.types(":cancel");
+    person.press(KeyCode::Enter);
+    assert_eq!(person.said(method::SESSION_CANCEL)[0]["params"]["turnOnly"], true);
+    person.types(":new ");
+    person.press(KeyCode::Tab);
+    person.press(KeyCode::Enter);
+    assert_eq!(person.said("session/new").len(), 1);
+    person.types(":model x");
+    person.press(KeyCode::Enter);
+    assert!(person.sees(80, 24).contains("there is no verb `model`"));
+    person.types(":");
+    person.press(KeyCode::Esc);
+    assert!(person.sees(80, 24).contains("NEEDS YOU"));
+    person.types(":q");
+    person.press(KeyCode::Enter);
+    assert!(person.effects.contains(&Effect::Quit));
+}
+
+#[test]
+fn a_verb_is_done_by_its_name_in_a_conversation() {
+    let (mut person, _) = in_chat();
+    person.sees(80, 24);
+    person.press(KeyCode::Tab);
+    person.types(":mode code");
+    person.press(KeyCode::Enter);
+    let settings = json!({"modes": {"currentModeId": "ask", "availableModes": [
+        {"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]}});
+    person.result(Link::Errand(2), "session/resume", settings.clone());
+    assert_eq!(person.said("session/set_mode")[0]["params"]["modeId"], "code");
+    person.types(":mode nope");
+    person.press(KeyCode::Enter);
+    person.result(Link::Errand(4), "session/resume", settings);
+    let seen = person.sees(80, 24);
+    assert!(seen.contains("no mode is called `nope`") && seen.contains("\u{25b8} Ask"), "{seen}");
+    person.press(KeyCode::Esc);
+    person.types(":queue");
+    person.press(KeyCode::Enter);
+    assert_eq!(person.said(method::SESSION_QUEUE).len(), 1);
+    person.press(KeyCode::Tab);
+    person.types(":unfold_all");
+    person.press(KeyCode::Enter);
+    assert!(person.sees(80, 40).contains("The cookie, perhaps."));
+    person.types(":detach");
+    person.press(KeyCode::Enter);
+    assert!(person.sees(80, 24).contains("acpd \u{b7} "));
+}
+
+#[test]
+fn a_verb_that_is_typed_answers_no_question() {
+    let mut person = in_the_morning();
+    person.sees(80, 24);
+    person.types(":question");
+    person.press(KeyCode::Enter);
+    assert!(person.state.top.card.has_keys());
+    person.types("1");
+    assert!(person.said(method::INTERACTION_ANSWER).is_empty());
+    person.types(":confirm");
+    person.press(KeyCode::Enter);
+    let said = person.said(method::INTERACTION_ANSWER);
+    assert_eq!(said.len(), 1, "`:` is no key of a question, so this is its Enter");
+}

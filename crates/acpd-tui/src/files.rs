@@ -1,0 +1,49 @@
+//! The files of a directory, for `@`: read on a thread of its own, because a directory may be large or slow.
+
+use std::path::Path;
+
+use acpd_api::escape;
+use ignore::WalkBuilder;
+
+/// More paths than this are not listed.
+const MOST: usize = 20_000;
+/// More entries than this are not looked at: directories and what is left out count, too.
+const SEEN: usize = 10 * MOST;
+
+/// The paths of the files in a directory, relative to it: those at the top first. What `.gitignore` and the like
+/// name is left out, and so are hidden files and names that cannot be shown as they are.
+pub(crate) fn of(directory: &str) -> Vec<String> {
+    let directory = Path::new(directory);
+    // Only repositories have a `.gitignore`, but who has written one means it.
+    let walk = WalkBuilder::new(directory).require_git(false).build();
+    // What cannot be read cannot be chosen.
+    let entries = walk.take(SEEN).flatten();
+    let files = entries.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
+    let paths = files.filter_map(|entry| {
+        let path = entry.path().strip_prefix(directory).ok()?.to_str()?.to_owned();
+        (escape::verbatim(&path).to_string() == path).then_some(path)
+    });
+    let mut paths: Vec<String> = paths.take(MOST).collect();
+    paths.sort_by_cached_key(|path| (path.matches('/').count(), path.clone()));
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn ignored_hidden_and_odd_files_are_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in ["src/a.rs", "b.md", "target/x.o", ".env", "odd\u{1b}[2J.txt", "ö.txt"] {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        fs::write(dir.path().join(".gitignore"), "target\n").unwrap();
+        assert_eq!(of(dir.path().to_str().unwrap()), ["b.md", "ö.txt", "src/a.rs"]);
+        assert!(of("/does/not/exist").is_empty());
+    }
+}

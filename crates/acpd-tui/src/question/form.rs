@@ -1,0 +1,214 @@
+//! A form that is filled in on the screen: each field is set by itself, and none of that is an answer. Sending it is
+//! one more choice.
+
+use std::collections::BTreeMap;
+
+use acp_wire::acp::{self, Field, FieldKind, Form};
+use acpd_api::{GivenAnswer, InteractionInfo, Question, Untrusted};
+use acpd_view::text;
+use acpd_view::text::Text;
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+
+use super::{Choice, Does, NAME};
+use crate::input::Input;
+
+/// What is filled in.
+#[derive(Debug, Default)]
+pub(crate) struct Filled {
+    values: BTreeMap<String, Value>,
+    /// The field whose value is being typed.
+    pub(super) typing: Option<(String, Input)>,
+}
+
+impl Filled {
+    /// Sets a field; null takes its value away.
+    pub(super) fn put(&mut self, field: String, value: Value) {
+        if value.is_null() {
+            self.values.remove(&field);
+        } else {
+            self.values.insert(field, value);
+        }
+    }
+
+    /// Lets the value of a field be typed.
+    pub(super) fn begin(&mut self, field: String) {
+        let mut input = Input::default();
+        match self.values.get(&field) {
+            Some(Value::String(text)) => input.insert(text),
+            Some(value) => input.insert(&value.to_string()),
+            None => {}
+        }
+        self.typing = Some((field, input));
+    }
+
+    /// Takes what was typed; why not, if the field does not take it.
+    pub(super) fn end(&mut self, question: &InteractionInfo) -> Result<(), Text> {
+        let Some((name, input)) = &self.typing else { return Ok(()) };
+        let form = read(question);
+        let field = form.as_ref().and_then(|form| form.field(name));
+        let value = match (field, input.text().trim()) {
+            (None, _) | (_, "") => Value::Null,
+            (Some(field), text) => {
+                field.parse(text).map_err(|why| Text::from(&Untrusted::from(why)))?
+            }
+        };
+        let name = name.clone();
+        self.typing = None;
+        self.put(name, value);
+        Ok(())
+    }
+
+    /// What is sent: fields that nobody has set have their defaults, as everywhere.
+    fn content(&self, form: &Form) -> Value {
+        let defaults = form.fields.iter().filter_map(|field| Some((&field.name, default(field)?)));
+        let mut content: BTreeMap<&String, &Value> = defaults.collect();
+        content.extend(&self.values);
+        json!(content)
+    }
+}
+
+/// The form of a question, with its fields in the agent's order; none if it is no form that can be filled in.
+pub(super) fn read(question: &InteractionInfo) -> Option<Form> {
+    let Question::Form { schema, order, .. } = &question.question else { return None };
+    let mut form = Form::from_raw(&to_raw_value(schema).ok()?).ok()?;
+    form.fields.sort_by_key(|field| order.iter().position(|name| *name == field.name));
+    Some(form)
+}
+
+/// All that can be done with a form.
+pub(super) fn choices(form: &Form, filled: &Filled) -> Vec<Choice> {
+    if let [field] = &form.fields[..]
+        && let Some(choices) = of_one(field)
+    {
+        return choices;
+    }
+    let fields = form.fields.iter().flat_map(|field| of_field(field, filled));
+    let mut choices: Vec<Choice> = fields.collect();
+    let content = filled.content(form);
+    choices.push(match form.check(&content) {
+        Ok(()) => Choice::answer("send".into(), GivenAnswer::Accept { content: Some(content) }),
+        Err(why) => {
+            let why = Text::from(&Untrusted::from(why));
+            Choice { does: Does::Refuse(why.clone()), ..Choice::new(text!("send: {}", why)) }
+        }
+    });
+    choices
+}
+
+/// The answers to a form that asks for one of several things: each is sent at once.
+fn of_one(field: &Field) -> Option<Vec<Choice>> {
+    let choice = |label: Text, value: Value| {
+        let content = Some(json!({ &field.name: value }));
+        Choice::answer(label, GivenAnswer::Accept { content })
+    };
+    match &field.kind {
+        FieldKind::One(values) => {
+            let of = |value: &acp::Choice| choice(label(value), json!(value.value));
+            Some(values.iter().map(of).collect())
+        }
+        FieldKind::Boolean => {
+            Some(vec![choice("yes".into(), json!(true)), choice("no".into(), json!(false))])
+        }
+        _ => None,
+    }
+}
+
+/// What can be done with a field.
+fn of_field(field: &Field, filled: &Filled) -> Vec<Choice> {
+    let value = filled.values.get(&field.name);
+    let put = |label: Text, is_set: bool, value: Value| {
+        let does = Does::Put(field.name.clone(), value);
+        Choice { does, is_set: Some(is_set), ..Choice::new(label) }
+    };
+    // Setting what is set takes it back.
+    let radio = |label: Text, this: Value| {
+        let is_set = value == Some(&this);
+        put(label, is_set, if is_set { Value::Null } else { this })
+    };
+    let mut choices: Vec<Choice> = match &field.kind {
+        FieldKind::One(values) => {
+            values.iter().map(|value| radio(label(value), json!(value.value))).collect()
+        }
+        FieldKind::Boolean => {
+            vec![radio("yes".into(), json!(true)), radio("no".into(), json!(false))]
+        }
+        FieldKind::Many { choices, .. } => {
+            let now: Vec<&str> = choices
+                .iter()
+                .map(|choice| choice.value.as_str())
+                .filter(|one| value.is_some_and(|value| has(value, one)))
+                .collect();
+            let toggle = |choice: &acp::Choice| {
+                let is_set = now.contains(&choice.value.as_str());
+                // In the order of the form, whatever was set first.
+                let then = choices.iter().map(|other| other.value.as_str()).filter(|other| {
+                    if *other == choice.value { !is_set } else { now.contains(other) }
+                });
+                let then: Vec<&str> = then.collect();
+                let then = if then.is_empty() { Value::Null } else { json!(then) };
+                put(label(choice), is_set, then)
+            };
+            choices.iter().map(toggle).collect()
+        }
+        FieldKind::Text { .. } | FieldKind::Number { .. } => {
+            let typed = filled.typing.as_ref().filter(|(name, _)| *name == field.name);
+            let label = match (typed, value) {
+                (Some((_, input)), _) => text!("> {}█", input.shown(NAME).0),
+                (None, Some(value)) => text!("> {}", shown(value)),
+                (None, None) => "> (type it)".into(),
+            };
+            vec![Choice { does: Does::Type(field.name.clone()), ..Choice::new(label) }]
+        }
+    };
+    if let Some(first) = choices.first_mut() {
+        first.heading = Some(heading(field));
+    }
+    choices
+}
+
+fn has(value: &Value, one: &str) -> bool {
+    value.as_array().is_some_and(|values| values.iter().any(|value| value == one))
+}
+
+/// What a field is about, in a line.
+fn heading(field: &Field) -> Text {
+    let name = field.title.as_deref().unwrap_or(&field.name);
+    let mut notes: Vec<Text> = Vec::new();
+    match &field.kind {
+        FieldKind::Many { .. } => notes.push("any of these".into()),
+        FieldKind::Text { format: Some(format), .. } => {
+            notes.push(Text::from(&Untrusted::from(format.as_str())));
+        }
+        FieldKind::Number { whole: true, .. } => notes.push("a whole number".into()),
+        FieldKind::Number { .. } => notes.push("a number".into()),
+        _ => {}
+    }
+    match default(field) {
+        Some(default) => notes.push(text!("else {}", shown(default))),
+        None if !field.required => notes.push("optional".into()),
+        None => {}
+    }
+    let notes = Some(Text::join(notes, "; ")).filter(|notes| !notes.is_empty());
+    let description =
+        field.description.as_deref().map(|about| text!(": {}", Untrusted::from(about)));
+    text!("{}{}{}", Untrusted::from(name), notes.map(|notes| text!(" ({})", notes)), description)
+}
+
+fn default(field: &Field) -> Option<&Value> {
+    field.default.as_ref().filter(|default| field.check(default).is_ok())
+}
+
+fn label(choice: &acp::Choice) -> Text {
+    Text::from(&Untrusted::from(choice.title.as_str())).cut(NAME)
+}
+
+fn shown(value: &Value) -> Text {
+    match value {
+        Value::String(text) => Text::from(&Untrusted::from(text.as_str())).cut(NAME),
+        Value::Bool(true) => "yes".into(),
+        Value::Bool(false) => "no".into(),
+        Value::Array(values) => Text::join(values.iter().map(shown), ", "),
+        other => Text::from(&Untrusted::of(other)),
+    }
+}

@@ -1,0 +1,185 @@
+//! What helps a person to write a prompt, with the real programs: an editor, files, a clipboard.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use acpd_test::harness::{Agent, Config, Screen, TestEnv, until};
+use serde_json::{Value, json};
+
+use crate::screens::{CTRL_D, ENTER, SIZE};
+use crate::{home_with, hosted};
+
+/// A program of the person's.
+fn script(path: &Path, text: &str) {
+    fs::write(path, format!("#!/bin/sh\n{text}")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// The content blocks of the first prompt in the journal.
+fn prompt(env: &TestEnv) -> Vec<Value> {
+    until("a prompt", || {
+        let list = env.connect().ok("_acpd/session/list", json!({}));
+        let session = list["sessions"][0]["sessionId"].as_str()?.to_owned();
+        let log =
+            env.connect().ok("_acpd/session/log", json!({"ref": {"session": session}, "after": 0}));
+        let said = |entry: &&Value| {
+            entry["line"]["params"]["update"]["sessionUpdate"] == "user_message_chunk"
+        };
+        let blocks = log["entries"].as_array()?.iter().filter(said);
+        let blocks: Vec<Value> =
+            blocks.map(|entry| entry["line"]["params"]["update"]["content"].clone()).collect();
+        (!blocks.is_empty()).then_some(blocks)
+    })
+}
+
+#[test]
+fn a_prompt_is_written_in_the_persons_editor_which_has_the_terminal_alone() {
+    let env = hosted([Agent::new("agent")]);
+    // It reads a line from the terminal, as the person types it.
+    let editor = env.path("editor");
+    let mark = env.path("editor.runs");
+    script(
+        &editor,
+        &format!(
+            "stty -a | grep -q ' icanon' && touch {}\nread line\nprintf '%s, %s' \"$(cat \"$2\")\" \"$line\" > \"$2\"\n",
+            mark.display()
+        ),
+    );
+    let mut command = env.acpctl_command(&["chat", "--new"]);
+    command.env("VISUAL", format!("{} --wait", editor.display())).env("EDITOR", "false");
+    let mut chat = Screen::start(command, SIZE);
+    chat.sees("nothing was said yet");
+    chat.types("first");
+    chat.types("\u{18}");
+    chat.writes("\u{1b}[?1049l");
+    until("the editor, in a terminal as it was", || mark.exists().then_some(()));
+    chat.types("every key is the editor's\n");
+    chat.sees("\n first, every key is the editor's");
+    chat.types(ENTER);
+    chat.sees("You said: first, every key is the editor's");
+    chat.types(CTRL_D);
+    assert!(chat.ends().success());
+    chat.gives_back();
+}
+
+#[test]
+fn an_editor_that_fails_or_is_not_there_changes_nothing() {
+    let env = hosted([Agent::new("agent")]);
+    let mut command = env.acpctl_command(&["chat", "--new"]);
+    command.env("VISUAL", "false").env_remove("EDITOR");
+    let mut chat = Screen::start(command, SIZE);
+    chat.sees("nothing was said yet");
+    chat.types("an hour of thoughts");
+    chat.types("\u{18}");
+    let seen = chat.sees("`false` failed");
+    assert!(seen.contains("\n an hour of thoughts"), "{seen}");
+    chat.types(CTRL_D);
+    assert!(chat.ends().success());
+    chat.gives_back();
+    let mut command = env.acpctl_command(&["chat", "--new"]);
+    command.env_remove("VISUAL").env_remove("EDITOR");
+    let mut chat = Screen::start(command, SIZE);
+    chat.sees("nothing was said yet");
+    chat.types("\u{18}");
+    chat.sees("set VISUAL or EDITOR");
+    chat.types(CTRL_D);
+    assert!(chat.ends().success());
+}
+
+#[test]
+fn files_commands_and_images_go_with_the_prompt() {
+    let env = hosted([Agent::new("agent")]);
+    let work = env.work("api");
+    fs::create_dir_all(work.join("src")).unwrap();
+    fs::write(work.join("src/cookie.rs"), "let c;").unwrap();
+    fs::write(work.join(".gitignore"), "cookie.log\n").unwrap();
+    fs::write(work.join("cookie.log"), "").unwrap();
+    let programs = env.path("programs");
+    fs::create_dir_all(&programs).unwrap();
+    script(&programs.join("wl-paste"), "printf '\\211PNG\\r\\n\\032\\n'\n");
+    let mut command = env.acpctl_command(&["chat", "--new"]);
+    let path = std::env::var("PATH").unwrap();
+    command.current_dir(&work).env("PATH", format!("{}:{path}", programs.display()));
+    let mut chat = Screen::start(command, SIZE);
+    chat.sees("nothing was said yet");
+    chat.types("look at @cook");
+    let seen = chat.sees("▸ src/cookie.rs");
+    assert!(!seen.contains("cookie.log"), "{seen}");
+    chat.types("\t");
+    chat.sees("look at @src/cookie.rs");
+    chat.types("\u{16}");
+    chat.sees("[image 1: 8 B]");
+    chat.types(ENTER);
+    chat.sees("done");
+    let blocks = prompt(&env);
+    let kinds: Vec<&str> = blocks.iter().filter_map(|block| block["type"].as_str()).collect();
+    assert_eq!(kinds, ["text", "resource_link", "image"], "{blocks:?}");
+    assert!(blocks[1]["uri"].as_str().unwrap().ends_with("/api/src/cookie.rs"));
+    assert_eq!(blocks[2]["mimeType"], "image/png");
+    chat.types("/pl");
+    chat.sees("▸ /plan");
+    chat.types("\u{1b}");
+    chat.types("\u{3}");
+    chat.types(CTRL_D);
+    assert!(chat.ends().success());
+}
+
+#[test]
+fn a_prompt_that_waits_is_taken_back_changed_and_sent_again() {
+    let env = hosted([Agent::new("agent")]);
+    let mut chat = Screen::start(env.acpctl_command(&["chat", "--new"]), SIZE);
+    chat.sees("nothing was said yet");
+    chat.types("[slow 600]");
+    chat.types(ENTER);
+    chat.sees("tick 2");
+    for (prompt, queued) in [("then commit", "queued 1"), ("then push", "queued 2")] {
+        chat.types(prompt);
+        chat.types(ENTER);
+        chat.sees(&format!("{queued}: then commit"));
+    }
+    chat.types("\u{11}");
+    chat.sees("Take back, to change it");
+    chat.types("j");
+    chat.types(ENTER);
+    chat.sees("queued 1: then commit");
+    chat.sees("\n then push");
+    chat.types(" to a branch");
+    chat.types(ENTER);
+    chat.sees("queued 2: then commit");
+    chat.types("\u{3}\u{3}");
+    chat.sees("You said: then commit");
+    chat.sees("You said: then push to a branch");
+    chat.types(CTRL_D);
+    assert!(chat.ends().success());
+}
+
+/// A home in which the keys of the screens are these.
+fn with_keys(keys: &str) -> TestEnv {
+    let tables = format!("[tui.keys]\n{keys}\n");
+    home_with(&Config::new([Agent::new("agent")]).daemon("host", "\"shim\"").tables(&tables))
+}
+
+#[test]
+fn keys_of_the_configuration_count_and_are_what_the_screen_names() {
+    let env = with_keys("detach = \"ctrl-t\"\nblocks.copy = \"c\"");
+    let mut chat = Screen::start(env.acpctl_command(&["chat", "--new"]), SIZE);
+    chat.sees("^T detach");
+    chat.types("\u{7}");
+    chat.sees("KEYS");
+    chat.types("\u{1b}");
+    chat.sees("nothing was said yet");
+    chat.types("\u{14}");
+    assert!(chat.ends().success());
+    chat.gives_back();
+}
+
+#[test]
+fn a_mistake_in_the_keys_is_told_at_the_start_with_the_way_out() {
+    let env = with_keys("cancle = \"ctrl-k\"");
+    let mut top = Screen::start(env.acpctl_command(&["top"]), SIZE);
+    assert_eq!(top.ends().code(), Some(2));
+    top.sees("error: `[tui.keys]` of the configuration: there is no action `cancle` of a key");
+    top.sees("hint: docs/terminal.md has the names of all actions; like it are `blocks.cancel`");
+    top.gives_back();
+}
