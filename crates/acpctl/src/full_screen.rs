@@ -3,8 +3,8 @@
 use std::env;
 use std::io::{self, IsTerminal as _};
 
-use acpd_api::ExitCode;
-use acpd_tui::{Failed, Opens, Start, Theme, WrongKeys};
+use acpd_api::{ExitCode, Untrusted};
+use acpd_tui::{Failed, NotBegun, Opens, Start, Theme, WrongKeys};
 
 use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
@@ -34,13 +34,23 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Start>
 
 /// Shows a screen until the person leaves.
 pub(crate) fn run(start: Start, ui: &mut Ui) -> Result {
-    let left = acpd_tui::run(start).map_err(|failed| match failed {
-        Failed::Connect(error) => error.into(),
-        Failed::Keys(WrongKeys { message, hint }) => {
-            CommandError::usage(text!("`[tui.keys]` of the configuration: {}", message)).hint(hint)
+    let left = match acpd_tui::run(start) {
+        Ok(left) => left,
+        Err(Failed::Connect(error)) => return Err(error.into()),
+        Err(Failed::Keys(WrongKeys { message, hint })) => {
+            let message = text!("`[tui.keys]` of the configuration: {}", message);
+            return Err(CommandError::usage(message).hint(hint));
         }
-        Failed::Terminal(error) => CommandError::because(ExitCode::Error, &error),
-    })?;
+        Err(Failed::Terminal(error)) => {
+            return Err(CommandError::because(ExitCode::Error, &error));
+        }
+        Err(Failed::NotBegun(NotBegun { error, unsent })) => {
+            if let Some(unsent) = unsent.map(Untrusted::from) {
+                ui.say(text!("not sent: {}", unsent.prose()));
+            }
+            return Err(CommandError::rpc(&error));
+        }
+    };
     if let Some(session) = left {
         let word = shell_word(&session);
         ui.say(text!("left {}, which continues; come back with: acpctl chat {}", session, word));

@@ -28,6 +28,8 @@ use crate::{signal, terminal};
 const QUEUE: usize = 256;
 /// How long the daemon may be away before the user is told.
 const QUIET: Duration = Duration::from_secs(1);
+/// For how long the last piece of data is held back: most likely the end of its line comes until then.
+const HOLD: Duration = Duration::from_millis(500);
 /// How often it is looked whether a daemon that says nothing is stopped.
 const LOOK: Duration = Duration::from_secs(5);
 /// How long the last words to the daemon may take.
@@ -182,8 +184,15 @@ impl Live {
             let news = match self.news.try_recv() {
                 Ok(news) => news,
                 Err(_) => {
-                    ui.flush()?;
-                    self.wait(ui)
+                    ui.flush_but_last()?;
+                    let next = if ui.holds() { self.news.recv_timeout(HOLD).ok() } else { None };
+                    match next {
+                        Some(news) => news,
+                        None => {
+                            ui.flush()?;
+                            self.wait(ui)
+                        }
+                    }
                 }
             };
             match news {

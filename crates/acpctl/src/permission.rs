@@ -128,9 +128,12 @@ impl Questions {
         Ok(())
     }
 
-    /// Takes a `_acpd/answered`, which comes before the question is taken back.
-    pub(crate) fn told_answer(&mut self, params: &RawValue) {
+    /// Takes a `_acpd/answered`, which comes before the question is taken back. Returns whether it is told then:
+    /// the question is on the screen.
+    pub(crate) fn told_answer(&mut self, params: &RawValue) -> bool {
         self.answered = serde_json::from_str(params.get()).ok();
+        let told = self.answered.as_ref();
+        told.is_some_and(|told| self.open.front().is_some_and(|open| told.id == open.name))
     }
 
     /// Takes a `$/cancel_request`: somebody else answered a question, or its turn is over.

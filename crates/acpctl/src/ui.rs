@@ -64,6 +64,9 @@ pub(crate) struct Ui {
     /// The last line of stdout, or of stderr, is not finished.
     out_open: bool,
     err_open: bool,
+    /// The last piece of data, where stdout is no terminal: the end of its line goes out with it, so that lines of
+    /// several programs on one pipe stay whole.
+    held: Vec<u8>,
     /// Rows of the text that [`Ui::redraw`] has shown last.
     redrawn: usize,
     /// The terminal can clear a line.
@@ -125,6 +128,7 @@ impl Ui {
             err,
             out_open: false,
             err_open: false,
+            held: Vec::new(),
             redrawn: 0,
             spinner: None,
             previews: false,
@@ -241,11 +245,19 @@ impl Ui {
         if self.out_is_terminal {
             self.print(Untrusted::from(String::from_utf8_lossy(bytes)).prose())
         } else {
-            self.put(bytes)
+            self.put(&[])?;
+            self.held.extend_from_slice(bytes);
+            Ok(())
         }
     }
 
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let held = std::mem::take(&mut self.held);
+        self.write(&held)?;
+        self.write(bytes)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -260,6 +272,7 @@ impl Ui {
 
     /// Finishes the last line of data, if it is unfinished.
     pub(crate) fn end_line(&mut self) -> io::Result<()> {
+        self.put(&[])?;
         if self.out_open {
             self.put(b"\n")?;
         }
@@ -327,7 +340,7 @@ impl Ui {
     /// itself never gets a newline that the agent did not write.
     fn end_talk(&mut self) {
         self.hide_spinner();
-        let _ = self.out.flush();
+        let _ = self.flush();
         if self.err_open || (self.out_open && self.out_is_terminal && self.err_is_terminal) {
             let _ = self.err.write_all(b"\n");
             self.err_open = false;
@@ -335,8 +348,19 @@ impl Ui {
         }
     }
 
+    /// Whether a piece of data is held back for the end of its line.
+    pub(crate) fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Sends everything out that is not held back.
+    pub(crate) fn flush_but_last(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
     /// Sends everything out.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.put(&[])?;
         self.out.flush()
     }
 

@@ -304,8 +304,8 @@ pub struct Parent {
 pub struct Doing {
     /// What kind of work it is.
     pub kind: DoingKind,
-    /// For [`DoingKind::Thinking`] and [`DoingKind::Writing`] the beginning of what the agent says, for
-    /// [`DoingKind::Tool`] the title of the call, for [`DoingKind::Command`] its command, for
+    /// For [`DoingKind::Thinking`] the beginning of what the agent says, for [`DoingKind::Writing`] its last line (of a
+    /// line that is too long, the words since it did not fit any more), for [`DoingKind::Tool`] the title of the call, for [`DoingKind::Command`] its command, for
     /// [`DoingKind::Waiting`] what is asked: at most [`Doing::TEXT`] characters on one line, the last of them
     /// `…` if there is more. May be empty.
     #[serde(default, skip_serializing_if = "Untrusted::is_empty")]

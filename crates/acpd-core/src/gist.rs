@@ -1,14 +1,16 @@
-//! The beginning of what an agent says, for lists.
+//! What an agent says, short enough for lists: the beginning of it, or its last line.
 
 use acpd_api::Doing;
 
-/// The beginning of a text, on one line without control characters.
+/// A part of a text, on one line without control characters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gist {
     text: String,
     chars: usize,
     /// There is more than fits.
     is_full: bool,
+    /// The line is over; it stays until something follows.
+    is_over: bool,
 }
 
 impl Gist {
@@ -28,22 +30,43 @@ impl Gist {
         self.is_full
     }
 
-    /// The text goes on.
+    /// The text goes on; its beginning is shown.
     pub(crate) fn add(&mut self, more: &str) {
-        for c in more.chars().map(|c| if c.is_whitespace() { ' ' } else { c }) {
-            let is_nothing = c == ' ' && (self.is_empty() || self.text.ends_with(' '));
-            if c.is_control() || is_nothing {
-                continue;
-            }
-            if self.chars == Doing::TEXT {
-                self.text.pop();
-                self.text.push('…');
-                self.is_full = true;
+        for c in more.chars() {
+            if self.is_full {
                 return;
             }
-            self.text.push(c);
-            self.chars += 1;
+            self.push(c);
         }
+    }
+
+    /// The text goes on; its last line is shown, and of a long line the words since it did not fit any more.
+    pub(crate) fn follow(&mut self, more: &str) {
+        for c in more.chars() {
+            self.is_over |= c == '\n' || (self.is_full && c.is_whitespace());
+            if self.is_over && !c.is_whitespace() && !c.is_control() {
+                *self = Gist::default();
+            }
+            if !self.is_over && !self.is_full {
+                self.push(c);
+            }
+        }
+    }
+
+    fn push(&mut self, c: char) {
+        let c = if c.is_whitespace() { ' ' } else { c };
+        let is_nothing = c == ' ' && (self.is_empty() || self.text.ends_with(' '));
+        if c.is_control() || is_nothing {
+            return;
+        }
+        if self.chars == Doing::TEXT {
+            self.text.pop();
+            self.text.push('…');
+            self.is_full = true;
+            return;
+        }
+        self.text.push(c);
+        self.chars += 1;
     }
 
     pub(crate) fn text(&self) -> &str {

@@ -21,7 +21,7 @@ mod view;
 
 use std::collections::HashMap;
 
-use acp_wire::{ErrorObject, Message, Outcome, parse};
+use acp_wire::{ErrorObject, Message, Outcome, code, parse};
 use acpd_api::{
     AnswerParams, CancelParams, ClientName, Empty, GivenAnswer, SessionRef, SessionRowKey,
     TurnState, Untrusted, Watched, method,
@@ -38,6 +38,7 @@ use crate::fleet::Fleet;
 use crate::image::Image;
 use crate::keymap::{Action, Keymap, Place, WrongKeys};
 use crate::question::{Card, Drawn};
+pub use chat::NotBegun;
 use chat::{Chat, Editor, Files};
 use command::CommandLine;
 use requests::{Purpose, Requests};
@@ -229,6 +230,8 @@ pub(crate) struct State {
     files: Files,
     /// The conversation that was left at the end of the program.
     left: Option<Untrusted>,
+    /// The session that was asked for on the command line, and does not begin.
+    not_begun: Option<NotBegun>,
     /// The page of keys, scrolled by so many rows.
     help: Option<usize>,
     /// The verb that is typed.
@@ -260,6 +263,7 @@ impl State {
             said: Vec::new(),
             files: Files::default(),
             left: None,
+            not_begun: None,
             help: None,
             command: None,
             flash: None,
@@ -281,11 +285,7 @@ impl State {
                 let key = SessionRowKey { agent: agent.into(), session_id: session_id.into() };
                 state.open_chat(key, seq, false)
             }
-            Opens::New { agent } => {
-                let agent = Untrusted::from(agent);
-                state.chat = Some(state.beginning(agent.clone()));
-                state.begin(&agent, None, false)
-            }
+            Opens::New { agent } => state.begin(&agent.into(), None, false),
         });
         (state, effects)
     }
@@ -350,6 +350,10 @@ impl State {
                 Vec::new()
             }
             Event::Ended(link, why) => {
+                let error = ErrorObject::new(code::INTERNAL, why.as_str());
+                if let Some(effects) = self.errand_failed(link, &error) {
+                    return effects;
+                }
                 let told = why.clone();
                 if self.requests.forget(link) && !self.on_chat(link, |chat| chat.over(told)) {
                     self.flash(Role::Bad, why);
@@ -411,6 +415,11 @@ impl State {
         self.left.as_ref()
     }
 
+    /// Why the session that was asked for on the command line does not begin.
+    pub(crate) fn not_begun(&self) -> Option<&NotBegun> {
+        self.not_begun.as_ref()
+    }
+
     /// When the screen changes without an event.
     pub(crate) fn wakes_at(&self) -> Option<u64> {
         let flash = self.flash.as_ref().map(|flash| flash.until);
@@ -418,7 +427,8 @@ impl State {
             Presence::AwaySince(since) => Some(since + AWAY).filter(|at| *at > self.now),
             _ => None,
         };
-        let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
+        let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle)
+            || self.chat.as_ref().is_some_and(Chat::is_starting);
         let pace = if is_running { 1000 } else { self.fleet.pace(self.now) };
         // Nobody looks at ages in a terminal that is behind another one.
         let ages = if self.is_focused { pace } else { pace.max(60_000) };
@@ -590,9 +600,8 @@ impl State {
             Purpose::Restart => self.flash(Role::Good, "restarted; its sessions come back"),
             Purpose::Answer(_) => self.flash(Role::Good, "answered"),
             Purpose::Cancel => self.flash(Role::Good, "cancelled; the agent ends its turn"),
-            Purpose::New { agent, prompt, is_from_top } => {
-                return self.begun(link, result, agent, prompt.as_deref(), is_from_top);
-            }
+            Purpose::New => return self.begun(link, result),
+            Purpose::NextWaiting => return self.say_next(),
             Purpose::Prompted => {
                 self.flash(Role::Good, "sent");
                 self.requests.forget(link);
@@ -619,28 +628,32 @@ impl State {
 
     fn error(&mut self, link: Link, purpose: Purpose, error: &ErrorObject) -> Vec<Effect> {
         let why = Untrusted::from(error.message.as_str());
+        if purpose == Purpose::NextWaiting {
+            return self.say_next();
+        }
+        if let Some(effects) = self.errand_failed(link, error) {
+            return effects;
+        }
         match purpose {
             Purpose::Answer(id) => self.card().not_taken(&id),
-            Purpose::Prompt if self.chat.is_some() => return self.prompt_ended(link, Some(error)),
             Purpose::Steer(said) => self.give_back(said),
             Purpose::Older(_) | Purpose::Body(_) => self.log_failed(),
-            Purpose::New { is_from_top: false, .. } => {
-                if let Some(chat) = &mut self.chat {
-                    chat.over(Text::from(&why));
-                }
-            }
             // It is told where it would stand.
             Purpose::Usage => return Vec::new(),
             _ => {}
         }
-        self.flash(Role::Bad, &why);
         match link {
-            Link::Fleet => Vec::new(),
+            Link::Fleet => {
+                self.flash(Role::Bad, &why);
+                Vec::new()
+            }
             Link::Chat(_) => {
+                self.flash(Role::Bad, &why);
                 self.on_chat(link, |chat| chat.over(Text::from(&why)));
                 Vec::new()
             }
             Link::Errand(_) => {
+                self.refused(error);
                 self.requests.forget(link);
                 vec![Effect::Leave(link)]
             }

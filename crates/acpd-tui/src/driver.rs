@@ -27,7 +27,7 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use crate::app::{Cache, Effect, Event, ImageFrom, Link, Opens, Scene, State, view};
+use crate::app::{Cache, Effect, Event, ImageFrom, Link, NotBegun, Opens, Scene, State, view};
 use crate::canvas::Theme;
 use crate::keymap::WrongKeys;
 use crate::term::{self, Screen};
@@ -75,6 +75,8 @@ pub enum Failed {
     Keys(WrongKeys),
     /// The terminal cannot be used.
     Terminal(io::Error),
+    /// The session that was asked for does not begin.
+    NotBegun(NotBegun),
 }
 
 impl From<io::Error> for Failed {
@@ -165,8 +167,11 @@ pub fn run(start: Start) -> Result<Option<Untrusted>, Failed> {
         // Ends the process; there is nothing to be done if it should not.
         let _ = emulate_default_handler(signal);
     }
-    match driver.state.wrong_keys() {
-        Some(wrong) => Err(Failed::Keys(wrong.clone())),
+    if let Some(wrong) = driver.state.wrong_keys() {
+        return Err(Failed::Keys(wrong.clone()));
+    }
+    match driver.state.not_begun() {
+        Some(not_begun) => Err(Failed::NotBegun(not_begun.clone())),
         None => Ok(driver.state.left().cloned()),
     }
 }

@@ -24,7 +24,7 @@ mod question;
 mod suggest;
 mod term;
 
-pub use app::Opens;
+pub use app::{NotBegun, Opens};
 pub use canvas::Theme;
 pub use driver::{Door, Failed, Start, run};
 pub use keymap::WrongKeys;

@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::block::{Block, Id};
-use crate::header::{ConfigOption, Field, Header, Live};
+use crate::header::{ConfigOption, Field, Header, Live, Usage};
 pub use notice::{cut_short, person};
 use step::Step;
 use turn::Speaker;
@@ -366,8 +366,10 @@ impl State {
                 header.knows(Field::Commands);
             }
             "usage_update" => {
-                if let Ok(usage) = serde_json::from_value(Value::Object(update)) {
-                    header.usage = Some(usage);
+                if let Ok(usage) = serde_json::from_value::<Usage>(Value::Object(update)) {
+                    // An agent that does not repeat the cost has not taken it back.
+                    let cost = header.usage.take().and_then(|before| before.cost);
+                    header.usage = Some(Usage { cost: usage.cost.or(cost), ..usage });
                     header.knows(Field::Usage);
                 }
             }

@@ -204,6 +204,9 @@ impl Header {
                 Field::Working => self.working = older.working,
             }
         }
+        if let (Some(usage), Some(before)) = (&mut self.usage, older.usage) {
+            usage.cost = usage.cost.take().or(before.cost);
+        }
         self.known.extend(older.known);
     }
 

@@ -454,3 +454,26 @@ fn line() -> impl Strategy<Value = String> {
         json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
     })
 }
+
+#[test]
+fn a_cost_that_is_not_told_again_stays() {
+    let usage = |seq: u64, more: Value| {
+        let mut update = json!({"sessionUpdate": "usage_update", "used": seq, "size": 9});
+        update.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s",
+            "update": update, "_meta": {"_acpd": {"seq": seq}}}})
+    };
+    let cost = json!({"cost": {"amount": 0.25, "currency": "USD"}});
+    let lines = [usage(1, cost), usage(2, json!({})), usage(3, json!({}))];
+    let mut state = State::new(&"s".into());
+    state.fold(lines[1].to_string().as_bytes());
+    state.fold(lines[2].to_string().as_bytes());
+    assert!(state.header().usage.as_ref().unwrap().cost.is_none());
+    let line = serde_json::from_str(&lines[0].to_string()).unwrap();
+    state.earlier(&[LogEntry { seq: 1, line }]);
+    let told = state.header().usage.as_ref().unwrap();
+    assert_eq!((told.used, told.cost.as_ref().unwrap().amount), (3, 0.25), "paged");
+    let mut live = State::new(&"s".into());
+    lines.iter().for_each(|line| drop(live.fold(line.to_string().as_bytes())));
+    assert_eq!(live.header(), state.header(), "live");
+}

@@ -64,6 +64,14 @@ fn a_link_says_where_it_leads_unless_its_text_does() {
 }
 
 #[test]
+fn m7_lines_of_a_paragraph_stay_lines() {
+    let listing = "Output:\ntotal 24\ndrwxr-xr-x **src**\n";
+    assert_eq!(whole(listing, 80), "Output:\ntotal 24\ndrwxr-xr-x src\n");
+    assert_eq!(whole("- a file\n  and what it is\n", 80), "- a file\n  and what it is\n");
+    assert_eq!(whole("> quoted\nstill quoted\n", 80), "│ quoted\n│ still quoted\n");
+}
+
+#[test]
 fn a_link_that_is_defined_later_changes_what_was_before() {
     let mut markdown = Markdown::new(80);
     markdown.push(&"see [it]\n\nmore\n\n".into());

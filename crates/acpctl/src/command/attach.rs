@@ -123,10 +123,7 @@ impl Part {
     /// Takes who has answered a question. Returns whether it is told when the question is taken back.
     fn told_answer(&mut self, params: &RawValue) -> bool {
         match self {
-            Part::Controller { questions, .. } => {
-                questions.told_answer(params);
-                questions.any()
-            }
+            Part::Controller { questions, .. } => questions.told_answer(params),
             Part::Observer => false,
         }
     }

@@ -15,6 +15,31 @@ fn here(id: &str, cwd: &std::path::Path) -> Value {
 }
 
 #[test]
+fn the_end_of_the_last_line_is_written_with_its_last_piece() {
+    let home = Home::new();
+    let daemon = home.daemon(move |mut client| {
+        client.answer("initialize", capable());
+        client.answer("session/new", json!({"sessionId": "s-1"}));
+        let prompt = client.expect("session/prompt");
+        client.says("one ");
+        client.says("two");
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+        client.closed();
+    });
+    let mut run = home.acpctl(["run", "-a", "demo", "hello"]);
+    let mut run = run.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = run.stdout.take().unwrap();
+    let (mut pieces, mut piece) = (Vec::new(), [0; 64]);
+    while let Ok(count @ 1..) = out.read(&mut piece) {
+        pieces.push(String::from_utf8_lossy(&piece[..count]).into_owned());
+    }
+    assert_eq!(pieces.concat(), "one two\n");
+    assert!(pieces.iter().all(|piece| piece != "\n"), "other programs write between: {pieces:?}");
+    assert_eq!(home.wait(run).code, Some(0));
+    daemon.join().unwrap();
+}
+
+#[test]
 fn the_answer_goes_to_stdout_and_everything_else_to_stderr() {
     let home = Home::new();
     let cwd = home.work();

@@ -57,7 +57,8 @@ impl Activity {
         self.doing = None;
     }
 
-    /// The agent thinks or writes. `text` is asked for as long as the beginning is not whole.
+    /// The agent thinks or writes. Of thoughts the beginning is told, of an answer the last line. `text` is asked for
+    /// as long as it matters.
     pub(crate) fn says<T: AsRef<str>>(
         &mut self,
         kind: DoingKind,
@@ -68,10 +69,15 @@ impl Activity {
             Some(step) if step.kind == kind => step,
             doing => doing.insert(Step::new(kind, now)),
         };
-        if !step.gist.is_full()
+        let is_answer = kind == DoingKind::Writing;
+        if (is_answer || !step.gist.is_full())
             && let Some(text) = text()
         {
-            step.gist.add(text.as_ref());
+            if is_answer {
+                step.gist.follow(text.as_ref());
+            } else {
+                step.gist.add(text.as_ref());
+            }
         }
     }
 
@@ -127,13 +133,35 @@ mod tests {
             let chars: Vec<char> = text.chars().collect();
             for piece in chars.chunks(size) {
                 let piece: String = piece.iter().collect();
-                activity.says(DoingKind::Writing, Time(2), || Some(piece));
+                activity.says(DoingKind::Thinking, Time(2), || Some(piece));
             }
             let expected = format!("a[2J b c{}…", "ä".repeat(71));
             assert_eq!(expected.chars().count(), Doing::TEXT);
             let (kind, told, since) = shown(&activity);
-            assert_eq!((kind, told), (DoingKind::Writing, expected), "{size}");
+            assert_eq!((kind, told), (DoingKind::Thinking, expected), "{size}");
             assert!(since == 2);
+        }
+    }
+
+    #[test]
+    fn m11_of_an_answer_the_last_line_is_told_in_whatever_pieces_it_comes() {
+        let long = "word ".repeat(40);
+        let told = |text: &str, size: usize| {
+            let mut activity = Activity::default();
+            activity.begin_turn(Time(1));
+            let chars: Vec<char> = text.chars().collect();
+            for piece in chars.chunks(size) {
+                let piece: String = piece.iter().collect();
+                activity.says(DoingKind::Writing, Time(2), || Some(piece));
+            }
+            shown(&activity).1
+        };
+        for size in [1, 3, 500] {
+            assert_eq!(told("Reading\nthe files", size), "the files", "{size}");
+            assert_eq!(told("Reading\nthe files\n\n  ", size), "the files", "until more comes");
+            let last = told(&format!("first\n{long}the end"), size);
+            assert!(last.ends_with("word the end") && !last.contains("first"), "{last}");
+            assert!(last.chars().count() <= Doing::TEXT);
         }
     }
 

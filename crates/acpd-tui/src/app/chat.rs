@@ -1,9 +1,9 @@
 //! One conversation: blocks from the journal, the prompt, and the open question.
 //!
 //! ```text
-//!  opening ──attached──▶ catching up ──_acpd/caught_up──▶ live ⇄ away
-//!     │                                                    │
-//!     └───────────────refused, deleted────────────────────┴──▶ over: can be read, takes no prompts
+//!  starting ──▶ opening ──attached──▶ catching up ──_acpd/caught_up──▶ live ⇄ away
+//!                 │                                                    │
+//!                 └───────────────refused, deleted─────────────────────┴──▶ over: can be read, takes no prompts
 //! ```
 //!
 //! Its connection only listens, as an observer: reading a session wakes no agent. Prompts, steering and settings go
@@ -19,6 +19,7 @@ mod memory;
 mod options;
 mod queue;
 mod search;
+mod starting;
 mod view;
 
 use acp_wire::acp::{InitializeResult, steering_outcome};
@@ -43,11 +44,13 @@ use complete::Beside;
 use conversation::Conversation;
 use options::Menu;
 use search::Search;
+use starting::Refused;
 
 pub(super) use complete::Files;
 pub(super) use editor::Editor;
 pub(super) use layout::Layout;
-pub(super) use view::{useful, view};
+pub use starting::NotBegun;
+pub(super) use view::{useful, view, word};
 
 /// Lines of the journal that are read first.
 const FIRST: u64 = 300;
@@ -59,6 +62,7 @@ const TWICE: u64 = 3000;
 /// A conversation on the screen.
 #[derive(Debug)]
 pub(super) struct Chat {
+    /// Until its session is there, the id is empty, which no session has.
     key: SessionRowKey,
     link: Link,
     phase: Phase,
@@ -78,6 +82,12 @@ pub(super) struct Chat {
     takes_images: Option<bool>,
     /// Our prompts that wait or run, and the requests that they are.
     prompts: Vec<Prompted>,
+    /// Prompts that are sent when the session is there.
+    waits: Vec<Said>,
+    /// A draft that looks like an answer, and that the next Enter sends as a prompt.
+    doubted: Option<String>,
+    /// What was not done, until the draft changes.
+    refused: Option<Refused>,
     /// The next press cancels the turn, until then.
     cancels: Option<u64>,
     /// It was opened from the list, and leaving goes back there.
@@ -87,6 +97,14 @@ pub(super) struct Chat {
 /// Where the connection is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Phase {
+    /// The session begins.
+    Starting {
+        /// The connection that asks for it.
+        link: Link,
+        since: u64,
+    },
+    /// It could not begin.
+    NotBegun,
     Opening,
     CatchingUp,
     Live,
@@ -99,6 +117,8 @@ enum Phase {
 struct Prompted {
     link: Link,
     said: Said,
+    /// The last block before it.
+    after: Option<Id>,
 }
 
 impl Chat {
@@ -117,6 +137,9 @@ impl Chat {
             closed_at: None,
             takes_images: None,
             prompts: Vec::new(),
+            waits: Vec::new(),
+            doubted: None,
+            refused: None,
             cancels: None,
             is_from_top,
         }
@@ -181,6 +204,20 @@ impl Chat {
         self.phase = Phase::Over(why);
     }
 
+    /// Whether the draft looks like an answer to the open question, and Enter was not pressed for it yet.
+    fn may_be_answer(&self) -> bool {
+        let draft = self.editor.said().text;
+        let word = draft.trim().to_ascii_lowercase();
+        let is_number = word.len() == 1 && word.starts_with(|char: char| char.is_ascii_digit());
+        let is_answer = is_number || matches!(word.as_str(), "y" | "n" | "yes" | "no");
+        is_answer && self.card.id().is_some() && self.doubted.as_ref() != Some(&draft)
+    }
+
+    /// The draft that the next Enter sends although it looks like an answer.
+    fn doubted(&self) -> Option<&String> {
+        self.doubted.as_ref().filter(|doubted| **doubted == self.editor.said().text)
+    }
+
     /// Bytes of the bodies that are kept.
     #[cfg(test)]
     pub(super) fn conversation_bytes(&self) -> usize {
@@ -220,25 +257,6 @@ impl Chat {
 }
 
 impl State {
-    /// A conversation that its agent begins: there is nothing to read yet, but its first prompt can be written.
-    pub(super) fn beginning(&mut self, agent: Untrusted) -> Chat {
-        let key = SessionRowKey { agent, session_id: Untrusted::default() };
-        Chat::new(key, self.requests.chat(), false)
-    }
-
-    /// Leaves such a conversation for what it has become; the draft comes along.
-    pub(super) fn close_beginning(&mut self, key: &SessionRowKey) -> Vec<Effect> {
-        let Some(chat) = self.chat.as_ref().filter(|chat| chat.is_beginning()) else {
-            return Vec::new();
-        };
-        let before = chat.key.clone();
-        let effects = self.close_chat();
-        if let Some(draft) = self.drafts.remove(&before) {
-            self.drafts.insert(key.clone(), draft);
-        }
-        effects
-    }
-
     /// Opens a conversation whose journal ends at `seq`.
     pub(super) fn open_chat(
         &mut self,
@@ -247,12 +265,26 @@ impl State {
         is_from_top: bool,
     ) -> Vec<Effect> {
         let mut effects = self.close_chat();
+        self.show_chat(key, is_from_top);
+        effects.extend(self.attach(seq));
+        effects
+    }
+
+    /// Puts a conversation on the screen of which nothing was read yet.
+    fn show_chat(&mut self, key: SessionRowKey, is_from_top: bool) -> &mut Chat {
         let link = self.requests.chat();
         let mut chat = Chat::new(key, link, is_from_top);
         if let Some(draft) = self.drafts.remove(&chat.key) {
             chat.editor = draft;
         }
-        let agent = Some(chat.key.agent.raw().to_owned());
+        self.chat.insert(chat)
+    }
+
+    /// Connects the conversation to its session, whose journal ends at `seq`.
+    fn attach(&mut self, seq: u64) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        chat.phase = Phase::Opening;
+        let (link, agent) = (chat.link, Some(chat.key.agent.raw().to_owned()));
         let meta = ClientMeta {
             agent,
             notices: true,
@@ -263,22 +295,25 @@ impl State {
         let mut params = hello(&meta);
         params["clientCapabilities"] = json!({"subagents": {},
             "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}}});
-        effects.push(Effect::Open(link));
-        effects.push(self.requests.send(link, "initialize", &params, Purpose::Hello));
+        let initialize = self.requests.send(link, "initialize", &params, Purpose::Hello);
         let after = Some(seq.saturating_sub(FIRST));
         let params = AttachParams { session: chat.session_ref(), after, role: Role::Observer };
-        effects.push(self.requests.send(link, method::SESSION_ATTACH, &params, Purpose::Attach));
-        self.chat = Some(chat);
-        effects
+        let attach = self.requests.send(link, method::SESSION_ATTACH, &params, Purpose::Attach);
+        vec![Effect::Open(link), initialize, attach]
     }
 
     /// Leaves the conversation; it goes on. The draft stays.
     pub(super) fn close_chat(&mut self) -> Vec<Effect> {
+        self.unwait();
         let Some(chat) = self.chat.take() else { return Vec::new() };
         if !chat.editor.said().is_empty() {
             self.drafts.insert(chat.key.clone(), chat.editor);
         }
-        let links = chat.prompts.iter().map(|prompt| prompt.link).chain([chat.link]);
+        let start = match chat.phase {
+            Phase::Starting { link, .. } => Some(link),
+            _ => None,
+        };
+        let links = chat.prompts.iter().map(|prompt| prompt.link).chain([chat.link]).chain(start);
         let links: Vec<Link> = links.collect();
         for link in &links {
             self.requests.forget(*link);
@@ -408,12 +443,6 @@ impl State {
 
     fn key_at(&mut self, place: Place, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
         let Some(chat) = &mut self.chat else { return Vec::new() };
-        let needs_session =
-            matches!(action, Some(Action::Confirm | Action::Steer | Action::Options));
-        if needs_session && chat.is_beginning() && chat.phase == Phase::Opening {
-            self.flash(Look::Plain, "the agent begins the session: a moment");
-            return Vec::new();
-        }
         let page = isize::try_from(self.on_screen.page.saturating_sub(2).max(1)).unwrap_or(1);
         match (place, action) {
             (Place::Menu, action) => self.menu_key(action),
@@ -426,7 +455,14 @@ impl State {
             (_, Some(Action::Options)) => self.ask_options(None),
             (Place::Blocks, Some(action)) => self.block_key(action),
             (Place::Blocks, None) => Vec::new(),
-            (_, action) => self.prompt_key(action, key),
+            (_, action) => {
+                let draft = chat.editor.said();
+                let effects = self.prompt_key(action, key);
+                if let Some(chat) = self.chat.as_mut().filter(|chat| chat.editor.said() != draft) {
+                    chat.refused = None;
+                }
+                effects
+            }
         }
     }
 
@@ -465,6 +501,7 @@ impl State {
         let (place, is_for_prompt) = (chat.place(), chat.takes_words());
         match &mut chat.beside {
             _ if is_for_prompt => {
+                chat.refused = None;
                 let mut effects = self.paste_into_prompt(text);
                 effects.extend(self.look_up());
                 return effects;
@@ -508,6 +545,19 @@ impl State {
             self.flash(Look::Bad, why);
             return Vec::new();
         }
+        if chat.phase == Phase::NotBegun {
+            chat.refused = None;
+            chat.waits.extend(chat.editor.take());
+            return self.ask_for_session();
+        }
+        if chat.may_be_answer() {
+            chat.doubted = Some(chat.editor.said().text);
+            return Vec::new();
+        }
+        if chat.is_starting() || !chat.waits.is_empty() {
+            chat.waits.extend(chat.editor.take());
+            return Vec::new();
+        }
         let said = chat.editor.take();
         said.map(|said| self.say(said)).unwrap_or_default()
     }
@@ -516,12 +566,13 @@ impl State {
     pub(super) fn say(&mut self, said: Said) -> Vec<Effect> {
         let Some(chat) = &mut self.chat else { return Vec::new() };
         let key = chat.key.clone();
+        let after = chat.conversation.last();
         let mut effects = chat.conversation.follow();
         let (opened, link) = self.errand(&key.agent);
         effects.extend(opened);
         effects.push(self.send_prompt(link, &key.session_id, &said));
         if let Some(chat) = &mut self.chat {
-            chat.prompts.push(Prompted { link, said });
+            chat.prompts.push(Prompted { link, said, after });
         }
         effects
     }
@@ -565,10 +616,14 @@ impl State {
         vec![Effect::Leave(link)]
     }
 
-    /// Puts words back into the editor, unless the person has begun others.
+    /// Puts words back into the editor, before what was written since.
     pub(super) fn give_back(&mut self, said: Said) {
-        if let Some(chat) = self.chat.as_mut().filter(|chat| chat.editor.is_empty()) {
-            chat.editor.set(said);
+        if let Some(chat) = &mut self.chat {
+            let since = chat.editor.take();
+            chat.editor.set(match since {
+                Some(since) => said.followed_by(since),
+                None => said,
+            });
         }
     }
 
@@ -581,17 +636,24 @@ impl State {
         };
         if let Some(error) = error {
             // Whatever an agent says of a turn that began is in the journal, too.
-            let was_waiting = !chat.conversation.has_prompt(&prompt.said.text);
-            let why = Untrusted::from(error.message.as_str());
-            if was_waiting {
+            // Somebody has taken it back, perhaps here: then the words are there already.
+            let was_taken = error.code == code::CANCELLED;
+            let is_free = !was_taken || chat.editor.is_empty();
+            let was_waiting = !chat.conversation.has_prompt(&prompt.said.text, prompt.after);
+            if was_waiting && is_free {
+                self.unwait();
                 self.give_back(prompt.said);
             }
-            // Somebody has taken it back, perhaps here.
-            let is_bad = error.code != code::CANCELLED;
-            self.flash(if is_bad { Look::Bad } else { Look::Warning }, &why);
+            if was_taken {
+                self.flash(Look::Warning, &Untrusted::from(error.message.as_str()));
+            } else {
+                self.refused(error);
+            }
         }
-        self.requests.forget(link);
-        vec![Effect::Leave(link)]
+        // The answer that lets the next prompt go may not have come yet.
+        let mut effects = if self.requests.forget(link) { self.say_next() } else { Vec::new() };
+        effects.push(Effect::Leave(link));
+        effects
     }
 
     /// Ctrl-C: clears the draft, then asks, then cancels.
@@ -623,6 +685,13 @@ impl State {
     /// Leaves the conversation, for where it was opened from.
     pub(super) fn detach(&mut self) -> Vec<Effect> {
         let is_from_top = self.chat.as_ref().is_none_or(|chat| chat.is_from_top);
+        if !is_from_top && self.unwait() {
+            self.flash(
+                Look::Warning,
+                "the session is not there yet, nothing was sent; ^D again leaves",
+            );
+            return Vec::new();
+        }
         let handle = self.chat_session().map(handle).cloned();
         let mut effects = self.close_chat();
         if !is_from_top {

@@ -2,13 +2,10 @@
 
 use std::collections::HashMap;
 
-use acp_wire::acp::NewSessionResult;
 use acp_wire::{Id, build};
 use acpd_api::{ClientMeta, Role, SessionRef, SessionRowKey, Untrusted, method};
 use acpd_client::initialize_params;
-use acpd_view::{Role as Look, text};
 use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::said::Said;
@@ -37,15 +34,8 @@ pub(super) enum Purpose {
     Answer(Untrusted),
     /// The end of a turn.
     Cancel,
-    /// A session that begins, with or without a prompt.
-    New {
-        /// The agent.
-        agent: Untrusted,
-        /// The prompt.
-        prompt: Option<String>,
-        /// Leaving it goes back to the list.
-        is_from_top: bool,
-    },
+    /// A session that begins.
+    New,
     /// A turn.
     Prompt,
     /// A message into the running turn.
@@ -79,6 +69,8 @@ pub(super) enum Purpose {
     Set,
     /// The prompt before it is on disk when this is answered.
     Prompted,
+    /// The prompt before it is on disk when this is answered, and the next one may follow.
+    NextWaiting,
     /// Only an error matters.
     Passing,
 }
@@ -148,47 +140,6 @@ impl State {
         let session = SessionRef { session: id, ..SessionRef::default() };
         let show = self.requests.send(link, method::SESSION_SHOW, &session, Purpose::Prompted);
         effects.push(show);
-        effects
-    }
-
-    /// Begins a session, and opens its conversation.
-    pub(super) fn begin(
-        &mut self,
-        agent: &Untrusted,
-        prompt: Option<String>,
-        is_from_top: bool,
-    ) -> Vec<Effect> {
-        let (mut effects, link) = self.errand(agent);
-        let params = json!({"cwd": self.scene.cwd, "mcpServers": []});
-        let purpose = Purpose::New { agent: agent.clone(), prompt, is_from_top };
-        effects.push(self.requests.send(link, "session/new", &params, purpose));
-        if is_from_top {
-            self.flash(Look::Dim, text!("{} begins a session", agent));
-        }
-        effects
-    }
-
-    /// A session was begun: opens its conversation, and sends its first prompt.
-    pub(super) fn begun(
-        &mut self,
-        link: Link,
-        result: &RawValue,
-        agent: Untrusted,
-        prompt: Option<&str>,
-        is_from_top: bool,
-    ) -> Vec<Effect> {
-        self.requests.forget(link);
-        let mut effects = vec![Effect::Leave(link)];
-        match NewSessionResult::from_raw(result) {
-            Ok(new) => {
-                let key = SessionRowKey { agent, session_id: new.session_id.into_owned().into() };
-                self.flash = None;
-                effects.extend(self.close_beginning(&key));
-                effects.extend(self.open_chat(key, 0, is_from_top));
-                effects.extend(prompt.map(|prompt| self.say(prompt.into())).unwrap_or_default());
-            }
-            Err(error) => self.flash(Look::Bad, Untrusted::of(error)),
-        }
         effects
     }
 

@@ -86,6 +86,13 @@ impl Said {
         Said { text, attached }
     }
 
+    /// Both, one below the other.
+    pub(super) fn followed_by(mut self, more: Said) -> Said {
+        self.text = [self.text, more.text].join("\n");
+        self.attached.extend(more.attached);
+        self
+    }
+
     /// In one line.
     pub(super) fn summary(&self) -> Text {
         Text::from(&Untrusted::from(self.text.trim())).cut(SUMMARY)

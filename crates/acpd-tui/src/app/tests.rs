@@ -5,6 +5,7 @@ mod chats;
 mod prompts;
 mod reading;
 mod screens;
+mod starting;
 
 use acp_wire::build;
 use acpd_api::{ClientName, Untrusted};
@@ -77,6 +78,15 @@ impl Person {
         let id = self.sent.remove(at)["id"].as_u64().unwrap();
         let line = build::error(&id.into(), &ErrorObject::new(-32000, message));
         self.event(Event::Line(link, line));
+    }
+
+    /// The daemon refuses the last request of this method, and says what to do.
+    fn refuses_with_hint(&mut self, link: Link, method: &str, message: &str, hint: &str) {
+        let at = self.sent.iter().rposition(|line| line["method"] == method).expect(method);
+        let id = self.sent.remove(at)["id"].as_u64().unwrap();
+        let data = json!({"_acpd": {"reason": "agent_stopped", "hint": hint}});
+        let error = ErrorObject::new(-32603, message).with_data(&data);
+        self.event(Event::Line(link, build::error(&id.into(), &error)));
     }
 
     fn changed(&mut self, changed: Value) {

@@ -68,5 +68,6 @@ fn footer_keys(state: &State, theme: Theme) -> Vec<(String, &'static str)> {
     });
     let first =
         |keys: &str| keymap::shown(keys.split(' ').next().unwrap_or(keys), theme.is_unicode);
-    rows.map(|(row, word)| (first(&row.keys), word)).collect()
+    let word = |action, word| state.chat.as_ref().map_or(word, |it| chat::word(it, action, word));
+    rows.map(|(row, name)| (first(&row.keys), word(row.binding.action, name))).collect()
 }

@@ -27,7 +27,7 @@ pub(super) struct Renderer {
     has_lines: Vec<bool>,
     /// The next line has an empty one before it, within so many margins.
     gap: Option<usize>,
-    /// The paragraph so far; a new line begins at a hard break.
+    /// The lines of the paragraph so far.
     inline: Vec<Line>,
     style: Style,
     styles: Vec<Style>,
@@ -85,8 +85,8 @@ impl Renderer {
                     None => self.text(&html),
                 },
                 Event::InlineHtml(html) => self.text(&html),
-                Event::SoftBreak => self.text(" "),
-                Event::HardBreak => self.inline.push(Line::default()),
+                // Agents end lines where they mean it, in lists of files for one.
+                Event::SoftBreak | Event::HardBreak => self.inline.push(Line::default()),
                 Event::Rule => {
                     self.block();
                     let room = self.room().min(40);

@@ -82,6 +82,7 @@ fn a_question_is_answered_from_another_terminal_and_the_turn_goes_on() {
     assert_eq!(allowed.stderr(), "allowed: Write demo.txt (echo, fix)\n");
     let run = run.finish().success().explains(&["answered elsewhere, by acpctl: "]);
     assert!(run.stdout().contains("permission: yes"), "{run:?}");
+    assert!(!run.stderr().contains("allowed once by"), "it is told once: {run:?}");
     env.acpctl(&["pending"]).success().explains(&["no agent waits for an answer"]);
     env.acpctl(&["allow"]).code(3);
 }

@@ -105,6 +105,52 @@ fn a_prompt_and_its_answer_are_on_the_screen_once() {
 }
 
 #[test]
+fn h1_what_is_typed_while_the_agent_starts_goes_to_its_conversation_and_to_no_other() {
+    let slow = Agent::new("slow").flags("init-delay=4000");
+    let env = hosted([Agent::new("agent"), slow]);
+    let _ = env.acpctl(&["run", "--detach", "-s", "other", "[slow 600]"]).success();
+    let mut chat = start(&env, &["chat", "--new", "-a", "slow"]);
+    // At once, long before the agent answers.
+    chat.sees("starting slow");
+    chat.types("success, c c");
+    chat.sees("success, c c");
+    chat.types(ENTER);
+    chat.types("draft");
+    chat.sees("queued 1: success, c c");
+    let seen = chat.sees("You said: success, c c");
+    assert!(seen.contains("\n draft"), "{seen}");
+    chat.types(CTRL_D);
+    assert!(chat.ends().success());
+    let rows = env.connect().ok("_acpd/session/list", json!({}));
+    let other = rows["sessions"].as_array().unwrap().iter().find(|row| row["name"] == "other");
+    assert_eq!(other.unwrap()["turn"]["state"], "working", "nobody has cancelled it");
+}
+
+#[test]
+fn h2_an_agent_that_is_stopped_is_told_with_the_way_out() {
+    let env = hosted([Agent::new("agent")]);
+    let _ = env.acpctl(&["run", "-s", "mine", "hello"]).success();
+    let _ = env.acpctl(&["agent", "stop", "agent"]).success();
+    let mut chat = start(&env, &["chat", "--new"]);
+    assert_eq!(chat.ends().code(), Some(1), "as `run`");
+    chat.gives_back();
+    chat.sees("error: agent `agent` was stopped by a person");
+    chat.sees("hint: `acpctl agent start agent` starts it again");
+
+    let mut chat = start(&env, &["chat", "mine"]);
+    chat.sees("live");
+    chat.types("are you there?");
+    chat.types(ENTER);
+    chat.sees("`acpctl agent start agent` starts it again");
+    chat.sees("\n are you there?");
+    let _ = env.acpctl(&["agent", "start", "agent"]).success();
+    chat.types(ENTER);
+    chat.sees("You said: are you there?");
+    chat.types(CTRL_D);
+    assert!(chat.ends().success());
+}
+
+#[test]
 fn an_agent_that_is_killed_in_its_answer_is_told_and_the_next_prompt_works() {
     let env = hosted([Agent::new("agent")]);
     let mut chat = start(&env, &["chat", "--new"]);
@@ -133,7 +179,7 @@ fn a_daemon_that_is_killed_comes_back_and_the_draft_stays() {
     chat.sees("what I was about to say");
     env.kill_daemon();
     let seen = chat.sees("tick 30");
-    assert_eq!(seen.matches("tick 17 ").count(), 1, "{seen}");
+    assert_eq!(seen.matches("tick 17\n").count(), 1, "{seen}");
     assert!(seen.contains("what I was about to say"), "{seen}");
     chat.sees("done");
     chat.types(ENTER);
@@ -154,7 +200,7 @@ fn the_screen_keeps_the_live_end_while_it_is_resized() {
         chat.sees(tick);
     }
     let seen = chat.sees("done");
-    assert_eq!(seen.matches("tick 13 ").count(), 1, "{seen}");
+    assert_eq!(seen.matches("tick 13\n").count(), 1, "{seen}");
     assert!(seen.starts_with(' ') && seen.lines().count() <= 24, "{seen}");
     chat.types(CTRL_D);
     assert!(chat.ends().success());

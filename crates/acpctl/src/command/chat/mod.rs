@@ -65,3 +65,11 @@ fn find(args: &cli::Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Op
     let list: SessionList = connection.call(method::SESSION_LIST, &lookup::all())?;
     Ok(Some(Wanted::new(text, agent, cwd).choose(list, Care::Guess)?.told(ui)))
 }
+
+/// The agent that a session begins with.
+fn agent(args: &cli::Chat, connection: &mut Connection) -> Result<String> {
+    match &args.agent {
+        Some(agent) => Ok(agent.clone()),
+        None => last::agent_for(&utf8(&current_dir()?)?, connection),
+    }
+}

@@ -220,20 +220,21 @@ impl<'a> Turn<'a> {
             Message::Notification { method, params } => {
                 let params = params.unwrap_or(RawValue::NULL);
                 let shown = self.is_ours(&method, params.get())?;
+                let told_later = method == method::ANSWERED && self.questions.told_answer(params);
                 if method == "$/cancel_request" {
                     self.withdrawn(params)?;
                 } else if self.json && shown {
                     self.ui.json_relayed(line)?;
                 } else if shown {
                     self.watch(&method, params.get());
-                    self.screen.show(self.ui, &method, params.get())?;
+                    if !told_later {
+                        self.screen.show(self.ui, &method, params.get())?;
+                    }
                 }
                 if method == method::SESSION_STATE && needs_action(params.get()) {
                     self.elsewhere.look(&mut self.live)?;
                 }
-                if method == method::ANSWERED {
-                    self.questions.told_answer(params);
-                } else if method == method::TURN_ENDED {
+                if method == method::TURN_ENDED {
                     self.cut_short = read::<TurnEnded>(params.get()).and_then(|end| end.cut_short);
                 }
                 // In JSON mode the lines tell it, but the exit code depends on it all the same.

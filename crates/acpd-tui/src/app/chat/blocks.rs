@@ -35,10 +35,7 @@ impl State {
             Action::Up => conversation.select(-1),
             Action::Down => conversation.select(1),
             Action::First => conversation.select_first(),
-            Action::Last => {
-                chat.in_blocks = false;
-                return conversation.follow();
-            }
+            Action::Last => conversation.select_end(),
             Action::PreviousPrompt => conversation.select_prompt(false),
             Action::NextPrompt => conversation.select_prompt(true),
             Action::Fold => conversation.fold_selected(),

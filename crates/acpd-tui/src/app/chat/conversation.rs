@@ -141,9 +141,18 @@ impl Conversation {
         said
     }
 
-    /// Whether a prompt is in the conversation: it does not wait any more.
-    pub(super) fn has_prompt(&self, text: &str) -> bool {
-        self.prompts().iter().rev().take(20).any(|said| said.trim() == text.trim())
+    /// The last block.
+    pub(super) fn last(&self) -> Option<Id> {
+        self.folded.blocks().last().map(|block| block.id)
+    }
+
+    /// Whether a prompt is in the conversation behind a block: it does not wait any more.
+    pub(super) fn has_prompt(&self, text: &str, after: Option<Id>) -> bool {
+        let is_it = |block: &Block| match &block.kind {
+            Kind::Prompt(message) => message.text().raw().trim() == text.trim(),
+            _ => false,
+        };
+        self.folded.blocks().any(|block| Some(block.id) > after && is_it(block))
     }
 
     /// Takes what people call the modes, which the journal does not say.
@@ -239,6 +248,12 @@ impl Conversation {
         let last = self.rows().last().map(id);
         self.go(last);
         last.is_some()
+    }
+
+    /// Chooses the last row, and goes to what comes.
+    pub(super) fn select_end(&mut self) {
+        self.selected = self.rows().last().map(id);
+        self.jump(Jump::Live);
     }
 
     /// Chooses the first row that was read.

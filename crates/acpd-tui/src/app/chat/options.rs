@@ -59,7 +59,11 @@ impl Menu {
                 is_current: current == Some(&mode.id),
             }));
         }
-        for option in options {
+        // Some agents tell their modes as an option, too.
+        let is_told = |option: &&ConfigOption| {
+            !modes.is_empty() && option.category.as_ref().is_some_and(|it| *it == "mode")
+        };
+        for option in options.iter().filter(|option| !is_told(option)) {
             let name = option.name.as_ref().unwrap_or(&option.id);
             entries.push(Entry::Heading(Text::from(name)));
             let current = option.value();
@@ -169,6 +173,10 @@ impl Menu {
 impl State {
     /// Asks the agent what there is to choose: this brings the session back, if no process holds it.
     pub(in crate::app) fn ask_options(&mut self, wish: Option<Wish>) -> Vec<Effect> {
+        if self.chat.as_ref().is_some_and(|chat| chat.is_beginning()) {
+            self.flash(Role::Warning, "the session is not there yet");
+            return Vec::new();
+        }
         let Some(key) = self.chat.as_ref().map(|chat| chat.key.clone()) else { return Vec::new() };
         let cwd = self.chat_session().map(|session| session.cwd.clone());
         let (mut effects, link) = self.errand(&key.agent);

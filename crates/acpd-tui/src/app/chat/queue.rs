@@ -13,7 +13,11 @@ use crate::app::{CLIENT, Effect, Link, State, read};
 impl State {
     /// Asks what waits.
     pub(super) fn ask_queue(&mut self) -> Vec<Effect> {
-        let Some(chat) = &self.chat else { return Vec::new() };
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        if let Some(said) = chat.waits.pop() {
+            self.give_back(said);
+            return Vec::new();
+        }
         let (session, purpose) = (chat.session_ref(), Purpose::Queue(chat.key.clone()));
         vec![self.requests.send(Link::Fleet, method::SESSION_QUEUE, &session, purpose)]
     }

@@ -1,15 +1,15 @@
 //! The screen of a conversation.
 
-use acpd_api::{SessionInfo, SessionState, TurnState};
+use acpd_api::{Amount, SessionInfo, SessionState, TurnState, Untrusted};
 use acpd_view::human::{self, directory};
 use acpd_view::text::Text;
-use acpd_view::{Block, Folding, Kind, Line, Progress, Role, Row, Style, text};
+use acpd_view::{Block, Folding, Kind, Line, Progress, Role, Row, Style, Usage, text};
 use ratatui::layout::Rect;
 use ratatui::widgets::Widget as _;
 
 use super::conversation::id;
 use super::layout::{Layout, Visible};
-use super::{Chat, Phase};
+use super::{Chat, Phase, Prompted};
 use crate::app::{AWAY, OnScreen, Spot, State};
 use crate::canvas::{Canvas, DOT, rule};
 use crate::fleet::{short, shown};
@@ -37,15 +37,17 @@ pub(in crate::app) fn view(
     let status = area.bottom().saturating_sub(prompt + 1);
     let question = chat.card.id().and_then(|id| state.fleet.question(id));
     let beside = chat.beside.as_ref().filter(|_| place == Place::List);
+    let refused = chat.refused.as_ref().map_or_else(Vec::new, |refused| refused.lines(width));
     let over = match (&chat.menu, beside, question) {
         (Some(menu), ..) => menu.lines().0.len(),
         (None, Some(beside), _) => beside.height(),
         (None, None, Some(question)) => question::height(question, width),
-        (None, None, None) => 0,
+        (None, None, None) => refused.len(),
     };
     let over = u16::try_from(over).unwrap_or(u16::MAX);
     let left = status.saturating_sub(area.y + 2);
-    let most = if place == Place::Prompt { left / 2 } else { left.saturating_sub(2) };
+    let is_aside = place == Place::Prompt && question.is_some();
+    let most = if is_aside { left / 2 } else { left.saturating_sub(2) };
     let over = over.min(most);
     let ruled = u16::from(over > 0);
     let end = status.saturating_sub(over + ruled);
@@ -90,6 +92,10 @@ pub(in crate::app) fn view(
             text!(" ? {}", question::asks(question, state.scene.home.as_deref())),
         );
         drawn = question::view(canvas, pane, &chat.card, question, &head);
+    } else {
+        for (y, line) in (pane.y..pane.bottom()).zip(&refused) {
+            canvas.line(area.x + 1, y, width.saturating_sub(1), line);
+        }
     }
     what_goes_on(state, chat, session, canvas, status, width);
     let editor = Rect { x: 1, y: status + 1, width: width.saturating_sub(2), height: prompt };
@@ -118,8 +124,9 @@ fn head(
     };
     let mut left = Line::of(Style::of(Role::Plain).strong(), text!(" {}", name))
         .and(Role::Dim, text!("{}{}", DOT, chat.key.agent));
-    if let Some(session) = session {
-        left = left.and(Role::Dim, DOT).and(Role::Name, directory(&session.cwd, home));
+    let begins_in = chat.is_beginning().then(|| Untrusted::from(state.scene.cwd.as_str()));
+    if let Some(cwd) = session.map(|session| &session.cwd).or(begins_in.as_ref()) {
+        left = left.and(Role::Dim, DOT).and(Role::Name, directory(cwd, home));
     }
     let header = chat.conversation.header();
     let mut facts: Vec<Text> = Vec::new();
@@ -129,15 +136,8 @@ fn head(
         if let Some(percent) = (usage.used * 100).checked_div(usage.size) {
             facts.push(text!("{}% of {}", percent, human::count(usage.size)));
         }
-        if let Some(cost) = &usage.cost {
-            let amount = text!("{:.2}", cost.amount);
-            facts.push(if cost.currency == "USD" {
-                text!("${}", amount)
-            } else {
-                text!("{} {}", amount, cost.currency)
-            });
-        }
     }
+    facts.extend(cost(header.usage.as_ref(), session));
     // Our own connections are no others.
     let own = u32::try_from(1 + chat.prompts.len()).unwrap_or(u32::MAX);
     match session.map_or(0, |session| session.clients.saturating_sub(own)) {
@@ -148,6 +148,15 @@ fn head(
     let facts = Line::of(Role::Dim, Text::join(facts, DOT));
     let taken = canvas.right(area.x, area.y, area.width.saturating_sub(1), &facts);
     canvas.line(area.x, area.y, area.width.saturating_sub(taken + 1), &left);
+}
+
+/// What the conversation has cost: as its lines tell, else as the daemon knows it.
+fn cost(usage: Option<&Usage>, session: Option<&SessionInfo>) -> Option<Text> {
+    let told = usage.and_then(|usage| usage.cost.as_ref());
+    let told = told.and_then(|cost| Some((Amount::from_units(cost.amount)?, &cost.currency)));
+    let known = session.and_then(|session| session.usage.as_ref()?.cost.as_ref());
+    let (amount, currency) = told.or(known.map(|cost| (cost.amount, &cost.currency)))?;
+    Some(if *currency == "USD" { text!("${}", amount) } else { text!("{} {}", amount, currency) })
 }
 
 fn rule_above(
@@ -161,10 +170,13 @@ fn rule_above(
     let ruled = rule(usize::from(width.saturating_sub(2)));
     canvas.line(1, y, width, &Line::of(Role::Dim, ruled));
     let words = match (&chat.phase, visible.is_live, visible.below) {
+        (Phase::Starting { .. }, ..) => " starting ".into(),
+        (Phase::NotBegun, ..) => " no session ".into(),
         (Phase::Opening | Phase::CatchingUp, ..) => " reading ".into(),
         (_, true, _) => text!(" {} live ", "↓"),
         (_, false, 0) => text!(" {} more: PgDn ", "↓"),
-        (_, false, below) => text!(" {} {} below: ^End ", "↓", below),
+        (_, false, 1) => text!(" {} 1 block below: ^End ", "↓"),
+        (_, false, below) => text!(" {} {} blocks below: ^End ", "↓", below),
     };
     // Where one is in a long conversation, as far as that is known.
     let is_known = !visible.is_live && visible.first > 0 && last >= visible.first;
@@ -247,10 +259,10 @@ fn running(
 
 fn nothing(chat: &Chat, canvas: &mut Canvas<'_>, area: Rect) {
     let (style, words) = match &chat.phase {
-        Phase::Opening if chat.is_beginning() => (
-            Role::Dim,
-            text!("{} begins a session; the first prompt can be written", chat.key.agent),
-        ),
+        Phase::Starting { .. } => {
+            (Role::Dim, "write below: Enter sends it as soon as the session is there".into())
+        }
+        Phase::NotBegun => (Role::Dim, "the session did not begin: Enter tries it again".into()),
         Phase::Opening => (Role::Dim, "opening".into()),
         Phase::CatchingUp => (Role::Dim, "reading".into()),
         Phase::Over(why) => (Role::Bad, why.clone()),
@@ -279,6 +291,10 @@ fn what_goes_on(
             .and(Role::Name, "▌");
     } else if let Some(searches) = state.searches() {
         left = Line::of(Role::Warning, searches);
+    } else if let Some(doubted) = chat.doubted() {
+        let doubted = Untrusted::from(doubted.trim());
+        let words = text!("to answer: Tab; Enter again sends \"{}\" as a prompt", doubted);
+        left = Line::of(Role::Warning, words);
     } else if let Some(flash) = &state.flash {
         left = flash.line.clone();
     } else if let Some(trouble) = trouble(state, chat, session) {
@@ -286,9 +302,14 @@ fn what_goes_on(
     } else if let Some(session) = session.filter(|s| s.turn.state != TurnState::Idle) {
         let since = human::duration(state.now.saturating_sub(session.turn.since));
         left = match session.turn.state {
-            TurnState::NeedsAction if !chat.card.has_keys() => {
-                let key = state.key_of(Place::Prompt, Action::Blocks);
-                Line::of(Style::of(Role::Warning).strong(), text!("? {} goes to the question", key))
+            TurnState::NeedsAction => {
+                let words = if chat.card.has_keys() {
+                    "? choose an answer; Esc goes back without one".into()
+                } else {
+                    let key = state.key_of(Place::Prompt, Action::Blocks);
+                    text!("? {} goes to the question", key)
+                };
+                Line::of(Style::of(Role::Warning).strong(), words)
             }
             _ => Line::of(Style::of(Role::Good).strong(), text!("* works {}", since)),
         };
@@ -299,16 +320,14 @@ fn what_goes_on(
     if let Some(step) = plan.iter().find(|step| step.status == "in_progress") {
         right = Line::of(Role::Dim, text!("plan {}/{}: {}", done + 1, plan.len(), step.content));
     }
-    let waiting: Vec<&str> = chat
-        .prompts
-        .iter()
-        .map(|prompt| prompt.said.text.as_str())
-        .filter(|text| !chat.conversation.has_prompt(text))
-        .collect();
-    let queued = session.map_or(0, |session| session.queued);
-    if let (Some(first), true) = (waiting.first(), queued > 0) {
-        let first = Text::from(&acpd_api::Untrusted::from(*first)).cut(24);
-        let key = state.key_of(Place::Prompt, Action::Queue);
+    let has_begun =
+        |prompt: &Prompted| chat.conversation.has_prompt(&prompt.said.text, prompt.after);
+    let sent = chat.prompts.iter().filter(|prompt| !has_begun(prompt)).map(|prompt| &prompt.said);
+    let first = sent.chain(&chat.waits).next();
+    let waits = u32::try_from(chat.waits.len()).unwrap_or(u32::MAX);
+    let queued = session.map_or(0, |session| session.queued).saturating_add(waits);
+    if let (Some(first), true) = (first, queued > 0) {
+        let (first, key) = (first.summary().cut(24), state.key_of(Place::Prompt, Action::Queue));
         right = Line::of(Role::Dim, text!("queued {}: {} ({} changes it)", queued, first, key));
     } else if queued > 0 {
         right = Line::of(Role::Dim, text!("{} queued", queued));
@@ -339,6 +358,12 @@ fn what_goes_on(
 /// Why nothing goes on, if that is so.
 fn trouble(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Line> {
     match &chat.phase {
+        Phase::Starting { since, .. } => {
+            let words = text!("* starting {}", chat.key.agent);
+            let since = human::duration(state.now.saturating_sub(*since));
+            let line = Line::of(Style::of(Role::Good).strong(), words);
+            return Some(line.and(Role::Dim, text!("  {}", since)));
+        }
         Phase::AwaySince(since) if state.now >= since + AWAY => {
             return Some(Line::of(Role::Warning, "acpd is away, coming back; the draft stays"));
         }
@@ -354,6 +379,14 @@ fn trouble(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<
     };
     let reason = session.reason.as_ref().map(|reason| text!(": {}", reason));
     Some(Line::of(Role::Bad, text!("{}{}", word, reason)))
+}
+
+/// What a key does now, in the word of the footer.
+pub(in crate::app) fn word(chat: &Chat, action: Action, word: &'static str) -> &'static str {
+    match action {
+        Action::Blocks if chat.card.id().is_some() => "question",
+        _ => word,
+    }
 }
 
 /// Whether a key does something now, so that it belongs into the footer.

@@ -153,30 +153,6 @@ fn states_of_the_connection_are_told_and_the_draft_stays() {
 }
 
 #[test]
-fn the_first_prompt_can_be_written_while_the_agent_begins_the_session() {
-    let theme = Theme { is_coloured: true, is_unicode: true };
-    let mut person = Person::who_opens(Opens::New { agent: "claude".into() }, theme);
-    person.result(Link::Fleet, method::WATCH, morning());
-    let seen = person.sees(80, 24);
-    assert!(seen.contains("claude begins a session") && !seen.contains("NEEDS YOU"), "{seen}");
-    person.types("quickly");
-    person.press(KeyCode::Enter);
-    assert!(person.said("session/prompt").is_empty());
-    let link = Link::Errand(2);
-    person.result(link, "session/new", json!({"sessionId": "s-new"}));
-    assert_eq!(person.said(method::SESSION_ATTACH)[0]["params"]["ref"]["session"], "s-new");
-    assert!(person.sees(80, 24).contains(" quickly"));
-    person.press(KeyCode::Enter);
-    assert_eq!(person.said("session/prompt")[0]["params"]["prompt"][0]["text"], "quickly");
-
-    let mut person = Person::who_opens(Opens::New { agent: "claude".into() }, theme);
-    person.refuses(link, "session/new", "claude wants a login");
-    assert!(person.sees(80, 24).contains("claude wants a login"));
-    person.ctrl('d');
-    assert!(person.effects.contains(&Effect::Quit));
-}
-
-#[test]
 fn a_draft_is_there_again_when_its_conversation_is_opened_again() {
     let (mut person, _) = in_chat();
     person.types("later");
@@ -356,4 +332,65 @@ fn modes_and_options_are_chosen_from_a_list() {
         (&set["params"]["configId"], &set["params"]["value"]),
         (&json!("model"), &json!("haiku"))
     );
+}
+
+#[test]
+fn m3_what_looks_like_an_answer_is_sent_as_a_prompt_at_the_second_enter() {
+    let mut person = in_the_morning();
+    person.opens(&journal());
+    let seen = person.sees(120, 24);
+    assert!(seen.contains("Tab question") && !seen.contains("Tab blocks"), "{seen}");
+    for word in ["y", "No", "1"] {
+        person.types(word);
+        person.press(KeyCode::Enter);
+        assert!(person.said("session/prompt").is_empty());
+        let seen = person.sees(80, 24);
+        let told = format!("to answer: Tab; Enter again sends \"{word}\" as a prompt");
+        assert!(seen.contains(&told), "{seen}");
+        person.press(KeyCode::Enter);
+        assert_eq!(person.said("session/prompt").len(), 1);
+    }
+    person.types("1 more");
+    person.press(KeyCode::Enter);
+    assert_eq!(person.said("session/prompt").len(), 1, "that is no answer");
+    person.press(KeyCode::Tab);
+    let seen = person.sees(80, 24);
+    assert!(seen.contains("? choose an answer") && !seen.contains("works"), "{seen}");
+    person.press(KeyCode::Esc);
+    person.changed(json!({"removed": {"interactions": ["1-5"]}}));
+    person.types("y");
+    person.press(KeyCode::Enter);
+    assert_eq!(person.said("session/prompt").len(), 1, "nothing is asked");
+}
+
+#[test]
+fn m4_the_live_end_is_a_place_in_the_blocks() {
+    let (mut person, link) = in_chat();
+    person.sees(80, 24);
+    person.press(KeyCode::Tab);
+    person.types("gGk");
+    let seen = person.sees(80, 24);
+    assert!(seen.contains("\n  say something"), "nothing was typed: {seen}");
+    person.types("gG");
+    let more = json!({"params": {"sessionId": ID, "update": {"sessionUpdate": "agent_message_chunk",
+        "messageId": "n", "content": {"type": "text", "text": "word\n\n".repeat(30) + "the end"}}}});
+    person.hears(link, 9, &[more]);
+    let seen = person.sees(80, 24);
+    assert!(seen.contains("the end") && seen.contains("live"), "{seen}");
+}
+
+#[test]
+fn a_mode_that_is_an_option_too_is_listed_once() {
+    let (mut person, _) = in_chat();
+    person.ctrl('o');
+    let mode = json!({"id": "mode", "name": "Mode", "category": "mode", "type": "select",
+        "currentValue": "ask", "options": [{"value": "ask"}, {"value": "code"}]});
+    person.result(
+        Link::Errand(2),
+        "session/resume",
+        json!({"modes": {"currentModeId": "ask", "availableModes": [
+            {"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]},
+            "configOptions": [mode]}),
+    );
+    assert_eq!(person.sees(80, 24).matches(" Mode").count(), 1);
 }

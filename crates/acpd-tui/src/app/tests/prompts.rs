@@ -212,6 +212,7 @@ fn a_verb_is_done_by_its_name_in_the_list() {
     person.press(KeyCode::Tab);
     person.press(KeyCode::Enter);
     assert_eq!(person.said("session/new").len(), 1);
+    person.press(KeyCode::F(5));
     person.types(":model x");
     person.press(KeyCode::Enter);
     assert!(person.sees(80, 24).contains("there is no verb `model`"));

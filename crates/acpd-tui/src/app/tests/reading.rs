@@ -106,7 +106,6 @@ fn a_hundred_thousand_lines_are_opened_at_their_end_and_scrolled_to_the_beginnin
 
     // The live end has lost its bodies, and reads them again when they are opened.
     person.types("G");
-    person.press(KeyCode::Tab);
     let seen = person.sees(80, 24);
     assert!(seen.contains("$ make 99996") && !seen.contains("needle 99996"), "{seen}");
     person.types("kk ");

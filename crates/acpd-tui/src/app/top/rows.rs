@@ -89,16 +89,17 @@ pub(super) fn news(row: &Row<'_>, now: u64) -> Line {
         (What::Works { silent: Some(silent) }, _) => {
             Line::of(Role::Dim, text!("silent for {}", human::duration(silent)))
         }
-        (What::Works { silent: None }, Some(session)) => {
-            let mut line = doing(session, now);
-            if session.queued > 0 {
-                let queued = human::counted(session.queued, "prompt");
-                line = line.and(Role::Dim, text!("{}{} queued", DOT, queued));
-            }
-            line
-        }
+        (What::Works { silent: None }, Some(session)) => doing(session, now),
         (_, Some(session)) => rests(session),
         (_, None) => Line::default(),
+    }
+}
+
+/// How many prompts wait there, behind what happens.
+pub(super) fn queued(row: &Row<'_>) -> Line {
+    match row.session.map_or(0, |session| session.queued) {
+        0 => Line::default(),
+        waits => Line::of(Role::Dim, text!("{}{} queued", DOT, human::counted(waits, "prompt"))),
     }
 }
 

@@ -6,7 +6,7 @@ use acpd_view::text::Text;
 use acpd_view::{Line, Role, Style, text};
 use ratatui::layout::{Position, Rect};
 
-use super::rows::{age, agent, details, folder, mark, name, news};
+use super::rows::{age, agent, details, folder, mark, name, news, queued};
 use super::{Top, Typing};
 use crate::app::{AWAY, OnScreen, Presence, Spot, State};
 use crate::canvas::{CURSOR, Canvas, DOT, rule};
@@ -236,7 +236,11 @@ fn draw_row(
     put(&mut line, AGE, strong(Role::Dim), before + age);
     let end = Text::repeated(" ", (at + 1).saturating_sub(line.width()));
     line = line.and(Role::Plain, end);
-    news(row, state.now).spans.into_iter().for_each(|span| line.push(span));
+    // However much is said, what waits is seen.
+    let queued = queued(row);
+    let room = usize::from(area.width).saturating_sub(1 + line.width() + queued.width());
+    line.append(news(row, state.now).cut(room));
+    line.append(queued);
     canvas.line(area.x, y, area.width.saturating_sub(1), &line);
     if is_selected {
         canvas.select(Rect { y, height: 1, ..area });

@@ -1,0 +1,187 @@
+//! A conversation whose session begins: it is on the screen at once, and what is sent waits for the session.
+//!
+//! ```text
+//!            answered ──▶ opening; what waited is sent, one prompt after the other
+//!  starting ─┤
+//!     ▲      refused ─┬─▶ not begun: what waited is in the draft again ── Enter ──┐
+//!     │               └─▶ opened from the command line: the program ends, and tells why
+//!     └───────────────────────────────────────────────────────────────────────────┘
+//! ```
+
+use acp_wire::acp::NewSessionResult;
+use acp_wire::{ErrorObject, code};
+use acpd_api::{SessionRef, SessionRowKey, Untrusted, method};
+use acpd_client::error_data;
+use acpd_view::text::Text;
+use acpd_view::{Line, Role, text};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::{Chat, Conversation, Phase};
+use crate::app::requests::{Link, Purpose};
+use crate::app::said::Said;
+use crate::app::{Effect, State};
+
+/// A session that did not begin.
+#[derive(Debug, Clone)]
+pub struct NotBegun {
+    /// Why.
+    pub error: ErrorObject,
+    /// What was written for it.
+    pub unsent: Option<String>,
+}
+
+/// Why something was not done, and the way out.
+#[derive(Debug)]
+pub(super) struct Refused {
+    why: Text,
+    hint: Option<Text>,
+}
+
+impl Refused {
+    fn of(error: &ErrorObject) -> Refused {
+        let why = Text::from(&Untrusted::from(error.message.as_str()));
+        let hint = error_data(error).and_then(|data| data.hint).as_ref().map(Text::from);
+        Refused { why, hint }
+    }
+
+    /// Its lines on a screen of so many columns.
+    pub(super) fn lines(&self, width: u16) -> Vec<Line> {
+        let why = Line::of(Role::Bad, text!("! {}", self.why));
+        let hint = self.hint.as_ref().map(|hint| Line::of(Role::Plain, text!("  {}", hint)));
+        let room = usize::from(width.saturating_sub(2)).max(8);
+        std::iter::once(why).chain(hint).flat_map(|line| line.wrap(room)).collect()
+    }
+}
+
+impl Chat {
+    /// Whether its session is on its way.
+    pub(in crate::app) fn is_starting(&self) -> bool {
+        matches!(self.phase, Phase::Starting { .. })
+    }
+
+    fn is_starting_on(&self, link: Link) -> bool {
+        matches!(self.phase, Phase::Starting { link: own, .. } if own == link)
+    }
+}
+
+impl State {
+    /// Shows a conversation, and begins its session.
+    pub(in crate::app) fn begin(
+        &mut self,
+        agent: &Untrusted,
+        prompt: Option<String>,
+        is_from_top: bool,
+    ) -> Vec<Effect> {
+        let mut effects = self.close_chat();
+        let key = SessionRowKey { agent: agent.clone(), session_id: Untrusted::default() };
+        let prompt = prompt.as_deref().map(Said::from);
+        self.show_chat(key, is_from_top).waits.extend(prompt);
+        effects.extend(self.ask_for_session());
+        effects
+    }
+
+    /// Asks the agent for a session.
+    pub(super) fn ask_for_session(&mut self) -> Vec<Effect> {
+        let Some(agent) = self.chat.as_ref().map(|chat| chat.key.agent.clone()) else {
+            return Vec::new();
+        };
+        let (mut effects, link) = self.errand(&agent);
+        let params = json!({"cwd": self.scene.cwd, "mcpServers": []});
+        effects.push(self.requests.send(link, "session/new", &params, Purpose::New));
+        if let Some(chat) = &mut self.chat {
+            chat.phase = Phase::Starting { link, since: self.now };
+        }
+        effects
+    }
+
+    /// The session is there: opens it, and sends what waited for it.
+    pub(in crate::app) fn begun(&mut self, link: Link, result: &RawValue) -> Vec<Effect> {
+        let new = match NewSessionResult::from_raw(result) {
+            Ok(new) => new,
+            Err(error) => {
+                let error = ErrorObject::new(code::INTERNAL, error.to_string());
+                return self.start_failed(link, &error);
+            }
+        };
+        self.requests.forget(link);
+        let mut effects = vec![Effect::Leave(link)];
+        if let Some(chat) = self.chat.as_mut().filter(|chat| chat.is_starting_on(link)) {
+            chat.key.session_id = new.session_id.into_owned().into();
+            chat.conversation = Conversation::new(&chat.key.session_id);
+            effects.extend(self.attach(0));
+            effects.extend(self.say_next());
+        }
+        effects
+    }
+
+    /// There will be no session.
+    fn start_failed(&mut self, link: Link, error: &ErrorObject) -> Vec<Effect> {
+        self.requests.forget(link);
+        let mut effects = vec![Effect::Leave(link)];
+        let Some(chat) = self.chat.as_mut().filter(|chat| chat.is_starting_on(link)) else {
+            return effects;
+        };
+        chat.phase = Phase::NotBegun;
+        self.unwait();
+        self.refused(error);
+        if let Some(chat) = self.chat.as_ref().filter(|chat| !chat.is_from_top) {
+            let unsent = Some(chat.editor.said()).filter(|said| !said.is_empty());
+            let unsent = unsent.map(|said| said.text);
+            self.not_begun = Some(NotBegun { error: error.clone(), unsent });
+            effects.push(Effect::Quit);
+        }
+        effects
+    }
+
+    /// Sends the first prompt that waits for the session, and the next one when acpd has this one.
+    pub(in crate::app) fn say_next(&mut self) -> Vec<Effect> {
+        let Some(chat) = self.chat.as_mut().filter(|chat| !chat.waits.is_empty()) else {
+            return Vec::new();
+        };
+        let prompt = chat.waits.remove(0);
+        let (has_more, session) = (!chat.waits.is_empty(), chat.session_ref());
+        let mut effects = self.say(prompt);
+        let link = self.chat.as_ref().and_then(|chat| chat.prompts.last()).map(|said| said.link);
+        if let Some(link) = link.filter(|_| has_more) {
+            // Answers come when everything before them is on disk; so does this one.
+            let session = SessionRef { agent: None, ..session };
+            let show =
+                self.requests.send(link, method::SESSION_SHOW, &session, Purpose::NextWaiting);
+            effects.push(show);
+        }
+        effects
+    }
+
+    /// Puts what waits for the session back into the draft. Returns whether anything waited.
+    pub(super) fn unwait(&mut self) -> bool {
+        let waits = self.chat.as_mut().map(|chat| std::mem::take(&mut chat.waits));
+        let waits = waits.unwrap_or_default().into_iter().reduce(Said::followed_by);
+        let waited = waits.is_some();
+        waits.into_iter().for_each(|said| self.give_back(said));
+        waited
+    }
+
+    /// Shows an error and the way out until the draft changes.
+    pub(in crate::app) fn refused(&mut self, error: &ErrorObject) {
+        let refused = Refused::of(error);
+        match &mut self.chat {
+            Some(chat) => chat.refused = Some(refused),
+            None => self.flash(Role::Bad, refused.why),
+        }
+    }
+
+    /// A connection for one thing cannot do it.
+    pub(in crate::app) fn errand_failed(
+        &mut self,
+        link: Link,
+        error: &ErrorObject,
+    ) -> Option<Vec<Effect>> {
+        let chat = self.chat.as_ref()?;
+        if chat.is_starting_on(link) {
+            return Some(self.start_failed(link, error));
+        }
+        let is_prompt = chat.prompts.iter().any(|prompt| prompt.link == link);
+        is_prompt.then(|| self.prompt_ended(link, Some(error)))
+    }
+}
