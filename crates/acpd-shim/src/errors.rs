@@ -9,7 +9,7 @@ use crate::frame::TAIL;
 /// What is kept for a daemon, in bytes.
 const RING: usize = 64 << 10;
 /// What was written longer before an end than this does not explain it.
-const STALE: Duration = Duration::from_secs(60);
+const STALE: Duration = Duration::from_mins(1);
 
 /// The ring and the last words.
 #[derive(Debug, Default)]
