@@ -645,7 +645,7 @@ impl State {
                 self.give_back(prompt.said);
             }
             if was_taken {
-                self.flash(Look::Warning, &Untrusted::from(error.message.as_str()));
+                self.flash(Look::Warning, Untrusted::from(error.message.as_str()));
             } else {
                 self.refused(error);
             }

@@ -132,10 +132,10 @@ fn head(
     let mut facts: Vec<Text> = Vec::new();
     facts.extend(header.mode.as_ref().map(|mode| Text::from(header.mode_name(mode))));
     facts.extend(header.option("model").map(|model| Text::from(&model.value_name())));
-    if let Some(usage) = &header.usage {
-        if let Some(percent) = (usage.used * 100).checked_div(usage.size) {
-            facts.push(text!("{}% of {}", percent, human::count(usage.size)));
-        }
+    if let Some(usage) = &header.usage
+        && let Some(percent) = (usage.used * 100).checked_div(usage.size)
+    {
+        facts.push(text!("{}% of {}", percent, human::count(usage.size)));
     }
     facts.extend(cost(header.usage.as_ref(), session));
     // Our own connections are no others.
