@@ -173,7 +173,7 @@ impl Menu {
 impl State {
     /// Asks the agent what there is to choose: this brings the session back, if no process holds it.
     pub(in crate::app) fn ask_options(&mut self, wish: Option<Wish>) -> Vec<Effect> {
-        if self.chat.as_ref().is_some_and(|chat| chat.is_beginning()) {
+        if self.chat.as_ref().is_some_and(super::Chat::is_beginning) {
             self.flash(Role::Warning, "the session is not there yet");
             return Vec::new();
         }

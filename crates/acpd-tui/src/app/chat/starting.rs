@@ -158,7 +158,9 @@ impl State {
         let waits = self.chat.as_mut().map(|chat| std::mem::take(&mut chat.waits));
         let waits = waits.unwrap_or_default().into_iter().reduce(Said::followed_by);
         let waited = waits.is_some();
-        waits.into_iter().for_each(|said| self.give_back(said));
+        if let Some(said) = waits {
+            self.give_back(said);
+        }
         waited
     }
 
