@@ -45,14 +45,6 @@ pub(super) fn chat(args: &cli::Chat, door: Door, ui: &mut Ui) -> Result<ExitCode
     Ok(ExitCode::Ok)
 }
 
-/// The agent that a session here begins with.
-fn agent(args: &cli::Chat, connection: &mut Connection) -> Result<String> {
-    match &args.agent {
-        Some(agent) => Ok(agent.clone()),
-        None => last::agent_for(&utf8(&current_dir()?)?, connection),
-    }
-}
-
 /// The session to open; none if one is to begin.
 fn find(args: &cli::Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Option<SessionInfo>> {
     if args.new {
