@@ -53,13 +53,14 @@ pub use notice::{
     StateChanged, TurnEnded, TurnStarted, Unanswered,
 };
 pub use params::{
-    AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, CancelParams, CancelResult,
+    AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, CancelParams,
     DaemonRestartParams, DaemonStopParams, Empty, LogEntry, LogParams, LogResult, MoveParams,
     RemoveParams, RemoveResult, RenameParams, RestartParams, SessionList, SessionListParams,
     SessionRef, StatusParams, TitleParams, UndoParams, UndoResult,
 };
 pub use queue::{
-    QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams, QueueStep, QueuedPrompt,
+    CancelResult, QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams, QueueStep,
+    QueuedPrompt,
 };
 pub use reseed::ReseedParams;
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{AgentInfo, ClientName, Environment, QueuedPrompt, Role, SessionInfo, Untrusted};
+use crate::{AgentInfo, ClientName, Environment, Role, SessionInfo, Untrusted};
 
 /// Nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -201,21 +201,6 @@ pub struct CancelParams {
     /// Who cancels, for others who are told; not needed after `initialize`, which says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<ClientName>,
-}
-
-/// Result of `_acpd/session/cancel`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CancelResult {
-    /// The session; its turn runs until the agent has ended it.
-    pub session: SessionInfo,
-    /// Whether a turn was running.
-    pub running: bool,
-    /// How many prompts that waited were taken back.
-    pub taken_back: u32,
-    /// Those prompts, the first to be sent first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub prompts: Vec<QueuedPrompt>,
 }
 
 /// Parameters of `_acpd/session/remove`.

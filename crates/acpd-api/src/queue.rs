@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{SessionRef, Untrusted};
+use crate::{SessionInfo, SessionRef, Untrusted};
 
 /// The prompts that wait in a session.
 #[derive(Debug, Serialize, Deserialize)]
@@ -84,4 +84,19 @@ pub enum QueueStep {
     Up,
     /// Behind the one that follows it.
     Down,
+}
+
+/// Result of `_acpd/session/cancel`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CancelResult {
+    /// The session; its turn runs until the agent has ended it.
+    pub session: SessionInfo,
+    /// Whether a turn was running.
+    pub running: bool,
+    /// How many prompts that waited were taken back.
+    pub taken_back: u32,
+    /// Those prompts, the first to be sent first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prompts: Vec<QueuedPrompt>,
 }

@@ -158,7 +158,6 @@ fn filters_choose_by_age_agent_and_name_and_leave_out_what_works() {
 
     for wrong in [
         &["session", "rm"][..],
-        &["session", "rm", "-a", "demo"],
         &["session", "rm", "fix", "--older-than", "1d"],
         &["session", "rm", "--older-than", "30"],
         &["session", "rm", "--glob", "["],

@@ -253,6 +253,7 @@ fn a_detached_prompt_is_left_when_it_is_on_disk() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
         let prompt = client.begins();
+        client.expect(method::SESSION_SHOW);
         client.error(&prompt, "the journal cannot be written", json!({"reason": "store_failed"}));
     });
     let done = home.run(&["run", "--detach", "hello"]);
@@ -592,7 +593,7 @@ fn an_agent_that_takes_no_images_is_named() {
 }
 
 #[test]
-fn an_answer_nobody_reads_any_more_ends_the_command_in_silence() {
+fn an_answer_nobody_reads_any_more_ends_the_command_and_leaves_the_turn() {
     let (home, listener) = Home::listening();
     let mut child = home.acpctl(["run", "hello"]).spawn().unwrap();
     drop(child.stdout.take());
@@ -601,7 +602,22 @@ fn an_answer_nobody_reads_any_more_ends_the_command_in_silence() {
     client.says("is anybody there?");
     client.closed();
     let done = home.wait(child);
-    assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
+    let told = "detached, the turn continues; come back with: acpctl attach s-1\n";
+    assert_eq!((done.code, done.err.as_str()), (Some(8), told));
+}
+
+#[test]
+fn a_request_to_end_leaves_the_turn_and_says_how_to_come_back() {
+    let (home, listener) = Home::listening();
+    let child = home.acpctl(["run", "hello"]).spawn().unwrap();
+    let mut client = Client::accept(&listener);
+    client.begins();
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    client.closed();
+    let done = home.wait(child);
+    let told = "detached, the turn continues; come back with: acpctl attach s-1\n";
+    assert_eq!((done.code, done.err.as_str()), (Some(128 + 15), told));
 }
 
 #[test]

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn m11_of_an_answer_the_last_line_is_told_in_whatever_pieces_it_comes() {
+    fn of_an_answer_the_last_line_is_told_in_whatever_pieces_it_comes() {
         let long = "word ".repeat(40);
         let told = |text: &str, size: usize| {
             let mut activity = Activity::default();

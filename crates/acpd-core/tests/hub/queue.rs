@@ -111,10 +111,13 @@ fn a_prompt_that_is_moved_has_its_turn_then_also_with_the_next_daemon() {
 
 #[test]
 fn what_a_cancel_takes_back_is_in_its_answer_and_stays_in_the_journal() {
-    let (mut bench, a, _) = waiting();
-    let c = bench.client(&json!({"notices":true}));
-    bench.say(c, &json!({"id":1,"method":"_acpd/session/attach","params":{"session":"s"}}));
-    bench.got(c);
+    let mut bench = Bench::with_shims();
+    let a = bench.client(&json!({"notices":true}));
+    bench.session(a, "s");
+    for (id, text) in [(1, "one"), (2, "two"), (3, "three")] {
+        bench.prompt(a, &json!(id), "s", text);
+    }
+    bench.got(a);
     let answer = {
         let b = bench.plain();
         let params = json!({"session":"s"});
@@ -123,8 +126,7 @@ fn what_a_cancel_takes_back_is_in_its_answer_and_stays_in_the_journal() {
     };
     assert_eq!(texts(&answer), ["two", "three"]);
     assert_eq!(answer["result"]["takenBack"], 2);
-    bench.got(a);
-    let told = bench.got(c);
+    let told = bench.got(a);
     let notices: Vec<&str> =
         told.iter().filter_map(|line| line["params"]["text"].as_str()).collect();
     for said in ["two", "three"] {

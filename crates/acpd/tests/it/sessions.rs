@@ -146,6 +146,6 @@ fn a_name_that_another_agents_session_has_here_is_not_given_by_rename_and_told_w
     assert!(begun.stderr().contains("echo has a session `fix` here, too"), "{begun:?}");
     env.acpctl(&["run", "-s", "third", "-a", "other", "three"]).success();
     env.acpctl(&["run", "-s", "here", "four"]).success();
-    let refused = env.acpctl(&["session", "rename", "third", "here"]).code(1);
+    let refused = env.acpctl(&["session", "rename", "third", "here"]).code(2);
     refused.explains(&["a session named `here` exists in", "it is a session of echo"]);
 }

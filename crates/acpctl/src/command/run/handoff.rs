@@ -52,11 +52,11 @@ pub(in crate::command) fn handoff(
     let name = args.name.as_deref();
     target.session_id =
         make(&mut turn, name, &cwd, &args.set_up)?.map_err(|error| CommandError::rpc(&error))?;
-    let id = Untrusted::from(&target.session_id);
-    let word = shell_word(&id);
+    let handle = name.map_or_else(|| Untrusted::from(&target.session_id), Untrusted::from);
+    let word = shell_word(&handle);
     turn.ui.say(text!(
         "session {} of {}; continue with: acpctl run -s {} ...",
-        id,
+        handle,
         Untrusted::from(&args.to),
         word
     ));

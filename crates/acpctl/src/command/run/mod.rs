@@ -330,7 +330,8 @@ fn tell_others(ui: &mut Ui, others: &[SessionInfo], name: &str) {
 /// A new session may be with another agent than was expected: the configuration says otherwise by now, or says
 /// nothing, and no agent is installed.
 fn tell_config(turn: &mut Turn<'_>, is_default: bool) -> Result {
-    let status: Status = turn.call(method::STATUS, &Empty {})?;
+    // What cannot be found out is left out.
+    let Ok(status) = turn.try_call::<Status>(method::STATUS, &Empty {})? else { return Ok(()) };
     if let Some(changed) = &status.daemon.config_changed {
         let line = info::daemon::config_changed(changed, human::now());
         turn.ui.say(turn.ui.err_paint().apply(DIM, line));
