@@ -2,6 +2,9 @@
 
 use acpd_api::Doing;
 
+/// Bytes at the end of a piece in which its last line is looked for.
+const TAIL: usize = 4 * Doing::TEXT;
+
 /// A part of a text, on one line without control characters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gist {
@@ -42,10 +45,20 @@ impl Gist {
 
     /// The text goes on; its last line is shown, and of a long line the words since it did not fit any more.
     pub(crate) fn follow(&mut self, more: &str) {
-        for c in more.chars() {
+        let mut rest = more;
+        // What comes before is not shown in any case; each piece of an answer comes by here.
+        if let Some(mut from) = more.len().checked_sub(TAIL) {
+            while !more.is_char_boundary(from) {
+                from += 1;
+            }
+            rest = &more[from..];
+            self.is_over = true;
+        }
+        for c in rest.chars() {
             self.is_over |= c == '\n' || (self.is_full && c.is_whitespace());
             if self.is_over && !c.is_whitespace() && !c.is_control() {
-                *self = Gist::default();
+                self.text.clear();
+                (self.chars, self.is_full, self.is_over) = (0, false, false);
             }
             if !self.is_over && !self.is_full {
                 self.push(c);

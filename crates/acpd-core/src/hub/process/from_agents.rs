@@ -360,7 +360,9 @@ impl Hub {
             Some("agent_thought_chunk") => DoingKind::Thinking,
             _ => return,
         };
+        // What is longer is no talk, and is not copied for a list.
         let text = || str_at(line, &["params", "update", "content", "text"]);
+        let text = || if line.len() <= 16 << 10 { text() } else { None };
         let now = self.now;
         self.session_mut(key).activity.says(kind, now, text);
     }
