@@ -18,7 +18,7 @@
 //! changed). That shows only if a host has a part of the line from the last daemon; such a host is given
 //! up, as if it had crashed, because nobody can complete that line.
 //!
-//! The built-in server is told which session it is lent to, by a number ([`crate::session::kin`]), because at
+//! The built-in server is told which session it is lent to, by a number (`session/kin.rs`), because at
 //! `session/new` there is no id yet: `{"_acpd":{"mcp":["acpd"],"session":4294967299},…`.
 //!
 //! A client's own servers stay as they are, and one of the same name wins over that of the
