@@ -103,6 +103,11 @@ pub(crate) enum Kind {
         /// Its session.
         session: String,
     },
+    /// `session/prompt`: until it is answered, its session is followed.
+    Prompt {
+        /// Its session.
+        session: String,
+    },
     /// `initialize`, once more.
     Initialize,
     /// Anything else.
@@ -120,6 +125,7 @@ impl Kind {
                 (reuse != Some(true)).then_some(Kind::New)
             }
             "session/fork" => Some(Kind::New),
+            "session/prompt" => session("sessionId").map(|session| Kind::Prompt { session }),
             "session/close" | "session/delete" | "session/archive" => {
                 session("sessionId").map(|session| Kind::Leave { session })
             }
@@ -143,6 +149,11 @@ impl Kind {
     /// Whether it ends following this session.
     pub(crate) fn leaves(&self, followed: &str) -> bool {
         matches!(self, Kind::Leave { session } if session == followed)
+    }
+
+    /// Whether its answer is waited for in this session.
+    pub(crate) fn prompts(&self, followed: &str) -> bool {
+        matches!(self, Kind::Prompt { session } if session == followed)
     }
 
     /// The request is sent.

@@ -598,8 +598,13 @@ impl Resumption {
 
     /// What we have, for the next `initialize`.
     fn resume(&self, generation: String) -> ResumeMeta {
-        // What is just being left must not be followed anew.
-        let is_left = |session: &str| self.open.values().any(|open| open.kind.leaves(session));
+        // What is just being left must not be followed anew. Where a prompt is open it is in any case, and without
+        // our position from its beginning.
+        let is_left = |session: &str| {
+            let mut open = self.open.values().map(|open| &open.kind);
+            open.any(|kind| kind.leaves(session))
+                && !self.open.values().any(|open| open.kind.prompts(session))
+        };
         let sessions: BTreeMap<String, u64> = self
             .cursors
             .iter()
