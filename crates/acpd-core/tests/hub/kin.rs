@@ -87,7 +87,7 @@ fn how_deep_and_how_many_is_refused_with_the_way_out() {
     let two = begins(&mut bench, "two", Some(one)).unwrap();
     let deep = begins(&mut bench, "three", Some(two)).unwrap_err();
     assert_eq!(reason(&deep), "too_many");
-    assert!(deep["message"].as_str().unwrap().contains("more than 2 deep"), "{deep}");
+    assert!(deep["message"].as_str().unwrap().contains("it is 2 below"), "{deep}");
     begins(&mut bench, "other", Some(lead)).unwrap();
     let many = begins(&mut bench, "another", Some(lead)).unwrap_err();
     assert_eq!(reason(&many), "too_many");
