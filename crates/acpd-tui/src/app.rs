@@ -420,6 +420,11 @@ impl State {
         self.not_begun.as_ref()
     }
 
+    /// Whether what the program was started for is there to be drawn.
+    pub(crate) fn is_filled(&self) -> bool {
+        self.fleet.is_known() && self.chat.as_ref().is_none_or(Chat::is_filled)
+    }
+
     /// When the screen changes without an event.
     pub(crate) fn wakes_at(&self) -> Option<u64> {
         let flash = self.flash.as_ref().map(|flash| flash.until);
