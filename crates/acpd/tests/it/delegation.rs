@@ -338,7 +338,7 @@ fn how_deep_and_how_many_is_bounded() {
     let deep = calls(&env, "deep", "prompt", json!({"session_name": "third", "prompt": "#three"}));
     let ask = calls(&env, "ask", "prompt", json!({"session_name": "second", "prompt": deep}));
     let run = env.acpctl(&["run", "-s", "first", &ask]).success();
-    assert!(run.stdout().contains("session `second` may begin no other one"), "{run:?}");
+    assert!(run.stdout().contains("session `second` may begin no more sessions"), "{run:?}");
     let many = calls(&env, "many", "prompt", json!({"session_name": "fourth", "prompt": "#four"}));
     let run = env.acpctl(&["run", "-s", "first", &many]).success();
     assert!(run.stdout().contains("session `first` has begun 1 others already"), "{run:?}");
