@@ -58,6 +58,7 @@ mod undo;
 mod usage;
 mod watching;
 mod ways_out;
+mod web;
 mod wire;
 
 use std::time::{Duration, Instant};
