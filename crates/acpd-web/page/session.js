@@ -191,9 +191,8 @@ export class Session {
   look(changed) {
     const now = Date.now();
     for (const id of changed) {
-      if (this.state.get(id)?.progress === 'running') {
-        if (!this.began.has(id)) this.began.set(id, now);
-      }
+      // When something began that was there before is not known.
+      if (this.phase === 'live' && !this.began.has(id) && this.state.get(id)?.progress === 'running') this.began.set(id, now);
     }
     this.changed();
   }

@@ -42,7 +42,7 @@ function escaped(text, isProse) {
     if (stays(char, before, after, isProse)) return char;
     // A carriage return before a newline does nothing that the newline does not do.
     if (char === '\r' && isProse && after.startsWith('\n')) return '';
-    return `<U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}>`;
+    return `<U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}>`;
   });
 }
 
@@ -68,5 +68,4 @@ export function lines(text) {
 
 /** Without the colours and other codes of a terminal. @param {string} text */
 export const withoutCodes = (text) =>
-  // eslint-disable-next-line no-control-regex
   text.replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])/g, '');

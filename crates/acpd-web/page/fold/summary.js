@@ -144,7 +144,9 @@ export function named(title, subject) {
 
 /** @param {Block} block @returns {Line} */
 function question({ question }) {
-  const { asked, answer } = question ?? { asked: {}, answer: undefined };
+  /** @type {Json} */
+  const asked = question?.asked ?? {};
+  const answer = question?.answer;
   const what = asked.kind === 'permission' ? named(asked.title ?? 'a tool call', asked.subject)
     : asked.kind === 'form' ? oneLine(asked.message)
     : `${oneLine(asked.message ?? '')}: ${oneLine(asked.url ?? '')}`;

@@ -225,7 +225,7 @@ function TurnEnd({ block, line, view, isOpen, toggle }) {
   const isGood = progress === 'done';
   return html`<div class=${`turn is-${progress}`}>
     <div class="rule">${files.length > 0
-      ? html`<button type="button" class="quiet" aria-expanded=${isOpen} onClick=${toggle}>${line}${cost && ` · ${cost}`}</button>`
+      ? html`<button type="button" class="quiet" aria-expanded=${isOpen} onClick=${toggle}><span>${line}${cost && ` · ${cost}`}</span></button>`
       : html`<span class=${isGood ? 'is-dim' : ''}>${line}${cost && ` · ${cost}`}</span>`}</div>
     ${files.length > 0 && isOpen && html`<ul class="files">${files.map((/** @type {string} */ file) =>
       html`<li class="is-name">${oneLine(short(file, view.folder))}</li>`)}</ul>`}

@@ -195,7 +195,7 @@ function optionsOf(question) {
   }
   return question.options.map((/** @type {Json} */ { optionId, name, kind }) => ({
     id: optionId, name: oneLine(name), allows: !String(kind).startsWith('reject'),
-    more: String(kind) === 'allow_always' && question.shown?.always ? `always: ${oneLine(question.shown.always)}` : undefined,
+    more: String(kind) === 'allow_always' && question.shown?.always ? oneLine(question.shown.always) : undefined,
     answer: { kind: 'option', option: optionId },
   }));
 }

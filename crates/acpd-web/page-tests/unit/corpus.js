@@ -3,7 +3,7 @@
 
 import { readFileSync, readdirSync } from 'node:fs';
 
-const folder = new URL('../../acpd-view/fixtures/blocks/', import.meta.url);
+const folder = new URL('../../../acpd-view/fixtures/blocks/', import.meta.url);
 
 /** All journals: their name, session, messages and blocks. */
 export const journals = readdirSync(folder).filter((name) => name.endsWith('.jsonl')).sort().map((name) => {

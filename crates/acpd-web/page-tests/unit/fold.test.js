@@ -4,17 +4,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { isCall, isMessage, textOf } from '../page/fold/block.js';
-import { State } from '../page/fold/fold.js';
-import { valueName } from '../page/fold/header.js';
-import { groupSummary, rows } from '../page/fold/rows.js';
-import { plain, summary } from '../page/fold/summary.js';
+import { isCall, isMessage, textOf } from '../../page/fold/block.js';
+import { State } from '../../page/fold/fold.js';
+import { valueName } from '../../page/fold/header.js';
+import { groupSummary, rows } from '../../page/fold/rows.js';
+import { plain, summary } from '../../page/fold/summary.js';
 import { journals } from './corpus.js';
 import { random } from './random.js';
 
-/** @typedef {import('../page/fold/block.js').Block} Block */
+/** @typedef {import('../../page/fold/block.js').Block} Block */
 
-/** @param {import('../page/fold/block.js').Id} id */
+/** @param {import('../../page/fold/block.js').Id} id */
 const shownId = (id) => {
   if (typeof id === 'number') return id;
   const number = Number(id.slice(1));
