@@ -167,6 +167,7 @@ export class Session {
       this.over('this session was deleted');
       return;
     }
+    if (method === '_acpd/prompt_queued') this.readQueue();
     if (this.behind) {
       this.behind.push(message);
       return;
@@ -184,7 +185,6 @@ export class Session {
     const changed = this.state.fold(message);
     this.look(changed);
     if (message.method === '_acpd/turn_started' && this.sent.length > 0) this.fill();
-    if (message.method === '_acpd/session_state') this.readQueue();
   }
 
   /** @param {Set<Id>} changed */

@@ -34,11 +34,15 @@ export function Conversation({ store, session, stream }) {
     if (!seq || session.phase !== 'live') return;
     session.reach(seq).then(() => requestAnimationFrame(() => stream.current?.showLine(seq)));
   }, [route.seq, session.phase]);
+  // What waits is told in its row as a number alone.
+  useEffect(() => {
+    if (session.phase === 'live') session.readQueue();
+  }, [row?.queued, session.phase]);
   return html`<section class="conversation" aria-label=${nameOf(row) || session.id}>
     <${Head} store=${store} session=${session} row=${row} where=${folderOf(session.cwd, daemon)} />
     ${session.phase === 'over' && html`<${Trouble} text=${session.why} />`}
     ${row?.reason && ['blocked', 'lost'].includes(row.state) && html`<${Trouble} text=${oneLine(row.reason)} hint=${row.hint && oneLine(row.hint)} />`}
-    <${Stream} ref=${stream} session=${session} now=${now} version=${session.rev} />
+    <${Stream} handle=${stream} session=${session} now=${now} version=${session.rev} />
     <${Away} session=${session} now=${now} />
     <${Questions} store=${store} session=${session} asked=${asked} isOpen=${isAnswering} onOpen=${setAnswering} />
     <${Prompt} session=${session} row=${row} mayPrompt=${store.may('prompt')} isWorking=${isWorking} />

@@ -34,7 +34,8 @@ function itemOf(row) {
   return { key, seq: first.seq, rev, row, kind: Array.isArray(row) ? 'group' : row.kind, isRunning };
 }
 
-/** @typedef {{session: import('../session.js').Session, now: number, version: number, isPhone: boolean}} Props */
+/** @typedef {{session: import('../session.js').Session, now: number, version: number,
+ *   handle: {current: Stream | null}}} Props */
 
 /** @extends {Component<Props, {tick: number}>} */
 export class Stream extends Component {
@@ -75,6 +76,7 @@ export class Stream extends Component {
   }
 
   componentDidMount() {
+    this.props.handle.current = this;
     this.observer.observe(/** @type {HTMLElement} */ (this.box));
     this.observer.observe(/** @type {HTMLElement} */ (this.rows));
     this.settle();
@@ -82,6 +84,7 @@ export class Stream extends Component {
 
   componentWillUnmount() {
     this.observer.disconnect();
+    if (this.props.handle.current === this) this.props.handle.current = null;
   }
 
   componentDidUpdate() {
