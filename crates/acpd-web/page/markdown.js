@@ -67,7 +67,7 @@ const KINDS = {
   escape: (token) => prose(token.text),
   paragraph: (token) => html`<p>${inner(token)}</p>`,
   // The heading of the page is above it.
-  heading: (token) => html`<${`h${Math.min(6, token.depth + 2)}`}>${inner(token)}<//>`,
+  heading: (token) => html`<${`h${Math.min(6, token.depth + 1)}`}>${inner(token)}<//>`,
   strong: (token) => html`<strong>${inner(token)}</strong>`,
   em: (token) => html`<em>${inner(token)}</em>`,
   del: (token) => html`<del>${inner(token)}</del>`,

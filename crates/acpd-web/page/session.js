@@ -58,6 +58,8 @@ export class Session {
     this.takesImages = false;
     this.canSteer = false;
     this.isReadingOlder = false;
+    /** The journal was read from its beginning. */
+    this.hasAll = false;
     /** @type {Json[] | undefined} */
     this.behind = undefined;
     /** Prompts that acpd may not have: they are neither in the journal nor in the queue yet.
@@ -89,7 +91,7 @@ export class Session {
 
   /** Whether there are older lines. */
   get hasOlder() {
-    return (this.state.first ?? this.from + 1) > 1;
+    return !this.hasAll && (this.state.first ?? this.from + 1) > 1;
   }
 
   open() {
@@ -229,15 +231,17 @@ export class Session {
     try {
       /** @type {{seq: number, line: unknown}[]} */
       const entries = [];
-      let after = Math.max(0, first - 1 - PAGE);
+      const start = Math.max(0, first - 1 - PAGE);
+      let after = start;
       while (after < first - 1) {
         const page = await this.link.request('_acpd/session/log', { ref: this.ref, after, limit: first - 1 - after });
         entries.push(...page.entries);
         if (page.next === undefined || page.entries.length === 0) break;
         after = page.next;
       }
-      if (this.state.first === first) this.state.earlier(entries);
-      if (entries.length === 0) this.from = 0;
+      if (this.state.first !== first) return;
+      this.state.earlier(entries);
+      this.hasAll = start === 0;
     } catch {
       // It is asked for again when its place is looked at again.
     } finally {

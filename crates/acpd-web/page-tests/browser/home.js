@@ -61,7 +61,7 @@ env = { ACPD_TEST_POINTS = ${JSON.stringify(this.path('points'))} }
 
   /** Runs `acpctl` to its end; what it printed. @param {string[]} args @returns {Promise<string>} */
   acpctl(...args) {
-    const options = { env: this.env, cwd: this.path('work'), timeout: 2 * DEADLINE };
+    const options = { env: this.env, cwd: this.path('work'), timeout: 3 * DEADLINE, maxBuffer: 64 << 20 };
     return new Promise((resolve, reject) => {
       const child = execFile(join(BIN, 'acpctl'), args, options, (error, stdout, stderr) =>
         (error ? reject(new Error(`acpctl ${args.join(' ')}: ${stderr}`)) : resolve(stdout)));
@@ -166,7 +166,17 @@ export async function enter(browser, home, options = {}) {
 /** @param {import('playwright-core').Page} page @param {string} name */
 export async function openSession(page, name) {
   await page.click(`a.entry:has(.name:text-is("${name}"))`);
-  await page.waitForSelector(`.session-head h2:text-is("${name}")`);
+  await page.waitForSelector(`.session-head h1:text-is("${name}")`);
+}
+
+/** Goes up to the first block. @param {import('playwright-core').Page} page */
+export async function climb(page) {
+  const first = page.locator('.row[aria-posinset="1"]');
+  for (let tries = 0; tries < 200 && !((await first.count()) && (await page.locator('.older').count()) === 0); tries++) {
+    await page.locator('.scroller').press('Home');
+    await page.waitForTimeout(50);
+  }
+  await first.waitFor();
 }
 
 /** The text of the stream. @param {import('playwright-core').Page} page */

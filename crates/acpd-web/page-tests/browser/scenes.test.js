@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { Home, enter, launch, openSession, says, streamOf, until, update } from './home.js';
+import { Home, climb, enter, launch, openSession, says, streamOf, until, update } from './home.js';
 
 const home = new Home();
 /** @type {import('playwright-core').Browser} */
@@ -75,8 +75,7 @@ scene('a killed daemon loses and doubles nothing', async () => {
   const said = await page.locator('.answer').allInnerTexts();
   const numbers = said.join('').match(/n\/\d+/g) ?? [];
   assert.deepEqual(numbers, Array.from({ length: 300 }, (_, at) => `n/${at + 1}`));
-  await page.locator('.scroller').press('Home');
-  await page.waitForSelector('.prompt:has-text("[number 300")');
+  await climb(page);
   assert.equal(await page.locator('.prompt').count(), 1);
   assert.deepEqual(wrong, []);
   await context.close();
@@ -222,7 +221,7 @@ scene('a session begins, has modes, and is found', async () => {
   await page.fill('#new-name', 'made');
   await page.fill('#new-text', 'say #needleword');
   await page.click('button:text-is("Begin")');
-  await page.waitForSelector('.session-head h2:text-is("made")');
+  await page.waitForSelector('.session-head h1:text-is("made")');
   await page.waitForSelector('.answer:has-text("#needleword")');
   assert.equal(await page.locator('.prompt').count(), 1);
   await page.click('.options-button');

@@ -9,7 +9,7 @@ import { Growing, address, markdown } from '../../page/markdown.js';
 import { HOSTILE, PIECES } from './hostile.js';
 import { random } from './random.js';
 
-const KNOWN = new Set(['p', 'h3', 'h4', 'h5', 'h6', 'strong', 'em', 'del', 'code', 'pre', 'figure', 'blockquote', 'hr', 'br',
+const KNOWN = new Set(['p', 'h2', 'h3', 'h4', 'h5', 'h6', 'strong', 'em', 'del', 'code', 'pre', 'figure', 'blockquote', 'hr', 'br',
   'a', 'span', 'ul', 'ol', 'li', 'input', 'div', 'table', 'thead', 'tbody', 'tr', 'th', 'td']);
 const PROPS = new Set(['children', 'class', 'href', 'target', 'rel', 'title', 'start', 'type', 'disabled', 'checked',
   'aria-label', 'tabindex', 'role', 'text', 'language', 'key', 'ref']);

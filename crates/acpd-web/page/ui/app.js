@@ -30,9 +30,9 @@ export function App({ store }) {
   const tick = rows.length > 60 ? Math.floor(now / 10_000) : Math.floor(now / 1000);
   const list = useMemo(() => html`<${Inbox} store=${store} rows=${rows} />`, [rows, route, store.daemon, busy > 0 || needs > 0 ? tick : minute]);
   if (store.signed === 'out') return html`<${Door} store=${store} />`;
-  return html`<a class="skip" href="#prompt" onClick=${toField}>Skip to the prompt</a>
-    <nav class=${`side ${isHome ? 'is-here' : ''}`} aria-label="sessions">
-      <header class="top"><h1><a href="#/">acpd</a></h1>
+  return html`${store.session && html`<a class="skip" href="#prompt" onClick=${toField}>Skip to the prompt</a>`}
+    <main class="frame"><nav class=${`side ${isHome ? 'is-here' : ''}`} aria-label="sessions">
+      <header class="top"><${isHome ? 'h1' : 'p'} class="brand"><a href="#/">acpd</a><//>
         <a class="button quiet" href="#/search" title="Search (/)"><span aria-hidden="true">⌕</span><span class="unseen">Search</span></a>
         <a class="button quiet" href="#/new" title="New session (n)"><span aria-hidden="true">+</span><span class="unseen">New session</span></a>
         <a class="button quiet" href="#/help" title="Help (?)"><span aria-hidden="true">?</span><span class="unseen">Help and settings</span></a>
@@ -40,14 +40,14 @@ export function App({ store }) {
       ${list}
       <${Connection} store=${store} />
     </nav>
-    <main class=${`main ${isHome ? '' : 'is-here'}`}>
+    <div class=${`main ${isHome ? '' : 'is-here'}`}>
       ${route.view === 'new' ? html`<${New} store=${store} />`
         : route.view === 'search' ? html`<${Search} store=${store} />`
         : route.view === 'help' ? html`<${Help} store=${store} />`
         : store.session ? html`<${Conversation} key=${keyOf(store.session.agent, store.session.id)} store=${store} session=${store.session} stream=${stream} />`
         : html`<div class="welcome">${fleet.isKnown && html`<p>${needs > 0 ? `${needs} need${needs === 1 ? 's' : ''} you` : 'Nothing needs you'}${busy > 0 ? `, ${busy} work${busy === 1 ? 's' : ''}` : ''}.</p>
           <p class="is-dim">Choose a session, or <a href="#/new">begin one</a>.</p>`}</div>`}
-    </main>`;
+    </div></main>`;
 }
 
 /** @param {Event} event */
@@ -71,9 +71,9 @@ function Connection({ store }) {
     return () => clearTimeout(timer);
   }, [watch.isLive]);
   const words = isAway ? (watch.why ? `acpd is away: ${oneLine(watch.why)}` : 'acpd is away, coming back') : 'live';
-  return html`<footer class=${`connection ${isAway ? 'is-away' : ''}`} role="status">
+  return html`<div class=${`connection ${isAway ? 'is-away' : ''}`} role="status">
     <span class="dot" aria-hidden="true"></span><span>${words}</span>
-    ${!isAway && daemon && html`<span class="is-dim">acpd ${oneLine(daemon.version)}</span>`}</footer>`;
+    ${!isAway && daemon && html`<span class="is-dim">acpd ${oneLine(daemon.version)}</span>`}</div>`;
 }
 
 /** Nobody is signed in. @param {{store: Store}} props */

@@ -78,7 +78,7 @@ function Head({ store, session, row, where }) {
   const mode = header.mode && !header.option('mode') ? header.modeName(header.mode) : header.option('mode') && valueName(header.option('mode') ?? {});
   return html`<header class="session-head">
     <a class="button quiet back" href="#/" aria-label="all sessions">‹</a>
-    <div class="names"><h2>${nameOf(row) || oneLine(session.id)}</h2>
+    <div class="names"><h1>${nameOf(row) || oneLine(session.id)}</h1>
       <p class="is-dim">${oneLine(session.agent)} · <span class="where">${where}</span></p></div>
     <span class="facts is-dim">${facts.join(' · ')}</span>
     <button type="button" class="button options-button" aria-expanded=${isOpen} aria-haspopup="true" disabled=${!store.may('prompt')}
@@ -163,7 +163,7 @@ function Questions({ store, session, asked, isOpen, onOpen }) {
       <span class="words">${askedLine(live).join(' ')}</span>
       <button type="button" class="primary" onClick=${() => onOpen(true)}>${asked.length > 1 ? `Open (${asked.length})` : 'Open'}</button></div>
     <div class="question-card">
-      <button type="button" class="button quiet back" aria-label="back to the conversation" onClick=${() => onOpen(false)}>‹ ${nameOf(store.fleet.sessions.get(keyOf(session.agent, session.id)))}</button>
+      <button type="button" class="button quiet back" onClick=${() => onOpen(false)}><span aria-hidden="true">‹ </span>${nameOf(store.fleet.sessions.get(keyOf(session.agent, session.id)))}</button>
       <${Question} key=${live.id} asked=${live} number=${number} of=${asked.length} now=${store.now} mayAnswer=${store.may('answer')}
         folder=${session.cwd} answer=${(/** @type {Json} */ answer) => store.answer(live.id, answer)} /></div>
   </div>`;

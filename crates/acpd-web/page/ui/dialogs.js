@@ -15,7 +15,7 @@ import { Trouble } from './parts.js';
 
 /** The head of a view beside the inbox. @param {{title: string}} props */
 const Top = ({ title }) => html`<header class="session-head"><a class="button quiet back" href="#/" aria-label="all sessions">‹</a>
-  <div class="names"><h2>${title}</h2></div></header>`;
+  <div class="names"><h1>${title}</h1></div></header>`;
 
 /** The agents that can be used, those in use first. @param {Store} store @returns {Json[]} */
 function agentsOf({ fleet, daemon }) {

@@ -48,6 +48,7 @@ export class Stream extends Component {
     this.seen = 0;
     this.gestureAt = -Infinity;
     this.isPressed = false;
+    this.isPushed = false;
     /** Where we have scrolled ourselves. */
     this.own = -1;
     /** @type {HTMLElement | null} */ this.box = null;
@@ -132,6 +133,8 @@ export class Stream extends Component {
       items.push(...known.items);
     }
     const isSame = items.length === this.items.length && items.every((item, at) => item.key === this.items[at].key);
+    // Rows that come above what is read push it down, also while somebody scrolls.
+    if (items.length > 0 && this.items.length > 0 && items[0].key !== this.items[0].key) this.isPushed = true;
     this.items = items;
     if (!isSame) this.heights = new Heights(items.map((item) => this.measured.get(item.key) ?? guess(item)));
   }
@@ -176,7 +179,9 @@ export class Stream extends Component {
     });
     this.pad();
     if (this.isAtEnd) this.scrollTo(box.scrollHeight - box.clientHeight);
-    else if (!this.isGesture) this.restore();
+    else if (this.isPushed || !this.isGesture) this.restore();
+    this.isPushed = false;
+    this.askOlder();
     const wanted = this.wanted();
     if (wanted[0] < this.range[0] || wanted[1] > this.range[1]) this.forceUpdate();
   }
@@ -210,7 +215,8 @@ export class Stream extends Component {
   wanted() {
     const height = this.box?.clientHeight || innerHeight;
     const end = this.heights.total;
-    const top = this.isAtEnd ? Math.max(0, end - height) : this.isGesture || !this.anchor.key
+    const isFree = !this.isPushed && (this.isGesture || !this.anchor.key);
+    const top = this.isAtEnd ? Math.max(0, end - height) : isFree
       ? this.box?.scrollTop ?? 0 : this.heights.top(this.anchorAt()) - this.anchor.offset;
     return visible(this.heights, top, height);
   }
@@ -224,9 +230,9 @@ export class Stream extends Component {
       this.isAtEnd = box.scrollHeight - box.clientHeight - box.scrollTop < END;
     }
     this.hold();
-    this.askOlder();
     const wanted = this.wanted();
     if (wanted[0] !== this.range[0] || wanted[1] !== this.range[1]) this.forceUpdate();
+    else this.askOlder();
   };
 
   askOlder() {
