@@ -1,7 +1,7 @@
 //! acpd's tools for agents: an MCP server on standard input and output, and a client of the daemon like any other.
 //!
 //! ```text
-//!  agent (host) ──stdio, MCP──▶ Server ──▶ delegate, history: one file for each set of tools
+//!  agent (host) ──stdio, MCP──▶ Server ──▶ delegate, history, workspace: one module for each set of tools
 //!                                 │
 //!                                 ├─▶ daemon: short questions, a connection each
 //!                                 └─▶ running: a prompt, its connection and its thread, until its turn is over
@@ -23,6 +23,7 @@ mod report;
 mod running;
 mod server;
 mod ticket;
+mod workspace;
 
-pub use options::{Options, Tools};
+pub use options::{DETECT, Options, Tools};
 pub use server::serve;

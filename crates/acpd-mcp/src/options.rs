@@ -1,6 +1,7 @@
 //! How the server is started.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 /// What the server is to do.
 #[derive(Debug, Clone)]
@@ -11,6 +12,10 @@ pub struct Options {
     pub session: Option<u64>,
     /// Start the daemon if none runs.
     pub spawn: bool,
+    /// The folders of the tools for files, the working directory first; none for the one of this process.
+    pub folders: Vec<PathBuf>,
+    /// The commands that find mistakes: command lines, or [`DETECT`].
+    pub diagnostics: Vec<String>,
 }
 
 /// A set of tools.
@@ -20,10 +25,18 @@ pub enum Tools {
     Delegate,
     /// Search and read conversations.
     History,
+    /// Search and read files, and find mistakes in them.
+    Workspace,
 }
+
+/// Stands for the commands that the files of the working directory call for.
+pub const DETECT: &str = "detect";
 
 impl Tools {
     /// All sets with their words.
-    pub const ALL: [(&'static str, Tools); 2] =
-        [("delegate", Tools::Delegate), ("history", Tools::History)];
+    pub const ALL: [(&'static str, Tools); 3] = [
+        ("delegate", Tools::Delegate),
+        ("history", Tools::History),
+        ("workspace", Tools::Workspace),
+    ];
 }

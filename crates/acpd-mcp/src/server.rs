@@ -19,6 +19,7 @@ use crate::options::{Options, Tools};
 use crate::report::transcript;
 use crate::running::{Turns, locked};
 use crate::ticket::{TEMPLATE, Ticket};
+use crate::workspace::Workspace;
 
 /// The most of a turn that a resource has, in bytes.
 const RESOURCE: usize = 1 << 20;
@@ -35,6 +36,8 @@ pub(crate) struct Server {
     pub(crate) own: Option<u64>,
     /// Prompts that this process has sent.
     pub(crate) turns: Arc<Mutex<Turns>>,
+    /// The folders of the tools for files.
+    pub(crate) workspace: Arc<Workspace>,
     tool_router: ToolRouter<Self>,
 }
 
@@ -45,10 +48,13 @@ pub(crate) struct Server {
 pub fn serve(options: &Options) -> io::Result<()> {
     let paths = Paths::discover().map_err(io::Error::other)?;
     let daemon = Daemon::new(ConnectOptions { spawn: options.spawn, paths });
+    let workspace = Workspace::new(options.folders.clone(), options.diagnostics.clone());
+    let workspace = Arc::new(workspace);
     let server = Server {
         daemon,
         own: options.session,
         turns: Arc::default(),
+        workspace: Arc::clone(&workspace),
         tool_router: Server::tools(options),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -58,6 +64,8 @@ pub fn serve(options: &Options) -> io::Result<()> {
     });
     // Threads that wait for the daemon end with the process.
     runtime.shutdown_background();
+    // No call is left, so what its command has started is being ended.
+    workspace.until_idle();
     served.map(drop)
 }
 
@@ -68,6 +76,7 @@ impl Server {
             router += match tools {
                 Tools::Delegate => Server::delegate(),
                 Tools::History => Server::history(),
+                Tools::Workspace => Server::workspace(),
             };
         }
         router

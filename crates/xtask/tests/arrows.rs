@@ -55,7 +55,10 @@ const MAY_USE: [(&str, &[&str]); 17] = [
             "acpd-sys",
         ],
     ),
-    ("acpd-mcp", &["acp-wire", "acpd-api", "acpd-client", "acpd-view"]),
+    (
+        "acpd-mcp",
+        &["acp-wire", "acpd-api", "acpd-client", "acpd-services", "acpd-sys", "acpd-view"],
+    ),
     ("acpd-tui", &["acp-wire", "acpd-api", "acpd-client", "acpd-view"]),
     ("acpctl", &["acp-wire", "acpd-api", "acpd-client", "acpd-mcp", "acpd-tui", "acpd-view"]),
     ("xtask", &["acpd-sys", "acpd-test"]),

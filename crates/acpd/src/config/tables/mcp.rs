@@ -138,11 +138,13 @@ pub enum Tools {
     Delegate,
     /// Search and read conversations.
     History,
+    /// Search and read files, and find mistakes in them.
+    Workspace,
 }
 
 impl Choice for Tools {
     const WORDS: &'static [(&'static str, Self)] =
-        &[("delegate", Self::Delegate), ("history", Self::History)];
+        &[("delegate", Self::Delegate), ("history", Self::History), ("workspace", Self::Workspace)];
 }
 
 /// What the name of a server must look like, said as a hint.
