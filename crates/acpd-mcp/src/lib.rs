@@ -1,8 +1,9 @@
 //! acpd's tools for agents: an MCP server on standard input and output, and a client of the daemon like any other.
 //!
 //! ```text
-//!  agent (host) ──stdio, MCP──▶ Server ──▶ delegate, history, workspace: one module for each set of tools
+//!  agent (host) ──stdio, MCP──▶ Server ──▶ delegate, history, files: one file for each set of tools
 //!                                 │
+//!                                 ├─▶ workspace: what `files` looks into; no daemon needed
 //!                                 ├─▶ daemon: short questions, a connection each
 //!                                 └─▶ running: a prompt, its connection and its thread, until its turn is over
 //!                                        └─▶ report: what of the turn the model gets, and what is told meanwhile
@@ -17,6 +18,7 @@
 mod daemon;
 mod delegate;
 mod failure;
+mod files;
 mod history;
 mod options;
 mod report;

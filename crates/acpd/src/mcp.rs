@@ -37,13 +37,13 @@ pub fn complete(config: &Config, paths: &Paths, line: &Bytes) -> Option<Complete
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
     for name in names {
         let server = config.mcp.get(&name).filter(|server| server.enabled);
-        let described =
-            server.ok_or_else(|| "it is not configured any more".to_owned()).and_then(|server| {
-                match server.builtin.is_empty() {
-                    true => describe(server),
-                    false => Ok(own_server(server, config, paths, session, &line)),
-                }
-            });
+        let described = server.ok_or_else(|| "it is not configured any more".to_owned());
+        let described = described.and_then(|server| {
+            if server.builtin.is_empty() {
+                return describe(server);
+            }
+            Ok(own_server(server, config, paths, session, &line))
+        });
         match described {
             Ok(described) => found.push(described.to_string()),
             Err(reason) => left_out.push(LeftOut { server: name, reason }),

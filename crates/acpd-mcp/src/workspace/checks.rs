@@ -85,17 +85,17 @@ struct Run {
 
 /// Stops what runs when it is dropped.
 #[derive(Debug)]
-pub(super) struct Stop(Sender<Event>);
+pub(crate) struct Stop(Sender<Event>);
 
 /// What ends the wait for a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Event {
+enum Event {
     Ended(ExitKind),
     Stopped,
 }
 
 impl Stop {
-    pub(super) fn new() -> (Stop, Stopped) {
+    pub(crate) fn new() -> (Stop, Stopped) {
         let (sender, receiver) = mpsc::channel();
         (Stop(sender.clone()), Stopped { sender, receiver })
     }
@@ -110,7 +110,7 @@ impl Drop for Stop {
 
 /// Hears of the end of a command, and of the wish for it.
 #[derive(Debug)]
-pub(super) struct Stopped {
+pub(crate) struct Stopped {
     sender: Sender<Event>,
     receiver: Receiver<Event>,
 }

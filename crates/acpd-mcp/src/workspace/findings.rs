@@ -61,7 +61,7 @@ impl Severity {
     /// Reads the word of a tool; what acpd does not know says little.
     fn of(word: &str) -> Severity {
         match word {
-            "error" | "fatal error" | "error: internal compiler error" => Severity::Error,
+            "error" | "error: internal compiler error" => Severity::Error,
             "warning" => Severity::Warning,
             _ => Severity::Note,
         }
@@ -144,6 +144,7 @@ fn cargo(text: &str) -> Option<Finding> {
 fn plain(text: &str) -> Option<Finding> {
     let (path, line, column, rest) = place(text)?;
     let rest = rest.trim_start_matches([':', '-', ' ']);
+    let rest = rest.strip_prefix("fatal ").unwrap_or(rest);
     let (word, said) = rest.split_once(':').unwrap_or((rest, ""));
     // `error[E0425]`, `error TS2322`, `warning`.
     let end = word.find(['[', ' ']).unwrap_or(word.len());
@@ -151,10 +152,11 @@ fn plain(text: &str) -> Option<Finding> {
     let is_level =
         ["error", "warning", "note", "info", "help"].contains(&level) && !said.is_empty();
     let code = code.trim_matches(['[', ']', ' ']);
-    let (severity, code, said) = match is_level {
-        true => (Severity::of(level), (!code.is_empty()).then(|| message(code)), said),
+    let (severity, code, said) = if is_level {
+        (Severity::of(level), (!code.is_empty()).then(|| message(code)), said)
+    } else {
         // A linter that has one kind only.
-        false => (Severity::Warning, None, rest),
+        (Severity::Warning, None, rest)
     };
     let said = message(said.trim());
     let path = PathBuf::from(path);
@@ -292,7 +294,7 @@ mod tests {
             ("src/a.ts:1:7 - error TS2322: no string", "/w/src/a.ts:1:7 error TS2322 no string"),
             ("a.py:1:8: F401 [*] `os` imported", "/w/a.py:1:8 warning F401 [*] `os` imported"),
             ("./a b.go:7: missing return", "/w/a b.go:7 warning missing return"),
-            ("/other/a.c:1:2: fatal: x", "/other/a.c:1:2 warning fatal: x"),
+            ("/other/a.c:1:2: fatal error: x", "/other/a.c:1:2 error x"),
             ("../a.c:1:2: note: x", "/a.c:1:2 note x"),
         ] {
             assert_eq!(read(output), [expected], "{output}");

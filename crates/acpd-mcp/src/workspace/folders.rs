@@ -185,7 +185,7 @@ impl Page {
     /// The text, and what there is to know about it in brackets.
     pub(super) fn end(mut self, notes: &[String]) -> String {
         if !notes.is_empty() {
-            self.text.push_str(&format!("[{}]\n", notes.join("; ")));
+            self.text.extend(["[", &notes.join("; "), "]\n"]);
         }
         self.text
     }

@@ -1,7 +1,7 @@
-//! Tools with which an agent searches and reads files, and finds mistakes in them.
+//! The files of a session, looked into, and mistakes in them, found by commands.
 //!
-//! They need no daemon: the folders and the commands come with the start of the server. Answers are plain text, as the
-//! tools of a terminal give it; only `diagnostics` has members.
+//! Nothing here needs the daemon: the folders and the commands come with the start of the server. Answers are plain text, as
+//! the tools of a terminal give it; only what `diagnostics` finds has members.
 
 mod checks;
 mod findings;
@@ -11,27 +11,17 @@ mod read;
 mod search;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Mutex;
 
-use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ContentBlock, ProgressNotificationParam};
-use rmcp::service::RequestContext;
-use rmcp::{RoleServer, tool, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::time::{Instant, interval_at};
+use serde_json::Value;
 
-use crate::daemon::off;
 use crate::failure::Failure;
-use crate::report::said;
 use crate::running::locked;
-use crate::server::Server;
-use checks::{Checks, Stop};
+use checks::Checks;
+pub(crate) use checks::{Stop, Stopped};
 use folders::Folders;
-
-/// How often the host hears that a command still runs.
-const STILL_RUNS: Duration = Duration::from_secs(5);
 
 /// The folders that the tools are for, and the commands that find mistakes there.
 #[derive(Debug)]
@@ -121,99 +111,37 @@ pub(crate) struct DiagnosticsArgs {
     refresh: bool,
 }
 
-#[tool_router(router = workspace, vis = "pub(crate)")]
-impl Server {
-    /// Searches the text of files, those that git ignores left out. Returns the matching lines with their numbers below the
-    /// name of each file.
-    #[tool(annotations(read_only_hint = true))]
-    async fn search(&self, Parameters(args): Parameters<SearchArgs>) -> CallToolResult {
-        self.looked(move |folders| search::search(folders, &args)).await
-    }
-
-    /// Finds files by their names, those that git ignores left out.
-    #[tool(annotations(read_only_hint = true))]
-    async fn find(&self, Parameters(args): Parameters<FindArgs>) -> CallToolResult {
-        self.looked(move |folders| list::find(folders, &args)).await
-    }
-
-    /// Reads lines of a text file, each behind its number.
-    #[tool(annotations(read_only_hint = true))]
-    async fn read(&self, Parameters(args): Parameters<ReadArgs>) -> CallToolResult {
-        self.looked(move |folders| read::read(folders, &args)).await
-    }
-
-    /// Shows folders and files as a tree, what git ignores left out.
-    #[tool(annotations(read_only_hint = true))]
-    async fn tree(&self, Parameters(args): Parameters<TreeArgs>) -> CallToolResult {
-        self.looked(move |folders| list::tree(folders, &args)).await
-    }
-
-    /// Finds mistakes: runs the compilers and linters that a person has configured for this directory, and returns what
-    /// they say of which line. What has not changed is not checked again.
-    #[tool]
-    async fn diagnostics(
-        &self,
-        Parameters(args): Parameters<DiagnosticsArgs>,
-        context: RequestContext<RoleServer>,
-    ) -> CallToolResult {
-        said(
-            async {
-                let workspace = Arc::clone(&self.workspace);
-                // Dropped with this call, whoever ends that: it stops what runs.
-                let (stop, stopped) = Stop::new();
-                let work = off(move || {
-                    let mut checks = locked(&workspace.checks);
-                    let folders = Folders::open(&workspace.folders)?;
-                    checks.run(&folders, &workspace.commands, &args, &stopped)
-                });
-                tokio::pin!(work);
-                let mut ticks = interval_at(Instant::now() + STILL_RUNS, STILL_RUNS);
-                let mut count = 0;
-                loop {
-                    tokio::select! {
-                        done = &mut work => return done,
-                        () = context.ct.cancelled() => {
-                            drop(stop);
-                            return Err(Failure::new("the call was cancelled"));
-                        }
-                        _ = ticks.tick() => {
-                            count += 1;
-                            still_runs(&context, count).await;
-                        }
-                    }
-                }
-            }
-            .await,
-        )
-    }
-}
-
-async fn still_runs(context: &RequestContext<RoleServer>, count: u32) {
-    let Some(token) = context.meta.get_progress_token() else { return };
-    let progress = ProgressNotificationParam::new(token, count.into()).with_message("still runs");
-    // A host that is gone is noticed elsewhere.
-    drop(context.peer.notify_progress(progress).await);
-}
-
-impl Server {
-    /// What a look at the folders finds, as text.
-    async fn looked(
-        &self,
-        look: impl FnOnce(&Folders) -> Result<String, Failure> + Send + 'static,
-    ) -> CallToolResult {
-        let workspace = Arc::clone(&self.workspace);
-        match off(move || look(&Folders::open(&workspace.folders)?)).await {
-            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
-            Err(failure) => failure.result(),
-        }
-    }
-}
-
 impl Workspace {
     /// Of these folders, the working directory first; without any, of the directory of this process.
     pub(crate) fn new(folders: Vec<PathBuf>, commands: Vec<String>) -> Workspace {
         let folders = if folders.is_empty() { vec![PathBuf::from(".")] } else { folders };
         Workspace { folders, commands, checks: Mutex::default() }
+    }
+
+    pub(crate) fn search(&self, args: &SearchArgs) -> Result<String, Failure> {
+        search::search(&Folders::open(&self.folders)?, args)
+    }
+
+    pub(crate) fn find(&self, args: &FindArgs) -> Result<String, Failure> {
+        list::find(&Folders::open(&self.folders)?, args)
+    }
+
+    pub(crate) fn read(&self, args: &ReadArgs) -> Result<String, Failure> {
+        read::read(&Folders::open(&self.folders)?, args)
+    }
+
+    pub(crate) fn tree(&self, args: &TreeArgs) -> Result<String, Failure> {
+        list::tree(&Folders::open(&self.folders)?, args)
+    }
+
+    /// Runs the commands, one call at a time.
+    pub(crate) fn check(
+        &self,
+        args: &DiagnosticsArgs,
+        stopped: &Stopped,
+    ) -> Result<Value, Failure> {
+        let mut checks = locked(&self.checks);
+        checks.run(&Folders::open(&self.folders)?, &self.commands, args, stopped)
     }
 
     /// Waits until no command runs.

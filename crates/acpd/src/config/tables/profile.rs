@@ -130,10 +130,10 @@ impl Kind for CommandLines {
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Self::Value, Fault> {
         let lines = Arguments::read(value)?;
-        match lines.iter().any(|line| line.trim().is_empty()) {
-            true => Err(Fault::new(value, "has an empty command")),
-            false => Ok(Some(lines)),
+        if lines.iter().any(|line| line.trim().is_empty()) {
+            return Err(Fault::new(value, "has an empty command"));
         }
+        Ok(Some(lines))
     }
 
     fn show(value: &Self::Value) -> String {
