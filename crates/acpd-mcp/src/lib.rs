@@ -9,8 +9,8 @@
 //!                                        └─▶ report: what of the turn the model gets, and what is told meanwhile
 //! ```
 //!
-//! The daemon treats it as a tool of an agent, wherever it runs: it is asked nothing, answers no question of another
-//! agent, and ends no turn but its own.
+//! The daemon treats it as a tool of an agent, wherever it runs: it is asked nothing, ends no turn but its own, and
+//! answers questions of another agent only where the user has said so, and the daemon lets it.
 //!
 //! Architecture invariant: a prompt is sent once. Whoever asks again learns how the turn ended, and what ran when
 //! a process died is told as interrupted or unknown.

@@ -10,6 +10,8 @@ pub struct Options {
     pub tools: BTreeSet<Tools>,
     /// The session that it is lent to, by the number that acpd gave it.
     pub session: Option<u64>,
+    /// The agent of that session may answer what is asked in the turns that it has begun.
+    pub answer: bool,
     /// Start the daemon if none runs.
     pub spawn: bool,
     /// The folders of the tools for files, the working directory first; none for the one of this process.

@@ -26,7 +26,7 @@ const RESOURCE: usize = 1 << 20;
 
 const ABOUT: &str = "acpd keeps coding agents and their conversations alive. `prompt` gives work to another agent in a \
     session with a name: a new name begins one, a known name continues it, also after a restart of everything. \
-    Questions of that agent are answered by people.";
+    Questions of that agent are answered by people, unless they are in `toAnswer`.";
 
 /// The server.
 #[derive(Debug, Clone)]
@@ -34,6 +34,8 @@ pub(crate) struct Server {
     pub(crate) daemon: Daemon,
     /// The session that it is lent to, by the number that acpd gave it.
     pub(crate) own: Option<u64>,
+    /// What is asked in turns that it has begun may be answered.
+    pub(crate) answers: bool,
     /// Prompts that this process has sent.
     pub(crate) turns: Arc<Mutex<Turns>>,
     /// The folders of the tools for files.
@@ -53,6 +55,7 @@ pub fn serve(options: &Options) -> io::Result<()> {
     let server = Server {
         daemon,
         own: options.session,
+        answers: options.answer,
         turns: Arc::default(),
         workspace: Arc::clone(&workspace),
         tool_router: Server::tools(options),
@@ -78,6 +81,9 @@ impl Server {
                 Tools::History => Server::history(),
                 Tools::Workspace => Server::workspace(),
             };
+        }
+        if !options.answer {
+            router.remove_route("answer");
         }
         router
     }

@@ -104,6 +104,7 @@ fn own_server(
     args.extend(
         session.into_iter().flat_map(|number| ["--session".to_owned(), number.to_string()]),
     );
+    args.extend(server.answer.then(|| "--answer".to_owned()));
     if server.builtin.contains(&Tools::Workspace) {
         let folders = folders(line);
         let lines = folders.first().map_or(&[][..], |cwd| config.diagnostics(Path::new(cwd)));

@@ -18,6 +18,9 @@ struct Args {
     /// The number of the session that acpd lends it to.
     #[arg(long, hide = true)]
     session: Option<u64>,
+    /// The agent of that session may answer what is asked in the turns that it has begun.
+    #[arg(long, hide = true, requires = "session")]
+    answer: bool,
     /// A folder of the tools for files, the working directory first; may be given several times [default: the
     /// current directory].
     #[arg(long, value_name = "DIR")]
@@ -42,12 +45,13 @@ fn tools(word: &str) -> Result<Tools, String> {
     reason = "stdout is the protocol's, and stderr takes one line"
 )]
 fn main() -> ExitCode {
-    let Args { tools, session, folder, diagnostics, no_spawn } = Args::parse();
+    let Args { tools, session, answer, folder, diagnostics, no_spawn } = Args::parse();
     let all = Tools::ALL.map(|(_, tools)| tools).to_vec();
     let tools = if tools.is_empty() { all } else { tools };
     let options = Options {
         tools: tools.into_iter().collect(),
         session,
+        answer,
         spawn: !no_spawn,
         folders: folder,
         diagnostics,

@@ -3,7 +3,7 @@
 use std::fs;
 
 use acpd_test::harness::{Agent, Config, TestEnv, until};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::mcp_host::{Host, calls};
 use crate::{echo, home, home_with, hosted};
@@ -141,6 +141,47 @@ fn m1_a_question_of_the_other_agent_waits_for_a_person() {
     env.acpctl(&["allow", "fix"]).success();
     let done = host.result(id);
     assert!(done["answer"].as_str().unwrap().contains("permission: yes"), "{done}");
+}
+
+/// The id of the question that is open in a session.
+fn question_of(env: &TestEnv, session: &str) -> Option<String> {
+    let list = env.acpctl(&["pending", "--json"]).success();
+    let list: Value = serde_json::from_str(list.stdout()).unwrap();
+    let open =
+        list["interactions"].as_array().unwrap().iter().find(|one| one["name"] == session)?;
+    Some(open["id"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn m1_an_agent_answers_what_its_helper_asks_where_a_person_has_said_so() {
+    let env = lent([echo()], "answer = true");
+    let asks = json!({"session_name": "helper", "prompt": "[ask] #one"});
+    let ask = calls(&env, "ask", "prompt", asks);
+    // It returns with the question although the turn is not over.
+    let run = env.acpctl(&["run", "-s", "lead", &ask]).success();
+    let question = question_of(&env, "helper").unwrap();
+    assert!(run.stdout().contains("waits_for_person"), "{run:?}");
+    assert!(run.stdout().contains("\"toAnswer\""), "{run:?}");
+    assert!(run.stdout().contains("\"diffs\""), "it is shown whole: {run:?}");
+    let answer = json!({"ticket": "helper", "question": question, "answer": "allow"});
+    let answer = calls(&env, "answer", "answer", answer);
+    let run = env.acpctl(&["run", "-s", "lead", &answer]).success();
+    assert!(run.stdout().contains("permission: yes"), "{run:?}");
+    let journal = env.journal("helper");
+    let told = journal.iter().find(|(_, line)| line["method"] == "_acpd/answered").unwrap();
+    assert_eq!(told.1["params"]["by"]["title"], "agent `echo` of session `lead`", "{told:?}");
+    let again = env.acpctl(&["run", "-s", "lead", &answer]).success();
+    assert!(again.stdout().contains("no turn runs that you have begun"), "{again:?}");
+
+    // What a person has begun is a person's.
+    let run = env.spawn_acpctl(&["run", "-s", "mine", "[ask]"]);
+    let question = until("the question", || question_of(&env, "mine"));
+    let answer = json!({"ticket": "mine", "question": question, "answer": "allow"});
+    let answer = calls(&env, "answer", "answer", answer);
+    let refused = env.acpctl(&["run", "-s", "lead", &answer]).success();
+    assert!(refused.stdout().contains("no turn runs that you have begun"), "{refused:?}");
+    env.acpctl(&["deny", "mine"]).success();
+    run.finish().success();
 }
 
 /// A home whose agents are lent acpd's own server.
