@@ -675,7 +675,7 @@ impl State {
     /// Answers a question.
     fn answer(&mut self, id: Untrusted, answer: GivenAnswer) -> Vec<Effect> {
         let by = Some(self.scene.who.clone());
-        let params = AnswerParams { id: id.raw().to_owned(), answer, by };
+        let params = AnswerParams { id: id.raw().to_owned(), answer, by, parent: None };
         let purpose = Purpose::Answer(id);
         vec![self.requests.send(Link::Fleet, method::INTERACTION_ANSWER, &params, purpose)]
     }

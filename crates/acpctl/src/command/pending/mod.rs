@@ -147,7 +147,8 @@ fn page(found: &InteractionInfo, ui: &mut Ui) -> Result<GivenAnswer> {
 
 /// Over a connection of its own: a person may have taken long.
 fn give(found: &InteractionInfo, answer: GivenAnswer, door: Door) -> Result<AnswerResult> {
-    let params = AnswerParams { id: found.id.raw().to_owned(), answer, by: Some(me()) };
+    let params =
+        AnswerParams { id: found.id.raw().to_owned(), answer, by: Some(me()), parent: None };
     Ok(door.connect()?.call(method::INTERACTION_ANSWER, &params)?)
 }
 
