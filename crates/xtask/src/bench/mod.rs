@@ -8,6 +8,7 @@ mod crowd;
 mod fair;
 mod hop;
 mod journal;
+mod pages;
 mod process;
 mod screens;
 mod start;
@@ -107,12 +108,13 @@ impl Bench {
 
     fn measure(&mut self) -> Result {
         type Part = fn(&mut Bench) -> Result;
-        let parts: [(&str, Part); 16] = [
+        let parts: [(&str, Part); 17] = [
             ("disk", Bench::disk),
             ("memory", process::memory),
             ("shims", process::shims),
             ("command line", start::command_line),
             ("full screens", screens::screens),
+            ("the page", pages::pages),
             ("latency", stream::latency),
             ("the hop through the shim", hop::latency),
             ("round trips", stream::round_trips),
