@@ -2,7 +2,7 @@
 
 mod session;
 
-#[cfg(feature = "mcp")]
+#[cfg(any(feature = "mcp", feature = "web"))]
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -82,7 +82,11 @@ pub(crate) enum Command {
     /// Lend acpd's tools to an agent: an MCP server on stdin and stdout.
     #[cfg(feature = "mcp")]
     #[command(disable_help_flag = true)]
-    Mcp(Mcp),
+    Mcp(Beside),
+    /// Serve a page for browsers on which you watch and answer agents, and a socket for ACP clients elsewhere.
+    #[cfg(feature = "web")]
+    #[command(disable_help_flag = true)]
+    Web(Beside),
     /// Show the daemon, its agents, and the sessions that are active or were used last.
     #[command(visible_alias = "status")]
     Ps(Ps),
@@ -130,11 +134,11 @@ pub(crate) struct Json {
     pub(crate) json: bool,
 }
 
-/// Arguments of `mcp`: the program that is executed reads them.
-#[cfg(feature = "mcp")]
+/// Arguments of a program beside this one, which reads them itself.
+#[cfg(any(feature = "mcp", feature = "web"))]
 #[derive(Debug, Args)]
-pub(crate) struct Mcp {
-    /// See `acpctl mcp --help`.
+pub(crate) struct Beside {
+    /// `--help` shows them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
     pub(crate) args: Vec<OsString>,
 }
@@ -281,7 +285,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) turn: Turn,
     /// Work in this directory [default: the current one].
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<PathBuf>,
     /// Begin a session in a git worktree of its own, `../REPOSITORY.worktrees/NAME`, on the branch
     /// `acpd/NAME` [default: the session's name, else a number].

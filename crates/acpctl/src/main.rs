@@ -1,5 +1,7 @@
 //! `acpctl`: the command line of acpd.
 
+#[cfg(any(feature = "mcp", feature = "web"))]
+mod beside;
 mod cli;
 mod command;
 mod complete;

@@ -95,6 +95,8 @@ pub enum Reason {
     Replaced,
     /// The client runs under an agent and must not decide for a person.
     UnderAgent,
+    /// The token of a client from elsewhere is not for this.
+    OutOfScope,
     /// The daemon is going down.
     ShuttingDown,
     /// A newer reason than this client knows.

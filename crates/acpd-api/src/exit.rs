@@ -65,7 +65,7 @@ impl From<Reason> for ExitCode {
             | Reason::CwdMissing => ExitCode::NotFound,
             Reason::NeedsLogin => ExitCode::NeedsLogin,
             Reason::AgentExited | Reason::Interrupted => ExitCode::Interrupted,
-            Reason::UnderAgent | Reason::Budget => ExitCode::Refused,
+            Reason::UnderAgent | Reason::OutOfScope | Reason::Budget => ExitCode::Refused,
             Reason::SessionLost => ExitCode::ContextLost,
             Reason::OutcomeUnknown => ExitCode::OutcomeUnknown,
             Reason::Invalid | Reason::SessionAmbiguous | Reason::NameTaken => ExitCode::Usage,

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use interprocess::local_socket::prelude::*;
 use interprocess::os::unix::uds_local_socket::Stream as UdsStream;
 
 use crate::error::{ConnectError, NotAnswering};
-use crate::stream::is_timeout;
+use crate::stream::{into_socket, is_timeout};
 
 /// How long a daemon that does not take up connections is waited for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -34,6 +35,13 @@ pub struct Options {
     pub spawn: bool,
     /// Where its files are.
     pub paths: Paths,
+}
+
+/// The bare socket of a connection on which nothing was said yet, for who has a runtime; otherwise the same as
+/// [`connect`](crate::connect()).
+pub fn open_socket(options: &Options) -> Result<UnixStream, ConnectError> {
+    let failed = |source| ConnectError::Socket { socket: options.paths.socket(), source };
+    into_socket(open_or_start(options)?).map_err(failed)
 }
 
 /// The socket of the user's daemon; see [`connect`](crate::connect()).

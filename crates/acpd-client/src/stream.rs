@@ -30,6 +30,12 @@ pub(crate) fn write_line(mut stream: &Stream, line: &[u8]) -> io::Result<()> {
     stream.flush()
 }
 
+/// The socket itself, for who has a runtime.
+pub(crate) fn into_socket(stream: Stream) -> io::Result<UnixStream> {
+    let Stream::UdSocket(stream) = stream;
+    stream.as_fd().try_clone_to_owned().map(UnixStream::from)
+}
+
 /// Ends a connection, also for whoever reads from it just now.
 pub(crate) fn hang_up(stream: &Stream) {
     let Stream::UdSocket(stream) = stream;

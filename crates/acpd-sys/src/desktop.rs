@@ -9,6 +9,11 @@ pub fn notification(title: &str, body: &str) -> Option<Vec<String>> {
     os::notification(title, body)
 }
 
+/// The program that opens a file or an address as the user has chosen.
+pub fn opener() -> &'static str {
+    os::OPENER
+}
+
 /// The command that keeps the machine awake until its standard input ends.
 pub fn awake() -> Vec<String> {
     os::AWAKE.iter().map(|word| (*word).to_owned()).collect()

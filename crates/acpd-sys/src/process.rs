@@ -207,6 +207,14 @@ pub(crate) fn signal_one(id: ProcessId, signal: StopSignal) {
     }
 }
 
+/// Tells a process of ours that something has changed which it knows how to look up (`SIGUSR1`).
+pub fn nudge(pid: u32) {
+    if let Ok(pid) = child(pid) {
+        // One that has ended needs no news.
+        let _ = kill(pid, Signal::SIGUSR1);
+    }
+}
+
 /// What a process calls itself, which it may choose; `None` if the system does not say.
 pub fn name_of(pid: u32) -> Option<String> {
     os::name_of(pid).filter(|name| !name.is_empty())

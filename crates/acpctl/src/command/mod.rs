@@ -9,8 +9,6 @@ mod cancel;
 mod chat;
 mod completions;
 mod daemon;
-#[cfg(feature = "mcp")]
-mod mcp;
 mod pending;
 mod policy;
 mod ps;
@@ -24,6 +22,8 @@ mod wait;
 
 use acpd_api::ExitCode;
 
+#[cfg(any(feature = "mcp", feature = "web"))]
+use crate::beside::become_program;
 use crate::cli::{Cli, Command, Session};
 use crate::door::Door;
 use crate::error::Result;
@@ -44,7 +44,9 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Cancel(args) => cancel::cancel(&args, door, ui)?,
         Command::Acp(args) => return acp::acp(&args, door),
         #[cfg(feature = "mcp")]
-        Command::Mcp(args) => return mcp::mcp(&args, door),
+        Command::Mcp(args) => return become_program("acpctl-mcp", &args.args, door),
+        #[cfg(feature = "web")]
+        Command::Web(args) => return become_program("acpctl-web", &args.args, door),
         Command::Ps(args) => ps::ps(args, door, ui)?,
         Command::Queue(args) => queue::queue(args, door, ui)?,
         Command::Usage(args) => usage::usage(&args, door, ui)?,

@@ -36,6 +36,9 @@ pub(crate) const AWAKE: &[&str] = &[
 ];
 
 /// libnotify's program, where there is a session bus. A body may have marks like those of HTML.
+/// As desktops agree on it.
+pub(crate) const OPENER: &str = "xdg-open";
+
 pub(crate) fn notification(title: &str, body: &str) -> Option<Vec<String>> {
     let own = || Some(PathBuf::from(std::env::var_os("XDG_RUNTIME_DIR")?).join("bus"));
     if std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_none() && !own()?.exists() {

@@ -222,7 +222,7 @@ impl Chat {
             ui.say("the next line tells the agent why");
         }
         let id = question.id.raw().to_owned();
-        let params = AnswerParams { id, answer, by: Some(me()) };
+        let params = AnswerParams { id, answer, by: Some(me()), parent: None };
         let request = self.live.request(method::INTERACTION_ANSWER, &params)?;
         self.answers.insert(request, question.id);
         if !self.questions.is_empty() {

@@ -1,0 +1,216 @@
+//! What `acpctl web` executes: a program of its own, so that no other command carries a web server.
+
+use std::io::IsTerminal as _;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use acpd_api::{escape, json};
+use acpd_client::Paths;
+use acpd_web::{Behind, Event, Failure, Invitation, Limits, Options, Scope, Scopes, TokenInfo};
+use clap::{Args, Parser, Subcommand};
+use jiff::Timestamp;
+use serde_json::json;
+
+/// Serve a page on which you watch and answer agents, and a socket for ACP clients elsewhere.
+///
+/// It prints the address with a code that lets one browser in. Without options only this machine gets here.
+#[derive(Debug, Parser)]
+#[command(
+    name = "acpctl web",
+    bin_name = "acpctl web",
+    version,
+    args_conflicts_with_subcommands = true
+)]
+struct Web {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: Serve,
+    /// Fail instead of starting the daemon.
+    #[arg(long, global = true)]
+    no_spawn: bool,
+}
+
+#[derive(Debug, Args)]
+struct Serve {
+    /// Open the page in the browser.
+    #[arg(long)]
+    open: bool,
+    /// Listen on this port [default: 2273, else the next free one].
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Listen on this address. Others get there only with TLS, or through a proxy that has it.
+    #[arg(long, value_name = "ADDRESS", default_value_t = Ipv4Addr::LOCALHOST.into())]
+    listen: IpAddr,
+    /// The certificate with its chain, as PEM.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// Its key, as PEM.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// The address of the proxy that browsers open: https://NAME. No other name is answered then.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["cert", "key"])]
+    behind: Option<Behind>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Let one more browser in: print the address with another code, and its QR code on a terminal.
+    Pair {
+        /// What the browser is called in lists [default: as it calls itself].
+        #[arg(long)]
+        name: Option<String>,
+        #[command(flatten)]
+        scopes: ScopeArgs,
+    },
+    /// List, make and take back tokens: those of browsers, and of programs.
+    #[command(subcommand)]
+    Token(Token),
+}
+
+#[derive(Debug, Subcommand)]
+enum Token {
+    /// List who may get in.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a token for a program, and print it. It is shown this once.
+    New {
+        /// What the program is called in lists.
+        name: String,
+        #[command(flatten)]
+        scopes: ScopeArgs,
+    },
+    /// Take a token back; what is connected with it is closed at once.
+    Revoke {
+        /// Its name or its id.
+        token: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+struct ScopeArgs {
+    /// What it may do: watch, prompt, answer [default: all].
+    #[arg(long = "scope", value_name = "SCOPES", value_delimiter = ',')]
+    scopes: Vec<Scope>,
+}
+
+impl From<ScopeArgs> for Scopes {
+    fn from(ScopeArgs { scopes }: ScopeArgs) -> Scopes {
+        if scopes.is_empty() { Scopes::default() } else { scopes.into() }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "all that is written here is escaped")]
+fn main() -> ExitCode {
+    match run(Web::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            anstream::eprintln!("error: {}", escape::one_line(&error.to_string()));
+            if let Some(hint) = error.way_out() {
+                anstream::eprintln!("\nhint: {}", escape::one_line(hint));
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(Web { command, serve, no_spawn }: Web) -> Result<(), Failure> {
+    let paths = Paths::discover()?;
+    match command {
+        None => acpd_web::serve(options(serve, paths, !no_spawn), |event| match event {
+            Event::Listening(invitation) => invite(&invitation, "Ctrl-C ends the server."),
+            Event::SignedIn { name } => talk(&format!("signed in: {name}")),
+        }),
+        Some(Command::Pair { name, scopes }) => {
+            invite(&acpd_web::pair(&paths, scopes.into(), name)?, "");
+            Ok(())
+        }
+        Some(Command::Token(Token::List { json })) => {
+            let tokens = acpd_web::tokens(&paths)?;
+            if json {
+                print_json(&json!({"tokens": tokens}))
+            } else {
+                list(&tokens)
+            }
+            Ok(())
+        }
+        Some(Command::Token(Token::New { name, scopes })) => {
+            print(acpd_web::new_token(&paths, &name, scopes.into())?.reveal());
+            talk("It is shown this once: send it as `Authorization: Bearer TOKEN`.");
+            Ok(())
+        }
+        Some(Command::Token(Token::Revoke { token, json })) => {
+            let gone = acpd_web::revoke(&paths, &token)?;
+            if json {
+                print_json(&json!({"revoked": gone}));
+            } else {
+                gone.iter().for_each(|token| talk(&format!("revoked: {}", token.name)));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn options(serve: Serve, paths: Paths, spawn: bool) -> Options {
+    let Serve { open, port, listen, cert, key, behind } = serve;
+    let (address, tls, limits) = (listen, cert.zip(key), Limits::default());
+    Options { paths, spawn, open, address, port, tls, behind, limits }
+}
+
+/// Shows an address with a code.
+fn invite(invitation: &Invitation, more: &str) {
+    print(&invitation.url);
+    if invitation.is_local {
+        talk("It is reachable from this machine alone; docs/web.md says how a phone gets there.");
+    } else if std::io::stderr().is_terminal()
+        && let Some(picture) = invitation.picture()
+    {
+        talk_raw(&picture);
+    }
+    talk(&format!(
+        "The code lets one browser in, within 2 minutes; `acpctl web pair` makes another. {more}"
+    ));
+}
+
+fn list(tokens: &[TokenInfo]) {
+    if tokens.is_empty() {
+        return talk("There are no tokens; `acpctl web pair` lets a browser in.");
+    }
+    let width =
+        tokens.iter().map(|token| escape::one_line(&token.name).to_string().chars().count()).max();
+    for TokenInfo { id, name, scopes, created } in tokens {
+        let name = escape::one_line(name).to_string();
+        let day = Timestamp::from_millisecond(*created as i64)
+            .map(|at| at.strftime("%Y-%m-%d").to_string());
+        let (day, scopes, width) =
+            (day.unwrap_or_default(), scopes.to_string(), width.unwrap_or_default());
+        print(&format!("{id}  {name:width$}  {scopes:19}  {day}"));
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "it is escaped")]
+fn print(line: &str) {
+    anstream::println!("{}", escape::verbatim(line));
+}
+
+#[expect(clippy::disallowed_methods, reason = "it is escaped")]
+fn print_json(value: &serde_json::Value) {
+    anstream::println!("{}", json::pretty(value).unwrap_or_default());
+}
+
+#[expect(clippy::disallowed_methods, reason = "it is escaped")]
+fn talk(text: &str) {
+    anstream::eprintln!("{}", escape::one_line(text));
+}
+
+#[expect(clippy::disallowed_methods, reason = "blocks and colours of our own")]
+fn talk_raw(text: &str) {
+    anstream::eprintln!("{text}");
+}

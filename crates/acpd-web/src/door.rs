@@ -1,0 +1,132 @@
+//! Who gets in. Each request is looked at in this order, and before anything of it is done:
+//!
+//! ```text
+//!  Host ──▶ Origin ──▶ key and cookie ──▶ what was asked
+//!   421      403          401, 429
+//! ```
+//!
+//! - `Host` is one of [`Names`](crate::names::Names), so no name of a stranger leads here.
+//! - `Origin`, which a browser adds to what a page asks, is that of our own page. Only what a browser asks without one
+//!   comes without one: opening the page and its files. A program comes with `Authorization`, which a page of a
+//!   stranger cannot add.
+//! - A browser has a cookie and a key. Cookies are shared between ports, so another server of this machine sees it; a
+//!   key is open to scripts. Neither is enough alone. A program has a key alone, and that is none for a page.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, ORIGIN, SEC_WEBSOCKET_PROTOCOL};
+use axum::http::{HeaderName, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use crate::headers;
+use crate::names::{Names, Origin};
+use crate::refusal::Refusal;
+use crate::state::Server;
+use crate::store::{Credentials, Token};
+
+/// The subprotocol that carries a key begins so: a page can add no header to a socket.
+const BEARER: &str = "bearer.";
+
+/// Where a request comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sender {
+    /// From a page of ours; else from a program, or from a browser that opens the page.
+    pub(crate) is_page: bool,
+}
+
+/// Looks at `Host` and `Origin`, and gives every answer its headers.
+pub(crate) async fn door(
+    State(server): State<Arc<Server>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let own = own_origin(&request, &server.names);
+    let sender = own.as_ref().map_or_else(|| Err(wrong_host()), |own| sender_of(&request, own));
+    let mut response = match sender {
+        Ok(sender) => {
+            request.extensions_mut().insert(sender);
+            next.run(request).await
+        }
+        Err(refusal) => refusal.into_response(),
+    };
+    headers::add(response.headers_mut(), own.as_ref());
+    response
+}
+
+/// The origin under which we are asked, if it is one of ours.
+fn own_origin(request: &Request, names: &Names) -> Option<Origin> {
+    let host = only(request.headers(), &HOST)?;
+    let is_plain = request.uri().authority().is_none_or(|authority| authority.as_str() == host);
+    names.origin_of(host).filter(|_| is_plain)
+}
+
+fn wrong_host() -> Refusal {
+    let hint = "open the address that `acpctl web` prints, or name the proxy with `--behind`";
+    Refusal::new(StatusCode::MISDIRECTED_REQUEST, "this server has another name", hint)
+}
+
+fn sender_of(request: &Request, own: &Origin) -> Result<Sender, Refusal> {
+    let headers = request.headers();
+    let wrong = |why: &str| Refusal::new(StatusCode::FORBIDDEN, why, "open the page itself");
+    if headers.contains_key(ORIGIN) {
+        let is_own = only(headers, &ORIGIN).is_some_and(|origin| origin == own.to_string());
+        return if is_own {
+            Ok(Sender { is_page: true })
+        } else {
+            Err(wrong("another site asks this"))
+        };
+    }
+    let is_reading =
+        [Method::GET, Method::HEAD].contains(request.method()) && request.uri().path() != "/acp";
+    if is_reading || headers.contains_key(AUTHORIZATION) {
+        return Ok(Sender { is_page: false });
+    }
+    Err(wrong("neither a page of this server asks this nor a program with a token"))
+}
+
+/// The token of whoever asks.
+pub(crate) fn token(
+    server: &Server,
+    headers: &HeaderMap,
+    sender: Sender,
+) -> Result<Token, Refusal> {
+    let key = match sender.is_page {
+        true => bearer(headers).or_else(|| subprotocol(headers)),
+        false => bearer(headers),
+    };
+    let key = key.ok_or_else(Refusal::unknown)?;
+    let cookie = cookie(headers, &server.cookie);
+    let credentials = Credentials { key, cookie, is_page: sender.is_page };
+    match server.store.token(&credentials)? {
+        Some(token) => Ok(token),
+        None if server.wrong_keys.count(Instant::now()) => Err(Refusal::too_often()),
+        None => Err(Refusal::unknown()),
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, key) = only(headers, &AUTHORIZATION)?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+}
+
+fn subprotocol(headers: &HeaderMap) -> Option<&str> {
+    let lists = headers.get_all(SEC_WEBSOCKET_PROTOCOL).into_iter();
+    let mut words = lists.filter_map(|list| list.to_str().ok()).flat_map(|list| list.split(','));
+    words.find_map(|word| word.trim().strip_prefix(BEARER))
+}
+
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let lists = headers.get_all(COOKIE).into_iter();
+    let mut cookies = lists.filter_map(|list| list.to_str().ok()).flat_map(|list| list.split(';'));
+    cookies.find_map(|cookie| cookie.trim().strip_prefix(name)?.strip_prefix('='))
+}
+
+/// The value of a header that must not come twice.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).into_iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(value)
+}

@@ -1,0 +1,88 @@
+//! Why something was not done: the reason, and the way out.
+
+use std::fmt;
+
+use acpd_client::{ConnectError, PathError};
+use acpd_sys::dir::DirError;
+use acpd_sys::lock::LockError;
+use serde::Serialize;
+
+/// What went wrong. Its words may quote files and the system: escape them for a terminal.
+#[derive(Debug, Clone, Serialize)]
+pub struct Failure {
+    error: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(error: impl fmt::Display) -> Failure {
+        Failure { error: error.to_string(), hint: None }
+    }
+
+    /// Adds the way out, a sentence without its period.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Failure {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same about something.
+    pub(crate) fn about(what: impl fmt::Display, error: &dyn std::error::Error) -> Failure {
+        Failure::new(format!("{what}: {error}"))
+    }
+
+    /// The way out, if there is one.
+    pub fn way_out(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.error)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// With its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+impl From<DirError> for Failure {
+    fn from(error: DirError) -> Failure {
+        Failure { error: chain(&error), hint: error.hint() }
+    }
+}
+
+impl From<LockError> for Failure {
+    fn from(error: LockError) -> Failure {
+        Failure::new(chain(&error))
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Failure {
+        Failure { error: chain(&error), hint: error.hint() }
+    }
+}
+
+impl From<PathError> for Failure {
+    fn from(error: PathError) -> Failure {
+        Failure { error: chain(&error), hint: error.hint() }
+    }
+}
+
+impl From<getrandom::Error> for Failure {
+    fn from(error: getrandom::Error) -> Failure {
+        Failure::about("the system gives no random bits", &error)
+    }
+}

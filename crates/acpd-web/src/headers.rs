@@ -1,0 +1,37 @@
+//! What every answer says to a browser.
+
+use std::fmt::Write as _;
+
+use axum::http::header::{
+    CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
+};
+
+use crate::names::Origin;
+
+/// Nothing but what the page is made of. No text of an agent becomes a script, a style or a request to anywhere.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
+    manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+    require-trusted-types-for 'script'; trusted-types acpd-sw; connect-src 'self'";
+
+const ALWAYS: [(HeaderName, &str); 4] = [
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+/// Adds them. Sockets are allowed to the origin that was asked, if that is one of ours.
+pub(crate) fn add(headers: &mut HeaderMap, origin: Option<&Origin>) {
+    for (name, value) in ALWAYS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    let mut policy = POLICY.to_owned();
+    if let Some(origin) = origin {
+        // A string takes whatever is written.
+        let _ = write!(policy, " {}", origin.sockets());
+    }
+    // The host is one of ours, so it has no characters that a header may not have.
+    headers
+        .extend(HeaderValue::try_from(policy).ok().map(|policy| (CONTENT_SECURITY_POLICY, policy)));
+}

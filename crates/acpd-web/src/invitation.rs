@@ -1,0 +1,74 @@
+//! An address with a code in it: as text, as a picture for a camera, and given to the browser.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use acpd_sys::desktop;
+use qrcode::QrCode;
+use qrcode::render::unicode::Dense1x2;
+use tempfile::NamedTempFile;
+
+use crate::failure::Failure;
+use crate::secret::Secret;
+
+/// An address that lets one browser in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invitation {
+    /// What to open.
+    pub url: String,
+    /// Whether that leads here from this machine alone.
+    pub is_local: bool,
+}
+
+impl Invitation {
+    pub(crate) fn new(address: &str, code: &Secret) -> Invitation {
+        let url = format!("{address}/#code={}", code.reveal());
+        Invitation { url, is_local: address.starts_with("http://") }
+    }
+
+    /// Its QR code, for a terminal; black on white, whatever the colours of the terminal are.
+    pub fn picture(&self) -> Option<String> {
+        let code = QrCode::new(&self.url).ok()?;
+        let picture = code.render::<Dense1x2>().build();
+        let line = |line: &str| format!("\u{1b}[30;107m{line}\u{1b}[0m");
+        Some(picture.lines().map(line).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Opens it in the browser. Other users see what a program is started with, so the browser is given a file that
+    /// they cannot read; it is gone with what is returned.
+    pub(crate) fn open(&self, folder: &Path) -> Result<NamedTempFile, Failure> {
+        let failed = |error: io::Error| Failure::about("cannot open a browser", &error);
+        let mut file =
+            tempfile::Builder::new().suffix(".html").tempfile_in(folder).map_err(failed)?;
+        let url = &self.url;
+        let page = format!(
+            "<!doctype html><meta charset=\"utf-8\"><title>acpd</title>\
+             <meta http-equiv=\"refresh\" content=\"0; url={url}\"><a href=\"{url}\">acpd</a>\n"
+        );
+        file.write_all(page.as_bytes()).map_err(failed)?;
+        let mut command = Command::new(desktop::opener());
+        command.arg(file.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut opener = command.spawn().map_err(failed)?;
+        // So that it leaves no zombie.
+        thread::spawn(move || opener.wait());
+        Ok(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_picture_is_a_square_with_a_border() {
+        let code = Secret::code().unwrap();
+        let invitation = Invitation::new("https://me.example", &code);
+        let picture = invitation.picture().unwrap();
+        let lines: Vec<&str> = picture.lines().collect();
+        let width = lines[0].chars().count() - "\u{1b}[30;107m\u{1b}[0m".len();
+        assert!(width.abs_diff(lines.len() * 2) <= 1 && width > 30, "{width}, {}", lines.len());
+        assert!(!invitation.is_local && Invitation::new("http://127.0.0.1:2273", &code).is_local);
+    }
+}

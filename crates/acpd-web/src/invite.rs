@@ -1,0 +1,88 @@
+//! What the commands beside the server do: they change the file, and the server hears of it.
+
+use std::env;
+
+use acpd_client::Paths;
+use acpd_sys::lock;
+use acpd_sys::process;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::invitation::Invitation;
+use crate::scope::Scopes;
+use crate::secret::Secret;
+use crate::store::{Store, Token, server_lock, tidy_name};
+
+/// A token, as it is listed.
+#[derive(Debug, Clone, Serialize)]
+pub struct TokenInfo {
+    /// Names it for good.
+    pub id: String,
+    /// What its owner calls it. Untrusted: escape it.
+    pub name: String,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// When it was made (ms since the epoch).
+    pub created: u64,
+}
+
+impl From<Token> for TokenInfo {
+    fn from(token: Token) -> TokenInfo {
+        let Token { id, name, scopes, created, .. } = token;
+        TokenInfo { id, name, scopes, created }
+    }
+}
+
+/// Lets one more browser in. The server must run.
+pub fn pair(paths: &Paths, scopes: Scopes, name: Option<String>) -> Result<Invitation, Failure> {
+    refuse_agents()?;
+    let path = server_lock(paths);
+    let runs = lock::is_held(&path).unwrap_or(false);
+    let address = lock::signature(&path).filter(|_| runs).and_then(|signature| signature.line);
+    let Some(address) = address else {
+        let hint = "start it with `acpctl web`: it prints a code of its own";
+        return Err(Failure::new("`acpctl web` does not run").hint(hint));
+    };
+    let code = Store::open(paths)?.add_code(scopes, name)?;
+    Ok(Invitation::new(&address, &code))
+}
+
+/// A token for a program.
+pub fn new_token(paths: &Paths, name: &str, scopes: Scopes) -> Result<Secret, Failure> {
+    refuse_agents()?;
+    Store::open(paths)?.add_program(name, scopes)
+}
+
+/// All tokens, in the order in which they were made.
+pub fn tokens(paths: &Paths) -> Result<Vec<TokenInfo>, Failure> {
+    Ok(Store::open(paths)?.tokens()?.into_iter().map(TokenInfo::from).collect())
+}
+
+/// Takes tokens back, by their name or their id. Their sockets are closed at once.
+pub fn revoke(paths: &Paths, which: &str) -> Result<Vec<TokenInfo>, Failure> {
+    let name = tidy_name(which);
+    let gone = Store::open(paths)?.revoke(|token| token.id == name || token.name == name)?;
+    if gone.is_empty() {
+        let hint = "`acpctl web token list` shows them";
+        return Err(Failure::new(format!("no token `{which}`")).hint(hint));
+    }
+    let path = server_lock(paths);
+    if lock::is_held(&path).unwrap_or(false)
+        && let Some(signature) = lock::signature(&path)
+    {
+        // It holds the lock, so the process is that one.
+        process::nudge(signature.pid);
+    }
+    Ok(gone.into_iter().map(TokenInfo::from).collect())
+}
+
+/// An agent must not make itself a way around what holds for it. Best effort, as everywhere: it may be told by
+/// a program that hides the mark.
+fn refuse_agents() -> Result<(), Failure> {
+    // The daemon and what it runs for the user have another mark.
+    if env::var_os("ACPD_HOST").is_none_or(|mark| mark == "-") {
+        return Ok(());
+    }
+    let hint = "a person lets others in, at a terminal";
+    Err(Failure::new("this runs under an agent, which may let nobody in").hint(hint))
+}

@@ -1,0 +1,41 @@
+//! `acpctl web`: a page for people on their phones and elsewhere, and a socket for every client that speaks ACP over
+//! WebSocket. A process of its own and a client of the daemon, which has no TCP and knows nothing of it.
+//!
+//! ```text
+//!  browser, client ──HTTP──▶ door (Host, Origin, key) ──▶ page: files
+//!                                     │                   sign: codes for keys
+//!                                     └──WebSocket──▶ relay ──check (scope)──▶ daemon, a connection each
+//!  acpctl web pair, token ──▶ store (one file, hashes alone) ◀── the server
+//! ```
+//!
+//! Architecture invariant: nothing is done for a request before its `Host`, its `Origin` and its key are looked at, and
+//! no line reaches the daemon that is not in the table of scopes.
+
+mod check;
+mod door;
+mod failure;
+mod guess;
+mod headers;
+mod invitation;
+mod invite;
+mod names;
+mod page;
+mod refusal;
+mod relay;
+mod scope;
+mod secret;
+mod serve;
+mod sign;
+mod socket;
+mod state;
+mod store;
+mod tls;
+
+pub use failure::Failure;
+pub use invitation::Invitation;
+pub use invite::{TokenInfo, new_token, pair, revoke, tokens};
+pub use names::Behind;
+pub use scope::{Scope, Scopes};
+pub use secret::Secret;
+pub use serve::{Options, serve};
+pub use state::{Event, Limits};

@@ -1,0 +1,170 @@
+//! Under which names the server is reached.
+//!
+//! A page of a stranger can make its own name lead to this machine (DNS rebinding). The browser then takes it for one
+//! origin with what answers here, and only the name in the request tells. So a name counts only if it is one of these,
+//! exactly.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use axum::http::uri::Authority;
+
+use crate::failure::Failure;
+use crate::tls::Certificate;
+
+/// The public address of a proxy: `https://NAME` or `https://NAME:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Behind {
+    /// As browsers write it in `Host`.
+    host: String,
+}
+
+impl FromStr for Behind {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Behind, Self::Err> {
+        const WRONG: &str = "give the address that browsers open, such as https://acpd.example.net";
+        let host = text.strip_prefix("https://").ok_or(WRONG)?;
+        let host = host.strip_suffix('/').unwrap_or(host).to_ascii_lowercase();
+        let authority: Authority = host.parse().map_err(|_| WRONG)?;
+        if authority.as_str().contains('@') || authority.host().is_empty() {
+            return Err(WRONG);
+        }
+        let host = host.strip_suffix(":443").map(str::to_owned).unwrap_or(host);
+        Ok(Behind { host })
+    }
+}
+
+/// Where a page may come from: scheme and host, as browsers write both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Origin {
+    is_secure: bool,
+    host: String,
+}
+
+impl Origin {
+    /// Its sockets.
+    pub(crate) fn sockets(&self) -> String {
+        format!("{}://{}", if self.is_secure { "wss" } else { "ws" }, self.host)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", if self.is_secure { "https" } else { "http" }, self.host)
+    }
+}
+
+/// The names that count.
+#[derive(Debug)]
+pub(crate) enum Names {
+    /// This machine alone, without TLS.
+    Loopback(SocketAddr),
+    /// Those that the certificate is for.
+    Certificate(Certificate, SocketAddr),
+    /// That of a proxy.
+    Behind(Behind),
+}
+
+impl Names {
+    /// The origin of pages that come from this host, if it is one of ours.
+    pub(crate) fn origin_of(&self, host: &str) -> Option<Origin> {
+        let host = host.to_ascii_lowercase();
+        let is_ours = match self {
+            Names::Loopback(at) => {
+                let own = at.ip().to_string();
+                let own = if at.is_ipv6() { format!("[{own}]") } else { own };
+                let names = ["localhost", "127.0.0.1", "[::1]", own.as_str()];
+                names.iter().any(|name| with_port(name, at.port(), 80) == host)
+            }
+            Names::Certificate(certificate, at) => {
+                let authority = host.parse::<Authority>().ok()?;
+                let name = authority.host();
+                with_port(name, at.port(), 443) == host && certificate.is_for(name)
+            }
+            Names::Behind(behind) => behind.host == host,
+        };
+        is_ours.then(|| Origin { is_secure: self.is_secure(), host })
+    }
+
+    /// Whether browsers come over TLS.
+    pub(crate) fn is_secure(&self) -> bool {
+        !matches!(self, Names::Loopback(_))
+    }
+
+    /// The address to open.
+    pub(crate) fn address(&self) -> Result<Origin, Failure> {
+        let host = match self {
+            Names::Loopback(at) => match at {
+                SocketAddr::V4(_) => with_port(&at.ip().to_string(), at.port(), 80),
+                SocketAddr::V6(_) => with_port(&format!("[{}]", at.ip()), at.port(), 80),
+            },
+            Names::Certificate(certificate, at) => {
+                let name = certificate.name(at.ip()).ok_or_else(|| {
+                    Failure::new("the certificate is for no name that can be opened")
+                        .hint("use one with the name of this machine in it")
+                })?;
+                with_port(&name, at.port(), 443)
+            }
+            Names::Behind(behind) => behind.host.clone(),
+        };
+        Ok(Origin { is_secure: self.is_secure(), host })
+    }
+}
+
+/// As browsers write it: the port that a scheme has anyway is left out.
+fn with_port(name: &str, port: u16, usual: u16) -> String {
+    if port == usual { name.to_owned() } else { format!("{name}:{port}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origins(names: &Names, hosts: &[&str]) -> Vec<Option<String>> {
+        hosts.iter().map(|host| names.origin_of(host).map(|origin| origin.to_string())).collect()
+    }
+
+    #[test]
+    fn on_this_machine_three_names_count_with_their_port_alone() {
+        let names = Names::Loopback("127.0.0.1:2273".parse().unwrap());
+        let ours = ["127.0.0.1:2273", "LOCALHOST:2273", "[::1]:2273"];
+        assert!(origins(&names, &ours).iter().all(Option::is_some));
+        assert_eq!(names.origin_of(ours[1]).unwrap().sockets(), "ws://localhost:2273");
+        let others = [
+            "evil.example:2273",
+            "127.0.0.1",
+            "127.0.0.1:2274",
+            "127.0.0.2:2273",
+            "",
+            "localhost.:2273",
+            "user@localhost:2273",
+            "localhost:2273.evil.example",
+        ];
+        assert_eq!(origins(&names, &others), others.map(|_| None));
+        let names = Names::Loopback("127.0.0.1:80".parse().unwrap());
+        assert_eq!(names.address().unwrap().to_string(), "http://127.0.0.1");
+    }
+
+    #[test]
+    fn behind_a_proxy_its_name_alone_counts() {
+        let names = |text: &str| Names::Behind(text.parse().unwrap());
+        let proxied = names("https://Me.example/");
+        assert_eq!(proxied.origin_of("me.example").unwrap().to_string(), "https://me.example");
+        assert!(
+            origins(&proxied, &["127.0.0.1:2273", "me.example:2273"]).iter().all(Option::is_none)
+        );
+        assert!(names("https://me.example:8443").origin_of("me.example:8443").is_some());
+        assert!(names("https://me.example:443").origin_of("me.example").is_some());
+        for wrong in [
+            "http://me.example",
+            "me.example",
+            "https://",
+            "https://me.example/path",
+            "https://a@b",
+        ] {
+            assert!(wrong.parse::<Behind>().is_err(), "{wrong}");
+        }
+    }
+}

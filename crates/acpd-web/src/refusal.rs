@@ -1,0 +1,60 @@
+//! An answer that is no: a status, and in words what is wrong and what to do.
+
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+use crate::failure::Failure;
+use crate::guess::WINDOW;
+
+/// A refused request.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    status: StatusCode,
+    why: Failure,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: StatusCode, why: &str, hint: &str) -> Refusal {
+        Refusal { status, why: Failure::new(why).hint(hint) }
+    }
+
+    /// Nobody knows who asks.
+    pub(crate) fn unknown() -> Refusal {
+        let hint = "sign in with a code: `acpctl web pair` prints one";
+        Refusal::new(StatusCode::UNAUTHORIZED, "you are not signed in", hint)
+    }
+
+    /// Somebody was wrong too often.
+    pub(crate) fn too_often() -> Refusal {
+        let hint = "wait for a minute";
+        Refusal::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong attempts", hint)
+    }
+}
+
+/// Something of ours does not work.
+impl From<Failure> for Refusal {
+    fn from(why: Failure) -> Refusal {
+        Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, why }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = json(self.status, &self.why);
+        if self.status == StatusCode::TOO_MANY_REQUESTS {
+            response.headers_mut().insert(RETRY_AFTER, WINDOW.as_secs().into());
+        }
+        response
+    }
+}
+
+/// An answer for programs, which nobody keeps.
+pub(crate) fn json(status: StatusCode, value: &impl serde::Serialize) -> Response {
+    // Such values always serialize.
+    let mut response = (status, serde_json::to_vec(value).unwrap_or_default()).into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

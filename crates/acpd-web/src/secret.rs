@@ -1,0 +1,80 @@
+//! Random words that let somebody in, and what is kept of them: never the word itself.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+/// Bytes of a code: it lives for two minutes and works once.
+const CODE: usize = 16;
+/// Bytes of a key.
+const KEY: usize = 32;
+
+/// A word that lets its bearer in. It is shown or sent once, so it has no `Debug`.
+#[expect(missing_debug_implementations, reason = "a secret in a log is none any more")]
+pub struct Secret(String);
+
+impl Secret {
+    /// A new code.
+    pub(crate) fn code() -> Result<Secret, getrandom::Error> {
+        Secret::random(CODE)
+    }
+
+    /// A new key.
+    pub(crate) fn key() -> Result<Secret, getrandom::Error> {
+        Secret::random(KEY)
+    }
+
+    fn random(length: usize) -> Result<Secret, getrandom::Error> {
+        let mut bytes = [0; KEY];
+        getrandom::fill(&mut bytes[..length])?;
+        Ok(Secret(hex(&bytes[..length])))
+    }
+
+    /// The word.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// What is kept of it.
+    pub(crate) fn hash(&self) -> Hash {
+        Hash::of(&self.0)
+    }
+}
+
+/// SHA-256 of a secret. The secret is random, so nobody finds it from that.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Hash(String);
+
+impl Hash {
+    /// That of a word that somebody says.
+    pub(crate) fn of(word: &str) -> Hash {
+        Hash(hex(&Sha256::digest(word)))
+    }
+
+    /// Compares in the same time, however much is equal.
+    pub(crate) fn is(&self, other: &Hash) -> bool {
+        self.0.as_bytes().ct_eq(other.0.as_bytes()).into()
+    }
+}
+
+/// Bytes in hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_fits_its_secret_alone_and_does_not_show_it() {
+        let (one, other) = (Secret::key().unwrap(), Secret::key().unwrap());
+        assert!(one.hash().is(&Hash::of(one.reveal())));
+        assert!(!one.hash().is(&other.hash()));
+        let kept = serde_json::to_string(&one.hash()).unwrap();
+        assert!(!kept.contains(one.reveal()));
+        assert_eq!(Secret::code().unwrap().reveal().len() * 4, 128);
+        assert_eq!(one.reveal().len() * 4, 256);
+    }
+}

@@ -1,0 +1,249 @@
+//! The running server: where it listens, and how it ends.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use acpd_client::Paths;
+use acpd_sys::lock::{self, InstanceLock, LockError};
+use axum::routing::{get, post};
+use axum::{Router, middleware};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use crate::failure::Failure;
+use crate::guess::Guesses;
+use crate::invitation::Invitation;
+use crate::names::{Behind, Names};
+use crate::page::{Page, page};
+use crate::scope::Scopes;
+use crate::state::{Event, Limits, News, Server};
+use crate::store::{Store, folder, server_lock};
+use crate::{door, sign, socket, tls};
+
+/// The port that is tried first: the letters of `acpd` on a telephone.
+const PORT: u16 = 2273;
+/// So many ports are tried from there.
+const PORTS: u16 = 20;
+/// Pause after the system refused a connection: it has no descriptors, say.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What the server is to do.
+#[derive(Debug)]
+pub struct Options {
+    /// Where the files of acpd are.
+    pub paths: Paths,
+    /// Start the daemon if none runs.
+    pub spawn: bool,
+    /// Open the page in the browser.
+    pub open: bool,
+    /// Where to listen.
+    pub address: IpAddr,
+    /// On which port; else the first free one of a few.
+    pub port: Option<u16>,
+    /// A certificate and its key.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// The proxy that browsers open.
+    pub behind: Option<Behind>,
+    /// How much, and how long.
+    pub limits: Limits,
+}
+
+/// Serves until a signal ends it.
+///
+/// # Errors
+/// When it cannot begin.
+pub fn serve(
+    options: Options,
+    tell: impl Fn(Event) + Send + Sync + 'static,
+) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::about("cannot begin", &error))?;
+    runtime.block_on(run(options, Box::new(tell)))
+}
+
+async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result<(), Failure> {
+    // First: who finds our lock may send one.
+    let signals =
+        Signals::catch().map_err(|error| Failure::about("cannot catch signals", &error))?;
+    let (store, folder) = (Store::open(&options.paths)?, folder(&options.paths));
+    let lock = take_lock(&options.paths)?;
+    if options.tls.is_none() && options.behind.is_none() && !options.address.is_loopback() {
+        let error = Failure::new(format!(
+            "`{}` is open to others, and without TLS they read everything",
+            options.address
+        ));
+        return Err(error.hint("give `--cert` and `--key`, or name the proxy that has TLS with `--behind https://NAME`"));
+    }
+    let listener = listen(options.address, options.port).await?;
+    let at = listener.local_addr().map_err(|error| Failure::about("cannot listen", &error))?;
+    let tls = options.tls.as_ref().map(|(chain, key)| tls::load(chain, key)).transpose()?;
+    let (tls, certificate) = tls.unzip();
+    let names = match (options.behind, certificate) {
+        (Some(behind), _) => Names::Behind(behind),
+        (None, Some(certificate)) => Names::Certificate(certificate, at),
+        (None, None) => Names::Loopback(at),
+    };
+    let daemon = acpd_client::Options { spawn: options.spawn, paths: options.paths };
+    // Whoever opens the page wants the daemon. Why it is not there is told at the first socket, too.
+    let first = daemon.clone();
+    tokio::task::spawn_blocking(move || acpd_client::open_socket(&first))
+        .await
+        .map_err(Failure::new)??;
+    let address = names.address()?.to_string();
+    lock.add_line(&address).map_err(|error| Failure::about("cannot write the lock", &error))?;
+    let prefix = if names.is_secure() { "__Host-" } else { "" };
+    let server = Arc::new(Server {
+        cookie: format!("{prefix}acpd-{}", at.port()),
+        names,
+        wrong_codes: Guesses::default(),
+        wrong_keys: Guesses::default(),
+        sockets: Arc::new(Semaphore::new(options.limits.sockets)),
+        limits: options.limits,
+        tell,
+        daemon,
+        store,
+        news: News::default(),
+    });
+    let code = server.off(|server| server.store.add_code(Scopes::default(), None)).await?;
+    let invitation = Invitation::new(&address, &code);
+    // Before it is opened: what fails is told after the address.
+    (server.tell)(Event::Listening(invitation.clone()));
+    let opened = options.open.then(|| invitation.open(&folder)).transpose()?;
+    accept(&server, listener, tls, signals).await;
+    drop((lock, opened));
+    Ok(())
+}
+
+/// One server for each user: it owns the sockets of all tokens.
+fn take_lock(paths: &Paths) -> Result<InstanceLock, Failure> {
+    let path = server_lock(paths);
+    match InstanceLock::acquire(&path) {
+        Err(LockError::Held { pid, .. }) => {
+            let at = lock::signature(&path).and_then(|signature| signature.line);
+            let at = at.map(|address| format!(" at {address}")).unwrap_or_default();
+            let process = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+            let hint =
+                "`acpctl web pair` lets another browser in; end that one first to serve elsewhere";
+            Err(Failure::new(format!("`acpctl web` runs already{at}{process}")).hint(hint))
+        }
+        other => Ok(other?),
+    }
+}
+
+async fn listen(address: IpAddr, port: Option<u16>) -> Result<TcpListener, Failure> {
+    let last = port.unwrap_or(PORT + PORTS - 1);
+    let mut ports = port.unwrap_or(PORT)..=last;
+    loop {
+        let port = ports.next().unwrap_or(last);
+        match TcpListener::bind((address, port)).await {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && port != last => {}
+            Err(error) => {
+                let what = format!("cannot listen on {}", SocketAddr::from((address, port)));
+                return Err(Failure::about(what, &error).hint("choose another port with `--port`"));
+            }
+            Ok(listener) => return Ok(listener),
+        }
+    }
+}
+
+/// What ends the server, and what makes it look at its tokens.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+    changed: Signal,
+}
+
+impl Signals {
+    fn catch() -> io::Result<Signals> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+            changed: signal(SignalKind::user_defined1())?,
+        })
+    }
+}
+
+/// Takes connections until a signal ends that, and then waits a moment for the goodbyes.
+async fn accept(
+    server: &Arc<Server>,
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    mut signals: Signals,
+) {
+    let connections = Arc::new(Semaphore::new(server.limits.connections));
+    let service = TowerToHyperService::new(router(server));
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = signals.changed.recv() => {
+                server.news.tokens_changed();
+                continue;
+            }
+            _ = signals.interrupt.recv() => break,
+            _ = signals.terminate.recv() => break,
+            _ = signals.hang_up.recv() => break,
+        };
+        let Ok((stream, _)) = accepted else {
+            sleep(PAUSE).await;
+            continue;
+        };
+        // Beyond the limit, the newest is closed.
+        let Ok(place) = Arc::clone(&connections).try_acquire_owned() else { continue };
+        let (service, tls, head) = (service.clone(), tls.clone(), server.limits.head);
+        tokio::spawn(async move {
+            // A client that breaks off, or speaks something else, is nobody's fault here.
+            match tls {
+                None => drop(speak(stream, service, head).await),
+                Some(tls) => {
+                    if let Ok(Ok(stream)) = timeout(head, handshake(&tls, stream)).await {
+                        drop(speak(stream, service, head).await);
+                    }
+                }
+            }
+            drop(place);
+        });
+    }
+    server.news.end();
+    let all = server.limits.sockets as u32;
+    let _ = timeout(server.limits.goodbye, server.sockets.acquire_many(all)).await;
+}
+
+async fn handshake(
+    tls: &TlsAcceptor,
+    stream: TcpStream,
+) -> io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
+    tls.accept(stream).await
+}
+
+async fn speak(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    service: TowerToHyperService<Router>,
+    head: Duration,
+) -> hyper::Result<()> {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(head);
+    http.serve_connection(TokioIo::new(stream), service).with_upgrades().await
+}
+
+fn router(server: &Arc<Server>) -> Router {
+    let service = Router::new()
+        .route("/sign-in", post(sign::sign_in))
+        .route("/sign-out", post(sign::sign_out))
+        .route("/me", get(sign::me))
+        .route("/acp", get(socket::acp))
+        .fallback_service(get(page).with_state(Arc::new(Page::new())));
+    let door = middleware::from_fn_with_state(Arc::clone(server), door::door);
+    service.layer(door).with_state(Arc::clone(server))
+}

@@ -1,0 +1,163 @@
+//! Signing in with a code, signing out, and who one is.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Extension;
+use axum::body::{Body, to_bytes};
+use axum::extract::State;
+use axum::http::header::{CONTENT_TYPE, HeaderMap, SET_COOKIE, USER_AGENT};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::door::{self, Sender};
+use crate::refusal::{Refusal, json};
+use crate::state::{Event, Server};
+
+/// The longest body that signs anybody in.
+const LONGEST: usize = 4 << 10;
+/// How long that may take to come.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// For how long a browser keeps the cookie: the longest that browsers take, 400 days.
+const COOKIE_LIFE: u64 = 400 * 24 * 60 * 60;
+
+#[derive(Deserialize)]
+struct SignIn {
+    code: String,
+}
+
+/// `POST /sign-in`: a code for a key and a cookie.
+pub(crate) async fn sign_in(
+    State(server): State<Arc<Server>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
+    // A form of another site could send anything else without being asked first.
+    let is_json = headers
+        .get(CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    if !is_json {
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        return Err(Refusal::new(
+            status,
+            "this is no JSON",
+            "send `content-type: application/json`",
+        ));
+    }
+    if server.wrong_codes.are_too_many(Instant::now()) {
+        return Err(Refusal::too_often());
+    }
+    let wrong = || {
+        let hint = "a code works once, within two minutes: `acpctl web pair` prints another one";
+        Refusal::new(StatusCode::UNAUTHORIZED, "this code does not work", hint)
+    };
+    let body = timeout(PATIENCE, to_bytes(body, LONGEST)).await.ok().and_then(Result::ok);
+    let said: Option<SignIn> = body.and_then(|body| serde_json::from_slice(&body).ok());
+    let device =
+        device(headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default());
+    let signed_in = match said {
+        Some(SignIn { code }) => {
+            server.off(move |server| server.store.redeem(&code, &device)).await?
+        }
+        None => None,
+    };
+    let Some(signed_in) = signed_in else {
+        server.wrong_codes.count(Instant::now());
+        return Err(wrong());
+    };
+    let token = signed_in.token;
+    (server.tell)(Event::SignedIn { name: token.name.clone() });
+    let answer = json!({"key": signed_in.key.reveal(), "name": token.name, "scopes": token.scopes});
+    let mut response = json(StatusCode::OK, &answer);
+    set_cookie(&server, &mut response, signed_in.cookie.reveal(), COOKIE_LIFE);
+    Ok(response)
+}
+
+/// `POST /sign-out`: the token is gone, and so are its sockets.
+pub(crate) async fn sign_out(
+    State(server): State<Arc<Server>>,
+    Extension(sender): Extension<Sender>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let token = door::token(&server, &headers, sender)?;
+    server.off(move |server| server.store.revoke(|one| one.id == token.id)).await?;
+    server.news.tokens_changed();
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    set_cookie(&server, &mut response, "", 0);
+    Ok(response)
+}
+
+/// `GET /me`: who one is, and what one may do.
+pub(crate) async fn me(
+    State(server): State<Arc<Server>>,
+    Extension(sender): Extension<Sender>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let token = door::token(&server, &headers, sender)?;
+    let me = json!({"name": token.name, "scopes": token.scopes, "version": env!("CARGO_PKG_VERSION"),
+        "place": token.name});
+    Ok(json(StatusCode::OK, &me))
+}
+
+fn set_cookie(server: &Server, response: &mut Response, value: &str, life: u64) {
+    let secure = if server.names.is_secure() { "; Secure" } else { "" };
+    let name = &server.cookie;
+    let cookie =
+        format!("{name}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Strict{secure}");
+    // The name and the value are letters and digits.
+    response
+        .headers_mut()
+        .extend(HeaderValue::try_from(cookie).ok().map(|cookie| (SET_COOKIE, cookie)));
+}
+
+/// What people call the browser that says this of itself.
+fn device(agent: &str) -> String {
+    let first = |known: &[(&str, &'static str)]| {
+        known.iter().find(|(word, _)| agent.contains(word)).map(|(_, name)| *name)
+    };
+    // Each names those that it wants to be taken for.
+    let browser = first(&[
+        ("Firefox/", "Firefox"),
+        ("FxiOS/", "Firefox"),
+        ("Edg", "Edge"),
+        ("OPR/", "Opera"),
+        ("Chrome/", "Chrome"),
+        ("CriOS/", "Chrome"),
+        ("Safari/", "Safari"),
+    ]);
+    let system = first(&[
+        ("iPhone", "iPhone"),
+        ("iPad", "iPad"),
+        ("Android", "Android"),
+        ("Windows", "Windows"),
+        ("Mac OS X", "Mac"),
+        ("CrOS", "ChromeOS"),
+        ("Linux", "Linux"),
+    ]);
+    match (browser, system) {
+        (Some(browser), Some(system)) => format!("{browser} on {system}"),
+        (Some(one), None) | (None, Some(one)) => one.to_owned(),
+        (None, None) => "browser".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_is_called_as_people_call_it() {
+        let chrome = "Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0 Mobile Safari/537.36";
+        assert_eq!(device(chrome), "Chrome on Android");
+        let safari = "Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) AppleWebKit/605.1.15 Version/19.0 Mobile/15E148 Safari/604.1";
+        assert_eq!(device(safari), "Safari on iPhone");
+        assert_eq!(
+            device("Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0"),
+            "Firefox on Linux"
+        );
+        assert_eq!(device("curl/8"), "browser");
+    }
+}

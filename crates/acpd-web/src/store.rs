@@ -1,0 +1,377 @@
+//! Tokens and codes on disk: one file with mode 0600, written whole and at once, which holds no secret.
+//!
+//! ```text
+//!  code: made ──2 min──▶ gone          token: made by a code, or by name ──▶ revoked
+//!          └──── said ──▶ a token
+//! ```
+//!
+//! The server and the commands beside it change the file under a lock. A code becomes a token in one change, so it
+//! never works twice.
+
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use acpd_client::Paths;
+use acpd_sys::file::Version;
+use acpd_sys::lock::InstanceLock;
+use acpd_sys::{dir, file};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::scope::Scopes;
+use crate::secret::{Hash, Secret};
+
+/// How long a code lives.
+pub(crate) const CODE_LIFE: Duration = Duration::from_secs(120);
+/// Codes that live at the same time; the oldest one goes first.
+const MOST_CODES: usize = 5;
+/// A file that is longer was not written here.
+const LONGEST: u64 = 1 << 20;
+/// How long another one that changes the file is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest name of a token, in characters.
+const LONGEST_NAME: usize = 60;
+
+/// Somebody who was let in, as it is kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Token {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) scopes: Scopes,
+    /// When it was made (ms since the epoch).
+    pub(crate) created: u64,
+    key: Hash,
+    /// A browser has to bring its cookie as well; a program has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cookie: Option<Hash>,
+}
+
+/// What is good for one token.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Code {
+    hash: Hash,
+    scopes: Scopes,
+    /// What the token is to be called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// When it was made (ms since the epoch).
+    created: u64,
+}
+
+impl Code {
+    fn is_alive(&self, now: u64) -> bool {
+        // Also when the clock was set back.
+        now.abs_diff(self.created) < CODE_LIFE.as_millis() as u64
+    }
+}
+
+/// What the file holds.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+struct Content {
+    tokens: Vec<Token>,
+    codes: Vec<Code>,
+}
+
+/// The secrets of a browser that has just signed in.
+pub(crate) struct SignedIn {
+    pub(crate) token: Token,
+    pub(crate) key: Secret,
+    pub(crate) cookie: Secret,
+}
+
+/// What somebody brings to be let in.
+#[derive(Clone, Copy)]
+pub(crate) struct Credentials<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) cookie: Option<&'a str>,
+    /// A page says where it comes from, a program does not.
+    pub(crate) is_page: bool,
+}
+
+/// The file.
+#[derive(Debug)]
+pub(crate) struct Store {
+    folder: PathBuf,
+    /// What was read last, and of which file.
+    read: Mutex<Option<(Version, Arc<Content>)>>,
+}
+
+impl Store {
+    /// The one of this user.
+    pub(crate) fn open(paths: &Paths) -> Result<Store, Failure> {
+        let folder = folder(paths);
+        dir::private_dir(&paths.state)?;
+        dir::private_dir(&folder)?;
+        Ok(Store { folder, read: Mutex::default() })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join("tokens.json")
+    }
+
+    /// All tokens, in the order in which they were made.
+    pub(crate) fn tokens(&self) -> Result<Vec<Token>, Failure> {
+        Ok(self.content()?.tokens.clone())
+    }
+
+    /// The token of these credentials.
+    pub(crate) fn token(&self, credentials: &Credentials<'_>) -> Result<Option<Token>, Failure> {
+        let key = Hash::of(credentials.key);
+        let cookie = credentials.cookie.map(Hash::of);
+        let is_it = |token: &&Token| {
+            let has_cookie = match (&token.cookie, &cookie) {
+                (Some(kept), Some(brought)) => kept.is(brought),
+                // A key of a browser is open to scripts, so it is none for a program.
+                (Some(_), None) => false,
+                (None, _) => !credentials.is_page,
+            };
+            token.key.is(&key) & has_cookie
+        };
+        Ok(self.content()?.tokens.iter().filter(is_it).last().cloned())
+    }
+
+    /// Returns whether the token with this id is there.
+    pub(crate) fn has(&self, id: &str) -> Result<bool, Failure> {
+        Ok(self.content()?.tokens.iter().any(|token| token.id == id))
+    }
+
+    /// A new code.
+    pub(crate) fn add_code(&self, scopes: Scopes, name: Option<String>) -> Result<Secret, Failure> {
+        let secret = Secret::code()?;
+        let (hash, created) = (secret.hash(), now());
+        self.change(|content| {
+            content.codes.retain(|code| code.is_alive(created));
+            let over = (content.codes.len() + 1).saturating_sub(MOST_CODES);
+            content.codes.drain(..over);
+            content.codes.push(Code {
+                hash,
+                scopes,
+                name: name.map(|name| tidy_name(&name)),
+                created,
+            });
+        })?;
+        Ok(secret)
+    }
+
+    /// Makes a token of a code. `called` is its name if the code has none.
+    pub(crate) fn redeem(&self, word: &str, called: &str) -> Result<Option<SignedIn>, Failure> {
+        let (said, time) = (Hash::of(word), now());
+        let find = |content: &Content| {
+            let fits = |code: &Code| code.hash.is(&said) & code.is_alive(time);
+            content.codes.iter().rposition(fits)
+        };
+        // Who guesses does not make us write.
+        if find(&*self.content()?).is_none() {
+            return Ok(None);
+        }
+        let (key, cookie, id) = (Secret::key()?, Secret::key()?, Secret::code()?);
+        let token = self.change(|content| {
+            let code = content.codes.remove(find(content)?);
+            let name = free_name(&content.tokens, &code.name.unwrap_or_else(|| tidy_name(called)));
+            let id = short(&id);
+            let (scopes, created) = (code.scopes, time);
+            let token =
+                Token { id, name, scopes, created, key: key.hash(), cookie: Some(cookie.hash()) };
+            content.tokens.push(token.clone());
+            Some(token)
+        })?;
+        Ok(token.map(|token| SignedIn { token, key, cookie }))
+    }
+
+    /// A token for a program, which needs no cookie.
+    pub(crate) fn add_program(&self, name: &str, scopes: Scopes) -> Result<Secret, Failure> {
+        let (key, id, name) = (Secret::key()?, Secret::code()?, tidy_name(name));
+        if name.is_empty() {
+            return Err(Failure::new("a token needs a name"));
+        }
+        let is_new = self.change(|content| {
+            let is_new = content.tokens.iter().all(|token| token.name != name);
+            if is_new {
+                let (id, name, key) = (short(&id), name.clone(), key.hash());
+                content.tokens.push(Token { id, name, scopes, created: now(), key, cookie: None });
+            }
+            is_new
+        })?;
+        if is_new {
+            return Ok(key);
+        }
+        let error = Failure::new(format!("there is a token `{name}`"));
+        Err(error.hint(format!(
+            "choose another name, or take that one back: `acpctl web token revoke '{name}'`"
+        )))
+    }
+
+    /// Takes back the tokens that fit; they are returned.
+    pub(crate) fn revoke(&self, fits: impl Fn(&Token) -> bool) -> Result<Vec<Token>, Failure> {
+        if !self.content()?.tokens.iter().any(&fits) {
+            return Ok(Vec::new());
+        }
+        self.change(|content| content.tokens.extract_if(.., |token| fits(token)).collect())
+    }
+
+    /// What the file holds now.
+    fn content(&self) -> Result<Arc<Content>, Failure> {
+        let path = self.path();
+        let Some(version) = file::version(&path) else { return Ok(Arc::default()) };
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, content)) = &*read
+            && *of == version
+        {
+            return Ok(Arc::clone(content));
+        }
+        let mut text = String::new();
+        let failed = |error: &dyn std::error::Error| {
+            Failure::about(format!("cannot read `{}`", path.display()), error)
+                .hint("remove that file to sign out everybody, and sign in again")
+        };
+        dir::secret_file(&path)?
+            .take(LONGEST)
+            .read_to_string(&mut text)
+            .map_err(|error| failed(&error))?;
+        let content: Arc<Content> =
+            Arc::new(serde_json::from_str(&text).map_err(|error| failed(&error))?);
+        *read = Some((version, Arc::clone(&content)));
+        Ok(content)
+    }
+
+    /// Changes the file. Whoever reads it meanwhile sees what was there before.
+    fn change<R>(&self, change: impl FnOnce(&mut Content) -> R) -> Result<R, Failure> {
+        let lock = InstanceLock::acquire_wait(&self.folder.join("tokens.lock"), PATIENCE)?;
+        let mut content = Content::clone(&*self.content()?);
+        let changed = change(&mut content);
+        let path = self.path();
+        let failed = |error: &dyn std::error::Error| {
+            Failure::about(format!("cannot write `{}`", path.display()), error)
+        };
+        // Such a file has mode 0600.
+        let mut file =
+            tempfile::NamedTempFile::new_in(&self.folder).map_err(|error| failed(&error))?;
+        let text = serde_json::to_vec_pretty(&content).map_err(|error| failed(&error))?;
+        file.write_all(&text)
+            .and_then(|()| file.as_file().sync_all())
+            .map_err(|error| failed(&error))?;
+        file.persist(&path).map_err(|error| failed(&error.error))?;
+        drop(lock);
+        Ok(changed)
+    }
+}
+
+/// Where all that the server keeps is.
+pub(crate) fn folder(paths: &Paths) -> PathBuf {
+    paths.state.join("web")
+}
+
+/// The file whose lock the server holds. Its second line is the address.
+pub(crate) fn server_lock(paths: &Paths) -> PathBuf {
+    folder(paths).join("server.lock")
+}
+
+/// Enough of a random word to tell tokens apart.
+fn short(word: &Secret) -> String {
+    word.reveal()[..8].to_owned()
+}
+
+/// A name on one line, of some length.
+pub(crate) fn tidy_name(name: &str) -> String {
+    let words: Vec<&str> =
+        name.split(|char: char| char.is_whitespace() || char.is_control()).collect();
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    words.join(" ").chars().take(LONGEST_NAME).collect()
+}
+
+/// The name, or with a number if another token has it.
+fn free_name(tokens: &[Token], name: &str) -> String {
+    let is_free = |name: &str| tokens.iter().all(|token| token.name != name);
+    let numbered = (2_usize..).map(|number| format!("{name} {number}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(|name| is_free(name)).unwrap_or_default()
+}
+
+/// Milliseconds since the epoch.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn home() -> (tempfile::TempDir, Store) {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let paths = Paths { runtime: at("r"), state: at("s"), config: at("c") };
+        let store = Store::open(&paths).unwrap();
+        (dir, store)
+    }
+
+    #[test]
+    fn a_code_becomes_one_token_and_the_file_holds_no_secret() {
+        let (_dir, store) = home();
+        let code = store.add_code(Scopes::default(), None).unwrap();
+        assert!(store.redeem("guess", "phone").unwrap().is_none());
+        let phone = store.redeem(code.reveal(), "my\n phone").unwrap().unwrap();
+        assert_eq!(phone.token.name, "my phone");
+        assert!(store.redeem(code.reveal(), "phone").unwrap().is_none());
+
+        let key = phone.key.reveal();
+        let cookie = Some(phone.cookie.reveal());
+        let fits =
+            |cookie, is_page| store.token(&Credentials { key, cookie, is_page }).unwrap().is_some();
+        assert!(fits(cookie, true) && fits(cookie, false));
+        assert!(!fits(None, true) && !fits(None, false) && !fits(Some("other"), true));
+
+        let path = store.path();
+        let text = fs::read_to_string(&path).unwrap();
+        for secret in [code.reveal(), key, phone.cookie.reveal()] {
+            assert!(!text.contains(secret), "{text}");
+        }
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(store.revoke(|token| token.name == "my phone").unwrap().len(), 1);
+        assert!(!fits(cookie, true));
+    }
+
+    #[test]
+    fn a_token_for_a_program_is_none_for_a_page_and_its_name_is_its_own() {
+        let (_dir, store) = home();
+        let key = store.add_program("ide", Scopes::default()).unwrap();
+        let fits = |is_page| {
+            store
+                .token(&Credentials { key: key.reveal(), cookie: None, is_page })
+                .unwrap()
+                .is_some()
+        };
+        assert!(fits(false) && !fits(true));
+        assert!(store.add_program("ide", Scopes::default()).is_err());
+        assert!(store.add_program(" \n", Scopes::default()).is_err());
+    }
+
+    #[test]
+    fn so_many_codes_live_and_each_for_a_while() {
+        let (_dir, store) = home();
+        let codes: Vec<Secret> =
+            (0..=MOST_CODES).map(|_| store.add_code(Scopes::default(), None).unwrap()).collect();
+        assert!(store.redeem(codes[0].reveal(), "a").unwrap().is_none());
+        assert!(store.redeem(codes[1].reveal(), "a").unwrap().is_some());
+        assert_eq!(store.redeem(codes[2].reveal(), "a").unwrap().unwrap().token.name, "a 2");
+        let code =
+            Code { hash: Hash::of("x"), scopes: Scopes::default(), name: None, created: 1_000_000 };
+        assert!(code.is_alive(1_119_999) && !code.is_alive(1_120_000) && !code.is_alive(1));
+    }
+
+    #[test]
+    fn a_file_that_others_may_read_or_that_is_broken_lets_nobody_in() {
+        let (_dir, store) = home();
+        store.add_program("ide", Scopes::default()).unwrap();
+        fs::set_permissions(store.path(), fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(store.tokens().is_err());
+        fs::set_permissions(store.path(), fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(store.path(), "{").unwrap();
+        assert!(store.tokens().unwrap_err().way_out().is_some());
+    }
+}
