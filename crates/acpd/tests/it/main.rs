@@ -33,6 +33,7 @@ mod main_job;
 #[path = "../../../acpd-core/tests/hub/mangle.rs"]
 mod mangle;
 mod mcp;
+mod mcp_host;
 mod mcp_in_client;
 mod others;
 mod permissions;
@@ -60,6 +61,7 @@ mod watching;
 mod ways_out;
 mod web;
 mod wire;
+mod workspace_tools;
 
 use std::time::{Duration, Instant};
 

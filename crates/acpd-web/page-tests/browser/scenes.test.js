@@ -1,0 +1,262 @@
+// @ts-check
+// The page in a real browser, with the real server, daemon and scripted agent.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { Home, climb, enter, launch, openSession, says, streamOf, until, update } from './home.js';
+
+const home = new Home();
+/** @type {import('playwright-core').Browser} */
+let browser;
+
+before(async () => {
+  [browser] = await Promise.all([launch(), home.serve()]);
+});
+
+after(async () => {
+  await browser?.close();
+  await home.stop();
+});
+
+/** @param {string} name @param {() => Promise<void>} run */
+const scene = (name, run) => test(name, { timeout: 120_000 }, run);
+
+scene('a code lets one browser in, once, and does not stay in its history', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  assert.equal(new URL(page.url()).hash, '');
+  await page.reload();
+  await page.waitForSelector('.connection:has-text("live")');
+  const code = await home.code();
+  const [first, second] = [await browser.newContext(), await browser.newContext()];
+  const [one, two] = [await first.newPage(), await second.newPage()];
+  await one.goto(`${home.url}/#code=${code}`);
+  await one.waitForSelector('.inbox');
+  await two.goto(`${home.url}/#code=${code}`);
+  await two.waitForSelector('.door .trouble');
+  await page.goto(`${home.url}/#/help`);
+  await page.click('text=Sign out');
+  await page.waitForSelector('.door');
+  await page.reload();
+  await page.waitForSelector('.door');
+  assert.deepEqual(wrong, []);
+  await Promise.all([first.close(), second.close(), context.close()]);
+});
+
+scene('two browsers and a terminal show the same, whoever says something', async () => {
+  await home.acpctl('run', '-s', 'shared', 'say #one');
+  const terminal = home.start('attach', 'shared');
+  const [a, b] = [await enter(browser, home), await enter(browser, home)];
+  await openSession(a.page, 'shared');
+  await openSession(b.page, 'shared');
+  await a.page.fill('#prompt', 'say #two');
+  await a.page.press('#prompt', 'Enter');
+  for (const { page } of [a, b]) await page.waitForSelector('.answer:has-text("say #two")');
+  await until('the terminal to show it', () => terminal.text.includes('#two'));
+  await home.acpctl('run', '-s', 'shared', 'say #three');
+  for (const { page } of [a, b]) await page.waitForSelector('.answer:has-text("say #three")');
+  const [one, two] = [await streamOf(a.page), await streamOf(b.page)];
+  assert.equal(one, two);
+  for (const said of ['say #one', 'say #two', 'say #three']) assert.equal(one.split(`\n`).filter((line) => line === said).length, 1, `${said} once in ${one}`);
+  assert.equal(await a.page.inputValue('#prompt'), '');
+  assert.deepEqual([...a.wrong, ...b.wrong], []);
+  terminal.child.kill('SIGKILL');
+  await Promise.all([a.context.close(), b.context.close()]);
+});
+
+scene('a killed daemon loses and doubles nothing', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  await home.prompt('killed', '[number 300 n 10000]');
+  await openSession(page, 'killed');
+  await page.waitForSelector('.answer:has-text("n/20")');
+  await home.killDaemon();
+  await home.acpctl('status');
+  await page.waitForSelector('.turn:has-text("done")');
+  const said = await page.locator('.answer').allInnerTexts();
+  const numbers = said.join('').match(/n\/\d+/g) ?? [];
+  assert.deepEqual(numbers, Array.from({ length: 300 }, (_, at) => `n/${at + 1}`));
+  await climb(page);
+  assert.equal(await page.locator('.prompt').count(), 1);
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('a killed agent is told, and needs somebody', async () => {
+  const { page, context } = await enter(browser, home);
+  await home.prompt('nightly', '[slow 600]');
+  await openSession(page, 'nightly');
+  await page.waitForSelector('.answer:has-text("tick 3")');
+  const { pid } = JSON.parse(await home.acpctl('agent', 'show', 'demo', '--json'));
+  process.kill(pid, 'SIGKILL');
+  await page.waitForSelector('.turn.is-interrupted');
+  await page.waitForSelector('.is-needs .entry:has(.name:text-is("nightly")) .is-interrupted');
+  assert.match(await page.title(), /^\(\d+\) /);
+  await context.close();
+});
+
+scene('a question is answered in one browser and gone in the other', async () => {
+  const [a, b] = [await enter(browser, home), await enter(browser, home)];
+  await home.prompt('asked', '[ask]');
+  await a.page.waitForSelector('.is-needs .entry:has(.name:text-is("asked"))');
+  for (const { page } of [a, b]) {
+    await openSession(page, 'asked');
+    await page.waitForSelector('.question');
+  }
+  const confirm = a.page.locator('.question .confirm');
+  assert.equal(await a.page.locator('.question input:checked').count(), 0, 'nothing is chosen beforehand');
+  assert.equal(await confirm.getAttribute('aria-disabled'), 'true');
+  await a.page.check('.question .allows input >> nth=0');
+  await a.page.waitForSelector('.question .confirm[aria-disabled="false"]');
+  await confirm.click();
+  await b.page.waitForSelector('.question', { state: 'detached' });
+  await b.page.waitForSelector('.question-bar.is-over:has-text("by")');
+  for (const { page } of [a, b]) await page.waitForSelector('.said-line:has-text("by")');
+  assert.deepEqual([...a.wrong, ...b.wrong], []);
+  await Promise.all([a.context.close(), b.context.close()]);
+});
+
+scene('a key confirms twice, and a press that comes too soon does nothing', async () => {
+  const { page, context } = await enter(browser, home);
+  await home.prompt('keyed', '[ask]');
+  await openSession(page, 'keyed');
+  await page.waitForSelector('.question');
+  const chosen = page.locator('.question .allows input').first();
+  await chosen.focus();
+  await page.keyboard.press('Space');
+  await page.locator('.question .confirm').focus();
+  await page.keyboard.press('Enter');
+  assert.equal(await page.locator('.question').count(), 1, 'it is still arming, or asks again');
+  await page.waitForSelector('.question .confirm[aria-disabled="false"]');
+  if (!(await page.locator('.question .confirm').innerText()).includes('Once more')) await page.keyboard.press('Enter');
+  await page.waitForSelector('.question .confirm:has-text("Once more")');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('.question', { state: 'detached' });
+  await context.close();
+});
+
+scene('on a phone an answer that allows is held, and nothing is wider than the screen', async () => {
+  const { page, context, wrong } = await enter(browser, home, {
+    viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true, deviceScaleFactor: 2,
+  });
+  await home.prompt('phone', '[ask]');
+  await openSession(page, 'phone');
+  await page.click('.question-bar button');
+  await page.tap('.question .allows >> nth=0');
+  await page.waitForSelector('.question .confirm[aria-disabled="false"]');
+  const confirm = page.locator('.question .confirm');
+  await confirm.tap();
+  assert.equal(await page.locator('.question').count(), 1, 'a tap is not enough');
+  const box = await confirm.boundingBox();
+  assert.ok(box && box.height >= 44);
+  const touch = { pointerType: 'touch', isPrimary: true, bubbles: true };
+  await confirm.dispatchEvent('pointerdown', touch);
+  await page.waitForSelector('.question-card', { state: 'hidden' });
+  for (const view of ['', '#/new', '#/search', '#/help']) {
+    await page.goto(`${home.url}/${view}`);
+    await page.waitForSelector(view ? '.dialog' : '.inbox');
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= 360, `${view} is ${width} wide`);
+    const small = await page.evaluate(() => [...document.querySelectorAll('button, a.entry, a.button, select, input')]
+      .filter((it) => it.checkVisibility() && !it.closest('.unseen') && !(/** @type {any} */ (it)).matches('[type=checkbox], [type=radio], .unseen'))
+      .filter((it) => it.getBoundingClientRect().height < 43.5).map((it) => it.outerHTML.slice(0, 120)));
+    assert.deepEqual(small, [], 'a finger hits what it means');
+  }
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('offline and back', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  await home.acpctl('run', '-s', 'offline', 'say #before');
+  await openSession(page, 'offline');
+  await page.waitForSelector('.answer:has-text("#before")');
+  await page.evaluate(() => { Object.assign(window, { isSame: true }); });
+  await home.stopServing();
+  await page.waitForSelector('.connection.is-away');
+  await page.waitForSelector('.away');
+  await page.fill('#prompt', 'a draft that stays');
+  await home.acpctl('run', '-s', 'offline', 'say #meanwhile');
+  await home.serve();
+  await page.waitForSelector('.answer:has-text("#meanwhile")');
+  await page.waitForSelector('.connection:not(.is-away)');
+  const text = await streamOf(page);
+  assert.equal(text.split('\n').filter((line) => line === 'say #before').length, 1);
+  assert.equal(await page.inputValue('#prompt'), 'a draft that stays');
+  assert.equal(await page.evaluate(() => 'isSame' in window), true, 'the page was not loaded anew');
+  await page.reload();
+  await page.waitForSelector('.answer:has-text("#meanwhile")');
+  assert.equal(await page.inputValue('#prompt'), 'a draft that stays');
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('prompts wait, are changed and taken back, and a turn is stopped', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  await home.prompt('queue', '[slow 600]');
+  await openSession(page, 'queue');
+  await page.waitForSelector('.stop');
+  for (const text of ['say #first', 'say #second']) {
+    await page.fill('#prompt', text);
+    await page.click('button:text-is("Queue")');
+    await page.waitForSelector(`.queue .waiting:has-text("${text}")`);
+  }
+  await page.click('.queue .waiting:has-text("#second") button[aria-label="take back"]');
+  await page.waitForSelector('.queue .waiting:has-text("#second")', { state: 'detached' });
+  await page.click('.queue .waiting:has-text("#first") button:text-is("Edit")');
+  await page.fill('.queue textarea', 'say #changed');
+  await page.click('.queue button:text-is("Save")');
+  await page.waitForSelector('.queue .waiting:has-text("#changed")');
+  await page.click('.stop');
+  await page.waitForSelector('.answer:has-text("#changed")');
+  assert.equal(await page.locator('.prompt:has-text("#changed")').count(), 1);
+  assert.equal(await page.locator('.prompt:has-text("#first")').count(), 0);
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('a session begins, has modes, and is found', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  await page.goto(`${home.url}/#/new`);
+  await page.fill('#new-cwd', home.path('work'));
+  await page.fill('#new-name', 'made');
+  await page.fill('#new-text', 'say #needleword');
+  await page.click('button:text-is("Begin")');
+  await page.waitForSelector('.session-head h1:text-is("made")');
+  await page.waitForSelector('.answer:has-text("#needleword")');
+  assert.equal(await page.locator('.prompt').count(), 1);
+  await page.click('.options-button');
+  await page.waitForSelector('.menu select');
+  const mode = page.locator('.menu select').first();
+  const values = await mode.locator('option').evaluateAll((all) => all.map((it) => /** @type {HTMLOptionElement} */ (it).value));
+  await mode.selectOption(values[values.length - 1]);
+  await until('the mode to be told', async () => (await mode.inputValue()) === values[values.length - 1]);
+  await page.keyboard.press('Escape');
+  await page.goto(`${home.url}/#/search`);
+  await page.fill('.dialog input', 'needlewor');
+  await page.click('.hits a');
+  await page.waitForSelector('.row.is-chosen:has-text("needleword")');
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('a subagent, pictures and hostile names are shown as what they are', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  const picture = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+  const raw = home.raw('odd.raw', [
+    update({ sessionUpdate: 'agent_message_chunk', content: { type: 'image', mimeType: 'image/png', data: picture } }),
+    update({ sessionUpdate: 'agent_message_chunk', content: { type: 'image', mimeType: 'image/svg+xml', data: picture } }),
+    update({ sessionUpdate: 'tool_call', toolCallId: '<b>', title: '<img src=x onerror=alert(1)>\u202e', kind: 'edit', status: 'completed',
+      content: [{ type: 'diff', path: '<script>', oldText: 'a\n', newText: '<script>alert(1)</script>\n' }] }),
+    says('\n\n<img src=x onerror="window.pwned=1"> [x](javascript:window.pwned=1)'),
+  ]);
+  await home.acpctl('run', '-s', 'odd', raw);
+  await openSession(page, 'odd');
+  await page.waitForSelector('.answer:has-text("<img src=x")');
+  assert.equal(await page.locator('.answer img').count(), 1, 'a picture of a known kind');
+  assert.ok((await page.locator('.answer img').getAttribute('src'))?.startsWith('blob:'));
+  await page.click('.call .head');
+  await page.waitForSelector('.diff:has-text("<script>alert(1)</script>")');
+  assert.equal(await page.evaluate(() => 'pwned' in window), false);
+  assert.deepEqual(wrong, []);
+  await context.close();
+});

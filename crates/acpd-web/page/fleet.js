@@ -1,0 +1,97 @@
+// @ts-check
+// All sessions, agents and open questions, as `_acpd/watch` tells them, and the rows of the inbox.
+
+/** @typedef {import('./fold/block.js').Json} Json */
+/** @typedef {'question' | 'form' | 'login' | 'interrupted' | 'blocked' | 'working' | 'silent' | 'resting'} What */
+/** @typedef {{key: string, section: 'needs' | 'working' | 'recent', what: What, session?: Json, question?: Json,
+ *   agent?: Json, since: number}} Row */
+
+/** What was interrupted needs somebody for so long. */
+const INTERRUPTED_FOR = 24 * 60 * 60 * 1000;
+/** An agent that has said nothing for so long is silent. */
+const SILENT_AFTER = 2 * 60 * 1000;
+
+/** @param {string} agent @param {string} session */
+export const keyOf = (agent, session) => `${agent}/${session}`;
+
+export class Fleet {
+  constructor() {
+    /** @type {Map<string, Json>} */ this.sessions = new Map();
+    /** @type {Map<string, Json>} */ this.agents = new Map();
+    /** @type {Map<string, Json>} */ this.questions = new Map();
+    this.isKnown = false;
+    /** Another number after each change. */
+    this.rev = 0;
+  }
+
+  /** @param {Json} told */
+  snapshot(told) {
+    this.sessions = new Map();
+    this.agents = new Map();
+    this.questions = new Map();
+    this.isKnown = true;
+    this.changed(told);
+  }
+
+  /** @param {Json} told */
+  changed({ sessions = [], agents = [], interactions = [], removed = {} }) {
+    for (const row of sessions) this.sessions.set(keyOf(row.agent, row.sessionId), row);
+    for (const row of agents) this.agents.set(row.name, row);
+    for (const row of interactions) this.questions.set(row.id, row);
+    for (const { agent, sessionId } of removed.sessions ?? []) this.sessions.delete(keyOf(agent, sessionId));
+    for (const name of removed.agents ?? []) this.agents.delete(name);
+    for (const id of removed.interactions ?? []) this.questions.delete(id);
+    this.rev++;
+  }
+
+  /** The open questions of a session, the oldest first. @param {string} key */
+  questionsOf(key) {
+    const asked = [...this.questions.values()].filter((it) => keyOf(it.agent, it.sessionId ?? '') === key);
+    return asked.sort((a, b) => a.at - b.at);
+  }
+
+  /** The rows of the inbox. @param {number} now @returns {Row[]} */
+  rows(now) {
+    /** @type {Row[]} */
+    const rows = [];
+    const asked = new Set();
+    for (const question of this.questions.values()) {
+      const key = keyOf(question.agent, question.sessionId ?? '');
+      asked.add(key);
+      const what = question.question.kind === 'permission' ? 'question' : 'form';
+      rows.push({ key: `?${question.id}`, section: 'needs', what, question, session: this.sessions.get(key), since: question.at });
+    }
+    for (const agent of this.agents.values()) {
+      if (!wantsLogin(agent)) continue;
+      rows.push({ key: `@${agent.name}`, section: 'needs', what: 'login', agent, since: agent.auth?.since || agent.since });
+    }
+    for (const [key, session] of this.sessions) {
+      if (!asked.has(key)) rows.push({ key, session, ...this.place(session, now) });
+    }
+    return rows.sort((a, b) => order(a) - order(b) || (a.section === 'needs' ? a.since - b.since : b.since - a.since));
+  }
+
+  /** @param {Json} session @param {number} now @returns {Pick<Row, 'section' | 'what' | 'since'>} */
+  place(session, now) {
+    const { turn, state, updated } = session;
+    const agent = this.agents.get(session.agent);
+    if (state === 'blocked' && !(agent && wantsLogin(agent))) return { section: 'needs', what: 'blocked', since: updated };
+    if (turn.state !== 'idle' || session.queued > 0 || session.limitedUntil !== undefined || state === 'restoring') {
+      const last = Math.max(session.lastLine ?? 0, turn.since);
+      const isSilent = turn.state === 'working' && now - last >= SILENT_AFTER;
+      return { section: 'working', what: isSilent ? 'silent' : 'working', since: turn.since };
+    }
+    const wasCut = ['interrupted', 'outcome_unknown', 'unwedged'].includes(turn.last);
+    if (wasCut && now - updated < INTERRUPTED_FOR) return { section: 'needs', what: 'interrupted', since: updated };
+    return { section: 'recent', what: 'resting', since: updated };
+  }
+}
+
+/** @param {Json} agent */
+const wantsLogin = (agent) =>
+  agent.state === 'needs_auth' || ['needs_login', 'expired'].includes(agent.auth?.state);
+
+/** @type {Record<What, number>} */
+const ORDER = { question: 0, form: 0, interrupted: 1, blocked: 1, login: 2, working: 3, silent: 4, resting: 5 };
+/** @param {Row} row */
+const order = (row) => ORDER[row.what];

@@ -1,0 +1,71 @@
+// @ts-check
+// Escapes text from outside for a person, as `acpd-api/src/escape.rs` does: what a reader cannot see, or what changes
+// the direction of writing, is shown by its number, such as `<U+202E>`.
+
+const JOINERS = '\u200c\u200d';
+const SELECTORS = '\ufe0e\ufe0f';
+/** Makes a key of the digit before it, with a selector between the two. */
+const KEYCAP = '\u20e3';
+const INVISIBLE =
+  /[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\u{e0100}-\u{e01ef}]/u;
+const PRINTABLE = /[ \p{L}\p{M}\p{N}\p{P}\p{S}]/u;
+/** Text that stays as it is in every form; most is. */
+const PLAIN = /^(?:[ -;=-~]|[\u00a1-\u00ac\u00ae-\u02ff\u0400-\u0482])*$/;
+const SUSPECT =
+  /<|[^ -~\p{L}\p{M}\p{N}\p{P}\p{S}]|[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\u{e0100}-\u{e01ef}]/gu;
+const SPACE = /\p{White_Space}/u;
+
+/** @param {string} char */
+const isSeen = (char) => PRINTABLE.test(char) && !INVISIBLE.test(char);
+
+/** @param {string} char @param {string} before @param {string} after @param {boolean} isProse */
+function stays(char, before, after, isProse) {
+  if (char === '<') return isProse || !after.startsWith('U+');
+  if (char === '\n') return isProse;
+  if (char === '\t') return true;
+  if (JOINERS.includes(char)) return isProse;
+  if (SELECTORS.includes(char)) {
+    const isSymbol = before > '\x7f' && !/[\p{Alphabetic}\p{N}]/u.test(before) && isSeen(before);
+    return isProse || isSymbol || after.startsWith(KEYCAP);
+  }
+  if (char === '\u2028' || char === '\u2029') return false;
+  if (isProse && SPACE.test(char) && !/\p{Cc}/u.test(char)) return true;
+  return isSeen(char);
+}
+
+/** @param {string} text @param {boolean} isProse */
+function escaped(text, isProse) {
+  if (PLAIN.test(text)) return text;
+  return text.replace(SUSPECT, (char, at) => {
+    const before = [...text.slice(Math.max(0, at - 2), at)].pop() ?? '';
+    const after = text.slice(at + char.length, at + char.length + 2);
+    if (stays(char, before, after, isProse)) return char;
+    // A carriage return before a newline does nothing that the newline does not do.
+    if (char === '\r' && isProse && after.startsWith('\n')) return '';
+    return `<U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}>`;
+  });
+}
+
+/** Running text. @param {string} text */
+export const prose = (text) => escaped(text, true);
+
+/** A line of a command or a file. @param {string} text */
+export const verbatim = (text) => escaped(text, false);
+
+/** Names, titles, paths, messages: on one line, without white space around it. @param {string} text */
+export const oneLine = (text) =>
+  text.split(/[ \t\n\r]+/).filter(Boolean).map((word) => escaped(word, false)).join(' ');
+
+/** As Rust trims. @param {string} text */
+export const trim = (text) => text.replace(/^\p{White_Space}+|\p{White_Space}+$/gu, '');
+
+/** Lines without their ends, as Rust's `lines`. @param {string} text @returns {string[]} */
+export function lines(text) {
+  const parts = text.split('\n');
+  if (parts.at(-1) === '') parts.pop();
+  return parts.map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line));
+}
+
+/** Without the colours and other codes of a terminal. @param {string} text */
+export const withoutCodes = (text) =>
+  text.replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])/g, '');

@@ -1,0 +1,70 @@
+// @ts-check
+// Rows: blocks one under the other, and groups of folded neighbours, as `acpd-view/src/rows.rs` makes them.
+
+import { isCall } from './block.js';
+
+/** @typedef {import('./block.js').Block} Block */
+/** @typedef {import('./block.js').Folding} Folding */
+/** A block, or folded calls that follow each other. @typedef {Block | Block[]} Row */
+/** Spans of a line: what they mean, and their text. @typedef {[string, string][]} Line */
+
+/** The rows of blocks, with a person's choices of folding. @param {Block[]} blocks
+ * @param {(block: Block) => Folding} [folding] @returns {Row[]} */
+export function rows(blocks, folding = (block) => block.folding) {
+  const joins = blocks.map((block) =>
+    (isCall(block) || block.kind === 'thought' || block.kind === 'question') && folding(block) === 'closed');
+  /** @type {Row[]} */
+  const rows = [];
+  for (let start = 0; start < blocks.length;) {
+    let end = start + 1;
+    while (joins[start] && end < blocks.length && joins[end]) end++;
+    const part = blocks.slice(start, end);
+    const first = part.findIndex(isCall);
+    const last = part.findLastIndex((block) => block.kind !== 'thought');
+    if (joins[start] && part.filter(isCall).length > 1) {
+      // Thoughts around it stay visible: what comes next often follows from them.
+      rows.push(...part.slice(0, first), part.slice(first, last + 1), ...part.slice(last + 1));
+    } else {
+      rows.push(...part);
+    }
+    start = end;
+  }
+  return rows;
+}
+
+/** A kind of calls, and how one and several of them are told. */
+const WORDS = [
+  ['read', 'read', 'file', 'files'],
+  ['edit', 'edited', 'file', 'files'],
+  ['delete', 'deleted', 'file', 'files'],
+  ['move', 'moved', 'file', 'files'],
+  ['search', 'searched for', 'phrase', 'phrases'],
+  ['execute', 'ran', 'command', 'commands'],
+  ['fetch', 'fetched', 'page', 'pages'],
+  ['other', 'used', 'tool', 'tools'],
+];
+
+/** What was done in a group, in one line: facts alone, failures always. @param {Block[]} group @returns {Line} */
+export function groupSummary(group) {
+  const calls = group.filter(isCall);
+  /** @type {Map<string[], number>} */
+  const facts = new Map();
+  for (const { kind, call } of calls) {
+    const wanted = kind === 'edit' ? 'edit' : kind === 'command' ? 'execute' : call?.kind;
+    const words = WORDS.find(([known]) => known === wanted) ?? WORDS[WORDS.length - 1];
+    facts.set(words, (facts.get(words) ?? 0) + 1);
+  }
+  const told = [...facts].map(([[, verb, one, many], count]) => `${verb} ${count} ${count === 1 ? one : many}`);
+  /** @param {string} progress */
+  const ended = (progress) => calls.filter((block) => block.progress === progress).length;
+  /** @type {[number, string, string][]} */
+  const bad = [
+    [ended('failed'), 'bad', 'failed'],
+    [ended('interrupted'), 'warning', 'not finished'],
+    [group.filter((block) => block.question?.answer?.refused).length, 'warning', 'denied'],
+  ];
+  /** @type {Line} */
+  const line = [['plain', told.join(', ')]];
+  for (const [count, role, word] of bad) if (count > 0) line.push(['plain', ', '], [role, `${count} ${word}`]);
+  return line;
+}

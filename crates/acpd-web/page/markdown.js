@@ -1,0 +1,132 @@
+// @ts-check
+// Markdown as elements. There is no HTML on the way: marked's lexer makes tokens, a table says what each kind of token
+// is, and what is not in the table is shown as the text that was written.
+
+import { prose, verbatim } from './fold/escape.js';
+import { Lexer } from './lib/marked.js';
+import { html } from './ui/html.js';
+import { Code } from './ui/code.js';
+
+/** @typedef {import('./fold/block.js').Json} Token */
+
+/** Lines of a paragraph stay lines: agents paste what they see. */
+const OPTIONS = { gfm: true, breaks: true };
+
+/** @type {Record<string, string>} */
+const ENTITIES = {
+  amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0', copy: '©', reg: '®', trade: '™', hellip: '…',
+  mdash: '—', ndash: '–', lsquo: '‘', rsquo: '’', ldquo: '“', rdquo: '”', bull: '•', middot: '·', times: '×',
+  divide: '÷', plusmn: '±', deg: '°', larr: '←', rarr: '→', uarr: '↑', darr: '↓', harr: '↔', rArr: '⇒', ne: '≠', le: '≤',
+  ge: '≥', laquo: '«', raquo: '»', euro: '€', pound: '£', sect: '§', para: '¶', infin: '∞', check: '✓',
+};
+
+/** Outside of code. @param {string} text */
+const decoded = (text) =>
+  text.replace(/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z]{2,8}));/g, (whole, decimal, hex, name) => {
+    if (name) return Object.hasOwn(ENTITIES, name) ? ENTITIES[name] : whole;
+    const code = decimal ? Number(decimal) : parseInt(hex, 16);
+    const isChar = code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
+    return isChar ? String.fromCodePoint(code) : '\ufffd';
+  });
+
+/** @param {string} text */
+const said = (text) => prose(decoded(text));
+
+/** An address that may be opened; nothing for others. @param {unknown} href @returns {URL | undefined} */
+export function address(href) {
+  if (typeof href !== 'string' || !URL.canParse(href)) return undefined;
+  const url = new URL(href);
+  return ['http:', 'https:', 'mailto:'].includes(url.protocol) ? url : undefined;
+}
+
+/** The plain text of tokens. @param {Token[]} tokens @returns {string} */
+const plain = (tokens) => tokens.map((token) => (token.tokens ? plain(token.tokens) : token.text ?? '')).join('');
+
+/** A link, with where it leads if its text could be taken for another place.
+ * @param {unknown} href @param {any} children @param {string} text @param {string} raw */
+function link(href, children, text, raw) {
+  const url = address(decoded(String(href)));
+  if (!url) return said(raw);
+  const where = url.protocol === 'mailto:' ? url.pathname : url.host;
+  const namesPlace = /[^\s.]\.[^\s.]|:\/\//.test(text) || !/[\p{L}\p{N}]/u.test(text);
+  const isHonest = text === url.href || text === href || hostOf(text) === where;
+  return html`<a href=${url.href} target="_blank" rel="noopener noreferrer" title=${prose(url.href)}>${children}</a>${
+    namesPlace && !isHonest && html` <span class="host">(${prose(where)})</span>`}`;
+}
+
+/** The host that a text is the address of. @param {string} text */
+const hostOf = (text) => (address(text) ?? address(`https://${text}`))?.host;
+
+/** What each kind of token is. @type {Record<string, (token: Token) => any>} */
+const KINDS = {
+  space: () => null,
+  def: () => null,
+  hr: () => html`<hr />`,
+  br: () => html`<br />`,
+  text: (token) => (token.tokens ? inner(token) : said(token.text)),
+  escape: (token) => prose(token.text),
+  paragraph: (token) => html`<p>${inner(token)}</p>`,
+  // The heading of the page is above it.
+  heading: (token) => html`<${`h${Math.min(6, token.depth + 1)}`}>${inner(token)}<//>`,
+  strong: (token) => html`<strong>${inner(token)}</strong>`,
+  em: (token) => html`<em>${inner(token)}</em>`,
+  del: (token) => html`<del>${inner(token)}</del>`,
+  codespan: (token) => html`<code>${verbatim(token.text)}</code>`,
+  code: (token) => html`<${Code} text=${token.text} language=${token.lang} />`,
+  blockquote: (token) => html`<blockquote>${inner(token)}</blockquote>`,
+  checkbox: (token) => html`<input type="checkbox" disabled checked=${token.checked} aria-label=${token.checked ? 'done' : 'to do'} />`,
+  link: (token) => link(token.href, inner(token), plain(token.tokens ?? []), token.raw),
+  image: (token) => link(token.href, [`image: ${said(token.text || 'without a name')}`], '', token.raw),
+  list: ({ ordered, start, items }) => {
+    const entries = items.map((/** @type {Token} */ item) => html`<li class=${item.task ? 'task' : ''}>${inner(item)}</li>`);
+    return ordered ? html`<ol start=${start === '' ? 1 : start}>${entries}</ol>` : html`<ul>${entries}</ul>`;
+  },
+  table: ({ header, rows, align }) => {
+    /** @param {string} tag @returns {(cell: Token, at: number) => any} */
+    const cell = (tag) => (it, at) => html`<${tag} class=${align[at] ? `to-${align[at]}` : ''}>${inner(it)}<//>`;
+    return html`<div class="wide" tabindex="0" role="region" aria-label="table"><table>
+      <thead><tr>${header.map(cell('th'))}</tr></thead>
+      <tbody>${rows.map((/** @type {Token[]} */ row) => html`<tr>${row.map(cell('td'))}</tr>`)}</tbody>
+    </table></div>`;
+  },
+};
+
+/** @param {Token} token @returns {any} */
+const element = (token) => (Object.hasOwn(KINDS, token.type) ? KINDS[token.type](token) : prose(token.raw ?? ''));
+
+/** @param {Token} token @returns {any[]} */
+const inner = (token) => (token.tokens ?? []).map(element);
+
+/** The tokens of a text that grows: what is above its last parts is not read again. */
+export class Growing {
+  constructor() {
+    this.source = '';
+    /** @type {Token[]} */
+    this.tokens = [];
+  }
+
+  /** @param {string} source @returns {Token[]} */
+  read(source) {
+    if (source === this.source) return this.tokens;
+    const grows = source.startsWith(this.source);
+    this.source = source;
+    // A definition or a carriage return changes what was read before; an open list or paragraph may go on.
+    const isWhole = !grows || source.includes(']:') || source.includes('\r');
+    const kept = isWhole ? [] : this.tokens.slice(0, settled(this.tokens));
+    const from = kept.reduce((sum, token) => sum + token.raw.length, 0);
+    this.tokens = [...kept, ...new Lexer(OPTIONS).lex(source.slice(from))];
+    return this.tokens;
+  }
+}
+
+/** How many tokens stay what they are, whatever comes behind them. @param {Token[]} tokens */
+function settled(tokens) {
+  let at = tokens.length;
+  for (let open = 2; at > 0 && open > 0;) if (tokens[--at].type !== 'space') open--;
+  // Behind a blank line, so that nothing above goes on in what is read again.
+  while (at > 0 && !(tokens[at - 1].type === 'space' && tokens[at - 1].raw.includes('\n\n'))) at--;
+  return at;
+}
+
+/** The elements of a text. @param {string} source @param {Growing} [growing] */
+export const markdown = (source, growing = new Growing()) => growing.read(source).map(element);

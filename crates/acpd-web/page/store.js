@@ -1,0 +1,289 @@
+// @ts-check
+// What the page knows, beside the journals: who signed in, the fleet, the open session, where its person is. Whoever
+// shows something of it is told once per frame.
+
+import { Fleet, keyOf } from './fleet.js';
+import { Link } from './net.js';
+import { Session, hello } from './session.js';
+
+/** @typedef {import('./fold/block.js').Json} Json */
+/** Where a person is. @typedef {{view: 'inbox' | 'session' | 'new' | 'search' | 'help', agent?: string, id?: string,
+ *   seq?: number}} Route */
+
+/** Sessions whose connections are kept. */
+const KEPT = 2;
+
+/** Text that this browser keeps; without a store it is forgotten. */
+export const kept = {
+  /** @param {string} name */
+  get(name) {
+    try {
+      return localStorage.getItem(`acpd.${name}`) ?? undefined;
+    } catch {
+      return undefined;
+    }
+  },
+  /** @param {string} name @param {string | undefined} value */
+  set(name, value) {
+    try {
+      if (value === undefined) localStorage.removeItem(`acpd.${name}`);
+      else localStorage.setItem(`acpd.${name}`, value);
+    } catch {
+      // A private window may have no store: then the page forgets when it is closed.
+    }
+  },
+};
+
+export class Store {
+  constructor() {
+    this.fleet = new Fleet();
+    /** Who this browser is, as the server says. @type {{name?: string, scopes: string[], version?: string, place?: string}} */
+    this.me = JSON.parse(kept.get('me') ?? '{"scopes":[]}');
+    this.key = kept.get('key');
+    /** @type {'in' | 'out'} */
+    this.signed = this.key ? 'in' : 'out';
+    /** Why nobody is signed in. @type {{text: string, hint?: string} | undefined} */
+    this.refused = undefined;
+    /** What the daemon says of itself. @type {Json | undefined} */
+    this.daemon = undefined;
+    /** @type {Session[]} the open one first */
+    this.sessions = [];
+    /** @type {Route} */
+    this.route = { view: 'inbox' };
+    /** How questions ended that are not there any more. @type {Map<string, string>} */
+    this.ended = new Map();
+    this.now = Date.now();
+    /** @type {() => void} */
+    this.render = () => {};
+    this.isPlanned = false;
+    this.watch = new Link({
+      key: () => this.key ?? '', told: () => this.told(), greet: (link) => this.greet(link),
+      took: ({ method, params }) => {
+        if (method === '_acpd/changed') this.fleet.changed(params);
+        this.told();
+      },
+    });
+  }
+
+  /** Something has changed: it is shown with the next frame. */
+  told() {
+    if (this.watch.phase === 'signed-out' && this.signed === 'in') this.signedOut({ text: 'this browser was signed out' });
+    if (this.isPlanned) return;
+    this.isPlanned = true;
+    const show = () => {
+      this.isPlanned = false;
+      this.now = Date.now();
+      this.render();
+    };
+    // A page in the background has no frames, but a title.
+    if (document.hidden) setTimeout(show, 200);
+    else requestAnimationFrame(show);
+  }
+
+  /** @param {Link} link */
+  async greet(link) {
+    this.fleet.snapshot(await link.request('_acpd/watch'));
+    link.request('_acpd/status').then(({ daemon }) => {
+      this.daemon = daemon;
+      this.told();
+    }, () => {});
+  }
+
+  /** @param {'watch' | 'prompt' | 'answer'} scope */
+  may(scope) {
+    return this.me.scopes.includes(scope);
+  }
+
+  /** The open session. */
+  get session() {
+    const { view, agent, id } = this.route;
+    return view === 'session' ? this.sessions.find((it) => it.agent === agent && it.id === id) : undefined;
+  }
+
+  /** Begins with what this browser has. */
+  start() {
+    this.go(routeOf(location.hash));
+    if (this.signed === 'in') {
+      this.watch.start();
+      this.readMe();
+    }
+  }
+
+  /** Asks who this browser is. */
+  async readMe() {
+    try {
+      const answer = await fetch('/me', { headers: { authorization: `Bearer ${this.key}` } });
+      if (answer.status === 401) {
+        this.signedOut(textOf(await answer.json(), 'this browser was signed out'));
+      } else if (answer.ok) {
+        this.knowMe(await answer.json());
+      }
+    } catch {
+      // The server is away; the connections say so.
+    }
+  }
+
+  /** @param {Json} me */
+  knowMe({ name, scopes, version, place }) {
+    this.me = { name, scopes: scopes ?? [], version, place };
+    kept.set('me', JSON.stringify(this.me));
+    this.told();
+  }
+
+  /** @param {string} code */
+  async signIn(code) {
+    try {
+      const answer = await fetch('/sign-in', {
+        method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ code }),
+      });
+      const body = await answer.json();
+      if (!answer.ok) {
+        this.signedOut(textOf(body, 'the code was refused'));
+        return;
+      }
+      this.key = body.key;
+      kept.set('key', body.key);
+      this.knowMe(body);
+      this.signed = 'in';
+      this.refused = undefined;
+      this.watch.start();
+      this.readMe();
+      this.go(this.route);
+    } catch {
+      this.refused = { text: 'the server did not answer', hint: 'is `acpctl web` running?' };
+      this.told();
+    }
+  }
+
+  async signOut() {
+    await fetch('/sign-out', { method: 'POST', headers: { authorization: `Bearer ${this.key}` } }).catch(() => {});
+    this.signedOut({ text: 'you signed out' });
+  }
+
+  /** @param {{text: string, hint?: string}} why */
+  signedOut(why) {
+    this.signed = 'out';
+    this.key = undefined;
+    this.refused = why;
+    kept.set('key', undefined);
+    this.watch.stop();
+    for (const session of this.sessions.splice(0)) session.close();
+    this.fleet = new Fleet();
+    this.told();
+  }
+
+  /** @param {Route} route */
+  go(route) {
+    this.route = route;
+    if (route.view === 'session' && this.signed === 'in') this.openSession(route.agent ?? '', route.id ?? '');
+    this.told();
+  }
+
+  /** @param {string} agent @param {string} id */
+  openSession(agent, id) {
+    /** @param {Session} it */
+    const isIt = (it) => it.agent === agent && it.id === id;
+    const row = this.fleet.sessions.get(keyOf(agent, id));
+    const open = this.sessions.find(isIt) ?? this.sessionOf(agent, id, row);
+    this.sessions = [open, ...this.sessions.filter((it) => !isIt(it))];
+    for (const old of this.sessions.splice(KEPT)) old.close();
+    open.open();
+  }
+
+  /** @param {string} agent @param {string} id @param {Json} [row] */
+  sessionOf(agent, id, row) {
+    const place = this.me.place ?? '';
+    return new Session({ agent, id, row, place, key: () => this.key ?? '', told: () => this.told() });
+  }
+
+  /** Begins a session and sends its first prompt. @param {{agent: string, cwd: string, name?: string, text: string}} is
+   * @returns {Promise<void>} */
+  async begin({ agent, cwd, name, text }) {
+    /** @type {(value: unknown) => void} */
+    let greeted = () => {};
+    /** @type {(error: Error) => void} */
+    let failed = () => {};
+    const ready = new Promise((resolve, reject) => {
+      greeted = resolve;
+      failed = reject;
+    });
+    const link = new Link({
+      key: () => this.key ?? '', took: () => {}, told: () => {},
+      greet: (link) => link.request('initialize', hello(agent, this.me.place ?? '')).then(greeted, failed),
+    });
+    link.start();
+    try {
+      await ready;
+      const _meta = name ? { _meta: { _acpd: { name } } } : {};
+      const { sessionId, ...told } = await link.request('session/new', { cwd, mcpServers: [], ..._meta });
+      const session = this.sessionOf(agent, sessionId, { cwd, seq: 0 });
+      session.knows(told);
+      this.sessions.unshift(session);
+      navigate({ view: 'session', agent, id: sessionId });
+      if (text.trim()) await this.promptWhenLive(session, text);
+    } finally {
+      link.stop();
+    }
+  }
+
+  /** @param {Session} session @param {string} text */
+  async promptWhenLive(session, text) {
+    const blocks = [{ type: 'text', text }];
+    for (let tries = 0; tries < 200 && session.phase === 'loading'; tries++) {
+      await new Promise((resolve) => { setTimeout(resolve, 25); });
+    }
+    // Its answer is the end of the turn, and tells itself.
+    session.prompt(text, blocks);
+  }
+
+  /** Answers a question. @param {string} id @param {Json} answer */
+  answer(id, answer) {
+    const by = { name: 'acpd-web', title: 'the page', place: this.me.place };
+    return this.watch.request('_acpd/interaction/answer', { id, answer, by });
+  }
+
+  /** @param {string} words */
+  async search(words) {
+    const terms = words.match(/"[^"]+"|\S+/g)?.map((it) => it.replaceAll('"', '')).filter(Boolean).slice(0, 64) ?? [];
+    if (terms.length === 0) return [];
+    // What is typed last may go on.
+    const params = { words: terms.map((it, at) => (at === terms.length - 1 && !it.endsWith('*') ? `${it}*` : it)), limit: 50 };
+    return (await this.watch.request('_acpd/session/search', params)).hits;
+  }
+
+  /** The page is looked at again, or the network is there again. */
+  wake() {
+    for (const link of [this.watch, ...this.sessions.map((it) => it.link)]) link.check();
+  }
+}
+
+/** @param {Json} body @param {string} otherwise */
+const textOf = (body, otherwise) => ({ text: body?.error ?? otherwise, hint: body?.hint });
+
+/** @param {string} hash @returns {Route} */
+export function routeOf(hash) {
+  const [view, agent, id, seq] = hash.replace(/^#\//, '').split('/').map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return '';
+    }
+  });
+  if (view === 's' && agent && id) return { view: 'session', agent, id, seq: Number(seq) || undefined };
+  if (view === 'new' || view === 'search' || view === 'help') return { view };
+  return { view: 'inbox' };
+}
+
+/** @param {Route} route */
+export function hashOf({ view, agent, id, seq }) {
+  if (view === 'inbox') return '#/';
+  if (view !== 'session') return `#/${view}`;
+  return `#/s/${encodeURIComponent(agent ?? '')}/${encodeURIComponent(id ?? '')}${seq ? `/${seq}` : ''}`;
+}
+
+/** @param {Route} route */
+export const navigate = (route) => {
+  location.hash = hashOf(route);
+};
+
+export const store = new Store();

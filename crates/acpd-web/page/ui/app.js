@@ -1,0 +1,137 @@
+// @ts-check
+// The whole page: who is signed in, the inbox, and beside it what is open.
+
+import { keyOf } from '../fleet.js';
+import { oneLine } from '../fold/escape.js';
+import { plain, summary } from '../fold/summary.js';
+import { useEffect, useMemo, useRef, useState } from '../lib/hooks.js';
+import { html } from './html.js';
+import { Help, New, Search } from './dialogs.js';
+import { Inbox, nameOf } from './inbox.js';
+import { Conversation } from './conversation.js';
+import { useKeys } from './keys.js';
+
+/** @typedef {import('../store.js').Store} Store */
+
+/** @param {{store: Store}} props */
+export function App({ store }) {
+  const { fleet, route, now } = store;
+  const minute = Math.floor(now / 60_000);
+  const rows = useMemo(() => fleet.rows(now), [fleet, fleet.rev, minute]);
+  const needs = rows.filter((row) => row.section === 'needs').length;
+  const busy = rows.filter((row) => row.section === 'working').length;
+  useTitle(store, needs);
+  useAnnouncements(store);
+  useTicks(store, busy > 0 || store.session?.state.header.working === true);
+  const stream = useRef(/** @type {import('./stream.js').Stream | null} */ (null));
+  useKeys(store, stream);
+  const isHome = route.view === 'inbox';
+  // The list is made anew when something in it has changed, and not with each frame of a stream.
+  const tick = rows.length > 60 ? Math.floor(now / 10_000) : Math.floor(now / 1000);
+  const list = useMemo(() => html`<${Inbox} store=${store} rows=${rows} />`, [rows, route, store.daemon, busy > 0 || needs > 0 ? tick : minute]);
+  if (store.signed === 'out') return html`<${Door} store=${store} />`;
+  return html`${store.session && html`<a class="skip" href="#prompt" onClick=${toField}>Skip to the prompt</a>`}
+    <main class="frame"><nav class=${`side ${isHome ? 'is-here' : ''}`} aria-label="sessions">
+      <header class="top"><${isHome ? 'h1' : 'p'} class="brand"><a href="#/">acpd</a><//>
+        <a class="button quiet" href="#/search" title="Search (/)"><span aria-hidden="true">⌕</span><span class="unseen">Search</span></a>
+        <a class="button quiet" href="#/new" title="New session (n)"><span aria-hidden="true">+</span><span class="unseen">New session</span></a>
+        <a class="button quiet" href="#/help" title="Help (?)"><span aria-hidden="true">?</span><span class="unseen">Help and settings</span></a>
+      </header>
+      ${list}
+      <${Connection} store=${store} />
+    </nav>
+    <div class=${`main ${isHome ? '' : 'is-here'}`}>
+      ${route.view === 'new' ? html`<${New} store=${store} />`
+        : route.view === 'search' ? html`<${Search} store=${store} />`
+        : route.view === 'help' ? html`<${Help} store=${store} />`
+        : store.session ? html`<${Conversation} key=${keyOf(store.session.agent, store.session.id)} store=${store} session=${store.session} stream=${stream} />`
+        : html`<div class="welcome">${fleet.isKnown && html`<p>${needs > 0 ? `${needs} need${needs === 1 ? 's' : ''} you` : 'Nothing needs you'}${busy > 0 ? `, ${busy} work${busy === 1 ? 's' : ''}` : ''}.</p>
+          <p class="is-dim">Choose a session, or <a href="#/new">begin one</a>.</p>`}</div>`}
+    </div></main>`;
+}
+
+/** @param {Event} event */
+function toField(event) {
+  event.preventDefault();
+  document.getElementById('prompt')?.focus();
+}
+
+/** How the connection is. @param {{store: Store}} props */
+function Connection({ store }) {
+  const { watch, daemon, now } = store;
+  const [since, setSince] = useState(0);
+  useEffect(() => {
+    setSince(watch.isLive ? 0 : Date.now());
+  }, [watch.isLive]);
+  // A moment without it is nothing to tell.
+  const isAway = !watch.isLive && since > 0 && now - since > 1000;
+  useEffect(() => {
+    if (watch.isLive) return undefined;
+    const timer = setTimeout(() => store.told(), 1100);
+    return () => clearTimeout(timer);
+  }, [watch.isLive]);
+  const words = isAway ? (watch.why ? `acpd is away: ${oneLine(watch.why)}` : 'acpd is away, coming back') : 'live';
+  return html`<div class=${`connection ${isAway ? 'is-away' : ''}`} role="status">
+    <span class="dot" aria-hidden="true"></span><span>${words}</span>
+    ${!isAway && daemon && html`<span class="is-dim">acpd ${oneLine(daemon.version)}</span>`}</div>`;
+}
+
+/** Nobody is signed in. @param {{store: Store}} props */
+function Door({ store }) {
+  const [code, setCode] = useState('');
+  return html`<main class="door"><h1>acpd</h1>
+    ${store.refused && html`<p class="trouble" role="alert"><strong>${store.refused.text}</strong>${store.refused.hint && html`<span class="hint">${store.refused.hint}</span>`}</p>`}
+    <p>Run <code>acpctl web</code> in a terminal and open the link that it shows, or type its code here. A code works once, for two minutes.</p>
+    <form onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); if (code.trim()) store.signIn(code.trim().replace(/^.*#code=/, '')); }}>
+      <label for="code">Code</label><input id="code" autocomplete="one-time-code" autocapitalize="off" spellcheck=${false} value=${code} onInput=${(/** @type {any} */ event) => setCode(event.target.value)} />
+      <button type="submit" class="primary" disabled=${!code.trim()}>Sign in</button></form></main>`;
+}
+
+/** What needs somebody, in the title and the icon. @param {Store} store @param {number} needs */
+function useTitle(store, needs) {
+  const { session, fleet } = store;
+  const row = session && fleet.sessions.get(keyOf(session.agent, session.id));
+  const name = row ? `${nameOf(row)} · acpd` : 'acpd';
+  useEffect(() => {
+    document.title = needs > 0 ? `(${needs}) ${name}` : name;
+  }, [needs, name]);
+  useEffect(() => {
+    document.getElementById('icon')?.setAttribute('href', needs > 0 ? '/icon-needs.svg' : '/icon.svg');
+  }, [needs > 0]);
+}
+
+/** Says to screen readers what has happened: ends, what runs, and questions. @param {Store} store */
+function useAnnouncements(store) {
+  const { session, fleet } = store;
+  const working = session?.state.header.working;
+  const asked = [...fleet.questions.keys()].length;
+  const before = useRef({ working, asked });
+  useEffect(() => {
+    const said = document.getElementById('said');
+    const loud = document.getElementById('asked');
+    if (before.current.working && !working && said && session) {
+      const end = session.state.turns.at(-1)?.blocks.findLast((block) => block.kind === 'turn');
+      said.textContent = end ? plain(summary(end)) : 'the turn is over';
+    }
+    if (asked > before.current.asked && loud) loud.textContent = asked === 1 ? 'a question waits for you' : `${asked} questions wait for you`;
+    before.current = { working, asked };
+  }, [working, asked]);
+  useEffect(() => {
+    if (!working || !session) return undefined;
+    const timer = setInterval(() => {
+      const now = session.state.turns.at(-1)?.blocks.findLast((block) => block.progress === 'running');
+      const said = document.getElementById('said');
+      if (now && said) said.textContent = plain(summary(now, session.cwd)).slice(0, 200);
+    }, 10_000);
+    return () => clearInterval(timer);
+  }, [working, session]);
+}
+
+/** Ages are shown anew: each second while something works, else each minute. @param {Store} store @param {boolean} isBusy */
+function useTicks(store, isBusy) {
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || store.told(), isBusy ? 1000 : 60_000);
+    return () => clearInterval(timer);
+  }, [isBusy]);
+}
+

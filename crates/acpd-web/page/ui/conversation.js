@@ -1,0 +1,180 @@
+// @ts-check
+// The open session: its head, its stream, the question that waits, and the field to write in.
+
+import { keyOf } from '../fleet.js';
+import { oneLine } from '../fold/escape.js';
+import { count, money } from '../fold/human.js';
+import { choices, valueName } from '../fold/header.js';
+import { useEffect, useRef, useState } from '../lib/hooks.js';
+import { html } from './html.js';
+import { askedLine, folderOf, nameOf } from './inbox.js';
+import { Trouble } from './parts.js';
+import { Prompt } from './prompt.js';
+import { Question } from './question.js';
+import { Stream } from './stream.js';
+
+/** @typedef {import('../fold/block.js').Json} Json */
+/** @typedef {import('../store.js').Store} Store */
+/** @typedef {import('../session.js').Session} Session */
+
+/** The next question comes after a pause. */
+const PAUSE = 700;
+
+/** @param {{store: Store, session: Session, stream: {current: Stream | null}}} props */
+export function Conversation({ store, session, stream }) {
+  const { fleet, now, daemon, route } = store;
+  const key = keyOf(session.agent, session.id);
+  const row = fleet.sessions.get(key);
+  const asked = fleet.questionsOf(key);
+  const isWorking = session.state.header.working || (row && row.turn.state !== 'idle');
+  const [isAnswering, setAnswering] = useState(false);
+  // A line that was found is shown as soon as it is there.
+  useEffect(() => {
+    const { seq } = route;
+    if (!seq || session.phase !== 'live') return;
+    session.reach(seq).then(() => requestAnimationFrame(() => stream.current?.showLine(seq)));
+  }, [route.seq, session.phase]);
+  // What waits is told in its row as a number alone.
+  useEffect(() => {
+    if (session.phase === 'live') session.readQueue();
+  }, [row?.queued, session.phase]);
+  return html`<section class="conversation" aria-label=${nameOf(row) || session.id}>
+    <${Head} store=${store} session=${session} row=${row} where=${folderOf(session.cwd, daemon)} />
+    ${session.phase === 'over' && html`<${Trouble} text=${session.why} />`}
+    ${row?.reason && ['blocked', 'lost'].includes(row.state) && html`<${Trouble} text=${oneLine(row.reason)} hint=${row.hint && oneLine(row.hint)} />`}
+    <${Stream} handle=${stream} session=${session} now=${now} version=${session.rev} />
+    <${Away} session=${session} now=${now} />
+    <${Questions} store=${store} session=${session} asked=${asked} isOpen=${isAnswering} onOpen=${setAnswering} />
+    <${Prompt} session=${session} row=${row} mayPrompt=${store.may('prompt')} isWorking=${isWorking} />
+  </section>`;
+}
+
+/** The connection of the session is lost. @param {{session: Session, now: number}} props */
+function Away({ session, now }) {
+  const since = useRef(0);
+  const isAway = session.phase === 'live' && !session.link.isLive;
+  if (!isAway) since.current = 0;
+  else since.current ||= now;
+  useEffect(() => {
+    if (!isAway) return undefined;
+    const timer = setTimeout(() => session.told(), 1100);
+    return () => clearTimeout(timer);
+  }, [isAway]);
+  if (!isAway || now - since.current < 1000) return null;
+  return html`<div class="away" role="status">offline: what comes meanwhile is read when acpd is back</div>`;
+}
+
+/** @param {{store: Store, session: Session, row?: Json, where: string}} props */
+function Head({ store, session, row, where }) {
+  const { header } = session.state;
+  const [isOpen, setOpen] = useState(false);
+  const usage = header.usage ?? row?.usage;
+  const facts = [
+    usage?.size > 0 && `${Math.round(100 * usage.used / usage.size)}% of ${count(usage.size)}`,
+    usage?.cost && money(usage.cost),
+    row && row.clients > 1 && `${row.clients} here`,
+  ].filter(Boolean);
+  const model = header.option('model');
+  const mode = header.mode && !header.option('mode') ? header.modeName(header.mode) : header.option('mode') && valueName(header.option('mode') ?? {});
+  return html`<header class="session-head">
+    <a class="button quiet back" href="#/" aria-label="all sessions">‹</a>
+    <div class="names"><h1>${nameOf(row) || oneLine(session.id)}</h1>
+      <p class="is-dim">${oneLine(session.agent)} · <span class="where">${where}</span></p></div>
+    <span class="facts is-dim">${facts.join(' · ')}</span>
+    <button type="button" class="button options-button" aria-expanded=${isOpen} aria-haspopup="true" disabled=${!store.may('prompt')}
+      title=${store.may('prompt') ? 'Mode, model, options' : 'This browser may only watch'}
+      onClick=${() => { setOpen(!isOpen); if (!isOpen) session.try(() => session.promote()); }}>
+      ${[mode, model && valueName(model)].filter(Boolean).map((it) => oneLine(String(it))).join(' · ') || 'Options'} <span aria-hidden="true">▾</span></button>
+    ${isOpen && html`<${Options} session=${session} store=${store} onClose=${() => setOpen(false)} />`}
+  </header>`;
+}
+
+/** Modes, models and other options. @param {{session: Session, store: Store, onClose: () => void}} props */
+function Options({ session, store, onClose }) {
+  const { modes, mode, options } = session.state.header;
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => {
+    /** @param {any} event */
+    const leave = (event) => {
+      const isOutside = event.type === 'keydown' ? event.key === 'Escape' : !box.current?.parentElement?.contains(event.target);
+      if (isOutside) onClose();
+    };
+    addEventListener('pointerdown', leave);
+    addEventListener('keydown', leave);
+    return () => {
+      removeEventListener('pointerdown', leave);
+      removeEventListener('keydown', leave);
+    };
+  }, []);
+  // Some agents tell their modes as an option, too.
+  const others = options.filter((option) => modes.length === 0 || option.category !== 'mode');
+  return html`<div class="menu" ref=${box}>
+    ${modes.length > 0 && html`<label>Mode<select value=${mode} onChange=${(/** @type {any} */ e) => session.setMode(e.target.value)}>
+      ${modes.map((it) => html`<option value=${it.id}>${oneLine(it.name ?? it.id)}</option>`)}</select></label>`}
+    ${others.map((option) => typeof option.currentValue === 'boolean'
+      ? html`<label class="check"><input type="checkbox" checked=${option.currentValue} onChange=${(/** @type {any} */ e) => session.setOption(option.id, e.target.checked)} /> ${oneLine(option.name ?? option.id)}</label>`
+      : html`<label>${oneLine(option.name ?? option.id)}<select value=${option.currentValue} onChange=${(/** @type {any} */ e) => session.setOption(option.id, e.target.value)}>
+        ${choices(option).map((it) => html`<option value=${it.value}>${oneLine(it.name ?? it.value)}</option>`)}</select></label>`)}
+    ${modes.length === 0 && others.length === 0 && html`<p class="is-dim">${session.isController ? 'This agent offers no options.' : 'Reading…'}</p>`}
+    <p class="is-dim id">${oneLine(session.id)}</p>
+  </div>`;
+}
+
+/** The question that waits: one at a time, and what became of the last one.
+ * @param {{store: Store, session: Session, asked: Json[], isOpen: boolean, onOpen: (isOpen: boolean) => void}} props */
+function Questions({ store, session, asked, isOpen, onOpen }) {
+  const [current, setCurrent] = useState(/** @type {Json | undefined} */ (asked[0]));
+  const [over, setOver] = useState(/** @type {string | undefined} */ (undefined));
+  const live = current && asked.find((it) => it.id === current.id);
+  useEffect(() => {
+    if (live) {
+      if (live !== current) setCurrent(live);
+      return undefined;
+    }
+    if (current) {
+      const next = asked.find((it) => it.question.changed > 0 && it.question.title === current.question.title);
+      if (next) {
+        // The same call, asked anew.
+        setCurrent(next);
+        return undefined;
+      }
+      setOver(endOf(session, current.id));
+    }
+    // Nobody answers the next one with the finger that answered this one.
+    const timer = setTimeout(() => {
+      setCurrent(asked[0]);
+      if (asked.length > 0) setOver(undefined);
+    }, current ? PAUSE : 0);
+    return () => clearTimeout(timer);
+  }, [asked.map((it) => it.id).join(' '), live, current?.id]);
+  useEffect(() => {
+    if (!over || asked.length > 0) return undefined;
+    const timer = setTimeout(() => {
+      setOver(undefined);
+      onOpen(false);
+    }, 4000);
+    return () => clearTimeout(timer);
+  }, [over, asked.length]);
+  if (!live && !over) return null;
+  if (!live) return html`<div class="question-bar is-over" role="status">${over}</div>`;
+  const number = asked.indexOf(live) + 1;
+  return html`<div class=${`question-place ${isOpen ? 'is-open' : ''}`}>
+    <div class="question-bar"><span class="mark is-question" aria-hidden="true">?</span>
+      <span class="words">${askedLine(live).join(' ')}</span>
+      <button type="button" class="primary" onClick=${() => onOpen(true)}>${asked.length > 1 ? `Open (${asked.length})` : 'Open'}</button></div>
+    <div class="question-card">
+      <button type="button" class="button quiet back" onClick=${() => onOpen(false)}><span aria-hidden="true">‹ </span>${nameOf(store.fleet.sessions.get(keyOf(session.agent, session.id)))}</button>
+      <${Question} key=${live.id} asked=${live} number=${number} of=${asked.length} now=${store.now} mayAnswer=${store.may('answer')}
+        folder=${session.cwd} answer=${(/** @type {Json} */ answer) => store.answer(live.id, answer)} /></div>
+  </div>`;
+}
+
+/** How a question ended. @param {Session} session @param {string} id */
+function endOf(session, id) {
+  for (const turn of session.state.turns.slice(-3)) {
+    const block = turn.blocks.findLast((it) => it.question?.id === id && it.question.answer);
+    if (block?.question?.answer) return `${block.question.answer.verdict} by ${block.question.answer.by}`;
+  }
+  return 'this question is over';
+}
+

@@ -1,0 +1,47 @@
+// @ts-check
+// Keys, outside of fields. They can be turned off, because some people speak or press keys by chance.
+
+import { useEffect } from '../lib/hooks.js';
+import { kept, navigate } from '../store.js';
+
+/** @typedef {import('./stream.js').Stream} Stream */
+/** @typedef {{current: Stream | null}} StreamRef */
+
+/** What each key does, in words and deeds. @type {[string, string, (stream: Stream | null) => void][]} */
+export const KEYS = [
+  ['j', 'next block', (stream) => stream?.step(1)],
+  ['k', 'previous block', (stream) => stream?.step(-1)],
+  ['o', 'fold, unfold', (stream) => stream?.toggleChosen()],
+  [']', 'next prompt', (stream) => stream?.step(1, (item) => item.kind === 'prompt')],
+  ['[', 'previous prompt', (stream) => stream?.step(-1, (item) => item.kind === 'prompt')],
+  ['G', 'to the end', (stream) => stream?.toEnd()],
+  ['i', 'write', () => document.getElementById('prompt')?.focus()],
+  ['g i', 'all sessions', () => navigate({ view: 'inbox' })],
+  ['n', 'new session', () => navigate({ view: 'new' })],
+  ['/', 'search', () => navigate({ view: 'search' })],
+  ['?', 'help', () => navigate({ view: 'help' })],
+];
+
+export const areKeysOn = () => kept.get('keys') !== 'off';
+
+/** @param {import('../store.js').Store} store @param {StreamRef} stream */
+export function useKeys(store, stream) {
+  useEffect(() => {
+    let before = '';
+    /** @param {KeyboardEvent} event */
+    const press = (event) => {
+      const target = /** @type {HTMLElement} */ (event.target);
+      if (event.key === 'Escape' && target.id === 'prompt') target.blur();
+      const isTyped = target.closest('input, textarea, select, [contenteditable]');
+      if (isTyped || event.ctrlKey || event.metaKey || event.altKey || event.isComposing || store.signed === 'out' || !areKeysOn()) return;
+      const both = `${before} ${event.key}`;
+      const found = KEYS.find(([key]) => key === both) ?? KEYS.find(([key]) => key === event.key);
+      before = event.key;
+      if (!found) return;
+      event.preventDefault();
+      found[2](stream.current);
+    };
+    addEventListener('keydown', press);
+    return () => removeEventListener('keydown', press);
+  }, [store]);
+}

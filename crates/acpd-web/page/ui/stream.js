@@ -1,0 +1,328 @@
+// @ts-check
+// The stream of a session: a list of which only the rows around the screen are in the document.
+//
+// Whoever is at its end stays there while it grows. Only what a person does (wheel, touch, keys, the scroll bar)
+// leaves the end or comes back to it; everything else keeps the row on the screen where it is.
+
+import { rows as rowsOf } from '../fold/rows.js';
+import { Component } from '../lib/preact.js';
+import { Heights, visible } from '../list.js';
+import { RowView } from './block.js';
+import { html } from './html.js';
+
+/** @typedef {import('../fold/block.js').Block} Block */
+/** @typedef {import('../fold/rows.js').Row} Row */
+/** @typedef {{key: string, seq: number, rev: number, row: Row, kind: string, isRunning: boolean}} Item */
+
+/** How near to its end it counts as the end. */
+const END = 40;
+/** How long scrolling goes on behind what a person did. */
+const GESTURE = 900;
+/** Heights of rows that were not measured. @type {Record<string, number>} */
+const GUESSES = { prompt: 76, answer: 120, edit: 140, command: 90, turn: 44 };
+const GUESS = 40;
+
+/** @param {Item} item */
+const guess = (item) => GUESSES[item.kind] ?? GUESS;
+
+/** @param {Row} row @returns {Item} */
+function itemOf(row) {
+  const first = Array.isArray(row) ? row[0] : row;
+  const key = Array.isArray(row) ? `g${first.id}` : `${first.id}`;
+  const rev = Array.isArray(row) ? row.reduce((sum, block) => Math.max(sum, block.rev), 0) : row.rev;
+  const isRunning = !Array.isArray(row) && row.progress === 'running';
+  return { key, seq: first.seq, rev, row, kind: Array.isArray(row) ? 'group' : row.kind, isRunning };
+}
+
+/** @typedef {{session: import('../session.js').Session, now: number, version: number,
+ *   handle: {current: Stream | null}}} Props */
+
+/** @extends {Component<Props, {tick: number}>} */
+export class Stream extends Component {
+  constructor(/** @type {Props} */ props) {
+    super(props);
+    this.isAtEnd = true;
+    /** The row that keeps its place. @type {{seq: number, key: string, offset: number}} */
+    this.anchor = { seq: 0, key: '', offset: 0 };
+    /** The last line that was seen at the end. */
+    this.seen = 0;
+    this.gestureAt = -Infinity;
+    this.isPressed = false;
+    this.isPushed = false;
+    /** Where we have scrolled ourselves. */
+    this.own = -1;
+    /** @type {HTMLElement | null} */ this.box = null;
+    /** @type {HTMLElement | null} */ this.rows = null;
+    /** @type {Map<string, number>} */ this.measured = new Map();
+    /** @type {Item[]} */ this.items = [];
+    this.heights = new Heights([]);
+    /** @type {[number, number]} */ this.range = [0, 0];
+    /** Rows of turns that have not changed. @type {WeakMap<object, {rev: number, choices: number, items: Item[]}>} */
+    this.turns = new WeakMap();
+    /** What a person has folded and unfolded. @type {Map<string | number, boolean>} */
+    this.choices = new Map();
+    this.choice = 0;
+    /** @type {string | undefined} */ this.chosen = undefined;
+    this.width = 0;
+    /** @type {Map<string, {item: Item, tick: number, at: number, choice: number, isChosen: boolean, vnode: any}>} */
+    this.vnodes = new Map();
+    this.observer = new ResizeObserver(() => this.settle());
+    this.onGesture = () => {
+      this.gestureAt = performance.now();
+    };
+  }
+
+  get isGesture() {
+    return this.isPressed || performance.now() - this.gestureAt < GESTURE;
+  }
+
+  componentDidMount() {
+    this.props.handle.current = this;
+    this.observer.observe(/** @type {HTMLElement} */ (this.box));
+    this.observer.observe(/** @type {HTMLElement} */ (this.rows));
+    this.settle();
+  }
+
+  componentWillUnmount() {
+    this.observer.disconnect();
+    if (this.props.handle.current === this) this.props.handle.current = null;
+  }
+
+  componentDidUpdate() {
+    this.settle();
+  }
+
+  /** @param {Block} block @returns {import('../fold/block.js').Folding} */
+  foldingOf = (block) => {
+    const choice = this.choices.get(block.id);
+    if (choice === undefined) return block.folding;
+    if (choice) return 'open';
+    return block.kind === 'prompt' ? { first: 12 } : 'closed';
+  };
+
+  /** @param {string | number} key @param {boolean} isOpen */
+  toggle = (key, isOpen) => {
+    this.choices.set(key, isOpen);
+    this.choice++;
+    // The head that was pressed stays under the finger.
+    this.hold();
+    this.isAtEnd = false;
+    this.forceUpdate();
+  };
+
+  /** @returns {import('./block.js').View} */
+  get view() {
+    const { session, now } = this.props;
+    return {
+      folder: session.cwd, now, foldingOf: this.foldingOf, toggle: this.toggle,
+      isGroupOpen: (key) => this.choices.get(key) === true, beganAt: (block) => session.began.get(block.id),
+    };
+  }
+
+  /** All rows, from top to bottom. */
+  readItems() {
+    const { state } = this.props.session;
+    /** @type {Item[]} */
+    const items = [];
+    for (const turn of state.turns) {
+      let known = this.turns.get(turn);
+      if (!known || known.rev !== turn.rev || known.choices !== this.choice) {
+        known = { rev: turn.rev, choices: this.choice, items: rowsOf(turn.blocks, this.foldingOf).map(itemOf) };
+        this.turns.set(turn, known);
+      }
+      items.push(...known.items);
+    }
+    const isSame = items.length === this.items.length && items.every((item, at) => item.key === this.items[at].key);
+    // Rows that come above what is read push it down, also while somebody scrolls.
+    if (items.length > 0 && this.items.length > 0 && items[0].key !== this.items[0].key) this.isPushed = true;
+    this.items = items;
+    if (!isSame) this.heights = new Heights(items.map((item) => this.measured.get(item.key) ?? guess(item)));
+  }
+
+  /** Remembers which row is at the top of the screen, and where. */
+  hold() {
+    if (!this.box || !this.rows) return;
+    const top = this.box.getBoundingClientRect().top;
+    for (const child of this.rows.children) {
+      const rect = child.getBoundingClientRect();
+      if (rect.bottom <= top + 1) continue;
+      const item = this.items[this.range[0] + [...this.rows.children].indexOf(child)];
+      if (item) this.anchor = { seq: item.seq, key: item.key, offset: rect.top - top };
+      return;
+    }
+  }
+
+  /** The row that keeps its place, or what became of it. */
+  anchorAt() {
+    const at = this.items.findIndex((item) => item.key === this.anchor.key);
+    if (at >= 0) return at;
+    const after = this.items.findIndex((item) => item.seq > this.anchor.seq);
+    return after < 0 ? this.items.length - 1 : Math.max(0, after - 1);
+  }
+
+  /** Measures what is in the document, and puts it where it belongs. */
+  settle() {
+    const { box, rows } = this;
+    if (!box || !rows) return;
+    if (box.clientWidth !== this.width) {
+      this.width = box.clientWidth;
+      // Other heights for all that is not in the document.
+      this.measured.clear();
+    }
+    [...rows.children].forEach((child, at) => {
+      const index = this.range[0] + at;
+      const item = this.items[index];
+      if (!item) return;
+      const { height } = child.getBoundingClientRect();
+      this.measured.set(item.key, height);
+      this.heights.set(index, height);
+    });
+    this.pad();
+    if (this.isAtEnd) this.scrollTo(box.scrollHeight - box.clientHeight);
+    else if (this.isPushed || !this.isGesture) this.restore();
+    this.isPushed = false;
+    this.askOlder();
+    const wanted = this.wanted();
+    if (wanted[0] < this.range[0] || wanted[1] > this.range[1]) this.forceUpdate();
+  }
+
+  /** Puts the row that keeps its place where it was. */
+  restore() {
+    const { box, rows } = this;
+    if (!box || !rows || this.items.length === 0) return;
+    const at = this.anchorAt();
+    const child = rows.children[at - this.range[0]];
+    const top = child ? child.getBoundingClientRect().top - box.getBoundingClientRect().top + box.scrollTop : this.heights.top(at);
+    this.scrollTo(Math.max(0, top - this.anchor.offset));
+  }
+
+  /** The room of the rows that are not in the document. */
+  pad() {
+    if (!this.rows) return;
+    const [from, to] = this.range;
+    this.rows.style.paddingTop = `${this.heights.top(from)}px`;
+    this.rows.style.paddingBottom = `${Math.max(0, this.heights.total - this.heights.top(to))}px`;
+  }
+
+  /** @param {number} place */
+  scrollTo(place) {
+    if (!this.box || Math.abs(this.box.scrollTop - place) < 1) return;
+    this.box.scrollTop = place;
+    this.own = this.box.scrollTop;
+  }
+
+  /** @returns {[number, number]} */
+  wanted() {
+    const height = this.box?.clientHeight || innerHeight;
+    const end = this.heights.total;
+    const isFree = !this.isPushed && (this.isGesture || !this.anchor.key);
+    const top = this.isAtEnd ? Math.max(0, end - height) : isFree
+      ? this.box?.scrollTop ?? 0 : this.heights.top(this.anchorAt()) - this.anchor.offset;
+    return visible(this.heights, top, height);
+  }
+
+  onScroll = () => {
+    const { box } = this;
+    if (!box || Math.abs(box.scrollTop - this.own) < 1) return;
+    this.own = -1;
+    if (this.isGesture) {
+      this.gestureAt = performance.now();
+      this.isAtEnd = box.scrollHeight - box.clientHeight - box.scrollTop < END;
+    }
+    this.hold();
+    const wanted = this.wanted();
+    if (wanted[0] !== this.range[0] || wanted[1] !== this.range[1]) this.forceUpdate();
+    else this.askOlder();
+  };
+
+  askOlder() {
+    const { session } = this.props;
+    const isNear = this.box && this.box.scrollTop < 2 * this.box.clientHeight;
+    if (isNear && session.hasOlder && session.phase === 'live') session.older();
+  }
+
+  /** Goes to the end, and stays there. */
+  toEnd = () => {
+    this.isAtEnd = true;
+    this.forceUpdate();
+  };
+
+  /** Shows a row at the top of the screen. @param {number} at */
+  show(at) {
+    const item = this.items[Math.max(0, Math.min(at, this.items.length - 1))];
+    if (!item) return;
+    this.isAtEnd = false;
+    this.gestureAt = -Infinity;
+    this.chosen = item.key;
+    this.anchor = { seq: item.seq, key: item.key, offset: 24 };
+    this.forceUpdate();
+  }
+
+  /** Shows the row with this line. @param {number} seq */
+  showLine(seq) {
+    const after = this.items.findIndex((item) => item.seq > seq);
+    this.show(after < 0 ? this.items.length - 1 : after - 1);
+  }
+
+  /** The row that is chosen, or the one at the top of the screen. */
+  chosenAt() {
+    const at = this.items.findIndex((item) => item.key === this.chosen);
+    if (at >= 0) return at;
+    this.hold();
+    return this.isAtEnd ? this.items.length : this.anchorAt();
+  }
+
+  /** Chooses the row before or after. @param {number} by @param {(item: Item) => boolean} [isIt] */
+  step(by, isIt = () => true) {
+    let at = this.chosenAt() + by;
+    while (at >= 0 && at < this.items.length && !isIt(this.items[at])) at += by;
+    if (at >= 0 && at < this.items.length) this.show(at);
+    else if (at >= this.items.length) this.toEnd();
+  }
+
+  /** Folds or unfolds the chosen row. */
+  toggleChosen() {
+    const item = this.items.find((item) => item.key === this.chosen);
+    if (!item) return;
+    const key = Array.isArray(item.row) ? item.key : item.row.id;
+    const isOpen = Array.isArray(item.row) ? this.choices.get(key) === true : this.foldingOf(item.row) === 'open';
+    this.toggle(key, !isOpen);
+  }
+
+  render() {
+    const { session, now } = this.props;
+    this.readItems();
+    this.range = this.wanted();
+    const [from, to] = this.range;
+    const last = this.items[this.items.length - 1]?.seq ?? 0;
+    if (this.isAtEnd) this.seen = session.state.at;
+    const news = this.isAtEnd ? 0 : this.items.filter((item) => item.seq > this.seen).length;
+    const second = Math.floor(now / 1000);
+    const view = this.view;
+    const vnodes = new Map();
+    const shown = this.items.slice(from, to).map((item, at) => {
+      const isChosen = item.key === this.chosen;
+      const known = this.vnodes.get(item.key);
+      const tick = item.isRunning ? second : 0;
+      const isSame = known && known.item.rev === item.rev && known.item.row === item.row && known.tick === tick
+        && known.choice === this.choice && known.isChosen === isChosen && known.at === from + at;
+      const vnode = isSame ? known.vnode : html`<article key=${item.key} class=${`row ${isChosen ? 'is-chosen' : ''}`} tabindex="-1"
+        aria-posinset=${from + at + 1} aria-setsize="-1"
+        aria-busy=${item.isRunning}><${RowView} row=${item.row} view=${view} /></article>`;
+      vnodes.set(item.key, { item, tick, at: from + at, choice: this.choice, isChosen, vnode });
+      return vnode;
+    });
+    this.vnodes = vnodes;
+    return html`<div class="stream">
+      <div class="scroller" tabindex="0" role="region" aria-label="conversation" ref=${(/** @type {HTMLElement} */ it) => { this.box = it; }} onScroll=${this.onScroll}
+        onWheel=${this.onGesture} onTouchMove=${this.onGesture} onKeyDown=${this.onGesture}
+        onPointerDown=${() => { this.isPressed = true; }} onPointerUp=${() => { this.isPressed = false; this.onGesture(); }}
+        onPointerCancel=${() => { this.isPressed = false; this.onGesture(); }}>
+        ${session.hasOlder && session.phase === 'live' && from === 0 && html`<div class="older is-dim">reading what is older…</div>`}
+        ${this.items.length === 0 && html`<div class="empty">${session.phase === 'loading' ? 'Reading…' : 'Nothing was said yet.'}</div>`}
+        <div class="rows" role="feed" aria-busy=${session.phase === 'loading'} ref=${(/** @type {HTMLElement} */ it) => { this.rows = it; }}>${shown}</div>
+      </div>
+      ${!this.isAtEnd && last > 0 && html`<button type="button" class="to-end" onClick=${this.toEnd}>↓ ${news > 0 ? `${news} new` : 'to the end'}</button>`}
+    </div>`;
+  }
+}
