@@ -20,6 +20,7 @@ fn main() {
         let packed = out.join(format!("{number}.gz"));
         fs::write(&packed, pack(&fs::read(file).expect("a file of the page"))).expect("OUT_DIR");
         let name = file.strip_prefix(&page).expect("it is below").to_str().expect("a plain name");
+        let [file, packed] = [file, &packed].map(|path| path.to_str().expect("a plain name"));
         writeln!(list, "    ({name:?}, include_bytes!({file:?}), include_bytes!({packed:?})),")
             .expect("a string takes all");
     }
