@@ -27,8 +27,8 @@ after(async () => {
   await home.stop();
 });
 
-/** @param {string} name @param {() => Promise<void>} run */
-const scene = (name, run) => test(name, { timeout: 180_000 }, run);
+/** @param {string} name @param {any} options @param {() => Promise<void>} [run] */
+const scene = (name, options, run = options) => test(name, { timeout: 180_000, ...(run !== options && options) }, run);
 
 /** @param {import('playwright-core').Page} page @param {string} name */
 async function picture(page, name) {
@@ -205,6 +205,26 @@ scene('the first paint is quick', async () => {
   paints.sort((a, b) => a - b);
   console.log(`first paint: ${paints.map((it) => `${it.toFixed(0)} ms`).join(', ')}`);
   assert.ok(paints[2] < 1000, `the first paint took ${paints[2]} ms`);
+  await context.close();
+});
+
+scene('little is sent', { skip: process.env.ACPD_WEB_PAGE && 'the files of a folder are sent as they are' }, async () => {
+  const { page, context } = await enter(browser, home);
+  await openSession(page, 'fix-auth');
+  await page.waitForSelector('.prompt');
+  const sent = () => page.evaluate(async () => {
+    const files = performance.getEntries().filter((it) => it instanceof PerformanceResourceTiming && !/\/me$/.test(it.name));
+    const size = (/** @type {any[]} */ all) => all.reduce((sum, it) => sum + it.encodedBodySize, 0) / 1000;
+    return { all: size(files), ours: size(files.filter((it) => !it.name.includes('/lib/'))), count: files.length };
+  });
+  const first = await sent();
+  const colours = ['highlight', ...['bash', 'diff', 'go', 'json', 'python', 'rust', 'typescript', 'yaml'].map((it) => `highlight-${it}`)];
+  await page.evaluate((names) => Promise.all(names.map((name) => fetch(`/lib/${name}.js`).then((it) => it.text()))), colours);
+  const all = await sent();
+  console.log(`sent: ${first.all.toFixed(1)} KB in ${first.count} files, ${first.ours.toFixed(1)} of them ours; with all colours ${all.all.toFixed(1)} KB`);
+  assert.ok(first.count > 30, 'it was measured');
+  assert.ok(first.all < 90, `${first.all} KB`);
+  assert.ok(all.all < 110, `${all.all} KB with the colours of every language`);
   await context.close();
 });
 
