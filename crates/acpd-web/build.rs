@@ -46,7 +46,8 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Code of the page without comments: those that are lines of their own, and types within a line.
+/// Code of the page without comments: those that are lines of their own, and types within a line. Without indentation,
+/// too: no string of the page goes over several lines but for elements, where white space at the ends does not count.
 fn without_comments(code: &[u8]) -> Vec<u8> {
     let code = str::from_utf8(code).expect("code is UTF-8");
     let (mut kept, mut is_comment) = (String::new(), false);
@@ -68,8 +69,9 @@ fn without_comments(code: &[u8]) -> Vec<u8> {
                 line.replace_range(from..to + 2, "");
             }
         }
-        if !line.trim().is_empty() && !line.trim_start().starts_with("//") {
-            kept += line.trim_end();
+        let line = line.trim();
+        if !line.is_empty() && !line.starts_with("//") {
+            kept += line;
             kept.push('\n');
         }
     }

@@ -7,6 +7,7 @@ import { execFile, spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 import { chromium } from 'playwright-core';
 
@@ -42,6 +43,8 @@ restart_max_delay = "100ms"
 [agents.demo]
 command = ${JSON.stringify(agent)}
 env = { ACPD_TEST_POINTS = ${JSON.stringify(this.path('points'))} }
+[agents.story]
+command = ${JSON.stringify([process.execPath, fileURLToPath(new URL('story.js', import.meta.url))])}
 `);
     /** @type {Record<string, string>} */
     this.env = {

@@ -163,7 +163,7 @@ function Questions({ store, session, asked, isOpen, onOpen }) {
       <span class="words">${askedLine(live).join(' ')}</span>
       <button type="button" class="primary" onClick=${() => onOpen(true)}>${asked.length > 1 ? `Open (${asked.length})` : 'Open'}</button></div>
     <div class="question-card">
-      <button type="button" class="button quiet back" onClick=${() => onOpen(false)}><span aria-hidden="true">‹ </span>${nameOf(store.fleet.sessions.get(keyOf(session.agent, session.id)))}</button>
+      <button type="button" class="button quiet back" onClick=${() => onOpen(false)}><span aria-hidden="true">‹</span> ${nameOf(store.fleet.sessions.get(keyOf(session.agent, session.id)))}</button>
       <${Question} key=${live.id} asked=${live} number=${number} of=${asked.length} now=${store.now} mayAnswer=${store.may('answer')}
         folder=${session.cwd} answer=${(/** @type {Json} */ answer) => store.answer(live.id, answer)} /></div>
   </div>`;
