@@ -285,7 +285,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) turn: Turn,
     /// Work in this directory [default: the current one].
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<PathBuf>,
     /// Begin a session in a git worktree of its own, `../REPOSITORY.worktrees/NAME`, on the branch
     /// `acpd/NAME` [default: the session's name, else a number].

@@ -8,6 +8,7 @@ use acpd_tui::{Failed, NotBegun, Opens, Start, Theme, WrongKeys};
 
 use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
+use crate::editor::Edited;
 use crate::error::{CommandError, Result};
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
@@ -28,6 +29,10 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Start>
         place: terminal::name(),
         opens: Opens::Top,
         pager: pager::command(),
+        editor: |text| match Edited::of(text) {
+            Ok(edited) => Ok(edited.text.trim_end_matches('\n').to_owned()),
+            Err(error) => Err(error.message().clone()),
+        },
         door: Box::new(move || acpd_client::link(options.clone(), acpd_client::PATIENCE)),
     })
 }

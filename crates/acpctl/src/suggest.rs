@@ -14,6 +14,32 @@ const STOPS: [&str; 6] = ["stop", "kill", "interrupt", "abort", "halt", "termina
 const ELSEWHERE: &str = "to end a turn: `acpctl cancel SESSION`; \
     to stop an agent: `acpctl agent stop AGENT`; to stop acpd: `acpctl daemon stop`";
 
+/// What other programs call it.
+const CALLED: [(&[&str], &str); 10] = [
+    (&["new", "prompt", "exec", "ask", "send"], "to prompt an agent: `acpctl run PROMPT`"),
+    (
+        &["list"],
+        "sessions: `acpctl session ls`; agents: `acpctl agent ls`; what is active: `acpctl ps`",
+    ),
+    (&["sessions"], "did you mean `acpctl session ls`?"),
+    (&["agents"], "did you mean `acpctl agent ls`?"),
+    (
+        &["logs"],
+        "of a session: `acpctl session log SESSION`; of an agent: `acpctl agent logs AGENT`",
+    ),
+    (&["inspect", "info", "models", "describe"], "did you mean `acpctl session show SESSION`?"),
+    (
+        &["resume", "continue"],
+        "to prompt it: `acpctl run -s SESSION PROMPT`; to follow it: `acpctl attach SESSION`",
+    ),
+    (&["steer"], "did you mean `acpctl run --steer SESSION PROMPT`?"),
+    (&["version"], "did you mean `acpctl --version`?"),
+    (
+        &["config", "doctor", "reload"],
+        "to check the configuration: `acpd check`; to load it: `acpctl daemon restart`",
+    ),
+];
+
 /// The error for a command that does not exist.
 pub(crate) fn instead(error: &clap::Error) -> Option<CommandError> {
     if error.kind() != ErrorKind::InvalidSubcommand {
@@ -44,6 +70,10 @@ fn told(typed: &str, group: Option<&'static str>) -> CommandError {
         CommandError::usage(text!("no command `acpctl{} {}`", full, escape::one_line(typed)));
     if STOPS.contains(&typed) {
         return error.hint(ELSEWHERE);
+    }
+    let called = CALLED.iter().find(|(words, _)| words.contains(&typed));
+    if let Some((_, hint)) = called.filter(|_| group.is_none()) {
+        return error.hint(*hint);
     }
     if let Some(name) = nearest(typed, names) {
         return error.hint(text!("did you mean `acpctl{} {}`?", full, escape::one_line(name)));
@@ -81,6 +111,15 @@ mod tests {
         }
         assert!(hint("kill", Some("session")).contains("`acpctl cancel SESSION`"));
         assert!(hint("kill", Some("agent")).contains("`acpctl agent stop AGENT`"));
+    }
+
+    #[test]
+    fn a_verb_of_another_program_is_told_what_it_is_here() {
+        assert_eq!(hint("sessions", None), "did you mean `acpctl session ls`?");
+        assert!(hint("exec", None).contains("`acpctl run PROMPT`"));
+        assert!(hint("logs", None).starts_with("of a session: `acpctl session log SESSION`"));
+        assert!(hint("doctor", None).contains("`acpd check`"));
+        assert_eq!(hint("new", Some("policy")), "`acpctl help policy` lists the commands");
     }
 
     #[test]

@@ -99,6 +99,9 @@ pub struct AnswerParams {
     /// Who answers, for others who are told; not needed after `initialize`, which says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<ClientName>,
+    /// The session whose agent answers, by the number that acpd gave to a tool of that session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u64>,
 }
 
 /// What an answer did.

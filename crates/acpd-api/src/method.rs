@@ -3,7 +3,7 @@
 //! Every method declares what a client that runs under an agent may do with it ([`UnderAgent`]).
 
 use crate::under_agent::ACP;
-use crate::under_agent::UnderAgent::{self, Allowed, OwnTurns, Refused};
+use crate::under_agent::UnderAgent::{self, Allowed, OwnQuestions, OwnTurns, Refused};
 
 /// Declares methods that clients call, and the table of them.
 macro_rules! methods {
@@ -111,9 +111,8 @@ methods! {
     USAGE = "_acpd/usage", Allowed;
     /// Questions of agents that wait for a person: [`crate::Empty`] → [`crate::InteractionList`].
     INTERACTION_LIST = "_acpd/interaction/list", Allowed;
-    /// Answers one of them: [`crate::AnswerParams`] → [`crate::AnswerResult`]. Refused to a client that
-    /// runs under an agent.
-    INTERACTION_ANSWER = "_acpd/interaction/answer", Refused("answer questions of agents");
+    /// Answers one of them: [`crate::AnswerParams`] → [`crate::AnswerResult`].
+    INTERACTION_ANSWER = "_acpd/interaction/answer", OwnQuestions("answer questions of agents");
     /// Remembered decisions: [`crate::Empty`] → [`crate::PolicyList`].
     POLICY_LIST = "_acpd/policy/list", Allowed;
     /// Takes a remembered decision back: [`crate::ForgetParams`] → [`crate::Empty`].

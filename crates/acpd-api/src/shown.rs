@@ -90,6 +90,12 @@ impl Shown {
     pub fn is_understood(&self) -> bool {
         self.raw.is_none() && self.unclear.is_empty()
     }
+
+    /// Whether a program can decide on it, which sees no more than this: it is understood, and no text is left
+    /// out.
+    pub fn is_whole(&self) -> bool {
+        self.is_understood() && self.diffs.iter().all(|diff| diff.left_out == 0)
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

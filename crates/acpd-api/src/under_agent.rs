@@ -15,6 +15,8 @@ pub enum UnderAgent {
     /// It is, unless it would end or change a turn of somebody else: one that runs in the session, or
     /// waits there.
     OwnTurns(&'static str),
+    /// It is not, but where the configuration lets agents answer what is asked in turns that they have sent.
+    OwnQuestions(&'static str),
     /// It is not.
     Refused(&'static str),
 }

@@ -32,9 +32,10 @@ fn of(table: &[(&'static str, UnderAgent)], is_it: IsIt) -> BTreeSet<&'static st
 
 #[test]
 fn the_table_of_the_document_is_the_list() {
-    let kinds: [(&str, IsIt); 3] = [
+    let kinds: [(&str, IsIt); 4] = [
         ("allowed", |side| *side == UnderAgent::Allowed),
         ("unless a turn", |side| matches!(side, UnderAgent::OwnTurns(_))),
+        ("only where", |side| matches!(side, UnderAgent::OwnQuestions(_))),
         ("refused", |side| matches!(side, UnderAgent::Refused(_))),
     ];
     for (begins, is_it) in kinds {
@@ -61,7 +62,12 @@ fn every_method_is_declared_once_and_documented() {
 #[test]
 fn what_is_refused_is_said_in_words_that_follow_may_not() {
     for (name, side) in METHODS.iter().chain(ACP).chain(FLAGS) {
-        let (UnderAgent::Refused(what) | UnderAgent::OwnTurns(what)) = side else { continue };
+        let (UnderAgent::Refused(what)
+        | UnderAgent::OwnTurns(what)
+        | UnderAgent::OwnQuestions(what)) = side
+        else {
+            continue;
+        };
         let is_phrase = what.starts_with(|c: char| c.is_ascii_lowercase()) && !what.ends_with('.');
         assert!(is_phrase, "{name}: {what}");
     }

@@ -126,7 +126,12 @@ fn who_did_it_looks_like_this() {
         answered(AnswerInfo::Option { option }, name()),
         answered(AnswerInfo::Decline, ClientName::default()),
         ended,
-        AnswerParams { id: "1-1".to_owned(), answer: GivenAnswer::Decline, by: Some(name()) },
+        AnswerParams {
+            id: "1-1".to_owned(),
+            answer: GivenAnswer::Decline,
+            by: Some(name()),
+            parent: None
+        },
         CancelParams { session, turn_only: true, by: Some(name()) },
     ));
 }

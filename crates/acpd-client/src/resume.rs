@@ -598,8 +598,8 @@ impl Resumption {
 
     /// What we have, for the next `initialize`.
     fn resume(&self, generation: String) -> ResumeMeta {
-        // What is just being left must not be followed anew. Where a prompt is open it is in any case, and without
-        // our position from its beginning.
+        // A session that is being left is not followed again, unless a prompt of ours is open in it: acpd follows it
+        // then in any case, and from its beginning if we name no position.
         let is_left = |session: &str| {
             let mut open = self.open.values().map(|open| &open.kind);
             open.any(|kind| kind.leaves(session))

@@ -6,10 +6,11 @@ use crate::ids::Time;
 use crate::profile::BudgetLimit;
 use crate::record::{Spent, UsageRow};
 
-/// What was spent on a day, and what a person has said of it.
+/// What was spent on a day in the currency of the limit, and what a person has said of it.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
-    spent: Spent,
+    day: Time,
+    spent: Amount,
     /// A person lets it go on until so much is spent. Forgotten with the daemon: then it is asked again.
     allowed: Amount,
     /// People were told that it is used up.
@@ -17,24 +18,26 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    pub(crate) fn new(spent: Spent) -> Budget {
-        Budget { spent, ..Budget::default() }
+    pub(crate) fn new(spent: &Spent, limit: Option<&BudgetLimit>) -> Budget {
+        let parts = limit.and_then(|limit| spent.parts.get(limit.per_day.currency.raw()));
+        let parts = Amount::from_parts(parts.copied().unwrap_or_default());
+        Budget { day: spent.day, spent: parts, ..Budget::default() }
     }
 
-    pub(crate) fn book(&mut self, row: &UsageRow) {
-        if row.day > self.spent.day {
-            *self = Budget::default();
+    /// Other currencies are not added up: an agent can name any number of them.
+    pub(crate) fn book(&mut self, row: &UsageRow, limit: Option<&BudgetLimit>) {
+        if row.day > self.day {
+            *self = Budget { day: row.day, ..Budget::default() };
         }
-        self.spent.add(row);
+        let counts = |cost: &&Cost| limit.is_some_and(|of| of.per_day.currency == cost.currency);
+        if let Some(cost) = row.cost.as_ref().filter(counts).filter(|_| row.day == self.day) {
+            self.spent = self.spent.plus(cost.amount);
+        }
     }
 
     /// How it stands with a limit on the day that began then.
     pub(crate) fn info(&self, limit: &BudgetLimit, day: Time) -> BudgetInfo {
-        let currency = &limit.per_day.currency;
-        let of_it = self.spent.parts.iter().filter(|((_, of), _)| *currency == *of);
-        let today = of_it.filter(|_| self.spent.day == day);
-        let spent =
-            today.fold(Amount::default(), |sum, (_, parts)| sum.plus(Amount::from_parts(*parts)));
+        let spent = if self.day == day { self.spent } else { Amount::default() };
         let per_day = limit.per_day.clone();
         BudgetInfo { is_over: spent >= per_day.amount, per_day, spent }
     }

@@ -2,9 +2,6 @@
 
 use acpd_api::Doing;
 
-/// Bytes at the end of a piece in which its last line is looked for.
-const TAIL: usize = 4 * Doing::TEXT;
-
 /// A part of a text, on one line without control characters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gist {
@@ -12,8 +9,6 @@ pub(crate) struct Gist {
     chars: usize,
     /// There is more than fits.
     is_full: bool,
-    /// The line is over; it stays until something follows.
-    is_over: bool,
 }
 
 impl Gist {
@@ -43,27 +38,21 @@ impl Gist {
         }
     }
 
-    /// The text goes on; its last line is shown, and of a long line the words since it did not fit any more.
-    pub(crate) fn follow(&mut self, more: &str) {
-        let mut rest = more;
-        // What comes before is not shown in any case; each piece of an answer comes by here.
-        if let Some(mut from) = more.len().checked_sub(TAIL) {
-            while !more.is_char_boundary(from) {
-                from += 1;
+    /// The last line of a text that is still written; of a long one, the last words that fit.
+    pub(crate) fn last_line(text: &str) -> Gist {
+        let line = text.trim_end().rsplit('\n').next().unwrap_or_default();
+        let mut words = Vec::new();
+        let mut room = Doing::TEXT + 1;
+        for word in line.split_whitespace().rev() {
+            let takes = word.chars().count() + 1;
+            if takes > room && !words.is_empty() {
+                break;
             }
-            rest = &more[from..];
-            self.is_over = true;
+            room = room.saturating_sub(takes);
+            words.push(word);
         }
-        for c in rest.chars() {
-            self.is_over |= c == '\n' || (self.is_full && c.is_whitespace());
-            if self.is_over && !c.is_whitespace() && !c.is_control() {
-                self.text.clear();
-                (self.chars, self.is_full, self.is_over) = (0, false, false);
-            }
-            if !self.is_over && !self.is_full {
-                self.push(c);
-            }
-        }
+        words.reverse();
+        Gist::of(&words.join(" "))
     }
 
     fn push(&mut self, c: char) {

@@ -103,18 +103,20 @@ impl Config {
     }
 }
 
-/// How many sessions agents may begin for sessions of theirs.
+/// What agents may do with sessions that they begin for sessions of theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delegation {
     /// So many one below the other, the first one of a person not counted.
     pub max_depth: u32,
     /// So many for each session, those in the archive not counted.
     pub max_sessions: u32,
+    /// They may answer what is asked in turns that they have sent there.
+    pub answer: bool,
 }
 
 impl Default for Delegation {
     fn default() -> Self {
-        Self { max_depth: 2, max_sessions: 16 }
+        Self { max_depth: 2, max_sessions: 16, answer: false }
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use acp_wire::acp::steering_outcome;
 use acpd_api::{
-    AgentList, Empty, Reason, SessionInfo, SessionList, SessionListParams, SessionRef, TurnState,
-    method,
+    AgentList, Empty, GivenAnswer, Question, Reason, SessionInfo, SessionList, SessionListParams,
+    SessionRef, TurnState, method,
 };
 use acpd_view::Turn;
 use rmcp::handler::server::wrapper::Parameters;
@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::daemon::{is_told_over, last_ticket, off};
 use crate::failure::Failure;
-use crate::report::{Report, Status, Told, age, line, said};
+use crate::report::{Report, Status, ToAnswer, Told, age, line, said};
 use crate::running::{AT_ONCE, End, News, Running, Wanted, locked};
 use crate::server::Server;
 use crate::ticket::{Ticket, encoded};
@@ -83,6 +83,28 @@ struct SteerArgs {
     ticket: String,
     /// What to say into the running turn.
     message: String,
+}
+
+/// Arguments of `answer`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct AnswerArgs {
+    /// The ticket that `prompt` gave, or the name of a session for its last turn.
+    ticket: String,
+    /// Which question: `question` of an entry of `toAnswer`.
+    question: String,
+    /// What you say to all of it, for this time alone. A form is filled in with `allow`.
+    answer: YesOrNo,
+    /// The members of the form, if it is one.
+    #[serde(default)]
+    content: Option<serde_json::Map<String, Value>>,
+}
+
+/// What is said to a question.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum YesOrNo {
+    Allow,
+    Deny,
 }
 
 /// Arguments of `list_sessions`.
@@ -221,6 +243,43 @@ impl Server {
                         .hint("send the message with `prompt` and the name of the session")),
                     _ => Err(Failure::new("the agent did not take the message")),
                 }
+            }
+            .await,
+        )
+    }
+
+    /// Answers a question of the other agent in a turn that you began (`toAnswer` in what `prompt`, `wait` and `result`
+    /// return), for this time alone, and waits on like `wait`. Allow only what you have been asked to do yourself.
+    #[tool]
+    async fn answer(
+        &self,
+        Parameters(args): Parameters<AnswerArgs>,
+        context: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        answered(
+            async {
+                let ticket = self.ticket(&args.ticket).await?;
+                let turn = self.own_turn(&ticket)?;
+                let open = self.daemon.questions(&turn.session).await?;
+                let open = open.iter().find(|open| open.id == args.question).ok_or_else(|| {
+                    Failure::new("no such question is open; it may be answered already")
+                        .hint("`result` tells how the turn stands")
+                })?;
+                let given = match (&open.question, args.answer) {
+                    (Question::Permission { .. }, YesOrNo::Allow) => {
+                        GivenAnswer::Allow { always: false, option: None }
+                    }
+                    (Question::Permission { .. }, YesOrNo::Deny) => {
+                        GivenAnswer::Deny { always: false, option: None }
+                    }
+                    (_, YesOrNo::Allow) => {
+                        GivenAnswer::Accept { content: args.content.map(Value::Object) }
+                    }
+                    (_, YesOrNo::Deny) => GivenAnswer::Decline,
+                };
+                turn.answer(&args.question, given, self.own).await?;
+                self.until_over(&ticket, &context).await?;
+                self.report(&ticket).await
             }
             .await,
         )
@@ -411,7 +470,8 @@ impl Server {
         })
     }
 
-    /// Waits until a turn is over, and tells what happens, unless the host cancels the call.
+    /// Waits until a turn is over or asks what this agent may answer, and tells what happens, unless the host cancels
+    /// the call.
     async fn until_over(
         &self,
         ticket: &Ticket,
@@ -427,8 +487,27 @@ impl Server {
                     teller.tell(&turn).await;
                     return Ok(());
                 }
+                () = self.is_asked(&turn), if self.answers => return Ok(()),
                 () = context.ct.cancelled() => return Err(Failure::new("the call was cancelled")),
                 () = teller.follow(&turn) => {}
+            }
+        }
+    }
+
+    /// Waits until a turn asks something that this agent may answer.
+    async fn is_asked(&self, turn: &Running) {
+        let mut news = turn.news();
+        loop {
+            if turn.waits() {
+                // Without the daemon nothing is asked.
+                let open = self.daemon.questions(&turn.session).await.unwrap_or_default();
+                if open.iter().any(|open| ToAnswer::of(open).is_some()) {
+                    return;
+                }
+            }
+            if news.changed().await.is_err() {
+                // It is over.
+                return std::future::pending().await;
             }
         }
     }
@@ -472,7 +551,7 @@ impl Server {
                     Report::new(&session, ticket, state.turns().last())
                 };
                 let questions = self.daemon.questions(&session).await?;
-                Ok(report.asking(&questions))
+                Ok(report.asking(&questions, self.answers))
             }
             (Some(turn), Some(end)) => {
                 let state = turn.state();
@@ -509,7 +588,8 @@ impl Server {
                 let turn = self.daemon.turn(session.clone(), ticket.turn).await?;
                 let report = Report::new(&session, ticket, Some(&turn));
                 let questions = self.daemon.questions(&session).await?;
-                Ok(report.asking(&questions))
+                // Only the connection that has sent the prompt may answer.
+                Ok(report.asking(&questions, false))
             }
         }
     }
@@ -552,12 +632,8 @@ impl<'a> Teller<'a> {
     async fn tell(&mut self, turn: &Running) {
         let Some(token) = self.context.meta.get_progress_token() else { return };
         let lines = {
+            let waits = turn.waits();
             let state = turn.state();
-            let waits = state
-                .header()
-                .live
-                .as_ref()
-                .is_some_and(|live| live.turn == TurnState::NeedsAction);
             let last = state.turns().last();
             last.map(|last| self.told.news(last, waits)).unwrap_or_default()
         };

@@ -1,15 +1,16 @@
 //! acpd's tools for agents: an MCP server on standard input and output, and a client of the daemon like any other.
 //!
 //! ```text
-//!  agent (host) ──stdio, MCP──▶ Server ──▶ delegate, history: one file for each set of tools
+//!  agent (host) ──stdio, MCP──▶ Server ──▶ delegate, history, files: one file for each set of tools
 //!                                 │
+//!                                 ├─▶ workspace: what `files` looks into; no daemon needed
 //!                                 ├─▶ daemon: short questions, a connection each
 //!                                 └─▶ running: a prompt, its connection and its thread, until its turn is over
 //!                                        └─▶ report: what of the turn the model gets, and what is told meanwhile
 //! ```
 //!
-//! The daemon treats it as a tool of an agent, wherever it runs: it is asked nothing, answers no question of another
-//! agent, and ends no turn but its own.
+//! The daemon treats it as a tool of an agent, wherever it runs: it is asked nothing, ends no turn but its own, and
+//! answers questions of another agent only where the user has said so, and the daemon lets it.
 //!
 //! Architecture invariant: a prompt is sent once. Whoever asks again learns how the turn ended, and what ran when
 //! a process died is told as interrupted or unknown.
@@ -17,12 +18,14 @@
 mod daemon;
 mod delegate;
 mod failure;
+mod files;
 mod history;
 mod options;
 mod report;
 mod running;
 mod server;
 mod ticket;
+mod workspace;
 
-pub use options::{Options, Tools};
+pub use options::{DETECT, Options, Tools};
 pub use server::serve;

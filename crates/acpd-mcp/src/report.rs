@@ -18,6 +18,8 @@ use crate::ticket::Ticket;
 const ANSWER: usize = 12_000;
 /// Characters of a line that is told meanwhile.
 const LINE: usize = 400;
+/// Bytes of a question that an agent may answer.
+const QUESTION: usize = 32 << 10;
 /// Entries of a list.
 const MOST: usize = 50;
 
@@ -62,6 +64,9 @@ pub(crate) struct Report {
     /// Questions that wait for a person.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) questions: Vec<String>,
+    /// Those of them that you may answer with `answer`; of the others, a person has to see more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) to_answer: Vec<ToAnswer>,
     /// The whole turn as Markdown, for people.
     pub(crate) resource: String,
 }
@@ -72,7 +77,8 @@ pub(crate) struct Report {
 pub(crate) enum Status {
     /// It runs, or waits to begin.
     Working,
-    /// It waits for the answer of a person, who has to give it: with `acpctl pending`, or in an editor.
+    /// It waits for an answer, which a person gives (with `acpctl pending`, or in an editor), or you, if it is in
+    /// `toAnswer`.
     WaitsForPerson,
     /// The agent has ended it by itself.
     Done,
@@ -84,6 +90,29 @@ pub(crate) enum Status {
     Interrupted,
     /// It is not known how far it came.
     Unknown,
+}
+
+/// A question, as it was asked: what is answered is this.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct ToAnswer {
+    /// Names it for `answer`.
+    pub(crate) question: String,
+    /// All of it.
+    pub(crate) asks: Value,
+}
+
+impl ToAnswer {
+    /// A question that an agent may answer, if it is one: not what is too much to be seen, nor what a person has to open.
+    pub(crate) fn of(open: &InteractionInfo) -> Option<ToAnswer> {
+        let is_one = match &open.question {
+            Question::Permission { shown, .. } => shown.as_ref()?.is_whole(),
+            Question::Form { .. } => true,
+            Question::Url { .. } => false,
+        };
+        let asks = safe(serde_json::to_value(&open.question).ok()?);
+        let fits = asks.to_string().len() <= QUESTION;
+        (is_one && fits).then(|| ToAnswer { question: line(&open.id), asks })
+    }
 }
 
 /// A step of a plan.
@@ -138,18 +167,21 @@ impl Report {
             tool_calls: end.and_then(|(_, end)| end.tools),
             usage: end.and_then(|(block, _)| usage(block)),
             questions: Vec::new(),
+            to_answer: Vec::new(),
             resource: ticket.uri(),
         }
     }
 
-    /// With the questions that are open.
+    /// With the questions that are open, and which of them the reader may answer.
     #[must_use]
-    pub(crate) fn asking(self, open: &[InteractionInfo]) -> Report {
+    pub(crate) fn asking(self, open: &[InteractionInfo], answers: bool) -> Report {
         if open.is_empty() || self.status != Status::Working {
             return self;
         }
         let questions = open.iter().take(MOST).map(question).collect();
-        Report { status: Status::WaitsForPerson, questions, ..self }
+        let to_answer = open.iter().filter(|_| answers).filter_map(ToAnswer::of);
+        let to_answer = to_answer.take(MOST).collect();
+        Report { status: Status::WaitsForPerson, questions, to_answer, ..self }
     }
 
     /// Whether somebody has to know that it did not go well.
@@ -198,6 +230,19 @@ fn question(open: &InteractionInfo) -> String {
             }
         }
         Question::Form { message, .. } | Question::Url { message, .. } => line(message),
+    }
+}
+
+/// The same with texts that are safe, whole.
+fn safe(value: Value) -> Value {
+    match value {
+        Value::String(text) => Untrusted::from(text).prose().to_string().into(),
+        Value::Array(items) => items.into_iter().map(safe).collect(),
+        Value::Object(members) => {
+            let safe_name = |name: String| Untrusted::from(name).prose().to_string();
+            members.into_iter().map(|(name, value)| (safe_name(name), safe(value))).collect()
+        }
+        other => other,
     }
 }
 

@@ -17,8 +17,8 @@ use std::thread;
 use acp_wire::acp::NewSessionResult;
 use acp_wire::{ErrorObject, Id, Message, Outcome, build, parse, str_at};
 use acpd_api::{
-    AttachParams, AttachResult, ClientMeta, NAMESPACE, NewSessionMeta, Reason, Role, SessionInfo,
-    SessionRef, TurnEnded, method,
+    AnswerParams, AttachParams, AttachResult, ClientMeta, GivenAnswer, NAMESPACE, NewSessionMeta,
+    Reason, Role, SessionInfo, SessionRef, TurnEnded, TurnState, method,
 };
 use acpd_client::{Incoming, LinkReader, LinkWriter, Options, PATIENCE, initialize_params, link};
 use acpd_view::State;
@@ -195,6 +195,29 @@ impl Running {
             // The message must not become a turn that nobody asked for.
             "_meta": {"steering": {"idleBehavior": "promptRequired"}},
         });
+        self.ask("_session/steering", &params).await
+    }
+
+    /// Answers a question of the turn, for the agent of the session whose tool this is.
+    pub(crate) async fn answer(
+        &self,
+        id: &str,
+        answer: GivenAnswer,
+        parent: Option<u64>,
+    ) -> Result<(), Failure> {
+        let params = AnswerParams { id: id.to_owned(), answer, by: None, parent };
+        self.ask(method::INTERACTION_ANSWER, &params).await.map(drop)
+    }
+
+    /// Whether it waits for the answer to a question.
+    pub(crate) fn waits(&self) -> bool {
+        let state = self.state();
+        let live = state.header().live.as_ref();
+        live.is_some_and(|live| live.turn == TurnState::NeedsAction)
+    }
+
+    /// Asks something beside the prompt.
+    async fn ask(&self, method: &str, params: &impl Serialize) -> Result<Box<RawValue>, Failure> {
         let gone = || Failure::new("the turn is over");
         let (answer, asked) = oneshot::channel();
         {
@@ -202,7 +225,7 @@ impl Running {
             let beside = beside.as_mut().ok_or_else(gone)?;
             beside.last_id += 1;
             let id = Id::from(beside.last_id);
-            self.writer.send(build::request(&id, "_session/steering", &params));
+            self.writer.send(build::request(&id, method, params));
             beside.waiting.push((id, answer));
         }
         asked.await.map_err(|_| gone())?

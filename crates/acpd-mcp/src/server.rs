@@ -19,13 +19,14 @@ use crate::options::{Options, Tools};
 use crate::report::transcript;
 use crate::running::{Turns, locked};
 use crate::ticket::{TEMPLATE, Ticket};
+use crate::workspace::Workspace;
 
 /// The most of a turn that a resource has, in bytes.
 const RESOURCE: usize = 1 << 20;
 
 const ABOUT: &str = "acpd keeps coding agents and their conversations alive. `prompt` gives work to another agent in a \
     session with a name: a new name begins one, a known name continues it, also after a restart of everything. \
-    Questions of that agent are answered by people.";
+    Questions of that agent are answered by people, unless they are in `toAnswer`.";
 
 /// The server.
 #[derive(Debug, Clone)]
@@ -33,8 +34,12 @@ pub(crate) struct Server {
     pub(crate) daemon: Daemon,
     /// The session that it is lent to, by the number that acpd gave it.
     pub(crate) own: Option<u64>,
+    /// What is asked in turns that it has begun may be answered.
+    pub(crate) answers: bool,
     /// Prompts that this process has sent.
     pub(crate) turns: Arc<Mutex<Turns>>,
+    /// The folders of the tools for files.
+    pub(crate) workspace: Arc<Workspace>,
     tool_router: ToolRouter<Self>,
 }
 
@@ -45,10 +50,14 @@ pub(crate) struct Server {
 pub fn serve(options: &Options) -> io::Result<()> {
     let paths = Paths::discover().map_err(io::Error::other)?;
     let daemon = Daemon::new(ConnectOptions { spawn: options.spawn, paths });
+    let workspace = Workspace::new(options.folders.clone(), options.diagnostics.clone());
+    let workspace = Arc::new(workspace);
     let server = Server {
         daemon,
         own: options.session,
+        answers: options.answer,
         turns: Arc::default(),
+        workspace: Arc::clone(&workspace),
         tool_router: Server::tools(options),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -58,6 +67,8 @@ pub fn serve(options: &Options) -> io::Result<()> {
     });
     // Threads that wait for the daemon end with the process.
     runtime.shutdown_background();
+    // No call is left, so what its command has started is being ended.
+    workspace.until_idle();
     served.map(drop)
 }
 
@@ -68,7 +79,11 @@ impl Server {
             router += match tools {
                 Tools::Delegate => Server::delegate(),
                 Tools::History => Server::history(),
+                Tools::Workspace => Server::workspace(),
             };
+        }
+        if !options.answer {
+            router.remove_route("answer");
         }
         router
     }

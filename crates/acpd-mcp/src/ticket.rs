@@ -63,7 +63,8 @@ pub(crate) fn encoded(text: &str) -> String {
     part
 }
 
-fn decoded(part: &str) -> Option<String> {
+/// Reads such a part.
+pub(crate) fn decoded(part: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = part.bytes();
     while let Some(byte) = rest.next() {

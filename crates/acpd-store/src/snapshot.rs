@@ -218,11 +218,10 @@ fn spent(conn: &Connection) -> Result<Spent, StoreError> {
     let day =
         conn.query_row("SELECT coalesce(max(day), 0) FROM usage", [], |row| number(row, 0))?;
     // `total` and not `sum`: no figure of an agent is too big for it.
-    let sql = "SELECT agent, currency, total(parts) FROM usage \
+    let sql = "SELECT currency, total(parts) FROM usage \
                WHERE day = (SELECT max(day) FROM usage) AND parts IS NOT NULL \
-               GROUP BY agent, currency";
-    let parts =
-        entries(conn, sql, |row| Ok(((row.get(0)?, row.get(1)?), row.get::<_, f64>(2)? as u64)))?;
+               GROUP BY currency";
+    let parts = entries(conn, sql, |row| Ok((row.get(0)?, row.get::<_, f64>(1)? as u64)))?;
     Ok(Spent { day: Time(day), parts })
 }
 

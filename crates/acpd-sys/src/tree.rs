@@ -48,6 +48,8 @@ pub struct Tree {
     leader: ProcessId,
     /// Whether everything below this process belongs, and nothing else is looked at.
     below_us: bool,
+    /// Whether others have the same mark, so that it says nothing.
+    shares_mark: bool,
     /// Processes with another mark. They are not asked for it again.
     strangers: HashSet<ProcessId>,
     /// Seen to belong, and still there in person or as the founder of a session or group.
@@ -70,12 +72,22 @@ impl Tree {
             marker: marker.into(),
             leader,
             below_us: false,
+            shares_mark: false,
             strangers: HashSet::new(),
             known: HashSet::from([leader]),
             unseen: HashSet::new(),
             unmarked: HashSet::new(),
             alive: Vec::new(),
         }
+    }
+
+    /// The tree below `leader`, a child just started with [`detach_child`] that has the mark of this process, if it has
+    /// one: all else that has it is not of the tree.
+    ///
+    /// [`detach_child`]: crate::process::detach_child
+    pub fn below(leader: ProcessId) -> Tree {
+        let marker = std::env::var(MARK).unwrap_or_default();
+        Tree { shares_mark: true, ..Tree::new(marker, leader) }
     }
 
     /// What is left of a tree whose daemon is gone. The leader may be long dead: then of its
@@ -264,6 +276,9 @@ impl Tree {
 
     /// The processes not known yet whose environment has the mark.
     fn marked(&mut self, table: &Table) -> Vec<u32> {
+        if self.shares_mark {
+            return Vec::new();
+        }
         let own_uid = own_uid();
         let mut found = Vec::new();
         for entry in table.by_pid.values() {

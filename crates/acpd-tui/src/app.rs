@@ -420,6 +420,11 @@ impl State {
         self.not_begun.as_ref()
     }
 
+    /// Whether what the program was started for is there to be drawn.
+    pub(crate) fn is_filled(&self) -> bool {
+        self.fleet.is_known() && self.chat.as_ref().is_none_or(Chat::is_filled)
+    }
+
     /// When the screen changes without an event.
     pub(crate) fn wakes_at(&self) -> Option<u64> {
         let flash = self.flash.as_ref().map(|flash| flash.until);
@@ -670,7 +675,7 @@ impl State {
     /// Answers a question.
     fn answer(&mut self, id: Untrusted, answer: GivenAnswer) -> Vec<Effect> {
         let by = Some(self.scene.who.clone());
-        let params = AnswerParams { id: id.raw().to_owned(), answer, by };
+        let params = AnswerParams { id: id.raw().to_owned(), answer, by, parent: None };
         let purpose = Purpose::Answer(id);
         vec![self.requests.send(Link::Fleet, method::INTERACTION_ANSWER, &params, purpose)]
     }

@@ -31,7 +31,7 @@ use crate::app::{Cache, Effect, Event, ImageFrom, Link, NotBegun, Opens, Scene, 
 use crate::canvas::Theme;
 use crate::keymap::WrongKeys;
 use crate::term::{self, Screen};
-use crate::{editor, files, image};
+use crate::{files, image};
 use keyboard::Keyboard;
 
 /// Frames in a second.
@@ -48,6 +48,9 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 /// The way to the daemon.
 pub type Door = Box<dyn Fn() -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync>;
 
+/// What became of a text in an editor, or why nothing did.
+pub type EditText = fn(&str) -> Result<String, Text>;
+
 /// What a program starts with.
 pub struct Start {
     /// How things look.
@@ -62,6 +65,8 @@ pub struct Start {
     pub opens: Opens,
     /// The command that shows a long text page by page, if the person wants one.
     pub pager: Option<String>,
+    /// Lets the person change a text in an editor of their choice, on a terminal that is as a shell wants it.
+    pub editor: EditText,
     /// The way to the daemon.
     pub door: Door,
 }
@@ -132,7 +137,7 @@ impl Write for Frame {
 /// Shows the screens until the person leaves. Returns what people call the conversation that they have left, if
 /// that was the last thing on the screen.
 pub fn run(start: Start) -> Result<Option<Untrusted>, Failed> {
-    let Start { theme, home, cwd, place, opens, pager, door } = start;
+    let Start { theme, home, cwd, place, opens, pager, editor, door } = start;
     // Whether there is a daemon at all is told on the terminal as it is.
     let first = door().map_err(Failed::Connect)?;
     let who = ClientName {
@@ -156,6 +161,7 @@ pub fn run(start: Start) -> Result<Option<Untrusted>, Failed> {
         first: Some(first),
         keyboard,
         pager,
+        editor,
         door: door.into(),
         sender,
         is_over: false,
@@ -186,6 +192,7 @@ struct Driver {
     first: Option<(LinkReader, LinkWriter)>,
     keyboard: Keyboard,
     pager: Option<String>,
+    editor: EditText,
     door: std::sync::Arc<dyn Fn() -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync>,
     sender: SyncSender<News>,
     is_over: bool,
@@ -195,15 +202,16 @@ impl Driver {
     /// Until the program ends.
     fn follow(&mut self, news: &Receiver<News>) -> Result<End, Failed> {
         let pace = Duration::from_secs(1) / FRAMES;
-        let mut drawn = Instant::now().checked_sub(pace);
-        let mut is_due = true;
+        // An empty frame would hold up the first one with something on it.
+        let mut next = Instant::now() + pace;
+        let (mut is_first, mut is_due) = (true, true);
         while !self.is_over {
-            let wait = match drawn {
-                Some(drawn) if is_due => pace.saturating_sub(drawn.elapsed()),
-                _ if is_due => Duration::ZERO,
-                _ => self.state.wakes_at().map_or(Duration::from_mins(1), |at| {
+            let wait = if is_due {
+                next.saturating_duration_since(Instant::now())
+            } else {
+                self.state.wakes_at().map_or(Duration::from_mins(1), |at| {
                     Duration::from_millis(at.saturating_sub(now()).max(1))
-                }),
+                })
             };
             match news.recv_timeout(wait) {
                 Ok(first) => {
@@ -221,9 +229,10 @@ impl Driver {
                 Err(_) => {}
             }
             // What is behind the last screen is nobody's business any more.
-            if is_due && !self.is_over && drawn.is_none_or(|drawn| drawn.elapsed() >= pace) {
+            let may_draw = Instant::now() >= next || (is_first && self.state.is_filled());
+            if is_due && !self.is_over && may_draw {
                 self.draw()?;
-                (drawn, is_due) = (Some(Instant::now()), false);
+                (next, is_first, is_due) = (Instant::now() + pace, false, false);
             }
         }
         Ok(End::Left)
@@ -290,7 +299,8 @@ impl Driver {
                     Event::Image(key, from, image)
                 })?,
                 Effect::Edit(text) => {
-                    let edited = self.lend(|| editor::edit(&text))?;
+                    let editor = self.editor;
+                    let edited = self.lend(|| editor(&text))?;
                     self.update(Event::Edited(edited))?;
                 }
                 Effect::Redraw => self.redraw()?,

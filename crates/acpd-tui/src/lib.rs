@@ -14,7 +14,6 @@
 mod app;
 mod canvas;
 mod driver;
-mod editor;
 mod files;
 mod fleet;
 mod image;
@@ -26,6 +25,6 @@ mod term;
 
 pub use app::{NotBegun, Opens};
 pub use canvas::Theme;
-pub use driver::{Door, Failed, Start, run};
+pub use driver::{Door, EditText, Failed, Start, run};
 pub use keymap::WrongKeys;
 pub use question::{Answer, answers, asks, rows};

@@ -4,14 +4,17 @@
 //!  line ──▶ one message? ──▶ method in scope? ──▶ members in scope? ──▶ the daemon
 //!               │ no               │ no                │ no
 //!               ▼                  ▼                   ▼
-//!             error      error, to a request; a notification or an answer is dropped
+//!             error      error, to a request; a notification is dropped
 //! ```
+//!
+//! The result of somebody who may not answer becomes an error, so that nobody waits for it.
 //!
 //! A line is read as the daemon reads it: of a member that comes twice the last one counts, and the others are taken out
 //! before anybody looks. So nothing is found here that the daemon would find elsewhere.
 
 use acp_wire::{
-    ErrorObject, Id, Malformed, Message, build, code, locate, receive, remove_member, set_member,
+    ErrorObject, Id, Malformed, Message, Outcome, build, code, locate, receive, remove_member,
+    set_member,
 };
 use acpd_api::{ErrorData, NAMESPACE, Reason};
 use bytes::Bytes;
@@ -46,8 +49,13 @@ impl Client {
     pub(crate) fn check(&self, line: &Bytes) -> Verdict {
         receive(line, None, |message, line, _| match message {
             Err(why) => Verdict::Answer(malformed(&why)),
-            // Only who decides is heard where an agent has asked something.
-            Ok(Message::Response { .. }) if !self.scopes.has(Scope::Answer) => Verdict::Drop,
+            // An error decides nothing: who has asked turns to somebody else, and waits for nobody.
+            Ok(Message::Response { id, outcome: Outcome::Result(_) })
+                if !self.scopes.has(Scope::Answer) =>
+            {
+                let why = "this client may not answer";
+                Verdict::Pass(build::error(&id, &ErrorObject::new(code::INVALID_REQUEST, why)))
+            }
             Ok(Message::Response { .. }) => Verdict::Pass(line.clone()),
             Ok(Message::Notification { method, .. }) => match self.refuses(&method, line) {
                 Some(_) => Verdict::Drop,
@@ -213,7 +221,13 @@ mod tests {
     #[test]
     fn answers_need_their_scope_and_what_is_no_message_is_told() {
         let answer = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
-        assert_eq!(check(&client(r#"["prompt"]"#), answer), Verdict::Drop);
+        let instead = br#"{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"this client may not answer"}}"#;
+        let told = Verdict::Pass(Bytes::from_static(instead));
+        assert_eq!(check(&client(r#"["prompt"]"#), answer), told);
+        assert!(passes(
+            &watcher(),
+            r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"no"}}"#
+        ));
         assert!(passes(&client(r#"["answer"]"#), answer));
         assert_eq!(check(&watcher(), r#"{"method":"session/cancel","params":{}}"#), Verdict::Drop);
         for line in ["", "[]", "{", r#"{"id":1,"method":"session/list","method":"session/prompt"}"#]

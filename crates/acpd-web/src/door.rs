@@ -24,7 +24,7 @@ use axum::response::{IntoResponse as _, Response};
 use crate::headers;
 use crate::names::{Names, Origin};
 use crate::refusal::Refusal;
-use crate::server::Server;
+use crate::state::Server;
 use crate::store::{Credentials, Token};
 
 /// The subprotocol that carries a key begins so: a page can add no header to a socket.
@@ -32,7 +32,7 @@ const BEARER: &str = "bearer.";
 
 /// Where a request comes from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct From {
+pub(crate) struct Sender {
     /// From a page of ours; else from a program, or from a browser that opens the page.
     pub(crate) is_page: bool,
 }
@@ -44,10 +44,10 @@ pub(crate) async fn door(
     next: Next,
 ) -> Response {
     let own = own_origin(&request, &server.names);
-    let from = own.as_ref().map_or_else(|| Err(wrong_host()), |own| from(&request, own));
-    let mut response = match from {
-        Ok(from) => {
-            request.extensions_mut().insert(from);
+    let sender = own.as_ref().map_or_else(|| Err(wrong_host()), |own| sender_of(&request, own));
+    let mut response = match sender {
+        Ok(sender) => {
+            request.extensions_mut().insert(sender);
             next.run(request).await
         }
         Err(refusal) => refusal.into_response(),
@@ -68,13 +68,13 @@ fn wrong_host() -> Refusal {
     Refusal::new(StatusCode::MISDIRECTED_REQUEST, "this server has another name", hint)
 }
 
-fn from(request: &Request, own: &Origin) -> Result<From, Refusal> {
+fn sender_of(request: &Request, own: &Origin) -> Result<Sender, Refusal> {
     let headers = request.headers();
     let wrong = |why: &str| Refusal::new(StatusCode::FORBIDDEN, why, "open the page itself");
     if headers.contains_key(ORIGIN) {
         let is_own = only(headers, &ORIGIN).is_some_and(|origin| origin == own.to_string());
         return if is_own {
-            Ok(From { is_page: true })
+            Ok(Sender { is_page: true })
         } else {
             Err(wrong("another site asks this"))
         };
@@ -82,20 +82,24 @@ fn from(request: &Request, own: &Origin) -> Result<From, Refusal> {
     let is_reading =
         [Method::GET, Method::HEAD].contains(request.method()) && request.uri().path() != "/acp";
     if is_reading || headers.contains_key(AUTHORIZATION) {
-        return Ok(From { is_page: false });
+        return Ok(Sender { is_page: false });
     }
     Err(wrong("neither a page of this server asks this nor a program with a token"))
 }
 
 /// The token of whoever asks.
-pub(crate) fn token(server: &Server, headers: &HeaderMap, from: From) -> Result<Token, Refusal> {
-    let key = match from.is_page {
+pub(crate) fn token(
+    server: &Server,
+    headers: &HeaderMap,
+    sender: Sender,
+) -> Result<Token, Refusal> {
+    let key = match sender.is_page {
         true => bearer(headers).or_else(|| subprotocol(headers)),
         false => bearer(headers),
     };
     let key = key.ok_or_else(Refusal::unknown)?;
     let cookie = cookie(headers, &server.cookie);
-    let credentials = Credentials { key, cookie, is_page: from.is_page };
+    let credentials = Credentials { key, cookie, is_page: sender.is_page };
     match server.store.token(&credentials)? {
         Some(token) => Ok(token),
         None if server.wrong_keys.count(Instant::now()) => Err(Refusal::too_often()),

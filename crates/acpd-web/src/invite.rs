@@ -11,8 +11,7 @@ use crate::failure::Failure;
 use crate::invitation::Invitation;
 use crate::scope::Scopes;
 use crate::secret::Secret;
-use crate::server::lock_file;
-use crate::store::{Store, Token};
+use crate::store::{Store, Token, server_lock, tidy_name};
 
 /// A token, as it is listed.
 #[derive(Debug, Clone, Serialize)]
@@ -37,7 +36,7 @@ impl From<Token> for TokenInfo {
 /// Lets one more browser in. The server must run.
 pub fn pair(paths: &Paths, scopes: Scopes, name: Option<String>) -> Result<Invitation, Failure> {
     refuse_agents()?;
-    let path = lock_file(paths);
+    let path = server_lock(paths);
     let runs = lock::is_held(&path).unwrap_or(false);
     let address = lock::signature(&path).filter(|_| runs).and_then(|signature| signature.line);
     let Some(address) = address else {
@@ -61,12 +60,13 @@ pub fn tokens(paths: &Paths) -> Result<Vec<TokenInfo>, Failure> {
 
 /// Takes tokens back, by their name or their id. Their sockets are closed at once.
 pub fn revoke(paths: &Paths, which: &str) -> Result<Vec<TokenInfo>, Failure> {
-    let gone = Store::open(paths)?.revoke(|token| token.id == which || token.name == which)?;
+    let name = tidy_name(which);
+    let gone = Store::open(paths)?.revoke(|token| token.id == name || token.name == name)?;
     if gone.is_empty() {
         let hint = "`acpctl web token list` shows them";
         return Err(Failure::new(format!("no token `{which}`")).hint(hint));
     }
-    let path = lock_file(paths);
+    let path = server_lock(paths);
     if lock::is_held(&path).unwrap_or(false)
         && let Some(signature) = lock::signature(&path)
     {

@@ -24,9 +24,10 @@ mod refusal;
 mod relay;
 mod scope;
 mod secret;
-mod server;
+mod serve;
 mod sign;
 mod socket;
+mod state;
 mod store;
 mod tls;
 
@@ -36,4 +37,5 @@ pub use invite::{TokenInfo, new_token, pair, revoke, tokens};
 pub use names::Behind;
 pub use scope::{Scope, Scopes};
 pub use secret::Secret;
-pub use server::{Event, Limits, Options, serve};
+pub use serve::{Options, serve};
+pub use state::{Event, Limits};

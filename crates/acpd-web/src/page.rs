@@ -17,7 +17,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::refusal::Refusal;
 use crate::secret::hex;
-use crate::server::Server;
 
 /// Path below `page`, content, content packed by gzip.
 static FILES: &[(&str, &[u8], &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
@@ -79,8 +78,8 @@ fn kind(path: &str) -> String {
 }
 
 /// Answers with a file.
-pub(crate) async fn page(State(server): State<Arc<Server>>, request: Request) -> Response {
-    let Some(file) = server.page.find(request.uri().path()) else {
+pub(crate) async fn page(State(page): State<Arc<Page>>, request: Request) -> Response {
+    let Some(file) = page.find(request.uri().path()) else {
         let hint = "the page is at `/`";
         return Refusal::new(StatusCode::NOT_FOUND, "there is no such file", hint).into_response();
     };

@@ -27,7 +27,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout
 
 use crate::check::{Client, Verdict};
 use crate::failure::Failure;
-use crate::server::{Limits, Server};
+use crate::state::{Limits, Server};
 use crate::store::Token;
 
 /// The token is no longer good.
@@ -53,8 +53,8 @@ pub(crate) async fn relay(
     client: Client,
 ) {
     // Before the token is looked at again, so that no change is missed.
-    let mut changes = server.changes();
-    let mut stop = server.stops();
+    let mut changes = server.news.of_tokens();
+    let mut stop = server.news.of_the_end();
     let found = server.off(Server::daemon).await;
     let stream = match found.and_then(|stream| UnixStream::from_std(stream).map_err(Failure::new)) {
         Ok(stream) => stream,
@@ -67,7 +67,7 @@ pub(crate) async fn relay(
     let (replies, replied) = mpsc::channel(1);
     let heard = Heard::default();
     let end = tokio::select! {
-        end = to_daemon(source, writer, &client, replies, &heard) => end,
+        end = to_daemon(source, writer, &client, replies, &heard, server.limits.message) => end,
         end = to_client(&mut sink, reader, replied, &heard, &server.limits) => end,
         () = heard.silence(&server.limits) => End::Gone,
         () = revoked(&server, &token, &mut changes) => End::Told(SIGNED_OUT, "signed out".to_owned()),
@@ -110,12 +110,14 @@ async fn to_daemon(
     client: &Client,
     replies: mpsc::Sender<Bytes>,
     heard: &Heard,
+    longest: usize,
 ) -> End {
+    let too_long = || End::Told(close_code::SIZE, format!("a message has at most {longest} bytes"));
     loop {
         let line = match source.next().await {
             None | Some(Ok(Message::Close(_))) => return End::Gone,
             Some(Err(error)) if error.to_string().contains("too long") => {
-                return End::Told(close_code::SIZE, "the message is too long".to_owned());
+                return too_long();
             }
             Some(Err(_)) => return End::Gone,
             Some(Ok(Message::Binary(_))) => {
@@ -128,6 +130,9 @@ async fn to_daemon(
             Some(Ok(Message::Text(text))) => Bytes::from(text),
         };
         heard.now();
+        if line.len() > longest {
+            return too_long();
+        }
         if line.contains(&b'\n') {
             let why = "a message is one line, without a line feed";
             return End::Told(close_code::INVALID, why.to_owned());

@@ -13,9 +13,9 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::door::{self, From};
+use crate::door::{self, Sender};
 use crate::refusal::{Refusal, json};
-use crate::server::{Event, Server};
+use crate::state::{Event, Server};
 
 /// The longest body that signs anybody in.
 const LONGEST: usize = 4 << 10;
@@ -79,12 +79,12 @@ pub(crate) async fn sign_in(
 /// `POST /sign-out`: the token is gone, and so are its sockets.
 pub(crate) async fn sign_out(
     State(server): State<Arc<Server>>,
-    Extension(from): Extension<From>,
+    Extension(sender): Extension<Sender>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let token = door::token(&server, &headers, from)?;
+    let token = door::token(&server, &headers, sender)?;
     server.off(move |server| server.store.revoke(|one| one.id == token.id)).await?;
-    server.tokens_changed();
+    server.news.tokens_changed();
     let mut response = StatusCode::NO_CONTENT.into_response();
     set_cookie(&server, &mut response, "", 0);
     Ok(response)
@@ -93,10 +93,10 @@ pub(crate) async fn sign_out(
 /// `GET /me`: who one is, and what one may do.
 pub(crate) async fn me(
     State(server): State<Arc<Server>>,
-    Extension(from): Extension<From>,
+    Extension(sender): Extension<Sender>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let token = door::token(&server, &headers, from)?;
+    let token = door::token(&server, &headers, sender)?;
     let me = json!({"name": token.name, "scopes": token.scopes, "version": env!("CARGO_PKG_VERSION"),
         "place": token.name});
     Ok(json(StatusCode::OK, &me))

@@ -264,13 +264,18 @@ pub(crate) fn folder(paths: &Paths) -> PathBuf {
     paths.state.join("web")
 }
 
+/// The file whose lock the server holds. Its second line is the address.
+pub(crate) fn server_lock(paths: &Paths) -> PathBuf {
+    folder(paths).join("server.lock")
+}
+
 /// Enough of a random word to tell tokens apart.
 fn short(word: &Secret) -> String {
     word.reveal()[..8].to_owned()
 }
 
 /// A name on one line, of some length.
-fn tidy_name(name: &str) -> String {
+pub(crate) fn tidy_name(name: &str) -> String {
     let words: Vec<&str> =
         name.split(|char: char| char.is_whitespace() || char.is_control()).collect();
     let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();

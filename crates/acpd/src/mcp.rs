@@ -4,7 +4,6 @@
 //! stands for is in that line and in nothing that lasts (`acpd_core::mcp` has the whole way). Files
 //! are looked up on the relay's thread: they are small and regular, or they are refused.
 
-use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +16,7 @@ use acpd_sys::paths::Paths;
 use bytes::Bytes;
 use serde_json::{Value as Json, json};
 
-use crate::config::{McpServer, SecretSource, Value, Values};
+use crate::config::{Config, McpServer, SecretSource, Tools, Value, Values};
 
 /// The longest secret in a file, in bytes.
 const LONGEST: u64 = 64 << 10;
@@ -33,17 +32,19 @@ pub struct Completed {
 }
 
 /// Puts the servers into a line that is to bring some; nothing for all other lines.
-pub fn complete(
-    servers: &BTreeMap<String, McpServer>,
-    paths: &Paths,
-    line: &Bytes,
-) -> Option<Completed> {
+pub fn complete(config: &Config, paths: &Paths, line: &Bytes) -> Option<Completed> {
     let Named { names, session, request, line } = take_names(line)?;
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
     for name in names {
-        let server = servers.get(&name).filter(|server| server.enabled);
+        let server = config.mcp.get(&name).filter(|server| server.enabled);
         let described = server.ok_or_else(|| "it is not configured any more".to_owned());
-        match described.and_then(|server| describe(server, paths, session)) {
+        let described = described.and_then(|server| {
+            if server.builtin.is_empty() {
+                return describe(server);
+            }
+            Ok(own_server(server, config, paths, session, &line))
+        });
+        match described {
             Ok(described) => found.push(described.to_string()),
             Err(reason) => left_out.push(LeftOut { server: name, reason }),
         }
@@ -72,11 +73,8 @@ fn add(line: &Bytes, servers: &[String]) -> Bytes {
 }
 
 /// The server as agents are told of it (protocol brief, `McpServer`), or why that cannot be done.
-fn describe(server: &McpServer, paths: &Paths, session: Option<u64>) -> Result<Json, String> {
+fn describe(server: &McpServer) -> Result<Json, String> {
     let name = &server.name;
-    if !server.builtin.is_empty() {
-        return Ok(own_server(server, paths, session));
-    }
     Ok(match (server.kind(), &server.url) {
         (kind @ (McpKind::Http | McpKind::Sse), Some(url)) => json!({
             "type": kind, "name": name, "url": url, "headers": resolve(&server.headers, is_header)?,
@@ -90,8 +88,14 @@ fn describe(server: &McpServer, paths: &Paths, session: Option<u64>) -> Result<J
 }
 
 /// acpd's own server: the program beside this one, else the one that the agent finds. It belongs to this daemon, and starts
-/// none from the environment of an agent.
-fn own_server(server: &McpServer, paths: &Paths, session: Option<u64>) -> Json {
+/// none from the environment of an agent. `line` is that of the session that it is for.
+fn own_server(
+    server: &McpServer,
+    config: &Config,
+    paths: &Paths,
+    session: Option<u64>,
+    line: &[u8],
+) -> Json {
     let name = format!("acpctl-mcp{}", std::env::consts::EXE_SUFFIX);
     let beside = std::env::current_exe().map(|exe| exe.with_file_name(&name));
     let program = beside.ok().filter(|exe| exe.is_file()).unwrap_or_else(|| name.into());
@@ -100,9 +104,26 @@ fn own_server(server: &McpServer, paths: &Paths, session: Option<u64>) -> Json {
     args.extend(
         session.into_iter().flat_map(|number| ["--session".to_owned(), number.to_string()]),
     );
+    args.extend(server.answer.then(|| "--answer".to_owned()));
+    if server.builtin.contains(&Tools::Workspace) {
+        let folders = folders(line);
+        let lines = folders.first().map_or(&[][..], |cwd| config.diagnostics(Path::new(cwd)));
+        // With its value, so that one that begins with `-` is none of the server's own.
+        args.extend(folders.iter().map(|folder| format!("--folder={folder}")));
+        args.extend(lines.iter().map(|line| format!("--diagnostics={line}")));
+    }
     let places = [("ACPD_RUNTIME_DIR", &paths.runtime), ("ACPD_STATE_DIR", &paths.state)];
     let env = places.map(|(name, place)| json!({ "name": name, "value": place }));
     json!({ "name": server.name, "command": program, "args": args, "env": env })
+}
+
+/// The folders of a session, its working directory first.
+fn folders(line: &[u8]) -> Vec<String> {
+    let member = |name| locate(line, &["params", name]).map(|at| &line[at]);
+    let cwd = member("cwd").and_then(|cwd| serde_json::from_slice::<String>(cwd).ok());
+    let more = member("additionalDirectories");
+    let more = more.and_then(|more| serde_json::from_slice::<Vec<String>>(more).ok());
+    cwd.into_iter().chain(more.unwrap_or_default()).collect()
 }
 
 /// The program, with `~/` replaced: nobody else does that for an agent.

@@ -58,7 +58,11 @@ fn budget(config: &Config) -> Option<BudgetLimit> {
 fn delegation(config: &Config) -> Delegation {
     config.mcp.values().find(|server| !server.builtin.is_empty()).map_or_else(
         Delegation::default,
-        |server| Delegation { max_depth: server.max_depth, max_sessions: server.max_sessions },
+        |server| Delegation {
+            max_depth: server.max_depth,
+            max_sessions: server.max_sessions,
+            answer: server.answer,
+        },
     )
 }
 

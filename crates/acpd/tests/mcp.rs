@@ -5,14 +5,14 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use acp_wire::Id;
-use acpd::config::{self, McpServer};
+use acpd::config::{self, Config};
 use acpd::mcp::{Completed, complete};
 use acpd_sys::paths::Paths;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-fn servers(text: &str) -> std::collections::BTreeMap<String, McpServer> {
-    config::parse(Path::new("config.toml"), text).unwrap().mcp
+fn servers(text: &str) -> Config {
+    config::parse(Path::new("config.toml"), text).unwrap()
 }
 
 fn paths() -> Paths {
@@ -164,12 +164,28 @@ fn what_cannot_be_looked_up_leaves_its_server_out_and_says_why_without_a_value()
 fn acpds_own_server_is_told_which_daemon_and_which_session_it_belongs_to() {
     let config = "[mcp.acpd]\nbuiltin = [\"delegate\", \"history\"]";
     let line = r#"{"_acpd":{"mcp":["acpd"],"session":4294967299},"jsonrpc":"2.0","id":7,"method":"session/new","params":{}}"#;
-    let completed = complete(&servers(config), &paths(), &Bytes::from(line)).unwrap();
-    let line: Value = serde_json::from_slice(&completed.line).unwrap();
+    let whole = complete(&servers(config), &paths(), &Bytes::from(line)).unwrap();
+    let line: Value = serde_json::from_slice(&whole.line).unwrap();
     let server = &line["params"]["mcpServers"][0];
     assert!(server["command"].as_str().unwrap().ends_with("acpctl-mcp"), "{server}");
     let args = ["--no-spawn", "--tools", "delegate,history", "--session", "4294967299"];
     assert_eq!(server["args"], json!(args));
+
+    // With the tools for files it is told the folders, and what the configuration runs there.
+    let config = "[mcp.acpd]\nbuiltin = ['workspace']
+        [[workspace]]\npath = '/src'\ndiagnostics = ['detect']
+        [[workspace]]\npath = '/src/web'\nmodel = 'm'
+        [[workspace]]\npath = '/src/strange'\ndiagnostics = []";
+    for (cwd, lines) in
+        [("/src/web/a", &["--diagnostics=detect"][..]), ("/src/strange/a", &[]), ("/srcs", &[])]
+    {
+        let params = json!({"cwd": cwd, "additionalDirectories": ["/b"]}).to_string();
+        let (servers, _) = completed(config, &["acpd"], &params);
+        let folders = [format!("--folder={cwd}"), "--folder=/b".to_owned()];
+        let args = ["--no-spawn", "--tools", "workspace"].map(str::to_owned).into_iter();
+        let args = args.chain(folders).chain(lines.iter().map(|line| (*line).to_owned()));
+        assert_eq!(servers[0]["args"], json!(args.collect::<Vec<_>>()));
+    }
     let env = [("ACPD_RUNTIME_DIR", "/acpd/run"), ("ACPD_STATE_DIR", "/acpd/state")];
     assert_eq!(
         server["env"],

@@ -20,6 +20,10 @@ use crate::{Result, test};
 /// continuous integration.
 pub const SKIP: &str = "ACPD_SKIP_REAL";
 
+/// The MCP Inspector, a client by those who make MCP; the scripts do not install it.
+pub const INSPECTOR: &str = "inspector";
+const INSPECTOR_PACKAGE: &str = "@modelcontextprotocol/inspector@2.12.0";
+
 /// Runs real agents under acpd; without names, those that `cargo xtask test` runs.
 pub fn run(agents: &[String]) -> Result {
     needs()?;
@@ -89,7 +93,37 @@ impl Scripts {
         if self.store.join(format!("npm-{program}/node_modules")).is_dir() {
             return Ok(());
         }
-        succeed(Command::new(self.script("install.sh")).arg(program).env("REAL_DIR", &self.store))
+        let install = |program| {
+            let mut script = Command::new(self.script("install.sh"));
+            succeed(script.arg(program).env("REAL_DIR", &self.store))
+        };
+        if program != INSPECTOR {
+            return install(program);
+        }
+        install("node")?;
+        let folder = self.store.join(format!("npm-{INSPECTOR}"));
+        fs::create_dir_all(&folder)?;
+        let mut npm = self.node("npm");
+        npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error", INSPECTOR_PACKAGE]);
+        succeed(npm.arg("--prefix").arg(folder))
+    }
+
+    /// A program of the Node that the agents run by, which finds the others.
+    fn node(&self, program: &str) -> Command {
+        let bin = self.store.join("py-node/node-bin");
+        let path = env::var_os("PATH").unwrap_or_default();
+        let path = env::join_paths([bin.clone()].into_iter().chain(env::split_paths(&path)));
+        let mut command = Command::new(bin.join(program));
+        command.env("PATH", path.unwrap_or_default());
+        command
+    }
+
+    /// The command line of the MCP Inspector, in this home.
+    pub fn inspector(&self, home: &Home) -> Command {
+        let main = format!("npm-{INSPECTOR}/node_modules/.bin/mcp-inspector");
+        let mut command = home.command(self.node("node").get_program().as_ref());
+        command.arg(self.store.join(main)).arg("--cli");
+        command
     }
 
     /// One of the scripts.

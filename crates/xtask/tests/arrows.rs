@@ -8,7 +8,7 @@ use serde_json::Value;
 use xtask::workspace;
 
 /// Our crates, from the bottom to the top: a crate depends only on those before it.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 18] = [
     "acp-wire",
     "acpd-sys",
     "acpd-shim",
@@ -24,11 +24,12 @@ const ORDER: [&str; 17] = [
     "acpd",
     "acpd-mcp",
     "acpd-tui",
+    "acpd-web",
     "acpctl",
     "xtask",
 ];
 /// What each crate may use of our own. Tests may use more.
-const MAY_USE: [(&str, &[&str]); 17] = [
+const MAY_USE: [(&str, &[&str]); 18] = [
     ("acp-wire", &[]),
     ("acpd-sys", &[]),
     ("acpd-shim", &["acpd-sys"]),
@@ -55,9 +56,16 @@ const MAY_USE: [(&str, &[&str]); 17] = [
             "acpd-sys",
         ],
     ),
-    ("acpd-mcp", &["acp-wire", "acpd-api", "acpd-client", "acpd-view"]),
+    (
+        "acpd-mcp",
+        &["acp-wire", "acpd-api", "acpd-client", "acpd-services", "acpd-sys", "acpd-view"],
+    ),
     ("acpd-tui", &["acp-wire", "acpd-api", "acpd-client", "acpd-view"]),
-    ("acpctl", &["acp-wire", "acpd-api", "acpd-client", "acpd-mcp", "acpd-tui", "acpd-view"]),
+    ("acpd-web", &["acp-wire", "acpd-api", "acpd-client", "acpd-sys"]),
+    (
+        "acpctl",
+        &["acp-wire", "acpd-api", "acpd-client", "acpd-mcp", "acpd-tui", "acpd-view", "acpd-web"],
+    ),
     ("xtask", &["acpd-sys", "acpd-test"]),
 ];
 /// Crates in which no module imports, through others, itself.
@@ -77,6 +85,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "acpd-sys",
     "acpd-tui",
     "acpd-view",
+    "acpd-web",
 ];
 /// The modules of acpd-core from the bottom to the top, and what each may import of the others. A room
 /// never imports the hub: what happened is what its methods return, and what it has to know of other
@@ -113,8 +122,10 @@ const CORE: [(&str, &[&str]); 26] = [
 /// third of them are those of the full screens (ratatui, crossterm, and for `@` the files that `.gitignore` leaves); no
 /// other command runs any of their code.
 const MOST_CRATES: usize = 180;
-/// Those that the program `acpctl-mcp` adds: the official MCP library, and what that uses.
-const MCP_CRATES: usize = 36;
+/// Those that the program `acpctl-mcp` adds: the official MCP library, ripgrep's search, and what these use.
+const MCP_CRATES: usize = 46;
+/// Those that the program `acpctl-web` adds to all of these: a web server, WebSockets and TLS.
+const WEB_CRATES: usize = 42;
 /// Lines of a source file.
 const MOST_LINES: usize = 800;
 
@@ -193,13 +204,15 @@ fn what_decides_knows_neither_tokio_nor_sqlite() {
 fn the_command_line_starts_fast_without_a_runtime_and_a_database() {
     const SLOW: [&str; 4] = ["tokio", "rusqlite", "tracing", "toml"];
     assert_without("acpd-client", &SLOW);
-    // `acpctl mcp` is a program of its own: nothing else uses what is linked into that.
+    // `acpctl mcp` and `acpctl web` are programs of their own: nothing else uses what is linked into them.
     let without = tree_with(&["acpctl"], &["--no-default-features", "--features", "tui"]);
     assert_eq!(SLOW.map(|name| without.contains(name)), [false; 4]);
-    let mut files = Vec::new();
-    source_files(&workspace::root().join("crates/acpctl/src"), &mut files);
-    files.retain(|file| fs::read_to_string(file).unwrap().contains("acpd_mcp"));
-    assert_eq!(files, [workspace::root().join("crates/acpctl/src/bin/acpctl-mcp.rs")]);
+    for (library, program) in [("acpd_mcp", "acpctl-mcp.rs"), ("acpd_web", "acpctl-web.rs")] {
+        let mut files = Vec::new();
+        source_files(&workspace::root().join("crates/acpctl/src"), &mut files);
+        files.retain(|file| fs::read_to_string(file).unwrap().contains(library));
+        assert_eq!(files, [workspace::root().join("crates/acpctl/src/bin").join(program)]);
+    }
 }
 
 #[test]
@@ -208,9 +221,15 @@ fn the_tree_of_dependencies_stays_small() {
     let crates = tree_with(&programs, &["--no-default-features", "--features", "acpctl/tui"]);
     let count = crates.len();
     assert!(count <= MOST_CRATES, "{count} crates, {MOST_CRATES} are allowed: {crates:?}");
-    let more: Vec<String> = tree(&programs).difference(&crates).cloned().collect();
+    let features = "acpctl/tui,acpctl/mcp";
+    let with_mcp = tree_with(&programs, &["--no-default-features", "--features", features]);
+    let more: Vec<&String> = with_mcp.difference(&crates).collect();
     let count = more.len();
     assert!(count <= MCP_CRATES, "{count} more, {MCP_CRATES} are allowed: {more:?}");
+    let all = tree(&programs);
+    let more: Vec<&String> = all.difference(&with_mcp).collect();
+    let count = more.len();
+    assert!(count <= WEB_CRATES, "{count} more, {WEB_CRATES} are allowed: {more:?}");
 }
 
 #[test]
@@ -227,7 +246,9 @@ fn unsafe_code_is_forbidden_everywhere_but_in_the_system_layer() {
 
 #[test]
 fn nothing_but_an_agent_on_a_port_is_reached_over_a_network() {
-    let crates = tree(&["acpd", "acpctl"]);
+    // `acpctl web` is a program of its own, which a person starts for that.
+    let features = "acpctl/tui,acpctl/mcp";
+    let crates = tree_with(&["acpd", "acpctl"], &["--no-default-features", "--features", features]);
     for stranger in ["hyper", "reqwest", "ureq", "curl-sys", "rustls", "openssl-sys", "native-tls"]
     {
         assert!(!crates.contains(stranger), "`{stranger}` is for networks");
@@ -244,7 +265,11 @@ fn nothing_but_an_agent_on_a_port_is_reached_over_a_network() {
     files.retain(uses_one);
     let ends: Vec<_> =
         files.iter().map(|file| file.strip_prefix(workspace::root()).unwrap()).collect();
-    let allowed = ["crates/acpd-shim/src/agent.rs", "crates/acpd/src/host/launcher.rs"];
+    let allowed = [
+        "crates/acpd-shim/src/agent.rs",
+        "crates/acpd/src/host/launcher.rs",
+        "crates/acpd-web/src/serve.rs",
+    ];
     assert_eq!(ends, allowed.map(Path::new));
 }
 

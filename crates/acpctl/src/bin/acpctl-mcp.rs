@@ -1,6 +1,7 @@
 //! What `acpctl mcp` executes, and what the daemon lends to agents: a program of its own, so that no other command
 //! carries tokio and the MCP library.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use acpd_mcp::{Options, Tools, serve};
@@ -10,12 +11,24 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 #[command(name = "acpctl mcp", bin_name = "acpctl mcp", version)]
 struct Args {
-    /// Which tools: `delegate` works with other agents, `history` searches and reads conversations [default: all].
+    /// Which tools: `delegate` works with other agents, `history` searches and reads conversations, `workspace` searches
+    /// and reads files [default: all].
     #[arg(long, value_name = "TOOLS", value_delimiter = ',', value_parser = tools)]
     tools: Vec<Tools>,
     /// The number of the session that acpd lends it to.
     #[arg(long, hide = true)]
     session: Option<u64>,
+    /// The agent of that session may answer what is asked in the turns that it has begun.
+    #[arg(long, hide = true, requires = "session")]
+    answer: bool,
+    /// A folder of the tools for files, the working directory first; may be given several times [default: the
+    /// current directory].
+    #[arg(long, value_name = "DIR")]
+    folder: Vec<PathBuf>,
+    /// A command line that finds mistakes in the working directory, or `detect` for those that its files call for;
+    /// may be given several times. It may run code of the directory [default: none].
+    #[arg(long, value_name = "COMMAND")]
+    diagnostics: Vec<String>,
     /// Fail instead of starting the daemon.
     #[arg(long)]
     no_spawn: bool,
@@ -32,10 +45,17 @@ fn tools(word: &str) -> Result<Tools, String> {
     reason = "stdout is the protocol's, and stderr takes one line"
 )]
 fn main() -> ExitCode {
-    let Args { tools, session, no_spawn } = Args::parse();
+    let Args { tools, session, answer, folder, diagnostics, no_spawn } = Args::parse();
     let all = Tools::ALL.map(|(_, tools)| tools).to_vec();
     let tools = if tools.is_empty() { all } else { tools };
-    let options = Options { tools: tools.into_iter().collect(), session, spawn: !no_spawn };
+    let options = Options {
+        tools: tools.into_iter().collect(),
+        session,
+        answer,
+        spawn: !no_spawn,
+        folders: folder,
+        diagnostics,
+    };
     match serve(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

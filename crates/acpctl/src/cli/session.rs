@@ -58,6 +58,9 @@ pub(crate) enum SessionCommand {
         /// What to print.
         #[arg(long, value_enum, default_value_t = Format::Md)]
         format: Format,
+        /// The same as `--format json`.
+        #[arg(long, conflicts_with = "format")]
+        json: bool,
     },
     /// Show the modes of a session, or switch to one.
     Mode {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use acp_wire::code;
 use acpd_api::{
     AgentInfo, AgentState, DaemonInfo, DaemonRestartParams, DaemonStopParams, Empty, Environment,
-    ExitCode, Status, method,
+    ExitCode, SessionInfo, Status, TurnState, method,
 };
 use acpd_client::{
     CallError, ConnectError, Connection, Options, Paths, connect, link, stopped_daemon,
@@ -62,9 +62,18 @@ fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result {
         match stop_once(paths, detach, door, ui)? {
             // A daemon that died meanwhile has left its agents to the next one.
             Stopped::Died if !detach && has_shims(paths) => {}
-            Stopped::Died | Stopped::Whole => {
+            Stopped::Died => {
                 ui.stop_spinning();
                 ui.say("acpd stopped");
+                return Ok(());
+            }
+            Stopped::Whole { cut_off } => {
+                ui.stop_spinning();
+                ui.say(match cut_off {
+                    0 => "acpd stopped".into(),
+                    1 => "acpd stopped; 1 running turn was cut off".into(),
+                    many => text!("acpd stopped; {} running turns were cut off", many),
+                });
                 return Ok(());
             }
             Stopped::NotRunning => {
@@ -85,7 +94,10 @@ const STOPS: usize = 3;
 enum Stopped {
     NotRunning,
     /// It did all that it was to do.
-    Whole,
+    Whole {
+        /// Turns that ran until then, and do not go on without it.
+        cut_off: usize,
+    },
     /// It was gone before it could say so.
     Died,
 }
@@ -101,9 +113,11 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
     };
     ui.spin("stopping");
     let mut live = Live::new(link)?;
-    let mut before = None;
+    let (mut before, mut cut_off) = (None, 0);
     let stopped = live.call(ui, method::STATUS, &Empty {}).and_then(|status: Status| {
         before = Some((status.daemon.pid, start_of(&status.daemon)));
+        let runs = |session: &&SessionInfo| session.turn.state != TurnState::Idle;
+        cut_off = if detach { 0 } else { status.sessions.iter().filter(runs).count() };
         live.call(ui, method::DAEMON_STOP, &DaemonStopParams { detach })
     });
     let how = match stopped {
@@ -113,7 +127,7 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
                 live.next(ui)?,
                 Event::Closed | Event::Failed(_) | Event::Interrupt | Event::Detach
             ) {}
-            Stopped::Whole
+            Stopped::Whole { cut_off }
         }
         // It may have ended before its answer was read, and have a successor already.
         Err(error) if error.is_gone() => {

@@ -113,8 +113,11 @@ fn edit(which: &Which, ticket: u64, words: &[String], door: Door, ui: &mut Ui) -
         words => &words.join(" "),
     };
     if new.trim().is_empty() {
-        return Err(CommandError::usage("no prompt given")
-            .hint("to take the prompt back: `acpctl queue rm SESSION N`"));
+        return Err(CommandError::usage("no prompt given").hint(text!(
+            "to take the prompt back: `acpctl queue rm {} {}`",
+            shell_word(handle(&session)),
+            ticket
+        )));
     }
     if new.trim_end() == old.trim_end() {
         ui.say(text!("prompt {} stays as it is", ticket));

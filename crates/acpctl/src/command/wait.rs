@@ -149,9 +149,13 @@ fn check(waited: &mut [Waited], json: bool, ui: &mut Ui) -> Result {
 
 fn late(waited: &[Waited]) -> CommandError {
     let left = waited.iter().filter(|one| one.end.is_none());
-    let names = left.map(|one| handle(&one.watch.session).into());
-    let text =
-        text!("the time is over, and a turn still runs or waits in: {}", Text::join(names, ", "));
-    CommandError::new(ExitCode::TimedOut, text)
-        .hint("see what it does: `acpctl attach SESSION`; end it: `acpctl cancel SESSION`")
+    let names: Vec<_> = left.map(|one| handle(&one.watch.session)).collect();
+    let all = Text::join(names.iter().map(|name| Text::from(*name)), ", ");
+    let text = text!("the time is over, and a turn still runs or waits in: {}", all);
+    let word = names.first().map_or_else(|| "SESSION".into(), |name| shell_word(name));
+    CommandError::new(ExitCode::TimedOut, text).hint(text!(
+        "see what it does: `acpctl attach {}`; end it: `acpctl cancel {}`",
+        word,
+        word
+    ))
 }

@@ -38,6 +38,10 @@ fn tells(client: &mut Client, cwd: &Path, turns: &[Vec<Value>]) {
     let mut old = session("s-1");
     old["cwd"] = json!(cwd);
     client.finds(&old);
+    let other = json!({"name": "other", "title": "Other", "state": "ready", "since": 0,
+        "restarts": 0, "command": ["other"], "sessions": 0, "log": "/l", "tried": true});
+    let asked = client.answer(method::AGENT_SHOW, other);
+    assert_eq!(asked["params"]["agent"], "other");
     let lines = turns.concat();
     let entries = |from: usize, upto: usize| -> Vec<Value> {
         (from..upto).map(|at| json!({"seq": at + 1, "line": lines[at]})).collect()
@@ -161,6 +165,23 @@ fn what_cannot_be_handed_over_makes_no_session() {
     assert_eq!(done.code, Some(3));
     let done = home.run(&["session", "handoff", "nope", "--to", "other", "go"]);
     assert_eq!(done.code, Some(3), "{done:?}");
+    daemon.join().unwrap();
+}
+
+#[test]
+fn an_agent_that_is_not_there_is_told_before_anything_is_announced() {
+    let (home, listener) = Home::listening();
+    let cwd = home.work();
+    let daemon = std::thread::spawn(move || {
+        let mut old = session("s-1");
+        old["cwd"] = json!(cwd);
+        let mut client = Client::accept(&listener);
+        client.finds(&old);
+        client.fail(method::AGENT_SHOW, "no agent `othr`", json!({"reason": "agent_unknown"}));
+        client.closed();
+    });
+    let done = home.run(&["session", "handoff", "fix", "--to", "othr", "go"]);
+    assert!(done.err.starts_with("error: no agent `othr`\n"), "{}", done.err);
     daemon.join().unwrap();
 }
 

@@ -81,7 +81,7 @@ impl Hub {
         }
         hub.start_needed(out);
         hub.watch_unused();
-        hub.watch_aside();
+        hub.watch_aside(hub.now);
         for agent in hub.logins.profiles() {
             hub.watch_login(agent, out);
         }
@@ -89,6 +89,7 @@ impl Hub {
     }
 
     fn empty(snapshot: &mut Snapshot, config: Config, now: Time, boot: u64) -> Hub {
+        let budget = Budget::new(&snapshot.spent, config.budget.as_ref());
         Hub {
             now,
             config,
@@ -102,7 +103,7 @@ impl Hub {
                 now,
             ),
             decisions: Decisions::new(take(&mut snapshot.remembered).into_values().collect()),
-            budget: Budget::new(take(&mut snapshot.spent)),
+            budget,
             questions: Questions::default(),
             client_methods: ClientMethods::default(),
             calls: Calls::default(),

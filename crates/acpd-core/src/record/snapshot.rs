@@ -48,8 +48,8 @@ pub struct Snapshot {
 pub struct Spent {
     /// When it began.
     pub day: Time,
-    /// Billionths of a unit, by agent and currency.
-    pub parts: BTreeMap<(String, String), u64>,
+    /// Billionths of a unit, by currency.
+    pub parts: BTreeMap<String, u64>,
 }
 
 impl Spent {
@@ -59,8 +59,7 @@ impl Spent {
             *self = Spent { day: row.day, parts: BTreeMap::new() };
         }
         if let Some(cost) = row.cost.as_ref().filter(|_| row.day == self.day) {
-            let whose = (row.agent.clone(), cost.currency.raw().to_owned());
-            let so_far = self.parts.entry(whose).or_default();
+            let so_far = self.parts.entry(cost.currency.raw().to_owned()).or_default();
             *so_far = so_far.saturating_add(cost.amount.parts());
         }
     }

@@ -1,13 +1,21 @@
 //! What the running turn does now, as far as its agent has said: the last thing that it began and has not
 //! ended. For people who look at many sessions; nothing is decided by it, and a new daemon begins without.
 
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use acp_wire::str_at;
 use acpd_api::{Doing, DoingKind};
+use bytes::Bytes;
 
 use crate::gist::Gist;
 use crate::ids::Time;
 
 /// Open calls of a turn that are remembered; of more the oldest are forgotten.
 const CALLS: usize = 16;
+/// Lines of an answer of which the last words are told, and bytes of a line: what is longer is no talk.
+const LINES: usize = 32;
+const LINE: usize = 16 << 10;
 
 /// What an agent does in a session.
 #[derive(Debug, Default)]
@@ -25,6 +33,8 @@ pub(crate) struct Activity {
 struct Step {
     kind: DoingKind,
     gist: Gist,
+    /// Of an answer, the last lines as they came: few of them are ever shown, so they are read when somebody looks.
+    written: VecDeque<Bytes>,
     since: Time,
     /// Name of the call, if it is one.
     call: Option<String>,
@@ -32,7 +42,7 @@ struct Step {
 
 impl Step {
     fn new(kind: DoingKind, since: Time) -> Step {
-        Step { kind, gist: Gist::default(), since, call: None }
+        Step { kind, gist: Gist::default(), written: VecDeque::new(), since, call: None }
     }
 }
 
@@ -57,27 +67,23 @@ impl Activity {
         self.doing = None;
     }
 
-    /// The agent thinks or writes. Of thoughts the beginning is told, of an answer the last line. `text` is asked for
-    /// as long as it matters.
-    pub(crate) fn says<T: AsRef<str>>(
-        &mut self,
-        kind: DoingKind,
-        now: Time,
-        text: impl FnOnce() -> Option<T>,
-    ) {
+    /// The agent thinks or writes. Of thoughts the beginning is told, of an answer the last line.
+    pub(crate) fn says(&mut self, kind: DoingKind, now: Time, line: &Bytes) {
         let step = match &mut self.doing {
             Some(step) if step.kind == kind => step,
             doing => doing.insert(Step::new(kind, now)),
         };
-        let is_answer = kind == DoingKind::Writing;
-        if (is_answer || !step.gist.is_full())
-            && let Some(text) = text()
+        if line.len() > LINE {
+            return;
+        }
+        if kind == DoingKind::Writing {
+            step.written.truncate(LINES - 1);
+            // A copy: the line itself would keep all that was read with it.
+            step.written.push_front(Bytes::copy_from_slice(line));
+        } else if !step.gist.is_full()
+            && let Some(text) = text_of(line)
         {
-            if is_answer {
-                step.gist.follow(text.as_ref());
-            } else {
-                step.gist.add(text.as_ref());
-            }
+            step.gist.add(&text);
         }
     }
 
@@ -110,14 +116,31 @@ impl Activity {
     }
 
     pub(crate) fn doing(&self) -> Option<Doing> {
-        let Step { kind, gist, since, .. } = self.doing.as_ref()?;
-        Some(Doing { kind: *kind, text: gist.text().into(), since: since.0 })
+        let Step { kind, gist, written, since, .. } = self.doing.as_ref()?;
+        let text = if written.is_empty() {
+            gist.text().into()
+        } else {
+            let said: String = written.iter().rev().filter_map(text_of).collect();
+            Gist::last_line(&said).text().into()
+        };
+        Some(Doing { kind: *kind, text, since: since.0 })
     }
+}
+
+/// The words of a chunk.
+fn text_of(line: &Bytes) -> Option<Cow<'_, str>> {
+    str_at(line, &["params", "update", "content", "text"])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn chunk(text: &str) -> Bytes {
+        let update =
+            serde_json::json!({"params":{"update":{"content":{"type":"text","text":text}}}});
+        Bytes::from(update.to_string())
+    }
 
     fn shown(activity: &Activity) -> (DoingKind, String, u64) {
         let Doing { kind, text, since } = activity.doing().expect("a turn runs");
@@ -133,7 +156,7 @@ mod tests {
             let chars: Vec<char> = text.chars().collect();
             for piece in chars.chunks(size) {
                 let piece: String = piece.iter().collect();
-                activity.says(DoingKind::Thinking, Time(2), || Some(piece));
+                activity.says(DoingKind::Thinking, Time(2), &chunk(&piece));
             }
             let expected = format!("a[2J b c{}…", "ä".repeat(71));
             assert_eq!(expected.chars().count(), Doing::TEXT);
@@ -152,7 +175,7 @@ mod tests {
             let chars: Vec<char> = text.chars().collect();
             for piece in chars.chunks(size) {
                 let piece: String = piece.iter().collect();
-                activity.says(DoingKind::Writing, Time(2), || Some(piece));
+                activity.says(DoingKind::Writing, Time(2), &chunk(&piece));
             }
             shown(&activity).1
         };
@@ -174,7 +197,7 @@ mod tests {
         assert_eq!(shown(&activity), (DoingKind::Tool, "Read x".to_owned(), 3));
         activity.call_over("b", Time(4));
         assert_eq!(shown(&activity), (DoingKind::Command, "make".to_owned(), 2));
-        activity.says(DoingKind::Thinking, Time(5), || Some("hm"));
+        activity.says(DoingKind::Thinking, Time(5), &chunk("hm"));
         // It goes on: nothing new is said of what it is.
         activity.calls("a", Time(6), None);
         assert_eq!(shown(&activity), (DoingKind::Command, "make".to_owned(), 2));

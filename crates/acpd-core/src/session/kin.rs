@@ -32,7 +32,7 @@ fn member<T: DeserializeOwned>(params: &[u8], path: &[&str]) -> Option<T> {
     serde_json::from_slice(&params[locate(params, path)?]).ok()
 }
 
-/// Params of a client, who knows nothing of this.
+/// The params without what a client must not set: number and parent.
 pub(crate) fn unrelated(params: &Bytes) -> Bytes {
     remove_member(params, &[NAMESPACE])
 }

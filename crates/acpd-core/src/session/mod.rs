@@ -88,6 +88,12 @@ pub(crate) struct Relayed {
 pub(crate) const OPEN_TOOLS: usize = 256;
 
 impl Session {
+    /// The number of the next prompt; none is used twice.
+    pub(crate) fn next_ticket(&mut self) -> u64 {
+        self.last_ticket += 1;
+        self.last_ticket
+    }
+
     /// Nothing is said in it, and nobody is there.
     pub(crate) fn new(row: SessionRow, slot: SlotId, state: State) -> Session {
         Session {

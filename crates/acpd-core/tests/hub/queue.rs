@@ -60,6 +60,13 @@ fn a_prompt_that_is_changed_is_sent_as_it_is_then_also_by_the_next_daemon() {
             "invalid"
         );
     }
+    let big = json!([{"type":"text","text":"x".repeat(20 << 20)}]);
+    let params = json!({"ref":{"session":"s"},"ticket":ticket,"prompt":big});
+    let refused = ask(&mut bench, "/edit", &params);
+    assert_eq!(
+        refused["error"]["data"]["_acpd"]["reason"], "too_many",
+        "no more than a prompt may"
+    );
     let prompt = json!([{"type":"text","text":"other"}]);
     let params = json!({"ref":{"session":"s"},"ticket":ticket,"prompt":prompt});
     assert_eq!(texts(&ask(&mut bench, "/edit", &params)), ["other", "three"]);

@@ -111,6 +111,24 @@ fn an_agent_that_does_not_run_again_is_not_waited_for_longer_than_that() {
 }
 
 #[test]
+fn deletions_that_go_on_keep_no_other_one() {
+    let mut bench = keeping();
+    bench.configure(|config| config.keep_deleted = 60 * 60_000);
+    let a = bench.plain();
+    for n in 0..40 {
+        let session = format!("s{n}");
+        bench.used_session(a, &session);
+        let params = json!({"session":session});
+        bench.say(a, &json!({"id":n,"method":"_acpd/session/remove","params":params}));
+        bench.heard();
+        bench.pass(5 * 60_000);
+        bench.heard();
+    }
+    // Those of the last hour, and those that wait for the next look.
+    assert!(bench.snapshot.sessions.len() < 20, "{} are kept", bench.snapshot.sessions.len());
+}
+
+#[test]
 fn at_once_means_that_nothing_is_kept() {
     let mut bench = keeping();
     let a = bench.plain();

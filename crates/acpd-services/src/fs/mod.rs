@@ -14,6 +14,6 @@ mod roots;
 mod write;
 
 pub use error::FsError;
-pub use read::{Effort, Lines, MOST_BYTES, read_text_file};
-pub use roots::Roots;
+pub use read::{Bounded, Effort, Lines, MOST_BYTES, open, read_text_file};
+pub use roots::{Kind, Roots};
 pub use write::write_text_file;

@@ -70,27 +70,16 @@ pub fn read_text_file(
     wanted: Lines,
     effort: Effort,
 ) -> Result<String, FsError> {
-    let place = roots.locate(path)?;
-    let not_a_file = || FsError::NotAFile { path: path.to_owned() };
-    if place.path.as_os_str().is_empty() {
-        return Err(not_a_file());
-    }
     let looked_at = effort.bytes;
+    let file = open(roots, path, effort)?;
     let read = || -> io::Result<_> {
-        let mut options = OpenOptions::new();
-        let Some(file) = open_regular(place.dir, &place.path, options.read(true))? else {
-            return Ok(None);
-        };
-        let size = file.metadata()?.len();
+        let size = file.size()?;
         let first = wanted.first.unwrap_or(1).max(1);
         // What cannot be told is not read first.
         let whole = first == 1 && wanted.limit.is_none();
-        let text = if whole && size > MOST_BYTES {
-            None
-        } else {
-            lines(Bounded { file, effort }, first, wanted.limit)?
-        };
-        Ok(Some((size, text)))
+        let text =
+            if whole && size > MOST_BYTES { None } else { lines(file, first, wanted.limit)? };
+        Ok((size, text))
     };
     let read = read().map_err(|error| match error.get_ref().and_then(|why| why.downcast_ref()) {
         Some(GivenUp::TooFar) => FsError::TooFar { path: path.to_owned(), bytes: looked_at },
@@ -99,11 +88,8 @@ pub fn read_text_file(
         None => roots.error(path, error),
     });
     match read? {
-        None => Err(not_a_file()),
-        Some((bytes, None)) => {
-            Err(FsError::TooBig { path: path.to_owned(), bytes, limit: MOST_BYTES })
-        }
-        Some((_, Some(text))) => {
+        (bytes, None) => Err(FsError::TooBig { path: path.to_owned(), bytes, limit: MOST_BYTES }),
+        (_, Some(text)) => {
             String::from_utf8(text).map_err(|_| FsError::NotUtf8 { path: path.to_owned() })
         }
     }
@@ -132,10 +118,36 @@ fn lines(file: Bounded, first: u32, limit: Option<u32>) -> io::Result<Option<Vec
     Ok(Some(text).filter(|text| text.len() as u64 <= MOST_BYTES))
 }
 
+/// Opens a regular file, of any size and with any bytes in it.
+///
+/// # Errors
+/// See [`FsError`].
+pub fn open(roots: &Roots, path: &Path, effort: Effort) -> Result<Bounded, FsError> {
+    let place = roots.locate(path)?;
+    let not_a_file = || FsError::NotAFile { path: path.to_owned() };
+    if place.path.as_os_str().is_empty() {
+        return Err(not_a_file());
+    }
+    let file = open_regular(place.dir, &place.path, OpenOptions::new().read(true));
+    let file = file.map_err(|error| roots.error(path, error))?.ok_or_else(not_a_file)?;
+    Ok(Bounded { file, effort })
+}
+
 /// A file that is read with so much effort, and then is an error.
-struct Bounded {
+#[derive(Debug)]
+pub struct Bounded {
     file: File,
     effort: Effort,
+}
+
+impl Bounded {
+    /// Its size in bytes.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn size(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
 }
 
 impl Read for Bounded {

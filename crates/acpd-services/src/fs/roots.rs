@@ -28,6 +28,17 @@ struct Root {
     dir: Dir,
 }
 
+/// What is at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File,
+    /// Something that is neither.
+    Other,
+}
+
 /// A place in one of the directories, whether or not something is there.
 pub(super) struct Place<'a> {
     pub(super) dir: &'a Dir,
@@ -57,6 +68,22 @@ impl Roots {
         };
         let roots = named.into_iter().map(open).collect::<Result<_, _>>()?;
         Ok(Roots { roots, umask })
+    }
+
+    /// What is at a path, if that is inside.
+    ///
+    /// # Errors
+    /// See [`FsError`]; when nothing is there, too.
+    pub fn kind(&self, path: &Path) -> Result<Kind, FsError> {
+        let Place { dir, path: inside } = self.locate(path)?;
+        let is_root = inside.as_os_str().is_empty();
+        let found = if is_root { dir.dir_metadata() } else { dir.metadata(&inside) };
+        let found = found.map_err(|error| self.error(path, error))?;
+        Ok(match found.is_dir() {
+            true => Kind::Directory,
+            false if found.is_file() => Kind::File,
+            false => Kind::Other,
+        })
     }
 
     pub(super) fn umask(&self) -> u32 {

@@ -234,7 +234,7 @@ impl TestEnv {
 
     /// Every process that belongs to this home.
     pub fn tree(&self) -> Vec<Process> {
-        tree_of_home(&self.path("home"))
+        tree_of_home(self.as_ref())
     }
 
     /// The shims of the agents; none with `host = "direct"`.

@@ -17,13 +17,13 @@ pub struct Process {
     pub command: String,
 }
 
-/// Every process whose environment has this `HOME`; zombies are not among them.
-pub fn tree_of_home(home: &Path) -> Vec<Process> {
-    let mut wanted = b"HOME=".to_vec();
-    wanted.extend_from_slice(home.as_os_str().as_bytes());
+/// Every process whose `HOME` is this directory or one below it; zombies are not among them.
+pub fn tree_of_home(root: &Path) -> Vec<Process> {
     find(|pid| {
         let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environ.split(|byte| *byte == 0).any(|variable| variable == wanted)
+        let mut homes =
+            environ.split(|byte| *byte == 0).filter_map(|variable| variable.strip_prefix(b"HOME="));
+        homes.any(|home| Path::new(OsStr::from_bytes(home)).starts_with(root))
     })
 }
 

@@ -122,6 +122,11 @@ struct Prompted {
 }
 
 impl Chat {
+    /// Whether the history is there, as far as it is shown at first.
+    pub(super) fn is_filled(&self) -> bool {
+        !matches!(self.phase, Phase::Opening | Phase::CatchingUp)
+    }
+
     fn new(key: SessionRowKey, link: Link, is_from_top: bool) -> Chat {
         Chat {
             conversation: Conversation::new(&key.session_id),

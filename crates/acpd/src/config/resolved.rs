@@ -1,6 +1,7 @@
 //! The configuration as it is used, resolved to plain values.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use acpd_policy::{Policy, PolicyConfig, PolicyError};
 
@@ -46,6 +47,17 @@ impl Config {
             Some(_) => Err(UnknownAgent::disabled(name)),
             None => Err(UnknownAgent::new(name, &enabled(&self.agents))),
         }
+    }
+
+    /// What finds mistakes in the files of a directory: what the innermost directory says that says something.
+    pub fn diagnostics(&self, dir: &Path) -> &[String] {
+        let said = self.workspaces.iter().filter_map(|workspace| {
+            let home = || std::env::home_dir().unwrap_or_default();
+            let path = workspace.path.clone().unwrap_or_else(home);
+            let lines = workspace.diagnostics.as_deref()?;
+            dir.starts_with(&path).then(|| (path.components().count(), lines))
+        });
+        said.max_by_key(|(depth, _)| *depth).map_or(&[], |(_, lines)| lines)
     }
 }
 

@@ -142,7 +142,7 @@ impl Relay {
         out: &mut Batch,
     ) -> Option<Bytes> {
         let Completed { line, request, left_out: servers } =
-            mcp::complete(&self.agents.config.mcp, &self.agents.paths, line)?;
+            mcp::complete(&self.agents.config, &self.agents.paths, line)?;
         for LeftOut { server, reason } in &servers {
             tracing::warn!(host = host.0, server, reason, "an MCP server was left out");
         }

@@ -81,8 +81,8 @@ fn a_server_that_does_not_fit_together_is_an_error_with_its_place() {
     for (lines, words) in [
         ("command = 'a'\nurl = 'http://x'", "has both `command` and `url`"),
         ("builtin = ['delegate']", "has `builtin`, which is for `[mcp.acpd]`"),
-        ("command = 'a'\nmax_depth = 3", "has a limit, which needs `builtin`"),
-        ("builtin = ['dig']", "must be \"delegate\" or \"history\", not \"dig\""),
+        ("command = 'a'\nmax_depth = 3", "has a limit or `answer`, which need `builtin`"),
+        ("builtin = ['dig']", "must be \"delegate\" or \"history\" or \"workspace\", not \"dig\""),
         ("command = 'a'\ntype = 'sse'", "has `headers` or a `type`, which need a `url`"),
         ("url = 'http://x'\nargs = ['a']", "has `env` or `args`, which need a `command`"),
         ("url = 'ftp://x'", "must be an address like"),

@@ -1,137 +1,12 @@
 //! `acpctl mcp`: agents work with agents, by real programs.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
-use std::time::Duration;
 
 use acpd_test::harness::{Agent, Config, TestEnv, until};
 use serde_json::{Value, json};
 
+use crate::mcp_host::{Host, calls};
 use crate::{echo, home, home_with, hosted};
-
-/// Only a failing test waits so long.
-const DEADLINE: Duration = Duration::from_mins(1);
-
-/// An MCP client that has started the server: a host.
-struct Host {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Receiver<Value>,
-    last_id: u64,
-    /// Notifications of progress that came so far: their messages.
-    told: Vec<String>,
-}
-
-impl Host {
-    fn start(env: &TestEnv, args: &[&str]) -> Host {
-        let mut command = env.acpctl_command(&["mcp"]);
-        command.args(args);
-        Host::run(command)
-    }
-
-    fn run(mut command: Command) -> Host {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut child = command.spawn().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let (sender, lines) = mpsc::channel();
-        thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                let line = serde_json::from_str(&line).expect("stdout is the protocol's");
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        let stdin = child.stdin.take();
-        let mut host = Host { child, stdin, lines, last_id: 0, told: Vec::new() };
-        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {},
-            "clientInfo": {"name": "host", "version": "1"}});
-        let hello = host.request("initialize", &hello);
-        let answer = host.answer(hello);
-        assert_eq!(answer["result"]["serverInfo"]["name"], "acpd", "{answer}");
-        host.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        host
-    }
-
-    fn say(&mut self, line: &Value) {
-        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
-    }
-
-    fn request(&mut self, method: &str, params: &Value) -> u64 {
-        self.last_id += 1;
-        let id = self.last_id;
-        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
-        id
-    }
-
-    /// Begins a call of a tool, with the wish to hear of its progress.
-    fn begin(&mut self, tool: &str, arguments: Value) -> u64 {
-        let token = self.last_id + 1;
-        let params =
-            json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": token}});
-        self.request("tools/call", &params)
-    }
-
-    fn hear(&mut self) -> Value {
-        let line = self.lines.recv_timeout(DEADLINE).expect("the server says something");
-        if line["method"] == "notifications/progress" {
-            self.told.push(line["params"]["message"].as_str().unwrap().to_owned());
-        }
-        line
-    }
-
-    fn answer(&mut self, id: u64) -> Value {
-        loop {
-            let line = self.hear();
-            if line["id"] == id {
-                return line;
-            }
-        }
-    }
-
-    /// What a tool says, as JSON.
-    fn result(&mut self, id: u64) -> Value {
-        let answer = self.answer(id);
-        assert_eq!(answer.get("error"), None, "{answer}");
-        let result = &answer["result"];
-        let value = result["structuredContent"].clone();
-        assert!(value.is_object(), "{answer}");
-        let text = result["content"][0]["text"].as_str().unwrap();
-        assert_eq!(serde_json::from_str::<Value>(text).unwrap(), value, "both say the same");
-        value
-    }
-
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        let id = self.begin(tool, arguments);
-        self.result(id)
-    }
-
-    /// The text of a tool that failed.
-    fn refused(&mut self, tool: &str, arguments: Value) -> String {
-        let id = self.begin(tool, arguments);
-        let answer = self.answer(id);
-        assert_eq!(answer["result"]["isError"], true, "{answer}");
-        answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
-    }
-
-    /// Waits until the progress has told this.
-    fn is_told(&mut self, words: &str) {
-        while !self.told.iter().any(|told| told.contains(words)) {
-            self.hear();
-        }
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        drop(self.stdin.take());
-        let status = self.child.wait().unwrap();
-        assert!(thread::panicking() || status.success(), "{status}");
-    }
-}
 
 #[test]
 fn a_new_name_begins_a_session_and_a_known_one_continues_it() {
@@ -268,17 +143,51 @@ fn m1_a_question_of_the_other_agent_waits_for_a_person() {
     assert!(done["answer"].as_str().unwrap().contains("permission: yes"), "{done}");
 }
 
+/// The id of the question that is open in a session.
+fn question_of(env: &TestEnv, session: &str) -> Option<String> {
+    let list = env.acpctl(&["pending", "--json"]).success();
+    let list: Value = serde_json::from_str(list.stdout()).unwrap();
+    let open =
+        list["interactions"].as_array().unwrap().iter().find(|one| one["name"] == session)?;
+    Some(open["id"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn m1_an_agent_answers_what_its_helper_asks_where_a_person_has_said_so() {
+    let env = lent([echo()], "answer = true");
+    let asks = json!({"session_name": "helper", "prompt": "[ask] #one"});
+    let ask = calls(&env, "ask", "prompt", asks);
+    // It returns with the question although the turn is not over.
+    let run = env.acpctl(&["run", "-s", "lead", &ask]).success();
+    let question = question_of(&env, "helper").unwrap();
+    assert!(run.stdout().contains("waits_for_person"), "{run:?}");
+    assert!(run.stdout().contains("\"toAnswer\""), "{run:?}");
+    assert!(run.stdout().contains("\"diffs\""), "it is shown whole: {run:?}");
+    let answer = json!({"ticket": "helper", "question": question, "answer": "allow"});
+    let answer = calls(&env, "answer", "answer", answer);
+    let run = env.acpctl(&["run", "-s", "lead", &answer]).success();
+    assert!(run.stdout().contains("permission: yes"), "{run:?}");
+    let journal = env.journal("helper");
+    let told = journal.iter().find(|(_, line)| line["method"] == "_acpd/answered").unwrap();
+    assert_eq!(told.1["params"]["by"]["title"], "agent `echo` of session `lead`", "{told:?}");
+    let again = env.acpctl(&["run", "-s", "lead", &answer]).success();
+    assert!(again.stdout().contains("no turn runs that you have begun"), "{again:?}");
+
+    // What a person has begun is a person's.
+    let run = env.spawn_acpctl(&["run", "-s", "mine", "[ask]"]);
+    let question = until("the question", || question_of(&env, "mine"));
+    let answer = json!({"ticket": "mine", "question": question, "answer": "allow"});
+    let answer = calls(&env, "answer", "answer", answer);
+    let refused = env.acpctl(&["run", "-s", "lead", &answer]).success();
+    assert!(refused.stdout().contains("no turn runs that you have begun"), "{refused:?}");
+    env.acpctl(&["deny", "mine"]).success();
+    run.finish().success();
+}
+
 /// A home whose agents are lent acpd's own server.
 fn lent(agents: impl IntoIterator<Item = Agent>, more: &str) -> TestEnv {
     let table = format!("[mcp.acpd]\nbuiltin = [\"delegate\", \"history\"]\n{more}");
     home_with(&Config::new(agents).tables(&table))
-}
-
-/// A prompt with which the scripted agent calls a tool.
-fn calls(env: &TestEnv, file: &str, tool: &str, arguments: Value) -> String {
-    let path = env.path(file);
-    fs::write(&path, json!({"name": tool, "arguments": arguments}).to_string()).unwrap();
-    format!("[mcp-tool acpd {}]", path.display())
 }
 
 #[test]
@@ -338,7 +247,7 @@ fn how_deep_and_how_many_is_bounded() {
     let deep = calls(&env, "deep", "prompt", json!({"session_name": "third", "prompt": "#three"}));
     let ask = calls(&env, "ask", "prompt", json!({"session_name": "second", "prompt": deep}));
     let run = env.acpctl(&["run", "-s", "first", &ask]).success();
-    assert!(run.stdout().contains("session `second` may begin no other one"), "{run:?}");
+    assert!(run.stdout().contains("session `second` may begin no more sessions"), "{run:?}");
     let many = calls(&env, "many", "prompt", json!({"session_name": "fourth", "prompt": "#four"}));
     let run = env.acpctl(&["run", "-s", "first", &many]).success();
     assert!(run.stdout().contains("session `first` has begun 1 others already"), "{run:?}");
@@ -355,11 +264,7 @@ fn an_agent_reads_what_was_said_before() {
     let env = home([echo()]);
     env.acpctl(&["run", "-s", "old", "the parser is decided: recursive descent"]).success();
     let mut host = Host::start(&env, &["--tools", "history"]);
-    let id = host.request("tools/list", &json!({}));
-    let tools = host.answer(id);
-    let names: Vec<_> =
-        tools["result"]["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
-    assert_eq!(names, ["read_history", "search_history"]);
+    assert_eq!(host.tools(), ["read_history", "search_history"]);
     let found = until("the index to have it", || {
         let found = host.call("search_history", json!({"words": ["recursive", "descent"]}));
         found["hits"].get(0).cloned()

@@ -224,6 +224,7 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
     tools(&mut stage);
     sessions(&mut stage);
     agents(&mut stage);
+    web(&mut stage);
     stage.both(&["completions", "bash"]);
     stage.all(&["daemon", "status"]);
     stage.both(&["daemon", "logs"]);
@@ -267,6 +268,18 @@ fn tools(stage: &mut Stage) {
             ("nextSeq", "\u{4}"),
         ],
     );
+}
+
+/// Who gets in from elsewhere may be called anything.
+fn web(stage: &mut Stage) {
+    let mut server = stage.env.spawn_acpctl(&["web", "--port", "0"]);
+    server.wait_stderr("The code lets one browser in");
+    let name = evil("token");
+    stage.both(&["web", "pair", "--name", &name]);
+    stage.terminal(&["web", "token", "new", &name]);
+    stage.all(&["web", "token", "list"]);
+    stage.piped(&["web", "token", "revoke", &name, "--json"]);
+    stage.both(&["web", "token", "revoke", &name]);
 }
 
 /// The agent's fields that some view shows.

@@ -33,6 +33,7 @@ mod main_job;
 #[path = "../../../acpd-core/tests/hub/mangle.rs"]
 mod mangle;
 mod mcp;
+mod mcp_host;
 mod mcp_in_client;
 mod others;
 mod permissions;
@@ -58,7 +59,9 @@ mod undo;
 mod usage;
 mod watching;
 mod ways_out;
+mod web;
 mod wire;
+mod workspace_tools;
 
 use std::time::{Duration, Instant};
 

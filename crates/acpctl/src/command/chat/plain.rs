@@ -211,7 +211,8 @@ impl Chat {
         if says_why {
             ui.say("the next line tells the agent why");
         }
-        let params = AnswerParams { id: question.id.into_raw(), answer, by: Some(me()) };
+        let params =
+            AnswerParams { id: question.id.into_raw(), answer, by: Some(me()), parent: None };
         self.live.request(method::INTERACTION_ANSWER, &params)?;
         if !self.questions.is_empty() {
             self.ask(ui);

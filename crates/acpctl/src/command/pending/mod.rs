@@ -14,6 +14,7 @@ use crate::door::{Door, me};
 use crate::error::{CommandError, Result};
 use crate::form::{nothing, wrong};
 use crate::info::question::{asker, described, remembered, table};
+use crate::info::session::handle;
 use crate::lookup::Care;
 use crate::paint::BOLD;
 use crate::text::{Text, text};
@@ -146,7 +147,8 @@ fn page(found: &InteractionInfo, ui: &mut Ui) -> Result<GivenAnswer> {
 
 /// Over a connection of its own: a person may have taken long.
 fn give(found: &InteractionInfo, answer: GivenAnswer, door: Door) -> Result<AnswerResult> {
-    let params = AnswerParams { id: found.id.raw().to_owned(), answer, by: Some(me()) };
+    let params =
+        AnswerParams { id: found.id.raw().to_owned(), answer, by: Some(me()), parent: None };
     Ok(door.connect()?.call(method::INTERACTION_ANSWER, &params)?)
 }
 
@@ -174,6 +176,10 @@ fn find(wanted: Option<&str>, care: Care, door: Door, ui: &mut Ui) -> Result<Int
                 found => found?,
             };
             open.retain(|question| question.session_id.as_ref() == Some(&session.session_id));
+            if open.is_empty() {
+                let text = text!("no question is open in {}", handle(&session));
+                return Err(CommandError::new(ExitCode::NotFound, text).hint(PENDING));
+            }
         }
     }
     only(open, wanted)
@@ -193,11 +199,13 @@ fn only(mut open: Vec<InteractionInfo>, wanted: Option<&str>) -> Result<Interact
     }
 }
 
+/// Where a person looks who finds no question.
+const PENDING: &str = "`acpctl pending` lists the open questions; it may be answered already";
+
 fn none(wanted: &str) -> CommandError {
     let wanted = escape::one_line(wanted);
     let text = text!("no open question has the id or the session `{}`", wanted);
-    CommandError::new(ExitCode::NotFound, text)
-        .hint("`acpctl pending` lists the open questions; it may be answered already")
+    CommandError::new(ExitCode::NotFound, text).hint(PENDING)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use acpd_api::{ExitCode, SessionInfo, TurnState, Untrusted};
+use acpd_api::{AgentInfo, AgentRef, ExitCode, SessionInfo, TurnState, Untrusted, method};
 use acpd_client::Connection;
 use serde_json::json;
 
@@ -41,6 +41,9 @@ pub(in crate::command) fn handoff(
     let mut connection = door.connect()?;
     let old = find(&mut connection, &args.which, Care::Guess, ui)?;
     let cwd = utf8(&directory(Path::new(old.cwd.raw())).map_err(moved)?)?;
+    // Nothing is announced, and no summary asked for, that nobody could take.
+    let to = AgentRef { agent: args.to.clone() };
+    let _: AgentInfo = connection.call(method::AGENT_SHOW, &to)?;
     let handed = Handed::read(args, &old, door, connection, ui)?;
     ui.say(ui.err_paint().apply(DIM, announced(&old, &handed, &args.to)));
     let words = if words.trim().is_empty() { LOOK } else { &words };

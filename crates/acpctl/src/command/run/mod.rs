@@ -59,7 +59,9 @@ pub(super) fn run(mut args: cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCod
         return steer::steer(&args, door, ui);
     }
     // Everything that can be wrong with the arguments is found before the daemon is bothered.
-    let cwd = directory(&args.cwd.clone().map_or_else(current_dir, Ok)?).map_err(moved)?;
+    let begins = args.session.is_none() && args.resume.is_none() && !args.goes_on;
+    let cwd = directory(&args.cwd.clone().map_or_else(current_dir, Ok)?)
+        .map_err(|error| if begins { error } else { moved(error) })?;
     let said = Said::read(&args, &args.prompt, ui)?;
     let place = args.worktree.take();
     args.session = args.session.or_else(|| place.clone().flatten());

@@ -18,7 +18,7 @@ use acpd_client::Connection;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::cli::{Json, SessionCommand, Which};
+use crate::cli::{Format, Json, SessionCommand, Which};
 use crate::dirs::{directory, utf8};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
@@ -48,7 +48,10 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
         }
         SessionCommand::Log(args) => log::log(&args, door, ui),
         SessionCommand::Search(args) => search::search(&args, door, ui),
-        SessionCommand::Export { which, format } => export::export(&which, format, door, ui),
+        SessionCommand::Export { which, format, json } => {
+            let format = if json { Format::Json } else { format };
+            export::export(&which, format, door, ui)
+        }
         SessionCommand::Mode { which, mode, json } => {
             settings::mode(&which, mode.as_deref(), json, door, ui)
         }
@@ -124,7 +127,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             let session = &result.session;
             match &result.name_taken {
                 Some(name) => ui.say(text!(
-                    "{} is back, without its name: another session is `{}` now",
+                    "{} is back, without its name: another session has the name `{}` now",
                     session.session_id,
                     name
                 )),

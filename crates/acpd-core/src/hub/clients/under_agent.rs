@@ -4,16 +4,16 @@
 //! between the two; it prevents accidents, and is no wall against what hides itself.
 //!
 //! Architecture invariant: nothing that a client under an agent says decides for a person, or ends what a
-//! person has begun.
+//! person has begun; but for questions of the agents that it works with, where the user has said so.
 
 use acp_wire::{locate, str_at};
 use acpd_api::under_agent::FLAGS;
-use acpd_api::{NAMESPACE, Reason, SessionRef, UnderAgent, is_own};
+use acpd_api::{AnswerParams, NAMESPACE, Reason, SessionRef, UnderAgent, is_own};
 use serde_json::value::RawValue;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{ClientId, SessionKey};
+use crate::ids::{ClientId, InteractionId, SessionKey};
 use crate::params::read;
 
 impl Hub {
@@ -37,6 +37,9 @@ impl Hub {
         }
         let refused = match UnderAgent::of_method(method) {
             UnderAgent::Allowed => None,
+            UnderAgent::OwnQuestions(what) => {
+                (!self.may_answer_its_own(client, params)).then_some(what)
+            }
             UnderAgent::Refused(what) => Some(what),
             UnderAgent::OwnTurns(what) => {
                 let key = self.session_meant(client, method, params);
@@ -53,6 +56,24 @@ impl Hub {
                 Err(fault.hint("do it in a terminal or an editor of your own"))
             }
         }
+    }
+
+    /// Whether a tool may answer this question of another agent, in this way: for once, in a turn that it has sent, to a
+    /// session that its own has begun; and it allows nothing of which it has not seen all.
+    fn may_answer_its_own(&self, client: ClientId, params: Option<&RawValue>) -> bool {
+        let Ok(AnswerParams { id, answer, parent, .. }) = read(params) else { return false };
+        let its_own = || {
+            let open = self.questions.get(InteractionId::parse(&id)?)?;
+            let session = self.session(open.session?);
+            let own = &self.session(self.by_number(parent?).ok()?).row;
+            let begun_by = session.kin.parent.as_ref()?;
+            let sender = session.running.as_ref()?.sender.as_ref()?;
+            let is_begun_by_it =
+                begun_by.agent == *own.agent && begun_by.session_id == *own.public_id;
+            // What acpd asks itself, people decide.
+            (is_begun_by_it && sender.client == client && !open.is_own()).then_some(open)
+        };
+        self.config.delegation.answer && its_own().is_some_and(|open| open.is_for_once(&answer))
     }
 
     /// The session whose turns a call may end.

@@ -360,11 +360,8 @@ impl Hub {
             Some("agent_thought_chunk") => DoingKind::Thinking,
             _ => return,
         };
-        // What is longer is no talk, and is not copied for a list.
-        let text = || str_at(line, &["params", "update", "content", "text"]);
-        let text = || if line.len() <= 16 << 10 { text() } else { None };
         let now = self.now;
-        self.session_mut(key).activity.says(kind, now, text);
+        self.session_mut(key).activity.says(kind, now, line);
     }
 
     fn note_tool(&mut self, key: SessionKey, line: &Bytes) {

@@ -6,8 +6,8 @@ use acp_wire::acp::{
 };
 use acpd_api::escape::shell_word;
 use acpd_api::{
-    AnswerParams, AnswerResult, Empty, ForgetParams, GivenAnswer, InteractionInfo, InteractionList,
-    PolicyTestParams,
+    AnswerParams, AnswerResult, ClientName, Empty, ForgetParams, GivenAnswer, InteractionInfo,
+    InteractionList, PolicyTestParams,
 };
 use acpd_policy::{Situation, Verdict, explain};
 use serde_json::json;
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{InteractionId, Requester};
+use crate::ids::{ClientId, InteractionId, Requester};
 use crate::input::Batch;
 use crate::params::{path, read};
 use crate::questions::Interaction;
@@ -56,7 +56,7 @@ impl Hub {
     /// A person who looks at no conversation answers.
     pub(crate) fn answer_from_outside(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let Asked { to, params, .. } = asked;
-        let AnswerParams { id, answer, by } = read(params)?;
+        let AnswerParams { id, answer, by, parent } = read(params)?;
         let found = InteractionId::parse(&id).and_then(|id| Some((id, self.questions.get(id)?)));
         let (id, open) = found.ok_or_else(|| {
             Fault::invalid("no such question is open; it may be answered already")
@@ -80,11 +80,27 @@ impl Hub {
         } else {
             self.remember_choice(id, &answer, out)
         };
-        self.tell_answered(id, &answer, self.name_of(to.client, by), out);
+        let by = self.who_answers(to.client, by, parent);
+        self.tell_answered(id, &answer, by, out);
         self.answer_interaction(id, &answer, out);
         let own_option = own_option.map(Into::into);
         self.answer(to, &AnswerResult { own_option, remembered }, out);
         Ok(())
+    }
+
+    /// Who answers, for people. A tool does so for the agent that has started it, whatever it says of itself.
+    fn who_answers(
+        &self,
+        client: ClientId,
+        said: Option<ClientName>,
+        parent: Option<u64>,
+    ) -> Option<ClientName> {
+        if self.may_decide(client) {
+            return self.name_of(client, said);
+        }
+        let row = &self.session(self.by_number(parent?).ok()?).row;
+        let title = format!("agent `{}` of session `{}`", row.agent, row.handle());
+        Some(ClientName { name: row.agent.clone().into(), title: Some(title.into()), place: None })
     }
 
     pub(crate) fn forget_remembered(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
@@ -187,6 +203,27 @@ fn chosen(
         }
         (Question::Elicitation(_), _) => {
             Err(Fault::invalid("this question is answered by a form, or by accepting a page"))
+        }
+    }
+}
+
+impl Interaction {
+    /// Whether this answers it for this time alone. A yes is only for a call that is shown whole, and no page is
+    /// opened for anybody.
+    pub(crate) fn is_for_once(&self, given: &GivenAnswer) -> bool {
+        let offers = |kind: &str| match &self.question {
+            Question::Permission(options) => options.iter().any(|option| option.kind == kind),
+            Question::Elicitation(_) => false,
+        };
+        let is_whole = || self.frozen.as_ref().is_some_and(|frozen| frozen.shown.is_whole());
+        match given {
+            GivenAnswer::Allow { always: false, option: None } => offers(ALLOW.once) && is_whole(),
+            GivenAnswer::Deny { always: false, option: None } => offers(DENY.once),
+            GivenAnswer::Accept { .. } => {
+                matches!(&self.question, Question::Elicitation(ElicitationMode::Form(_)))
+            }
+            GivenAnswer::Decline => true,
+            _ => false,
         }
     }
 }

@@ -61,7 +61,7 @@ impl Hub {
 
     fn ask_for_budget(&mut self, key: SessionKey, info: &BudgetInfo, out: &mut Batch) {
         let (limit, currency) = (info.per_day.amount, info.per_day.currency.one_line());
-        let again = format!("Go on; ask again when another {limit} {currency} are spent");
+        let again = format!("Continue, and ask again after another {limit} {currency}");
         let params = json!({
             "sessionId": self.session(key).row.public_id,
             "toolCall": {"toolCallId": "acpd-budget", "kind": "other", "status": "pending",
@@ -100,6 +100,9 @@ impl Hub {
 
     /// Takes back what is asked for sessions in which nothing waits any more.
     pub(crate) fn settle_budget(&mut self, out: &mut Batch) {
+        if self.config.budget.is_none() {
+            return;
+        }
         let is_over = |open: &Interaction| {
             let session = open.session.and_then(|key| self.sessions.get(&key));
             open.is_own() && session.is_some_and(|session| session.queue.is_empty())

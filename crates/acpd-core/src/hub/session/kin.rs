@@ -21,7 +21,7 @@ impl Hub {
         let limits = self.config.delegation;
         if self.depth(row.key) >= limits.max_depth {
             let text = format!(
-                "session `{}` may begin no other one: that would be more than {} deep",
+                "session `{}` may begin no more sessions: it is {} below the one that a person began",
                 row.handle(),
                 limits.max_depth
             );

@@ -1,5 +1,5 @@
-//! Prompts that wait: shown, changed, moved and taken back by others than their senders. Whoever is waited for by such a
-//! prompt is told, and so is the conversation.
+//! Prompts that wait: shown, changed, moved and taken back by others than their senders. The sender of such a prompt
+//! is told, and the conversation gets a notice.
 
 use acp_wire::{clipped, code, set_member};
 use acpd_api::{
@@ -14,7 +14,6 @@ use crate::ids::SessionKey;
 use crate::input::Batch;
 use crate::params::{raw_at, read};
 use crate::prompt::prompt_text;
-use crate::record::{Record, TurnRow, TurnStage};
 use crate::session::turn::Queued;
 
 /// Characters of a prompt, and of who takes it back, that are told.
@@ -72,13 +71,13 @@ impl Hub {
         if blocks.is_empty() {
             return Err(Fault::invalid("`prompt` is no list of content blocks"));
         }
+        let old = self.session(key).queue[place].line.len();
+        self.has_room(key, prompt.get().len().saturating_sub(old))?;
         let queued = &mut self.session_mut(key).queue[place];
         queued.line = set_member(&queued.line, &["params", "prompt"], prompt.get().as_bytes());
-        let (line, row) = (queued.line.clone(), queued.row(key, TurnStage::Queued));
-        let sender = queued.sender.clone();
-        let sender = sender.and_then(|sender| self.clients.sender(&sender));
-        let shown = clipped(prompt_text(&line).trim(), SHOWN);
-        out.records.push(Record::Turn(TurnRow { sender, line: Some(line), ..row }));
+        let queued = &self.session(key).queue[place];
+        let shown = clipped(prompt_text(&queued.line).trim(), SHOWN);
+        self.save_queued(key, queued, out);
         let by = by_whom(by.as_deref());
         self.notice(key, "info", &format!("a prompt that waits was changed by {by}: {shown}"), out);
         self.tell_queue(asked, key, out);
@@ -120,17 +119,14 @@ impl Hub {
         let busy = u32::from(self.is_busy(key));
         for place in from..self.session(key).queue.len() {
             let session = self.session_mut(key);
-            session.last_ticket += 1;
-            let ticket = session.last_ticket;
-            let prompt = &mut session.queue[place];
-            drop_queued(key, prompt, out);
-            prompt.ticket = ticket;
-            let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnStage::Queued));
-            let to = prompt.sender.clone();
-            let sender = to.as_ref().and_then(|to| self.clients.sender(to));
-            out.records.push(Record::Turn(TurnRow { sender, line, ..row }));
-            if let Some(to) = to {
-                self.tell_ahead(to.client, key, place as u32 + busy, out);
+            let ticket = session.next_ticket();
+            drop_queued(key, &session.queue[place], out);
+            session.queue[place].ticket = ticket;
+            let prompt = &self.session(key).queue[place];
+            self.save_queued(key, prompt, out);
+            if let Some(to) = &prompt.sender {
+                let client = to.client;
+                self.tell_ahead(client, key, place as u32 + busy, out);
             }
         }
     }

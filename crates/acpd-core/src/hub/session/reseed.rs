@@ -23,7 +23,7 @@ use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
 use crate::profile::OnInterrupted;
-use crate::record::{Dormant, Record, TurnRow, TurnStage};
+use crate::record::Dormant;
 use crate::session::State;
 use crate::session::limit::Held;
 use crate::session::reseed::{GO_ON, PROMISE, Summary, promise};
@@ -125,8 +125,7 @@ impl Hub {
     pub(crate) fn queue_continue(&mut self, key: SessionKey, held: Option<Held>, out: &mut Batch) {
         let now = self.now;
         let session = self.session_mut(key);
-        session.last_ticket += 1;
-        let ticket = session.last_ticket;
+        let ticket = session.next_ticket();
         let params = json!({
             "sessionId": session.row.public_id,
             "prompt": [{ "type": "text", "text": GO_ON }],
@@ -134,9 +133,8 @@ impl Hub {
         });
         let line = build::request(&Id::from(0), "session/prompt", &params);
         let prompt = Queued { ticket, sender: None, line, at: now };
-        let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnStage::Queued));
-        out.records.push(Record::Turn(TurnRow { line, ..row }));
-        session.queue.push_back(prompt);
+        self.save_queued(key, &prompt, out);
+        self.session_mut(key).queue.push_back(prompt);
     }
 }
 

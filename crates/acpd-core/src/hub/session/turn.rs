@@ -121,13 +121,8 @@ impl Hub {
         line: Bytes,
         out: &mut Batch,
     ) -> Result<u32, Fault> {
+        self.has_room(key, line.len())?;
         let session = self.session(key);
-        let waiting: usize = session.queue.iter().map(|prompt| prompt.line.len()).sum();
-        if waiting + line.len() > self.config.line_limit as usize + QUEUE_BYTES {
-            let text = "too many bytes of prompts already wait";
-            let hint = wait_or_cancel(&session.row.public_id);
-            return Err(Fault::new(Reason::TooMany, text).hint(hint));
-        }
         if session.queue.len() >= QUEUE_LIMIT {
             let text = format!("{QUEUE_LIMIT} prompts already wait in this session");
             let hint = wait_or_cancel(&session.row.public_id);
@@ -143,15 +138,29 @@ impl Hub {
         self.forget_held(key, out);
         let ahead = self.session(key).queue.len() as u32 + u32::from(self.is_busy(key));
         let now = self.now;
-        let sender = to.as_ref().and_then(|to| self.clients.sender(to));
-        let session = self.session_mut(key);
-        session.last_ticket += 1;
-        let ticket = session.last_ticket;
+        let ticket = self.session_mut(key).next_ticket();
         let prompt = Queued { ticket, sender: to, line, at: now };
+        self.save_queued(key, &prompt, out);
+        self.session_mut(key).queue.push_back(prompt);
+        Ok(ahead)
+    }
+
+    /// Whether so many bytes more of prompts may wait in a session.
+    pub(crate) fn has_room(&self, key: SessionKey, bytes: usize) -> Result<(), Fault> {
+        let session = self.session(key);
+        let waiting: usize = session.queue.iter().map(|prompt| prompt.line.len()).sum();
+        if waiting + bytes <= self.config.line_limit as usize + QUEUE_BYTES {
+            return Ok(());
+        }
+        let text = "too many bytes of prompts already wait";
+        Err(Fault::new(Reason::TooMany, text).hint(wait_or_cancel(&session.row.public_id)))
+    }
+
+    /// Writes down a prompt that waits.
+    pub(crate) fn save_queued(&self, key: SessionKey, prompt: &Queued, out: &mut Batch) {
+        let sender = prompt.sender.as_ref().and_then(|to| self.clients.sender(to));
         let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnStage::Queued));
         out.records.push(Record::Turn(TurnRow { sender, line, ..row }));
-        session.queue.push_back(prompt);
-        Ok(ahead)
     }
 
     /// Makes sure that the session is live or on its way; refuses what waits in it otherwise. Who goes on

@@ -74,7 +74,7 @@ impl Hub {
         }
         self.check_idle(slot, out);
         self.remove_unused_slot(slot);
-        self.watch_aside();
+        self.watch_aside(now);
     }
 
     /// `_acpd/session/undo`.
@@ -142,11 +142,11 @@ impl Hub {
         })
     }
 
-    /// Looks when the time of the first one is over, and again while its agent has to be waited for.
-    pub(crate) fn watch_aside(&mut self) {
+    /// Looks when the time of the first one is over, and not before this time.
+    pub(crate) fn watch_aside(&mut self, earliest: Time) {
         let over = self.sessions.aside().filter_map(|row| self.kept_aside_until(row, 1));
         if let Some(first) = over.min() {
-            self.timers.set(Timer::Aside, first.max(self.now.after(PAUSE)));
+            self.timers.set(Timer::Aside, first.max(earliest));
         }
     }
 
@@ -170,7 +170,8 @@ impl Hub {
             }
             forget_journal(key, out);
         }
-        self.watch_aside();
+        // Those that are left wait for their agents.
+        self.watch_aside(self.now.after(PAUSE));
     }
 
     /// When its time, or a multiple of that, is over.

@@ -46,7 +46,7 @@ impl Hub {
         let currency = cost.currency.clone();
         known.told.cost = Some(cost);
         let Some(amount) = grown else { return };
-        let other = known.turn.take_if(|so_far| so_far.currency != currency);
+        let in_old_currency = known.turn.take_if(|so_far| so_far.currency != currency);
         let so_far = known.turn.as_ref().map_or(Amount::default(), |so_far| so_far.amount);
         let cost = Cost { amount: so_far.plus(amount), currency };
         if is_running {
@@ -55,8 +55,8 @@ impl Hub {
             // Some agents tell it behind the end of the turn.
             self.book(key, None, Tokens::default(), Some(cost), out);
         }
-        if other.is_some() {
-            self.book(key, None, Tokens::default(), other, out);
+        if in_old_currency.is_some() {
+            self.book(key, None, Tokens::default(), in_old_currency, out);
         }
     }
 
@@ -92,7 +92,7 @@ impl Hub {
             tokens,
             cost,
         };
-        self.budget.book(&used);
+        self.budget.book(&used, self.config.budget.as_ref());
         out.records.push(Record::Usage(used));
         self.tell_budget(key, out);
     }

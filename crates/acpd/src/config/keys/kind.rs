@@ -261,7 +261,9 @@ impl Kind for Money {
         let cost = text.split_once(' ').and_then(|(units, currency)| {
             let amount = Amount::from_units(units.parse().ok()?)?;
             let is_code = currency.len() == 3 && currency.bytes().all(|b| b.is_ascii_uppercase());
-            is_code.then(|| Cost { amount, currency: currency.into() })
+            // With nothing to spend, a yes would let nothing begin.
+            (is_code && amount > Amount::default())
+                .then(|| Cost { amount, currency: currency.into() })
         });
         match cost {
             Some(cost) => Ok(Some(cost)),

@@ -172,6 +172,9 @@ pub struct CommandNotFound {
     hint: String,
 }
 
+/// The longest PATH that is shown whole, in bytes: a longer one hides the way out.
+const SHOWN_PATH: usize = 120;
+
 impl CommandNotFound {
     /// The way out: how to install the program, or how to say where it is.
     pub fn hint(&self) -> &str {
@@ -184,7 +187,13 @@ impl CommandNotFound {
         let reason = match searched {
             None => "it does not exist or is not executable".to_owned(),
             Some("") => "the agent's PATH is empty".to_owned(),
-            Some(path) => format!("it is not in the agent's PATH, {path}"),
+            Some(path) if path.len() <= SHOWN_PATH => {
+                format!("it is not in the agent's PATH, {path}")
+            }
+            Some(path) => {
+                let directories = path.split(':').filter(|part| !part.is_empty()).count();
+                format!("it is in none of the {directories} directories of the agent's PATH")
+            }
         };
         let install = profile.install.as_deref();
         let hint = if program.contains(char::is_whitespace) {

@@ -45,6 +45,9 @@ keys! {
         /// Only with `builtin`: how many sessions the agent of one session may begin, those in the archive
         /// not counted.
         Shared "max_sessions" => pub max_sessions: u32 as Count = 16;
+        /// Only with `builtin`: whether an agent may answer what other agents ask in the turns that it has sent to sessions
+        /// that it has begun; see [who answers](delegation.md#who-answers).
+        Shared "answer" => pub answer: bool as Flag = false;
     }
     beside {
         /// Its name, unique in the configuration.
@@ -90,6 +93,7 @@ impl McpServer {
                 builtin: self.builtin.clone(),
                 max_depth: self.max_depth,
                 max_sessions: self.max_sessions,
+                answer: self.answer,
                 ..fresh
             };
             return if self.name != OWN {
@@ -102,9 +106,10 @@ impl McpServer {
                 None
             };
         }
-        if (self.max_depth, self.max_sessions) != (fresh.max_depth, fresh.max_sessions) {
+        let limits = |of: &Self| (of.max_depth, of.max_sessions, of.answer);
+        if limits(self) != limits(&fresh) {
             let hint = "say which tools of acpd it lends: `builtin = [\"delegate\", \"history\"]`";
-            Some(("has a limit, which needs `builtin`", hint))
+            Some(("has a limit or `answer`, which need `builtin`", hint))
         } else if command && self.url.is_some() {
             let hint = "`command` is for a server that the agent starts, `url` for one that runs";
             Some(("has both `command` and `url`", hint))
@@ -138,11 +143,13 @@ pub enum Tools {
     Delegate,
     /// Search and read conversations.
     History,
+    /// Search and read files, and find mistakes in them.
+    Workspace,
 }
 
 impl Choice for Tools {
     const WORDS: &'static [(&'static str, Self)] =
-        &[("delegate", Self::Delegate), ("history", Self::History)];
+        &[("delegate", Self::Delegate), ("history", Self::History), ("workspace", Self::Workspace)];
 }
 
 /// What the name of a server must look like, said as a hint.

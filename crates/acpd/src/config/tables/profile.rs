@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use acpd_api::{Cost, HookEvent};
 pub use acpd_core::profile::{ClosedBy, OnInterrupted, OnLimit, OnLost, Sharing, WhenOver};
+use toml::Spanned;
+use toml::de::DeValue;
 
 use crate::config::keys::kind::{
-    Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag,
+    Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Fault, Flag,
     KeyNames, Kind, Line, LineSize, LogFilter, Members, Money, Names, OneOf, Port, Size, SomeOf,
     Time, TimeOrNever, Timeout,
 };
@@ -108,8 +110,35 @@ keys! {
         Shared "model" => pub model: Option<String> as Line = None;
         /// The mode that sessions begin with, by its id or its name.
         Shared "mode" => pub mode: Option<String> as Line = None;
+        /// What the tool `diagnostics` of [acpd's own server](delegation.md#diagnostics) runs here: command lines for a
+        /// shell, or `"detect"` for those that the files here call for. They may run code of the directory. When
+        /// unset, or an empty list: nothing.
+        Shared "diagnostics" => pub diagnostics: Option<Vec<String>> as CommandLines = None;
     }
     beside {}
+}
+
+/// Command lines for a shell, or nothing said.
+struct CommandLines;
+
+impl Kind for CommandLines {
+    type Value = Option<Vec<String>>;
+
+    fn describe() -> String {
+        "a list of command lines".to_owned()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Self::Value, Fault> {
+        let lines = Arguments::read(value)?;
+        if lines.iter().any(|line| line.trim().is_empty()) {
+            return Err(Fault::new(value, "has an empty command"));
+        }
+        Ok(Some(lines))
+    }
+
+    fn show(value: &Self::Value) -> String {
+        value.as_ref().map_or_else(String::new, Arguments::show)
+    }
 }
 
 keys! {

@@ -1,9 +1,7 @@
-//! The running server: where it listens, what it knows, and how it ends.
+//! The running server: where it listens, and how it ends.
 
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +16,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
@@ -28,7 +26,8 @@ use crate::invitation::Invitation;
 use crate::names::{Behind, Names};
 use crate::page::{Page, page};
 use crate::scope::Scopes;
-use crate::store::{Store, folder};
+use crate::state::{Event, Limits, News, Server};
+use crate::store::{Store, folder, server_lock};
 use crate::{door, sign, socket, tls};
 
 /// The port that is tried first: the letters of `acpd` on a telephone.
@@ -57,113 +56,6 @@ pub struct Options {
     pub behind: Option<Behind>,
     /// How much, and how long.
     pub limits: Limits,
-}
-
-/// How much the server takes, and how long it waits.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// Connections that are open at the same time.
-    pub connections: usize,
-    /// Those of them that are sockets, each with a connection to the daemon, which takes 64 in all.
-    pub sockets: usize,
-    /// The longest message, in bytes: the longest line that the daemon takes if nothing else is configured.
-    pub message: usize,
-    /// For how long the head of a request may come, and a handshake last.
-    pub head: Duration,
-    /// Time between the questions whether a client is there.
-    pub ping: Duration,
-    /// How long a client may neither say nor take anything.
-    pub silence: Duration,
-    /// How long a client may take to hear why its socket ends.
-    pub goodbye: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        let seconds = Duration::from_secs;
-        Limits {
-            connections: 256,
-            sockets: 48,
-            message: 64 << 20,
-            head: seconds(10),
-            ping: seconds(20),
-            silence: seconds(60),
-            goodbye: seconds(2),
-        }
-    }
-}
-
-/// What happens, for the person who has started the server.
-#[derive(Debug)]
-pub enum Event {
-    /// It listens.
-    Listening(Invitation),
-    /// Somebody has used a code.
-    SignedIn {
-        /// What the token is called.
-        name: String,
-    },
-}
-
-/// What all requests share.
-pub(crate) struct Server {
-    pub(crate) names: Names,
-    pub(crate) store: Store,
-    pub(crate) page: Page,
-    /// The name of the cookie. Cookies are shared between ports, so the port is in it.
-    pub(crate) cookie: String,
-    pub(crate) wrong_codes: Guesses,
-    pub(crate) wrong_keys: Guesses,
-    pub(crate) sockets: Arc<Semaphore>,
-    pub(crate) limits: Limits,
-    pub(crate) tell: Box<dyn Fn(Event) + Send + Sync>,
-    daemon: acpd_client::Options,
-    changed: watch::Sender<()>,
-    stop: watch::Sender<bool>,
-}
-
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("names", &self.names).finish_non_exhaustive()
-    }
-}
-
-impl Server {
-    /// Does something that may wait for the disk or the daemon, on a thread of its own.
-    pub(crate) async fn off<R: Send + 'static>(
-        self: &Arc<Server>,
-        work: impl FnOnce(&Server) -> Result<R, Failure> + Send + 'static,
-    ) -> Result<R, Failure> {
-        let server = Arc::clone(self);
-        let done = tokio::task::spawn_blocking(move || work(&server)).await;
-        done.unwrap_or_else(|error| Err(Failure::new(error)))
-    }
-
-    /// A new connection to the daemon. One that was stopped stays so: it has removed its socket. One that died
-    /// has left it, and is replaced.
-    pub(crate) fn daemon(&self) -> Result<UnixStream, Failure> {
-        let has_died = self.daemon.paths.socket().symlink_metadata().is_ok();
-        let spawn = self.daemon.spawn && has_died;
-        let stream =
-            acpd_client::open_socket(&acpd_client::Options { spawn, ..self.daemon.clone() })?;
-        stream.set_nonblocking(true).map_err(Failure::new)?;
-        Ok(stream)
-    }
-
-    /// Tells when tokens may have changed.
-    pub(crate) fn changes(&self) -> watch::Receiver<()> {
-        self.changed.subscribe()
-    }
-
-    /// Every socket looks whether its token is still there.
-    pub(crate) fn tokens_changed(&self) {
-        self.changed.send_replace(());
-    }
-
-    /// Tells when the server ends.
-    pub(crate) fn stops(&self) -> watch::Receiver<bool> {
-        self.stop.subscribe()
-    }
 }
 
 /// Serves until a signal ends it.
@@ -213,7 +105,6 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
     let server = Arc::new(Server {
         cookie: format!("{prefix}acpd-{}", at.port()),
         names,
-        page: Page::new(),
         wrong_codes: Guesses::default(),
         wrong_keys: Guesses::default(),
         sockets: Arc::new(Semaphore::new(options.limits.sockets)),
@@ -221,8 +112,7 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
         tell,
         daemon,
         store,
-        changed: watch::Sender::default(),
-        stop: watch::Sender::default(),
+        news: News::default(),
     });
     let code = server.off(|server| server.store.add_code(Scopes::default(), None)).await?;
     let invitation = Invitation::new(&address, &code);
@@ -236,7 +126,7 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
 
 /// One server for each user: it owns the sockets of all tokens.
 fn take_lock(paths: &Paths) -> Result<InstanceLock, Failure> {
-    let path = lock_file(paths);
+    let path = server_lock(paths);
     match InstanceLock::acquire(&path) {
         Err(LockError::Held { pid, .. }) => {
             let at = lock::signature(&path).and_then(|signature| signature.line);
@@ -248,11 +138,6 @@ fn take_lock(paths: &Paths) -> Result<InstanceLock, Failure> {
         }
         other => Ok(other?),
     }
-}
-
-/// The file whose lock the server holds; its second line is the address.
-pub(crate) fn lock_file(paths: &Paths) -> PathBuf {
-    folder(paths).join("server.lock")
 }
 
 async fn listen(address: IpAddr, port: Option<u16>) -> Result<TcpListener, Failure> {
@@ -303,7 +188,7 @@ async fn accept(
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = signals.changed.recv() => {
-                server.tokens_changed();
+                server.news.tokens_changed();
                 continue;
             }
             _ = signals.interrupt.recv() => break,
@@ -330,7 +215,7 @@ async fn accept(
             drop(place);
         });
     }
-    server.stop.send_replace(true);
+    server.news.end();
     let all = server.limits.sockets as u32;
     let _ = timeout(server.limits.goodbye, server.sockets.acquire_many(all)).await;
 }
@@ -358,7 +243,7 @@ fn router(server: &Arc<Server>) -> Router {
         .route("/sign-out", post(sign::sign_out))
         .route("/me", get(sign::me))
         .route("/acp", get(socket::acp))
-        .fallback_service(get(page).with_state(Arc::clone(server)));
+        .fallback_service(get(page).with_state(Arc::new(Page::new())));
     let door = middleware::from_fn_with_state(Arc::clone(server), door::door);
     service.layer(door).with_state(Arc::clone(server))
 }

@@ -1,0 +1,105 @@
+//! Tools with which an agent searches and reads files, and finds mistakes in them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::{CallToolResult, ContentBlock, ProgressNotificationParam};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, tool, tool_router};
+use tokio::time::{Instant, interval_at};
+
+use crate::daemon::off;
+use crate::failure::Failure;
+use crate::report::said;
+use crate::server::Server;
+use crate::workspace::{
+    DiagnosticsArgs, FindArgs, ReadArgs, SearchArgs, Stop, TreeArgs, Workspace,
+};
+
+/// How often the host hears that a command still runs.
+const STILL_RUNS: Duration = Duration::from_secs(5);
+
+#[tool_router(router = workspace, vis = "pub(crate)")]
+impl Server {
+    /// Searches the text of files, those that git ignores left out. Returns the matching lines with their numbers below the
+    /// name of each file.
+    #[tool(annotations(read_only_hint = true))]
+    async fn search(&self, Parameters(args): Parameters<SearchArgs>) -> CallToolResult {
+        self.looked(move |files| files.search(&args)).await
+    }
+
+    /// Finds files by their names, those that git ignores left out.
+    #[tool(annotations(read_only_hint = true))]
+    async fn find(&self, Parameters(args): Parameters<FindArgs>) -> CallToolResult {
+        self.looked(move |files| files.find(&args)).await
+    }
+
+    /// Reads lines of a text file, each behind its number.
+    #[tool(annotations(read_only_hint = true))]
+    async fn read(&self, Parameters(args): Parameters<ReadArgs>) -> CallToolResult {
+        self.looked(move |files| files.read(&args)).await
+    }
+
+    /// Shows folders and files as a tree, what git ignores left out.
+    #[tool(annotations(read_only_hint = true))]
+    async fn tree(&self, Parameters(args): Parameters<TreeArgs>) -> CallToolResult {
+        self.looked(move |files| files.tree(&args)).await
+    }
+
+    /// Finds mistakes: runs the compilers and linters that a person has configured for this directory, and returns what
+    /// they say of which line. What has not changed is not checked again.
+    #[tool]
+    async fn diagnostics(
+        &self,
+        Parameters(args): Parameters<DiagnosticsArgs>,
+        context: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        said(
+            async {
+                let workspace = Arc::clone(&self.workspace);
+                // Dropped with this call, whoever ends that: it stops what runs.
+                let (stop, stopped) = Stop::new();
+                let work = off(move || workspace.check(&args, &stopped));
+                tokio::pin!(work);
+                let mut ticks = interval_at(Instant::now() + STILL_RUNS, STILL_RUNS);
+                let mut count = 0;
+                loop {
+                    tokio::select! {
+                        done = &mut work => return done,
+                        () = context.ct.cancelled() => {
+                            drop(stop);
+                            return Err(Failure::new("the call was cancelled"));
+                        }
+                        _ = ticks.tick() => {
+                            count += 1;
+                            still_runs(&context, count).await;
+                        }
+                    }
+                }
+            }
+            .await,
+        )
+    }
+}
+
+async fn still_runs(context: &RequestContext<RoleServer>, count: u32) {
+    let Some(token) = context.meta.get_progress_token() else { return };
+    let progress = ProgressNotificationParam::new(token, count.into()).with_message("still runs");
+    // A host that is gone is noticed elsewhere.
+    drop(context.peer.notify_progress(progress).await);
+}
+
+impl Server {
+    /// What a look at the folders finds, as text.
+    async fn looked(
+        &self,
+        look: impl FnOnce(&Workspace) -> Result<String, Failure> + Send + 'static,
+    ) -> CallToolResult {
+        let workspace = Arc::clone(&self.workspace);
+        match off(move || look(&workspace)).await {
+            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
+            Err(failure) => failure.result(),
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! `diagnostics`: runs the commands that find mistakes, and remembers what they have found.
+//!
+//! ```text
+//!  files as they are ─▶ the same as last time? ── yes ─▶ what was found then
+//!                              │ no
+//!                              ▼
+//!                   sh -c COMMAND ── ends ─────────────────────▶ output ─▶ findings
+//!                              └── time is up, or stopped ─▶ SIGTERM, SIGKILL to its tree
+//! ```
+//!
+//! Architecture invariant: which commands run, says who starts the server: the daemon by the user's configuration, or the
+//! user. Files of the workspace choose only among them, where the user has said so ([`DETECT`]).
+
+use std::collections::hash_map::{DefaultHasher, HashMap};
+use std::hash::{Hash as _, Hasher as _};
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use acpd_services::fs::Kind;
+use acpd_sys::ladder::{Ladder, Pauses};
+use acpd_sys::process::{ExitKind, ProcessId, detach_child, discard, reap, wait_leader};
+use acpd_sys::tree::Tree;
+use serde::Serialize;
+use serde_json::{Value, json};
+use which::which;
+
+use super::DiagnosticsArgs;
+use super::findings::{Finding, findings};
+use super::folders::{Folders, Wanted};
+use crate::failure::Failure;
+use crate::options::DETECT;
+use crate::report::line;
+use crate::running::locked;
+
+/// How long a command may take.
+const TIME: Duration = Duration::from_mins(5);
+/// From SIGTERM to SIGKILL.
+const GRACE: Duration = Duration::from_secs(2);
+/// How often a tree that runs is looked at.
+const WALK: Duration = Duration::from_secs(2);
+/// How often a tree that is going down is looked at.
+const LOOK: Pauses = Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(50) };
+/// Bytes of output that are read for findings.
+const OUTPUT: usize = 16 << 20;
+/// Findings in an answer.
+const FINDINGS: usize = 200;
+/// Characters of the output of a command that failed otherwise.
+const TAIL: usize = 4000;
+
+/// What was found before, by the commands.
+#[derive(Debug, Default)]
+pub(super) struct Checks {
+    done: HashMap<String, (u64, Check)>,
+}
+
+/// What came of a command.
+#[derive(Debug, Clone)]
+struct Check {
+    run: Run,
+    findings: Vec<Finding>,
+    /// It came to its end.
+    is_whole: bool,
+}
+
+/// How a command went.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Run {
+    command: String,
+    /// How it ended.
+    ended: String,
+    seconds: u64,
+    /// Nothing has changed since, so it was not run again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cached: bool,
+    /// The end of what it said, if it failed and names no place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<String>,
+}
+
+/// Stops what runs when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Stop(Sender<Event>);
+
+/// What ends the wait for a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Ended(ExitKind),
+    Stopped,
+}
+
+impl Stop {
+    pub(crate) fn new() -> (Stop, Stopped) {
+        let (sender, receiver) = mpsc::channel();
+        (Stop(sender.clone()), Stopped { sender, receiver })
+    }
+}
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        // Nothing runs any more if this fails.
+        self.0.send(Event::Stopped).ok();
+    }
+}
+
+/// Hears of the end of a command, and of the wish for it.
+#[derive(Debug)]
+pub(crate) struct Stopped {
+    sender: Sender<Event>,
+    receiver: Receiver<Event>,
+}
+
+impl Checks {
+    pub(super) fn run(
+        &mut self,
+        folders: &Folders,
+        commands: &[String],
+        args: &DiagnosticsArgs,
+        stopped: &Stopped,
+    ) -> Result<Value, Failure> {
+        let only = args.path.as_deref().map(|path| {
+            let path = folders.named(path);
+            folders.roots.kind(&path)?;
+            Ok::<_, Failure>(path.canonicalize().unwrap_or(path))
+        });
+        let only = only.transpose()?;
+        let commands = commands_for(folders, commands)?;
+        self.done.retain(|command, _| commands.contains(command));
+        let state = state_of(folders)?;
+        let mut found: Vec<Finding> = Vec::new();
+        let mut runs = Vec::new();
+        for command in commands {
+            let before =
+                self.done.get(&command).filter(|(then, _)| !args.refresh && Some(*then) == state);
+            let check = match before {
+                Some((_, check)) => {
+                    Check { run: Run { cached: true, ..check.run.clone() }, ..check.clone() }
+                }
+                None => {
+                    let check = check(&command, folders, stopped)?;
+                    if let Some(state) = state.filter(|_| check.is_whole) {
+                        self.done.insert(command, (state, check.clone()));
+                    }
+                    check
+                }
+            };
+            runs.push(check.run);
+            found.extend(check.findings);
+        }
+        found.sort();
+        found.dedup();
+        found.retain(|one| only.as_ref().is_none_or(|only| one.path.starts_with(only)));
+        let left_out = found.len().saturating_sub(FINDINGS);
+        let shown = found.iter().take(FINDINGS).map(|one| one.shown(folders));
+        Ok(json!({
+            "diagnostics": shown.collect::<Vec<_>>(),
+            "leftOut": left_out,
+            "commands": runs,
+        }))
+    }
+}
+
+/// The command lines that are to be run.
+fn commands_for(folders: &Folders, commands: &[String]) -> Result<Vec<String>, Failure> {
+    if commands.is_empty() {
+        return Err(Failure::new("no command that finds mistakes is configured for this directory")
+            .hint(
+                "a person can say which: `diagnostics = [\"cargo check --message-format short\"]`, or \
+                 `[\"detect\"]`, in a `[[workspace]]` of acpd's configuration; or `acpctl mcp --diagnostics COMMAND` \
+                 for a host that acpd does not run",
+            ));
+    }
+    let mut all = Vec::new();
+    for command in commands {
+        match command.as_str() {
+            DETECT => all.extend(detected(folders.cwd())),
+            command => all.push(command.to_owned()),
+        }
+    }
+    if all.is_empty() {
+        return Err(Failure::new("nothing here says which command would find mistakes")
+            .hint("known are `Cargo.toml`, `tsconfig.json`, `ruff.toml` and `pyproject.toml`, if the program is installed"));
+    }
+    Ok(all)
+}
+
+/// The commands that the files in a directory call for, as far as they are installed.
+fn detected(cwd: &Path) -> Vec<String> {
+    let has = |name: &str| cwd.join(name).is_file();
+    let is_installed = |name: &str| which(name).is_ok();
+    let mut all = Vec::new();
+    if has("Cargo.toml") && is_installed("cargo") {
+        all.push("cargo check --quiet --workspace --all-targets --message-format json".to_owned());
+    }
+    if has("tsconfig.json") {
+        // A project has its own version.
+        let own = "node_modules/.bin/tsc";
+        let program = if has(own) { Some(own) } else { is_installed("tsc").then_some("tsc") };
+        all.extend(program.map(|tsc| format!("{tsc} --noEmit --pretty false")));
+    }
+    let is_python = ["pyproject.toml", "ruff.toml", ".ruff.toml"].into_iter().any(has);
+    if is_python && is_installed("ruff") {
+        all.push("ruff check --no-fix --output-format concise".to_owned());
+    }
+    all
+}
+
+/// What stands for the files of the folders as they are: names, sizes and times of change of all that git does not
+/// ignore. None if there are too many.
+fn state_of(folders: &Folders) -> Result<Option<u64>, Failure> {
+    let mut hash = DefaultHasher::new();
+    let all = Wanted { path: None, ignored: false, depth: None };
+    let more = folders.walk(all, |found| {
+        if found.kind == Kind::File {
+            let meta = found.path.metadata().ok();
+            let changed = meta.as_ref().and_then(|meta| meta.modified().ok());
+            (&found.path, meta.map(|meta| meta.len()), changed).hash(&mut hash);
+        }
+        true
+    })?;
+    Ok(more.is_none().then(|| hash.finish()))
+}
+
+fn check(command: &str, folders: &Folders, stopped: &Stopped) -> Result<Check, Failure> {
+    let begun = Instant::now();
+    let cannot = |error: io::Error| Failure::new(format!("cannot run `{command}`: {error}"));
+    let (ended, output) = run(command, folders.cwd(), stopped).map_err(cannot)?;
+    let text = String::from_utf8_lossy(&output);
+    let findings = findings(&text, folders.cwd());
+    let is_whole = ended.is_some();
+    let ended = match ended {
+        Some(Event::Ended(ExitKind::Code(code))) => format!("exit code {code}"),
+        Some(Event::Ended(ExitKind::Signal(signal))) => format!("signal {signal}"),
+        Some(Event::Stopped) => return Err(Failure::new("the call was cancelled")),
+        None => format!("stopped after {} seconds", TIME.as_secs()),
+    };
+    let says_nothing = findings.is_empty() && ended != "exit code 0";
+    let run = Run {
+        command: line(&command.into()),
+        output: says_nothing.then(|| tail(&text)),
+        seconds: begun.elapsed().as_secs(),
+        cached: false,
+        ended,
+    };
+    Ok(Check { run, findings, is_whole })
+}
+
+fn tail(text: &str) -> String {
+    let text = acpd_api::escape::prose(text.trim()).to_string();
+    let from = text.char_indices().rev().nth(TAIL).map_or(0, |(at, _)| at);
+    text[from..].to_owned()
+}
+
+/// Runs a command line, and ends all that it has started. Returns how it ended, nothing if its time was up, and what it
+/// has written.
+fn run(command: &str, cwd: &Path, stopped: &Stopped) -> io::Result<(Option<Event>, Vec<u8>)> {
+    let (output, input) = io::pipe()?;
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(command).current_dir(cwd);
+    shell.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
+    detach_child(&mut shell);
+    let child = shell.spawn()?;
+    // It has the other end of the pipe, which would never end.
+    drop(shell);
+    let pid = child.id();
+    // A child that nobody has waited for keeps its pid.
+    let Some(leader) = ProcessId::of(pid) else {
+        discard(child);
+        return Err(io::Error::other("its start time cannot be read"));
+    };
+    let mut tree = Tree::below(leader);
+    let text = Arc::new(Mutex::new(Vec::new()));
+    let (all_read, is_read) = mpsc::channel::<()>();
+    let kept = Arc::clone(&text);
+    thread::spawn(move || {
+        read(output, &kept);
+        drop(all_read);
+    });
+    let sender = stopped.sender.clone();
+    let waiter = thread::spawn(move || {
+        let ended = wait_leader(pid).unwrap_or(ExitKind::Code(-1));
+        sender.send(Event::Ended(ended)).ok();
+    });
+    let ended = until_over(&mut tree, stopped);
+    let leader_ended = matches!(ended, Some(Event::Ended(_)));
+    Ladder::term_first(GRACE, LOOK.longest).climb(LOOK, |signal| {
+        if let Some(signal) = signal {
+            tree.stop(signal, leader_ended);
+        }
+        tree.is_empty()
+    });
+    waiter.join().ok();
+    reap(pid).ok();
+    // What has left the tree unseen may hold the pipe open.
+    is_read.recv_timeout(GRACE).ok();
+    let ended = match ended {
+        // The end that was too late is not that of the next command.
+        None => stopped.receiver.try_iter().find(|event| *event == Event::Stopped),
+        ended => ended,
+    };
+    let text = std::mem::take(&mut *locked(&text));
+    Ok((ended, text))
+}
+
+/// Waits for the end of a command, and looks meanwhile what it starts, before that hides. Nothing if its time is up.
+fn until_over(tree: &mut Tree, stopped: &Stopped) -> Option<Event> {
+    let until = Instant::now() + TIME;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        match stopped.receiver.recv_timeout(left.min(WALK)) {
+            Ok(event) => return Some(event),
+            Err(_) if left.is_zero() => return None,
+            Err(_) => drop(tree.refresh()),
+        }
+    }
+}
+
+/// Reads all that a command writes, so that it comes to its end, and keeps the first of it.
+fn read(mut output: impl Read, text: &Mutex<Vec<u8>>) {
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        let count = match output.read(&mut piece) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Ok(0) | Err(_) => return,
+            Ok(count) => count,
+        };
+        let mut text = locked(text);
+        let room = OUTPUT.saturating_sub(text.len());
+        text.extend_from_slice(&piece[..count.min(room)]);
+    }
+}

@@ -1,0 +1,341 @@
+//! What compilers and linters say of a line: as SARIF, as cargo's JSON, or as `file:line:column: message`.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::folders::Folders;
+use crate::report::line;
+use crate::ticket::decoded;
+
+/// Findings of one command.
+const MOST: usize = 10_000;
+
+/// How bad it is. The worst comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Severity {
+    Error,
+    Warning,
+    Note,
+}
+
+/// Something about a line of a file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Finding {
+    severity: Severity,
+    pub(super) path: PathBuf,
+    line: u64,
+    column: Option<u64>,
+    code: Option<String>,
+    message: String,
+}
+
+impl Finding {
+    pub(super) fn shown(&self, folders: &Folders) -> Value {
+        let mut shown = json!({
+            "severity": self.severity.word(),
+            "file": folders.shown(&self.path),
+            "line": self.line,
+            "message": self.message,
+        });
+        if let Some(column) = self.column {
+            shown["column"] = json!(column);
+        }
+        if let Some(code) = &self.code {
+            shown["code"] = json!(code);
+        }
+        shown
+    }
+}
+
+impl Severity {
+    fn word(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        }
+    }
+
+    /// Reads the word of a tool; what acpd does not know says little.
+    fn of(word: &str) -> Severity {
+        match word {
+            "error" | "error: internal compiler error" => Severity::Error,
+            "warning" => Severity::Warning,
+            _ => Severity::Note,
+        }
+    }
+}
+
+/// What the output of a command says; its paths begin in `cwd`.
+pub(super) fn findings(output: &str, cwd: &Path) -> Vec<Finding> {
+    let all = match serde_json::from_str::<Sarif>(output.trim()) {
+        Ok(sarif) => sarif.findings(),
+        Err(_) => output.lines().filter_map(|line| cargo(line).or_else(|| plain(line))).collect(),
+    };
+    let all: Vec<Finding> = all;
+    let placed = all.into_iter().take(MOST);
+    placed.map(|one| Finding { path: plainly(&cwd.join(&one.path)), ..one }).collect()
+}
+
+/// A path without `.` and `..`, whether or not something is there.
+fn plainly(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// A message as an agent gets it.
+fn message(text: &str) -> String {
+    line(&text.into())
+}
+
+/// A line of `cargo --message-format json`.
+#[derive(Debug, Deserialize)]
+struct CargoLine {
+    message: Option<CargoMessage>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CargoMessage {
+    level: String,
+    message: String,
+    code: Option<CargoCode>,
+    spans: Vec<CargoSpan>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CargoCode {
+    code: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct CargoSpan {
+    file_name: PathBuf,
+    line_start: u64,
+    column_start: u64,
+    is_primary: bool,
+}
+
+fn cargo(text: &str) -> Option<Finding> {
+    if !text.starts_with('{') {
+        return None;
+    }
+    let said = serde_json::from_str::<CargoLine>(text).ok()?.message?;
+    let span = said.spans.into_iter().find(|span| span.is_primary)?;
+    Some(Finding {
+        severity: Severity::of(&said.level),
+        path: span.file_name,
+        line: span.line_start,
+        column: Some(span.column_start),
+        code: said.code.map(|code| message(&code.code)),
+        message: message(&said.message),
+    })
+}
+
+/// `path:line:column: message`, `path:line: message`, `path:line:column - message` or `path(line,column): message`.
+fn plain(text: &str) -> Option<Finding> {
+    let (path, line, column, rest) = place(text)?;
+    let rest = rest.trim_start_matches([':', '-', ' ']);
+    let rest = rest.strip_prefix("fatal ").unwrap_or(rest);
+    let (word, said) = rest.split_once(':').unwrap_or((rest, ""));
+    // `error[E0425]`, `error TS2322`, `warning`.
+    let end = word.find(['[', ' ']).unwrap_or(word.len());
+    let (level, code) = word.split_at(end);
+    let is_level =
+        ["error", "warning", "note", "info", "help"].contains(&level) && !said.is_empty();
+    let code = code.trim_matches(['[', ']', ' ']);
+    let (severity, code, said) = if is_level {
+        (Severity::of(level), (!code.is_empty()).then(|| message(code)), said)
+    } else {
+        // A linter that has one kind only.
+        (Severity::Warning, None, rest)
+    };
+    let said = message(said.trim());
+    let path = PathBuf::from(path);
+    (!said.is_empty()).then_some(Finding { severity, path, line, column, code, message: said })
+}
+
+/// The path, the line and the column at the beginning of a text, and what comes behind.
+fn place(text: &str) -> Option<(&str, u64, Option<u64>, &str)> {
+    let opens = text.char_indices().filter(|(_, c)| matches!(c, ':' | '('));
+    for (at, open) in opens {
+        let (path, rest) = (&text[..at], &text[at + 1..]);
+        let Some((line, rest)) = number(rest).filter(|_| is_path(path)) else { continue };
+        let comma = if open == '(' { ',' } else { ':' };
+        let (column, rest) = match rest.strip_prefix(comma).and_then(number) {
+            Some((column, rest)) => (Some(column), rest),
+            None => (None, rest),
+        };
+        let rest = if open == '(' { rest.strip_prefix(')')? } else { rest };
+        return rest.starts_with([':', ' ']).then_some((path, line, column, rest));
+    }
+    None
+}
+
+fn number(text: &str) -> Option<(u64, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    Some((text[..end].parse().ok()?, &text[end..]))
+}
+
+/// A time of day looks like a place, too.
+fn is_path(text: &str) -> bool {
+    let is_plain = !text.is_empty() && !text.contains(['"', '\'', '`']) && text.trim() == text;
+    is_plain && text.contains(|c: char| c.is_alphabetic())
+}
+
+/// What of SARIF 2.1 names places.
+#[derive(Debug, Deserialize)]
+struct Sarif {
+    runs: Vec<SarifRun>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SarifRun {
+    #[serde(default)]
+    results: Vec<SarifResult>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SarifResult {
+    level: Option<String>,
+    rule_id: Option<String>,
+    message: SarifText,
+    #[serde(default)]
+    locations: Vec<SarifLocation>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SarifText {
+    #[serde(default)]
+    text: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SarifLocation {
+    physical_location: Option<SarifPlace>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SarifPlace {
+    artifact_location: SarifFile,
+    region: Option<SarifRegion>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SarifFile {
+    uri: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SarifRegion {
+    start_line: Option<u64>,
+    start_column: Option<u64>,
+}
+
+impl Sarif {
+    fn findings(self) -> Vec<Finding> {
+        let results = self.runs.into_iter().flat_map(|run| run.results);
+        results.filter_map(SarifResult::finding).collect()
+    }
+}
+
+impl SarifResult {
+    fn finding(self) -> Option<Finding> {
+        let place = self.locations.into_iter().find_map(|location| location.physical_location)?;
+        let uri = place.artifact_location.uri?;
+        let region = place.region;
+        Some(Finding {
+            // As the format has it: a warning if nothing is said.
+            severity: Severity::of(self.level.as_deref().unwrap_or("warning")),
+            path: decoded(uri.strip_prefix("file://").unwrap_or(&uri))?.into(),
+            line: region.as_ref().and_then(|region| region.start_line).unwrap_or(1),
+            column: region.and_then(|region| region.start_column),
+            code: self.rule_id.map(|code| message(&code)),
+            message: message(&self.message.text),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(output: &str) -> Vec<String> {
+        let show = |one: Finding| {
+            let column = one.column.map(|column| format!(":{column}")).unwrap_or_default();
+            let code = one.code.map(|code| format!(" {code}")).unwrap_or_default();
+            let (path, word) = (one.path.display().to_string(), one.severity.word());
+            format!("{path}:{}{column} {word}{code} {}", one.line, one.message)
+        };
+        findings(output, Path::new("/w")).into_iter().map(show).collect()
+    }
+
+    #[test]
+    fn what_compilers_and_linters_say_of_a_line_is_read() {
+        for (output, expected) in [
+            (
+                "src/a.rs:3:5: error[E0425]: cannot find `x`",
+                "/w/src/a.rs:3:5 error E0425 cannot find `x`",
+            ),
+            ("src/a.rs:3:5: warning: unused: `x`", "/w/src/a.rs:3:5 warning unused: `x`"),
+            ("src/a.ts(1,7): error TS2322: no string", "/w/src/a.ts:1:7 error TS2322 no string"),
+            ("src/a.ts:1:7 - error TS2322: no string", "/w/src/a.ts:1:7 error TS2322 no string"),
+            ("a.py:1:8: F401 [*] `os` imported", "/w/a.py:1:8 warning F401 [*] `os` imported"),
+            ("./a b.go:7: missing return", "/w/a b.go:7 warning missing return"),
+            ("/other/a.c:1:2: fatal error: x", "/other/a.c:1:2 error x"),
+            ("../a.c:1:2: note: x", "/a.c:1:2 note x"),
+        ] {
+            assert_eq!(read(output), [expected], "{output}");
+        }
+        for nothing in [
+            "",
+            "12:30:01: started",
+            "   Compiling acpd v0.1.0",
+            "error: could not compile `a` (lib) due to 2 previous errors",
+            "Found 2 errors.",
+            "http://example.com:80/x",
+            "a.rs:3:",
+            "{\"reason\":\"build-finished\",\"success\":false}",
+        ] {
+            assert_eq!(read(nothing), [""; 0], "{nothing}");
+        }
+    }
+
+    #[test]
+    fn cargos_json_is_read() {
+        let message = json!({"reason": "compiler-message", "message": {
+        "level": "error", "message": "cannot find `x`\nin this scope", "code": {"code": "E0425"},
+        "spans": [
+            {"file_name": "src/b.rs", "line_start": 9, "column_start": 9, "is_primary": false},
+            {"file_name": "src/a.rs", "line_start": 3, "column_start": 5, "is_primary": true},
+        ]}});
+        let artifact = json!({"reason": "compiler-artifact", "target": {"name": "a"}});
+        let output = format!("{artifact}\n{message}\n");
+        assert_eq!(read(&output), ["/w/src/a.rs:3:5 error E0425 cannot find `x` in this scope"]);
+    }
+
+    #[test]
+    fn sarif_is_read() {
+        let place = |uri: &str, region: Value| json!([{"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}]);
+        let output = json!({"version": "2.1.0", "runs": [{"tool": {}, "results": [
+            {"level": "error", "ruleId": "F401", "message": {"text": "unused"},
+                "locations": place("file:///w/a%20b.py", json!({"startLine": 2, "startColumn": 3}))},
+            {"message": {"text": "odd"}, "locations": place("src/c.py", json!({}))},
+            {"message": {"text": "nowhere"}},
+        ]}]});
+        let output = serde_json::to_string_pretty(&output).unwrap();
+        assert_eq!(read(&output), ["/w/a b.py:2:3 error F401 unused", "/w/src/c.py:1 warning odd"]);
+    }
+}

@@ -1,0 +1,246 @@
+//! The folders of a session, and the walk through them.
+//!
+//! The walk goes by paths, because what git ignores is told by paths. So what it finds is only a guess, and counts
+//! when the handle of the folder finds it, too ([`acpd_services::fs`]): a folder that becomes a link while it is
+//! walked shows nothing of where the link leads.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use acpd_api::escape;
+use acpd_services::fs::{Effort, FsError, Kind, Roots};
+use ignore::WalkBuilder;
+use ignore::overrides::{Override, OverrideBuilder};
+
+use crate::failure::Failure;
+
+/// Files and folders of one walk.
+const MOST: usize = 200_000;
+/// How long a look may take.
+const TIME: Duration = Duration::from_secs(10);
+/// Bytes of one file that are looked at.
+const BYTES: u64 = 256 << 20;
+/// New files are made by none of these tools.
+const UMASK: u32 = 0o077;
+
+/// The folders, open.
+#[derive(Debug)]
+pub(super) struct Folders {
+    /// As the system names them, the working directory first.
+    all: Vec<PathBuf>,
+    pub(super) roots: Roots,
+    until: Instant,
+}
+
+/// What a walk has found.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) path: PathBuf,
+    pub(super) kind: Kind,
+    /// How far below the beginning of the walk.
+    pub(super) depth: usize,
+}
+
+/// What a walk is to find.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    /// A file, or a folder with all below it; none for all folders.
+    pub(super) path: Option<&'a Path>,
+    /// Also what git ignores.
+    pub(super) ignored: bool,
+    /// So many levels.
+    pub(super) depth: Option<usize>,
+}
+
+impl Folders {
+    pub(super) fn open(named: &[PathBuf]) -> Result<Folders, Failure> {
+        let real = |path: &PathBuf| {
+            let error = |error| Failure::new(format!("`{}`: {error}", path.display()));
+            path.canonicalize().map_err(error)
+        };
+        let all = named.iter().map(real).collect::<Result<Vec<_>, _>>()?;
+        let (cwd, more) = all.split_first().ok_or_else(|| Failure::new("there is no folder"))?;
+        let roots = Roots::open(cwd, more, UMASK)?;
+        Ok(Folders { all, roots, until: Instant::now() + TIME })
+    }
+
+    /// The working directory.
+    pub(super) fn cwd(&self) -> &Path {
+        &self.all[0]
+    }
+
+    /// What an argument names.
+    pub(super) fn named(&self, path: &Path) -> PathBuf {
+        self.cwd().join(path)
+    }
+
+    /// A path as an agent gets it: from the working directory on, if it is in that.
+    pub(super) fn shown(&self, path: &Path) -> String {
+        let path = match path.strip_prefix(self.cwd()) {
+            Ok(inside) if !inside.as_os_str().is_empty() => inside,
+            _ => path,
+        };
+        escape::one_line(&path.to_string_lossy()).to_string()
+    }
+
+    /// How much work one file may be.
+    pub(super) fn effort(&self) -> Effort {
+        Effort { bytes: BYTES, until: self.until, cancelled: Arc::default() }
+    }
+
+    pub(super) fn is_late(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
+    /// Calls `each` for what is wanted, by their names, until that returns whether to go on. Returns why there may be
+    /// more.
+    pub(super) fn walk(
+        &self,
+        wanted: Wanted<'_>,
+        mut each: impl FnMut(Found) -> bool,
+    ) -> Result<Option<&'static str>, Failure> {
+        let starts = match wanted.path {
+            Some(path) => vec![self.named(path)],
+            None => self.all.clone(),
+        };
+        let mut count = 0;
+        for start in starts {
+            // Of what is outside, nothing is told.
+            let kind = self.roots.kind(&start)?;
+            if kind == Kind::File {
+                each(Found { path: start, kind, depth: 0 });
+                continue;
+            }
+            let mut walk = WalkBuilder::new(&start);
+            walk.standard_filters(!wanted.ignored).hidden(false).max_depth(wanted.depth);
+            walk.filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
+            walk.sort_by_file_name(Ord::cmp).current_dir(self.cwd());
+            // What cannot be read is not there for this agent.
+            for entry in walk.build().flatten().filter(|entry| entry.depth() > 0) {
+                count += 1;
+                if count > MOST {
+                    return Ok(Some("there are too many files to look at all"));
+                }
+                if self.is_late() {
+                    return Ok(Some("it took too long to look at all files"));
+                }
+                let depth = entry.depth();
+                let path = entry.into_path();
+                let Ok(kind) = self.roots.kind(&path) else { continue };
+                if !each(Found { path, kind, depth }) {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// A glob of paths from the working directory on.
+    pub(super) fn glob(&self, glob: Option<&str>) -> Result<Override, Failure> {
+        let mut globs = OverrideBuilder::new(self.cwd());
+        let bad = |error: ignore::Error| Failure::new(format!("`glob`: {error}"));
+        if let Some(glob) = glob {
+            globs.add(glob).map_err(bad)?;
+        }
+        globs.build().map_err(bad)
+    }
+}
+
+impl From<FsError> for Failure {
+    fn from(error: FsError) -> Failure {
+        let failure = Failure::new(error.to_string());
+        match error {
+            FsError::Outside { .. } => failure.hint("use a path in one of these directories"),
+            FsError::NotUtf8 { .. } => {
+                failure.hint("it is a binary file, or text of another encoding")
+            }
+            _ => failure,
+        }
+    }
+}
+
+/// A text that is bounded.
+#[derive(Debug)]
+pub(super) struct Page {
+    text: String,
+    most: usize,
+}
+
+impl Page {
+    pub(super) fn new(most: usize) -> Page {
+        Page { text: String::new(), most }
+    }
+
+    /// Adds a line; returns whether it fits.
+    pub(super) fn line(&mut self, line: &str) -> bool {
+        let fits = self.text.len() + line.len() < self.most;
+        if fits {
+            self.text.push_str(line);
+            self.text.push('\n');
+        }
+        fits
+    }
+
+    /// The text, and what there is to know about it in brackets.
+    pub(super) fn end(mut self, notes: &[String]) -> String {
+        if !notes.is_empty() {
+            self.text.extend(["[", &notes.join("; "), "]\n"]);
+        }
+        self.text
+    }
+}
+
+/// A part of a line around a place in it, at most so many bytes, and whether something is left out.
+pub(super) fn around(line: &str, at: usize, most: usize) -> String {
+    if line.len() <= most {
+        return line.to_owned();
+    }
+    let from = line.floor_char_boundary(at.saturating_sub(most / 4));
+    let to = line.floor_char_boundary((from + most).min(line.len()));
+    let before = if from > 0 { "…" } else { "" };
+    let behind = if to < line.len() { "…" } else { "" };
+    format!("{before}{}{behind}", &line[from..to])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn no_name_from_outside_is_listed_however_a_link_is_swapped() {
+        let home = tempfile::tempdir().unwrap();
+        let [work, outside] = ["work", "outside"].map(|name| home.path().join(name));
+        fs::create_dir_all(work.join("a")).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::write(work.join("a/inside"), "").unwrap();
+        fs::write(outside.join("secret"), "").unwrap();
+        let folders = Folders::open(std::slice::from_ref(&work)).unwrap();
+        let mut seen = Vec::new();
+        let all = Wanted { path: None, ignored: false, depth: None };
+        let walked = folders.walk(all, |found| {
+            if found.path.ends_with("a") {
+                // It was a folder when it was found, and leads out when it is gone into.
+                fs::rename(work.join("a"), work.join("b")).unwrap();
+                symlink(&outside, work.join("a")).unwrap();
+            }
+            seen.push(folders.shown(&found.path));
+            true
+        });
+        assert_eq!(walked.unwrap(), None);
+        assert_eq!(seen, ["a"]);
+        fs::remove_file(work.join("a")).unwrap();
+        fs::rename(work.join("b"), work.join("a")).unwrap();
+        seen.clear();
+        folders
+            .walk(all, |found| {
+                seen.push(folders.shown(&found.path));
+                true
+            })
+            .unwrap();
+        assert_eq!(seen, ["a", "a/inside"]);
+    }
+}

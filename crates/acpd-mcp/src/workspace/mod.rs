@@ -1,0 +1,151 @@
+//! The files of a session, looked into, and mistakes in them, found by commands.
+//!
+//! Nothing here needs the daemon: the folders and the commands come with the start of the server. Answers are plain text, as
+//! the tools of a terminal give it; only what `diagnostics` finds has members.
+
+mod checks;
+mod findings;
+mod folders;
+mod list;
+mod read;
+mod search;
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::running::locked;
+use checks::Checks;
+pub(crate) use checks::{Stop, Stopped};
+use folders::Folders;
+
+/// The folders that the tools are for, and the commands that find mistakes there.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    folders: Vec<PathBuf>,
+    commands: Vec<String>,
+    /// Held while commands run.
+    checks: Mutex<Checks>,
+}
+
+/// Arguments of `search`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct SearchArgs {
+    /// A regular expression in the syntax of Rust's `regex`, looked for in each line.
+    pattern: String,
+    /// Take the pattern as it is, and not as a regular expression.
+    #[serde(default)]
+    literal: bool,
+    /// Take capital and small letters as the same.
+    #[serde(default)]
+    ignore_case: bool,
+    /// A file, or a folder with all below it. Default: everywhere.
+    #[serde(default)]
+    path: Option<PathBuf>,
+    /// Only files whose path matches this glob, like `*.rs` or `src/**/*.ts`; with a `!` before it, only others.
+    #[serde(default)]
+    glob: Option<String>,
+    /// Lines before and behind each match; 20 at most. Default: 0.
+    #[serde(default)]
+    context: usize,
+    /// Matching lines; 2000 at most. Default: 200.
+    #[serde(default)]
+    max_matches: Option<usize>,
+    /// Also in files that git ignores.
+    #[serde(default)]
+    ignored: bool,
+}
+
+/// Arguments of `find`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct FindArgs {
+    /// A glob of paths, like `*.rs`, `src/**/test_*.py` or `Cargo.toml`.
+    glob: String,
+    /// A folder, with all below it. Default: everywhere.
+    #[serde(default)]
+    path: Option<PathBuf>,
+    /// Also files that git ignores.
+    #[serde(default)]
+    ignored: bool,
+}
+
+/// Arguments of `read`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct ReadArgs {
+    /// The file.
+    path: PathBuf,
+    /// The first line, counted from 1. Default: 1.
+    #[serde(default)]
+    from_line: Option<u32>,
+    /// How many lines; 5000 at most. Default: 500.
+    #[serde(default)]
+    lines: Option<u32>,
+}
+
+/// Arguments of `tree`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct TreeArgs {
+    /// The folder. Default: all of the session.
+    #[serde(default)]
+    path: Option<PathBuf>,
+    /// How many levels; 20 at most. Default: 3.
+    #[serde(default)]
+    depth: Option<usize>,
+    /// Also what git ignores.
+    #[serde(default)]
+    ignored: bool,
+}
+
+/// Arguments of `diagnostics`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct DiagnosticsArgs {
+    /// Only mistakes in this file, or below this folder.
+    #[serde(default)]
+    path: Option<PathBuf>,
+    /// Run the commands although no file has changed since the last time.
+    #[serde(default)]
+    refresh: bool,
+}
+
+impl Workspace {
+    /// Of these folders, the working directory first; without any, of the directory of this process.
+    pub(crate) fn new(folders: Vec<PathBuf>, commands: Vec<String>) -> Workspace {
+        let folders = if folders.is_empty() { vec![PathBuf::from(".")] } else { folders };
+        Workspace { folders, commands, checks: Mutex::default() }
+    }
+
+    pub(crate) fn search(&self, args: &SearchArgs) -> Result<String, Failure> {
+        search::search(&Folders::open(&self.folders)?, args)
+    }
+
+    pub(crate) fn find(&self, args: &FindArgs) -> Result<String, Failure> {
+        list::find(&Folders::open(&self.folders)?, args)
+    }
+
+    pub(crate) fn read(&self, args: &ReadArgs) -> Result<String, Failure> {
+        read::read(&Folders::open(&self.folders)?, args)
+    }
+
+    pub(crate) fn tree(&self, args: &TreeArgs) -> Result<String, Failure> {
+        list::tree(&Folders::open(&self.folders)?, args)
+    }
+
+    /// Runs the commands, one call at a time.
+    pub(crate) fn check(
+        &self,
+        args: &DiagnosticsArgs,
+        stopped: &Stopped,
+    ) -> Result<Value, Failure> {
+        let mut checks = locked(&self.checks);
+        checks.run(&Folders::open(&self.folders)?, &self.commands, args, stopped)
+    }
+
+    /// Waits until no command runs.
+    pub(crate) fn until_idle(&self) {
+        drop(locked(&self.checks));
+    }
+}

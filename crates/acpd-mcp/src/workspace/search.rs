@@ -1,0 +1,129 @@
+//! `search`: lines of files that match.
+
+use std::io;
+
+use acpd_services::fs::{Kind, open};
+use grep_matcher::Matcher as _;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+
+use super::SearchArgs;
+use super::folders::{Folders, Page, Wanted, around};
+use crate::failure::Failure;
+
+/// Bytes of an answer, and of a line in it.
+const ANSWER: usize = 48 << 10;
+const LINE: usize = 500;
+/// Matching lines, if nothing is said, and whatever is said.
+const USUAL: usize = 200;
+const MOST: usize = 2000;
+/// Lines around a match, whatever is said.
+const CONTEXT: usize = 20;
+/// Bytes of a line that a file may have. A file with a longer one is no text that somebody reads.
+const HEAP: usize = 16 << 20;
+
+pub(super) fn search(folders: &Folders, args: &SearchArgs) -> Result<String, Failure> {
+    let mut pattern = RegexMatcherBuilder::new();
+    pattern.fixed_strings(args.literal).case_insensitive(args.ignore_case);
+    pattern.line_terminator(Some(b'\n'));
+    let matcher = pattern.build(&args.pattern).map_err(|error| {
+        Failure::new(format!("`pattern`: {error}")).hint("`literal: true` takes it as it is")
+    })?;
+    let glob = folders.glob(args.glob.as_deref())?;
+    let context = args.context.min(CONTEXT);
+    let mut searcher = SearcherBuilder::new()
+        .before_context(context)
+        .after_context(context)
+        .binary_detection(BinaryDetection::quit(0))
+        .heap_limit(Some(HEAP))
+        .build();
+    let most = args.max_matches.unwrap_or(USUAL).clamp(1, MOST);
+    let mut hits = Hits {
+        page: Page::new(ANSWER),
+        matcher: &matcher,
+        head: None,
+        matches: 0,
+        files: 0,
+        most,
+        cut: None,
+    };
+    let mut unread = 0;
+    let wanted = Wanted { path: args.path.as_deref(), ignored: args.ignored, depth: None };
+    let more = folders.walk(wanted, |found| {
+        if found.kind != Kind::File || glob.matched(&found.path, false).is_ignore() {
+            return true;
+        }
+        hits.head = Some(folders.shown(&found.path));
+        let searched = open(&folders.roots, &found.path, folders.effort())
+            .map_err(io::Error::other)
+            .and_then(|file| searcher.search_reader(&matcher, file, &mut hits));
+        unread += usize::from(searched.is_err());
+        hits.cut.is_none()
+    })?;
+    let Hits { page, matches, files, cut, .. } = hits;
+    let mut notes = vec![format!("{matches} matching lines in {files} files")];
+    notes.extend(cut.or(more).map(|why| format!("cut: {why}; say more exactly what you look for")));
+    if unread > 0 {
+        notes.push(format!("{unread} files could not be read to their end"));
+    }
+    Ok(page.end(&notes))
+}
+
+/// What was found so far.
+struct Hits<'a> {
+    page: Page,
+    matcher: &'a RegexMatcher,
+    /// The name of the file, until a line of it was found.
+    head: Option<String>,
+    matches: usize,
+    files: usize,
+    most: usize,
+    /// Why the rest is left out.
+    cut: Option<&'static str>,
+}
+
+impl Hits<'_> {
+    fn line(&mut self, number: Option<u64>, mark: char, bytes: &[u8], at: usize) -> bool {
+        if let Some(head) = self.head.take() {
+            self.files += 1;
+            let gap = if self.files == 1 { "" } else { "\n" };
+            self.add(&format!("{gap}{head}"));
+        }
+        let text = String::from_utf8_lossy(bytes);
+        let text = around(text.trim_end_matches(['\r', '\n']), at, LINE);
+        self.add(&format!("{}{mark} {text}", number.unwrap_or_default()))
+    }
+
+    /// Returns whether it fits.
+    fn add(&mut self, line: &str) -> bool {
+        if self.cut.is_none() && !self.page.line(line) {
+            self.cut = Some("the answer would be too long");
+        }
+        self.cut.is_none()
+    }
+}
+
+impl Sink for &mut Hits<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        if self.matches == self.most {
+            self.cut = Some("there are more matches");
+            return Ok(false);
+        }
+        let first = self.matcher.find(found.bytes()).ok().flatten();
+        let fits =
+            self.line(found.line_number(), ':', found.bytes(), first.map_or(0, |at| at.start()));
+        self.matches += usize::from(fits);
+        Ok(fits)
+    }
+
+    fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> io::Result<bool> {
+        Ok(self.line(line.line_number(), '-', line.bytes(), 0))
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        // Between two files there is a line already.
+        Ok(self.head.is_some() || self.add("--"))
+    }
+}

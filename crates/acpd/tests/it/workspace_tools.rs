@@ -1,0 +1,302 @@
+//! `acpctl mcp --tools workspace`: files and mistakes in them, by real programs.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+
+use acpd_test::harness::{Config, TestEnv, exists, until};
+use serde_json::json;
+
+use crate::mcp_host::{Host, calls};
+use crate::{echo, home, home_with};
+
+fn write(dir: &Path, name: &str, text: &str) {
+    let path = dir.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// A home with a workspace: some files, of which git ignores a few.
+fn workspace() -> TestEnv {
+    let env = home([echo()]);
+    let work = env.work("main");
+    for (name, text) in [
+        (".git/config", "needle\n"),
+        (".gitignore", "/target\n*.log\n"),
+        ("target/out.txt", "needle\n"),
+        ("a.log", "needle\n"),
+        ("src/main.rs", "fn main() {\n    // Needle\n    needle(1);\n}\n"),
+        ("src/lib.rs", "pub fn needle(n: u32) {}\n"),
+        ("src/.hidden", "needle.\n"),
+        ("empty", ""),
+    ] {
+        write(&work, name, text);
+    }
+    fs::write(work.join("data.bin"), b"\0\xff needle").unwrap();
+    env
+}
+
+fn host(env: &TestEnv, args: &[&str]) -> Host {
+    Host::start(env, &[&["--tools", "workspace", "--no-spawn"], args].concat())
+}
+
+#[test]
+fn files_are_searched_found_read_and_shown_as_a_tree() {
+    let env = workspace();
+    let mut host = host(&env, &[]);
+    assert_eq!(host.tools(), ["diagnostics", "find", "read", "search", "tree"]);
+
+    let found = host.text("search", json!({"pattern": r"needle\("}));
+    let expected = "src/lib.rs\n1: pub fn needle(n: u32) {}\n\nsrc/main.rs\n3:     needle(1);\n\
+        [2 matching lines in 2 files]\n";
+    assert_eq!(found, expected, "what git ignores is left out");
+    let found = host.text(
+        "search",
+        json!({"pattern": "needle(", "literal": true, "glob": "*.rs", "path": "src/main.rs", "context": 1}),
+    );
+    assert_eq!(
+        found,
+        "src/main.rs\n2-     // Needle\n3:     needle(1);\n4- }\n[1 matching lines in 1 files]\n"
+    );
+    let all = json!({"pattern": "NEEDLE.", "ignore_case": true, "ignored": true, "glob": "!*.rs"});
+    let found = host.text("search", all);
+    assert_eq!(found, "src/.hidden\n1: needle.\n[1 matching lines in 1 files]\n");
+    let ignored = host.text("search", json!({"pattern": "needle$", "ignored": true}));
+    assert!(ignored.contains("a.log") && ignored.contains("target/out.txt"), "{ignored}");
+    assert!(!ignored.contains(".git/"), "{ignored}");
+    let bad = host.refused("search", json!({"pattern": "needle("}));
+    assert!(bad.contains("`pattern`") && bad.contains("literal"), "{bad}");
+
+    let found = host.text("find", json!({"glob": "*.rs"}));
+    assert_eq!(found, "src/lib.rs\nsrc/main.rs\n[2 files]\n");
+    let found = host.text("find", json!({"glob": "target/**", "ignored": true}));
+    assert_eq!(found, "target/out.txt\n[1 files]\n");
+
+    let tree = host.text("tree", json!({"depth": 1}));
+    let work = env.work("main").canonicalize().unwrap();
+    let head = format!("{}/\n", work.display());
+    assert_eq!(
+        tree.strip_prefix(&head).expect(&tree),
+        "  .gitignore\n  data.bin\n  empty\n  src/\n[4 files and folders]\n"
+    );
+    let tree = host.text("tree", json!({"path": "src"}));
+    assert_eq!(tree, "src/\n  .hidden\n  lib.rs\n  main.rs\n[3 files and folders]\n");
+
+    let read = host.text("read", json!({"path": "src/main.rs", "from_line": 2, "lines": 2}));
+    assert_eq!(
+        read,
+        "     2\t    // Needle\n     3\t    needle(1);\n[there is more: `from_line` 4]\n"
+    );
+    let read = host.text("read", json!({"path": work.join("src/lib.rs")}));
+    assert_eq!(read, "     1\tpub fn needle(n: u32) {}\n");
+    assert_eq!(host.text("read", json!({"path": "empty"})), "[the file is empty]\n");
+    let binary = host.refused("read", json!({"path": "data.bin"}));
+    assert!(binary.contains("is not UTF-8 text") && binary.contains("binary"), "{binary}");
+}
+
+#[test]
+fn answers_are_bounded_and_say_what_was_cut() {
+    let env = workspace();
+    let work = env.work("main");
+    write(&work, "long.txt", &"a line of some length, with a pin in it\n".repeat(9000));
+    write(&work, "wide.txt", &format!("{}pin{}", "x".repeat(100_000), "y".repeat(100_000)));
+    for number in 0..3000 {
+        write(&work, &format!("many/a-file-with-a-long-name-{number}"), "");
+    }
+    let mut host = host(&env, &[]);
+    let found =
+        host.text("search", json!({"pattern": "pin", "path": "long.txt", "max_matches": 9}));
+    assert!(found.ends_with("[9 matching lines in 1 files; cut: there are more matches; say more exactly what you look for]\n"), "{found}");
+    let found =
+        host.text("search", json!({"pattern": "pin", "path": "long.txt", "max_matches": 2000}));
+    assert!(
+        found.len() < 50_000 && found.contains("cut: the answer would be too long"),
+        "{}",
+        found.len()
+    );
+    let found = host.text("search", json!({"pattern": "pin", "path": "wide.txt"}));
+    assert!(found.len() < 1000 && found.contains("…xxx") && found.contains("xpiny"), "{found}");
+    let found = host.text("find", json!({"glob": "a-file-*"}));
+    assert!(found.len() < 34_000 && found.contains("; cut: "), "{}", found.len());
+    let read = host.text("read", json!({"path": "long.txt", "lines": 5000}));
+    let next: u32 = read
+        .trim_end()
+        .trim_end_matches(']')
+        .rsplit_once("`from_line` ")
+        .unwrap()
+        .1
+        .parse()
+        .unwrap();
+    assert!(read.len() < 66_000 && (1000..5000).contains(&next), "{next}");
+    let last = host.text("read", json!({"path": "long.txt", "from_line": 9001}));
+    assert_eq!(last, "[the file has less than 9001 lines]\n");
+}
+
+#[test]
+fn nothing_outside_of_the_folders_is_read_or_listed() {
+    let env = workspace();
+    let (work, outside) = (env.work("main"), env.work("outside"));
+    write(&outside, "secret.txt", "needle outside\n");
+    symlink(&outside, work.join("way-out")).unwrap();
+    symlink(outside.join("secret.txt"), work.join("link.txt")).unwrap();
+    symlink("src/lib.rs", work.join("inside.rs")).unwrap();
+    let mut host = host(&env, &[]);
+    for path in
+        ["/etc/passwd", "../outside/secret.txt", "way-out/secret.txt", "link.txt", "/no-such"]
+    {
+        let refused = host.refused("read", json!({"path": path}));
+        assert!(refused.contains("leads out of the session's directories"), "{refused}");
+    }
+    for (tool, mut arguments) in [
+        ("search", json!({"pattern": "outside"})),
+        ("find", json!({"glob": "*secret*"})),
+        ("tree", json!({})),
+    ] {
+        let all = host.text(tool, arguments.clone());
+        assert!(!all.contains("secret") && !all.contains("way-out"), "{all}");
+        for path in ["way-out", "..", "/"] {
+            arguments["path"] = json!(path);
+            let refused = host.refused(tool, arguments.clone());
+            assert!(refused.contains("leads out of the session's directories"), "{refused}");
+        }
+    }
+    assert!(host.text("find", json!({"glob": "inside.rs"})).contains("inside.rs"));
+    assert!(host.text("read", json!({"path": "inside.rs"})).contains("needle"));
+    drop(host);
+
+    // What is one of the folders, is inside.
+    let folders = [work, outside].map(|dir| format!("--folder={}", dir.display()));
+    let mut host = self::host(&env, &[&folders[0], &folders[1]]);
+    assert!(
+        host.text("search", json!({"pattern": "outside"}))
+            .contains("secret.txt\n1: needle outside")
+    );
+    assert!(host.text("read", json!({"path": "link.txt"})).contains("needle outside"));
+}
+
+#[test]
+fn nothing_runs_that_no_person_has_configured() {
+    let env = workspace();
+    let work = env.work("main");
+    write(&work, "Cargo.toml", "[package]\nname = 'a'\n[workspace]\n");
+    write(&work, "build.rs", "fn main() { std::fs::write(\"ran\", \"\").unwrap(); }");
+    let mut host = host(&env, &[]);
+    let refused = host.refused("diagnostics", json!({}));
+    assert!(refused.contains("no command that finds mistakes is configured"), "{refused}");
+    assert!(refused.contains("[[workspace]]"), "{refused}");
+    assert!(!work.join("ran").exists() && !work.join("target/debug").exists());
+}
+
+#[test]
+fn mistakes_are_found_and_what_has_not_changed_is_not_checked_again() {
+    let env = workspace();
+    let work = env.work("main");
+    let runs = env.path("runs");
+    let check = format!("echo x >> {}; cat out; exit 3", runs.display());
+    write(&work, "out", "src/main.rs:3:5: error[E1]: bad\nsrc/lib.rs:1:1: warning: odd\nSummary\n");
+    let mut host =
+        host(&env, &["--diagnostics", &check, "--diagnostics", "echo broken >&2; exit 1"]);
+    let count = || fs::read_to_string(&runs).unwrap().lines().count();
+    let first = host.call("diagnostics", json!({}));
+    let error = json!({"severity": "error", "file": "src/main.rs", "line": 3, "column": 5,
+        "code": "E1", "message": "bad"});
+    let odd = json!({"severity": "warning", "file": "src/lib.rs", "line": 1, "column": 1,
+        "message": "odd"});
+    assert_eq!(first["diagnostics"], json!([error, odd]));
+    assert_eq!(first["commands"][0]["ended"], "exit code 3");
+    assert_eq!(first["commands"][1]["output"], "broken");
+    let again = host.call("diagnostics", json!({"path": "src/lib.rs"}));
+    assert_eq!((&again["diagnostics"], count()), (&json!([odd]), 1));
+    assert_eq!(again["commands"][0]["cached"], true);
+    write(&work, "target/out.txt", "what git ignores does not count");
+    host.call("diagnostics", json!({}));
+    assert_eq!(count(), 1);
+    write(&work, "out", "");
+    let clean = host.call("diagnostics", json!({}));
+    assert_eq!((&clean["diagnostics"], count()), (&json!([]), 2));
+    host.call("diagnostics", json!({"refresh": true}));
+    assert_eq!(count(), 3);
+    let outside = host.refused("diagnostics", json!({"path": "/etc"}));
+    assert!(outside.contains("leads out"), "{outside}");
+}
+
+#[test]
+fn what_the_files_call_for_runs_where_a_person_says_so() {
+    let env = workspace();
+    let work = env.work("main");
+    write(&work, "ruff.toml", "");
+    let ruff = env.path("bin/ruff");
+    write(&env.path("bin"), "ruff", "#!/bin/sh\necho \"a.py:1:8: F401 $*\"\n");
+    fs::set_permissions(&ruff, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = env.acpctl_command(&["mcp", "--tools", "workspace", "--diagnostics=detect"]);
+    let path =
+        std::env::join_paths([ruff.parent().unwrap(), Path::new("/bin"), Path::new("/usr/bin")]);
+    command.env("PATH", path.unwrap());
+    let mut host = Host::run(command);
+    let found = host.call("diagnostics", json!({}));
+    let commands = found["commands"].as_array().unwrap();
+    assert_eq!(commands.len(), 1, "{found}");
+    assert_eq!(found["diagnostics"][0]["message"], "F401 check --no-fix --output-format concise");
+    fs::remove_file(work.join("ruff.toml")).unwrap();
+    let refused = host.refused("diagnostics", json!({}));
+    assert!(refused.contains("nothing here says which command"), "{refused}");
+}
+
+/// A command that starts others, one of which leaves its session, and stays.
+fn stays(env: &TestEnv) -> String {
+    let pids = env.path("pids").display().to_string();
+    let own = format!("echo $$ >> {pids}; exec sleep 1000");
+    format!("setsid sh -c '{own}' & sh -c '{own}' & trap '' TERM; wait; wait")
+}
+
+fn started(env: &TestEnv) -> Vec<u32> {
+    until("the command to run", || {
+        let text = fs::read_to_string(env.path("pids")).unwrap_or_default();
+        let pids: Vec<u32> = text.lines().filter_map(|line| line.parse().ok()).collect();
+        (pids.len() == 2).then_some(pids)
+    })
+}
+
+fn are_gone(pids: &[u32]) {
+    until("the processes to end", || pids.iter().all(|pid| !exists(*pid)).then_some(()));
+}
+
+#[test]
+fn a_command_ends_with_all_that_it_has_started_when_its_call_is_cancelled() {
+    let env = workspace();
+    let mut host = host(&env, &["--diagnostics", &stays(&env)]);
+    let id = host.begin("diagnostics", json!({}));
+    let pids = started(&env);
+    host.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": {"requestId": id, "reason": "enough"}}));
+    are_gone(&pids);
+    // The next call is not held up.
+    assert!(host.text("find", json!({"glob": "*.rs"})).contains("main.rs"));
+}
+
+#[test]
+fn a_command_ends_with_all_that_it_has_started_when_its_host_ends() {
+    let env = workspace();
+    let mut host = host(&env, &["--diagnostics", &stays(&env)]);
+    host.begin("diagnostics", json!({}));
+    let pids = started(&env);
+    drop(host);
+    are_gone(&pids);
+}
+
+#[test]
+fn an_agent_is_lent_the_folders_of_its_session_and_the_commands_of_the_configuration() {
+    let table = "[mcp.acpd]\nbuiltin = [\"workspace\"]\n[[workspace]]\npath = \"/\"\n\
+        diagnostics = [\"echo 'src/a.c:7:1: error: lent'\"]";
+    let env = home_with(&Config::new([echo()]).tables(table));
+    write(&env.work("main"), "src/a.c", "int needle;\n");
+    let search = calls(&env, "search", "search", json!({"pattern": "needle"}));
+    let run = env.acpctl(&["run", "-s", "lead", &search]).success();
+    assert!(run.stdout().contains("1: int needle;"), "{run:?}");
+    let check = calls(&env, "check", "diagnostics", json!({}));
+    let run = env.acpctl(&["run", "-s", "lead", &check]).success();
+    assert!(run.stdout().contains("lent"), "{run:?}");
+    let read = calls(&env, "read", "read", json!({"path": env.path("check")}));
+    let run = env.acpctl(&["run", "-s", "lead", &read]).success();
+    assert!(run.stdout().contains("leads out of the session's directories"), "{run:?}");
+}
