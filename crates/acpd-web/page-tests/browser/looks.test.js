@@ -231,7 +231,7 @@ scene('little is sent', { skip: process.env.ACPD_WEB_PAGE && 'the files of a fol
 });
 
 scene('the picture of the documentation', async () => {
-  const { page, context } = await enter(browser, home, { viewport: { width: 1180, height: 860 }, colorScheme: 'light' });
+  const { page, context } = await enter(browser, home, { viewport: { width: 1080, height: 900 }, colorScheme: 'light' });
   await openSession(page, 'fix-auth');
   await page.waitForSelector('.question .confirm');
   await climb(page);
@@ -239,6 +239,11 @@ scene('the picture of the documentation', async () => {
   await page.click('.call.is-edit .head');
   await page.waitForSelector('.diff');
   await page.mouse.move(0, 0);
+  // A folder as people have it, in the place of that of the test.
+  await page.evaluate((folder) => {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let it = texts.nextNode(); it; it = texts.nextNode()) it.nodeValue = it.nodeValue?.replace(folder, '~/src/api') ?? '';
+  }, home.path('work'));
   await picture(page, 'web');
   await context.close();
 });
