@@ -21,7 +21,8 @@ fn main() {
     for (number, file) in files.iter().enumerate() {
         let (sent, packed) = (out.join(format!("{number}.sent")), out.join(format!("{number}.gz")));
         let bytes = fs::read(file).expect("a file of the page");
-        let is_ours = file.extension().is_some_and(|it| it == "js") && !file.starts_with(page.join("lib"));
+        let is_ours =
+            file.extension().is_some_and(|it| it == "js") && !file.starts_with(page.join("lib"));
         let bytes = if is_ours { without_comments(&bytes) } else { bytes };
         fs::write(&packed, pack(&bytes)).expect("OUT_DIR");
         fs::write(&sent, bytes).expect("OUT_DIR");

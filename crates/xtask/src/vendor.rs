@@ -154,7 +154,9 @@ impl Library {
         let told: Value = serde_json::from_slice(&output.stdout)?;
         let told = told.get(0).or_else(|| told.get(self.name)).ok_or("npm tells nothing")?;
         if told["integrity"] != self.hash {
-            return Err(format!("{name} is another package than before: {}", told["integrity"]).into());
+            return Err(
+                format!("{name} is another package than before: {}", told["integrity"]).into()
+            );
         }
         let file = told["filename"].as_str().ok_or("npm tells no file name")?;
         // Packages in a scope: their `/` is no folder.
@@ -167,7 +169,8 @@ impl File {
     /// The text with its imports rewritten, and without the place of a source map that the page does not have.
     fn rewritten(&self, text: &str) -> Result<String> {
         let is_kept = |line: &&str| !line.starts_with("//# sourceMappingURL=");
-        let mut text: String = text.lines().filter(is_kept).map(|line| format!("{line}\n")).collect();
+        let mut text: String =
+            text.lines().filter(is_kept).map(|line| format!("{line}\n")).collect();
         for (from, to) in self.imports {
             if !text.contains(from) {
                 return Err(format!("`{}` does not import {from} any more", self.from).into());

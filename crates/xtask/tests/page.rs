@@ -74,7 +74,8 @@ fn ready(folder: &Path, also: &[&str]) -> Result {
         return Err(format!("{} is set", real::SKIP).into());
     }
     for program in ["node", "npm"].iter().chain(also) {
-        find(program).ok_or_else(|| format!("{program} is missing, which the page is tested with"))?;
+        find(program)
+            .ok_or_else(|| format!("{program} is missing, which the page is tested with"))?;
     }
     // One at a time, whoever calls.
     let lock = File::create(env::temp_dir().join("acpd-page-tests.lock"))?;
@@ -94,7 +95,8 @@ fn find(program: &str) -> Option<PathBuf> {
 
 /// The names of the files in a folder, sorted.
 fn names(folder: &Path) -> Result<Vec<String>> {
-    let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into()));
+    let entries =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into()));
     let mut names = entries.collect::<Result<Vec<String>>>()?;
     names.sort();
     Ok(names)
