@@ -1,4 +1,6 @@
-//! Lists the files of the page, each as it is and packed, so that the program has all of them in it.
+//! Lists the files of the page, each as it is sent and packed, so that the program has all of them in it.
+//!
+//! A browser is sent the code of the page without its comments, which are almost half of it.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -17,10 +19,16 @@ fn main() {
     files.sort();
     let mut list = String::from("&[\n");
     for (number, file) in files.iter().enumerate() {
-        let packed = out.join(format!("{number}.gz"));
-        fs::write(&packed, pack(&fs::read(file).expect("a file of the page"))).expect("OUT_DIR");
+        let (sent, packed) = (out.join(format!("{number}.sent")), out.join(format!("{number}.gz")));
+        let bytes = fs::read(file).expect("a file of the page");
+        let is_ours =
+            file.extension().is_some_and(|it| it == "js") && !file.starts_with(page.join("lib"));
+        let bytes = if is_ours { without_comments(&bytes) } else { bytes };
+        fs::write(&packed, pack(&bytes)).expect("OUT_DIR");
+        fs::write(&sent, bytes).expect("OUT_DIR");
         let name = file.strip_prefix(&page).expect("it is below").to_str().expect("a plain name");
-        writeln!(list, "    ({name:?}, include_bytes!({file:?}), include_bytes!({packed:?})),")
+        let [sent, packed] = [&sent, &packed].map(|path| path.to_str().expect("a plain name"));
+        writeln!(list, "    ({name:?}, include_bytes!({sent:?}), include_bytes!({packed:?})),")
             .expect("a string takes all");
     }
     fs::write(out.join("files.rs"), list + "]\n").expect("OUT_DIR");
@@ -38,6 +46,38 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) {
             files.push(path);
         }
     }
+}
+
+/// Code of the page without comments: those that are lines of their own, and types within a line. Without indentation,
+/// too: no string of the page goes over several lines but for elements, where white space at the ends does not count.
+fn without_comments(code: &[u8]) -> Vec<u8> {
+    let code = str::from_utf8(code).expect("code is UTF-8");
+    let (mut kept, mut is_comment) = (String::new(), false);
+    for line in code.lines() {
+        let mut line = line.to_owned();
+        if is_comment || line.trim_start().starts_with("/*") || line.contains("/** @") {
+            let from = if is_comment { Some(0) } else { line.find("/*") };
+            match (from, line.find("*/")) {
+                (Some(from), Some(to)) => {
+                    line.replace_range(from..to + 2, "");
+                    is_comment = false;
+                }
+                _ => {
+                    is_comment = true;
+                    continue;
+                }
+            }
+            while let (Some(from), Some(to)) = (line.find("/** @"), line.find("*/")) {
+                line.replace_range(from..to + 2, "");
+            }
+        }
+        let line = line.trim();
+        if !line.is_empty() && !line.starts_with("//") {
+            kept += line;
+            kept.push('\n');
+        }
+    }
+    kept.into_bytes()
 }
 
 fn pack(bytes: &[u8]) -> Vec<u8> {

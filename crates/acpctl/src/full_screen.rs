@@ -4,7 +4,7 @@ use std::env;
 use std::io::{self, IsTerminal as _};
 
 use acpd_api::{ExitCode, Untrusted};
-use acpd_tui::{Failed, NotBegun, Opens, Start, Theme, WrongKeys};
+use acpd_tui::{Failed, Left, Opens, Start, Theme, WrongKeys};
 
 use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
@@ -39,7 +39,7 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Start>
 
 /// Shows a screen until the person leaves.
 pub(crate) fn run(start: Start, ui: &mut Ui) -> Result {
-    let left = match acpd_tui::run(start) {
+    let Left { session, unsent } = match acpd_tui::run(start) {
         Ok(left) => left,
         Err(Failed::Connect(error)) => return Err(error.into()),
         Err(Failed::Keys(WrongKeys { message, hint })) => {
@@ -49,18 +49,24 @@ pub(crate) fn run(start: Start, ui: &mut Ui) -> Result {
         Err(Failed::Terminal(error)) => {
             return Err(CommandError::because(ExitCode::Error, &error));
         }
-        Err(Failed::NotBegun(NotBegun { error, unsent })) => {
-            if let Some(unsent) = unsent.map(Untrusted::from) {
-                ui.say(text!("not sent: {}", unsent.prose()));
-            }
+        Err(Failed::NotBegun { error, unsent }) => {
+            tell_unsent(unsent, ui);
             return Err(CommandError::rpc(&error));
         }
     };
-    if let Some(session) = left {
+    tell_unsent(unsent, ui);
+    if let Some(session) = session {
         let word = shell_word(&session);
         ui.say(text!("left {}, which continues; come back with: acpctl chat {}", session, word));
     }
     Ok(())
+}
+
+/// Prints drafts, which nobody can bring back any more.
+fn tell_unsent(unsent: Vec<String>, ui: &mut Ui) {
+    for unsent in unsent.into_iter().map(Untrusted::from) {
+        ui.say(text!("not sent: {}", unsent.prose()));
+    }
 }
 
 /// Whether there is a terminal for a full screen.

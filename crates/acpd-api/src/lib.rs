@@ -16,6 +16,7 @@ mod hook;
 mod info;
 mod interaction;
 pub mod json;
+mod keys;
 mod meta;
 pub mod method;
 mod nearest;
@@ -46,6 +47,7 @@ pub use interaction::{
     InteractionList, OptionInfo, PermissionDecided, PolicyList, PolicyTestParams, Question,
     QuestionAnswered, RememberedInfo,
 };
+pub use keys::{KEY_NAMES, is_key_name};
 pub use meta::{ClientMeta, Meta, NewSessionMeta, PermissionMeta, PromptMeta, Role, UpdateMeta};
 pub use nearest::nearest;
 pub use notice::{

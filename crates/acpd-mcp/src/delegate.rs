@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::daemon::{is_told_over, last_ticket, off};
 use crate::failure::Failure;
 use crate::report::{Report, Status, ToAnswer, Told, age, line, said};
-use crate::running::{AT_ONCE, End, News, Running, Wanted, locked};
+use crate::running::{AT_ONCE, End, Running, Wanted, locked};
 use crate::server::Server;
 use crate::ticket::{Ticket, encoded};
 
@@ -415,10 +415,10 @@ impl Server {
 
     /// Sends the prompt on a connection of its own.
     async fn begin(&self, wanted: Wanted) -> Result<Arc<Running>, Failure> {
-        self.turns().reserve().ok_or_else(|| {
-            Failure::new(format!("{AT_ONCE} turns run at the same time already"))
-                .hint("wait for one of them")
-        })?;
+        if !self.turns().reserve() {
+            let error = format!("{AT_ONCE} turns run at the same time already");
+            return Err(Failure::new(error).hint("wait for one of them"));
+        }
         let (options, turns) = (self.daemon.options().clone(), Arc::clone(&self.turns));
         // It comes to its end although the host may not wait for it any more.
         off(move || {
@@ -537,7 +537,7 @@ impl Server {
     /// What came of a turn, or how it stands.
     async fn report(&self, ticket: &Ticket) -> Result<Report, Failure> {
         let sent = self.turns().get(ticket);
-        let end = sent.as_ref().and_then(|turn| turn.news().borrow().end.clone());
+        let end = sent.as_ref().and_then(|turn| turn.news().borrow().clone());
         let session = match (self.session_of(ticket).await, &sent) {
             (Ok(session), _) => session,
             // The daemon is away, and what came before is known.
@@ -595,9 +595,9 @@ impl Server {
     }
 }
 
-async fn is_over(news: &mut watch::Receiver<News>) {
+async fn is_over(news: &mut watch::Receiver<Option<End>>) {
     // Who tells them says the end before it goes.
-    drop(news.wait_for(|news| news.end.is_some()).await);
+    drop(news.wait_for(Option::is_some).await);
 }
 
 /// Tells the host what happens in a turn, if it wants to know.
@@ -607,7 +607,7 @@ struct Teller<'a> {
     count: u32,
     /// When it was told last.
     at: Option<Instant>,
-    news: Option<watch::Receiver<News>>,
+    news: Option<watch::Receiver<Option<End>>>,
 }
 
 impl<'a> Teller<'a> {

@@ -79,10 +79,12 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// Keeps a place for a prompt; none if too many turns run.
-    pub(crate) fn reserve(&mut self) -> Option<()> {
+    /// Keeps a place for a prompt. Returns whether there is one: not too many turns run.
+    pub(crate) fn reserve(&mut self) -> bool {
         let running = self.sent.values().filter(|turn| !turn.is_over()).count();
-        (running + self.begun < AT_ONCE).then(|| self.begun += 1)
+        let is_free = running + self.begun < AT_ONCE;
+        self.begun += usize::from(is_free);
+        is_free
     }
 
     /// The prompt was sent, or could not be. Of turns that are over the journal tells.
@@ -114,8 +116,8 @@ pub(crate) struct Running {
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    /// How many lines came, and the end.
-    news: watch::Sender<News>,
+    /// Its end, when that is there. Lines are news, too.
+    news: watch::Sender<Option<End>>,
     /// What is asked beside the prompt; nothing any more when it is over.
     beside: Mutex<Option<Beside>>,
 }
@@ -130,15 +132,6 @@ struct Beside {
 /// What a request beside the prompt comes to.
 type Answer = Result<Box<RawValue>, Failure>;
 
-/// What has come of it so far.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct News {
-    /// How many lines came.
-    pub(crate) lines: u64,
-    /// It is over.
-    pub(crate) end: Option<End>,
-}
-
 impl Running {
     /// Sends a prompt. Waits until there is a session for it.
     pub(crate) fn begin(options: &Options, wanted: Wanted) -> Result<Running, Failure> {
@@ -150,7 +143,7 @@ impl Running {
         let state = State::new(&session.session_id).within(&session.cwd);
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
-            news: watch::Sender::new(News::default()),
+            news: watch::Sender::new(None),
             beside: Mutex::new(Some(Beside { last_id, waiting: Vec::new() })),
         });
         let follower = Follower {
@@ -168,8 +161,8 @@ impl Running {
         Ok(Running { ticket, session, prompt, writer, shared })
     }
 
-    /// What comes from now on.
-    pub(crate) fn news(&self) -> watch::Receiver<News> {
+    /// What comes from now on, and how it ends.
+    pub(crate) fn news(&self) -> watch::Receiver<Option<End>> {
         self.shared.news.subscribe()
     }
 
@@ -179,7 +172,7 @@ impl Running {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.shared.news.borrow().end.is_some()
+        self.shared.news.borrow().is_some()
     }
 
     /// Ends the turn.
@@ -361,7 +354,7 @@ impl Follower {
         let end = self.end();
         // Who waits for an answer gets none.
         *locked(&self.shared.beside) = None;
-        self.shared.news.send_modify(|news| news.end = Some(end));
+        self.shared.news.send_replace(Some(end));
         self.writer.end();
     }
 
@@ -394,7 +387,7 @@ impl Follower {
                         self.heard_of_own(&method, params.get());
                     } else {
                         locked(&self.shared.state).fold(&line);
-                        self.shared.news.send_modify(|news| news.lines += 1);
+                        self.shared.news.send_modify(|_| {});
                     }
                 }
                 // A tool of an agent is asked nothing.

@@ -38,7 +38,6 @@ use crate::fleet::Fleet;
 use crate::image::Image;
 use crate::keymap::{Action, Keymap, Place, WrongKeys};
 use crate::question::{Card, Drawn};
-pub use chat::NotBegun;
 use chat::{Chat, Editor, Files};
 use command::CommandLine;
 use requests::{Purpose, Requests};
@@ -84,7 +83,7 @@ pub(crate) enum Event {
         paths: Vec<String>,
     },
     /// An image was read, or why not.
-    Image(SessionRowKey, ImageFrom, Result<Image, Text>),
+    Image(Link, ImageFrom, Result<Image, Text>),
     /// The person has left the editor.
     Edited(Result<String, Text>),
     /// This is on the screen now.
@@ -134,8 +133,8 @@ pub(crate) enum Effect {
     Copy(String),
     /// Read which files are in a directory.
     ReadFiles(String),
-    /// Read an image for this conversation.
-    ReadImage(SessionRowKey, ImageFrom),
+    /// Read an image for the conversation on this connection.
+    ReadImage(Link, ImageFrom),
     /// Let the person edit a text.
     Edit(String),
     /// Draw all of the screen again.
@@ -230,8 +229,8 @@ pub(crate) struct State {
     files: Files,
     /// The conversation that was left at the end of the program.
     left: Option<Untrusted>,
-    /// The session that was asked for on the command line, and does not begin.
-    not_begun: Option<NotBegun>,
+    /// Why the session that was asked for on the command line does not begin.
+    not_begun: Option<ErrorObject>,
     /// The page of keys, scrolled by so many rows.
     help: Option<usize>,
     /// The verb that is typed.
@@ -311,7 +310,10 @@ impl State {
                 self.top.paste(&text);
                 Vec::new()
             }
-            Event::Wheel(lines) => self.wheel(lines),
+            Event::Wheel(lines) => {
+                self.wheel(lines);
+                Vec::new()
+            }
             Event::Click(y) => {
                 self.click(y);
                 Vec::new()
@@ -329,42 +331,24 @@ impl State {
                 Vec::new()
             }
             Event::Line(link, line) => self.line(link, &line),
-            Event::Lost(Link::Fleet) => {
-                self.presence = Presence::AwaySince(now);
+            Event::Lost(link) => {
+                match link {
+                    Link::Fleet => self.presence = Presence::AwaySince(now),
+                    link => drop(self.on_chat(link, |chat| chat.lost(now))),
+                }
                 Vec::new()
             }
             Event::Back(Link::Fleet) => {
                 self.presence = Presence::There;
                 vec![self.watch()]
             }
-            Event::Ended(Link::Fleet, why) => {
-                self.presence = Presence::Gone(why);
-                Vec::new()
-            }
-            Event::Lost(link) => {
-                self.on_chat(link, |chat| chat.lost(now));
-                Vec::new()
-            }
             Event::Back(link) => {
                 self.on_chat(link, Chat::back);
                 Vec::new()
             }
-            Event::Ended(link, why) => {
-                let error = ErrorObject::new(code::INTERNAL, why.as_str());
-                if let Some(effects) = self.errand_failed(link, &error) {
-                    return effects;
-                }
-                let told = why.clone();
-                if self.requests.forget(link) && !self.on_chat(link, |chat| chat.over(told)) {
-                    self.flash(Role::Bad, why);
-                }
-                Vec::new()
-            }
-            Event::Image(key, from, image) => {
-                // Who has left the conversation meanwhile wants it no more.
-                if self.chat.as_ref().is_some_and(|chat| *chat.key() == key) {
-                    self.image(&from, image);
-                }
+            Event::Ended(link, why) => self.ended(link, why),
+            Event::Image(link, from, image) => {
+                self.image(link, &from, image);
                 Vec::new()
             }
             Event::Edited(edited) => {
@@ -384,6 +368,28 @@ impl State {
             chat.settle(&self.fleet);
         }
         effects
+    }
+
+    /// A connection has ended for good.
+    fn ended(&mut self, link: Link, why: Text) -> Vec<Effect> {
+        match link {
+            Link::Fleet => self.presence = Presence::Gone(why),
+            Link::Chat(_) => {
+                self.requests.forget(link);
+                self.on_chat(link, |chat| chat.over(why));
+            }
+            Link::Errand(_) => {
+                let error = ErrorObject::new(code::INTERNAL, why.as_str());
+                if let Some(effects) = self.errand_failed(link, &error) {
+                    return effects;
+                }
+                let undone = self.requests.forget(link);
+                if !undone.is_empty() {
+                    self.not_done(undone, &error);
+                }
+            }
+        }
+        Vec::new()
     }
 
     /// Takes the keys of the configuration. Mistakes are told at the start; a daemon that comes back with some is no
@@ -416,7 +422,7 @@ impl State {
     }
 
     /// Why the session that was asked for on the command line does not begin.
-    pub(crate) fn not_begun(&self) -> Option<&NotBegun> {
+    pub(crate) fn not_begun(&self) -> Option<&ErrorObject> {
         self.not_begun.as_ref()
     }
 
@@ -451,13 +457,12 @@ impl State {
     }
 
     /// Scrolls what is on the screen.
-    fn wheel(&mut self, lines: isize) -> Vec<Effect> {
+    fn wheel(&mut self, lines: isize) {
         match (&mut self.help, &mut self.chat) {
             (Some(scroll), _) => *scroll = scroll.saturating_add_signed(lines),
-            (None, Some(chat)) => return chat.scroll(lines),
+            (None, Some(chat)) => chat.scroll(lines),
             (None, None) => self.top_wheel(lines),
         }
-        Vec::new()
     }
 
     /// Chooses what is on a row of the screen.
@@ -607,62 +612,55 @@ impl State {
             Purpose::Cancel => self.flash(Role::Good, "cancelled; the agent ends its turn"),
             Purpose::New => return self.begun(link, result),
             Purpose::NextWaiting => return self.say_next(),
-            Purpose::Prompted => {
+            Purpose::Prompted | Purpose::Prompt(Some(_)) => {
                 self.flash(Role::Good, "sent");
                 self.requests.forget(link);
                 return vec![Effect::Leave(link)];
             }
-            Purpose::Prompt => return self.prompt_ended(link, None),
-            Purpose::Steer(said) => return self.steered(link, said, result),
+            Purpose::Prompt(None) => return self.prompt_ended(link, None),
+            Purpose::Steer(words) => return self.steered(link, words, result),
             Purpose::Queue(key) => return self.queue(&key, result),
-            Purpose::TakeBack { key, said } => self.taken_back(&key, said),
-            Purpose::Hello => self.greeted(result),
-            Purpose::Attach => return self.attached(result),
+            Purpose::TakeBack(words) => self.taken_back(words),
+            Purpose::Hello => self.greeted(link, result),
+            Purpose::Attach => self.attached(result),
             Purpose::Older(key) => return self.older(&key, result),
             Purpose::Body(key) => return self.body(&key, result),
             Purpose::Rename => self.flash(Role::Good, "renamed"),
-            Purpose::Options(wish) => return self.options(link, wish.as_ref(), result),
-            Purpose::Set => {
+            Purpose::Options { key, wish } => {
+                return self.options(link, &key, wish.as_ref(), result);
+            }
+            Purpose::Set(_) => {
                 self.requests.forget(link);
                 return vec![Effect::Leave(link)];
             }
-            Purpose::Passing => {}
         }
         Vec::new()
     }
 
     fn error(&mut self, link: Link, purpose: Purpose, error: &ErrorObject) -> Vec<Effect> {
         let why = Untrusted::from(error.message.as_str());
-        if purpose == Purpose::NextWaiting {
+        if matches!(purpose, Purpose::NextWaiting) {
             return self.say_next();
         }
         if let Some(effects) = self.errand_failed(link, error) {
             return effects;
         }
-        match purpose {
-            Purpose::Answer(id) => self.card().not_taken(&id),
-            Purpose::Steer(said) => self.give_back(said),
-            Purpose::Older(_) | Purpose::Body(_) => self.log_failed(),
+        match (link, purpose) {
+            (Link::Errand(_), purpose) => {
+                let mut undone = self.requests.forget(link);
+                undone.push(purpose);
+                self.not_done(undone, error);
+                return vec![Effect::Leave(link)];
+            }
+            (Link::Chat(_), _) => drop(self.on_chat(link, |chat| chat.over(Text::from(&why)))),
+            (_, Purpose::Answer(id)) => self.card().not_taken(&id),
+            (_, Purpose::Older(key) | Purpose::Body(key)) => self.log_failed(&key),
             // It is told where it would stand.
-            Purpose::Usage => return Vec::new(),
+            (_, Purpose::Usage) => return Vec::new(),
             _ => {}
         }
-        match link {
-            Link::Fleet => {
-                self.flash(Role::Bad, &why);
-                Vec::new()
-            }
-            Link::Chat(_) => {
-                self.flash(Role::Bad, &why);
-                self.on_chat(link, |chat| chat.over(Text::from(&why)));
-                Vec::new()
-            }
-            Link::Errand(_) => {
-                self.refused(error);
-                self.requests.forget(link);
-                vec![Effect::Leave(link)]
-            }
-        }
+        self.flash(Role::Bad, &why);
+        Vec::new()
     }
 
     /// Ends the running turn of a session; prompts that wait stay.

@@ -16,6 +16,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use acp_wire::ErrorObject;
 use acpd_api::{ClientName, Untrusted};
 use acpd_client::{ConnectError, Incoming, LinkReader, LinkWriter};
 use acpd_view::text::Text;
@@ -27,7 +28,7 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use crate::app::{Cache, Effect, Event, ImageFrom, Link, NotBegun, Opens, Scene, State, view};
+use crate::app::{Cache, Effect, Event, ImageFrom, Link, Opens, Scene, State, view};
 use crate::canvas::Theme;
 use crate::keymap::WrongKeys;
 use crate::term::{self, Screen};
@@ -81,7 +82,21 @@ pub enum Failed {
     /// The terminal cannot be used.
     Terminal(io::Error),
     /// The session that was asked for does not begin.
-    NotBegun(NotBegun),
+    NotBegun {
+        /// Why.
+        error: ErrorObject,
+        /// What was written and not sent.
+        unsent: Vec<String>,
+    },
+}
+
+/// What a person has left.
+#[derive(Debug)]
+pub struct Left {
+    /// What people call the conversation that was the last thing on the screen.
+    pub session: Option<Untrusted>,
+    /// What was written and not sent.
+    pub unsent: Vec<String>,
 }
 
 impl From<io::Error> for Failed {
@@ -134,9 +149,8 @@ impl Write for Frame {
     }
 }
 
-/// Shows the screens until the person leaves. Returns what people call the conversation that they have left, if
-/// that was the last thing on the screen.
-pub fn run(start: Start) -> Result<Option<Untrusted>, Failed> {
+/// Shows the screens until the person leaves.
+pub fn run(start: Start) -> Result<Left, Failed> {
     let Start { theme, home, cwd, place, opens, pager, editor, door } = start;
     // Whether there is a daemon at all is told on the terminal as it is.
     let first = door().map_err(Failed::Connect)?;
@@ -176,9 +190,10 @@ pub fn run(start: Start) -> Result<Option<Untrusted>, Failed> {
     if let Some(wrong) = driver.state.wrong_keys() {
         return Err(Failed::Keys(wrong.clone()));
     }
+    let unsent = driver.state.unsent().collect();
     match driver.state.not_begun() {
-        Some(not_begun) => Err(Failed::NotBegun(not_begun.clone())),
-        None => Ok(driver.state.left().cloned()),
+        Some(error) => Err(Failed::NotBegun { error: error.clone(), unsent }),
+        None => Ok(Left { session: driver.state.left().cloned(), unsent }),
     }
 }
 
@@ -291,12 +306,12 @@ impl Driver {
                     let paths = files::of(&directory);
                     Event::Files { directory, paths }
                 })?,
-                Effect::ReadImage(key, from) => self.aside("image", move || {
+                Effect::ReadImage(link, from) => self.aside("image", move || {
                     let image = match &from {
                         ImageFrom::Clipboard => image::clipboard(),
                         ImageFrom::File { path, .. } => image::file(path),
                     };
-                    Event::Image(key, from, image)
+                    Event::Image(link, from, image)
                 })?,
                 Effect::Edit(text) => {
                     let editor = self.editor;

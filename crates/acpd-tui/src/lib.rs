@@ -23,8 +23,8 @@ mod question;
 mod suggest;
 mod term;
 
-pub use app::{NotBegun, Opens};
+pub use app::Opens;
 pub use canvas::Theme;
-pub use driver::{Door, EditText, Failed, Start, run};
+pub use driver::{Door, EditText, Failed, Left, Start, run};
 pub use keymap::WrongKeys;
 pub use question::{Answer, answers, asks, rows};

@@ -8,6 +8,7 @@ use crate::block::{
     Block, Content, Folding, Kind, Message, Plan, PlanEntry, Question, Subagent, ToolCall,
     ToolContent,
 };
+use crate::copy::unfenced;
 use crate::diff::Change;
 use crate::line::{Line, Role, Style};
 use crate::markdown::Markdown;
@@ -141,9 +142,8 @@ impl ToolCall {
             ToolContent::Content { content } => content.text.as_ref().map(Untrusted::raw),
             _ => None,
         });
-        // Many agents put what was printed into a code block.
-        let is_text = |line: &&str| !line.trim().is_empty() && !line.starts_with("```");
-        let lines = texts.flat_map(str::lines).filter(is_text).map(|line| {
+        let is_text = |line: &&str| !line.trim().is_empty();
+        let lines = texts.map(unfenced).flat_map(str::lines).filter(is_text).map(|line| {
             // The colours of a command are none that we show.
             let line = strip_str(line.trim_end()).to_string();
             Line::of(Role::Dim, escape::verbatim(&line))

@@ -13,6 +13,12 @@ use crate::human;
 const UNBROKEN: usize = 4096;
 
 impl Block {
+    /// All of the block as a screen shows it, in lines that are not broken.
+    pub fn plain(&self) -> String {
+        let lines = self.lines(UNBROKEN, Folding::Open);
+        lines.iter().map(|line| line.plain().to_string() + "\n").collect()
+    }
+
     /// The block as Markdown.
     pub fn markdown(&self) -> String {
         match &self.kind {
@@ -38,13 +44,7 @@ impl Block {
                 };
                 plan.entries.iter().map(step).collect()
             }
-            _ => {
-                let lines = self.lines(UNBROKEN, Folding::Open);
-                fenced(
-                    "",
-                    &lines.iter().map(|line| line.plain().to_string() + "\n").collect::<String>(),
-                )
-            }
+            _ => fenced("", &self.plain()),
         }
     }
 
@@ -90,10 +90,20 @@ fn command(block: &Block, call: &ToolCall) -> String {
         ToolContent::Content { content } => content.text.as_ref().map(Untrusted::raw),
         _ => None,
     });
-    // Many agents put what was printed into a code block.
-    let lines = printed.flat_map(str::lines).filter(|line| !line.starts_with("```"));
+    let lines = printed.map(unfenced).flat_map(str::lines);
     let printed: String = lines.flat_map(|line| [line, "\n"]).collect();
     fenced("console", &format!("{head}\n{printed}"))
+}
+
+/// What was printed, without the code block that many agents put it into.
+pub(crate) fn unfenced(text: &str) -> &str {
+    let inner = || {
+        let (first, rest) = text.trim_end().split_once('\n')?;
+        let (inner, last) = rest.rsplit_once('\n').unwrap_or(("", rest));
+        let is_fence = last.len() >= 3 && last.bytes().all(|byte| byte == b'`');
+        (is_fence && first.starts_with(last)).then_some(inner)
+    };
+    inner().unwrap_or(text)
 }
 
 /// Text in a code block, behind a fence that it does not have.
@@ -135,6 +145,20 @@ mod tests {
             edit.markdown(),
             "```diff\n--- /w/a.rs\n+++ /w/a.rs\n@@ -1 +1 @@\n-one\n+two\n```\n"
         );
+    }
+
+    #[test]
+    fn only_the_fence_around_what_was_printed_is_left_out() {
+        let readme = "# Build\n```sh\nmake\n```\nThat is all.";
+        for printed in [readme.to_owned(), format!("````\n{readme}\n````\n")] {
+            let printed = serde_json::to_string(&printed).unwrap();
+            let ran = block(&format!(
+                r#"{{"sessionUpdate":"tool_call","toolCallId":"1","kind":"execute","title":"cat","status":"completed",
+                "rawInput":{{"command":"cat"}},"content":[{{"type":"content","content":{{"type":"text","text":{printed}}}}}]}}"#
+            ));
+            assert_eq!(ran.markdown(), format!("````console\n$ cat\n{readme}\n````\n"));
+            assert!(ran.plain().contains("```sh") && !ran.plain().contains("````"));
+        }
     }
 
     #[test]

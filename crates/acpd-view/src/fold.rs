@@ -66,8 +66,14 @@ impl State {
 
     /// With paths in the folder of the session shown without that.
     #[must_use]
-    pub fn within(self, folder: &Untrusted) -> State {
-        State { folder: Some(folder.raw().into()), ..self }
+    pub fn within(mut self, folder: &Untrusted) -> State {
+        self.set_folder(folder);
+        self
+    }
+
+    /// The same for a conversation that is being read.
+    pub fn set_folder(&mut self, folder: &Untrusted) {
+        self.folder = Some(folder.raw().into());
     }
 
     /// What the head of a screen shows.
@@ -104,7 +110,8 @@ impl State {
     }
 
     /// Nothing yet of the same session.
-    pub(crate) fn anew(&self) -> State {
+    #[must_use]
+    pub fn anew(&self) -> State {
         let mut anew = State { folder: self.folder.clone(), ..State::new(&self.session) };
         anew.header.modes.clone_from(&self.header.modes);
         anew

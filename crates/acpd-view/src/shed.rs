@@ -4,7 +4,6 @@
 //!  whole ──shed──▶ its summary, its place in the journal ──lines of that place: State::fill──▶ whole
 //! ```
 
-use acpd_api::LogEntry;
 use serde_json::Value;
 
 use crate::block::{Block, Content, Id, Kind, Progress, ToolCall};
@@ -79,12 +78,8 @@ impl State {
         }
     }
 
-    /// Takes lines again, and gives blocks their bodies back that are in them from their first to their last line.
-    pub fn fill(&mut self, entries: &[LogEntry]) {
-        let mut again = self.anew();
-        for entry in entries {
-            again.fold_entry(entry.seq, entry.line.get());
-        }
+    /// Takes lines that were read again, and restores each block that lies wholly within them.
+    pub fn fill(&mut self, again: State) {
         for whole in again.into_turns().into_iter().flat_map(|turn| turn.blocks) {
             if let Some(block) = self.block_mut(whole.id)
                 && block.is_shed()

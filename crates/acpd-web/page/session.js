@@ -28,7 +28,7 @@ export const hello = (agent, place) => ({
   protocolVersion: 1,
   clientCapabilities: CAN,
   clientInfo: { name: 'acpd-web', title: 'the page', version: '1' },
-  _meta: { _acpd: { agent, notices: true, seq: true, maxLine: LONGEST, place } },
+  _meta: { _acpd: { agent, notices: true, seq: true, maxLine: LONGEST, ...(place && { place }) } },
 });
 
 export class Session {

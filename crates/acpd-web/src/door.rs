@@ -93,10 +93,9 @@ pub(crate) fn token(
     headers: &HeaderMap,
     sender: Sender,
 ) -> Result<Token, Refusal> {
-    let key = match sender.is_page {
-        true => bearer(headers).or_else(|| subprotocol(headers)),
-        false => bearer(headers),
-    };
+    // A program has headers for it.
+    let from_page = || subprotocol(headers).filter(|_| sender.is_page);
+    let key = bearer(headers).or_else(from_page);
     let key = key.ok_or_else(Refusal::unknown)?;
     let cookie = cookie(headers, &server.cookie);
     let credentials = Credentials { key, cookie, is_page: sender.is_page };

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Failures within [`WINDOW`].
 const MOST: usize = 10;
 /// For how long a failure counts.
-pub(crate) const WINDOW: Duration = Duration::from_secs(60);
+pub(crate) const WINDOW: Duration = Duration::from_mins(1);
 
 /// The failures that count.
 #[derive(Debug, Default)]

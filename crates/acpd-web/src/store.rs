@@ -24,7 +24,7 @@ use crate::scope::Scopes;
 use crate::secret::{Hash, Secret};
 
 /// How long a code lives.
-pub(crate) const CODE_LIFE: Duration = Duration::from_secs(120);
+pub(crate) const CODE_LIFE: Duration = Duration::from_mins(2);
 /// Codes that live at the same time; the oldest one goes first.
 const MOST_CODES: usize = 5;
 /// A file that is longer was not written here.
@@ -130,7 +130,9 @@ impl Store {
             };
             token.key.is(&key) & has_cookie
         };
-        Ok(self.content()?.tokens.iter().filter(is_it).last().cloned())
+        // All are looked at, wherever it is.
+        let content = self.content()?;
+        Ok(content.tokens.iter().filter(is_it).fold(None, |_, token| Some(token.clone())))
     }
 
     /// Returns whether the token with this id is there.

@@ -10,6 +10,7 @@ mod peer;
 pub mod real;
 pub mod test;
 pub mod torture;
+pub mod vendor;
 pub mod workspace;
 
 /// Whatever went wrong, in words for a developer.

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{Result, bench, demo, fuzz, install, real, test, torture};
+use xtask::{Result, bench, demo, fuzz, install, real, test, torture, vendor};
 
 /// Developer commands of acpd.
 #[derive(Debug, Parser)]
@@ -46,6 +46,8 @@ enum Command {
     Fuzz(fuzz::Options),
     /// Install acpd and acpctl with `cargo install`.
     Install,
+    /// Fetch the libraries of the page from npm.
+    Vendor,
 }
 
 fn main() -> ExitCode {
@@ -69,5 +71,6 @@ fn run(command: Command) -> Result {
         Command::Torture(options) => torture::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Install => install::run(),
+        Command::Vendor => vendor::run(),
     }
 }

@@ -59,7 +59,7 @@ fn tests(fast: bool) -> Result {
     let mut command = if has_nextest() {
         let mut command = cargo_command(&["nextest", "run", "--no-fail-fast"]);
         if fast {
-            command.args(["-E", "not binary(/^real_/)"]);
+            command.args(["-E", "not binary(/^(real_|page$)/)"]);
         }
         // The runner writes to stderr. In one stream nothing can end up after its summary.
         let stdout = io::stdout().as_fd().try_clone_to_owned()?;

@@ -135,9 +135,9 @@ fn run(Web { command, serve, no_spawn }: Web) -> Result<(), Failure> {
         Some(Command::Token(Token::List { json })) => {
             let tokens = acpd_web::tokens(&paths)?;
             if json {
-                print_json(&json!({"tokens": tokens}))
+                print_json(&json!({"tokens": tokens}));
             } else {
-                list(&tokens)
+                list(&tokens);
             }
             Ok(())
         }
@@ -151,7 +151,9 @@ fn run(Web { command, serve, no_spawn }: Web) -> Result<(), Failure> {
             if json {
                 print_json(&json!({"revoked": gone}));
             } else {
-                gone.iter().for_each(|token| talk(&format!("revoked: {}", token.name)));
+                for token in &gone {
+                    talk(&format!("revoked: {}", token.name));
+                }
             }
             Ok(())
         }
@@ -165,6 +167,7 @@ fn options(serve: Serve, paths: Paths, spawn: bool) -> Options {
 }
 
 /// Shows an address with a code.
+#[expect(clippy::disallowed_methods, reason = "nothing is written there")]
 fn invite(invitation: &Invitation, more: &str) {
     print(&invitation.url);
     if invitation.is_local {

@@ -8,6 +8,7 @@ mod handoff;
 mod hostile;
 mod log;
 mod pending;
+mod plain;
 mod remove;
 mod restart;
 mod rows;

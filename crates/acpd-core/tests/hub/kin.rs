@@ -200,7 +200,7 @@ fn m1_an_agent_answers_for_once_in_its_own_turn_of_a_session_that_it_began_where
     }
     assert_eq!(bench.heard(), Vec::<Value>::new());
     let watcher = bench.client(&json!({"notices": true}));
-    let params = json!({"session": "helper", "role": "observer"});
+    let params = json!({"ref": {"session": "helper"}, "role": "observer"});
     bench.say(watcher, &json!({"id": 1, "method": "_acpd/session/attach", "params": params}));
     let answered = answers(&mut bench, tool, &id, Some(lead), &allow);
     assert_eq!(answered["result"], json!({}));
@@ -217,7 +217,8 @@ fn m1_an_agent_answers_for_once_in_its_own_turn_of_a_session_that_it_began_where
     assert_eq!(by["name"], crate::bench::AGENT, "what the tool says of itself does not count");
 
     // What is not understood is allowed by people.
-    let unclear = json!({"toolCallId": "u", "title": "Something"});
+    let unclear = json!({"toolCallId": "u", "title": "ls", "kind": "execute",
+        "rawInput": {"command": "ls", "and": {"then": "more"}}});
     let id = asks_in(&mut bench, "helper", &unclear);
     let refused = answers(&mut bench, tool, &id, Some(lead), &allow);
     assert_eq!(reason(&refused["error"]), "under_agent");

@@ -217,13 +217,14 @@ mod tests {
         fs::create_dir_all(work.join("a")).unwrap();
         fs::create_dir(&outside).unwrap();
         fs::write(work.join("a/inside"), "").unwrap();
+        fs::write(work.join("0"), "").unwrap();
         fs::write(outside.join("secret"), "").unwrap();
         let folders = Folders::open(std::slice::from_ref(&work)).unwrap();
         let mut seen = Vec::new();
         let all = Wanted { path: None, ignored: false, depth: None };
         let walked = folders.walk(all, |found| {
-            if found.path.ends_with("a") {
-                // It was a folder when it was found, and leads out when it is gone into.
+            if found.path.ends_with("0") {
+                // It was a folder when its name was read, and leads out when it is gone into.
                 fs::rename(work.join("a"), work.join("b")).unwrap();
                 symlink(&outside, work.join("a")).unwrap();
             }
@@ -231,7 +232,7 @@ mod tests {
             true
         });
         assert_eq!(walked.unwrap(), None);
-        assert_eq!(seen, ["a"]);
+        assert_eq!(seen, ["0"]);
         fs::remove_file(work.join("a")).unwrap();
         fs::rename(work.join("b"), work.join("a")).unwrap();
         seen.clear();
@@ -241,6 +242,6 @@ mod tests {
                 true
             })
             .unwrap();
-        assert_eq!(seen, ["a", "a/inside"]);
+        assert_eq!(seen, ["0", "a", "a/inside"]);
     }
 }

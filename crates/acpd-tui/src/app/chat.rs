@@ -19,14 +19,14 @@ mod memory;
 mod options;
 mod queue;
 mod search;
+mod sending;
 mod starting;
 mod view;
 
-use acp_wire::acp::{InitializeResult, steering_outcome};
-use acp_wire::{ErrorObject, code};
+use acp_wire::acp::InitializeResult;
 use acpd_api::{
     AttachParams, AttachResult, ClientMeta, LogParams, LogResult, Role, SessionInfo, SessionRef,
-    SessionRowKey, TurnState, Untrusted, method,
+    SessionRowKey, TurnState, method,
 };
 use acpd_view::text::Text;
 use acpd_view::{Header, Role as Look, text};
@@ -49,7 +49,6 @@ use starting::Refused;
 pub(super) use complete::Files;
 pub(super) use editor::Editor;
 pub(super) use layout::Layout;
-pub use starting::NotBegun;
 pub(super) use view::{useful, view, word};
 
 /// Lines of the journal that are read first.
@@ -311,9 +310,7 @@ impl State {
     pub(super) fn close_chat(&mut self) -> Vec<Effect> {
         self.unwait();
         let Some(chat) = self.chat.take() else { return Vec::new() };
-        if !chat.editor.said().is_empty() {
-            self.drafts.insert(chat.key.clone(), chat.editor);
-        }
+        self.drafts.insert(chat.key.clone(), chat.editor);
         let start = match chat.phase {
             Phase::Starting { link, .. } => Some(link),
             _ => None,
@@ -327,19 +324,20 @@ impl State {
     }
 
     /// What the agent of the conversation can do.
-    pub(super) fn greeted(&mut self, result: &RawValue) {
-        if let (Some(chat), Ok(hello)) = (&mut self.chat, InitializeResult::from_raw(result)) {
+    pub(super) fn greeted(&mut self, link: Link, result: &RawValue) {
+        let is_its = |chat: &&mut Chat| chat.is_on(link) || chat.is_starting_on(link);
+        let chat = self.chat.as_mut().filter(is_its);
+        if let (Some(chat), Ok(hello)) = (chat, InitializeResult::from_raw(result)) {
             chat.takes_images = Some(hello.capabilities.image);
         }
     }
 
     /// The conversation is attached.
-    pub(super) fn attached(&mut self, result: &RawValue) -> Vec<Effect> {
+    pub(super) fn attached(&mut self, result: &RawValue) {
         if let (Some(chat), Some(attached)) = (&mut self.chat, read::<AttachResult>(result)) {
             chat.phase = Phase::CatchingUp;
             chat.conversation.is_within(&attached.session.cwd);
         }
-        Vec::new()
     }
 
     /// A notification on the connection of the conversation.
@@ -381,8 +379,8 @@ impl State {
     }
 
     /// Lines of the journal do not come.
-    pub(super) fn log_failed(&mut self) {
-        if let Some(chat) = &mut self.chat {
+    pub(super) fn log_failed(&mut self, key: &SessionRowKey) {
+        if let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) {
             chat.conversation.gives_up();
             chat.search.ends();
         }
@@ -450,54 +448,49 @@ impl State {
         let Some(chat) = &mut self.chat else { return Vec::new() };
         let page = isize::try_from(self.on_screen.page.saturating_sub(2).max(1)).unwrap_or(1);
         match (place, action) {
-            (Place::Menu, action) => self.menu_key(action),
-            (Place::Line, action) if chat.search.typed().is_some() => self.search_key(action, key),
-            (Place::Question | Place::Line, action) => self.chat_card_key(action, key),
+            (Place::Menu, action) => return self.menu_key(action),
+            (Place::Line, action) if chat.search.typed().is_some() => {
+                return self.search_key(action, key);
+            }
+            (Place::Question | Place::Line, action) => return self.chat_card_key(action, key),
             (_, Some(Action::PageUp)) => chat.conversation.scroll(-page),
             (_, Some(Action::PageDown)) => chat.conversation.scroll(page),
-            (_, Some(Action::Detach)) => self.detach(),
-            (_, Some(Action::Cancel)) => self.cancel_turn(),
-            (_, Some(Action::Options)) => self.ask_options(None),
-            (Place::Blocks, Some(action)) => self.block_key(action),
-            (Place::Blocks, None) => Vec::new(),
+            (_, Some(Action::Detach)) => return self.detach(),
+            (_, Some(Action::Cancel)) => return self.cancel_turn(),
+            (_, Some(Action::Options)) => return self.ask_options(None),
+            (Place::Blocks, Some(action)) => return self.block_key(action),
+            (Place::Blocks, None) => {}
             (_, action) => {
                 let draft = chat.editor.said();
                 let effects = self.prompt_key(action, key);
                 if let Some(chat) = self.chat.as_mut().filter(|chat| chat.editor.said() != draft) {
                     chat.refused = None;
                 }
-                effects
+                return effects;
             }
         }
+        Vec::new()
     }
 
     fn prompt_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
         let Some(chat) = &mut self.chat else { return Vec::new() };
         match action {
-            Some(Action::Confirm) => self.send_prompt_typed(),
-            Some(Action::Steer) => self.steer(),
-            Some(Action::Queue) => self.ask_queue(),
+            Some(Action::Confirm) => return self.send_prompt_typed(),
+            Some(Action::Steer) => return self.steer(),
+            Some(Action::Queue) => return self.ask_queue(),
             Some(Action::SearchPrompts) => self.search_prompts(),
-            Some(Action::Edit) => self.edit(),
-            Some(Action::Attach) => self.attach_image(),
+            Some(Action::Edit) => return self.edit(),
+            Some(Action::Attach) => return self.attach_image(),
             Some(Action::Newline) => chat.editor.newline(),
-            Some(Action::Thoughts) => {
-                chat.conversation.toggle_thoughts();
-                Vec::new()
-            }
+            Some(Action::Thoughts) => chat.conversation.toggle_thoughts(),
             Some(Action::Last) => chat.conversation.follow(),
             Some(Action::Up) => chat.editor.up(&chat.conversation.prompts()),
             Some(Action::Down) => chat.editor.down(&chat.conversation.prompts()),
-            Some(Action::Blocks) if chat.card.id().is_some() => {
-                chat.card.take_keys();
-                Vec::new()
-            }
-            Some(Action::Blocks) => {
-                chat.in_blocks = chat.conversation.select_last();
-                Vec::new()
-            }
+            Some(Action::Blocks) if chat.card.id().is_some() => chat.card.take_keys(),
+            Some(Action::Blocks) => chat.in_blocks = chat.conversation.select_last(),
             _ => chat.editor.key(key),
         }
+        Vec::new()
     }
 
     /// Takes pasted text.
@@ -542,125 +535,6 @@ impl State {
         }
     }
 
-    /// Sends what is in the editor as a prompt.
-    fn send_prompt_typed(&mut self) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
-        if let Phase::Over(why) = &chat.phase {
-            let why = why.clone();
-            self.flash(Look::Bad, why);
-            return Vec::new();
-        }
-        if chat.phase == Phase::NotBegun {
-            chat.refused = None;
-            chat.waits.extend(chat.editor.take());
-            return self.ask_for_session();
-        }
-        if chat.may_be_answer() {
-            chat.doubted = Some(chat.editor.said().text);
-            return Vec::new();
-        }
-        if chat.is_starting() || !chat.waits.is_empty() {
-            chat.waits.extend(chat.editor.take());
-            return Vec::new();
-        }
-        let said = chat.editor.take();
-        said.map(|said| self.say(said)).unwrap_or_default()
-    }
-
-    /// Prompts the session on the screen.
-    pub(super) fn say(&mut self, said: Said) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
-        let key = chat.key.clone();
-        let after = chat.conversation.last();
-        let mut effects = chat.conversation.follow();
-        let (opened, link) = self.errand(&key.agent);
-        effects.extend(opened);
-        effects.push(self.send_prompt(link, &key.session_id, &said));
-        if let Some(chat) = &mut self.chat {
-            chat.prompts.push(Prompted { link, said, after });
-        }
-        effects
-    }
-
-    /// Says what is in the editor into the running turn.
-    fn steer(&mut self) -> Vec<Effect> {
-        let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
-        if !is_running {
-            return self.send_prompt_typed();
-        }
-        let Some(chat) = &mut self.chat else { return Vec::new() };
-        let Some(said) = chat.editor.take() else { return Vec::new() };
-        let key = chat.key.clone();
-        self.steer_into(&key, said)
-    }
-
-    /// Says something into the running turn of a session.
-    pub(super) fn steer_into(&mut self, key: &SessionRowKey, said: Said) -> Vec<Effect> {
-        let (mut effects, link) = self.errand(&key.agent);
-        let params = json!({"sessionId": key.session_id, "prompt": said.blocks(),
-            "_meta": {"steering": {"idleBehavior": "promptRequired"}}});
-        let purpose = Purpose::Steer(said);
-        effects.push(self.requests.send(link, "_session/steering", &params, purpose));
-        effects
-    }
-
-    /// What became of a message into the turn.
-    pub(super) fn steered(&mut self, link: Link, said: Said, result: &RawValue) -> Vec<Effect> {
-        match steering_outcome(result).as_deref() {
-            Some("injected" | "startedNewTurn") => self.flash(Look::Good, "the agent has it"),
-            Some("promptRequired") => {
-                self.give_back(said);
-                self.flash(Look::Warning, "the turn is over: Enter sends it as a prompt");
-            }
-            _ => {
-                self.give_back(said);
-                self.flash(Look::Warning, "the agent did not take it: Enter queues it");
-            }
-        }
-        self.requests.forget(link);
-        vec![Effect::Leave(link)]
-    }
-
-    /// Puts words back into the editor, before what was written since.
-    pub(super) fn give_back(&mut self, said: Said) {
-        if let Some(chat) = &mut self.chat {
-            let since = chat.editor.take();
-            chat.editor.set(match since {
-                Some(since) => said.followed_by(since),
-                None => said,
-            });
-        }
-    }
-
-    /// A prompt of this conversation has its answer.
-    pub(super) fn prompt_ended(&mut self, link: Link, error: Option<&ErrorObject>) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return vec![Effect::Leave(link)] };
-        let at = chat.prompts.iter().position(|prompt| prompt.link == link);
-        let Some(prompt) = at.map(|at| chat.prompts.remove(at)) else {
-            return vec![Effect::Leave(link)];
-        };
-        if let Some(error) = error {
-            // Whatever an agent says of a turn that began is in the journal, too.
-            // Somebody has taken it back, perhaps here: then the words are there already.
-            let was_taken = error.code == code::CANCELLED;
-            let is_free = !was_taken || chat.editor.is_empty();
-            let was_waiting = !chat.conversation.has_prompt(&prompt.said.text, prompt.after);
-            if was_waiting && is_free {
-                self.unwait();
-                self.give_back(prompt.said);
-            }
-            if was_taken {
-                self.flash(Look::Warning, Untrusted::from(error.message.as_str()));
-            } else {
-                self.refused(error);
-            }
-        }
-        // The answer that lets the next prompt go may not have come yet.
-        let mut effects = if self.requests.forget(link) { self.say_next() } else { Vec::new() };
-        effects.push(Effect::Leave(link));
-        effects
-    }
-
     /// Ctrl-C: clears the draft, then asks, then cancels.
     fn cancel_turn(&mut self) -> Vec<Effect> {
         let now = self.now;
@@ -691,10 +565,10 @@ impl State {
     pub(super) fn detach(&mut self) -> Vec<Effect> {
         let is_from_top = self.chat.as_ref().is_none_or(|chat| chat.is_from_top);
         if !is_from_top && self.unwait() {
-            self.flash(
-                Look::Warning,
-                "the session is not there yet, nothing was sent; ^D again leaves",
-            );
+            let key = self.key_of(Place::Prompt, Action::Detach);
+            let words =
+                text!("the session is not there yet, nothing was sent; {} again leaves", key);
+            self.flash(Look::Warning, words);
             return Vec::new();
         }
         let handle = self.chat_session().map(handle).cloned();

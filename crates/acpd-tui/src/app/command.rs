@@ -216,11 +216,11 @@ impl State {
         match found {
             None if typed.is_empty() => Vec::new(),
             None => {
-                let typed = Untrusted::from(name);
-                self.flash(
-                    Role::Warning,
-                    text!("there is no verb `{}`: Tab completes those that there are", typed),
-                );
+                let (typed, key) =
+                    (Untrusted::from(name), self.key_of(Place::List, Action::Complete));
+                let words =
+                    text!("there is no verb `{}`: {} completes those that there are", typed, key);
+                self.flash(Role::Warning, words);
                 Vec::new()
             }
             Some(Verb { name, takes: Some(_), .. }) if words.is_empty() => {
@@ -290,28 +290,24 @@ impl State {
 
 /// Whether an action is something to say, and not a way to move or to type.
 fn is_verb(action: Action) -> bool {
-    use Action::{
-        Back, Choose, Command, Complete, Confirm, Down, First, Last, Newline, NextAgent,
-        NextPrompt, PageDown, PageUp, PreviousPrompt, SearchNewer, SearchOlder, Up,
-    };
-    let moves = [
-        Back,
-        Choose,
-        Command,
-        Complete,
-        Confirm,
-        Down,
-        First,
-        Last,
-        Newline,
-        NextAgent,
-        NextPrompt,
-        PageDown,
-        PageUp,
-        PreviousPrompt,
-        SearchNewer,
-        SearchOlder,
-        Up,
-    ];
-    !moves.contains(&action)
+    !matches!(
+        action,
+        Action::Back
+            | Action::Choose
+            | Action::Command
+            | Action::Complete
+            | Action::Confirm
+            | Action::Down
+            | Action::First
+            | Action::Last
+            | Action::Newline
+            | Action::NextAgent
+            | Action::NextPrompt
+            | Action::PageDown
+            | Action::PageUp
+            | Action::PreviousPrompt
+            | Action::SearchNewer
+            | Action::SearchOlder
+            | Action::Up
+    )
 }

@@ -7,25 +7,13 @@ use ratatui::layout::Rect;
 
 use super::{OnScreen, State};
 use crate::canvas::{Canvas, rule};
-use crate::keymap::{self, Place};
+use crate::keymap::{self, Action, Place};
 
 /// The parts of the page for the screen of all sessions.
-const OF_TOP: &[(Place, &str)] = &[
-    (Place::Top, "All sessions"),
-    (Place::Question, QUESTION),
-    (Place::Line, "A line that is typed"),
-    (Place::Everywhere, "Everywhere"),
-];
+const OF_TOP: &[Place] = &[Place::Top, Place::Question, Place::Line, Place::Everywhere];
 /// The parts for a conversation.
-const OF_CHAT: &[(Place, &str)] = &[
-    (Place::Prompt, "Prompt"),
-    (Place::List, "A list beside the prompt (/ a command, @ a file)"),
-    (Place::Blocks, "Blocks (Tab; Esc goes back to the prompt)"),
-    (Place::Question, QUESTION),
-    (Place::Menu, "A list to choose from"),
-    (Place::Everywhere, "Everywhere"),
-];
-const QUESTION: &str = "Question (Tab goes there; it never takes the keys by itself)";
+const OF_CHAT: &[Place] =
+    &[Place::Prompt, Place::List, Place::Blocks, Place::Question, Place::Menu, Place::Everywhere];
 /// Columns of the keys.
 const KEYS: usize = 14;
 /// The least columns of an entry; where there is room for two, there are two.
@@ -37,8 +25,8 @@ pub(super) fn view(state: &State, scroll: usize, canvas: &mut Canvas<'_>, area: 
     let columns = (usize::from(area.width) / ENTRY).clamp(1, 2);
     let column = (usize::from(area.width) / columns).min(60);
     let mut lines = Vec::new();
-    for (place, title) in if state.chat.is_some() { OF_CHAT } else { OF_TOP } {
-        lines.push(Line::of(Style::of(Role::Heading), text!(" {}", *title)));
+    for place in if state.chat.is_some() { OF_CHAT } else { OF_TOP } {
+        lines.push(Line::of(Style::of(Role::Heading), text!(" {}", title(state, *place))));
         let entries: Vec<Line> = state
             .keys
             .rows(*place)
@@ -66,8 +54,8 @@ pub(super) fn view(state: &State, scroll: usize, canvas: &mut Canvas<'_>, area: 
     let scroll = scroll.min(lines.len().saturating_sub(page));
     canvas.line(0, 0, area.width, &Line::of(Style::of(Role::Plain).strong(), " KEYS"));
     let below = lines.len().saturating_sub(scroll + page);
-    let words =
-        if below > 0 { text!("↓ {} more lines · Esc back", below) } else { "Esc back".into() };
+    let more = (below > 0).then(|| text!("↓ {} more lines · ", below));
+    let words = text!("{}{} back", more, state.key_of(Place::Help, Action::Back));
     canvas.right(0, 0, area.width.saturating_sub(1), &Line::of(Role::Dim, words));
     let ruled = rule(usize::from(area.width.saturating_sub(2)));
     canvas.line(1, 1, area.width, &Line::of(Role::Dim, ruled));
@@ -75,4 +63,29 @@ pub(super) fn view(state: &State, scroll: usize, canvas: &mut Canvas<'_>, area: 
         canvas.line(0, y, area.width, line);
     }
     OnScreen { page, ..OnScreen::default() }
+}
+
+/// What stands above the keys of a place.
+fn title(state: &State, place: Place) -> Text {
+    match place {
+        Place::Top => "All sessions".into(),
+        Place::Line => "A line that is typed".into(),
+        Place::Question => {
+            let key = match &state.chat {
+                Some(_) => state.key_of(Place::Prompt, Action::Blocks),
+                None => state.key_of(Place::Top, Action::Question),
+            };
+            text!("Question ({} goes there; it never takes the keys by itself)", key)
+        }
+        Place::Prompt => "Prompt".into(),
+        Place::List => "A list beside the prompt (/ a command, @ a file)".into(),
+        Place::Blocks => {
+            let to = state.key_of(Place::Prompt, Action::Blocks);
+            let back = state.key_of(Place::Blocks, Action::Back);
+            text!("Blocks ({}; {} goes back to the prompt)", to, back)
+        }
+        Place::Menu => "A list to choose from".into(),
+        Place::Help => "This page".into(),
+        Place::Everywhere => "Everywhere".into(),
+    }
 }

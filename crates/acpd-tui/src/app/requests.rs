@@ -8,7 +8,7 @@ use acpd_client::initialize_params;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::said::Said;
+use super::said::{Said, Words};
 use super::{Effect, State};
 
 /// How we call ourselves.
@@ -26,7 +26,7 @@ pub(crate) enum Link {
 }
 
 /// What a request was for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Purpose {
     /// Everything that there is.
     Watch,
@@ -36,20 +36,15 @@ pub(super) enum Purpose {
     Cancel,
     /// A session that begins.
     New,
-    /// A turn.
-    Prompt,
+    /// A turn. Its words, if its conversation does not keep them.
+    Prompt(Option<Words>),
     /// A message into the running turn.
-    Steer(Said),
+    Steer(Words),
     /// What waits in a session.
     Queue(SessionRowKey),
     /// A prompt that waits, back.
-    TakeBack {
-        /// Of this session.
-        key: SessionRowKey,
-        /// What it says.
-        said: Said,
-    },
-    /// What the agent of a conversation can do.
+    TakeBack(Words),
+    /// What an agent can do.
     Hello,
     /// The journal of a conversation.
     Attach,
@@ -62,17 +57,20 @@ pub(super) enum Purpose {
     /// Another process of an agent.
     Restart,
     /// What there is to choose, and what of it is wanted.
-    Options(Option<Wish>),
+    Options {
+        /// In this session.
+        key: SessionRowKey,
+        /// What a person has named already.
+        wish: Option<Wish>,
+    },
     /// Another name for a session.
     Rename,
-    /// A choice.
-    Set,
+    /// A choice for this session.
+    Set(SessionRowKey),
     /// The prompt before it is on disk when this is answered.
     Prompted,
     /// The prompt before it is on disk when this is answered, and the next one may follow.
     NextWaiting,
-    /// Only an error matters.
-    Passing,
 }
 
 /// A model or a mode, as a person names it.
@@ -111,11 +109,9 @@ impl Requests {
         self.waiting.remove(&(link, id.as_u64()?))
     }
 
-    /// Drops the requests of a connection. Returns whether it had any.
-    pub(super) fn forget(&mut self, link: Link) -> bool {
-        let before = self.waiting.len();
-        self.waiting.retain(|(of, _), _| *of != link);
-        self.waiting.len() < before
+    /// Drops the requests of a connection. Returns what they were for.
+    pub(super) fn forget(&mut self, link: Link) -> Vec<Purpose> {
+        self.waiting.extract_if(|(of, _), _| *of == link).map(|(_, purpose)| purpose).collect()
     }
 
     /// Another connection for a conversation.
@@ -134,7 +130,9 @@ impl State {
     /// Sends a prompt to a session, and leaves it alone.
     pub(super) fn prompt(&mut self, key: &SessionRowKey, prompt: &str) -> Vec<Effect> {
         let (mut effects, link) = self.errand(&key.agent);
-        effects.push(self.send_prompt(link, &key.session_id, &Said::from(prompt)));
+        let words = Words { key: key.clone(), said: Said::from(prompt) };
+        let said = words.said.clone();
+        effects.push(self.send_prompt(link, &key.session_id, &said, Some(words)));
         // Answers come when everything before them is on disk; so does this one.
         let id = key.session_id.raw().to_owned();
         let session = SessionRef { session: id, ..SessionRef::default() };
@@ -153,16 +151,22 @@ impl State {
             place: self.scene.who.place.as_ref().map(|place| place.raw().to_owned()),
             ..ClientMeta::default()
         };
-        let hello = self.requests.send(link, "initialize", &hello(&meta), Purpose::Passing);
+        let hello = self.requests.send(link, "initialize", &hello(&meta), Purpose::Hello);
         (vec![Effect::Open(link), hello], link)
     }
 
-    /// A prompt.
-    pub(super) fn send_prompt(&mut self, link: Link, session: &Untrusted, said: &Said) -> Effect {
+    /// A prompt. If it is refused and nobody else has its words, these come back.
+    pub(super) fn send_prompt(
+        &mut self,
+        link: Link,
+        session: &Untrusted,
+        said: &Said,
+        words: Option<Words>,
+    ) -> Effect {
         if !said.text.trim().is_empty() {
             self.said.push(said.text.clone());
         }
         let params = json!({"sessionId": session, "prompt": said.blocks()});
-        self.requests.send(link, "session/prompt", &params, Purpose::Prompt)
+        self.requests.send(link, "session/prompt", &params, Purpose::Prompt(words))
     }
 }

@@ -1,7 +1,9 @@
 //! What a person says: words, and the files and images that go with them.
 
+use std::rc::Rc;
+
 use acp_wire::acp::{ContentBlock, file_uri};
-use acpd_api::Untrusted;
+use acpd_api::{SessionRowKey, Untrusted};
 use acpd_view::human;
 use acpd_view::text;
 use acpd_view::text::Text;
@@ -16,15 +18,25 @@ const SUMMARY: usize = 120;
 pub(super) struct Said {
     /// The words.
     pub(super) text: String,
-    /// What goes with them.
-    pub(super) attached: Vec<Attached>,
+    /// All that was attached; what of it goes with the words is [`Said::attached`].
+    pub(super) all: Vec<Attached>,
+}
+
+/// Words for a session. If nobody takes them, they are a draft of its conversation again.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Words {
+    /// The session.
+    pub(super) key: SessionRowKey,
+    /// What is said.
+    pub(super) said: Said,
 }
 
 /// Something that goes with the words for as long as its mark is in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Attached {
     mark: String,
-    block: Value,
+    /// Shared, because an image can have many megabytes.
+    block: Rc<Value>,
 }
 
 impl Attached {
@@ -33,14 +45,14 @@ impl Attached {
         let uri = file_uri(&format!("{}/{path}", cwd.trim_end_matches('/')));
         let link =
             ContentBlock::ResourceLink { uri, name: path.to_owned(), mime_type: None, size: None };
-        Attached { mark: mention(path), block: json!(link) }
+        Attached { mark: mention(path), block: Rc::new(json!(link)) }
     }
 
     /// An image, marked by its chip.
     pub(super) fn image(number: usize, mime: &'static str, data: String) -> Attached {
         let mark = image_chip(number, &data).to_string();
         let image = ContentBlock::Image { data, mime_type: mime.to_owned(), uri: None };
-        Attached { mark, block: json!(image) }
+        Attached { mark, block: Rc::new(json!(image)) }
     }
 
     /// What stands for it among the words.
@@ -56,7 +68,7 @@ impl Attached {
 
 impl From<&str> for Said {
     fn from(text: &str) -> Said {
-        Said { text: text.to_owned(), attached: Vec::new() }
+        Said { text: text.to_owned(), all: Vec::new() }
     }
 }
 
@@ -70,7 +82,7 @@ impl Said {
         let words: Vec<&str> = said.iter().filter_map(|block| block["text"].as_str()).collect();
         let text = words.join("\n");
         let mut images = 0;
-        let attached = others.into_iter().map(|block| {
+        let all = others.into_iter().map(|block| {
             let mark = match (&block["data"], &block["name"]) {
                 (Value::String(data), _) if block["type"] == "image" => {
                     images += 1;
@@ -80,16 +92,16 @@ impl Said {
                 _ => String::new(),
             };
             let mark = if text.contains(&mark) { mark } else { String::new() };
-            Attached { mark, block }
+            Attached { mark, block: Rc::new(block) }
         });
-        let attached = attached.collect();
-        Said { text, attached }
+        let all = all.collect();
+        Said { text, all }
     }
 
     /// Both, one below the other.
     pub(super) fn followed_by(mut self, more: Said) -> Said {
         self.text = [self.text, more.text].join("\n");
-        self.attached.extend(more.attached);
+        self.all.extend(more.all);
         self
     }
 
@@ -105,14 +117,22 @@ impl Said {
 
     /// What goes with the words that are left.
     pub(super) fn attached(&self) -> impl Iterator<Item = &Attached> {
-        self.attached.iter().filter(|attached| self.text.contains(&attached.mark))
+        self.all.iter().filter(|attached| self.text.contains(&attached.mark))
+    }
+
+    /// Whether an image goes with the words.
+    pub(super) fn has_image(&self) -> bool {
+        self.attached().any(Attached::is_image)
     }
 
     /// The content blocks.
     pub(super) fn blocks(&self) -> Vec<Value> {
         let words = json!(ContentBlock::Text { text: self.text.clone() });
         let words = Some(words).filter(|_| !self.text.trim().is_empty());
-        words.into_iter().chain(self.attached().map(|attached| attached.block.clone())).collect()
+        words
+            .into_iter()
+            .chain(self.attached().map(|attached| Value::clone(&attached.block)))
+            .collect()
     }
 }
 
@@ -136,7 +156,7 @@ mod tests {
         let image = Attached::image(1, "image/png", "iVBORw==".into());
         assert_eq!(image.mark(), "[image 1: 4 B]");
         let text = "see @src/a b.rs and [image 1: 4 B]".to_owned();
-        let mut said = Said { text, attached: vec![file, image] };
+        let mut said = Said { text, all: vec![file, image] };
         let blocks = said.blocks();
         assert_eq!(blocks[0], json!({"type": "text", "text": said.text}));
         let link = json!({"type": "resource_link", "uri": "file:///w/src/a%20b.rs",
@@ -149,10 +169,18 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_of_what_is_said_shares_its_images() {
+        let image = Attached::image(1, "image/png", "iVBORw==".into());
+        let said = Said { text: image.mark().to_owned(), all: vec![image] };
+        let data = |said: &Said| said.all[0].block["data"].as_str().unwrap().as_ptr();
+        assert_eq!(data(&said), data(&said.clone()));
+    }
+
+    #[test]
     fn a_prompt_that_waits_is_read_as_it_was_written() {
         let image = Attached::image(1, "image/png", "iVBORw==".into());
-        let attached = vec![Attached::file("/w", "a.rs"), image];
-        let said = Said { text: "see @a.rs, [image 1: 4 B]".into(), attached };
+        let all = vec![Attached::file("/w", "a.rs"), image];
+        let said = Said { text: "see @a.rs, [image 1: 4 B]".into(), all };
         let raw = serde_json::value::to_raw_value(&said.blocks()).unwrap();
         assert_eq!(Said::read(&raw), said);
         let other = json!([{"type": "text", "text": "x"}, {"type": "resource", "resource": {}}]);

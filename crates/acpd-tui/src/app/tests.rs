@@ -2,6 +2,7 @@
 
 mod answers;
 mod chats;
+mod keys;
 mod prompts;
 mod reading;
 mod screens;

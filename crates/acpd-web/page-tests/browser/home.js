@@ -7,6 +7,7 @@ import { execFile, spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 import { chromium } from 'playwright-core';
 
@@ -42,6 +43,8 @@ restart_max_delay = "100ms"
 [agents.demo]
 command = ${JSON.stringify(agent)}
 env = { ACPD_TEST_POINTS = ${JSON.stringify(this.path('points'))} }
+[agents.story]
+command = ${JSON.stringify([process.execPath, fileURLToPath(new URL('story.js', import.meta.url))])}
 `);
     /** @type {Record<string, string>} */
     this.env = {
@@ -88,6 +91,11 @@ env = { ACPD_TEST_POINTS = ${JSON.stringify(this.path('points'))} }
     return `[raw ${this.path(name)}]`;
   }
 
+  /** Lets the agent go on from `[pause NAME]`. @param {string} name */
+  release(name) {
+    writeFileSync(this.path(`points/${name}.go`), '');
+  }
+
   /** Starts the server; on the port that it had. */
   async serve() {
     const port = this.url ? new URL(this.url).port : '0';
@@ -99,9 +107,9 @@ env = { ACPD_TEST_POINTS = ${JSON.stringify(this.path('points'))} }
     return address[2];
   }
 
-  /** A code that lets one browser in. */
-  async code() {
-    const said = await this.acpctl('web', 'pair');
+  /** A code that lets one browser in. @param {string[]} args */
+  async code(...args) {
+    const said = await this.acpctl('web', 'pair', ...args);
     const code = /#code=([\w-]+)/.exec(said)?.[1];
     if (!code) throw new Error(`acpctl web pair said ${said}`);
     return code;
@@ -145,8 +153,9 @@ export const launch = () => chromium.launch({
 });
 
 /** A browser that has signed in. What goes wrong in the page fails the test.
- * @param {import('playwright-core').Browser} browser @param {Home} home @param {object} [options] */
-export async function enter(browser, home, options = {}) {
+ * @param {import('playwright-core').Browser} browser @param {Home} home @param {object} [options]
+ * @param {string[]} pair what `acpctl web pair` is told */
+export async function enter(browser, home, options = {}, ...pair) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
   context.setDefaultTimeout(DEADLINE);
   const page = await context.newPage();
@@ -158,7 +167,7 @@ export async function enter(browser, home, options = {}) {
     const isExpected = /ERR_CONNECTION_REFUSED|ERR_INTERNET_DISCONNECTED|WebSocket connection to|status of 401/.test(message.text());
     if (message.type() === 'error' && !isExpected) wrong.push(message.text());
   });
-  await page.goto(`${home.url}/#code=${await home.code()}`);
+  await page.goto(`${home.url}/#code=${await home.code(...pair)}`);
   await page.waitForSelector('.connection:has-text("live")');
   return { page, context, wrong };
 }

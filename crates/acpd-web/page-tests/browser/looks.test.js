@@ -11,7 +11,6 @@ import { after, before, test } from 'node:test';
 import { HOSTILE, PIECES } from '../unit/hostile.js';
 import { random } from '../unit/random.js';
 import { Home, climb, enter, launch, openSession, update } from './home.js';
-import { ASKS, WORKS } from './story.js';
 
 const home = new Home();
 const require = createRequire(import.meta.url);
@@ -20,6 +19,7 @@ let browser;
 
 before(async () => {
   [browser] = await Promise.all([launch(), home.serve()]);
+  await tell();
 });
 
 after(async () => {
@@ -27,8 +27,8 @@ after(async () => {
   await home.stop();
 });
 
-/** @param {string} name @param {() => Promise<void>} run */
-const scene = (name, run) => test(name, { timeout: 180_000 }, run);
+/** @param {string} name @param {any} options @param {() => Promise<void>} [run] */
+const scene = (name, options, run = options) => test(name, { timeout: 180_000, ...(run !== options && options) }, run);
 
 /** @param {import('playwright-core').Page} page @param {string} name */
 async function picture(page, name) {
@@ -37,15 +37,16 @@ async function picture(page, name) {
 
 /** A small story, as an agent would tell it. */
 async function tell() {
-  await home.acpctl('run', '-s', 'fix-auth', `Why does login fail after the refactor? Fix it and add a test. ${home.raw('works', WORKS)} [cost 0.41]`);
-  await home.prompt('fix-auth', `Now clean up and publish the branch. ${home.raw('asks', ASKS)} [hang-cancel]`);
-  await home.prompt('parser', '[slow 3000]');
-  await home.prompt('parser', 'then update the changelog');
-  await home.acpctl('run', '-s', 'docs', 'say #docs');
+  /** @param {string[]} args */
+  const run = (...args) => home.acpctl('run', '-a', 'story', ...args);
+  await run('-s', 'docs', 'Say in the README how to install it.');
+  await run('-s', 'fix-auth', 'Why does login fail after the refactor? Fix it and add a test.');
+  await run('-d', '-s', 'fix-auth', 'Now clean up and publish the branch.');
+  await run('-d', '-s', 'parser', 'Make the parser take a trailing comma.');
+  await run('-d', '-s', 'parser', 'Then update the changelog.');
 }
 
 scene('axe finds nothing, light and dark, on a phone and a desk', async () => {
-  await tell();
   const axe = readFileSync(require.resolve('axe-core'), 'utf8');
   for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
     for (const width of [360, 1280]) {
@@ -208,11 +209,41 @@ scene('the first paint is quick', async () => {
   await context.close();
 });
 
-scene('the picture of the documentation', async () => {
-  const { page, context } = await enter(browser, home, { viewport: { width: 1120, height: 700 }, colorScheme: 'light' });
+scene('little is sent', { skip: process.env.ACPD_WEB_PAGE && 'the files of a folder are sent as they are' }, async () => {
+  const { page, context } = await enter(browser, home);
   await openSession(page, 'fix-auth');
-  await page.waitForSelector('.question');
-  await page.waitForTimeout(700);
+  await page.waitForSelector('.prompt');
+  const sent = () => page.evaluate(async () => {
+    const files = performance.getEntries().filter((it) => it instanceof PerformanceResourceTiming && !/\/me$/.test(it.name));
+    const size = (/** @type {any[]} */ all) => all.reduce((sum, it) => sum + it.encodedBodySize, 0) / 1000;
+    const first = files.filter((it) => !it.name.includes('/lib/highlight'));
+    return { all: size(files), first: size(first), ours: size(files.filter((it) => !it.name.includes('/lib/'))), count: files.length };
+  });
+  const first = await sent();
+  const colours = ['highlight', ...['bash', 'diff', 'go', 'json', 'python', 'rust', 'typescript', 'yaml'].map((it) => `highlight-${it}`)];
+  await page.evaluate((names) => Promise.all(names.map((name) => fetch(`/lib/${name}.js`).then((it) => it.text()))), colours);
+  const all = await sent();
+  console.log(`sent: ${first.first.toFixed(1)} KB in ${first.count} files, ${first.ours.toFixed(1)} of them ours; with all colours ${all.all.toFixed(1)} KB`);
+  assert.ok(first.count > 30, 'it was measured');
+  assert.ok(first.first < 90, `${first.first} KB`);
+  assert.ok(all.all < 115, `${all.all} KB with the colours of every language`);
+  await context.close();
+});
+
+scene('the picture of the documentation', async () => {
+  const { page, context } = await enter(browser, home, { viewport: { width: 1080, height: 900 }, colorScheme: 'light' });
+  await openSession(page, 'fix-auth');
+  await page.waitForSelector('.question .confirm');
+  await climb(page);
+  await page.click('.group .head');
+  await page.click('.call.is-edit .head');
+  await page.waitForSelector('.diff');
+  await page.mouse.move(0, 0);
+  // A folder as people have it, in the place of that of the test.
+  await page.evaluate((folder) => {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let it = texts.nextNode(); it; it = texts.nextNode()) it.nodeValue = it.nodeValue?.replace(folder, '~/src/api') ?? '';
+  }, home.path('work'));
   await picture(page, 'web');
   await context.close();
 });

@@ -214,6 +214,69 @@ scene('prompts wait, are changed and taken back, and a turn is stopped', async (
   await context.close();
 });
 
+scene('a form is filled in', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  const form = { jsonrpc: '2.0', id: 991, method: 'elicitation/create', params: {
+    sessionId: '$SESSION', mode: 'form', message: 'Which licence?', requestedSchema: { type: 'object', required: ['licence'], properties: {
+      licence: { type: 'string', title: 'Licence', enum: ['MIT', 'Apache-2.0'] }, year: { type: 'integer', title: 'Year' }, sign: { type: 'boolean', title: 'Sign it' },
+    } } } };
+  await home.prompt('form', `${home.raw('form', [form])} [hang-cancel]`);
+  await openSession(page, 'form');
+  await page.waitForSelector('.question:has-text("Which licence?")');
+  await page.check('.question .allows input');
+  await page.waitForSelector('.question .confirm:has-text("Fill in licence first")');
+  await page.selectOption('.question select', 'MIT');
+  await page.fill('.question input[type=number]', '2026');
+  await page.waitForSelector('.question .confirm[aria-disabled="false"]');
+  await page.click('.question .confirm');
+  await page.waitForSelector('.said-line:has-text("accepted by")');
+  await page.click('.stop');
+  await page.waitForSelector('.turn');
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('a call that changes while it is asked about is asked anew', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  const call = (/** @type {string} */ command) => ({ toolCallId: 'c', title: 'Tidy up', kind: 'execute', rawInput: { command } });
+  const ask = { jsonrpc: '2.0', id: 992, method: 'session/request_permission', params: { sessionId: '$SESSION', toolCall: call('ls'),
+    options: [{ optionId: 'y', name: 'Allow', kind: 'allow_once' }, { optionId: 'n', name: 'Reject', kind: 'reject_once' }] } };
+  const first = home.raw('first', [update({ sessionUpdate: 'tool_call', status: 'pending', ...call('ls') }), ask]);
+  const second = home.raw('second', [update({ sessionUpdate: 'tool_call_update', ...call('rm -rf /') })]);
+  await home.prompt('changed', `${first} [pause asked] ${second} [hang-cancel]`);
+  await openSession(page, 'changed');
+  await page.waitForSelector('.question .command:has-text("ls")');
+  await page.check('.question .allows input');
+  home.release('asked');
+  await page.waitForSelector('.question .command:has-text("rm -rf /")');
+  await page.waitForSelector('.question .changed:has-text("another call")');
+  assert.equal(await page.locator('.question input:checked').count(), 0, 'what was chosen was another call');
+  await page.check('.question .rejects input');
+  await page.waitForSelector('.question .confirm[aria-disabled="false"]');
+  await page.click('.question .confirm');
+  await page.waitForSelector('.said-line:has-text("denied")');
+  await page.click('.stop');
+  await page.waitForSelector('.turn');
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('who may only watch is told what that means', async () => {
+  const { page, context, wrong } = await enter(browser, home, {}, '--scope', 'watch');
+  await home.prompt('watched', '[ask]');
+  await openSession(page, 'watched');
+  await page.waitForSelector('.question .confirm:has-text("no `answer` scope")');
+  assert.ok(await page.locator('.question .options input').first().isDisabled());
+  assert.ok(await page.locator('#prompt').isDisabled());
+  assert.match(await page.locator('#prompt').getAttribute('placeholder') ?? '', /no `prompt` scope/);
+  assert.ok(await page.locator('.options-button').isDisabled());
+  await home.acpctl('allow', 'watched');
+  await page.waitForSelector('.question', { state: 'detached' });
+  await page.waitForSelector('.said-line:has-text("by")');
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
 scene('a session begins, has modes, and is found', async () => {
   const { page, context, wrong } = await enter(browser, home);
   await page.goto(`${home.url}/#/new`);

@@ -285,7 +285,9 @@ function path(blocks, session) {
 
 /** A block inside of subagents. @param {Block[]} blocks @param {Id} id @returns {Block | undefined} */
 export function find(blocks, id) {
-  for (const block of blocks) {
+  // What is looked for is mostly near the end.
+  for (let at = blocks.length - 1; at >= 0; at--) {
+    const block = blocks[at];
     const found = block.id === id ? block : block.blocks && find(block.blocks, id);
     if (found) return found;
   }

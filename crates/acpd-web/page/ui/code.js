@@ -11,11 +11,12 @@ import { Copy } from './parts.js';
 const LONGEST = 64 * 1024;
 /** @type {Record<string, string>} */
 const ALIASES = {
-  js: 'javascript', jsx: 'javascript', mjs: 'javascript', cjs: 'javascript', ts: 'typescript', tsx: 'typescript',
-  py: 'python', rs: 'rust', sh: 'bash', shell: 'bash', zsh: 'bash', console: 'bash', yml: 'yaml', golang: 'go',
-  jsonc: 'json', jsonl: 'json',
+  // Every JavaScript is a TypeScript.
+  javascript: 'typescript', js: 'typescript', jsx: 'typescript', mjs: 'typescript', cjs: 'typescript', ts: 'typescript',
+  tsx: 'typescript', py: 'python', rs: 'rust', sh: 'bash', shell: 'bash', zsh: 'bash', console: 'bash', yml: 'yaml',
+  golang: 'go', jsonc: 'json', jsonl: 'json', patch: 'diff',
 };
-const LANGUAGES = ['bash', 'go', 'javascript', 'json', 'python', 'rust', 'typescript', 'yaml'];
+const LANGUAGES = ['bash', 'diff', 'go', 'json', 'python', 'rust', 'typescript', 'yaml'];
 
 /** @param {unknown} words @returns {string | undefined} */
 export function languageOf(words) {

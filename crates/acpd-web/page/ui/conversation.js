@@ -81,8 +81,8 @@ function Head({ store, session, row, where }) {
     <div class="names"><h1>${nameOf(row) || oneLine(session.id)}</h1>
       <p class="is-dim">${oneLine(session.agent)} · <span class="where">${where}</span></p></div>
     <span class="facts is-dim">${facts.join(' · ')}</span>
-    <button type="button" class="button options-button" aria-expanded=${isOpen} aria-haspopup="true" disabled=${!store.may('prompt')}
-      title=${store.may('prompt') ? 'Mode, model, options' : 'This browser may only watch'}
+    <button type="button" class="button options-button" aria-expanded=${isOpen} aria-haspopup="true" disabled=${!store.may('answer')}
+      title=${store.may('answer') ? 'Mode, model, options' : 'This browser may set no modes: its key has no `answer` scope'}
       onClick=${() => { setOpen(!isOpen); if (!isOpen) session.try(() => session.promote()); }}>
       ${[mode, model && valueName(model)].filter(Boolean).map((it) => oneLine(String(it))).join(' · ') || 'Options'} <span aria-hidden="true">▾</span></button>
     ${isOpen && html`<${Options} session=${session} store=${store} onClose=${() => setOpen(false)} />`}
@@ -163,7 +163,7 @@ function Questions({ store, session, asked, isOpen, onOpen }) {
       <span class="words">${askedLine(live).join(' ')}</span>
       <button type="button" class="primary" onClick=${() => onOpen(true)}>${asked.length > 1 ? `Open (${asked.length})` : 'Open'}</button></div>
     <div class="question-card">
-      <button type="button" class="button quiet back" onClick=${() => onOpen(false)}><span aria-hidden="true">‹ </span>${nameOf(store.fleet.sessions.get(keyOf(session.agent, session.id)))}</button>
+      <button type="button" class="button quiet back" onClick=${() => onOpen(false)}><span aria-hidden="true">‹</span> ${nameOf(store.fleet.sessions.get(keyOf(session.agent, session.id)))}</button>
       <${Question} key=${live.id} asked=${live} number=${number} of=${asked.length} now=${store.now} mayAnswer=${store.may('answer')}
         folder=${session.cwd} answer=${(/** @type {Json} */ answer) => store.answer(live.id, answer)} /></div>
   </div>`;

@@ -51,7 +51,7 @@ export function New({ store }) {
   const may = store.may('prompt');
   return html`<section class="dialog"><${Top} title="New session" />
     <form class="form" onSubmit=${begin}>
-      ${!may && html`<${Trouble} text="This browser may only watch" hint="its key has no prompt scope" />`}
+      ${!may && html`<${Trouble} text="This browser may not begin sessions" hint=${"its key has no `prompt` scope"} />`}
       ${trouble && html`<${Trouble} text=${trouble.text} hint=${trouble.hint} />`}
       <div class="field"><label for="new-agent">Agent</label>
         <select id="new-agent" value=${chosen?.name} onChange=${(/** @type {any} */ e) => setAgent(e.target.value)}>

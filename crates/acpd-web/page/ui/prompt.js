@@ -91,7 +91,7 @@ export function Prompt({ session, row, mayPrompt, isWorking }) {
 
 /** Why nothing can be sent. @param {Session} session @param {Json | undefined} row @param {boolean} mayPrompt */
 function disabledWhy(session, row, mayPrompt) {
-  if (!mayPrompt) return 'This browser may only watch';
+  if (!mayPrompt) return 'This browser may not prompt: its key has no `prompt` scope';
   if (session.phase === 'over') return session.why;
   if (row?.state === 'lost') return 'The agent no longer has this session';
   return undefined;

@@ -6,7 +6,7 @@ use acpd_test::harness::{Agent, Config, TestEnv, until};
 use serde_json::{Value, json};
 
 use crate::mcp_host::{Host, calls};
-use crate::{echo, home, home_with, hosted};
+use crate::{direct, echo, home, home_with, hosted};
 
 #[test]
 fn a_new_name_begins_a_session_and_a_known_one_continues_it() {
@@ -112,6 +112,70 @@ fn a_daemon_that_is_killed_in_mid_call_costs_nothing_and_nothing_runs_twice() {
     let done = host.result(id);
     assert!(done["answer"].as_str().unwrap().contains("history=0 tags=one"), "{done}");
     assert_eq!(env.received("echo", "session/prompt").len(), 1);
+}
+
+#[test]
+fn a_call_that_a_crash_of_the_daemon_interrupts_says_so_and_nothing_runs_twice() {
+    // Such agents end with the daemon.
+    let env = direct([echo()]);
+    let mut host = Host::start(&env, &[]);
+    let id = host.begin("prompt", json!({"session_name": "fix", "prompt": "#one [pause middle]"}));
+    env.wait_point("middle");
+    env.kill_daemon();
+    env.release("middle");
+    let died = host.result(id);
+    assert_eq!(died["status"], "interrupted", "{died}");
+    assert_eq!(host.call("result", json!({"ticket": died["ticket"]}))["status"], "interrupted");
+    assert_eq!(env.received("echo", "session/prompt").len(), 1);
+}
+
+#[test]
+fn a_prompt_that_still_waits_is_taken_back_when_its_caller_cancels() {
+    let budget = "[budget]\nper_day = \"0.1 USD\"\nwhen_over = \"ask\"";
+    let env = home_with(&Config::new([echo()]).tables(budget));
+    let mut host = Host::start(&env, &[]);
+    host.call("prompt", json!({"session_name": "fix", "prompt": "#one [cost 0.25]"}));
+    // It waits until a person has decided on the budget.
+    let id = host.begin("prompt", json!({"session_name": "fix", "prompt": "#two"}));
+    until("the budget to be asked about", || question_of(&env, "fix"));
+    host.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": {"requestId": id, "reason": "enough"}}));
+    until("the prompt to be taken back", || {
+        (env.session("fix")["queued"] == 0 && question_of(&env, "fix").is_none()).then_some(())
+    });
+    assert_eq!(env.session("fix")["prompts"], 1);
+    assert_eq!(env.received("echo", "session/prompt").len(), 1);
+}
+
+#[test]
+fn an_agent_that_starts_the_server_itself_begins_no_session_beyond_the_limits() {
+    let env = lent([echo()], "max_depth = 1\nmax_sessions = 1");
+    env.acpctl(&["run", "-s", "lead", "#one"]).success();
+    let own = |args: &[&str]| {
+        let mut command = env.acpctl_command(&["mcp"]);
+        // As a process that an agent has started has it.
+        command.args(args).env("ACPD_HOST", "an-agent");
+        Host::run(command)
+    };
+    let new = |name: &str| json!({"session_name": name, "prompt": "#two"});
+    let mut host = own(&[]);
+    let refused = host.refused("prompt", new("other"));
+    assert!(refused.contains("which session this server belongs to"), "{refused}");
+    assert_eq!(host.call("prompt", new("lead"))["status"], "done", "what is there is continued");
+    drop(host);
+    let number = |session: usize| {
+        let made = env.received("echo", "session/new");
+        let args = made[session]["params"]["mcpServers"][0]["args"].clone();
+        args.as_array().unwrap().last().unwrap().as_str().unwrap().to_owned()
+    };
+    let mut host = own(&["--session", &number(0)]);
+    assert_eq!(host.call("prompt", new("helper"))["status"], "done");
+    let refused = host.refused("prompt", new("second"));
+    assert!(refused.contains("session `lead` has begun 1 others already"), "{refused}");
+    drop(host);
+    let mut host = own(&["--session", &number(1)]);
+    let refused = host.refused("prompt", new("third"));
+    assert!(refused.contains("session `helper` may begin no other one"), "{refused}");
 }
 
 #[test]

@@ -176,10 +176,10 @@ fn keys_of_the_configuration_count_and_are_what_the_screen_names() {
 
 #[test]
 fn a_mistake_in_the_keys_is_told_at_the_start_with_the_way_out() {
-    let env = with_keys("cancle = \"ctrl-k\"");
+    let env = with_keys("cancel = \"ctrl-kk\"");
     let mut top = Screen::start(env.acpctl_command(&["top"]), SIZE);
     assert_eq!(top.ends().code(), Some(2));
-    top.sees("error: `[tui.keys]` of the configuration: there is no action `cancle` of a key");
-    top.sees("hint: docs/terminal.md has the names of all actions; like it are `blocks.cancel`");
+    top.sees("error: `[tui.keys]` of the configuration: `cancel`: `ctrl-kk` is no key");
+    top.sees("hint: a key is a character, `enter`, `esc`,");
     top.gives_back();
 }

@@ -356,6 +356,19 @@ fn prompts_from_a_pipe_are_answered_line_by_line() {
 }
 
 #[test]
+fn a_draft_that_is_left_at_the_end_is_printed() {
+    let env = hosted([Agent::new("agent")]);
+    let mut chat = start(&env, &["chat", "--new"]);
+    chat.sees("nothing was said yet");
+    chat.types("an hour of thoughts");
+    chat.sees("\n an hour of thoughts");
+    chat.types(CTRL_D);
+    assert!(chat.ends().success());
+    chat.sees("not sent: an hour of thoughts");
+    chat.gives_back();
+}
+
+#[test]
 fn five_hundred_sessions_with_twenty_changes_a_second_stay_right_and_can_be_driven() {
     let env = hosted([Agent::new("agent")]);
     let mut client = env.client("agent");

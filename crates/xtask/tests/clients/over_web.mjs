@@ -3,17 +3,24 @@
 import assert from "node:assert/strict";
 import { pathToFileURL } from "node:url";
 
-const modules = pathToFileURL(`${process.env.PEERS}/node_modules/`);
-const dist = new URL("@agentclientprotocol/sdk/dist/", modules);
+const dist = pathToFileURL(
+  `${process.env.REAL_DIR}/npm-tssdk/node_modules/@agentclientprotocol/sdk/dist/`,
+);
 const acp = await import(new URL("v1/stable/acp.js", dist));
 const { createWebSocketStream } = await import(new URL("transports/ws-stream.js", dist));
-const { WebSocket } = await import(new URL("ws/wrapper.mjs", modules));
+
+/** The transport hands headers over as the package `ws` takes them; Node's own class has them beside the protocols. */
+class Socket extends WebSocket {
+  constructor(url, protocols, { headers }) {
+    super(url, { protocols, headers });
+  }
+}
 const { agent, client } = acp.methods;
 
 try {
   let said = "";
   const stream = createWebSocketStream(process.env.URL, {
-    WebSocket,
+    WebSocket: Socket,
     headers: { authorization: `Bearer ${process.env.TOKEN}` },
   });
   const app = acp

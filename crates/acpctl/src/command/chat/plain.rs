@@ -7,12 +7,12 @@
 //!            ┌────────── told by acpd: answered, or its turn is over ─────────┐
 //!            │                                                                ▼
 //!  none ──asked──▶ shown ──number──▶ sent ──────────────────────────────────▶ none
-//!                  │   ▲
-//!       empty line ▼   │ ?
+//!                  │   ▲ ▲                              │
+//!       empty line ▼   │ ? └─────────refused─────────────┘
 //!                 left open: lines are prompts
 //! ```
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::env;
 use std::io::{self, IsTerminal as _};
 
@@ -85,6 +85,8 @@ pub(super) fn plain(
         asked: None,
         questions: VecDeque::new(),
         told: HashSet::new(),
+        answers: HashMap::new(),
+        code: ExitCode::Ok,
         is_aside: false,
         is_running: false,
         is_at_end: false,
@@ -111,6 +113,10 @@ struct Chat {
     questions: VecDeque<InteractionInfo>,
     /// Those that were shown.
     told: HashSet<Untrusted>,
+    /// Answers that acpd has not taken yet, by their requests: the questions that they are for.
+    answers: HashMap<Id, Untrusted>,
+    /// What the program ends with.
+    code: ExitCode,
     /// The question is left open: lines are prompts.
     is_aside: bool,
     is_running: bool,
@@ -140,10 +146,14 @@ impl Chat {
             match self.live.next(ui)? {
                 Event::Line(line) => self.line(&line, screen, ui)?,
                 Event::Key(terminal::END) => {
-                    self.is_at_end = true;
-                    // In a pipe, what was asked for is still answered.
-                    if io::stdin().is_terminal() || self.prompts.is_empty() {
+                    if io::stdin().is_terminal() {
                         return Ok(self.left(ui));
+                    }
+                    // In a pipe, the last line may have no end, and what was asked for is still answered.
+                    self.is_at_end = true;
+                    let line = std::mem::take(&mut self.typed);
+                    if !line.is_empty() {
+                        self.typed(String::from_utf8_lossy(&line).trim(), ui)?;
                     }
                 }
                 Event::Key(b'\n') => {
@@ -168,7 +178,7 @@ impl Chat {
         let word = shell_word(handle);
         let back = "continues; come back with: acpctl chat --plain";
         ui.say(text!("left {}, which {} {}", handle, back, word));
-        ExitCode::Ok
+        self.code
     }
 
     /// Takes a line of the person.
@@ -211,9 +221,10 @@ impl Chat {
         if says_why {
             ui.say("the next line tells the agent why");
         }
-        let params =
-            AnswerParams { id: question.id.into_raw(), answer, by: Some(me()), parent: None };
-        self.live.request(method::INTERACTION_ANSWER, &params)?;
+        let id = question.id.raw().to_owned();
+        let params = AnswerParams { id, answer, by: Some(me()), parent: None };
+        let request = self.live.request(method::INTERACTION_ANSWER, &params)?;
+        self.answers.insert(request, question.id);
         if !self.questions.is_empty() {
             self.ask(ui);
         }
@@ -296,11 +307,21 @@ impl Chat {
                     let list = read::<InteractionList>(result).unwrap_or_default();
                     self.open(list, ui);
                 }
-                Outcome::Result(_) => drop(self.prompts.remove(&id)),
-                Outcome::Error(error) => {
+                Outcome::Result(_) => {
                     self.prompts.remove(&id);
+                    self.answers.remove(&id);
+                }
+                Outcome::Error(error) => {
                     let error = CommandError::rpc(&ErrorObject::from_raw(error));
                     ui.talk(&error.render(ui.err_paint()));
+                    if self.prompts.remove(&id) && !io::stdin().is_terminal() {
+                        self.code = error.code();
+                    }
+                    if let Some(question) = self.answers.remove(&id) {
+                        // It may still be open: then it is asked again.
+                        self.told.remove(&question);
+                        self.look()?;
+                    }
                 }
             },
         }

@@ -5,15 +5,17 @@ use acpd_view::{Role, text};
 
 use super::Chat;
 use crate::app::said::Attached;
-use crate::app::{Effect, ImageFrom, State};
+use crate::app::{Effect, ImageFrom, Link, State};
 use crate::image::{self, Image};
 
 impl Chat {
     /// Why there can be no images, if that is so.
-    fn no_images(&self) -> Option<Text> {
+    pub(super) fn no_images(&self) -> Option<Text> {
         match self.takes_images {
             Some(true) => None,
             Some(false) => Some(text!("{} takes no images", self.key.agent)),
+            // It is told before the first prompt is sent.
+            None if self.is_starting() => None,
             None => Some(text!("{} has not told yet whether it takes images", self.key.agent)),
         }
     }
@@ -28,7 +30,7 @@ impl State {
                 self.flash(Role::Warning, why);
                 Vec::new()
             }
-            None => vec![Effect::ReadImage(chat.key.clone(), ImageFrom::Clipboard)],
+            None => vec![Effect::ReadImage(chat.link, ImageFrom::Clipboard)],
         }
     }
 
@@ -46,12 +48,17 @@ impl State {
             return Vec::new();
         }
         let from = ImageFrom::File { path, pasted: pasted.to_owned() };
-        vec![Effect::ReadImage(chat.key.clone(), from)]
+        vec![Effect::ReadImage(chat.link, from)]
     }
 
-    /// What came of reading an image.
-    pub(in crate::app) fn image(&mut self, from: &ImageFrom, image: Result<Image, Text>) {
-        let Some(chat) = &mut self.chat else { return };
+    /// What came of reading an image. Who has left the conversation meanwhile wants it no more.
+    pub(in crate::app) fn image(
+        &mut self,
+        link: Link,
+        from: &ImageFrom,
+        image: Result<Image, Text>,
+    ) {
+        let Some(chat) = self.chat.as_mut().filter(|chat| chat.is_on(link)) else { return };
         match image {
             Ok(Image { mime, data }) => {
                 let attached = Attached::image(chat.editor.images() + 1, mime, data);

@@ -9,8 +9,8 @@ use crate::keymap::Action;
 
 impl Chat {
     /// Scrolls by so many lines.
-    pub(in crate::app) fn scroll(&mut self, lines: isize) -> Vec<Effect> {
-        self.conversation.scroll(lines)
+    pub(in crate::app) fn scroll(&mut self, lines: isize) {
+        self.conversation.scroll(lines);
     }
 
     /// Chooses a row that was clicked; once more, it is folded or unfolded.

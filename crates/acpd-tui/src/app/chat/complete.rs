@@ -151,8 +151,8 @@ impl State {
     }
 
     /// Searches in earlier prompts: of this session, and what was said in this run of the program.
-    pub(super) fn search_prompts(&mut self) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
+    pub(super) fn search_prompts(&mut self) {
+        let Some(chat) = &mut self.chat else { return };
         let mut prompts: Vec<String> = Vec::new();
         for prompt in self.said.iter().cloned().chain(chat.conversation.prompts()).rev() {
             if !prompts.contains(&prompt) {
@@ -161,7 +161,6 @@ impl State {
         }
         let list = with_words("", &prompts);
         chat.beside = Some(Beside::Search { query: Input::default(), prompts, list });
-        Vec::new()
     }
 
     /// Takes a key of the list. Returns nothing if the key is for the prompt after all.

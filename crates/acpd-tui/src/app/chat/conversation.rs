@@ -6,13 +6,9 @@ use acpd_api::{LogEntry, LogResult, Untrusted};
 use acpd_view::{Block, Change, Folding, Id, Kind, Line, Mode, Progress, Role, Row, rows};
 
 use super::memory::Memory;
-use crate::app::Effect;
 
 /// Rows of a block that a person unfolds out of a group.
 const GLANCE: usize = 3;
-
-/// Columns that no line needs.
-const UNBROKEN: usize = 4096;
 
 /// A conversation.
 #[derive(Debug)]
@@ -81,8 +77,7 @@ impl Conversation {
 
     /// Takes the directory of the session: paths in it are shown without that.
     pub(super) fn is_within(&mut self, cwd: &Untrusted) {
-        let folded = std::mem::replace(&mut self.folded, acpd_view::State::new(cwd));
-        self.folded = folded.within(cwd);
+        self.folded.set_folder(cwd);
     }
 
     /// Takes a line.
@@ -194,7 +189,7 @@ impl Conversation {
     /// From which line on the body of a block is to be read again, unless another one is.
     pub(super) fn wants_body(&mut self, id: Id) -> Option<u64> {
         let block = self.folded.get(id).filter(|block| block.is_shed())?;
-        self.memory.asks(block).then(|| id.seq() - 1)
+        self.memory.asks(block, &self.folded).then(|| id.seq() - 1)
     }
 
     /// Takes a part of the lines of a body. Returns from where on the rest of it is wanted.
@@ -227,16 +222,14 @@ impl Conversation {
     }
 
     /// Scrolls by so many rows of the screen.
-    pub(super) fn scroll(&mut self, by: isize) -> Vec<Effect> {
+    pub(super) fn scroll(&mut self, by: isize) {
         self.scrolled += by;
-        Vec::new()
     }
 
     /// Goes to what comes.
-    pub(super) fn follow(&mut self) -> Vec<Effect> {
+    pub(super) fn follow(&mut self) {
         self.selected = None;
         self.jump(Jump::Live);
-        Vec::new()
     }
 
     fn jump(&mut self, to: Jump) {
@@ -430,23 +423,17 @@ impl Conversation {
 
     /// The chosen row whole, for another program that shows it on a terminal: escaped, as on ours.
     pub(super) fn selected_shown(&self) -> Option<String> {
-        self.of_selected(shown)
+        self.of_selected(Block::plain)
     }
 
     /// The text of the chosen row, as its author wrote it.
     pub(super) fn selected_text(&self) -> Option<String> {
         let text = |block: &Block| match block.message() {
             Some(message) => message.text().into_raw(),
-            None => shown(block),
+            None => block.plain(),
         };
         self.of_selected(text)
     }
-}
-
-/// All of a block as the screen shows it, in lines that are not broken.
-fn shown(block: &Block) -> String {
-    let lines = block.lines(UNBROKEN, Folding::Open);
-    lines.iter().map(|line| line.plain().to_string() + "\n").collect()
 }
 
 /// What a row is known by: its first block.

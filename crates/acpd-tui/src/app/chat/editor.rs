@@ -7,7 +7,6 @@ use ratatui::style::Style;
 use ratatui_textarea::{CursorMove, DataCursor, TextArea, WrapMode};
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::app::Effect;
 use crate::app::said::{Attached, Said};
 
 /// More lines than this are shown as a chip.
@@ -21,11 +20,11 @@ pub(in crate::app) struct Editor {
     pasted: Vec<String>,
     /// Files and images.
     attached: Vec<Attached>,
-    /// Which earlier prompt is shown, counted from the last, and what was written before.
+    /// What was sent or cleared here, the oldest first: it comes back before the earlier prompts.
+    past: Vec<Said>,
+    /// How far back what is shown is from the last one, and the draft that is under it.
     recalled: Option<(usize, Said)>,
-    /// What was cleared, which comes before the earlier prompts.
-    cleared: Option<Said>,
-    /// Somebody has typed in what is there now.
+    /// The person has typed since it was set: recalled prompts complete no words.
     is_typed: bool,
 }
 
@@ -35,8 +34,8 @@ impl Default for Editor {
             area: area(""),
             pasted: Vec::new(),
             attached: Vec::new(),
+            past: Vec::new(),
             recalled: None,
-            cleared: None,
             is_typed: false,
         }
     }
@@ -90,13 +89,13 @@ impl Editor {
         for (at, pasted) in self.pasted.iter().enumerate() {
             text = text.replacen(chip(at, pasted).as_str(), pasted, 1);
         }
-        Said { text, attached: self.attached.clone() }
+        Said { text, all: self.attached.clone() }
     }
 
     /// Replaces all that is written.
     pub(super) fn set(&mut self, said: Said) {
         self.area = area(&said.text);
-        self.attached = said.attached;
+        self.attached = said.all;
         self.pasted.clear();
         self.recalled = None;
         self.is_typed = false;
@@ -104,33 +103,51 @@ impl Editor {
 
     /// Other words in the place of these; what is attached stays with its marks.
     pub(super) fn rewrite(&mut self, text: String) {
-        let attached = std::mem::take(&mut self.attached);
-        self.set(Said { text, attached });
+        let all = std::mem::take(&mut self.attached);
+        self.set(Said { text, all });
     }
 
     /// Replaces all that is written; it can be brought back like something that was cleared.
     pub(super) fn put(&mut self, said: Said) {
-        let before = self.take();
+        self.clear();
         self.set(said);
-        self.cleared = before;
     }
 
-    /// Takes all that is written, if it is anything.
+    /// Takes all that is written to send it, if it is anything.
     pub(super) fn take(&mut self) -> Option<Said> {
-        let said = self.said();
+        let said = self.empty();
         if said.is_empty() {
             return None;
         }
-        *self = Editor::default();
+        self.past.push(Said::from(said.text.as_str()));
         Some(said)
+    }
+
+    /// Puts back what was taken and not sent, before what was written since.
+    pub(super) fn give_back(&mut self, said: Said) {
+        if self.past.last().is_some_and(|last| last.text == said.text) {
+            self.past.pop();
+        }
+        let since = self.empty();
+        self.set(if since.is_empty() { said } else { said.followed_by(since) });
     }
 
     /// Clears it; what was written can be brought back. Returns whether anything was.
     pub(super) fn clear(&mut self) -> bool {
         let was_empty = self.area.is_empty();
-        let cleared = self.take();
-        *self = Editor { cleared, ..Editor::default() };
+        let cleared = self.empty();
+        self.past.extend(Some(cleared).filter(|said| !said.is_empty()));
         !was_empty
+    }
+
+    /// Takes out all that is written. A draft that an earlier prompt was put over can be brought back.
+    fn empty(&mut self) -> Said {
+        let said = self.said();
+        let draft = self.recalled.take().map(|(_, draft)| draft).filter(|draft| !draft.is_empty());
+        let mut past = std::mem::take(&mut self.past);
+        past.extend(draft);
+        *self = Editor { past, ..Editor::default() };
+        said
     }
 
     /// The word before the cursor, if it may become something else.
@@ -172,9 +189,8 @@ impl Editor {
     }
 
     /// Begins a new line.
-    pub(super) fn newline(&mut self) -> Vec<Effect> {
+    pub(super) fn newline(&mut self) {
         self.area.insert_newline();
-        Vec::new()
     }
 
     /// Takes pasted text. If it is long, a chip stands for it.
@@ -191,7 +207,7 @@ impl Editor {
     }
 
     /// Takes a key that is no command.
-    pub(super) fn key(&mut self, key: &KeyEvent) -> Vec<Effect> {
+    pub(super) fn key(&mut self, key: &KeyEvent) {
         self.is_typed = true;
         match (key.code, key.modifiers) {
             // As in a shell; the widget has other ideas.
@@ -201,24 +217,20 @@ impl Editor {
             (KeyCode::Tab | KeyCode::Enter, _) => {}
             _ => drop(self.area.input(*key)),
         }
-        Vec::new()
     }
 
     /// A row up; from the first row, to the prompt before.
-    pub(super) fn up(&mut self, earlier: &[String]) -> Vec<Effect> {
+    pub(super) fn up(&mut self, earlier: &[String]) {
         if self.area.cursor().0 > 0 {
             self.area.move_cursor(CursorMove::Up);
-        } else if let (None, Some(cleared)) = (&self.recalled, self.cleared.take()) {
-            self.set(cleared);
         } else {
             let next = self.recalled.as_ref().map_or(0, |(at, _)| at + 1);
             self.recall(next, earlier);
         }
-        Vec::new()
     }
 
     /// A row down; from the last row of an earlier prompt, to the one after.
-    pub(super) fn down(&mut self, earlier: &[String]) -> Vec<Effect> {
+    pub(super) fn down(&mut self, earlier: &[String]) {
         let is_last = self.area.cursor().0 + 1 >= self.area.lines().len();
         match &self.recalled {
             Some((0, draft)) if is_last => {
@@ -228,13 +240,15 @@ impl Editor {
             Some((at, _)) if is_last => self.recall(at - 1, earlier),
             _ => self.area.move_cursor(CursorMove::Down),
         }
-        Vec::new()
     }
 
     fn recall(&mut self, back: usize, earlier: &[String]) {
-        let Some(text) = earlier.iter().rev().nth(back) else { return };
+        let is_past = |text: &&String| self.past.iter().any(|said| said.text.trim() == text.trim());
+        let earlier = earlier.iter().rev().filter(|text| !is_past(text));
+        let earlier = earlier.map(|text| Said::from(text.as_str()));
+        let Some(said) = self.past.iter().rev().cloned().chain(earlier).nth(back) else { return };
         let draft = self.recalled.take().map_or_else(|| self.said(), |(_, draft)| draft);
-        self.set(Said::from(text.as_str()));
+        self.set(said);
         self.recalled = Some((back, draft));
     }
 }
@@ -314,9 +328,46 @@ mod tests {
         editor.paste("an hour of thoughts");
         assert!(editor.clear());
         assert!(!editor.clear());
-        editor.paste("an hour of thoughts");
-        editor.clear();
         editor.up(&["before".to_owned()]);
         assert_eq!(editor.said().text, "an hour of thoughts");
+    }
+
+    #[test]
+    fn no_draft_is_lost_whatever_takes_its_place() {
+        let earlier = ["before".to_owned()];
+        let brings_back = |editor: &mut Editor, words: &str| {
+            (0..9).any(|_| {
+                editor.up(&earlier);
+                editor.said().text == words
+            })
+        };
+        // Taken back over an editor that was cleared.
+        let mut editor = Editor::default();
+        editor.paste("draft");
+        editor.clear();
+        editor.put(Said::from("taken back"));
+        assert!(brings_back(&mut editor, "draft"));
+        // An earlier prompt is recalled over a draft, and sent.
+        let mut editor = Editor::default();
+        editor.paste("draft");
+        editor.up(&earlier);
+        assert_eq!(editor.take().unwrap().text, "before");
+        assert!(brings_back(&mut editor, "draft"));
+        // The same, and it is cleared.
+        let mut editor = Editor::default();
+        editor.paste("draft");
+        editor.up(&earlier);
+        editor.clear();
+        assert!(brings_back(&mut editor, "draft"));
+        // What was cleared comes over a draft, and that over something that was sent.
+        let mut editor = Editor::default();
+        editor.paste("cleared");
+        editor.clear();
+        editor.paste("sent");
+        editor.take();
+        editor.paste("draft");
+        assert!(brings_back(&mut editor, "cleared"));
+        (0..9).for_each(|_| editor.down(&earlier));
+        assert_eq!(editor.said().text, "draft");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use acpd_api::{LogEntry, LogResult};
+use acpd_api::LogResult;
 use acpd_view::{Block, Id, State};
 
 /// Bytes of bodies that are kept.
@@ -20,10 +20,22 @@ pub(super) struct Memory {
     taken: usize,
     /// A row on the screen, by its first block.
     pub(super) seen: Option<Id>,
-    /// The body that is being read again: its last line, and what of it has come.
-    asked: Option<(Id, u64, Vec<LogEntry>)>,
+    /// The body that is being read again.
+    asked: Option<Asked>,
     /// Bodies that the journal does not give back.
     lost: HashSet<Id>,
+}
+
+/// A body that is being read again.
+#[derive(Debug)]
+struct Asked {
+    of: Id,
+    /// Its last line.
+    last: u64,
+    /// What has come.
+    again: State,
+    /// Bytes of that.
+    bytes: usize,
 }
 
 impl Default for Memory {
@@ -61,10 +73,11 @@ impl Memory {
     }
 
     /// Takes that the body of this block is read again. Returns whether it can be: one is, at a time.
-    pub(super) fn asks(&mut self, block: &Block) -> bool {
+    pub(super) fn asks(&mut self, block: &Block, folded: &State) -> bool {
         let is_free = self.asked.is_none() && !self.lost.contains(&block.id);
         if is_free {
-            self.asked = Some((block.id, block.last, Vec::new()));
+            let (of, last) = (block.id, block.last);
+            self.asked = Some(Asked { of, last, again: folded.anew(), bytes: 0 });
         }
         is_free
     }
@@ -76,18 +89,21 @@ impl Memory {
 
     /// Takes a part of the lines. Returns from where on the rest is wanted.
     pub(super) fn body(&mut self, page: LogResult, folded: &mut State) -> Option<u64> {
-        let (_, last, entries) = self.asked.as_mut()?;
-        entries.extend(page.entries);
-        let has = entries.last().map_or(0, |entry| entry.seq);
-        if let Some(next) = page.next.filter(|_| has < *last) {
+        let asked = self.asked.as_mut()?;
+        for entry in &page.entries {
+            asked.again.fold_entry(entry.seq, entry.line.get());
+            asked.bytes += entry.line.get().len();
+        }
+        let has = page.entries.last().map_or(0, |entry| entry.seq);
+        if let Some(next) = page.next.filter(|_| has < asked.last) {
             return Some(next);
         }
-        let (id, _, entries) = self.asked.take()?;
-        folded.fill(&entries);
-        if folded.get(id).is_some_and(Block::is_shed) {
-            self.lost.insert(id);
+        let Asked { of, again, bytes, .. } = self.asked.take()?;
+        folded.fill(again);
+        if folded.get(of).is_some_and(Block::is_shed) {
+            self.lost.insert(of);
         }
-        self.took(entries.iter().map(|entry| entry.line.get().len()).sum(), folded);
+        self.took(bytes, folded);
         None
     }
 

@@ -1,7 +1,7 @@
 //! Modes, models and other options of a session, as lists to choose from.
 
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
-use acpd_api::Untrusted;
+use acpd_api::{SessionRowKey, Untrusted};
 use acpd_view::text::Text;
 use acpd_view::{ConfigOption, Id, Line, Mode, Role, Style, text};
 use serde::Deserialize;
@@ -181,7 +181,8 @@ impl State {
         let cwd = self.chat_session().map(|session| session.cwd.clone());
         let (mut effects, link) = self.errand(&key.agent);
         let params = json!({"sessionId": key.session_id, "cwd": cwd, "mcpServers": []});
-        effects.push(self.requests.send(link, "session/resume", &params, Purpose::Options(wish)));
+        let purpose = Purpose::Options { key, wish };
+        effects.push(self.requests.send(link, "session/resume", &params, purpose));
         self.flash(Role::Dim, "asking the agent what there is to choose");
         effects
     }
@@ -190,6 +191,7 @@ impl State {
     pub(in crate::app) fn options(
         &mut self,
         link: Link,
+        key: &SessionRowKey,
         wish: Option<&Wish>,
         result: &RawValue,
     ) -> Vec<Effect> {
@@ -211,21 +213,22 @@ impl State {
         let modes = settings.modes.as_ref();
         let available = modes.map_or(&[][..], |modes| &modes.available_modes);
         let menu = Menu::of(available, modes.map(|modes| &modes.current_mode_id), &options);
-        self.flash = None;
         self.requests.forget(link);
         let mut effects = vec![Effect::Leave(link)];
+        let chosen = wish.and_then(|wish| menu.fits(wish));
+        let is_chosen = chosen.is_some();
+        effects.extend(chosen.into_iter().flat_map(|entry| self.set(key, entry)));
+        // Who has left the conversation meanwhile chooses nothing in another one.
+        let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return effects };
+        chat.conversation.knows_modes(available);
+        self.flash = None;
         if menu.entries.is_empty() {
             self.flash(Role::Warning, "the agent offers nothing to choose");
-        } else if let Some(chat) = &mut self.chat {
-            chat.conversation.knows_modes(available);
-            match wish.map(|wish| (wish, menu.fits(wish))) {
-                None => chat.menu = Some(menu),
-                Some((_, Some(entry))) => effects.extend(self.set(entry)),
-                Some((Wish { category, words }, None)) => {
-                    chat.menu = Some(menu);
-                    let words = Untrusted::from(words.as_str());
-                    self.flash(Role::Warning, text!("no {} is called `{}`", *category, words));
-                }
+        } else if !is_chosen {
+            chat.menu = Some(menu);
+            if let Some(Wish { category, words }) = wish {
+                let words = Untrusted::from(words.as_str());
+                self.flash(Role::Warning, text!("no {} is called `{}`", *category, words));
             }
         }
         effects
@@ -240,36 +243,33 @@ impl State {
             Some(Action::Down) => menu.go(1),
             Some(Action::Back) => chat.menu = None,
             Some(Action::Confirm) => {
+                let key = chat.key.clone();
                 let chosen =
                     chat.menu.take().and_then(|menu| menu.entries.into_iter().nth(menu.at));
-                return match chosen {
-                    Some(Entry::Place { block, .. }) => {
-                        chat.conversation.open(block);
-                        Vec::new()
-                    }
-                    Some(Entry::Waiting { ticket, said }) => self.take_back(ticket, said),
-                    chosen => chosen.map_or_else(Vec::new, |entry| self.set(entry)),
-                };
+                match chosen {
+                    Some(Entry::Place { block, .. }) => chat.conversation.open(block),
+                    Some(Entry::Waiting { ticket, said }) => return self.take_back(ticket, said),
+                    chosen => return chosen.map_or_else(Vec::new, |entry| self.set(&key, entry)),
+                }
             }
             _ => {}
         }
         Vec::new()
     }
 
-    fn set(&mut self, entry: Entry) -> Vec<Effect> {
-        let Some(key) = self.chat.as_ref().map(|chat| chat.key.clone()) else { return Vec::new() };
+    fn set(&mut self, key: &SessionRowKey, entry: Entry) -> Vec<Effect> {
         let (mut effects, link) = self.errand(&key.agent);
-        let session_id = key.session_id.raw();
+        let (session_id, purpose) = (key.session_id.raw(), Purpose::Set(key.clone()));
         effects.push(match entry {
             Entry::Heading(_) | Entry::Place { .. } | Entry::Waiting { .. } => return Vec::new(),
             Entry::Mode { id, .. } => {
                 let params = SetModeParams { session_id, mode_id: id.raw() };
-                self.requests.send(link, "session/set_mode", &params, Purpose::Set)
+                self.requests.send(link, "session/set_mode", &params, purpose)
             }
             Entry::Value { option, value, .. } => {
                 let Ok(value) = to_raw_value(&value) else { return Vec::new() };
                 let params = SetConfigOptionParams::new(session_id, option.raw(), &value);
-                self.requests.send(link, "session/set_config_option", &params, Purpose::Set)
+                self.requests.send(link, "session/set_config_option", &params, purpose)
             }
         });
         effects

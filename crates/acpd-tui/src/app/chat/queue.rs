@@ -4,10 +4,9 @@ use acpd_api::{QueueInfo, QueueRemoveParams, SessionRowKey, method};
 use acpd_view::Role;
 use serde_json::value::RawValue;
 
-use super::Editor;
 use super::options::Menu;
 use crate::app::requests::Purpose;
-use crate::app::said::Said;
+use crate::app::said::{Said, Words};
 use crate::app::{CLIENT, Effect, Link, State, read};
 
 impl State {
@@ -15,7 +14,8 @@ impl State {
     pub(super) fn ask_queue(&mut self) -> Vec<Effect> {
         let Some(chat) = &mut self.chat else { return Vec::new() };
         if let Some(said) = chat.waits.pop() {
-            self.give_back(said);
+            let key = chat.key.clone();
+            self.give_back(Words { key, said });
             return Vec::new();
         }
         let (session, purpose) = (chat.session_ref(), Purpose::Queue(chat.key.clone()));
@@ -46,20 +46,15 @@ impl State {
         let Some(chat) = &self.chat else { return Vec::new() };
         let (session, by) = (chat.session_ref(), Some(format!("{CLIENT} chat")));
         let params = QueueRemoveParams { session, ticket, by };
-        let purpose = Purpose::TakeBack { key: chat.key.clone(), said };
+        let purpose = Purpose::TakeBack(Words { key: chat.key.clone(), said });
         vec![self.requests.send(Link::Fleet, method::SESSION_QUEUE_REMOVE, &params, purpose)]
     }
 
     /// It waits no more: its words are in the editor, or in the draft of a conversation that was left meanwhile.
-    pub(in crate::app) fn taken_back(&mut self, key: &SessionRowKey, said: Said) {
-        match self.chat.as_mut().filter(|chat| chat.key == *key) {
-            Some(chat) if chat.editor.said().text == said.text => {}
-            Some(chat) => chat.editor.put(said),
-            None => {
-                let mut editor = Editor::default();
-                editor.set(said);
-                self.drafts.insert(key.clone(), editor);
-            }
+    pub(in crate::app) fn taken_back(&mut self, Words { key, said }: Words) {
+        let editor = self.editor_of(&key);
+        if editor.said().text != said.text {
+            editor.put(said);
         }
         self.flash(Role::Good, "taken back: nothing of it is sent until you send it again");
     }

@@ -15,7 +15,7 @@ use crossterm::event::KeyEvent;
 use super::conversation::Step;
 use crate::app::{Effect, State};
 use crate::input::Input;
-use crate::keymap::Action;
+use crate::keymap::{Action, Place};
 
 /// Pages that are read for one search.
 const PAGES: usize = 100;
@@ -125,7 +125,8 @@ impl State {
         let (from, effects) = match chat.conversation.find_older(&chat.search.words, from) {
             Step::Found => return Vec::new(),
             _ if pages == 0 => {
-                let words = text!("not in the last {} pages; n looks further", PAGES);
+                let key = self.key_of(Place::Blocks, Action::SearchOlder);
+                let words = text!("not in the last {} pages; {} looks further", PAGES, key);
                 self.flash(Role::Plain, words);
                 return Vec::new();
             }
@@ -136,7 +137,13 @@ impl State {
             Some(chat) if !effects.is_empty() => {
                 chat.search.waits = Some(Waits { from, pages: pages - 1 });
             }
-            _ => self.flash(Role::Plain, "nothing above has these words; N looks below"),
+            _ => {
+                let key = self.key_of(Place::Blocks, Action::SearchNewer);
+                self.flash(
+                    Role::Plain,
+                    text!("nothing above has these words; {} looks below", key),
+                );
+            }
         }
         effects
     }
@@ -145,6 +152,6 @@ impl State {
     pub(super) fn searches(&self) -> Option<Text> {
         let chat = self.chat.as_ref().filter(|chat| chat.search.waits())?;
         let at = chat.conversation.first_line().unwrap_or(0);
-        Some(text!("searching, line {}: Esc ends it", at))
+        Some(text!("searching, line {}: {} ends it", at, self.key_of(Place::Blocks, Action::Back)))
     }
 }

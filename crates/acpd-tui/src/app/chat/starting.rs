@@ -21,15 +21,7 @@ use super::{Chat, Conversation, Phase};
 use crate::app::requests::{Link, Purpose};
 use crate::app::said::Said;
 use crate::app::{Effect, State};
-
-/// A session that did not begin.
-#[derive(Debug, Clone)]
-pub struct NotBegun {
-    /// Why.
-    pub error: ErrorObject,
-    /// What was written for it.
-    pub unsent: Option<String>,
-}
+use crate::fleet::shown;
 
 /// Why something was not done, and the way out.
 #[derive(Debug)]
@@ -39,7 +31,7 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    fn of(error: &ErrorObject) -> Refused {
+    pub(super) fn of(error: &ErrorObject) -> Refused {
         let why = Text::from(&Untrusted::from(error.message.as_str()));
         let hint = error_data(error).and_then(|data| data.hint).as_ref().map(Text::from);
         Refused { why, hint }
@@ -60,7 +52,7 @@ impl Chat {
         matches!(self.phase, Phase::Starting { .. })
     }
 
-    fn is_starting_on(&self, link: Link) -> bool {
+    pub(super) fn is_starting_on(&self, link: Link) -> bool {
         matches!(self.phase, Phase::Starting { link: own, .. } if own == link)
     }
 }
@@ -123,14 +115,12 @@ impl State {
             return effects;
         };
         chat.phase = Phase::NotBegun;
-        self.unwait();
-        self.refused(error);
-        if let Some(chat) = self.chat.as_ref().filter(|chat| !chat.is_from_top) {
-            let unsent = Some(chat.editor.said()).filter(|said| !said.is_empty());
-            let unsent = unsent.map(|said| said.text);
-            self.not_begun = Some(NotBegun { error: error.clone(), unsent });
+        chat.refused = Some(Refused::of(error));
+        if !chat.is_from_top {
+            self.not_begun = Some(error.clone());
             effects.push(Effect::Quit);
         }
+        self.unwait();
         effects
     }
 
@@ -155,21 +145,37 @@ impl State {
 
     /// Puts what waits for the session back into the draft. Returns whether anything waited.
     pub(super) fn unwait(&mut self) -> bool {
-        let waits = self.chat.as_mut().map(|chat| std::mem::take(&mut chat.waits));
-        let waits = waits.unwrap_or_default().into_iter().reduce(Said::followed_by);
+        let Some(chat) = &mut self.chat else { return false };
+        let waits = std::mem::take(&mut chat.waits).into_iter().reduce(Said::followed_by);
         let waited = waits.is_some();
         if let Some(said) = waits {
-            self.give_back(said);
+            chat.editor.give_back(said);
         }
         waited
     }
 
-    /// Shows an error and the way out until the draft changes.
-    pub(in crate::app) fn refused(&mut self, error: &ErrorObject) {
+    /// What an errand was for is not done: its words are a draft again, and its conversation tells why, until the
+    /// draft changes.
+    pub(in crate::app) fn not_done(&mut self, undone: Vec<Purpose>, error: &ErrorObject) {
+        let mut of = None;
+        for purpose in undone {
+            match purpose {
+                Purpose::Prompt(Some(words)) | Purpose::Steer(words) => {
+                    of = Some(words.key.clone());
+                    self.give_back(words);
+                }
+                Purpose::Options { key, .. } | Purpose::Set(key) => of = Some(key),
+                _ => {}
+            }
+        }
         let refused = Refused::of(error);
-        match &mut self.chat {
+        match self.chat.as_mut().filter(|chat| of.as_ref() == Some(&chat.key)) {
             Some(chat) => chat.refused = Some(refused),
-            None => self.flash(Role::Bad, refused.why),
+            None => {
+                let session = of.and_then(|key| self.fleet.session(&key));
+                let session = session.map(|session| text!("{}: ", shown(session)));
+                self.flash(Role::Bad, text!("{}{}", session, refused.why));
+            }
         }
     }
 

@@ -18,6 +18,8 @@ use crate::question;
 
 /// Columns before the text of a row, with its mark.
 const MARGIN: u16 = 3;
+/// Columns of the words that are looked for, while they are typed.
+const TYPED: usize = 40;
 
 /// Draws it.
 pub(in crate::app) fn view(
@@ -56,12 +58,10 @@ pub(in crate::app) fn view(
     head(state, chat, session, canvas, area);
     let (visible, is_empty, spots) = conversation(state, chat, layout, canvas, body);
     let last = session.map_or(0, |session| session.seq);
-    rule_above(chat, &visible, last, canvas, area.y + 1, width);
+    rule_above(state, chat, &visible, last, canvas, area.y + 1, width);
     if is_empty {
-        nothing(chat, canvas, body);
+        nothing(state, chat, canvas, body);
     }
-    let mut drawn = None;
-    let pane = Rect { y: end + ruled, height: over, ..area };
     if over > 0 {
         let is_question = chat.menu.is_none() && beside.is_none();
         let words = question.filter(|_| is_question).map(|question| {
@@ -69,32 +69,25 @@ pub(in crate::app) fn view(
         });
         let ruled = Text::repeated("═", usize::from(width.saturating_sub(2)));
         canvas.line(1, end, width, &Line::of(Role::Warning, ruled));
-        canvas.right(
-            0,
-            end,
-            width.saturating_sub(4),
-            &Line::of(Role::Warning, words.unwrap_or_default()),
-        );
+        let words = Line::of(Role::Warning, words.unwrap_or_default());
+        canvas.right(0, end, width.saturating_sub(4), &words);
     }
-    if let Some(menu) = &chat.menu {
-        let (lines, chosen) = menu.lines();
-        let skip = (chosen + 1).saturating_sub(usize::from(over));
-        for (y, line) in (pane.y..pane.bottom()).zip(lines.iter().skip(skip)) {
-            canvas.line(area.x, y, width, line);
+    let pane = Rect { y: end + ruled, height: over, ..area };
+    let mut drawn = None;
+    match (&chat.menu, beside, question) {
+        (Some(menu), ..) => {
+            let (lines, chosen) = menu.lines();
+            let skip = (chosen + 1).saturating_sub(usize::from(over));
+            put(canvas, pane, &lines[skip.min(lines.len())..]);
         }
-    } else if let Some(beside) = beside {
-        for (y, line) in (pane.y..pane.bottom()).zip(beside.lines(usize::from(over))) {
-            canvas.line(area.x, y, width, &line);
+        (None, Some(beside), _) => put(canvas, pane, &beside.lines(usize::from(over))),
+        (None, None, Some(question)) => {
+            let head = text!(" ? {}", question::asks(question, state.scene.home.as_deref()));
+            let head = Line::of(Style::of(Role::Warning).strong(), head);
+            drawn = question::view(canvas, pane, &chat.card, question, &head);
         }
-    } else if let Some(question) = question {
-        let head = Line::of(
-            Style::of(Role::Warning).strong(),
-            text!(" ? {}", question::asks(question, state.scene.home.as_deref())),
-        );
-        drawn = question::view(canvas, pane, &chat.card, question, &head);
-    } else {
-        for (y, line) in (pane.y..pane.bottom()).zip(&refused) {
-            canvas.line(area.x + 1, y, width.saturating_sub(1), line);
+        (None, None, None) => {
+            put(canvas, Rect { x: area.x + 1, width: width.saturating_sub(1), ..pane }, &refused);
         }
     }
     what_goes_on(state, chat, session, canvas, status, width);
@@ -104,6 +97,13 @@ pub(in crate::app) fn view(
     let page = usize::from(body.height);
     let Visible { is_near_beginning, missing, .. } = visible;
     OnScreen { question: drawn, page, is_near_beginning, missing, spots }
+}
+
+/// Draws as many of these lines as there is room for.
+fn put(canvas: &mut Canvas<'_>, area: Rect, lines: &[Line]) {
+    for (y, line) in (area.y..area.bottom()).zip(lines) {
+        canvas.line(area.x, y, area.width, line);
+    }
 }
 
 fn head(
@@ -133,7 +133,7 @@ fn head(
     facts.extend(header.mode.as_ref().map(|mode| Text::from(header.mode_name(mode))));
     facts.extend(header.option("model").map(|model| Text::from(&model.value_name())));
     if let Some(usage) = &header.usage
-        && let Some(percent) = (usage.used * 100).checked_div(usage.size)
+        && let Some(percent) = usage.used.saturating_mul(100).checked_div(usage.size)
     {
         facts.push(text!("{}% of {}", percent, human::count(usage.size)));
     }
@@ -160,6 +160,7 @@ fn cost(usage: Option<&Usage>, session: Option<&SessionInfo>) -> Option<Text> {
 }
 
 fn rule_above(
+    state: &State,
     chat: &Chat,
     visible: &Visible,
     last: u64,
@@ -169,14 +170,16 @@ fn rule_above(
 ) {
     let ruled = rule(usize::from(width.saturating_sub(2)));
     canvas.line(1, y, width, &Line::of(Role::Dim, ruled));
+    let place = if chat.in_blocks { Place::Blocks } else { Place::Prompt };
+    let key = |action| state.key_of(place, action);
     let words = match (&chat.phase, visible.is_live, visible.below) {
         (Phase::Starting { .. }, ..) => " starting ".into(),
         (Phase::NotBegun, ..) => " no session ".into(),
         (Phase::Opening | Phase::CatchingUp, ..) => " reading ".into(),
         (_, true, _) => text!(" {} live ", "↓"),
-        (_, false, 0) => text!(" {} more: PgDn ", "↓"),
-        (_, false, 1) => text!(" {} 1 block below: ^End ", "↓"),
-        (_, false, below) => text!(" {} {} blocks below: ^End ", "↓", below),
+        (_, false, 0) => text!(" {} more: {} ", "↓", key(Action::PageDown)),
+        (_, false, 1) => text!(" {} 1 block below: {} ", "↓", key(Action::Last)),
+        (_, false, below) => text!(" {} {} blocks below: {} ", "↓", below, key(Action::Last)),
     };
     // Where one is in a long conversation, as far as that is known.
     let is_known = !visible.is_live && visible.first > 0 && last >= visible.first;
@@ -257,17 +260,18 @@ fn running(
     canvas.right(area.x, y, area.width.saturating_sub(1), &Line::of(Role::Dim, words)) + 2
 }
 
-fn nothing(chat: &Chat, canvas: &mut Canvas<'_>, area: Rect) {
+fn nothing(state: &State, chat: &Chat, canvas: &mut Canvas<'_>, area: Rect) {
+    let key = state.key_of(Place::Prompt, Action::Confirm);
     let (style, words) = match &chat.phase {
         Phase::Starting { .. } => {
-            (Role::Dim, "write below: Enter sends it as soon as the session is there".into())
+            (Role::Dim, text!("write below: {} sends it as soon as the session is there", key))
         }
-        Phase::NotBegun => (Role::Dim, "the session did not begin: Enter tries it again".into()),
+        Phase::NotBegun => (Role::Dim, text!("the session did not begin: {} tries it again", key)),
         Phase::Opening => (Role::Dim, "opening".into()),
         Phase::CatchingUp => (Role::Dim, "reading".into()),
         Phase::Over(why) => (Role::Bad, why.clone()),
         Phase::Live | Phase::AwaySince(_) => {
-            (Role::Dim, "nothing was said yet: write below, Enter sends it".into())
+            (Role::Dim, text!("nothing was said yet: write below, {} sends it", key))
         }
     };
     canvas.line(area.x + MARGIN, area.y + 1, area.width.saturating_sub(4), &Line::of(style, words));
@@ -284,75 +288,91 @@ fn what_goes_on(
 ) {
     let ruled = rule(usize::from(width.saturating_sub(2)));
     canvas.line(1, y, width, &Line::of(Role::Dim, ruled));
-    let mut left = Line::default();
-    if let Some(typed) = chat.search.typed() {
-        left = Line::of(Style::of(Role::Name).strong(), "/ ")
-            .and(Role::Plain, typed.shown(usize::from(width / 2)).0)
-            .and(Role::Name, "▌");
-    } else if let Some(searches) = state.searches() {
-        left = Line::of(Role::Warning, searches);
-    } else if let Some(doubted) = chat.doubted() {
-        let doubted = Untrusted::from(doubted.trim());
-        let words = text!("to answer: Tab; Enter again sends \"{}\" as a prompt", doubted);
-        left = Line::of(Role::Warning, words);
-    } else if let Some(flash) = &state.flash {
-        left = flash.line.clone();
-    } else if let Some(trouble) = trouble(state, chat, session) {
-        left = trouble;
-    } else if let Some(session) = session.filter(|s| s.turn.state != TurnState::Idle) {
-        let since = human::duration(state.now.saturating_sub(session.turn.since));
-        left = match session.turn.state {
-            TurnState::NeedsAction => {
-                let words = if chat.card.has_keys() {
-                    "? choose an answer; Esc goes back without one".into()
-                } else {
-                    let key = state.key_of(Place::Prompt, Action::Blocks);
-                    text!("? {} goes to the question", key)
-                };
-                Line::of(Style::of(Role::Warning).strong(), words)
-            }
-            _ => Line::of(Style::of(Role::Good).strong(), text!("* works {}", since)),
-        };
-    }
-    let mut right = Line::default();
-    let plan = &chat.conversation.header().plan;
-    let done = plan.iter().filter(|step| step.status == "completed").count();
-    if let Some(step) = plan.iter().find(|step| step.status == "in_progress") {
-        right = Line::of(Role::Dim, text!("plan {}/{}: {}", done + 1, plan.len(), step.content));
-    }
-    let has_begun =
-        |prompt: &Prompted| chat.conversation.has_prompt(&prompt.said.text, prompt.after);
-    let sent = chat.prompts.iter().filter(|prompt| !has_begun(prompt)).map(|prompt| &prompt.said);
-    let first = sent.chain(&chat.waits).next();
-    let waits = u32::try_from(chat.waits.len()).unwrap_or(u32::MAX);
-    let queued = session.map_or(0, |session| session.queued).saturating_add(waits);
-    if let (Some(first), true) = (first, queued > 0) {
-        let (first, key) = (first.summary().cut(24), state.key_of(Place::Prompt, Action::Queue));
-        right = Line::of(Role::Dim, text!("queued {}: {} ({} changes it)", queued, first, key));
-    } else if queued > 0 {
-        right = Line::of(Role::Dim, text!("{} queued", queued));
-    } else if chat.card.id().is_some()
-        && let Some(others) = state.asked_elsewhere()
-    {
-        right = Line::of(Role::Dim, others);
-    }
     let space = |line: Line| {
         let mut spaced = Line::of(Role::Plain, " ");
         spaced.append(line);
         spaced.and(Role::Plain, " ")
     };
     let mut taken = 0;
-    if !left.is_empty() {
-        let left = space(left);
+    if let Some(left) = now(state, chat, session).map(space) {
         taken = u16::try_from(left.width()).unwrap_or(u16::MAX).min(width.saturating_sub(4));
         canvas.line(3, y, width.saturating_sub(4), &left);
     }
-    if !right.is_empty() {
+    if let Some(right) = next(state, chat, session).map(space) {
         let room = width.saturating_sub(taken + 10);
-        let right = space(right).cut(usize::from(room));
         let x = width.saturating_sub(4 + room);
-        canvas.right(x, y, room, &right);
+        canvas.right(x, y, room, &right.cut(usize::from(room)));
     }
+}
+
+/// What is typed, said or done at the moment.
+fn now(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Line> {
+    if let Some(typed) = chat.search.typed() {
+        let line = Line::of(Style::of(Role::Name).strong(), "/ ");
+        let typed = typed.shown(TYPED).0;
+        return Some(line.and(Role::Plain, typed).and(Role::Name, "▌"));
+    }
+    if let Some(searches) = state.searches() {
+        return Some(Line::of(Role::Warning, searches));
+    }
+    if let Some(doubted) = chat.doubted() {
+        let doubted = Untrusted::from(doubted.trim());
+        let key = |action| state.key_of(Place::Prompt, action);
+        let (answers, sends) = (key(Action::Blocks), key(Action::Confirm));
+        let words =
+            text!("to answer: {}; {} again sends \"{}\" as a prompt", answers, sends, doubted);
+        return Some(Line::of(Role::Warning, words));
+    }
+    if let Some(flash) = &state.flash {
+        return Some(flash.line.clone());
+    }
+    if let Some(trouble) = trouble(state, chat, session) {
+        return Some(trouble);
+    }
+    let turn = &session.filter(|session| session.turn.state != TurnState::Idle)?.turn;
+    Some(match turn.state {
+        TurnState::NeedsAction => {
+            let words = if chat.card.has_keys() {
+                "? choose an answer; Esc goes back without one".into()
+            } else {
+                text!("? {} goes to the question", state.key_of(Place::Prompt, Action::Blocks))
+            };
+            Line::of(Style::of(Role::Warning).strong(), words)
+        }
+        _ => {
+            let since = human::duration(state.now.saturating_sub(turn.since));
+            Line::of(Style::of(Role::Good).strong(), text!("* works {}", since))
+        }
+    })
+}
+
+/// What comes after that: prompts that wait, other questions, the step of the plan.
+fn next(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Line> {
+    let has_begun =
+        |prompt: &Prompted| chat.conversation.has_prompt(&prompt.said.text, prompt.after);
+    let sent = chat.prompts.iter().filter(|prompt| !has_begun(prompt)).map(|prompt| &prompt.said);
+    let first = sent.chain(&chat.waits).next();
+    let waits = u32::try_from(chat.waits.len()).unwrap_or(u32::MAX);
+    let queued = session.map_or(0, |session| session.queued).saturating_add(waits);
+    if queued > 0 {
+        let words = match first {
+            None => text!("{} queued", queued),
+            Some(first) => {
+                let key = state.key_of(Place::Prompt, Action::Queue);
+                text!("queued {}: {} ({} changes it)", queued, first.summary().cut(24), key)
+            }
+        };
+        return Some(Line::of(Role::Dim, words));
+    }
+    if chat.card.id().is_some()
+        && let Some(others) = state.asked_elsewhere()
+    {
+        return Some(Line::of(Role::Dim, others));
+    }
+    let plan = &chat.conversation.header().plan;
+    let done = plan.iter().filter(|step| step.status == "completed").count();
+    let step = plan.iter().find(|step| step.status == "in_progress")?;
+    Some(Line::of(Role::Dim, text!("plan {}/{}: {}", done + 1, plan.len(), step.content)))
 }
 
 /// Why nothing goes on, if that is so.

@@ -1,4 +1,3 @@
-use acpd_api::SessionRowKey;
 use proptest::prelude::*;
 
 use super::screens::everywhere;
@@ -312,8 +311,6 @@ proptest! {
     #[test]
     fn no_answer_without_focus_a_choice_and_enter(all in prop::collection::vec(something(), 1..80)) {
         let mut person = in_the_morning();
-        let key = SessionRowKey {
-            agent: "claude".into(), session_id: "fix-auth-0123456789".into() };
         let mut steps: Option<(Untrusted, u8)> = None;
         for one in all {
             let had = person.state.card().id().cloned();
@@ -344,7 +341,7 @@ proptest! {
                 Something::Image(is_one) => {
                     let image = Image { mime: "image/png", data: "iVBORw==".into() };
                     let image = if is_one { Ok(image) } else { Err("none".into()) };
-                    person.event(Event::Image(key.clone(), ImageFrom::Clipboard, image));
+                    person.event(Event::Image(Link::Chat(1), ImageFrom::Clipboard, image));
                 }
                 Something::Edited(text) => person.event(Event::Edited(text.ok_or("failed".into()))),
             }

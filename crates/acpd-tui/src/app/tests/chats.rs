@@ -345,7 +345,7 @@ fn m3_what_looks_like_an_answer_is_sent_as_a_prompt_at_the_second_enter() {
         person.press(KeyCode::Enter);
         assert!(person.said("session/prompt").is_empty());
         let seen = person.sees(80, 24);
-        let told = format!("to answer: Tab; Enter again sends \"{word}\" as a prompt");
+        let told = format!("to answer: Tab; \u{23ce} again sends \"{word}\" as a prompt");
         assert!(seen.contains(&told), "{seen}");
         person.press(KeyCode::Enter);
         assert_eq!(person.said("session/prompt").len(), 1);
@@ -393,4 +393,134 @@ fn a_mode_that_is_an_option_too_is_listed_once() {
             "configOptions": [mode]}),
     );
     assert_eq!(person.sees(80, 24).matches(" Mode").count(), 1);
+}
+
+/// Opens the conversation of another session than [`ID`].
+fn opens_another(person: &mut Person) {
+    let key = SessionRowKey { agent: "claude".into(), session_id: "parser-0123456789".into() };
+    let effects = person.state.open_chat(key, 0, true);
+    person.take(effects);
+}
+
+const MODELS: &str = r#"{"configOptions": [{"id": "model", "name": "Model", "category": "model",
+    "type": "select", "currentValue": "opus", "options": [{"value": "opus"}, {"value": "haiku"}]}]}"#;
+
+#[test]
+fn what_an_agent_offers_is_chosen_in_its_own_conversation_only() {
+    for wish in [":model haiku", ":options"] {
+        let (mut person, _) = in_chat();
+        person.press(KeyCode::Tab);
+        person.types(wish);
+        person.press(KeyCode::Enter);
+        person.ctrl('d');
+        opens_another(&mut person);
+        let offered = serde_json::from_str(MODELS).unwrap();
+        person.result(Link::Errand(2), "session/resume", offered);
+        let set = person.said("session/set_config_option");
+        assert_eq!(set.len(), usize::from(wish == ":model haiku"), "{set:?}");
+        assert!(set.iter().all(|set| set["params"]["sessionId"] == ID), "{set:?}");
+        assert!(!person.sees(80, 24).contains("haiku"), "{}", person.sees(80, 24));
+        assert!(person.effects.contains(&Effect::Leave(Link::Errand(2))));
+    }
+}
+
+#[test]
+fn words_that_an_agent_did_not_take_come_back_to_the_conversation_that_they_were_for() {
+    let over = json!({"outcome": "promptRequired"});
+    let (mut person, _) = in_chat();
+    person.types("the red one");
+    person.ctrl('s');
+    person.ctrl('d');
+    opens_another(&mut person);
+    person.result(Link::Errand(2), "_session/steering", over.clone());
+    let seen = person.sees(80, 24);
+    assert!(!seen.contains("the red one") && seen.contains("the turn is over"), "{seen}");
+    person.opens(&journal());
+    assert!(person.sees(80, 24).contains("\n the red one"), "{}", person.sees(80, 24));
+
+    // From the list there is no conversation at all; nor is there a way to the agent, perhaps.
+    for method in ["_session/steering", "initialize"] {
+        let (mut person, _) = in_chat();
+        person.ctrl('d');
+        person.types("/fix-auth");
+        person.press(KeyCode::Enter);
+        person.types("pthe red one");
+        person.ctrl('s');
+        person.refuses(Link::Errand(2), method, "no");
+        person.opens(&journal());
+        assert!(person.sees(80, 24).contains("\n the red one"), "{}", person.sees(80, 24));
+    }
+}
+
+#[test]
+fn a_prompt_from_the_list_that_is_refused_is_a_draft_of_its_conversation() {
+    let gone = |person: &mut Person| {
+        person.event(Event::Ended(Link::Errand(2), "acpd closed the connection".into()));
+    };
+    let refused = |person: &mut Person| person.refuses(Link::Errand(2), "session/prompt", "no");
+    for fails in [gone as fn(&mut Person), refused] {
+        let (mut person, _) = in_chat();
+        person.ctrl('d');
+        person.types("/fix-auth");
+        person.press(KeyCode::Enter);
+        person.types("pthen commit");
+        person.press(KeyCode::Enter);
+        opens_another(&mut person);
+        fails(&mut person);
+        let seen = person.sees(80, 24);
+        assert!(!seen.contains("then commit") && !seen.contains("\n ! "), "{seen}");
+        person.opens(&journal());
+        assert!(person.sees(80, 24).contains("\n then commit"), "{}", person.sees(80, 24));
+    }
+}
+
+#[test]
+fn a_journal_that_does_not_come_ends_no_search_in_another_conversation() {
+    let (mut person, _) = in_chat();
+    let key = SessionRowKey { agent: "claude".into(), session_id: "parser-0123456789".into() };
+    person.sees(80, 24);
+    person.press(KeyCode::Tab);
+    person.types("/configuration");
+    person.press(KeyCode::Enter);
+    let error = ErrorObject::new(-32000, "no journal");
+    let effects = person.state.error(Link::Fleet, Purpose::Older(key), &error);
+    person.take(effects);
+    person.types("n");
+    let seen = person.sees(80, 24);
+    assert!(seen.contains("nothing above has these words"), "{seen}");
+}
+
+#[test]
+fn a_second_press_that_finds_nothing_to_clear_loses_no_draft() {
+    let (mut person, _) = in_chat();
+    person.types("an hour of thoughts");
+    (0..3).for_each(|_| person.ctrl('c'));
+    assert_eq!(person.said(method::SESSION_CANCEL).len(), 1);
+    person.press(KeyCode::Up);
+    assert!(person.sees(80, 24).contains("\n an hour of thoughts"));
+}
+
+#[test]
+fn a_prompt_that_is_taken_back_after_its_conversation_was_left_replaces_no_draft() {
+    let (mut person, _) = in_chat();
+    person.ctrl('q');
+    person.result(Link::Fleet, method::SESSION_QUEUE, waiting(&[(7, "then commit")]));
+    person.types("a draft");
+    person.ctrl('d');
+    person.result(Link::Fleet, method::SESSION_QUEUE_REMOVE, json!({}));
+    person.opens(&journal());
+    assert!(person.sees(80, 24).contains("\n then commit"));
+    person.press(KeyCode::Up);
+    assert!(person.sees(80, 24).contains("\n a draft"), "{}", person.sees(80, 24));
+}
+
+#[test]
+fn what_was_cleared_comes_back_after_its_conversation_was_left() {
+    let (mut person, _) = in_chat();
+    person.types("an hour of thoughts");
+    person.ctrl('c');
+    person.ctrl('d');
+    person.opens(&journal());
+    person.press(KeyCode::Up);
+    assert!(person.sees(80, 24).contains("\n an hour of thoughts"));
 }

@@ -1,7 +1,5 @@
 //! What helps a person to write a prompt.
 
-use acpd_api::SessionRowKey;
-
 use super::chats::{ID, in_chat, journal};
 use super::screens::everywhere;
 use super::*;
@@ -131,10 +129,6 @@ fn png() -> Image {
     Image { mime: "image/png", data: "iVBORw0KGgo=".into() }
 }
 
-fn key() -> SessionRowKey {
-    SessionRowKey { agent: "claude".into(), session_id: ID.into() }
-}
-
 #[test]
 fn an_image_is_a_chip_and_goes_with_the_prompt_as_long_as_its_chip_is_there() {
     let (mut person, _) = in_chat();
@@ -145,18 +139,19 @@ fn an_image_is_a_chip_and_goes_with_the_prompt_as_long_as_its_chip_is_there() {
     person.ctrl('c');
     person.ctrl('d');
     let can = json!({"promptCapabilities": {"image": true}});
-    person.opens_with(&journal(), json!({"protocolVersion": 1, "agentCapabilities": can}));
+    let link =
+        person.opens_with(&journal(), json!({"protocolVersion": 1, "agentCapabilities": can}));
     person.types("what is wrong in ");
     person.ctrl('v');
-    assert!(person.effects.contains(&Effect::ReadImage(key(), ImageFrom::Clipboard)));
+    assert!(person.effects.contains(&Effect::ReadImage(link, ImageFrom::Clipboard)));
     let none = Err("there is no image on the clipboard".into());
-    person.event(Event::Image(key(), ImageFrom::Clipboard, none));
+    person.event(Event::Image(link, ImageFrom::Clipboard, none));
     assert!(person.sees(80, 24).contains("no image on the clipboard"));
-    person.event(Event::Image(key(), ImageFrom::Clipboard, Ok(png())));
+    person.event(Event::Image(link, ImageFrom::Clipboard, Ok(png())));
     person.event(Event::Paste("/tmp/b.png".into()));
     let from = ImageFrom::File { path: "/tmp/b.png".into(), pasted: "/tmp/b.png".into() };
-    assert!(person.effects.contains(&Effect::ReadImage(key(), from.clone())));
-    person.event(Event::Image(key(), from.clone(), Ok(png())));
+    assert!(person.effects.contains(&Effect::ReadImage(link, from.clone())));
+    person.event(Event::Image(link, from.clone(), Ok(png())));
     assert!(person.sees(80, 24).contains("what is wrong in [image 1: 8 B] [image 2: 8 B]"));
     (0..16).for_each(|_| person.press(KeyCode::Backspace));
     person.press(KeyCode::Enter);
@@ -164,7 +159,7 @@ fn an_image_is_a_chip_and_goes_with_the_prompt_as_long_as_its_chip_is_there() {
     let blocks = json!([{"type": "text", "text": "what is wrong in [image 1: 8 B]"},
         {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}]);
     assert_eq!(said["params"]["prompt"], blocks);
-    person.event(Event::Image(key(), from, Err("cannot read `/tmp/b.png`".into())));
+    person.event(Event::Image(link, from, Err("cannot read `/tmp/b.png`".into())));
     assert!(person.sees(80, 24).contains("\n /tmp/b.png"), "it is a text like another");
 }
 

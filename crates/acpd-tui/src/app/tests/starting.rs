@@ -1,5 +1,6 @@
 use super::screens::everywhere;
 use super::*;
+use crate::image::Image;
 
 const STOPPED: &str = "agent `claude` was stopped by a person";
 const START: &str = "`acpctl agent start claude` starts it again";
@@ -68,8 +69,8 @@ fn h2_a_session_that_does_not_begin_ends_the_program_with_the_reason() {
         person.refuses_with_hint(Link::Errand(2), method, STOPPED, START);
         assert!(person.effects.contains(&Effect::Quit));
         let not_begun = person.state.not_begun().unwrap();
-        assert_eq!(not_begun.error.message, STOPPED);
-        assert_eq!(not_begun.unsent.as_deref(), Some("success\nand more"));
+        assert_eq!(not_begun.message, STOPPED);
+        assert_eq!(person.state.unsent().collect::<Vec<_>>(), ["success\nand more"]);
     }
 }
 
@@ -106,4 +107,56 @@ fn h2_a_prompt_that_is_refused_is_a_draft_again_below_the_reason_and_the_way_out
         assert!(!person.sees(80, 24).contains("was stopped"));
         person.press(KeyCode::Backspace);
     }
+}
+
+#[test]
+fn an_image_that_is_attached_while_the_session_starts_goes_with_the_prompt() {
+    for can in [true, false] {
+        let mut person = who_begins();
+        person.types("see ");
+        person.ctrl('v');
+        let read = |effect: &Effect| match effect {
+            Effect::ReadImage(of, from) => Some((*of, from.clone())),
+            _ => None,
+        };
+        let (of, from) = person.effects.iter().find_map(read).expect("the image is read");
+        let hello = json!({"protocolVersion": 1,
+            "agentCapabilities": {"promptCapabilities": {"image": can}}});
+        person.result(Link::Errand(2), "initialize", hello);
+        let image = Image { mime: "image/png", data: "iVBORw0KGgo=".into() };
+        if can {
+            // It is there after the session.
+            person.result(Link::Errand(2), "session/new", json!({"sessionId": "s-new"}));
+            person.event(Event::Image(of, from, Ok(image)));
+            person.press(KeyCode::Enter);
+            let said = person.said("session/prompt").remove(0);
+            assert_eq!(said["params"]["prompt"][1]["data"], "iVBORw0KGgo=");
+        } else {
+            person.event(Event::Image(of, from, Ok(image)));
+            person.press(KeyCode::Enter);
+            person.types("more");
+            person.press(KeyCode::Enter);
+            person.result(Link::Errand(2), "session/new", json!({"sessionId": "s-new"}));
+            assert!(prompts(&mut person).is_empty());
+            let seen = person.sees(80, 24);
+            assert!(seen.contains("claude takes no images"), "{seen}");
+            assert!(seen.contains("\n see [image 1: 8 B]") && seen.contains("\n more"), "{seen}");
+        }
+    }
+}
+
+#[test]
+fn drafts_that_are_left_at_the_end_are_told() {
+    let mut person = who_begins();
+    person.types("half a thought");
+    person.ctrl('d');
+    assert!(person.effects.contains(&Effect::Quit));
+    let unsent: Vec<String> = person.state.unsent().collect();
+    assert_eq!(unsent, ["half a thought"]);
+    let mut person = in_the_morning();
+    person.opens(&[]);
+    person.types("half a thought");
+    person.ctrl('d');
+    person.types("q");
+    assert_eq!(person.state.unsent().count(), 1);
 }

@@ -150,10 +150,11 @@ fn draw_list(
 ) -> (usize, usize, Vec<(u16, Spot)>) {
     let height = usize::from(area.height);
     if rows.is_empty() {
+        let key = |action| state.key_of(Place::Top, action);
         let words = match (state.fleet.is_known(), state.top.filter.text()) {
-            (false, _) => "",
-            (true, "") => "no sessions yet: n begins one here",
-            (true, _) => "nothing fits; Esc shows all sessions again",
+            (false, _) => Text::default(),
+            (true, "") => text!("no sessions yet: {} begins one here", key(Action::New)),
+            (true, _) => text!("nothing fits; {} shows all sessions again", key(Action::Back)),
         };
         canvas.line(
             area.x + 3,
@@ -268,7 +269,8 @@ fn below_pane(state: &State, canvas: &mut Canvas<'_>, y: u16) -> Option<Position
                 (None, "") => return None,
                 (None, _) => {
                     let words = state.top.filter.shown(40).0;
-                    Line::of(Role::Dim, text!(" only what fits: {}  (Esc: all)", words))
+                    let key = state.key_of(Place::Top, Action::Back);
+                    Line::of(Role::Dim, text!(" only what fits: {}  ({}: all)", words, key))
                 }
             };
             canvas.line(0, y, width, &line);

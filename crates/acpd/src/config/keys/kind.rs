@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acpd_api::{Amount, Cost, NAMESPACE};
+use acpd_api::{Amount, Cost, KEY_NAMES, NAMESPACE, is_key_name};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -689,15 +689,22 @@ impl Kind for KeyNames {
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Self::Value, Fault> {
         let mut keys = BTreeMap::new();
+        let mut put = |span: Range<usize>, name: String, key: &str| {
+            if !is_key_name(&name) {
+                let reason = format!("has no `{name}`: nothing that a key does is called so");
+                return Err(Fault { span, reason, hint: Some(key_name_hint(&name)) });
+            }
+            keys.insert(name, key.to_owned());
+            Ok(())
+        };
         for (name, value) in table(value, &Self::describe())? {
-            let name = name.get_ref();
             if let DeValue::String(key) = value.get_ref() {
-                keys.insert(name.to_string(), key.to_string());
+                put(name.span(), name.get_ref().to_string(), key)?;
                 continue;
             }
             for (action, key) in table(value, &Self::describe())? {
-                let key = string(key, "a string")?;
-                keys.insert(format!("{name}.{}", action.get_ref()), key.to_owned());
+                let name = format!("{}.{}", name.get_ref(), action.get_ref());
+                put(action.span(), name, string(key, "a string")?)?;
             }
         }
         Ok(keys)
@@ -709,6 +716,18 @@ impl Kind for KeyNames {
             pairs.map(|(name, key)| format!("{} = {}", name, quoted(key))).collect();
         format!("{{{}}}", pairs.join(", "))
     }
+}
+
+/// What may have been meant by the name of a key.
+fn key_name_hint(name: &str) -> String {
+    let has_place = name.contains('.');
+    let known = KEY_NAMES.iter().flat_map(|(place, actions)| {
+        let place = if has_place { format!("{place}.") } else { String::new() };
+        actions.iter().map(move |action| format!("{place}{action}"))
+    });
+    let known: Vec<String> = known.collect();
+    did_you_mean(name, known.iter().map(String::as_str))
+        .unwrap_or_else(|| "docs/terminal.md has the names".to_owned())
 }
 
 /// Names of environment variables, or beginnings of names followed by `*`. Each inner table adds

@@ -159,7 +159,7 @@ keys! {
     pub struct Tui {
         /// Keys by the names of what they do, as in `cancel = "ctrl-k"`, or of a place and that, as in
         /// `blocks.copy = "c"`; several keys with a space between them. `docs/terminal.md` has the names. The screens
-        /// check them when they start.
+        /// check the keys themselves when they start.
         Shared "keys" => pub keys: BTreeMap<String, String> as KeyNames = BTreeMap::new();
     }
     beside {}

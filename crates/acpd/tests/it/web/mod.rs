@@ -5,6 +5,7 @@ mod limits;
 mod sockets;
 mod tls;
 
+use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
@@ -126,7 +127,7 @@ struct Request {
 
 impl Request {
     fn header(mut self, name: &str, value: &str) -> Request {
-        self.head.push_str(&format!("{name}: {value}\r\n"));
+        write!(self.head, "{name}: {value}\r\n").expect("a string takes all");
         self
     }
 

@@ -1,0 +1,171 @@
+//! Prompts, and messages into the running turn: on their way out, and as a draft again where nobody takes them.
+
+use acp_wire::acp::steering_outcome;
+use acp_wire::{ErrorObject, code};
+use acpd_api::{SessionRowKey, TurnState, Untrusted};
+use acpd_view::{Role as Look, text};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::starting::Refused;
+use super::{Editor, Phase, Prompted};
+use crate::app::requests::{Link, Purpose};
+use crate::app::said::{Said, Words};
+use crate::app::{Effect, State};
+use crate::keymap::{Action, Place};
+
+impl State {
+    /// Sends what is in the editor as a prompt.
+    pub(super) fn send_prompt_typed(&mut self) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        if let Phase::Over(why) = &chat.phase {
+            let why = why.clone();
+            self.flash(Look::Bad, why);
+            return Vec::new();
+        }
+        if chat.phase == Phase::NotBegun {
+            chat.refused = None;
+            chat.waits.extend(chat.editor.take());
+            return self.ask_for_session();
+        }
+        if chat.may_be_answer() {
+            chat.doubted = Some(chat.editor.said().text);
+            return Vec::new();
+        }
+        if chat.is_starting() || !chat.waits.is_empty() {
+            chat.waits.extend(chat.editor.take());
+            return Vec::new();
+        }
+        let said = chat.editor.take();
+        said.map(|said| self.say(said)).unwrap_or_default()
+    }
+
+    /// Prompts the session on the screen.
+    pub(super) fn say(&mut self, said: Said) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        if let Some(why) = chat.no_images().filter(|_| said.has_image()) {
+            self.not_sent(said);
+            self.flash(Look::Warning, why);
+            return Vec::new();
+        }
+        let key = chat.key.clone();
+        let after = chat.conversation.last();
+        chat.conversation.follow();
+        let (mut effects, link) = self.errand(&key.agent);
+        effects.push(self.send_prompt(link, &key.session_id, &said, None));
+        if let Some(chat) = &mut self.chat {
+            chat.prompts.push(Prompted { link, said, after });
+        }
+        effects
+    }
+
+    /// Makes a prompt the draft again, and with it those that wait behind it.
+    fn not_sent(&mut self, said: Said) {
+        self.unwait();
+        if let Some(chat) = &mut self.chat {
+            chat.editor.give_back(said);
+        }
+    }
+
+    /// Says what is in the editor into the running turn.
+    pub(super) fn steer(&mut self) -> Vec<Effect> {
+        let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
+        if !is_running {
+            return self.send_prompt_typed();
+        }
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        let Some(said) = chat.editor.take() else { return Vec::new() };
+        let key = chat.key.clone();
+        self.steer_into(&key, said)
+    }
+
+    /// Says something into the running turn of a session.
+    pub(in crate::app) fn steer_into(&mut self, key: &SessionRowKey, said: Said) -> Vec<Effect> {
+        let (mut effects, link) = self.errand(&key.agent);
+        let params = json!({"sessionId": key.session_id, "prompt": said.blocks(),
+            "_meta": {"steering": {"idleBehavior": "promptRequired"}}});
+        let purpose = Purpose::Steer(Words { key: key.clone(), said });
+        effects.push(self.requests.send(link, "_session/steering", &params, purpose));
+        effects
+    }
+
+    /// What became of a message into the turn.
+    pub(in crate::app) fn steered(
+        &mut self,
+        link: Link,
+        words: Words,
+        result: &RawValue,
+    ) -> Vec<Effect> {
+        let why = match steering_outcome(result).as_deref() {
+            Some("injected" | "startedNewTurn") => None,
+            Some("promptRequired") => Some("the turn is over"),
+            _ => Some("the agent did not take the message"),
+        };
+        match why {
+            None => self.flash(Look::Good, "the agent has it"),
+            Some(why) if self.give_back(words) => {
+                let key = self.key_of(Place::Prompt, Action::Confirm);
+                self.flash(Look::Warning, text!("{}: {} sends it as the next prompt", why, key));
+            }
+            Some(why) => {
+                self.flash(Look::Warning, text!("{}: it is a draft in its conversation", why));
+            }
+        }
+        self.requests.forget(link);
+        vec![Effect::Leave(link)]
+    }
+
+    /// Makes words a draft again, before what was written since. Returns whether that is on the screen.
+    pub(in crate::app) fn give_back(&mut self, Words { key, said }: Words) -> bool {
+        self.editor_of(&key).give_back(said);
+        self.chat.as_ref().is_some_and(|chat| chat.key == key)
+    }
+
+    /// The drafts of all conversations.
+    pub(crate) fn unsent(&self) -> impl Iterator<Item = String> {
+        let open = self.chat.iter().map(|chat| &chat.editor);
+        let drafts = open.chain(self.drafts.values()).map(Editor::said);
+        drafts.filter(|said| !said.is_empty()).map(|said| said.text)
+    }
+
+    /// The draft of a session.
+    pub(super) fn editor_of(&mut self, key: &SessionRowKey) -> &mut Editor {
+        match self.chat.as_mut().filter(|chat| chat.key == *key) {
+            Some(chat) => &mut chat.editor,
+            None => self.drafts.entry(key.clone()).or_default(),
+        }
+    }
+
+    /// A prompt of this conversation has its answer.
+    pub(in crate::app) fn prompt_ended(
+        &mut self,
+        link: Link,
+        error: Option<&ErrorObject>,
+    ) -> Vec<Effect> {
+        let mut effects = vec![Effect::Leave(link)];
+        let Some(chat) = &mut self.chat else { return effects };
+        let at = chat.prompts.iter().position(|prompt| prompt.link == link);
+        let Some(prompt) = at.map(|at| chat.prompts.remove(at)) else { return effects };
+        if let Some(error) = error {
+            // Whatever an agent says of a turn that began is in the journal, too.
+            // Somebody has taken it back, perhaps here: then the words are there already.
+            let was_taken = error.code == code::CANCELLED;
+            let is_free = !was_taken || chat.editor.is_empty();
+            let was_waiting = !chat.conversation.has_prompt(&prompt.said.text, prompt.after);
+            if !was_taken {
+                chat.refused = Some(Refused::of(error));
+            }
+            if was_waiting && is_free {
+                self.not_sent(prompt.said);
+            }
+            if was_taken {
+                self.flash(Look::Warning, Untrusted::from(error.message.as_str()));
+            }
+        }
+        // The answer that lets the next prompt go may not have come yet.
+        if !self.requests.forget(link).is_empty() {
+            effects.extend(self.say_next());
+        }
+        effects
+    }
+}

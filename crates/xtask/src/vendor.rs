@@ -1,0 +1,182 @@
+//! `cargo xtask vendor`: the libraries of the page, as npm has them.
+//!
+//! The page is served as it lies in `crates/acpd-web/page`, so its libraries lie there, too: a few files of a few
+//! packages, of which nothing is changed but the names by which they import each other. A test compares them with what
+//! this makes anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::workspace::{self, succeed};
+use crate::{Result, test};
+
+/// A package of npm, and what the page takes of it.
+struct Library {
+    name: &'static str,
+    version: &'static str,
+    /// Of the whole package; npm says it of what it has fetched.
+    hash: &'static str,
+    licence: &'static str,
+    files: &'static [File],
+}
+
+/// A file in a package, and what it becomes.
+struct File {
+    from: &'static str,
+    to: &'static str,
+    /// Names in its imports, as they are and as they are to be.
+    imports: &'static [(&'static str, &'static str)],
+}
+
+const fn plain(from: &'static str, to: &'static str) -> File {
+    File { from, to, imports: &[] }
+}
+
+const LIBRARIES: [Library; 5] = [
+    Library {
+        name: "preact",
+        version: "11.2.0",
+        hash: "sha512-/HfHI/7N84e6GrWBJ3J280z3mLaRJiDcSvj/A+y/4AbLnND/1UlGHe1sR6oYuTGwId0nP7dqDU9OnLxMPZ7xBg==",
+        licence: "MIT",
+        files: &[
+            plain("dist/preact.mjs", "preact.js"),
+            File {
+                from: "hooks/dist/hooks.mjs",
+                to: "hooks.js",
+                imports: &[("from\"preact\"", "from\"./preact.js\"")],
+            },
+        ],
+    },
+    Library {
+        name: "htm",
+        version: "3.1.1",
+        hash: "sha512-983Vyg8NwUE7JkZ6NmOqpCZ+sh1bKv2iYTlUkzlWmA5JD2acKoxd4KVxbMmxX/85mtfdnDmTFoNKcg5DGAvxNQ==",
+        licence: "Apache-2.0",
+        files: &[plain("dist/htm.mjs", "htm.js")],
+    },
+    Library {
+        name: "marked",
+        version: "18.2.1",
+        hash: "sha512-ii4bxCTCqqwpT86XZWgJNs+ZnAIZksmLGYMViWA7PDIXYIeNo1x6cDdX3JOip9NM/cI6p8z57FxliACboTruMA==",
+        licence: "MIT",
+        files: &[plain("lib/marked.esm.js", "marked.js")],
+    },
+    Library {
+        name: "@highlightjs/cdn-assets",
+        version: "11.12.0",
+        hash: "sha512-KvOKXODaiFmId9xaq3xc5xCL66wVLUuOngDbO9B/kewbFTqdGbn2nJxNhN3H5R1cgDTVj6R8vH0zgiNDEGjpDw==",
+        licence: "BSD-3-Clause",
+        files: &[
+            plain("es/core.min.js", "highlight.js"),
+            plain("es/languages/bash.min.js", "highlight-bash.js"),
+            plain("es/languages/diff.min.js", "highlight-diff.js"),
+            plain("es/languages/go.min.js", "highlight-go.js"),
+            plain("es/languages/json.min.js", "highlight-json.js"),
+            plain("es/languages/python.min.js", "highlight-python.js"),
+            plain("es/languages/rust.min.js", "highlight-rust.js"),
+            plain("es/languages/typescript.min.js", "highlight-typescript.js"),
+            plain("es/languages/yaml.min.js", "highlight-yaml.js"),
+        ],
+    },
+    Library {
+        name: "diff",
+        version: "9.0.0",
+        hash: "sha512-svtcdpS8CgJyqAjEQIXdb3OjhFVVYjzGAPO8WGCmRbrml64SPw/jJD4GoE98aR7r25A0XcgrK3F02yw9R/vhQw==",
+        licence: "BSD-3-Clause",
+        files: &[
+            File {
+                from: "libesm/diff/line.js",
+                to: "diff.js",
+                imports: &[
+                    ("'./base.js'", "'./diff-base.js'"),
+                    ("'../util/params.js'", "'./diff-params.js'"),
+                ],
+            },
+            plain("libesm/diff/base.js", "diff-base.js"),
+            plain("libesm/util/params.js", "diff-params.js"),
+        ],
+    },
+];
+
+/// Where the page has its libraries.
+pub fn folder() -> PathBuf {
+    workspace::root().join("crates/acpd-web/page/lib")
+}
+
+/// Fetches the libraries into the page.
+pub fn run() -> Result {
+    let folder = folder();
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fetch(&folder)
+}
+
+/// Fetches the libraries into a folder, which is made.
+///
+/// # Errors
+/// When npm is missing or does not have them, or has something else under their names.
+pub fn fetch(folder: &Path) -> Result {
+    if !test::on_path("npm") {
+        return Err("npm is missing, which fetches the libraries".into());
+    }
+    fs::create_dir_all(folder)?;
+    let mut licences = String::from("Libraries of the page, and their licences.\n");
+    for library in &LIBRARIES {
+        let package = tempfile::tempdir()?;
+        library.unpack(package.path())?;
+        let read = |name: &str| fs::read_to_string(package.path().join("package").join(name));
+        for file in library.files {
+            let text = file.rewritten(&read(file.from)?)?;
+            fs::write(folder.join(file.to), text)?;
+        }
+        let Library { name, version, licence, .. } = library;
+        let text = read("LICENSE")?.replace("\r\n", "\n");
+        licences += &format!("\n---\n\n{name} {version} ({licence})\n\n{}\n", text.trim());
+    }
+    Ok(fs::write(folder.join("LICENSES.txt"), licences)?)
+}
+
+impl Library {
+    /// Fetches the package, and checks that it is the one that is meant.
+    fn unpack(&self, folder: &Path) -> Result {
+        let name = format!("{}@{}", self.name, self.version);
+        let mut pack = Command::new("npm");
+        pack.args(["pack", &name, "--json"]).current_dir(folder).stderr(Stdio::null());
+        let output = pack.output()?;
+        if !output.status.success() {
+            return Err(format!("`npm pack {name}` failed: {}", output.status).into());
+        }
+        // A list, or in later versions an object by the names of the packages.
+        let told: Value = serde_json::from_slice(&output.stdout)?;
+        let told = told.get(0).or_else(|| told.get(self.name)).ok_or("npm tells nothing")?;
+        if told["integrity"] != self.hash {
+            return Err(
+                format!("{name} is another package than before: {}", told["integrity"]).into()
+            );
+        }
+        let file = told["filename"].as_str().ok_or("npm tells no file name")?;
+        // Packages in a scope: their `/` is no folder.
+        let file = file.trim_start_matches('@').replace('/', "-");
+        succeed(Command::new("tar").args(["-xzf", &file]).current_dir(folder))
+    }
+}
+
+impl File {
+    /// The text with its imports rewritten, and without the place of a source map that the page does not have.
+    fn rewritten(&self, text: &str) -> Result<String> {
+        let is_kept = |line: &&str| !line.starts_with("//# sourceMappingURL=");
+        let mut text: String =
+            text.lines().filter(is_kept).map(|line| format!("{line}\n")).collect();
+        for (from, to) in self.imports {
+            if !text.contains(from) {
+                return Err(format!("`{}` does not import {from} any more", self.from).into());
+            }
+            text = text.replace(from, to);
+        }
+        Ok(text)
+    }
+}

@@ -1,0 +1,78 @@
+//! Clients that are not ours and not changed for us on `acpctl web`: the WebSocket transports of the official SDKs for
+//! TypeScript and Python, as they are.
+//!
+//! Installs what is missing, and is skipped like the tests of `real_agents.rs`.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use xtask::Result;
+use xtask::home::Home;
+use xtask::real::{Scripts, ready};
+use xtask::workspace::{self, succeed};
+
+/// After so many seconds a client hangs.
+const LIMIT: &str = "120";
+
+#[test]
+fn the_typescript_sdk_over_its_own_websocket() {
+    talks("tssdk", "over_web.mjs", |scripts, _| Ok(scripts.store().join("py-node/node-bin/node")))
+        .unwrap();
+}
+
+#[test]
+fn the_python_sdk_over_its_own_websocket() {
+    talks("pysdk", "over_web.py", |scripts, packages| {
+        let python = scripts.store().join("py-pysdk/bin/python");
+        // What the SDK needs for that transport and brings only if it is asked to.
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip", "install", "--quiet", "--target"]).arg(packages).arg("websockets");
+        succeed(&mut pip)?;
+        Ok(python)
+    })
+    .unwrap();
+}
+
+/// The server; ends with the test.
+struct Web(Child);
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs one of the clients in the folder `clients`, with a session of the built-in agent.
+fn talks(
+    sdk: &str,
+    script: &str,
+    interpreter: impl FnOnce(&Scripts, &Path) -> Result<PathBuf>,
+) -> Result {
+    let Some(scripts) = ready(&[sdk])? else { return Ok(()) };
+    let home = Home::new(&workspace::bin_dir("debug")?)?;
+    let packages = home.path("packages");
+    let interpreter = interpreter(&scripts, &packages)?;
+    let server = home.acpctl(&["web", "--port", "0"]).stdout(Stdio::piped()).spawn()?;
+    let mut server = Web(server);
+    let mut url = String::new();
+    BufReader::new(server.0.stdout.take().ok_or("no pipe")?).read_line(&mut url)?;
+    let host =
+        url.strip_prefix("http://").and_then(|url| url.split_once('/')).ok_or("no address")?.0;
+    let token = home.read(&["web", "token", "new", sdk])?;
+
+    let mut client = home.command(Path::new("timeout"));
+    client.arg(LIMIT).arg(interpreter);
+    client.arg(workspace::root().join("crates/xtask/tests/clients").join(script));
+    client.env("PYTHONPATH", &packages).env("REAL_DIR", scripts.store());
+    client.env("URL", format!("ws://{host}/acp?agent=demo")).env("TOKEN", token.trim());
+    let done = client.env("WORK", home.path("work")).output()?;
+    let said = String::from_utf8_lossy(&done.stdout);
+    if !done.status.success() || !said.starts_with("PASS") {
+        return Err(format!("{said}{}", String::from_utf8_lossy(&done.stderr)).into());
+    }
+    drop(server);
+    home.stop()
+}
