@@ -76,6 +76,10 @@ impl Daemon {
     }
 
     fn read_turn(&self, session: &SessionInfo, number: u64) -> Result<Turn, Failure> {
+        let none = || Failure::new(format!("there is no turn {number} in that session"));
+        if !(1..=session.prompts).contains(&number) {
+            return Err(none());
+        }
         let mut window = WINDOW;
         loop {
             let after = session.seq.saturating_sub(window);
@@ -87,10 +91,7 @@ impl Daemon {
             match found {
                 Some(turn) => return Ok(turn),
                 None if after > 0 => window = window.saturating_mul(4),
-                None => {
-                    let text = format!("there is no turn {number} in the journal of that session");
-                    return Err(Failure::new(text));
-                }
+                None => return Err(none()),
             }
         }
     }
@@ -149,9 +150,10 @@ pub(crate) fn is_idle(session: &SessionInfo) -> bool {
     session.turn.state == TurnState::Idle && session.queued == 0
 }
 
-/// Whether a turn of a session is over.
+/// Whether a turn of a session is over, or nothing runs or waits that could become it.
 pub(crate) fn is_told_over(session: &SessionInfo, turn: u64) -> bool {
-    session.prompts > turn || session.prompts == turn && (session.turn.state == TurnState::Idle)
+    let rests = session.turn.state == TurnState::Idle;
+    session.prompts > turn || rests && (session.prompts == turn || session.queued == 0)
 }
 
 /// The session that works for another one, as that is named.

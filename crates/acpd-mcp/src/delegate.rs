@@ -559,6 +559,12 @@ impl Server {
                 let found = state.turns().iter().find(of_it);
                 let mut report = Report::new(&session, ticket, found);
                 match end {
+                    End::Answered if found.is_none() => {
+                        report.status = Status::Cancelled;
+                        report
+                            .notes
+                            .push("the prompt was taken back before its turn began".to_owned());
+                    }
                     End::Answered => {}
                     End::Busy(failure) => return Err(failure),
                     End::Failed(failure) if found.is_none() => return Err(failure),

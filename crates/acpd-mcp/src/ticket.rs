@@ -32,7 +32,7 @@ impl Ticket {
     pub(crate) fn from_uri(uri: &str) -> Option<Ticket> {
         let mut parts = uri.strip_prefix(SCHEME)?.split('/');
         let (agent, session) = (decoded(parts.next()?)?, decoded(parts.next()?)?);
-        let turn = parts.next()?.parse().ok()?;
+        let turn = parts.next()?.parse().ok().filter(|turn| *turn > 0)?;
         parts.next().is_none().then_some(Ticket { turn, agent, session })
     }
 }

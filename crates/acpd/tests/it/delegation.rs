@@ -148,6 +148,23 @@ fn a_prompt_that_still_waits_is_taken_back_when_its_caller_cancels() {
 }
 
 #[test]
+fn a_prompt_that_a_person_takes_back_before_its_turn_is_over_and_is_not_waited_for() {
+    let budget = "[budget]\nper_day = \"0.1 USD\"\nwhen_over = \"ask\"";
+    let env = home_with(&Config::new([echo()]).tables(budget));
+    let mut host = Host::start(&env, &[]);
+    let first = host.call("prompt", json!({"session_name": "fix", "prompt": "#one [cost 0.25]"}));
+    let id = host.begin("prompt", json!({"session_name": "fix", "prompt": "#two"}));
+    until("the budget to be asked about", || question_of(&env, "fix"));
+    env.acpctl(&["cancel", "fix"]).success();
+    let taken = host.result(id);
+    assert_eq!(taken["status"], "cancelled", "{taken}");
+    // A turn that never begins is no reason to wait, and none to read the whole journal.
+    let never = first["ticket"].as_str().unwrap().replacen("turn:1:", "turn:7:", 1);
+    assert_eq!(host.call("wait", json!({"ticket": never}))["status"], "unknown");
+    assert_eq!(env.received("echo", "session/prompt").len(), 1);
+}
+
+#[test]
 fn an_agent_that_starts_the_server_itself_begins_no_session_beyond_the_limits() {
     let env = lent([echo()], "max_depth = 1\nmax_sessions = 1");
     env.acpctl(&["run", "-s", "lead", "#one"]).success();
@@ -175,7 +192,7 @@ fn an_agent_that_starts_the_server_itself_begins_no_session_beyond_the_limits() 
     drop(host);
     let mut host = own(&["--session", &number(1)]);
     let refused = host.refused("prompt", new("third"));
-    assert!(refused.contains("session `helper` may begin no other one"), "{refused}");
+    assert!(refused.contains("session `helper` may begin no more sessions"), "{refused}");
 }
 
 #[test]
