@@ -26,8 +26,9 @@ fn main() {
         let bytes = if is_ours { without_comments(&bytes) } else { bytes };
         fs::write(&packed, pack(&bytes)).expect("OUT_DIR");
         fs::write(&sent, bytes).expect("OUT_DIR");
-        let name = file.strip_prefix(&page).expect("it is below").to_str().expect("a plain name");
-        let [sent, packed] = [&sent, &packed].map(|path| path.to_str().expect("a plain name"));
+        let text = |path: &Path| path.to_str().expect("a plain name").to_owned();
+        let name = text(file.strip_prefix(&page).expect("it is below"));
+        let (sent, packed) = (text(&sent), text(&packed));
         writeln!(list, "    ({name:?}, include_bytes!({sent:?}), include_bytes!({packed:?})),")
             .expect("a string takes all");
     }

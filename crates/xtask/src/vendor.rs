@@ -4,6 +4,7 @@
 //! packages, of which nothing is changed but the names by which they import each other. A test compares them with what
 //! this makes anew.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -135,7 +136,8 @@ pub fn fetch(folder: &Path) -> Result {
         }
         let Library { name, version, licence, .. } = library;
         let text = read("LICENSE")?.replace("\r\n", "\n");
-        licences += &format!("\n---\n\n{name} {version} ({licence})\n\n{}\n", text.trim());
+        let text = text.trim();
+        writeln!(licences, "\n---\n\n{name} {version} ({licence})\n\n{text}")?;
     }
     Ok(fs::write(folder.join("LICENSES.txt"), licences)?)
 }
@@ -169,8 +171,8 @@ impl File {
     /// The text with its imports rewritten, and without the place of a source map that the page does not have.
     fn rewritten(&self, text: &str) -> Result<String> {
         let is_kept = |line: &&str| !line.starts_with("//# sourceMappingURL=");
-        let mut text: String =
-            text.lines().filter(is_kept).map(|line| format!("{line}\n")).collect();
+        let mut text =
+            text.lines().filter(is_kept).flat_map(|line| [line, "\n"]).collect::<String>();
         for (from, to) in self.imports {
             if !text.contains(from) {
                 return Err(format!("`{}` does not import {from} any more", self.from).into());

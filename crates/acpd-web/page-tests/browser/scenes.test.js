@@ -128,7 +128,7 @@ scene('a key confirms twice, and a press that comes too soon does nothing', asyn
   assert.equal(await page.locator('.question').count(), 1, 'it is still arming, or asks again');
   await page.waitForSelector('.question .confirm[aria-disabled="false"]');
   if (!(await page.locator('.question .confirm').innerText()).includes('Once more')) await page.keyboard.press('Enter');
-  await page.waitForSelector('.question .confirm:has-text("Once more")');
+  await page.waitForSelector('.question .confirm[aria-disabled="false"]:has-text("Once more")');
   await page.keyboard.press('Enter');
   await page.waitForSelector('.question', { state: 'detached' });
   await context.close();

@@ -87,8 +87,9 @@ function BlockView({ block, view }) {
 
 /** How long something has been running. @param {Block} block @param {View} view */
 function time(block, view) {
-  const began = block.progress === 'running' ? view.beganAt(block) : undefined;
-  return began === undefined ? null : html`<span class="running">${age(view.now - began)}</span>`;
+  if (block.progress !== 'running') return null;
+  const began = view.beganAt(block);
+  return html`<span class="running">${began === undefined ? 'running' : age(view.now - began)}</span>`;
 }
 
 /** @param {string[]} all @param {Folding} folding */

@@ -129,7 +129,7 @@ export function Help({ store }) {
       <table class="keys"><caption class="unseen">Keys</caption><tbody>${KEYS.map(([key, words]) => html`<tr><th scope="row"><kbd>${key}</kbd></th><td>${words}</td></tr>`)}
         <tr><th scope="row"><kbd>Enter</kbd></th><td>send, or queue; <kbd>Shift Enter</kbd> is a new line</td></tr>
         <tr><th scope="row"><kbd>Ctrl Enter</kbd></th><td>steer the running turn, where the agent can</td></tr></tbody></table>
-      <p class="is-dim">This browser is ${oneLine(store.me.name ?? 'signed in')}; it may ${store.me.scopes.join(', ')}.
+      <p class="is-dim">This browser is ${oneLine(store.me.name ?? 'signed in')}; it may ${store.me.scopes.join(', ')}.${' '}
         <code>acpctl web token</code> lists browsers and takes them out.</p>
       <button type="button" onClick=${() => store.signOut()}>Sign out</button>
     </div></section>`;

@@ -93,7 +93,7 @@ function useArmed(card, id) {
     let since = performance.now();
     let frame = 0;
     const look = () => {
-      const rect = card.current?.querySelector('.confirm')?.getBoundingClientRect();
+      const rect = card.current?.querySelector('.decide')?.getBoundingClientRect();
       const place = rect ? `${Math.round(rect.left)},${Math.round(rect.top)},${Math.round(rect.width)}` : '';
       const now = performance.now();
       if (place !== last) {
