@@ -164,8 +164,6 @@ export class Stream extends Component {
   settle() {
     const { box, rows } = this;
     if (!box || !rows) return;
-    // A person has just left the end, and the browser has not said so yet.
-    if (this.isAtEnd && this.isGesture && box.scrollTop < this.own - 1) this.onScroll();
     if (box.clientWidth !== this.width) {
       this.width = box.clientWidth;
       // Other heights for all that is not in the document.
@@ -208,8 +206,8 @@ export class Stream extends Component {
 
   /** @param {number} place */
   scrollTo(place) {
-    if (!this.box) return;
-    if (Math.abs(this.box.scrollTop - place) >= 1) this.box.scrollTop = place;
+    if (!this.box || Math.abs(this.box.scrollTop - place) < 1) return;
+    this.box.scrollTop = place;
     this.own = this.box.scrollTop;
   }
 
