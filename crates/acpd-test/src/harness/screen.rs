@@ -44,10 +44,13 @@ impl Screen {
         let shared = Arc::new((Mutex::new(shown), Condvar::new()));
         let (theirs, mut from) = (Arc::clone(&shared), terminal.try_clone().expect("a descriptor"));
         thread::spawn(move || {
-            let mut block = [0; 8 << 10];
+            let (mut block, mut held) = ([0; 8 << 10], Vec::new());
             while let Ok(count @ 1..) = from.read(&mut block) {
+                held.extend_from_slice(&block[..count]);
+                let whole = whole_frames(&held);
                 let mut shown = lock(&theirs.0);
-                shown.parser.process(&block[..count]);
+                shown.parser.process(&held[..whole]);
+                held.drain(..whole);
                 shown.bytes.extend_from_slice(&block[..count]);
                 theirs.1.notify_all();
             }
@@ -149,6 +152,15 @@ impl Drop for Screen {
 impl std::fmt::Debug for Screen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&lock(&self.shared.0).parser.screen().contents())
+    }
+}
+
+/// How much of what was written a terminal shows: of a frame that is not over (synchronized output) nothing.
+fn whole_frames(bytes: &[u8]) -> usize {
+    let last = |mark: &[u8]| bytes.windows(mark.len()).rposition(|window| window == mark);
+    match (last(b"\x1b[?2026h"), last(b"\x1b[?2026l")) {
+        (Some(begins), ends) if ends.is_none_or(|ends| ends < begins) => begins,
+        _ => bytes.len(),
     }
 }
 

@@ -115,14 +115,16 @@ scene('what the page makes of hostile Markdown has nothing that a sanitizer woul
   // On a page of its own: the policy of ours lets it parse nothing.
   const other = await context.newPage();
   await other.evaluate(readFileSync(require.resolve('dompurify/dist/purify.js'), 'utf8'));
+  // A page behind another one draws about once a second.
+  await page.bringToFront();
   const seen = new Set();
   await climb(page);
   for (let isEnd = false; !isEnd;) {
-    const { keys, made, atEnd } = await page.evaluate(() => {
+    const { keys, made, atEnd, place } = await page.evaluate(() => {
       const all = [...document.querySelectorAll('.row')].map((it) => it.getAttribute('aria-posinset') ?? '');
       const box = /** @type {HTMLElement} */ (document.querySelector('.scroller'));
       const isLast = box.scrollTop + box.clientHeight >= box.scrollHeight - 2;
-      return { keys: all, made: [...document.querySelectorAll('.answer')].map((it) => it.outerHTML), atEnd: isLast };
+      return { keys: all, made: [...document.querySelectorAll('.answer')].map((it) => it.outerHTML), atEnd: isLast, place: box.scrollTop };
     });
     const clean = await other.evaluate((texts) => texts.map((text) =>
       /** @type {any} */ (window).DOMPurify.sanitize(text, { ADD_ATTR: ['target'], ALLOW_DATA_ATTR: false })), made);
@@ -130,7 +132,11 @@ scene('what the page makes of hostile Markdown has nothing that a sanitizer woul
     for (const key of keys) seen.add(key);
     isEnd = atEnd;
     await page.locator('.scroller').press('PageDown');
-    await page.waitForTimeout(60);
+    await page.waitForFunction((place) => {
+      const box = /** @type {HTMLElement} */ (document.querySelector('.scroller'));
+      const isLast = box.scrollTop + box.clientHeight >= box.scrollHeight - 2;
+      return isLast || box.scrollTop !== place;
+    }, place);
   }
   assert.ok(seen.size > texts.length, `${seen.size} rows were looked at`);
   assert.equal(await page.evaluate(() => document.querySelectorAll('script').length), 1);

@@ -18,12 +18,23 @@ import { html } from './html.js';
 const END = 40;
 /** How long scrolling goes on behind what a person did. */
 const GESTURE = 900;
+/** How long after it a person's step up may be on its way: until then the browser may not have scrolled. */
+const LEAVING = 300;
+/** Keys that go up. */
+const UP = ['ArrowUp', 'PageUp', 'Home'];
 /** Heights of rows that were not measured. @type {Record<string, number>} */
 const GUESSES = { prompt: 76, answer: 120, edit: 140, command: 90, turn: 44 };
 const GUESS = 40;
 
 /** @param {Item} item */
 const guess = (item) => GUESSES[item.kind] ?? GUESS;
+
+/** @param {Event} event */
+function mayGoUp(event) {
+  if (event instanceof WheelEvent) return event.deltaY < 0;
+  if (event instanceof KeyboardEvent) return UP.includes(event.key) || (event.key === ' ' && event.shiftKey);
+  return event.type === 'touchmove';
+}
 
 /** @param {Row} row @returns {Item} */
 function itemOf(row) {
@@ -47,6 +58,7 @@ export class Stream extends Component {
     /** The last line that was seen at the end. */
     this.seen = 0;
     this.gestureAt = -Infinity;
+    this.leavesAt = -Infinity;
     this.isPressed = false;
     this.isPushed = false;
     /** Where we have scrolled ourselves. */
@@ -67,9 +79,16 @@ export class Stream extends Component {
     /** @type {Map<string, {item: Item, tick: number, at: number, choice: number, isChosen: boolean, vnode: any}>} */
     this.vnodes = new Map();
     this.observer = new ResizeObserver(() => this.settle());
-    this.onGesture = () => {
+    /** @type {(event?: Event) => void} */
+    this.onGesture = (event) => {
       this.gestureAt = performance.now();
+      if (event && mayGoUp(event)) this.leavesAt = this.gestureAt;
     };
+  }
+
+  /** Whether a person may be about to leave the end. */
+  get isLeaving() {
+    return this.isPressed || performance.now() - this.leavesAt < LEAVING;
   }
 
   get isGesture() {
@@ -178,8 +197,9 @@ export class Stream extends Component {
       this.heights.set(index, height);
     });
     this.pad();
-    if (this.isAtEnd) this.scrollTo(box.scrollHeight - box.clientHeight);
-    else if (this.isPushed || !this.isGesture) this.restore();
+    if (this.isAtEnd) {
+      if (!this.isLeaving) this.scrollTo(box.scrollHeight - box.clientHeight);
+    } else if (this.isPushed || !this.isGesture) this.restore();
     this.isPushed = false;
     this.askOlder();
     const wanted = this.wanted();
