@@ -53,6 +53,7 @@ fn the_libraries_are_those_of_npm() {
 }
 
 /// Calls with what makes node commands in the folder of the tests, if all is there that they need.
+#[expect(clippy::print_stdout, reason = "a test that is skipped must be seen")]
 fn node(also: &[&str], run: impl FnOnce(&dyn Fn() -> Command) -> Result) -> Result {
     let folder = workspace::root().join("crates/acpd-web/page-tests");
     if let Err(missing) = ready(&folder, also) {
