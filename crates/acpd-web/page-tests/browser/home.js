@@ -3,6 +3,7 @@
 //
 // `ACPD_BIN` is the folder of `acpd`, `acpctl` and `acpctl-web`; `ACPD_WEB_PAGE`, if set, that of the page.
 
+import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -180,12 +181,15 @@ export async function openSession(page, name) {
 
 /** Goes up to the first block. @param {import('playwright-core').Page} page */
 export async function climb(page) {
-  const first = page.locator('.row[aria-posinset="1"]');
-  for (let tries = 0; tries < 200 && !((await first.count()) && (await page.locator('.older').count()) === 0); tries++) {
+  const isThere = () => page.evaluate(() => document.querySelector('.scroller')?.scrollTop === 0
+    && !!document.querySelector('.row[aria-posinset="1"]') && !document.querySelector('.older'));
+  // Twice: what is older may be about to come.
+  for (let [tries, seen] = [0, 0]; seen < 2; tries++) {
+    assert.ok(tries < 400, 'the beginning is not reached');
     await page.locator('.scroller').press('Home');
     await page.waitForTimeout(50);
+    seen = await isThere() ? seen + 1 : 0;
   }
-  await first.waitFor();
 }
 
 /** The text of the stream. @param {import('playwright-core').Page} page */

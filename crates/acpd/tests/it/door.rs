@@ -151,7 +151,7 @@ fn l16_a_daemon_that_is_stopped_while_something_runs_is_told_and_waited_for() {
 fn with_few_files(env: &TestEnv) -> Running {
     let program = env.acpd_command();
     let mut command = env.command("sh");
-    command.args(["-c", "ulimit -n 40; exec \"$@\"", "sh"]).arg(program.get_program()).arg("run");
+    command.args(["-c", "ulimit -n 48; exec \"$@\"", "sh"]).arg(program.get_program()).arg("run");
     let daemon = Running::start(command);
     until("the daemon to listen", || UnixStream::connect(env.socket()).ok());
     daemon
