@@ -61,9 +61,9 @@ fn notifications_are_off_by_one_key() {
     assert_eq!(written(&env, "shown"), None);
 }
 
-/// Stands for systemd-inhibit: tells its pid, then becomes what it was given to run.
+/// Stands for systemd-inhibit: tells what it was asked and then its pid, and waits for the end of its input.
 const INHIBIT: (&str, &str) =
-    ("systemd-inhibit", "echo $$ >> DIR/held; echo \"$@\" >> DIR/asked; exec cat");
+    ("systemd-inhibit", "echo \"$@\" >> DIR/asked; echo $$ >> DIR/held; exec cat");
 
 fn holder(env: &TestEnv) -> u32 {
     let pid = |text: String| text.lines().last().and_then(|line| line.parse().ok());
