@@ -185,11 +185,6 @@ impl Service {
         (self.manager == Manager::Systemd).then(|| systemd::log_command(follow, lines))
     }
 
-    /// The file that the log is in, where the manager writes it to one.
-    pub(crate) fn log_file(&self) -> Result<PathBuf> {
-        Ok(launchd::log(&home()?))
-    }
-
     /// Whether the service goes on when nobody is logged in; `None` where that cannot be chosen.
     pub(crate) fn lingers(&self) -> Option<bool> {
         (self.manager == Manager::Systemd).then(systemd::lingers)
@@ -234,6 +229,11 @@ pub(crate) fn home() -> Result<PathBuf> {
 pub(crate) fn base(variable: &str, usual: &str) -> Result<PathBuf> {
     let named = env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     named.map_or_else(|| Ok(home()?.join(usual)), Ok)
+}
+
+/// The file that the log is in, where the manager keeps none itself.
+pub(crate) fn log_file() -> Result<PathBuf> {
+    Ok(launchd::log(&home()?))
 }
 
 /// Removes a file that may be gone already.
@@ -318,7 +318,7 @@ fn tell(program: &Path, args: &[&str]) -> Result<String> {
 mod tests {
     use super::*;
 
-    fn place<'a>(program: &'a str, moved: bool) -> Place<'a> {
+    fn place(program: &str, moved: bool) -> Place<'_> {
         let dirs = [("ACPD_STATE_DIR", "/data/my state"), ("ACPD_CONFIG_DIR", "/c&d/100%")];
         let dirs = dirs.into_iter().filter(|_| moved).map(|(name, dir)| (name, dir.to_owned()));
         let socket = moved.then(|| "/run/other/acpd.sock".to_owned());

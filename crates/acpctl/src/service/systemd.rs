@@ -39,7 +39,7 @@ pub(super) fn files(place: &Place<'_>) -> Vec<UnitFile> {
     let folder = folder.join("systemd/user");
     let mut start = format!("ExecStart={} run\n", word(place.program));
     for (name, dir) in &place.dirs {
-        start.push_str(&format!("Environment={}\n", quoted(&format!("{name}={dir}"))));
+        start += &["Environment=", &quoted(&format!("{name}={dir}")), "\n"].concat();
     }
     let listen = place.socket.as_ref().map(|socket| {
         // The whole line is the path: no quotes, and `%` begins a name of systemd's own.

@@ -41,7 +41,8 @@ pub(super) fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     let is_ours = status.as_ref().is_some_and(|status| before.pid == Some(status.daemon.pid));
     if stale.is_empty() && is_on && (status.is_none() || is_ours) {
         ui.say("acpd is installed as a service already");
-        return lingering(service, ui);
+        lingering(service, ui);
+        return Ok(());
     }
     let status = status.filter(|_| !is_ours || !stale.is_empty());
     status.as_ref().map_or(Ok(()), |status| check_turns_continue(status, paths))?;
@@ -70,7 +71,8 @@ pub(super) fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
         }
         None => ui.say("acpd is installed: it starts when you log in, or with its first client"),
     }
-    lingering(service, ui)
+    lingering(service, ui);
+    Ok(())
 }
 
 /// Agents that are children of the daemon end with it, and their turns too.
@@ -87,9 +89,8 @@ fn check_turns_continue(status: &Status, paths: &Paths) -> Result {
 }
 
 /// A service of a user ends with the last logout, unless the user wants it otherwise.
-fn lingering(service: &Service, ui: &mut Ui) -> Result {
+fn lingering(service: &Service, ui: &mut Ui) {
     if service.lingers() == Some(false) {
         ui.say("to keep it running when you are logged out: loginctl enable-linger");
     }
-    Ok(())
 }

@@ -14,7 +14,7 @@ use crate::cli::{self, Tail};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::log_file;
-use crate::service::Service;
+use crate::service::{self, Service};
 use crate::ui::Ui;
 
 /// Runs a `service` command.
@@ -33,7 +33,7 @@ pub(super) fn service(command: cli::Service, door: Door, ui: &mut Ui) -> Result 
 /// Prints what the manager has kept of the daemon's log.
 fn logs(service: &Service, tail: Tail, ui: &mut Ui) -> Result {
     let Some(mut command) = service.log_command(tail.follow, tail.lines) else {
-        return log_file::print(&service.log_file()?, tail, ui);
+        return log_file::print(&service::log_file()?, tail, ui);
     };
     let program = command.get_program().to_owned();
     let failed = |error| CommandError::file("run", program.as_ref(), &error);

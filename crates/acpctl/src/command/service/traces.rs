@@ -88,16 +88,16 @@ impl Traces {
         }
         Ok(kept)
     }
+}
 
-    /// Files of shells that still run `acpctl completions`: they are the person's own.
-    pub(super) fn mentions(&self) -> Vec<PathBuf> {
-        let Ok(home) = home() else { return Vec::new() };
-        let files = [".bashrc", ".bash_profile", ".profile", ".zshrc", ".config/fish/config.fish"];
-        let mentions = |file: &PathBuf| {
-            fs::read_to_string(file).is_ok_and(|text| text.contains("acpctl completions"))
-        };
-        files.iter().map(|file| home.join(file)).filter(mentions).collect()
-    }
+/// Files of shells that still run `acpctl completions`: they are the person's own.
+pub(super) fn mentions() -> Vec<PathBuf> {
+    let Ok(home) = home() else { return Vec::new() };
+    let files = [".bashrc", ".bash_profile", ".profile", ".zshrc", ".config/fish/config.fish"];
+    let mentions = |file: &PathBuf| {
+        fs::read_to_string(file).is_ok_and(|text| text.contains("acpctl completions"))
+    };
+    files.iter().map(|file| home.join(file)).filter(mentions).collect()
 }
 
 fn is_state(name: &str) -> bool {

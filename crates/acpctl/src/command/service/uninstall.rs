@@ -3,7 +3,7 @@
 use acpd_api::ExitCode;
 use acpd_client::{Paths, hold_starts};
 
-use super::traces::Traces;
+use super::traces::{Traces, mentions};
 use crate::cli::Uninstall;
 use crate::confirm::{left, yes};
 use crate::door::Door;
@@ -76,7 +76,7 @@ fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
         ui.say(text!("left {}: not all in it is acpd's", kept));
     }
     drop(held);
-    for file in traces.mentions() {
+    for file in mentions() {
         ui.say(text!("left a line with `acpctl completions` in {}", file));
     }
     ui.say("nothing of acpd is left but its programs");
