@@ -492,6 +492,13 @@ pub(crate) enum Agent {
         #[command(flatten)]
         json: Json,
     },
+    /// Show the environment that an agent gets, and who sets what in it; secrets are left out.
+    Env {
+        /// Its name.
+        agent: String,
+        #[command(flatten)]
+        json: Json,
+    },
     /// Find installed agents, ask each what it can do, and suggest a configuration.
     Discover(Json),
     /// Start an agent and clear a crash loop.

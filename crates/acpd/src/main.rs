@@ -33,6 +33,9 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Write the environment to stdin, which is a pipe: for a daemon that asks a shell.
+    #[command(hide = true)]
+    Environment,
     /// List where the daemon can be made to die (`ACPD_CRASH=NAME:N`).
     #[cfg(feature = "crash-points")]
     #[command(hide = true)]
@@ -89,6 +92,10 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
+        Command::Environment => match acpd::environment::print() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failed(&error),
+        },
         Command::Discover { json } => match acpd::discover::run(json) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&error),

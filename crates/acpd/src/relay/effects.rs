@@ -30,7 +30,7 @@ impl Relay {
             Effect::Host(host, order) => self.tell_host(host, order, out),
             Effect::Index(session) => self.readers.index.update(session),
             Effect::Spawn { host, agent } => match self.agents.config.agent(&agent) {
-                Ok(profile) if !profile.credentials.is_empty() => {
+                Ok(profile) if self.credentials.are_needed(profile) => {
                     self.credentials.look_up(host, profile);
                 }
                 _ => self.spawn(Ready { host, agent, found: Ok(Vec::new()), left: None }, out),

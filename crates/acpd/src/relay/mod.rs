@@ -162,7 +162,7 @@ impl Relay {
         let terminals = Terminals::start(generation, hub.incarnation(), reaper, done.clone())?;
         let services = Services::new(done.clone());
         let logins = Logins::new(done);
-        let credentials = Credentials::new(agents.reaper.clone());
+        let credentials = Credentials::new(agents.reaper.clone(), agents.login_shell.clone());
         let hooks = Hooks::new(&agents.config.hooks, agents.reaper.clone());
         let awake = agents.config.daemon.keep_awake;
         let awake = awake.then(|| Awake::new(agents.reaper.clone()));

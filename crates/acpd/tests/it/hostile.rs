@@ -498,6 +498,7 @@ fn agents(stage: &mut Stage) {
     stage.both(&["agent", "ls", "-a"]);
     stage.all(&["agent", "show", "evil"]);
     stage.all(&["agent", "show", "broken"]);
+    stage.all(&["agent", "env", "evil"]);
     stage.both(&["agent", "logs", "evil"]);
     stage.both(&["agent", "restart", "evil"]);
     stage.both(&["agent", "stop", "evil"]);

@@ -22,6 +22,7 @@ mod discovering;
 mod disk;
 mod door;
 mod editors;
+mod environment;
 mod forks;
 mod fuzz;
 mod handing_over;

@@ -285,6 +285,8 @@ impl Hub {
             inherits: Vec::new(),
             inherited: Vec::new(),
             lacks: Vec::new(),
+            environment: Vec::new(),
+            login_shell: None,
         }
     }
 

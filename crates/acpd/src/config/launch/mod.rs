@@ -86,6 +86,13 @@ pub fn environment(
     environment.into_iter().collect()
 }
 
+/// Returns whether this is a variable that every agent gets, and that holds no secret: proxies may have a password in
+/// their addresses.
+pub fn every_agent_gets(name: &str) -> bool {
+    let is_proxy = name.to_ascii_uppercase().ends_with("_PROXY");
+    !is_proxy && is_any(&BASE, OsStr::new(name))
+}
+
 /// `base` with a `HOME`, if it has none. Some editors start `acpctl`, and by it the daemon, with nothing
 /// but a `PATH`; agents look for their logins at home.
 pub fn with_home(
