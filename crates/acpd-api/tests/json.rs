@@ -3,16 +3,17 @@
 use acpd_api::{
     AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Amount, Answered, ArchiveFilter,
     AttachParams, AuthInfo, AuthSource, AuthState, BudgetInfo, CancelParams, CaughtUp, ClientMeta,
-    ClientToken, ConfigChanged, Cost, DaemonInfo, DaemonStopParams, Doing, DoingKind, ErrorData,
-    ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod, LoginShellInfo, McpInfo,
-    McpKind, NewSessionMeta, OptionInfo, Outcome, Parent, Part, PermissionDecided, PermissionMeta,
-    PromptQueued, Question, QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt, RawCall,
-    RawId, Reason, Received, RemoveParams, RemoveResult, RenameParams, ReseedParams, RestoreLevel,
-    Restored, Resume, Resumed, Role, SearchParams, SearchResult, SessionGone, SessionInfo,
-    SessionListParams, SessionNotice, SessionRef, SessionState, Shown, ShownDiff, ShownUnclear,
-    Skipped, Speaker, StateChanged, Status, StoreState, TitleParams, Tokens, TurnEndInfo,
-    TurnEnded, TurnInfo, TurnStarted, TurnState, TurnUsage, UndoParams, UndoResult, UpdateMeta,
-    Usage, UsageBy, UsageParams, UsageReport, UsageTotal, VariableFrom, VariableInfo,
+    ClientToken, ConfigChanged, ConfigMistake, Cost, DaemonInfo, DaemonStopParams, Doing,
+    DoingKind, ErrorData, ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod,
+    LoginShellInfo, McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome, Parent, Part,
+    PermissionDecided, PermissionMeta, PromptQueued, Question, QueueEditParams, QueueInfo,
+    QueueRemoveParams, QueuedPrompt, RawCall, RawId, Reason, Received, RemoveParams, RemoveResult,
+    RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams,
+    SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice, SessionRef,
+    SessionState, Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged, Status,
+    StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState,
+    TurnUsage, UndoParams, UndoResult, UpdateMeta, Usage, UsageBy, UsageParams, UsageReport,
+    UsageTotal, VariableFrom, VariableInfo,
 };
 use serde_json::{Value, json};
 
@@ -134,8 +135,13 @@ fn status_looks_like_this() {
         config: "/config".into(),
         config_changed: Some(ConfigChanged {
             at: Some(9),
-            problem: Some("unknown key".into()),
-            hint: Some("did you mean another".into()),
+            mistakes: vec![ConfigMistake {
+                message: "unknown key".into(),
+                file: "/config".into(),
+                line: Some(3),
+                column: Some(1),
+                hint: Some("did you mean another".into()),
+            }],
         }),
     };
     let status = Status { daemon, agents: vec![agent()], sessions: vec![session()] };
