@@ -68,6 +68,21 @@ pub struct ConfigChanged {
     /// Why no daemon could start with it, if so: what is wrong in it, in the order of the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mistakes: Vec<ConfigMistake>,
+    /// Agents that it starts in another way: those that run do so as before until they are started again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<Untrusted>,
+}
+
+/// What `acpd config` finds in the configuration file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigReport {
+    /// The file.
+    pub file: Untrusted,
+    /// Whether it is there; without it, everything has its default.
+    pub exists: bool,
+    /// What is wrong in it, in the order of the file.
+    pub mistakes: Vec<ConfigMistake>,
 }
 
 /// Something that is wrong with a configuration.

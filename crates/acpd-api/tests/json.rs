@@ -142,6 +142,7 @@ fn status_looks_like_this() {
                 column: Some(1),
                 hint: Some("did you mean another".into()),
             }],
+            agents: vec!["demo".into()],
         }),
     };
     let status = Status { daemon, agents: vec![agent()], sessions: vec![session()] };

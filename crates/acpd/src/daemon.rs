@@ -150,7 +150,7 @@ struct Daemon {
     lock: InstanceLock,
     runtime: tokio::runtime::Runtime,
     door: Door,
-    signals: signals::Stops,
+    signals: signals::Calls,
     writer: acpd_store::Writer,
     reader: acpd_store::Reader,
     snapshot: acpd_core::record::Snapshot,
@@ -265,7 +265,7 @@ impl Daemon {
                 clients: from_clients,
                 hosts: from_hosts,
                 reports: self.reports,
-                stops: self.signals,
+                calls: self.signals,
                 pulse: manager.pulse(),
             };
             let readers = Readers { journal, index };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use acpd::login;
-use acpd_api::{LOGIN_NOT_BEGUN, escape};
+use acpd_api::{LOGIN_NOT_BEGUN, escape, json};
 use clap::{Parser, Subcommand};
 
 /// Keeps AI coding agents alive.
@@ -26,6 +26,9 @@ enum Command {
     },
     /// Check that the daemon can start: directories, configuration, database.
     Check,
+    /// Print what is wrong in the configuration, as JSON.
+    #[command(hide = true)]
+    Config,
     /// Ask the installed agents of the catalogue what they can do.
     #[command(hide = true)]
     Discover {
@@ -76,6 +79,14 @@ fn main() -> ExitCode {
             #[expect(clippy::print_stdout, reason = "what it is for")]
             Ok(words) => {
                 println!("{words}");
+                ExitCode::SUCCESS
+            }
+            Err(failure) => failed(&failure),
+        },
+        Command::Config => match acpd::check::report() {
+            #[expect(clippy::print_stdout, reason = "what it is for")]
+            Ok(report) => {
+                println!("{}", json::line(&report).unwrap_or_default());
                 ExitCode::SUCCESS
             }
             Err(failure) => failed(&failure),

@@ -90,9 +90,9 @@ impl Relay {
                 tracing::warn!(agent, session, code, what, "an agent failed");
             }
             Effect::Leave { client, id, restart: Some(brought) } => {
-                self.trials.begin(client, id, brought);
+                self.trials.begin(Some((client, id)), brought);
             }
-            Effect::Leave { client, id, restart: None } => self.leave_for(client, &id, out),
+            Effect::Leave { client, id, restart: None } => self.leave_for(Some((client, id)), out),
             Effect::Abort => self.end = Some(End::Aborted),
             Effect::Exit => self.end = self.end.or(Some(End::Done)),
         }

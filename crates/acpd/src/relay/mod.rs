@@ -46,7 +46,7 @@ use crate::logins::Logins;
 use crate::search::SearchIndex;
 use crate::service::Pulse;
 use crate::services::Services;
-use crate::signals::Stops;
+use crate::signals::{Call, Calls};
 use crate::suspend::SuspendWatch;
 use crate::terminals::Terminals;
 
@@ -77,7 +77,7 @@ pub struct Sources {
     /// The store's writer.
     pub reports: mpsc::UnboundedReceiver<Report>,
     /// Signals.
-    pub stops: Stops,
+    pub calls: Calls,
     /// When the service manager wants a sign of life.
     pub pulse: Pulse,
 }
@@ -208,7 +208,10 @@ impl Relay {
                     Some(report) => self.reported(report, &mut from.pulse, &mut out),
                     None => self.writer_died(),
                 },
-                Some(()) = from.stops.recv() => self.leave(&mut out),
+                Some(call) = from.calls.recv() => match call {
+                    Call::Stop => self.leave(&mut out),
+                    Call::Reload => self.reload(),
+                },
                 () = from.pulse.due() => self.pulse(&mut from.pulse),
                 Some((client, event)) = from.clients.recv() => {
                     self.client_event(client, event, &mut out);

@@ -10,6 +10,7 @@ mod archive;
 mod client_meta;
 mod clients;
 mod completing;
+mod configuring;
 #[cfg(feature = "crash-points")]
 mod crash_points;
 mod crashes;

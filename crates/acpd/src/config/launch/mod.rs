@@ -167,6 +167,15 @@ pub fn fingerprint(profile: &Profile) -> String {
     format!("{hash:016x}")
 }
 
+/// Returns whether an agent is started in the same way by both: what differs besides holds for the running one, too.
+pub(crate) fn starts_alike(old: &Profile, new: &Profile) -> bool {
+    fingerprint(old) == fingerprint(new)
+        && (&old.env, &old.inherit_env, &old.cwd) == (&new.env, &new.inherit_env, &new.cwd)
+        && old.credentials == new.credentials
+        && old.prefer_installed == new.prefer_installed
+        && old.transport() == new.transport()
+}
+
 /// 64-bit FNV-1a, which unlike the standard library's hasher is the same for ever.
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0100_0000_01b3;
