@@ -24,9 +24,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::config::{Credential, CredentialSource, Profile};
-use crate::environment::LoginShell;
 use crate::helper_process::{End, read, run_to_end, set_apart};
 use crate::host::Reaper;
+use crate::login_shell::LoginShell;
 use crate::mcp::{read_secret, read_variable};
 
 /// How long a command may run.

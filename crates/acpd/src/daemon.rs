@@ -22,7 +22,6 @@ use crate::clients::Service;
 use crate::clock::Clock;
 use crate::config::{self, Config, OnDisk};
 use crate::door::{self, Door};
-use crate::environment::LoginShell;
 use crate::failure::Failure;
 use crate::host::{Agents, Reaper};
 use crate::journal::Journal;
@@ -250,13 +249,8 @@ impl Daemon {
         let own_socket = door.own_path();
         let logs = BTreeMap::new();
         let events = host_events;
-        let login_shell = LoginShell::new(
-            config.daemon.login_shell,
-            manager.is_there(),
-            exe.clone(),
-            reaper.clone(),
-        );
-        let agents = Agents { config, paths, generation, exe, login_shell, reaper, events, logs };
+        let managed = manager.is_there();
+        let agents = Agents { config, paths, generation, exe, managed, reaper, events, logs };
         let ended = runtime.block_on(async move {
             let (stop, stopped) = watch::channel(false);
             let (open, may_open) = oneshot::channel();

@@ -24,6 +24,7 @@ pub mod journal;
 pub mod keyring;
 pub mod log;
 pub mod login;
+pub mod login_shell;
 pub mod logins;
 pub mod mcp;
 mod refusal;

@@ -103,7 +103,7 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        Command::Environment => match acpd::environment::print() {
+        Command::Environment => match acpd::login_shell::print() {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&error),
         },

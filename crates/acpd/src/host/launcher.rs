@@ -17,7 +17,7 @@ use super::direct::{Direct, Launch};
 use super::reaper::Reaper;
 use super::shim::{Leases, Place, Shim, Start, end_orphan_shims, end_others, remove_lost_sockets};
 use crate::config::{self, Config, Host, Installed, Profile, Transport};
-use crate::environment::{self, LoginShell};
+use crate::environment;
 use crate::log::BoundedLog;
 
 /// How long a shim may take to start its agent, beside what the agent takes to listen.
@@ -40,8 +40,8 @@ pub struct Agents {
     pub generation: String,
     /// This program.
     pub exe: PathBuf,
-    /// Who is asked what agents inherit, if it is not this process.
-    pub login_shell: Option<LoginShell>,
+    /// Whether a service manager has started the daemon.
+    pub managed: bool,
     /// Ends process trees.
     pub reaper: Reaper,
     /// Where hosts report to.

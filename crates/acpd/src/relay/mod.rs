@@ -42,6 +42,7 @@ use crate::credentials::Credentials;
 use crate::hooks::Hooks;
 use crate::host::Agents;
 use crate::journal::Journal;
+use crate::login_shell::LoginShell;
 use crate::logins::Logins;
 use crate::search::SearchIndex;
 use crate::service::Pulse;
@@ -162,7 +163,13 @@ impl Relay {
         let terminals = Terminals::start(generation, hub.incarnation(), reaper, done.clone())?;
         let services = Services::new(done.clone());
         let logins = Logins::new(done);
-        let credentials = Credentials::new(agents.reaper.clone(), agents.login_shell.clone());
+        let login_shell = LoginShell::new(
+            agents.config.daemon.login_shell,
+            agents.managed,
+            agents.exe.clone(),
+            agents.reaper.clone(),
+        );
+        let credentials = Credentials::new(agents.reaper.clone(), login_shell);
         let hooks = Hooks::new(&agents.config.hooks, agents.reaper.clone());
         let awake = agents.config.daemon.keep_awake;
         let awake = awake.then(|| Awake::new(agents.reaper.clone()));

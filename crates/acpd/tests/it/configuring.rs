@@ -30,7 +30,7 @@ fn a_reload_takes_what_is_new_in_the_middle_of_a_turn_and_names_who_runs_as_befo
     assert_eq!(boot(&env), before, "nothing has changed");
 
     env.configure(
-        &Config::new([echo().set("env", "{ NEW = \"1\" }")])
+        &Config::new([echo().set("inherit_env", "[\"NEW\"]")])
             .daemon("host", "\"shim\"")
             .daemon("max_clients", "7"),
     );
