@@ -120,6 +120,8 @@ pub(crate) enum Command {
     /// Start and stop the daemon.
     #[command(subcommand)]
     Daemon(Daemon),
+    /// Look for what is wrong with acpd and its agents, and say what to do; exit with 1 if something does not work.
+    Doctor(Doctor),
     /// Check, show and edit the configuration.
     #[command(subcommand)]
     Config(Config),
@@ -677,6 +679,16 @@ pub(crate) enum Daemon {
     Status(Json),
     /// Print the daemon's log.
     Logs(Tail),
+}
+
+/// Arguments of `doctor`.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Doctor {
+    /// Do what can be done without ending a turn: have acpd read its configuration, write the service's files anew.
+    #[arg(long)]
+    pub(crate) fix: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 #[derive(Debug, Subcommand)]

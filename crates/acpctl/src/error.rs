@@ -113,6 +113,11 @@ impl CommandError {
         &self.message
     }
 
+    /// The ways out.
+    pub(crate) fn hints(&self) -> &[Text] {
+        &self.hints
+    }
+
     /// What it is about, if the daemon has said so.
     pub(crate) fn reason(&self) -> Option<Reason> {
         self.reason

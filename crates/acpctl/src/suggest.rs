@@ -34,10 +34,7 @@ const CALLED: [(&[&str], &str); 10] = [
     ),
     (&["steer"], "did you mean `acpctl run --steer SESSION PROMPT`?"),
     (&["version"], "did you mean `acpctl --version`?"),
-    (
-        &["doctor", "reload"],
-        "to check the configuration: `acpctl config check`; to load it: `acpctl daemon reload`",
-    ),
+    (&["reload"], "did you mean `acpctl daemon reload`?"),
 ];
 
 /// The error for a command that does not exist.
@@ -118,7 +115,7 @@ mod tests {
         assert_eq!(hint("sessions", None), "did you mean `acpctl session ls`?");
         assert!(hint("exec", None).contains("`acpctl run PROMPT`"));
         assert!(hint("logs", None).starts_with("of a session: `acpctl session log SESSION`"));
-        assert!(hint("doctor", None).contains("`acpctl config check`"));
+        assert!(hint("reload", None).contains("`acpctl daemon reload`"));
         assert_eq!(hint("new", Some("policy")), "`acpctl help policy` lists the commands");
     }
 

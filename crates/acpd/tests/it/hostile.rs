@@ -237,6 +237,7 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
     stage.both(&["daemon", "restart"]);
     stage.both(&["daemon", "reload"]);
     stage.all(&["config", "check"]);
+    stage.all(&["doctor"]);
     stage.both(&["config", "show"]);
     stage.both(&["config", "path"]);
     let edit = &["config", "edit"];

@@ -21,6 +21,7 @@ mod delegation;
 mod desktop;
 mod discovering;
 mod disk;
+mod doctor;
 mod door;
 mod editors;
 mod environment;

@@ -1,0 +1,358 @@
+//! `acpctl doctor`: looks at everything that acpd needs, and says what is wrong and what to do about it.
+//!
+//! A look starts no daemon and changes nothing. With `--fix`, commands of acpctl that end no turn are run.
+
+use std::env;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use acpd_api::{
+    AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, LoginShellInfo, Status,
+    StoreState, Untrusted, method,
+};
+use acpd_client::{Connection, Paths};
+use nix::sys::statvfs::statvfs;
+use serde::Serialize;
+
+use crate::cli::Doctor;
+use crate::error::{CommandError, Result};
+use crate::human;
+use crate::info::daemon::mistakes;
+use crate::paint::{DIM, GREEN, Paint, RED, YELLOW};
+use crate::service::{FileState, Service, State};
+use crate::stop::running;
+use crate::text::{Text, text};
+use crate::ui::Ui;
+
+/// Less room than this on the disk of the journal is a problem, in bytes.
+const ROOM: u64 = 200 << 20;
+
+/// What was looked at, in JSON.
+#[derive(Debug, Serialize)]
+struct Report {
+    findings: Vec<Finding>,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Finding {
+    check: &'static str,
+    state: Health,
+    /// What was found.
+    text: Untrusted,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<Untrusted>,
+    /// `--fix` does that: it ends no turn.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    harmless: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Health {
+    Ok,
+    /// It works, and a person should know.
+    Warning,
+    /// Something does not work.
+    Problem,
+}
+
+impl Finding {
+    fn new(check: &'static str, state: Health, text: impl Into<Untrusted>) -> Finding {
+        Finding { check, state, text: text.into(), fix: None, harmless: false }
+    }
+
+    fn ok(check: &'static str, text: impl Into<Untrusted>) -> Finding {
+        Finding::new(check, Health::Ok, text)
+    }
+
+    fn warning(check: &'static str, text: impl Into<Untrusted>) -> Finding {
+        Finding::new(check, Health::Warning, text)
+    }
+
+    fn problem(check: &'static str, text: impl Into<Untrusted>) -> Finding {
+        Finding::new(check, Health::Problem, text)
+    }
+
+    fn of(check: &'static str, error: &CommandError) -> Finding {
+        let hint = error.hints().first().map(Text::as_str);
+        Finding { fix: hint.map(Into::into), ..Finding::problem(check, error.message().as_str()) }
+    }
+
+    /// What a person can do.
+    fn fix(self, fix: impl Into<Untrusted>) -> Finding {
+        Finding { fix: Some(fix.into()), ..self }
+    }
+
+    /// A command of acpctl that ends no turn.
+    fn command(self, command: &'static str) -> Finding {
+        Finding { harmless: true, ..self.fix(command) }
+    }
+}
+
+/// Looks, and mends what it may.
+pub(super) fn doctor(args: &Doctor, ui: &mut Ui) -> Result {
+    let paths = Paths::discover()?;
+    let mut findings = look(&paths);
+    if args.fix {
+        for line in findings.iter().filter(|found| found.harmless).filter_map(|f| f.fix.as_ref()) {
+            ui.say(text!("running `{}`", line));
+            run(line)?;
+        }
+        findings = look(&paths);
+    }
+    let report = Report { findings };
+    if args.json.json {
+        ui.json(&report)?;
+    } else {
+        ui.print(card(&report, ui.out_paint()))?;
+    }
+    match report.findings.iter().filter(|found| found.state == Health::Problem).count() {
+        0 => Ok(()),
+        _ if args.json.json => Err(CommandError::told()),
+        count => {
+            let text = human::counted(count as u64, "problem");
+            Err(CommandError::new(ExitCode::Error, text!("{} found", text)))
+        }
+    }
+}
+
+/// Runs a command of acpctl, whose words nobody else has written.
+fn run(line: &Untrusted) -> Result {
+    let exe =
+        env::current_exe().map_err(|e| CommandError::file("find", Path::new("acpctl"), &e))?;
+    let mut command = Command::new(&exe);
+    command.args(line.raw().split(' ').skip(1)).stdin(Stdio::null()).stdout(Stdio::null());
+    let status = command.status().map_err(|error| CommandError::file("run", &exe, &error))?;
+    if status.success() { Ok(()) } else { Err(CommandError::told()) }
+}
+
+fn look(paths: &Paths) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let service = Service::here(paths);
+    let state = match &service {
+        Ok(service) if service.is_installed() => service.state(),
+        _ => Ok(State::default()),
+    };
+    match &service {
+        Ok(service) => {
+            findings.push(match service.check_program() {
+                Ok(()) => {
+                    Finding::ok("program", format!("`{}` can start", service.program.display()))
+                }
+                Err(error) => Finding::of("program", &error),
+            });
+        }
+        Err(error) => findings.push(Finding::of("program", error)),
+    }
+    findings.push(disk(paths));
+    let listens = state.as_ref().ok().filter(|state| state.listens && state.pid.is_none());
+    let daemon = match listens {
+        // Looking would start it.
+        Some(_) => Ok(None),
+        None => running(paths),
+    };
+    let mut pid = None;
+    match daemon {
+        Ok(None) => findings.push(Finding::ok("daemon", "not running: its first client starts it")),
+        Ok(Some(mut daemon)) => match ask(&mut daemon, &mut findings) {
+            Ok(found) => pid = Some(found),
+            Err(error) => findings.push(Finding::of("daemon", &error)),
+        },
+        Err(error) => findings.push(Finding::of("daemon", &error)),
+    }
+    match (service, state) {
+        (Ok(service), Ok(state)) => findings.extend(watched(&service, &state, pid)),
+        (_, Err(error)) => findings.push(Finding::of("service", &error)),
+        (Err(_), _) => {}
+    }
+    findings
+}
+
+/// The room on the disk of the journal.
+fn disk(paths: &Paths) -> Finding {
+    let existing = paths.state.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
+    let Ok(disk) = statvfs(existing) else {
+        return Finding::problem("disk", format!("cannot look at `{}`", existing.display()));
+    };
+    // Systems differ in the width of these numbers.
+    let free = u128::from(disk.blocks_available()) * u128::from(disk.fragment_size());
+    let free = u64::try_from(free).unwrap_or(u64::MAX);
+    let text = format!("{} free for the journal", human::bytes(free).as_str());
+    if free >= ROOM {
+        return Finding::ok("disk", text);
+    }
+    Finding::problem("disk", text)
+        .fix("make room: while nothing can be written, acpd holds agents back")
+}
+
+/// What the daemon says of itself and its agents; its pid.
+fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
+    let Status { daemon: info, .. } = daemon.call(method::STATUS, &Empty {})?;
+    let own = env!("CARGO_PKG_VERSION");
+    let running = format!("acpd {} runs as pid {}", info.version.raw(), info.pid);
+    findings.push(if info.version == *own {
+        Finding::ok("daemon", running)
+    } else {
+        Finding::warning("daemon", format!("{running}, and this is acpctl {own}"))
+            .fix("acpctl daemon restart")
+    });
+    if let StoreState::Failing { reason, hint, .. } = &info.store {
+        let found = Finding::problem("journal", format!("cannot be written: {}", reason.raw()));
+        findings.push(Finding { fix: hint.clone(), ..found });
+    }
+    if info.since > human::now() {
+        let text = "it is earlier than when acpd started: ages and time limits are wrong";
+        findings.push(Finding::warning("clock", text).fix("set the clock of this machine"));
+    }
+    findings.push(match &info.config_changed {
+        None => Finding::ok("configuration", format!("`{}` is in use", info.config.raw())),
+        Some(changed) if changed.mistakes.is_empty() => {
+            Finding::warning("configuration", "it has changed and is not used yet")
+                .command("acpctl daemon reload")
+        }
+        Some(changed) => {
+            let text = text!("acpd keeps the old one:{}", mistakes(&changed.mistakes));
+            Finding::problem("configuration", text.as_str()).fix("acpctl config edit")
+        }
+    });
+    let list: AgentList = daemon.call(method::AGENT_LIST, &Empty {})?;
+    let there = list.agents.iter().filter(|agent| agent.installed == Some(true)).count();
+    findings.push(Finding::ok(
+        "agents",
+        human::counted(there as u64, "agent").as_str().to_owned() + " found",
+    ));
+    findings.extend(list.agents.iter().filter_map(|agent| trouble(agent, &info.default_agent)));
+    let default = AgentRef { agent: info.default_agent.raw().to_owned() };
+    if let Ok(AgentInfo { login_shell: Some(LoginShellInfo { problem: Some(why), .. }), .. }) =
+        daemon.call::<_, AgentInfo>(method::AGENT_SHOW, &default)
+    {
+        let text = format!("agents do not get the environment of a terminal: {}", why.raw());
+        findings.push(Finding::warning("login shell", text).fix("acpctl agent env AGENT"));
+    }
+    Ok(info.pid)
+}
+
+/// An agent that does not run as it should.
+fn trouble(agent: &AgentInfo, default: &Untrusted) -> Option<Finding> {
+    let name = agent.name.raw();
+    let why = agent.reason.as_ref().map(|why| format!(": {}", why.raw())).unwrap_or_default();
+    if agent.auth.state.wants_login() || agent.state == AgentState::NeedsAuth {
+        let text = format!("{name} wants a login");
+        return Some(Finding::warning("agents", text).fix(format!("acpctl auth login {name}")));
+    }
+    if matches!(agent.state, AgentState::Failed | AgentState::Backoff) {
+        let found = Finding::problem("agents", format!("{name} does not run{why}"));
+        let look = || format!("acpctl agent logs {name}").into();
+        return Some(Finding { fix: Some(agent.hint.clone().unwrap_or_else(look)), ..found });
+    }
+    let is_missing = agent.name == *default && agent.installed == Some(false);
+    is_missing.then(|| {
+        let found = Finding::problem("agents", format!("{name}, the default, is not installed"));
+        Finding { fix: agent.install.clone(), ..found }
+    })
+}
+
+/// Whether the system starts and watches the daemon as it was told.
+fn watched(service: &Service, state: &State, serving: Option<u32>) -> Vec<Finding> {
+    if !service.is_installed() {
+        return vec![Finding::ok("service", "not installed: clients start acpd")];
+    }
+    let is_stale = service.files.iter().any(|file| file.state() != FileState::Current);
+    let mut findings = vec![if is_stale {
+        Finding::warning("service", "its files are not those of this acpd")
+            .command("acpctl service install")
+    } else if serving.is_some() && serving != state.pid {
+        Finding::warning("service", "a client has started the daemon that runs")
+            .command("acpctl service install")
+    } else if !state.enabled {
+        Finding::warning("service", "it does not start with your login")
+            .command("acpctl service install")
+    } else {
+        Finding::ok("service", "installed, and starts with your login")
+    }];
+    if service.lingers() == Some(false) {
+        let text = "acpd ends when you log out";
+        findings.push(Finding::warning("lingering", text).fix("loginctl enable-linger"));
+    }
+    findings
+}
+
+fn card(report: &Report, paint: Paint) -> Text {
+    let line = |found: &Finding| {
+        let (style, word) = match found.state {
+            Health::Ok => (GREEN, "ok     "),
+            Health::Warning => (YELLOW, "warning"),
+            Health::Problem => (RED, "problem"),
+        };
+        let gap = Text::repeated(" ", 13usize.saturating_sub(found.check.len()));
+        let fix = found.fix.as_ref().map(|fix| {
+            let fix = paint.apply(DIM, text!("fix: {}", fix));
+            text!("{}{}\n", Text::repeated(" ", 24), fix)
+        });
+        let said = Text::join(
+            found.text.raw().lines().map(|line| Untrusted::from(line).verbatim().into()),
+            "\n                        ",
+        );
+        text!("{}  {}{}  {}\n{}", paint.apply(style, word), found.check, gap, said, fix)
+    };
+    report.findings.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        Report {
+            findings: vec![
+                Finding::ok("program", "`/usr/bin/acpd` can start"),
+                Finding::warning("configuration", "it has changed and is not used yet")
+                    .command("acpctl daemon reload"),
+                Finding::problem("agents", "a\u{1b}b does not run:\n  why").fix("mend it"),
+            ],
+        }
+    }
+
+    #[test]
+    fn each_finding_has_its_fix_below_it() {
+        insta::assert_snapshot!(card(&report(), Paint::plain()), @"
+        ok       program        `/usr/bin/acpd` can start
+        warning  configuration  it has changed and is not used yet
+                                fix: acpctl daemon reload
+        problem  agents         a<U+001B>b does not run:
+                                  why
+                                fix: mend it
+        ");
+    }
+
+    #[test]
+    fn its_json_looks_like_this() {
+        insta::assert_snapshot!(serde_json::to_string_pretty(&report()).unwrap(), @r#"
+        {
+          "findings": [
+            {
+              "check": "program",
+              "state": "ok",
+              "text": "`/usr/bin/acpd` can start"
+            },
+            {
+              "check": "configuration",
+              "state": "warning",
+              "text": "it has changed and is not used yet",
+              "fix": "acpctl daemon reload",
+              "harmless": true
+            },
+            {
+              "check": "agents",
+              "state": "problem",
+              "text": "a\u001bb does not run:\n  why",
+              "fix": "mend it"
+            }
+          ]
+        }
+        "#);
+    }
+}

@@ -1,0 +1,58 @@
+//! `acpctl doctor`: what is wrong, and what to do about it.
+
+use acpd_test::harness::{Agent, Config, TestEnv};
+use serde_json::Value;
+
+use crate::{echo, home, home_with};
+
+/// The findings of this check.
+fn findings(env: &TestEnv, check: &str) -> Vec<Value> {
+    let done = env.acpctl(&["doctor", "--json"]);
+    let report: Value = serde_json::from_str(done.stdout()).unwrap();
+    let all = report["findings"].as_array().unwrap().clone();
+    all.into_iter().filter(|found| found["check"] == check).collect()
+}
+
+#[test]
+fn a_healthy_home_has_no_problem_and_no_daemon_is_started_for_the_look() {
+    let env = home([echo()]);
+    let seen = env.acpctl(&["doctor"]).success();
+    assert!(
+        seen.stdout().contains("can start") && seen.stdout().contains("not running"),
+        "{seen:?}"
+    );
+    assert!(!env.socket().exists());
+    env.acpctl(&["run", "hello"]).success();
+    for check in ["program", "disk", "daemon", "configuration", "agents", "service"] {
+        assert_eq!(findings(&env, check)[0]["state"], "ok", "{check}");
+    }
+}
+
+#[test]
+fn what_ends_no_turn_is_mended_and_the_rest_is_told() {
+    let broken = Agent::new("broken").command(&["/nonexistent/agent"]);
+    let env = home([echo(), broken.set("restart_budget", "1")]);
+    env.acpctl(&["agent", "start", "broken"]).code(1);
+    let found = findings(&env, "agents");
+    assert_eq!(found[1]["state"], "problem", "{found:?}");
+    assert!(found[1]["text"].as_str().unwrap().contains("broken does not run"), "{found:?}");
+    assert!(found[1]["fix"].is_string() && found[1].get("harmless").is_none(), "{found:?}");
+    env.acpctl(&["doctor"]).code(1).explains(&["1 problem found"]);
+
+    env.configure(&Config::new([echo()]).daemon("max_clients", "7"));
+    let found = findings(&env, "configuration");
+    assert_eq!((&found[0]["state"], &found[0]["harmless"]), (&"warning".into(), &true.into()));
+    let mended = env.acpctl(&["doctor", "--fix"]).success();
+    mended.explains(&["running `acpctl daemon reload`"]);
+    assert_eq!(findings(&env, "configuration")[0]["state"], "ok");
+}
+
+#[test]
+fn a_daemon_that_could_not_start_is_a_problem_with_its_reason() {
+    let env = home_with(&Config::new([echo()]));
+    env.write_config("[daemno]\n");
+    let seen = env.acpctl(&["doctor"]).code(1);
+    assert!(seen.stdout().contains("problem  program"), "{seen:?}");
+    assert!(seen.stdout().contains("unknown key `daemno`"), "{seen:?}");
+    env.configure(&Config::new([echo()]));
+}
