@@ -93,7 +93,7 @@ impl Finding {
 }
 
 /// Looks, and mends what it may.
-pub(super) fn doctor(args: &Doctor, ui: &mut Ui) -> Result {
+pub(super) fn doctor(args: Doctor, ui: &mut Ui) -> Result {
     let paths = Paths::discover()?;
     let mut findings = look(&paths);
     if args.fix {

@@ -64,7 +64,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Answer(args) => pending::answer(&args, door, ui)?,
         Command::Policy(command) => policy::policy(command, door, ui)?,
         Command::Daemon(command) => daemon::daemon(command, door, ui)?,
-        Command::Doctor(args) => doctor::doctor(&args, ui)?,
+        Command::Doctor(args) => doctor::doctor(args, ui)?,
         Command::Config(command) => config::config(&command, ui)?,
         Command::Service(command) => service::service(command, door, ui)?,
         Command::Completions { shell } => completions::completions(shell, ui)?,
