@@ -129,6 +129,12 @@ pub(crate) enum Command {
         /// The shell.
         shell: Shell,
     },
+    /// Write a manual page of each command into a folder.
+    #[command(hide = true)]
+    Man {
+        /// The folder.
+        dir: PathBuf,
+    },
 }
 
 /// Machine-readable output.

@@ -1,6 +1,6 @@
 //! Why something was not done: the reason, and the way out.
 
-use std::fmt;
+use std::{fmt, io};
 
 use acpd_client::{ConnectError, PathError};
 use acpd_sys::dir::DirError;
@@ -78,6 +78,12 @@ impl From<ConnectError> for Failure {
 impl From<PathError> for Failure {
     fn from(error: PathError) -> Failure {
         Failure { error: chain(&error), hint: error.hint() }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::new(error)
     }
 }
 

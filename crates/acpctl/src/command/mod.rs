@@ -9,6 +9,7 @@ mod cancel;
 mod chat;
 mod completions;
 mod daemon;
+mod man;
 mod pending;
 mod policy;
 mod ps;
@@ -64,6 +65,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Daemon(command) => daemon::daemon(command, door, ui)?,
         Command::Service(command) => service::service(command, door, ui)?,
         Command::Completions { shell } => completions::completions(shell, ui)?,
+        Command::Man { dir } => man::man(&dir)?,
     }
     Ok(ExitCode::Ok)
 }
