@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use acp_wire::acp::steering_outcome;
+use acp_wire::acp::{self, SteeringOutcome, file_uri};
 use acpd_api::{
     AgentList, Empty, GivenAnswer, Question, Reason, SessionInfo, SessionList, SessionListParams,
     SessionRef, TurnState, method,
@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use crate::report::{Report, Status, ToAnswer, Told, age, line, said};
 use crate::running::{AT_ONCE, End, Running, Wanted, locked};
 use crate::server::Server;
-use crate::ticket::{Ticket, encoded};
+use crate::ticket::Ticket;
 
 /// Bytes of a prompt.
 const PROMPT: usize = 1 << 20;
@@ -237,9 +237,11 @@ impl Server {
             async {
                 let ticket = self.ticket(&ticket).await?;
                 let taken = self.own_turn(&ticket)?.steer(&message).await?;
-                match steering_outcome(&taken).as_deref() {
-                    Some("injected" | "startedNewTurn") => Ok(json!({"taken": true})),
-                    Some("promptRequired") => Err(Failure::new("the turn is over")
+                match SteeringOutcome::from_raw(&taken) {
+                    Some(SteeringOutcome::Injected | SteeringOutcome::StartedNewTurn) => {
+                        Ok(json!({"taken": true}))
+                    }
+                    Some(SteeringOutcome::PromptRequired) => Err(Failure::new("the turn is over")
                         .hint("send the message with `prompt` and the name of the session")),
                     _ => Err(Failure::new("the agent did not take the message")),
                 }
@@ -405,7 +407,7 @@ impl Server {
                 it cannot bound how many an agent begins")
                 .hint("have it lent by acpd: `builtin = [\"delegate\"]` in `[mcp.acpd]` of the configuration"));
         }
-        let mut blocks = vec![json!({"type": "text", "text": prompt})];
+        let mut blocks = vec![json!(acp::ContentBlock::Text { text: prompt })];
         for file in files {
             blocks.push(link(&Path::new(&cwd).join(file))?);
         }
@@ -531,7 +533,7 @@ impl Server {
     }
 
     pub(crate) async fn session_of(&self, ticket: &Ticket) -> Result<SessionInfo, Failure> {
-        self.daemon.session(crate::daemon::by_id(&ticket.agent, &ticket.session)).await
+        self.daemon.session(SessionRef::to(&ticket.agent, &ticket.session)).await
     }
 
     /// What came of a turn, or how it stands.
@@ -665,7 +667,7 @@ fn answered(report: Result<Report, Failure>) -> CallToolResult {
     result.is_error = Some(report.is_error());
     if report.status != Status::Working {
         let name = report.session_name.as_ref().unwrap_or(&report.session_id);
-        let text = Resource::new(report.resource.clone(), format!("the whole turn of {name}"))
+        let text = Resource::new(report.ticket.clone(), format!("the whole turn of {name}"))
             .with_mime_type("text/markdown");
         result.content.push(ContentBlock::resource_link(text));
     }
@@ -709,8 +711,7 @@ fn directory(path: &Path) -> Result<String, Failure> {
 fn link(path: &Path) -> Result<Value, Failure> {
     let found = path.canonicalize();
     let found = found.map_err(|error| Failure::new(format!("`{}`: {error}", path.display())))?;
-    let path = text_of(&found)?;
-    let name = found.file_name().unwrap_or_default().to_string_lossy();
-    let parts: Vec<_> = path.split('/').map(encoded).collect();
-    Ok(json!({"type": "resource_link", "uri": format!("file://{}", parts.join("/")), "name": name}))
+    let name = found.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let uri = file_uri(&text_of(&found)?);
+    Ok(json!(acp::ContentBlock::ResourceLink { uri, name, mime_type: None, size: None }))
 }
