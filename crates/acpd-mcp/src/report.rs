@@ -1,5 +1,5 @@
-//! What of a turn the model gets, and what is told while it runs. All of it is bounded, and nothing in it that an agent
-//! wrote can look like something else.
+//! What of a turn the model gets, and what is told while it runs. Both are bounded, and text of an agent cannot pass
+//! for anything else.
 
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};

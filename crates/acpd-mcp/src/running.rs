@@ -405,9 +405,11 @@ impl Follower {
     /// The session whose tool this is: if its turn is cancelled, so is what that turn waits for. Not every agent
     /// says so to its tools.
     fn heard_of_own(&self, method: &str, params: &str) {
-        let ended = || serde_json::from_str::<TurnEnded>(params).ok();
-        let outcome = ended().filter(|_| method == method::TURN_ENDED).map(|ended| ended.outcome);
-        if outcome.is_some_and(|outcome| ["cancelled", "unwedged"].contains(&outcome.word())) {
+        if method != method::TURN_ENDED {
+            return;
+        }
+        let ended = serde_json::from_str::<TurnEnded>(params);
+        if ended.is_ok_and(|ended| ["cancelled", "unwedged"].contains(&ended.outcome.word())) {
             self.cancel();
         }
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use acpd_api::SessionRef;
+use acpd_api::{SessionRef, Tools};
 use acpd_client::{Options as ConnectOptions, Paths};
 use rmcp::handler::server::tool::ToolRouter;
 use rmcp::model::{
@@ -16,7 +16,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _, tool_handler};
 
 use crate::daemon::Daemon;
 use crate::failure::Failure;
-use crate::options::{Options, Tools};
+use crate::options::Options;
 use crate::report::transcript;
 use crate::running::{Turns, locked};
 use crate::ticket::{TEMPLATE, Ticket};

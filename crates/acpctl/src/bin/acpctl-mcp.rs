@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use acpd_mcp::{Options, Tools, serve};
+use acpd_api::Tools;
+use acpd_mcp::{Options, serve};
 use clap::Parser;
 
 /// Lend acpd's tools to an agent: an MCP server on stdin and stdout.
