@@ -40,8 +40,9 @@ pub use error::{ErrorData, Reason};
 pub use exit::{ExitCode, LOGIN_NOT_BEGUN};
 pub use hook::{AgentTroubleInfo, HookEvent, HookInfo, TurnEndInfo};
 pub use info::{
-    AgentInfo, AgentState, ConfigChanged, DaemonInfo, Doing, DoingKind, McpInfo, McpKind, Parent,
-    RestoreLevel, SessionInfo, SessionState, Status, StoreState, TurnInfo, TurnState,
+    AgentInfo, AgentState, ConfigChanged, ConfigMistake, DaemonInfo, Doing, DoingKind, McpInfo,
+    McpKind, Parent, RestoreLevel, SessionInfo, SessionState, Status, StoreState, TurnInfo,
+    TurnState,
 };
 pub use interaction::{
     AnswerInfo, AnswerParams, AnswerResult, ForgetParams, GivenAnswer, InteractionInfo,

@@ -54,8 +54,7 @@ pub(crate) fn open_or_start(options: &Options) -> Result<Stream, ConnectError> {
     if !options.spawn {
         return Err(not_running());
     }
-    dir::private_dir(&paths.runtime)?;
-    let lock = InstanceLock::acquire_wait(&paths.runtime.join("acpd.start.lock"), START_DEADLINE)?;
+    let lock = hold_starts(paths)?;
     // Whoever held the lock may have started it.
     if let Some(stream) = open(options)? {
         return Ok(stream);
@@ -63,6 +62,13 @@ pub(crate) fn open_or_start(options: &Options) -> Result<Stream, ConnectError> {
     let stream = start_and_open(options)?;
     drop(lock);
     stream.ok_or_else(not_running)
+}
+
+/// Until the lock is dropped, no client starts a daemon; whoever wants to waits, and looks for one then. For who
+/// puts another daemon into the place of the running one.
+pub fn hold_starts(paths: &Paths) -> Result<InstanceLock, ConnectError> {
+    dir::private_dir(&paths.runtime)?;
+    Ok(InstanceLock::acquire_wait(&paths.runtime.join("acpd.start.lock"), START_DEADLINE)?)
 }
 
 /// Starts the daemon, unless another one is on its way up or down: that one is waited for.

@@ -1,48 +1,16 @@
 //! The kinds of values that keys have: how each is read, shown and documented.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use acpd_api::{Amount, Cost, KEY_NAMES, NAMESPACE, is_key_name};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeValue};
 
 use crate::config::error::did_you_mean;
+use crate::config::keys::fault::{Fault, all, list, string, table};
 use crate::config::keys::variables::Variables;
-
-/// What is wrong with a value, to go after the name of its key.
-pub(crate) struct Fault {
-    pub(crate) span: Range<usize>,
-    pub(crate) reason: String,
-    pub(crate) hint: Option<String>,
-}
-
-impl Fault {
-    pub(crate) fn new(value: &Spanned<DeValue<'_>>, reason: impl Into<String>) -> Self {
-        Self { span: value.span(), reason: reason.into(), hint: None }
-    }
-
-    /// The value has another type than `wanted`.
-    pub(crate) fn wrong_type(value: &Spanned<DeValue<'_>>, wanted: &str) -> Self {
-        let found = match value.get_ref() {
-            DeValue::String(_) => "a string",
-            DeValue::Integer(_) => "a whole number",
-            DeValue::Float(_) => "a fraction",
-            DeValue::Boolean(_) => "a boolean",
-            DeValue::Datetime(_) => "a date",
-            DeValue::Array(_) => "a list",
-            DeValue::Table(_) => "a table",
-        };
-        Self::new(value, format!("must be {wanted}, not {found}"))
-    }
-
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-}
 
 /// A kind of value; [`Kind::show`] and [`Kind::read`] are inverse to each other.
 pub(crate) trait Kind {
@@ -61,26 +29,6 @@ pub(crate) trait Kind {
     /// Lays what an inner table says over what was said before it.
     fn merge(slot: &mut Self::Value, new: Self::Value) {
         *slot = new;
-    }
-}
-
-pub(crate) fn string<'v>(value: &'v Spanned<DeValue<'_>>, wanted: &str) -> Result<&'v str, Fault> {
-    let text = value.get_ref().as_str();
-    text.ok_or_else(|| Fault::wrong_type(value, wanted))
-}
-
-fn table<'v, 'i>(value: &'v Spanned<DeValue<'i>>, wanted: &str) -> Result<&'v DeTable<'i>, Fault> {
-    value.get_ref().as_table().ok_or_else(|| Fault::wrong_type(value, wanted))
-}
-
-pub(crate) fn list<T>(
-    value: &Spanned<DeValue<'_>>,
-    wanted: &str,
-    each: impl Fn(&Spanned<DeValue<'_>>) -> Result<T, Fault>,
-) -> Result<Vec<T>, Fault> {
-    match value.get_ref() {
-        DeValue::Array(items) => items.iter().map(each).collect(),
-        _ => Err(Fault::wrong_type(value, wanted)),
     }
 }
 
@@ -639,30 +587,7 @@ impl Kind for Environment {
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Variables, Fault> {
-        let DeValue::Table(table) = value.get_ref() else {
-            return Err(Fault::wrong_type(value, &Self::describe()));
-        };
-        let mut variables = BTreeMap::new();
-        for (name, value) in table {
-            let name = name.get_ref();
-            if name.is_empty() || name.contains(['=', '\0']) {
-                return Err(Fault::new(
-                    value,
-                    format!("holds {name:?}, which cannot be the name of a variable"),
-                ));
-            }
-            // The values stay out of all messages: they may be secrets.
-            let text = string(value, "a table of strings").map_err(|fault| Fault {
-                reason: format!("{} (the value of `{name}`)", fault.reason),
-                ..fault.hint(format!("put the value of `{name}` in quotes"))
-            })?;
-            if text.contains('\0') {
-                let reason = format!("cannot hold a NUL character (the value of `{name}`)");
-                return Err(Fault::new(value, reason));
-            }
-            variables.insert(name.to_string(), text.to_owned());
-        }
-        Ok(Variables(variables))
+        all(table(value, &Self::describe())?.iter().map(variable)).map(Variables)
     }
 
     fn show(value: &Variables) -> String {
@@ -677,6 +602,26 @@ impl Kind for Environment {
     }
 }
 
+type Entry<'t, 'i> = (&'t Spanned<DeString<'i>>, &'t Spanned<DeValue<'i>>);
+
+/// A variable and its value, which stays out of all messages: it may be a secret.
+fn variable((name, value): Entry<'_, '_>) -> Result<(String, String), Fault> {
+    let name = name.get_ref();
+    if name.is_empty() || name.contains(['=', '\0']) {
+        let reason = format!("holds {name:?}, which cannot be the name of a variable");
+        return Err(Fault::new(value, reason));
+    }
+    let text = string(value, "a table of strings").map_err(|fault| Fault {
+        reason: format!("{} (the value of `{name}`)", fault.reason),
+        ..fault.hint(format!("put the value of `{name}` in quotes"))
+    })?;
+    if text.contains('\0') {
+        let reason = format!("cannot hold a NUL character (the value of `{name}`)");
+        return Err(Fault::new(value, reason));
+    }
+    Ok((name.to_string(), text.to_owned()))
+}
+
 /// Names of keys by what they do, at a place or everywhere.
 pub(crate) struct KeyNames;
 
@@ -688,26 +633,17 @@ impl Kind for KeyNames {
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Self::Value, Fault> {
-        let mut keys = BTreeMap::new();
-        let mut put = |span: Range<usize>, name: String, key: &str| {
-            if !is_key_name(&name) {
-                let reason = format!("has no `{name}`: nothing that a key does is called so");
-                return Err(Fault { span, reason, hint: Some(key_name_hint(&name)) });
-            }
-            keys.insert(name, key.to_owned());
-            Ok(())
-        };
-        for (name, value) in table(value, &Self::describe())? {
+        let place = |(name, value): Entry<'_, '_>| -> Result<Vec<_>, Fault> {
             if let DeValue::String(key) = value.get_ref() {
-                put(name.span(), name.get_ref().to_string(), key)?;
-                continue;
+                return Ok(vec![key_name(name, name.get_ref().to_string(), key)?]);
             }
-            for (action, key) in table(value, &Self::describe())? {
-                let name = format!("{}.{}", name.get_ref(), action.get_ref());
-                put(action.span(), name, string(key, "a string")?)?;
-            }
-        }
-        Ok(keys)
+            all(table(value, &Self::describe())?.iter().map(|(action, key)| {
+                let full = format!("{}.{}", name.get_ref(), action.get_ref());
+                key_name(action, full, string(key, "a string")?)
+            }))
+        };
+        let keys: Vec<Vec<_>> = all(table(value, &Self::describe())?.iter().map(place))?;
+        Ok(keys.into_iter().flatten().collect())
     }
 
     fn show(value: &Self::Value) -> String {
@@ -716,6 +652,19 @@ impl Kind for KeyNames {
             pairs.map(|(name, key)| format!("{} = {}", name, quoted(key))).collect();
         format!("{{{}}}", pairs.join(", "))
     }
+}
+
+/// What a key does by its full name, if there is such a thing, and the key.
+fn key_name(
+    at: &Spanned<DeString<'_>>,
+    name: String,
+    key: &str,
+) -> Result<(String, String), Fault> {
+    if is_key_name(&name) {
+        return Ok((name, key.to_owned()));
+    }
+    let reason = format!("has no `{name}`: nothing that a key does is called so");
+    Err(Fault { span: at.span(), reason, hint: Some(key_name_hint(&name)), more: Vec::new() })
 }
 
 /// What may have been meant by the name of a key.

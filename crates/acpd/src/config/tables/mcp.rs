@@ -9,9 +9,9 @@ use acpd_policy::Workspaces;
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
+use crate::config::keys::fault::{Fault, all, list, string};
 use crate::config::keys::kind::{
-    Arguments, Choice, Command, Count, Directory, Fault, Flag, Kind, OneOf, SomeOf, list, quoted,
-    string,
+    Arguments, Choice, Command, Count, Directory, Flag, Kind, OneOf, SomeOf, quoted,
 };
 use crate::config::keys::{Key, Keys, Scope, keys};
 
@@ -260,7 +260,7 @@ fn values(
         }
         Ok((name.to_owned(), value(name, item, may_prefix)?))
     };
-    table.iter().map(read).collect()
+    all(table.iter().map(read))
 }
 
 fn show(values: &Values) -> String {
