@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use acpd_client::{ConnectError, PathError};
+use acpd_client::{ConnectError, PathError, chain};
 use acpd_sys::dir::DirError;
 use acpd_sys::lock::LockError;
 use serde::Serialize;
@@ -45,17 +45,6 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
-
-/// With its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
-}
 
 impl From<DirError> for Failure {
     fn from(error: DirError) -> Failure {

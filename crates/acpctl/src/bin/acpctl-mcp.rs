@@ -5,7 +5,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use acpd_mcp::{Options, Tools, serve};
+use acpd_api::Tools;
+use acpd_mcp::{Options, serve};
 use clap::{CommandFactory as _, Parser};
 
 /// Lend acpd's tools to an agent: an MCP server on stdin and stdout.
