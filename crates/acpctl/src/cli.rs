@@ -177,20 +177,20 @@ pub(crate) enum QueueCommand {
     Edit {
         #[command(flatten)]
         which: Which,
-        /// Its number, as `acpctl queue SESSION` shows it.
+        /// Its number, as `acpctl queue SESSION` shows it: 1 is the next.
         #[arg(value_name = "N")]
-        number: u64,
+        number: u32,
         /// The new words [default: from stdin, or on a terminal from $VISUAL or $EDITOR].
         #[arg(value_name = "PROMPT")]
         prompt: Vec<String>,
     },
-    /// Move a prompt that waits: one up, one down, or before all others. The numbers behind it change.
+    /// Move a prompt that waits: one up, one down, or before all others.
     Move {
         #[command(flatten)]
         which: Which,
-        /// Its number, as `acpctl queue SESSION` shows it.
+        /// Its number, as `acpctl queue SESSION` shows it: 1 is the next.
         #[arg(value_name = "N")]
-        number: u64,
+        number: u32,
         /// Where to.
         #[arg(value_name = "WHERE")]
         to: Step,
@@ -201,7 +201,7 @@ pub(crate) enum QueueCommand {
         which: Which,
         /// Their numbers, as `acpctl queue SESSION` shows them.
         #[arg(required = true, value_name = "N")]
-        numbers: Vec<u64>,
+        numbers: Vec<u32>,
     },
 }
 

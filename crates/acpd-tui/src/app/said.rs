@@ -20,6 +20,8 @@ pub(super) struct Said {
     pub(super) text: String,
     /// All that was attached; what of it goes with the words is [`Said::attached`].
     pub(super) all: Vec<Attached>,
+    /// The ticket of the prompt that was taken back to be changed into this one, which waits in its place.
+    pub(super) in_place_of: Option<u64>,
 }
 
 /// Words for a session. If nobody takes them, they are a draft of its conversation again.
@@ -68,7 +70,7 @@ impl Attached {
 
 impl From<&str> for Said {
     fn from(text: &str) -> Said {
-        Said { text: text.to_owned(), all: Vec::new() }
+        Said { text: text.to_owned(), ..Said::default() }
     }
 }
 
@@ -95,7 +97,7 @@ impl Said {
             Attached { mark, block: Rc::new(block) }
         });
         let all = all.collect();
-        Said { text, all }
+        Said { text, all, in_place_of: None }
     }
 
     /// Both, one below the other.
@@ -156,7 +158,7 @@ mod tests {
         let image = Attached::image(1, "image/png", "iVBORw==".into());
         assert_eq!(image.mark(), "[image 1: 4 B]");
         let text = "see @src/a b.rs and [image 1: 4 B]".to_owned();
-        let mut said = Said { text, all: vec![file, image] };
+        let mut said = Said { text, all: vec![file, image], in_place_of: None };
         let blocks = said.blocks();
         assert_eq!(blocks[0], json!({"type": "text", "text": said.text}));
         let link = json!({"type": "resource_link", "uri": "file:///w/src/a%20b.rs",
@@ -171,7 +173,8 @@ mod tests {
     #[test]
     fn a_copy_of_what_is_said_shares_its_images() {
         let image = Attached::image(1, "image/png", "iVBORw==".into());
-        let said = Said { text: image.mark().to_owned(), all: vec![image] };
+        let text = image.mark().to_owned();
+        let said = Said { text, all: vec![image], in_place_of: None };
         let data = |said: &Said| said.all[0].block["data"].as_str().unwrap().as_ptr();
         assert_eq!(data(&said), data(&said.clone()));
     }
@@ -180,7 +183,7 @@ mod tests {
     fn a_prompt_that_waits_is_read_as_it_was_written() {
         let image = Attached::image(1, "image/png", "iVBORw==".into());
         let all = vec![Attached::file("/w", "a.rs"), image];
-        let said = Said { text: "see @a.rs, [image 1: 4 B]".into(), all };
+        let said = Said { text: "see @a.rs, [image 1: 4 B]".into(), all, in_place_of: None };
         let raw = serde_json::value::to_raw_value(&said.blocks()).unwrap();
         assert_eq!(Said::read(&raw), said);
         let other = json!([{"type": "text", "text": "x"}, {"type": "resource", "resource": {}}]);

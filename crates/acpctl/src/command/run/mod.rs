@@ -227,7 +227,8 @@ impl Target {
             _ => None,
         };
         if permissions.is_some() {
-            params["_meta"] = json!({NAMESPACE: PromptMeta { permissions }});
+            params["_meta"] =
+                json!({NAMESPACE: PromptMeta { permissions, ..PromptMeta::default() }});
         }
         if how.detach {
             let session = SessionRef {
