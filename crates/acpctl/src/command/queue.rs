@@ -28,18 +28,17 @@ const BY: &str = "acpctl queue";
 
 /// Shows, changes, moves or takes back what waits.
 pub(super) fn queue(args: cli::Queue, door: Door, ui: &mut Ui) -> Result {
-    match (args.command, args.which) {
-        (Some(QueueCommand::Rm { which, numbers }), _) => {
+    match args.command {
+        Some(QueueCommand::Rm { which, numbers }) => {
             remove(&which, &numbers, &mut door.connect()?, ui)
         }
-        (Some(QueueCommand::Edit { which, number, prompt }), _) => {
+        Some(QueueCommand::Edit { which, number, prompt }) => {
             edit(&which, number, &prompt, door, ui)
         }
-        (Some(QueueCommand::Move { which, number, to }), _) => {
+        Some(QueueCommand::Move { which, number, to }) => {
             put(&which, number, to.into(), &mut door.connect()?, ui)
         }
-        (None, Some(which)) => show(&which, args.json.json, &mut door.connect()?, ui),
-        (None, None) => Err(CommandError::usage("no session given")),
+        None => show(&Which::from(&args.which), args.json.json, &mut door.connect()?, ui),
     }
 }
 
