@@ -143,6 +143,7 @@ fn a_prompt_that_waits_is_taken_back_changed_and_sent_again() {
     chat.sees("▸ 1  then commit all of it");
     chat.sees("  2  then push");
     chat.types("\u{1b}");
+    chat.sees("^S steer");
     chat.types("\u{3}\u{3}");
     chat.sees("You said: then commit all of it");
     chat.sees("You said: then push");
