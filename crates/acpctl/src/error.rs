@@ -112,6 +112,11 @@ impl CommandError {
         &self.message
     }
 
+    /// The way out, or the first of several.
+    pub(crate) fn first_hint(&self) -> Option<&Text> {
+        self.hints.first()
+    }
+
     /// What it is about, if the daemon has said so.
     pub(crate) fn reason(&self) -> Option<Reason> {
         self.reason

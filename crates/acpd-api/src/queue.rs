@@ -20,8 +20,10 @@ pub struct QueueInfo {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedPrompt {
-    /// Its number, which no other prompt of the session ever has. It gets another one when it is moved, or another
-    /// is moved past it.
+    /// Its place among those that wait, counted from 1: the number by which people know it.
+    pub place: u32,
+    /// What it is known by to programs: no other prompt of the session ever has it. It gets another one when it is
+    /// moved, or another is moved past it.
     pub ticket: u64,
     /// Since when it waits (ms since the epoch).
     pub at: u64,

@@ -344,7 +344,7 @@ impl State {
             }
             Event::Back(link) => {
                 self.on_chat(link, Chat::back);
-                Vec::new()
+                self.search_goes_on()
             }
             Event::Ended(link, why) => self.ended(link, why),
             Event::Image(link, from, image) => {
@@ -585,8 +585,9 @@ impl State {
             }
             Message::Notification { method, .. } => {
                 if self.chat.as_ref().is_some_and(|chat| chat.is_on(link)) {
-                    self.chat_line(&method, line);
-                    return self.look_up();
+                    let mut effects = self.chat_line(&method, line);
+                    effects.extend(self.look_up());
+                    return effects;
                 }
                 Vec::new()
             }

@@ -8,7 +8,7 @@ use acpd_api::{
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::cli;
+use crate::cli::{self, Which};
 use crate::door::{Door, initialize_params};
 use crate::elsewhere::Elsewhere;
 use crate::error::{CommandError, Result, gone};
@@ -34,7 +34,7 @@ pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result<Exit
     }
     let mut live = Live::new(door.lasting_link()?)?;
     // Bound to the session's own agent, so that no other one is asked what it can do.
-    let found = find_live(&mut live, &args.which, ui)?;
+    let found = find_live(&mut live, &Which::from(&args.which), ui)?;
     let agent = Some(found.agent.raw().to_owned());
     let role = if args.control { Role::Controller } else { Role::Observer };
     let meta =

@@ -62,7 +62,7 @@ pub(super) fn cancel(args: &cli::Cancel, door: Door, ui: &mut Ui) -> Result {
         ui.say(taken_back);
     }
     for prompt in &done.prompts {
-        ui.say(text!("  {}", summary(prompt)));
+        ui.say(text!("  {}  {}", prompt.place, summary(prompt)));
     }
     Ok(())
 }

@@ -337,13 +337,17 @@ impl State {
     }
 
     /// A notification on the connection of the conversation.
-    pub(super) fn chat_line(&mut self, method: &str, line: &[u8]) {
-        let Some(chat) = &mut self.chat else { return };
+    pub(super) fn chat_line(&mut self, method: &str, line: &[u8]) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
         match method {
-            method::CAUGHT_UP => chat.phase = Phase::Live,
+            method::CAUGHT_UP => {
+                chat.phase = Phase::Live;
+                return self.search_goes_on();
+            }
             method::SESSION_REMOVED => chat.phase = Phase::Over("the session was deleted".into()),
             _ => chat.conversation.fold(line, self.now),
         }
+        Vec::new()
     }
 
     /// An older page of the journal.

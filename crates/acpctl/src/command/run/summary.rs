@@ -37,7 +37,8 @@ pub(super) fn ask(
     let said = said(to);
     let mut live = Live::new(door.lasting_link()?)?;
     let asked = bind(old, Role::Controller, &mut live, ui).and_then(|()| {
-        let meta = json!({NAMESPACE: PromptMeta { permissions: Some("reject".to_owned()) }});
+        let permissions = Some("reject".to_owned());
+        let meta = json!({NAMESPACE: PromptMeta { permissions, ..PromptMeta::default() }});
         let prompt = [json!({"type": "text", "text": said})];
         let params = json!({"sessionId": old.session_id, "prompt": prompt, "_meta": meta});
         let id = live.request("session/prompt", &params)?;

@@ -7,7 +7,7 @@ use acpd_api::{
 };
 use acpd_client::Connection;
 
-use crate::cli;
+use crate::cli::{self, Which};
 use crate::door::Door;
 use crate::error::Result;
 use crate::info::question::waits;
@@ -48,7 +48,7 @@ struct Begun {
 /// Prints the journal page by page, and what its turn waits for.
 pub(super) fn log(args: &cli::Log, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
-    let session = find(&mut connection, &args.which, Care::Guess, ui)?;
+    let session = find(&mut connection, &Which::from(&args.which), Care::Guess, ui)?;
     let part = match (args.last, args.turns, args.since) {
         (true, ..) => Some(Part::Last(1)),
         (_, Some(turns), _) => Some(Part::Last(turns)),

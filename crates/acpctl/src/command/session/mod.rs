@@ -42,7 +42,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             list(&SessionListParams { agent, cwd, archived }, json, door, ui)
         }
         SessionCommand::Show { which: session, json } => {
-            let info = find(&mut door.connect()?, &session, Care::Guess, ui)?;
+            let info = find(&mut door.connect()?, &Which::from(&session), Care::Guess, ui)?;
             let card = card(&info, human::now(), ui.out_paint());
             (if json.json { ui.json(&info) } else { ui.print(card) }).map_err(CommandError::from)
         }
@@ -50,7 +50,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
         SessionCommand::Search(args) => search::search(&args, door, ui),
         SessionCommand::Export { which, format, json } => {
             let format = if json { Format::Json } else { format };
-            export::export(&which, format, door, ui)
+            export::export(&Which::from(&which), format, door, ui)
         }
         SessionCommand::Mode { which, mode, json } => {
             settings::mode(&which, mode.as_deref(), json, door, ui)
@@ -59,7 +59,9 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             let setting = option.as_deref().map(|option| (option, value.as_deref()));
             settings::set(&which, setting, json, door, ui)
         }
-        SessionCommand::Commands { which, json } => settings::commands(&which, json, door, ui),
+        SessionCommand::Commands { which, json } => {
+            settings::commands(&Which::from(&which), json, door, ui)
+        }
         SessionCommand::Rename { which: session, name, clear: _ } => {
             let info = change(&session, Care::Guess, door, ui, |session, connection| {
                 let params = RenameParams { session, name };

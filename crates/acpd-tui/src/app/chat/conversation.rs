@@ -168,6 +168,11 @@ impl Conversation {
         Some(first.saturating_sub(page + 1))
     }
 
+    /// Whether lines that were asked for are on their way: older ones, or those of a body.
+    pub(super) fn is_asked(&self) -> bool {
+        matches!(self.older, Older::Asked(_)) || self.memory.is_asked()
+    }
+
     /// Takes a part of an older page. Returns from where on the rest of it is wanted.
     pub(super) fn older(&mut self, page: LogResult) -> Option<u64> {
         let Older::Asked(entries) = &mut self.older else { return None };

@@ -7,8 +7,8 @@ use acpd_view::{ConfigOption, Id, Line, Role, Settings, Style, text};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
+use super::queue::Waiting;
 use crate::app::requests::{Purpose, Wish};
-use crate::app::said::Said;
 use crate::app::{Effect, Link, State};
 use crate::canvas::CURSOR;
 use crate::keymap::Action;
@@ -40,10 +40,7 @@ enum Entry {
         block: Id,
         name: Line,
     },
-    Waiting {
-        ticket: u64,
-        said: Said,
-    },
+    Waiting(Waiting),
 }
 
 impl Menu {
@@ -87,9 +84,9 @@ impl Menu {
     }
 
     /// Of the prompts that wait.
-    pub(super) fn of_queue(waiting: Vec<(u64, Said)>) -> Menu {
+    pub(super) fn of_queue(waiting: Vec<Waiting>) -> Menu {
         let heading = Entry::Heading("Take back, to change it".into());
-        let waiting = waiting.into_iter().map(|(ticket, said)| Entry::Waiting { ticket, said });
+        let waiting = waiting.into_iter().map(Entry::Waiting);
         Menu::with(std::iter::once(heading).chain(waiting).collect())
     }
 
@@ -145,7 +142,9 @@ impl Menu {
                 Entry::Mode { name, is_current, .. } | Entry::Value { name, is_current, .. } => {
                     (name.clone(), *is_current)
                 }
-                Entry::Waiting { said, .. } => (said.summary(), false),
+                Entry::Waiting(prompt) => {
+                    (text!("{}  {}", prompt.place, prompt.said.summary()), false)
+                }
             };
             let style =
                 if is_chosen { Style::of(Role::Plain).strong() } else { Role::Plain.into() };
@@ -233,7 +232,7 @@ impl State {
                     chat.menu.take().and_then(|menu| menu.entries.into_iter().nth(menu.at));
                 match chosen {
                     Some(Entry::Place { block, .. }) => chat.conversation.open(block),
-                    Some(Entry::Waiting { ticket, said }) => return self.take_back(ticket, said),
+                    Some(Entry::Waiting(prompt)) => return self.take_back(prompt),
                     chosen => return chosen.map_or_else(Vec::new, |entry| self.set(&key, entry)),
                 }
             }
@@ -246,7 +245,7 @@ impl State {
         let (mut effects, link) = self.errand(&key.agent);
         let (session_id, purpose) = (key.session_id.raw(), Purpose::Set(key.clone()));
         effects.push(match entry {
-            Entry::Heading(_) | Entry::Place { .. } | Entry::Waiting { .. } => return Vec::new(),
+            Entry::Heading(_) | Entry::Place { .. } | Entry::Waiting(_) => return Vec::new(),
             Entry::Mode { id, .. } => {
                 let params = SetModeParams { session_id, mode_id: id.raw() };
                 self.requests.send(link, "session/set_mode", &params, purpose)
