@@ -82,7 +82,7 @@ fn of_version(text: &[u8], version: &str) -> String {
 /// What a browser keeps of a version, as JavaScript: all but the colours of code, which are much.
 fn kept(names: &[String]) -> String {
     let is_kept = |name: &&String| {
-        let is_code = name.ends_with(".js") || name.ends_with(".css");
+        let is_code = Path::new(name).extension().is_some_and(|it| it == "js" || it == "css");
         is_code && *name != "sw.js" && !name.starts_with("lib/highlight")
     };
     format!("{:?}", names.iter().filter(is_kept).collect::<Vec<_>>())

@@ -141,7 +141,8 @@ mod tests {
             shell.split("=\"/").skip(1).filter_map(|rest| rest.split('"').next()).collect();
         assert!(named.len() > 12);
         for name in named {
-            let is_code = name.ends_with(".js") || name.ends_with(".css");
+            let kind = std::path::Path::new(name).extension();
+            let is_code = kind.is_some_and(|kind| kind == "js" || kind == "css");
             assert!(page.find(&format!("/{name}")).is_some(), "{name}");
             assert_eq!(in_version(name).is_some(), is_code, "{name}");
         }

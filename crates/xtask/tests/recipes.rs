@@ -20,7 +20,7 @@ use xtask::home::Home;
 use xtask::workspace::{self, succeed};
 
 /// What is waited for comes in this time, or the test fails.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 /// What it is told comes behind this, one after the other.
 const DESKTOP: &str =
     "#!/bin/sh\nfor word; do printf '%s\\n' \"$word\"; done | curl -fsS --data-binary @- ";

@@ -27,7 +27,7 @@ export function App({ store }) {
   const isHome = route.view === 'inbox';
   // The list is made anew when something in it has changed, and not with each frame of a stream.
   const tick = rows.length > 60 ? Math.floor(now / 10_000) : Math.floor(now / 1000);
-  const list = useMemo(() => html`<${Inbox} store=${store} rows=${rows} />`, [rows, route, store.daemon, busy > 0 || needs > 0 ? tick : minute]);
+  const list = useMemo(() => html`<${Inbox} store=${store} rows=${rows} />`, [rows, route, store.daemon, store.watch.tries > 0, busy > 0 || needs > 0 ? tick : minute]);
   if (store.signed === 'out') return html`<${Door} store=${store} />`;
   return html`${store.isOutdated && html`<div class="newer" role="status"><span>A newer version of this page is here.</span>
       <button type="button" onClick=${() => location.reload()}>Reload</button></div>`}

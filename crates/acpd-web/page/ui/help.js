@@ -43,7 +43,7 @@ function Push({ store }) {
   const look = () => pushState(store).then(setState, () => setState({ isOn: false, why: 'acpd is away.' }));
   useEffect(() => {
     look();
-  }, []);
+  }, [store.me.push]);
   const change = async (/** @type {any} */ event) => {
     setTrouble('');
     try {
