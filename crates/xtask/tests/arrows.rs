@@ -269,8 +269,8 @@ fn nothing_but_an_agent_on_a_port_is_reached_over_a_network() {
     let allowed = [
         "crates/acpd-shim/src/agent.rs",
         "crates/acpd/src/host/launcher.rs",
-        "crates/acpd-web/src/push/post.rs",
         "crates/acpd-web/src/serve.rs",
+        "crates/acpd-web/src/push/post.rs",
     ];
     assert_eq!(ends, allowed.map(Path::new));
 }
