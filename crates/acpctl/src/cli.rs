@@ -1,5 +1,6 @@
 //! The command line.
 
+mod service;
 mod session;
 
 #[cfg(any(feature = "mcp", feature = "web"))]
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use crate::when;
+pub(crate) use service::{Service, Uninstall};
 pub(crate) use session::{Format, Handoff, Log, Remove, Search, Session, SessionCommand, Worktree};
 
 /// Talk to AI coding agents that outlive your terminal.
@@ -118,11 +120,20 @@ pub(crate) enum Command {
     /// Start and stop the daemon.
     #[command(subcommand)]
     Daemon(Daemon),
+    /// Have the system start acpd when you log in or first use it, and start it again when it fails.
+    #[command(subcommand)]
+    Service(Service),
     /// Print what makes a shell complete commands, sessions, agents and questions.
     #[command(after_help = COMPLETIONS)]
     Completions {
         /// The shell.
         shell: Shell,
+    },
+    /// Write a manual page of each command into a folder.
+    #[command(hide = true)]
+    Man {
+        /// The folder.
+        dir: PathBuf,
     },
 }
 

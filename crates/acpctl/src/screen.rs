@@ -6,10 +6,9 @@
 use std::io;
 
 use acpd_api::{Untrusted, method};
-use acpd_view::Markdown;
+use acpd_view::{Markdown, Settings};
 
 use crate::render::{Flow, Options, Piece, Transcript};
-use crate::settings::Settings;
 use crate::text::Text;
 use crate::ui::Ui;
 

@@ -54,7 +54,7 @@ pub(crate) fn instead(error: &clap::Error) -> Option<CommandError> {
 
 /// The command whose subcommand is missing; `None` at the top.
 fn group(args: impl Iterator<Item = String>) -> Option<&'static str> {
-    const GROUPS: [&str; 5] = ["session", "agent", "auth", "policy", "daemon"];
+    const GROUPS: [&str; 6] = ["session", "agent", "auth", "policy", "daemon", "service"];
     let mut args = args.filter(|arg| !arg.starts_with('-'));
     args.find_map(|arg| GROUPS.into_iter().find(|group| *group == arg))
 }

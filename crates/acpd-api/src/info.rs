@@ -65,12 +65,41 @@ pub struct ConfigChanged {
     /// When the file was changed (ms since the epoch); none if it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
-    /// Why no daemon could start with it, if so.
+    /// Why no daemon could start with it, if so: what is wrong in it, in the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mistakes: Vec<ConfigMistake>,
+}
+
+/// Something that is wrong with a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigMistake {
+    /// What, without its place.
+    pub message: Untrusted,
+    /// The file, with `~` for the home directory.
+    pub file: Untrusted,
+    /// The line in it, counted from 1; none if the file could not be read at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<Untrusted>,
-    /// How to mend that.
+    pub line: Option<u32>,
+    /// The character in that line, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    /// The way out, where there is an obvious one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Untrusted>,
+}
+
+impl ConfigMistake {
+    /// What and where, on a line.
+    pub fn told(&self) -> Untrusted {
+        let message = self.message.raw();
+        match (self.line, self.column) {
+            (Some(line), Some(column)) => {
+                format!("{message} ({}:{line}:{column})", self.file.raw()).into()
+            }
+            _ => message.into(),
+        }
+    }
 }
 
 /// Whether the journal can be written.

@@ -27,6 +27,7 @@ mod reseed;
 mod resume;
 mod search;
 mod shown;
+mod tools;
 pub mod under_agent;
 mod untrusted;
 mod usage;
@@ -39,8 +40,9 @@ pub use error::{ErrorData, Reason};
 pub use exit::{ExitCode, LOGIN_NOT_BEGUN};
 pub use hook::{AgentTroubleInfo, HookEvent, HookInfo, TurnEndInfo};
 pub use info::{
-    AgentInfo, AgentState, ConfigChanged, DaemonInfo, Doing, DoingKind, McpInfo, McpKind, Parent,
-    RestoreLevel, SessionInfo, SessionState, Status, StoreState, TurnInfo, TurnState,
+    AgentInfo, AgentState, ConfigChanged, ConfigMistake, DaemonInfo, Doing, DoingKind, McpInfo,
+    McpKind, Parent, RestoreLevel, SessionInfo, SessionState, Status, StoreState, TurnInfo,
+    TurnState,
 };
 pub use interaction::{
     AnswerInfo, AnswerParams, AnswerResult, ForgetParams, GivenAnswer, InteractionInfo,
@@ -68,6 +70,7 @@ pub use reseed::ReseedParams;
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
 pub use shown::{RawCall, Shown, ShownDiff, ShownUnclear};
+pub use tools::Tools;
 pub use under_agent::UnderAgent;
 pub use untrusted::Untrusted;
 pub use usage::{

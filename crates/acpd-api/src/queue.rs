@@ -1,6 +1,7 @@
 //! Prompts that wait for the running turn of a session.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::{SessionInfo, SessionRef, Untrusted};
@@ -26,6 +27,17 @@ pub struct QueuedPrompt {
     pub at: u64,
     /// What is said: a list of content blocks (ACP), as it was sent.
     pub prompt: Box<RawValue>,
+}
+
+impl QueuedPrompt {
+    /// Its words, and the blocks that are no words.
+    pub fn parts(&self) -> (String, Vec<Value>) {
+        let blocks: Vec<Value> = serde_json::from_str(self.prompt.get()).unwrap_or_default();
+        let (words, others): (Vec<_>, Vec<_>) =
+            blocks.into_iter().partition(|block| block["type"] == "text");
+        let words: Vec<&str> = words.iter().filter_map(|block| block["text"].as_str()).collect();
+        (words.join("\n"), others)
+    }
 }
 
 /// Parameters of `_acpd/session/queue/remove`.

@@ -3,9 +3,9 @@
 use acpd_api::{
     AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Amount, Answered, ArchiveFilter,
     AttachParams, AuthInfo, AuthSource, AuthState, BudgetInfo, CancelParams, CaughtUp, ClientMeta,
-    ClientToken, ConfigChanged, Cost, DaemonInfo, DaemonStopParams, Doing, DoingKind, ErrorData,
-    ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod, McpInfo, McpKind,
-    NewSessionMeta, OptionInfo, Outcome, Parent, Part, PermissionDecided, PermissionMeta,
+    ClientToken, ConfigChanged, ConfigMistake, Cost, DaemonInfo, DaemonStopParams, Doing,
+    DoingKind, ErrorData, ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod, McpInfo,
+    McpKind, NewSessionMeta, OptionInfo, Outcome, Parent, Part, PermissionDecided, PermissionMeta,
     PromptQueued, Question, QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt, RawCall,
     RawId, Reason, Received, RemoveParams, RemoveResult, RenameParams, ReseedParams, RestoreLevel,
     Restored, Resume, Resumed, Role, SearchParams, SearchResult, SessionGone, SessionInfo,
@@ -122,8 +122,13 @@ fn status_looks_like_this() {
         config: "/config".into(),
         config_changed: Some(ConfigChanged {
             at: Some(9),
-            problem: Some("unknown key".into()),
-            hint: Some("did you mean another".into()),
+            mistakes: vec![ConfigMistake {
+                message: "unknown key".into(),
+                file: "/config".into(),
+                line: Some(3),
+                column: Some(1),
+                hint: Some("did you mean another".into()),
+            }],
         }),
     };
     let status = Status { daemon, agents: vec![agent()], sessions: vec![session()] };

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use acpd_sys::dir;
 use acpd_sys::lock::{self, InstanceLock, LockError};
-use acpd_sys::paths::Paths;
+use acpd_sys::paths::{Paths, beside};
 use acpd_sys::socket::{check_server_dir, own_uid};
 use acpd_sys::startup::{StartupOutcome, spawn_daemon};
 use interprocess::local_socket::Stream;
@@ -54,8 +54,7 @@ pub(crate) fn open_or_start(options: &Options) -> Result<Stream, ConnectError> {
     if !options.spawn {
         return Err(not_running());
     }
-    dir::private_dir(&paths.runtime)?;
-    let lock = InstanceLock::acquire_wait(&paths.runtime.join("acpd.start.lock"), START_DEADLINE)?;
+    let lock = hold_starts(paths)?;
     // Whoever held the lock may have started it.
     if let Some(stream) = open(options)? {
         return Ok(stream);
@@ -63,6 +62,13 @@ pub(crate) fn open_or_start(options: &Options) -> Result<Stream, ConnectError> {
     let stream = start_and_open(options)?;
     drop(lock);
     stream.ok_or_else(not_running)
+}
+
+/// Until the lock is dropped, no client starts a daemon; whoever wants to waits, and looks for one then. For who
+/// puts another daemon into the place of the running one.
+pub fn hold_starts(paths: &Paths) -> Result<InstanceLock, ConnectError> {
+    dir::private_dir(&paths.runtime)?;
+    Ok(InstanceLock::acquire_wait(&paths.runtime.join("acpd.start.lock"), START_DEADLINE)?)
 }
 
 /// Starts the daemon, unless another one is on its way up or down: that one is waited for.
@@ -125,12 +131,7 @@ fn start(paths: &Paths) -> Result<(), ConnectError> {
 /// The program `acpd`: `$ACPD_EXE`, else the one next to this program, else the one in `PATH`.
 pub fn daemon_exe() -> PathBuf {
     let given = env::var_os("ACPD_EXE").filter(|exe| !exe.is_empty()).map(PathBuf::from);
-    let name = format!("acpd{}", env::consts::EXE_SUFFIX);
-    let sibling = || {
-        let exe = env::current_exe().ok()?.with_file_name(&name);
-        exe.is_file().then_some(exe)
-    };
-    given.or_else(sibling).unwrap_or_else(|| PathBuf::from(&name))
+    given.unwrap_or_else(|| beside("acpd"))
 }
 
 /// A connection, or `None` if no daemon listens: neither at the usual place, nor where the daemon of

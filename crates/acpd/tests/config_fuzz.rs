@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz config`: no file makes the reader of the configuration panic or hang, and each error names
+//! `cargo xtask fuzz config`: no file makes the reader of the configuration panic or hang, and each mistake has
 //! its place.
 
 use std::path::Path;
@@ -132,7 +132,7 @@ fn kind(message: &str) -> String {
 }
 
 fn check(throws: &[Vec<u8>], outcomes: &Outcomes) {
-    // Few mistakes at a time: the first one hides the others.
+    // Few mistakes at a time: what is no TOML hides the others.
     for changes in throws.chunks(3) {
         outcomes.execution();
         let mut lines: Vec<String> = WHOLE.lines().map(str::to_owned).collect();
@@ -149,14 +149,14 @@ fn check(throws: &[Vec<u8>], outcomes: &Outcomes) {
                 });
             }
             Err(error) => {
-                let message = error.to_string();
-                outcomes.met(&kind(&message));
-                let place = message.rsplit_once("(config.toml:").map(|(_, place)| place);
-                let place = place.and_then(|place| place.strip_suffix(')')?.split_once(':'));
-                let (line, column) = place.unwrap_or_else(|| panic!("no place: {message}"));
-                let (line, column): (usize, usize) =
-                    (line.parse().unwrap(), column.parse().unwrap());
-                assert!(line <= text.split('\n').count() && line > 0 && column > 0, "{message}");
+                let lines = text.split('\n').count();
+                assert!(!error.mistakes().is_empty());
+                for mistake in error.mistakes() {
+                    outcomes.met(&kind(mistake.message.raw()));
+                    let place = mistake.line.zip(mistake.column);
+                    let (line, column) = place.unwrap_or_else(|| panic!("no place: {mistake:?}"));
+                    assert!(line as usize <= lines && line > 0 && column > 0, "{mistake:?}");
+                }
             }
         }
     }

@@ -1,5 +1,5 @@
-//! A real user service manager: it starts acpd on the first connection, starts it again when it is
-//! killed, and no turn is lost by any of that.
+//! A real user service manager: `acpctl service install` makes acpd a service of it, it starts acpd on the first
+//! connection and again when it is killed, and no turn is lost by any of that, nor by installing and uninstalling.
 //!
 //! Needs systemd's program, and the folder by which it knows that it may run. Outside of continuous
 //! integration the test is skipped, with a line that says so, when something is missing.
@@ -44,11 +44,19 @@ fn missing() -> Option<String> {
 
 fn service() -> Result {
     let user = User::start()?;
-    user.systemctl(&["start", "acpd.socket"])?;
+
+    // Installed in a home in which there is nothing, it waits for its first client.
+    let said = user.told(&["service", "install"])?;
+    assert!(said.contains("it starts when you log in, or with its first client"), "{said}");
+    let status = user.read(&["service", "status"])?;
+    assert_eq!([&status["enabled"], &status["listens"]], [true, true], "{status}");
+    assert_eq!((status["pid"].as_u64(), status["serving"].as_u64()), (None, None), "{status}");
 
     // The first command of a client starts the daemon, which is the manager's.
     let pid = user.daemon()?;
     assert_eq!(user.main_pid()?, pid);
+    assert!(user.told(&["service", "install"])?.contains("installed as a service already"));
+    assert_eq!(user.daemon()?, pid);
 
     // Killed in the middle of an answer, it is started again by the manager, and the answer ends.
     let mut one = Run::start(&user, "agent0", "one", 60)?;
@@ -72,13 +80,33 @@ fn service() -> Result {
     }
     assert_ne!(user.daemon()?, next);
 
-    // Stopped, it leaves the agents; told to stop, it leaves nothing.
+    // Taken out and put back in the middle of an answer: first a client's daemon takes over, then the manager's.
+    let mut long = Run::start(&user, "agent1", "long", 300)?;
+    long.read_to(5)?;
+    let said = user.told(&["service", "uninstall"])?;
+    assert!(said.contains("acpd continues without the service"), "{said}");
+    for unit in ["acpd.service", "acpd.socket"] {
+        assert!(!user.unit(unit).exists(), "{unit}");
+    }
+    assert!(user.systemctl(&["start", "acpd.socket"]).is_err(), "it is forgotten");
+    let alone = user.daemon()?;
+    long.read_to(100)?;
+    let said = user.told(&["service", "install"])?;
+    assert!(said.contains("acpd continues as a service"), "{said}");
+    let taken = user.daemon()?;
+    assert_ne!(taken, alone);
+    assert_eq!(user.main_pid()?, taken);
+    long.finish()?;
+
+    // Stopped, it leaves the agents; purged, it leaves nothing.
     let agent = user.read(&["agent", "show", "agent0"])?;
     user.systemctl(&["stop", "acpd.service"])?;
     assert_eq!(user.read(&["agent", "show", "agent0"])?["pid"], agent["pid"]);
-    user.systemctl(&["stop", "acpd.socket"])?;
-    let output = user.acpctl(&["daemon", "stop"]).output()?;
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    user.told(&["service", "uninstall", "--purge", "--yes"])?;
+    assert!(user.home.leftovers().iter().all(|left| left.pid == user.manager.id()));
+    for left in ["state", "config", "systemd", ".local/state/acpd", "xdg/acpd"] {
+        assert!(!user.home.path(left).exists(), "{left} is left");
+    }
     user.stop()
 }
 
@@ -95,7 +123,6 @@ impl User {
         let agents = (0..AGENTS)
             .map(|n| format!("[agents.agent{n}]\ncommand = [{program:?}, \"scripted-agent\"]\n"));
         home.configure(&format!("[daemon]\nhost = \"shim\"\n{}", agents.collect::<String>()))?;
-        install_units(&home, &program)?;
         let runtime = home.path("xdg");
         fs::create_dir(&runtime)?;
         fs::set_permissions(&runtime, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
@@ -137,6 +164,20 @@ impl User {
         Ok(serde_json::from_slice(&output.stdout)?)
     }
 
+    /// What `acpctl`, which may start a daemon, says to the person.
+    fn told(&self, args: &[&str]) -> Result<String> {
+        let mut command = in_home(&self.home, &self.home.program("acpctl"));
+        let output = command.args(args).output()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "acpctl {}: {said}", args.join(" "));
+        Ok(said)
+    }
+
+    /// Where the unit of that name is written.
+    fn unit(&self, name: &str) -> PathBuf {
+        self.home.path("systemd/user").join(name)
+    }
+
     fn daemon(&self) -> Result<Pid> {
         let status = self.read(&["status"])?;
         let pid = status["daemon"]["pid"].as_i64().ok_or("no pid")?;
@@ -164,17 +205,6 @@ impl Drop for User {
         // What else is left the home ends.
         self.end().ok();
     }
-}
-
-/// The units of the repository, for the program that was just built.
-fn install_units(home: &Home, program: &str) -> Result {
-    let units = home.path("systemd/user");
-    fs::create_dir_all(&units)?;
-    for name in ["acpd.service", "acpd.socket"] {
-        let unit = fs::read_to_string(workspace::root().join("systemd").join(name))?;
-        fs::write(units.join(name), unit.replace("%h/.cargo/bin/acpd", program))?;
-    }
-    Ok(())
 }
 
 /// A program that has this home's own runtime directory, as after a login.

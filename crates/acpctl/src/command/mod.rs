@@ -9,11 +9,13 @@ mod cancel;
 mod chat;
 mod completions;
 mod daemon;
+mod man;
 mod pending;
 mod policy;
 mod ps;
 mod queue;
 mod run;
+mod service;
 mod session;
 #[cfg(feature = "tui")]
 mod top;
@@ -61,7 +63,9 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Answer(args) => pending::answer(&args, door, ui)?,
         Command::Policy(command) => policy::policy(command, door, ui)?,
         Command::Daemon(command) => daemon::daemon(command, door, ui)?,
+        Command::Service(command) => service::service(command, door, ui)?,
         Command::Completions { shell } => completions::completions(shell, ui)?,
+        Command::Man { dir } => man::man(&dir)?,
     }
     Ok(ExitCode::Ok)
 }

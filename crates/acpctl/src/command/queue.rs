@@ -14,10 +14,9 @@ use crate::door::Door;
 use crate::editor::Edited;
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::info::session::handle;
-use crate::lookup::{Care, exactly, find};
+use crate::lookup::{Care, find};
 use crate::paint::BOLD;
-use crate::queued::{blocks, said, summary};
+use crate::queued::summary;
 use crate::table::{Cell, Table};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
@@ -44,12 +43,12 @@ pub(super) fn queue(args: cli::Queue, door: Door, ui: &mut Ui) -> Result {
 
 fn show(which: &Which, json: bool, connection: &mut Connection, ui: &mut Ui) -> Result {
     let session = find(connection, which, Care::Guess, ui)?;
-    let info: QueueInfo = connection.call(method::SESSION_QUEUE, &exactly(&session))?;
+    let info: QueueInfo = connection.call(method::SESSION_QUEUE, &session.exactly())?;
     if json {
         return Ok(ui.json(&info)?);
     }
     if info.prompts.is_empty() {
-        ui.say(text!("no prompt waits in {}", handle(&session)));
+        ui.say(text!("no prompt waits in {}", session.handle()));
         return Ok(());
     }
     Ok(ui.print(table(&info, ui))?)
@@ -71,7 +70,7 @@ fn table(info: &QueueInfo, ui: &Ui) -> Text {
 fn remove(which: &Which, numbers: &[u64], connection: &mut Connection, ui: &mut Ui) -> Result {
     let session = find(connection, which, Care::Exact, ui)?;
     for ticket in numbers {
-        let (session, by) = (exactly(&session), Some(BY.to_owned()));
+        let (session, by) = (session.exactly(), Some(BY.to_owned()));
         let params = QueueRemoveParams { session, ticket: *ticket, by };
         let _: QueueInfo = connection.call(method::SESSION_QUEUE_REMOVE, &params)?;
         ui.say(text!("took back prompt {}", *ticket));
@@ -88,7 +87,7 @@ fn put(
     ui: &mut Ui,
 ) -> Result {
     let session = find(connection, which, Care::Exact, ui)?;
-    let (session, by) = (exactly(&session), Some(BY.to_owned()));
+    let (session, by) = (session.exactly(), Some(BY.to_owned()));
     let params = QueueMoveParams { session, ticket, to, by };
     let info: QueueInfo = connection.call(method::SESSION_QUEUE_MOVE, &params)?;
     Ok(ui.print(table(&info, ui))?)
@@ -98,15 +97,15 @@ fn put(
 fn edit(which: &Which, ticket: u64, words: &[String], door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     let session = find(&mut connection, which, Care::Exact, ui)?;
-    let info: QueueInfo = connection.call(method::SESSION_QUEUE, &exactly(&session))?;
+    let info: QueueInfo = connection.call(method::SESSION_QUEUE, &session.exactly())?;
     let Some(before) = info.prompts.iter().find(|prompt| prompt.ticket == ticket) else {
-        let text = text!("no prompt {} waits in {}", ticket, handle(&session));
-        let hint = text!("`acpctl queue {}` lists those that wait", shell_word(handle(&session)));
+        let text = text!("no prompt {} waits in {}", ticket, session.handle());
+        let hint = text!("`acpctl queue {}` lists those that wait", shell_word(session.handle()));
         return Err(CommandError::usage(text).hint(hint));
     };
     // A person may take long.
     drop(connection);
-    let (mut edited, old) = (None, said(before));
+    let (mut edited, (old, kept)) = (None, before.parts());
     let new = match words {
         [] if stdin().is_terminal() => &edited.insert(Edited::of(&old)?).text,
         [] => &read_to_string(stdin())?,
@@ -115,7 +114,7 @@ fn edit(which: &Which, ticket: u64, words: &[String], door: Door, ui: &mut Ui) -
     if new.trim().is_empty() {
         return Err(CommandError::usage("no prompt given").hint(text!(
             "to take the prompt back: `acpctl queue rm {} {}`",
-            shell_word(handle(&session)),
+            shell_word(session.handle()),
             ticket
         )));
     }
@@ -124,10 +123,9 @@ fn edit(which: &Which, ticket: u64, words: &[String], door: Door, ui: &mut Ui) -
         return Ok(());
     }
     let text = [json!({"type": "text", "text": new.trim_end()})].into_iter();
-    let kept = blocks(before).into_iter().filter(|block| block["type"] != "text");
     let prompt: Vec<Value> = text.chain(kept).collect();
     let params = QueueEditParams {
-        session: exactly(&session),
+        session: session.exactly(),
         ticket,
         prompt: to_raw_value(&prompt).map_err(std::io::Error::from)?,
         by: Some(BY.to_owned()),

@@ -38,8 +38,6 @@ pub(crate) fn line(daemon: &DaemonInfo, now: u64, paint: Paint) -> Text {
     }
     if let Some(changed) = &daemon.config_changed {
         text += paint.apply(YELLOW, config_changed(changed, now)) + "\n";
-        let hint = changed.hint.as_ref().filter(|_| changed.problem.is_some());
-        text += hint.map(|hint| text!("hint: {}\n", hint)).unwrap_or_default();
     }
     text
 }
@@ -50,12 +48,14 @@ pub(crate) fn config_changed(changed: &ConfigChanged, now: u64) -> Text {
         Some(at) => text!("the configuration was changed {}", human::ago(at, now)),
         None => "the configuration file is gone".into(),
     };
-    match &changed.problem {
-        Some(problem) => text!(
-            "{} and is invalid, so acpd uses the old one and could not start again: {}",
-            what,
-            problem
-        ),
-        None => text!("{} and is not used yet: run `acpctl daemon restart`", what),
+    if changed.mistakes.is_empty() {
+        return text!("{} and is not used yet: run `acpctl daemon restart`", what);
     }
+    let mut text =
+        text!("{} and is invalid, so acpd uses the old one and could not start again:", what);
+    for mistake in &changed.mistakes {
+        text += text!("\n  {}", mistake.told());
+        text += mistake.hint.as_ref().map(|hint| text!("\n    hint: {}", hint)).unwrap_or_default();
+    }
+    text
 }

@@ -14,6 +14,7 @@ mod restart;
 mod rows;
 mod run;
 mod search;
+mod service;
 mod set_up;
 mod settings;
 mod steer;

@@ -3,11 +3,10 @@
 use std::rc::Rc;
 
 use acp_wire::acp::{ContentBlock, file_uri};
-use acpd_api::{SessionRowKey, Untrusted};
+use acpd_api::{QueuedPrompt, SessionRowKey, Untrusted};
 use acpd_view::human;
 use acpd_view::text;
 use acpd_view::text::Text;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// Columns of a summary.
@@ -73,14 +72,10 @@ impl From<&str> for Said {
 }
 
 impl Said {
-    /// Reads the content blocks of a prompt that waits. What was sent by another program may have no mark; it
-    /// stays with the words, whatever becomes of them.
-    pub(super) fn read(blocks: &RawValue) -> Said {
-        let blocks: Vec<Value> = serde_json::from_str(blocks.get()).unwrap_or_default();
-        let (said, others): (Vec<Value>, Vec<Value>) =
-            blocks.into_iter().partition(|block| block["type"] == "text");
-        let words: Vec<&str> = said.iter().filter_map(|block| block["text"].as_str()).collect();
-        let text = words.join("\n");
+    /// Reads a prompt that waits. What was sent by another program may have no mark; it stays with the words,
+    /// whatever becomes of them.
+    pub(super) fn read(prompt: &QueuedPrompt) -> Said {
+        let (text, others) = prompt.parts();
         let mut images = 0;
         let all = others.into_iter().map(|block| {
             let mark = match (&block["data"], &block["name"]) {
@@ -181,10 +176,12 @@ mod tests {
         let image = Attached::image(1, "image/png", "iVBORw==".into());
         let all = vec![Attached::file("/w", "a.rs"), image];
         let said = Said { text: "see @a.rs, [image 1: 4 B]".into(), all };
-        let raw = serde_json::value::to_raw_value(&said.blocks()).unwrap();
-        assert_eq!(Said::read(&raw), said);
+        let waits = |blocks: &Value| {
+            let prompt = serde_json::value::to_raw_value(blocks).unwrap();
+            QueuedPrompt { ticket: 1, at: 0, prompt }
+        };
+        assert_eq!(Said::read(&waits(&json!(said.blocks()))), said);
         let other = json!([{"type": "text", "text": "x"}, {"type": "resource", "resource": {}}]);
-        let raw = serde_json::value::to_raw_value(&other).unwrap();
-        assert_eq!(Said::read(&raw).blocks().len(), 2, "what is not ours stays");
+        assert_eq!(Said::read(&waits(&other)).blocks().len(), 2, "what is not ours stays");
     }
 }

@@ -1,24 +1,39 @@
 //! What can be wrong with a configuration: what, where in the file, and the way out.
 
+use std::cell::RefCell;
+use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use acpd_api::nearest;
+use acpd_api::{ConfigMistake, Untrusted, nearest};
 use acpd_sys::file::ReadError;
 
-/// The configuration cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+/// The most mistakes that are told of one file.
+const MOST: usize = 100;
+
+/// The configuration cannot be used. Shown, it tells every mistake with its place, and the way out of each if there
+/// are several.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
-    message: String,
-    hint: Option<String>,
+    /// In the order of the file; never empty.
+    mistakes: Vec<ConfigMistake>,
+    /// How many there are, told or not.
+    count: usize,
 }
 
 impl ConfigError {
-    /// The way out, where there is an obvious one.
+    /// What is wrong, in the order of the file: at least one mistake, and no more than a person could want to read.
+    pub fn mistakes(&self) -> &[ConfigMistake] {
+        &self.mistakes
+    }
+
+    /// The way out, if there is one mistake alone.
     pub fn hint(&self) -> Option<&str> {
-        self.hint.as_deref()
+        match &self.mistakes[..] {
+            [only] => only.hint.as_ref().map(Untrusted::raw),
+            _ => None,
+        }
     }
 
     pub(super) fn unreadable(path: &Path, error: &ReadError) -> Self {
@@ -30,46 +45,108 @@ impl ConfigError {
             }
             ReadError::Io(_) => None,
         };
-        Self {
-            message: format!("cannot read the configuration {}: {error}", tilde(path)),
-            hint: hint.map(str::to_owned),
-        }
+        Self::of_file(path, &error.to_string(), hint)
     }
 
     pub(super) fn not_text(path: &Path) -> Self {
-        let message =
-            format!("cannot read the configuration {}: it is not UTF-8 text", tilde(path));
-        Self { message, hint: Some("save the file as UTF-8 text".to_owned()) }
+        Self::of_file(path, "it is not UTF-8 text", Some("save the file as UTF-8 text"))
+    }
+
+    /// No line of the file could be read.
+    fn of_file(path: &Path, why: &str, hint: Option<&str>) -> Self {
+        let file = tilde(path);
+        let message = format!("cannot read the configuration {file}: {why}").into();
+        let hint = hint.map(Untrusted::from);
+        let (line, column) = (None, None);
+        let only = ConfigMistake { message, file: file.into(), line, column, hint };
+        Self { mistakes: vec![only], count: 1 }
     }
 }
 
-/// A text with a name, to turn byte positions into places that a person can find.
-#[derive(Clone, Copy)]
-pub(super) struct Text<'a> {
-    pub(super) path: &'a Path,
-    pub(super) text: &'a str,
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [only] = &self.mistakes[..] {
+            return f.write_str(only.told().raw());
+        }
+        write!(f, "the configuration has {} mistakes:", self.count)?;
+        for mistake in &self.mistakes {
+            write!(f, "\n  {}", mistake.told().one_line())?;
+            if let Some(hint) = &mistake.hint {
+                write!(f, "\n    hint: {}", hint.one_line())?;
+            }
+        }
+        match self.count - self.mistakes.len() {
+            0 => Ok(()),
+            more => write!(f, "\n  and {more} more"),
+        }
+    }
 }
 
-impl Text<'_> {
-    /// An error at the bytes `span` of the text.
-    pub(super) fn error(
-        self,
-        span: &Range<usize>,
-        message: &str,
-        hint: Option<String>,
-    ) -> ConfigError {
-        let (line, column) = position(self.text, span.start);
-        let path = tilde(self.path);
-        ConfigError { message: format!("{message} ({path}:{line}:{column})"), hint }
+impl std::error::Error for ConfigError {}
+
+/// A text with a name, and what is wrong with it. The readers of its parts share it, so that no mistake hides another.
+pub(super) struct Text<'a> {
+    path: &'a Path,
+    pub(super) text: &'a str,
+    mistakes: RefCell<Vec<Mistake>>,
+}
+
+/// Something that is wrong at these bytes of a text.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Mistake {
+    start: usize,
+    message: String,
+    hint: Option<String>,
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn new(path: &'a Path, text: &'a str) -> Self {
+        Self { path, text, mistakes: RefCell::default() }
+    }
+
+    /// Notes what is wrong at the bytes `span`.
+    pub(super) fn mistake(&self, span: &Range<usize>, message: String, hint: Option<String>) {
+        self.mistakes.borrow_mut().push(Mistake { start: span.start, message, hint });
+    }
+
+    /// How many mistakes were noted so far.
+    pub(super) fn mistakes(&self) -> usize {
+        self.mistakes.borrow().len()
+    }
+
+    /// What was read, unless something is wrong with it.
+    pub(super) fn checked<T>(&self, read: T) -> Result<T, ConfigError> {
+        let mut mistakes = self.mistakes.take();
+        mistakes.sort();
+        // `[defaults]` is read for each agent.
+        mistakes.dedup();
+        let count = mistakes.len();
+        if count == 0 {
+            return Ok(read);
+        }
+        let file = Untrusted::from(tilde(self.path));
+        let mistakes = mistakes.into_iter().take(MOST).map(|mistake| {
+            let (line, column) = position(self.text, mistake.start);
+            ConfigMistake {
+                message: mistake.message.into(),
+                file: file.clone(),
+                line: Some(line),
+                column: Some(column),
+                hint: mistake.hint.map(Untrusted::from),
+            }
+        });
+        Err(ConfigError { mistakes: mistakes.collect(), count })
     }
 }
 
 /// Line and column (in characters) of a byte position, both counted from 1.
-fn position(text: &str, byte: usize) -> (usize, usize) {
+fn position(text: &str, byte: usize) -> (u32, u32) {
     let before = &text[..text.floor_char_boundary(byte)];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let line = before.matches('\n').count() + 1;
-    (line, before[line_start..].chars().count() + 1)
+    let column = before[line_start..].chars().count() + 1;
+    // A file that is read is far shorter.
+    (u32::try_from(line).unwrap_or(u32::MAX), u32::try_from(column).unwrap_or(u32::MAX))
 }
 
 /// The path as people write it, with `~` for the home directory.

@@ -29,7 +29,7 @@ pub use on_disk::OnDisk;
 pub use reference::reference_markdown;
 pub use resolved::{Config, DEMO_AGENT, policy};
 pub use tables::auth::{Credential, CredentialSource};
-pub use tables::mcp::{McpServer, SecretSource, Tools, Value, Values};
+pub use tables::mcp::{McpServer, SecretSource, Value, Values};
 pub use tables::profile::{
     Budget, ClosedBy, Daemon, EmptyTurn, Hooks, Host, Offer, OnInterrupted, OnLimit, OnLost,
     Profile, Restart, RestoreMethod, Sharing, Source, Transport, Tui, WhenOver, Workspace,
@@ -42,7 +42,7 @@ const LONGEST: u64 = 4 << 20;
 ///
 /// # Errors
 /// [`ConfigError`] when the file cannot be read, is not TOML, or says something that acpd does not
-/// understand; it names the place in the file and, where there is one, the way out.
+/// understand; it has all mistakes with their places in the file and, where there is one, the way out.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
     match acpd_sys::file::read(path, LONGEST) {
         Ok(bytes) => {

@@ -30,11 +30,8 @@ impl OnDisk {
         let at = now.map(|version| version.changed_at());
         match load(&self.path) {
             Ok(config) if config == *known => None,
-            Ok(_) => Some(ConfigChanged { at, problem: None, hint: None }),
-            Err(error) => {
-                let hint = error.hint().map(Into::into);
-                Some(ConfigChanged { at, problem: Some(error.to_string().into()), hint })
-            }
+            Ok(_) => Some(ConfigChanged { at, mistakes: Vec::new() }),
+            Err(error) => Some(ConfigChanged { at, mistakes: error.mistakes().to_vec() }),
         }
     }
 }

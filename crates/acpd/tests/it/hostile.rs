@@ -228,6 +228,12 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
     stage.both(&["completions", "bash"]);
     stage.all(&["daemon", "status"]);
     stage.both(&["daemon", "logs"]);
+    stage.both(&["service", "install", "--dry-run"]);
+    stage.both(&["service", "uninstall", "--purge", "--dry-run"]);
+    stage.piped(&["service", "uninstall", "--purge"]);
+    stage.talk(&["service", "uninstall", "--purge"], &[("y/n", "n\n")]);
+    stage.all(&["service", "status"]);
+    stage.both(&["service", "logs"]);
     stage.both(&["daemon", "restart"]);
     stage.both(&["daemon", "stop"]);
 

@@ -23,7 +23,7 @@ fn a_configuration_that_says_something_else_is_told_until_the_daemon_has_read_it
     env.write_config(&format!("# mine\n{text}"));
     assert_eq!(changed(&env), Value::Null);
     env.configure(&Config::new([echo(), Agent::new("other")]));
-    assert!(changed(&env)["at"].is_u64() && changed(&env)["problem"].is_null());
+    assert!(changed(&env)["at"].is_u64() && changed(&env)["mistakes"].is_null());
     for command in [&["ps"][..], &["daemon", "status"]] {
         let shown = env.acpctl(command).success().stdout().to_owned();
         let told = "the configuration was changed";
@@ -40,14 +40,25 @@ fn a_configuration_that_says_something_else_is_told_until_the_daemon_has_read_it
 fn an_invalid_configuration_is_told_with_its_place_and_the_daemon_keeps_the_old_one() {
     let env = home([echo()]);
     env.acpctl(&["daemon", "start"]).success();
-    env.write_config("[agents.echo]\ncomand = 'x'\n");
+    env.write_config("[agents.echo]\ncomand = 'x'\n[daemon]\nmax_clients = 0\n");
     let shown = env.acpctl(&["ps"]).success().stdout().to_owned();
-    for told in ["is invalid", "could not start again", "`comand`", "config.toml:2:1", "hint: "] {
+    let all = ["`comand`", "config.toml:2:1", "hint: did you mean `command`?", "config.toml:4:15"];
+    for told in ["is invalid", "could not start again"].into_iter().chain(all) {
         assert!(shown.contains(told), "{told}: {shown}");
     }
+    assert_eq!(changed(&env)["mistakes"][1]["line"], 4);
     assert!(env.acpctl(&["run", "hello"]).success().stdout().contains("hello"));
-    env.acpctl(&["daemon", "restart"]).code(1).explains(&["not restarted", "config.toml:2:1"]);
+    env.acpctl(&["daemon", "restart"]).code(1).explains(&["not restarted", "2 mistakes"]);
+    env.acpctl(&["daemon", "restart"]).code(1).explains(&all);
     assert!(env.acpctl(&["run", "hello"]).success().stdout().contains("hello"));
+    env.acpctl(&["daemon", "stop"]).success();
+    env.acpctl(&["run", "hello"]).code(1).explains(&all);
+}
+
+#[test]
+fn a_configuration_that_is_gone_is_told() {
+    let env = home([echo()]);
+    env.acpctl(&["daemon", "start"]).success();
     fs::remove_file(env.path("config").join("config.toml")).unwrap();
     let shown = env.acpctl(&["ps"]).success().stdout().to_owned();
     assert!(shown.contains("the configuration file is gone"), "{shown}");

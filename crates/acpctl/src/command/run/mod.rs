@@ -26,7 +26,7 @@ use acpd_api::{
     method,
 };
 use acpd_client::error_data;
-use acpd_view::cut_short;
+use acpd_view::{Settings, cut_short};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -34,11 +34,9 @@ use crate::dirs::{current_dir, directory, utf8};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
 use crate::git::{self, Worktree};
-use crate::info::session::handle;
 use crate::live::Live;
 use crate::lookup::{Care, Named, Wanted};
 use crate::paint::DIM;
-use crate::settings::Settings;
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
 use crate::{cli, human, info, last, lookup, signal};
@@ -165,7 +163,7 @@ impl Target {
             let cwd = utf8(&cwd)?;
             match existing(turn, args, &cwd)? {
                 Some(session) => {
-                    let text = text!("session {} exists", handle(&session));
+                    let text = text!("session {} exists", session.handle());
                     Err(CommandError::usage(text)
                         .hint("`--worktree` begins a new one; choose another name"))
                 }
@@ -350,7 +348,7 @@ fn last_used(turn: &mut Turn<'_>, agent: Option<&str>, cwd: &str) -> Result<Sess
     let list = turn.call(method::SESSION_LIST, &last::of(cwd, agent))?;
     let session = last::used(list).ok_or_else(|| last::none(cwd, agent))?;
     if turn.ui.can_ask() {
-        let line = text!("continuing {} ({})", handle(&session), session.agent);
+        let line = text!("continuing {} ({})", session.handle(), session.agent);
         turn.ui.say(turn.ui.err_paint().apply(DIM, line));
     }
     Ok(session)

@@ -6,6 +6,7 @@ use acpd_api::{
     AgentNotice, AgentState, CutShort, ExitCode, PromptQueued, RestoreLevel, Restored, SessionInfo,
     SessionRef, SessionState, StateChanged, TurnEnded, TurnState, Untrusted, method,
 };
+use acpd_view::Settings;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::{Deserialize, DeserializeOwned};
@@ -20,7 +21,6 @@ use crate::info::session::goes_on;
 use crate::live::{Event, Live, result_of};
 use crate::permission::Questions;
 use crate::screen::Screen;
-use crate::settings::Settings;
 use crate::text::text;
 use crate::ui::Ui;
 

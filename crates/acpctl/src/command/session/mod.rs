@@ -23,9 +23,9 @@ use crate::dirs::{directory, utf8};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::info::session::{card, handle, table};
+use crate::info::session::{card, table};
 use crate::live::Live;
-use crate::lookup::{Care, exactly, find, find_live};
+use crate::lookup::{Care, find, find_live};
 use crate::text::text;
 use crate::ui::Ui;
 
@@ -78,9 +78,9 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             })?;
             match &info.title {
                 Some(title) => {
-                    ui.say(text!("the title of {} is `{}` now", handle(&info), title));
+                    ui.say(text!("the title of {} is `{}` now", info.handle(), title));
                 }
-                None => ui.say(text!("{} has no title now", handle(&info))),
+                None => ui.say(text!("{} has no title now", info.handle())),
             }
             Ok(())
         }
@@ -90,7 +90,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             })?;
             ui.say(text!(
                 "{} is archived; the next prompt takes it out of the archive",
-                handle(&info)
+                info.handle()
             ));
             Ok(())
         }
@@ -98,7 +98,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             let info = change(&session, Care::Guess, door, ui, |session, connection| {
                 Ok(connection.call(method::SESSION_UNARCHIVE, &session)?)
             })?;
-            ui.say(text!("{} is out of the archive", handle(&info)));
+            ui.say(text!("{} is out of the archive", info.handle()));
             Ok(())
         }
         SessionCommand::Worktree(args) => worktree::worktree(&args, door, ui),
@@ -109,7 +109,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
                 let params = MoveParams { session, cwd };
                 Ok(connection.call(method::SESSION_MOVE, &params)?)
             })?;
-            ui.say(text!("{} works in {} now", handle(&info), info.cwd));
+            ui.say(text!("{} works in {} now", info.handle(), info.cwd));
             Ok(())
         }
         SessionCommand::Reseed { which, discard } => reseed::reseed(&which, discard, door, ui),
@@ -117,7 +117,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             let info = change(&session, Care::Exact, door, ui, |session, connection| {
                 Ok(connection.call(method::SESSION_CLOSE, &session)?)
             })?;
-            ui.say(text!("{} is closed; the next prompt restores it", handle(&info)));
+            ui.say(text!("{} is closed; the next prompt restores it", info.handle()));
             Ok(())
         }
         SessionCommand::Rm(args) => remove::remove(&args, door, ui),
@@ -131,7 +131,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
                     session.session_id,
                     name
                 )),
-                None => ui.say(text!("{} is back", handle(session))),
+                None => ui.say(text!("{} is back", session.handle())),
             }
             match result.kept {
                 0 => {}
@@ -195,5 +195,5 @@ fn change(
 ) -> Result<SessionInfo> {
     let mut connection = door.connect()?;
     let session = find(&mut connection, which, care, ui)?;
-    call(exactly(&session), &mut connection)
+    call(session.exactly(), &mut connection)
 }

@@ -609,10 +609,8 @@ impl Hub {
         self.withdraw_waits(key, &error, out);
         if let Some(host) = self.processes[&slot].host().map(|host| host.id)
             && let Some(running) = self.session_mut(key).running.as_mut()
-            && running.cancelling.is_none()
+            && running.cancel(cancel)
         {
-            running.cancelling = Some(cancel.whose);
-            running.cut_short = Some(cancel.told);
             self.arm_cancel(key);
             self.save_turn(key, host, out);
         }

@@ -151,8 +151,8 @@ impl Conversation {
     }
 
     /// Takes what people call the modes, which the journal does not say.
-    pub(super) fn knows_modes(&mut self, modes: &[Mode]) {
-        self.folded.header_mut().modes = modes.to_vec();
+    pub(super) fn knows_modes(&mut self, modes: Vec<Mode>) {
+        self.folded.header_mut().modes = modes;
     }
 
     /// From which line on an older page is wanted, if there is one and it was not asked for.

@@ -18,7 +18,7 @@ impl State {
             self.give_back(Words { key, said });
             return Vec::new();
         }
-        let (session, purpose) = (chat.session_ref(), Purpose::Queue(chat.key.clone()));
+        let (session, purpose) = (chat.key.exactly(), Purpose::Queue(chat.key.clone()));
         vec![self.requests.send(Link::Fleet, method::SESSION_QUEUE, &session, purpose)]
     }
 
@@ -29,7 +29,7 @@ impl State {
         };
         let prompts = read::<QueueInfo>(result).map(|info| info.prompts).unwrap_or_default();
         let mut waiting: Vec<(u64, Said)> =
-            prompts.iter().map(|prompt| (prompt.ticket, Said::read(&prompt.prompt))).collect();
+            prompts.iter().map(|prompt| (prompt.ticket, Said::read(prompt))).collect();
         match &waiting[..] {
             [] => self.flash(Role::Warning, "no prompt waits"),
             [_] => {
@@ -44,7 +44,7 @@ impl State {
     /// Takes this one back.
     pub(super) fn take_back(&mut self, ticket: u64, said: Said) -> Vec<Effect> {
         let Some(chat) = &self.chat else { return Vec::new() };
-        let (session, by) = (chat.session_ref(), Some(format!("{CLIENT} chat")));
+        let (session, by) = (chat.key.exactly(), Some(format!("{CLIENT} chat")));
         let params = QueueRemoveParams { session, ticket, by };
         let purpose = Purpose::TakeBack(Words { key: chat.key.clone(), said });
         vec![self.requests.send(Link::Fleet, method::SESSION_QUEUE_REMOVE, &params, purpose)]

@@ -1,12 +1,13 @@
 //! One declaration for each key: its name, type, default and documentation.
 
+pub(crate) mod fault;
 pub(crate) mod kind;
 pub(crate) mod variables;
 
 use toml::Spanned;
 use toml::de::DeValue;
 
-use self::kind::Fault;
+use self::fault::Fault;
 
 /// Where a key may stand. A key of one place may stand in all the places after it as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use toml::Spanned;
-use toml::de::DeValue;
+use toml::de::{DeString, DeValue};
 
-use crate::config::keys::kind::{
-    Arguments, CommandLine, Directory, Fault, Kind, Timeout, list, quoted, string,
-};
+use crate::config::keys::fault::{Fault, all, list, string, table};
+use crate::config::keys::kind::{Arguments, CommandLine, Directory, Kind, Timeout, quoted};
 
 /// What an error of an agent is known by.
 pub(crate) struct ErrorPatterns;
@@ -101,11 +100,7 @@ impl Kind for Credentials {
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Self::Value, Fault> {
-        let DeValue::Table(table) = value.get_ref() else {
-            return Err(Fault::wrong_type(value, &Self::describe()));
-        };
-        let mut credentials = BTreeMap::new();
-        for (name, item) in table {
+        let one = |(name, item): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
             let name = name.get_ref();
             if name.is_empty() || name.contains(['=', '\0']) {
                 let reason = format!("holds {name:?}, which cannot be the name of a variable");
@@ -115,9 +110,9 @@ impl Kind for Credentials {
                 reason: format!("{} (the credential `{name}`)", fault.reason),
                 ..fault
             })?;
-            credentials.insert(name.to_string(), found);
-        }
-        Ok(credentials)
+            Ok((name.to_string(), found))
+        };
+        all(table(value, &Self::describe())?.iter().map(one))
     }
 
     fn show(_: &Self::Value) -> String {

@@ -9,8 +9,9 @@ pub use acpd_core::profile::{ClosedBy, OnInterrupted, OnLimit, OnLost, Sharing, 
 use toml::Spanned;
 use toml::de::DeValue;
 
+use crate::config::keys::fault::Fault;
 use crate::config::keys::kind::{
-    Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Fault, Flag,
+    Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag,
     KeyNames, Kind, Line, LineSize, LogFilter, Members, Money, Names, OneOf, Port, Size, SomeOf,
     Time, TimeOrNever, Timeout,
 };

@@ -1,0 +1,96 @@
+//! `acpctl service install`.
+//!
+//! ```text
+//!  acpd check ─▶ files, enable ─▶ no client may start a daemon ─▶ the running one leaves its agents
+//!                                    └─▶ the manager listens ◀──────┘ and starts the next, which takes them over
+//! ```
+
+use acpd_api::{Empty, ExitCode, SessionInfo, Status, TurnState, Untrusted, method};
+use acpd_client::{Paths, hold_starts};
+
+use crate::error::{CommandError, Result};
+use crate::human::counted;
+use crate::service::{FileState, Manager, Service, UnitFile};
+use crate::stop::{detach, has_shims, info, running};
+use crate::text::text;
+use crate::ui::Ui;
+
+/// Prints what would be written and done.
+pub(super) fn show(service: &Service, ui: &mut Ui) -> Result {
+    for UnitFile { path, text } in &service.files {
+        ui.print(text!("# {}\n{}\n", path, Untrusted::from(text).prose()))?;
+    }
+    for line in service.steps() {
+        ui.print(text!("$ {}\n", Untrusted::from(line)))?;
+    }
+    Ok(())
+}
+
+/// Makes acpd a service; does nothing if it is one.
+pub(super) fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
+    service.check_program()?;
+    let before = service.state()?;
+    let stale: Vec<_> =
+        service.files.iter().filter(|file| file.state() != FileState::Current).collect();
+    let is_on = before.enabled && (before.listens || service.manager() == Manager::Launchd);
+    let held = hold_starts(paths)?;
+    let status: Option<Status> = match before.running(paths)? {
+        Some(mut daemon) => Some(daemon.call(method::STATUS, &Empty {})?),
+        None => None,
+    };
+    let is_ours = status.as_ref().is_some_and(|status| before.pid == Some(status.daemon.pid));
+    if stale.is_empty() && is_on && (status.is_none() || is_ours) {
+        ui.say("acpd is installed as a service already");
+        lingering(service, ui);
+        return Ok(());
+    }
+    let status = status.filter(|_| !is_ours || !stale.is_empty());
+    status.as_ref().map_or(Ok(()), |status| check_turns_continue(status, paths))?;
+    for file in stale {
+        let word = if file.state() == FileState::Other { "replaced" } else { "wrote" };
+        file.write()?;
+        ui.say(text!("{} {}", word, file.path));
+    }
+    service.enable()?;
+    if status.is_some() && is_ours {
+        service.stop()?;
+    } else if status.is_some() {
+        detach(paths, ui)?;
+    }
+    if let Err(error) = service.start(status.is_some()) {
+        // So that clients can start it again, as before.
+        service.stop().ok();
+        return Err(error);
+    }
+    drop(held);
+    let daemon = if status.is_some() { running(paths)? } else { None };
+    match daemon {
+        Some(mut daemon) => {
+            let pid = info(&mut daemon)?.pid;
+            ui.say(text!("acpd continues as a service (pid {})", pid));
+        }
+        None => ui.say("acpd is installed: it starts when you log in, or with its first client"),
+    }
+    lingering(service, ui);
+    Ok(())
+}
+
+/// Agents that are children of the daemon end with it, and their turns too.
+fn check_turns_continue(status: &Status, paths: &Paths) -> Result {
+    let runs = |session: &&SessionInfo| session.turn.state != TurnState::Idle;
+    let turns = status.sessions.iter().filter(runs).count() as u64;
+    if turns == 0 || has_shims(paths) {
+        return Ok(());
+    }
+    let text = text!("this would cut off {}: agents end with this acpd", counted(turns, "turn"));
+    Err(CommandError::new(ExitCode::Error, text).hint(
+        "wait for their end with `acpctl wait`, or set `host = \"shim\"` and run `acpctl daemon restart`",
+    ))
+}
+
+/// A service of a user ends with the last logout, unless the user wants it otherwise.
+fn lingering(service: &Service, ui: &mut Ui) {
+    if service.lingers() == Some(false) {
+        ui.say("to keep it running when you are logged out: loginctl enable-linger");
+    }
+}

@@ -1,0 +1,189 @@
+//! `acpctl service status`.
+
+use acpd_api::{ExitCode, Untrusted};
+use acpd_client::Paths;
+use serde::Serialize;
+
+use crate::cli::Json;
+use crate::error::{CommandError, Result};
+use crate::paint::Paint;
+use crate::service::{FileState, Manager, Service, State};
+use crate::stop::info;
+use crate::table::key_values;
+use crate::text::{Text, text};
+use crate::ui::Ui;
+
+/// The service, in JSON.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ServiceInfo {
+    /// Who starts it.
+    manager: Manager,
+    /// The program that it runs, or would run.
+    program: Untrusted,
+    /// Its files.
+    files: Vec<File>,
+    /// It starts with the login.
+    enabled: bool,
+    /// The manager listens for clients and starts it for the first.
+    listens: bool,
+    /// The daemon of the service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    /// The daemon that serves clients; another one than that of the service if a client has started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    serving: Option<u32>,
+    /// It goes on when nobody is logged in; absent where that cannot be chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lingers: Option<bool>,
+}
+
+#[derive(Debug, Serialize)]
+struct File {
+    path: Untrusted,
+    state: FileState,
+}
+
+/// Shows the service.
+pub(super) fn status(service: &Service, paths: &Paths, json: Json, ui: &mut Ui) -> Result {
+    // Without files there is nothing that the manager could know.
+    let state = if service.is_installed() { service.state()? } else { State::default() };
+    let serving = state.running(paths)?.map(|mut daemon| info(&mut daemon)).transpose()?;
+    let files = service
+        .files
+        .iter()
+        .map(|file| File { path: Untrusted::of(file.path.display()), state: file.state() });
+    let found = ServiceInfo {
+        manager: service.manager(),
+        program: Untrusted::of(service.program.display()),
+        files: files.collect(),
+        enabled: state.enabled,
+        listens: state.listens,
+        pid: state.pid,
+        serving: serving.map(|daemon| daemon.pid),
+        lingers: service.lingers(),
+    };
+    if json.json {
+        ui.json(&found)?;
+    } else {
+        ui.print(card(&found, ui.out_paint()))?;
+    }
+    if service.is_installed() {
+        return Ok(());
+    }
+    let text = "acpd is not installed as a service";
+    Err(CommandError::new(ExitCode::NotFound, text)
+        .hint("`acpctl service install` installs it; `--dry-run` shows what that writes"))
+}
+
+fn card(found: &ServiceInfo, paint: Paint) -> Text {
+    let manager = match found.manager {
+        Manager::Systemd => "systemd",
+        Manager::Launchd => "launchd",
+    };
+    let starts = match (found.enabled, found.listens) {
+        (true, true) => "when you log in, and for its first client",
+        (true, false) => "when you log in",
+        (false, true) => "for its first client",
+        (false, false) => "only by a client",
+    };
+    let daemon = match (found.pid, found.serving) {
+        (Some(pid), Some(serving)) if pid == serving => text!("pid {}, by the service", pid),
+        (_, Some(serving)) => {
+            text!("pid {}, of a client: `acpctl service install` takes it over", serving)
+        }
+        (Some(pid), None) => text!("pid {}, which does not serve clients", pid),
+        (None, None) => "not running".into(),
+    };
+    let mut rows: Vec<(&'static str, Text)> =
+        vec![("manager", manager.into()), ("program", (&found.program).into())];
+    for file in &found.files {
+        let state = match file.state {
+            FileState::Current => "",
+            FileState::Other => " (differs)",
+            FileState::Missing => " (missing)",
+        };
+        rows.push(("file", text!("{}{}", file.path, state)));
+    }
+    if found.files.iter().any(|file| file.state == FileState::Other) {
+        rows.push(("", "`acpctl service install` replaces a file that differs".into()));
+    }
+    rows.extend([("starts", starts.into()), ("daemon", daemon)]);
+    rows.extend(found.lingers.map(|lingers| {
+        let text =
+            if lingers { "yes" } else { "no, it ends when you log out: loginctl enable-linger" };
+        ("lingers", text.into())
+    }));
+    key_values(&rows, paint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found() -> ServiceInfo {
+        let file = |path: &str, state| File { path: path.into(), state };
+        ServiceInfo {
+            manager: Manager::Systemd,
+            program: "/usr/bin/acpd".into(),
+            files: vec![
+                file("/home/me/.config/systemd/user/acpd.service", FileState::Other),
+                file("/home/me/.config/systemd/user/acpd.socket", FileState::Current),
+            ],
+            enabled: true,
+            listens: true,
+            pid: Some(7),
+            serving: Some(7),
+            lingers: Some(false),
+        }
+    }
+
+    #[test]
+    fn the_card_says_who_starts_acpd_and_what_to_do() {
+        insta::assert_snapshot!(card(&found(), Paint::plain()), @"
+        manager  systemd
+        program  /usr/bin/acpd
+        file     /home/me/.config/systemd/user/acpd.service (differs)
+        file     /home/me/.config/systemd/user/acpd.socket
+                 `acpctl service install` replaces a file that differs
+        starts   when you log in, and for its first client
+        daemon   pid 7, by the service
+        lingers  no, it ends when you log out: loginctl enable-linger
+        ");
+        let taken = ServiceInfo { serving: Some(8), listens: false, lingers: None, ..found() };
+        insta::assert_snapshot!(card(&taken, Paint::plain()), @"
+        manager  systemd
+        program  /usr/bin/acpd
+        file     /home/me/.config/systemd/user/acpd.service (differs)
+        file     /home/me/.config/systemd/user/acpd.socket
+                 `acpctl service install` replaces a file that differs
+        starts   when you log in
+        daemon   pid 8, of a client: `acpctl service install` takes it over
+        ");
+    }
+
+    #[test]
+    fn its_json_looks_like_this() {
+        insta::assert_snapshot!(serde_json::to_string_pretty(&found()).unwrap(), @r#"
+        {
+          "manager": "systemd",
+          "program": "/usr/bin/acpd",
+          "files": [
+            {
+              "path": "/home/me/.config/systemd/user/acpd.service",
+              "state": "other"
+            },
+            {
+              "path": "/home/me/.config/systemd/user/acpd.socket",
+              "state": "current"
+            }
+          ],
+          "enabled": true,
+          "listens": true,
+          "pid": 7,
+          "serving": 7,
+          "lingers": false
+        }
+        "#);
+    }
+}

@@ -1,0 +1,153 @@
+//! What acpd leaves in a home: directories, with the files in them that are acpd's, and completions.
+//!
+//! Architecture invariant: only what acpd makes is deleted, by its name. A directory that somebody has named wrongly
+//! in a variable loses nothing else.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use acpd_client::Paths;
+
+use crate::error::{CommandError, Result};
+use crate::human;
+use crate::service::{base, home, remove_file};
+use crate::text::{Text, text};
+
+/// What there is.
+#[derive(Debug, Default)]
+pub(super) struct Traces {
+    /// Directories of acpd's own, and what in them is acpd's.
+    dirs: Vec<(PathBuf, Vec<PathBuf>)>,
+    files: Vec<PathBuf>,
+}
+
+impl Traces {
+    /// Looks for it.
+    pub(super) fn find(paths: &Paths) -> Result<Traces> {
+        let is_runtime = |name: &str| ["acpd.sock", "acpd.start.lock", "s"].contains(&name);
+        // The agent `demo` takes no other place.
+        let demo = base("XDG_STATE_HOME", ".local/state")?.join("acpd");
+        let mut dirs = vec![
+            own(&paths.state, &is_state)?,
+            own(&paths.config, &|name| name == "config.toml")?,
+            own(&paths.runtime, &is_runtime)?,
+        ];
+        if demo != paths.state {
+            dirs.push(own(&demo, &|name| name == "demo")?);
+        }
+        dirs.retain(|(dir, _)| dir.is_dir());
+        let completions = [
+            base("XDG_DATA_HOME", ".local/share")?.join("bash-completion/completions/acpctl"),
+            base("XDG_CONFIG_HOME", ".config")?.join("fish/completions/acpctl.fish"),
+            base("XDG_DATA_HOME", ".local/share")?.join("zsh/site-functions/_acpctl"),
+            home()?.join(".zfunc/_acpctl"),
+        ];
+        let files = completions.into_iter().filter(|file| file.is_file()).collect();
+        Ok(Traces { dirs, files })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.dirs.is_empty() && self.files.is_empty()
+    }
+
+    /// What there is, a line each, with the size of directories.
+    pub(super) fn list(&self) -> Text {
+        let dir = |(dir, own): &(PathBuf, Vec<PathBuf>)| {
+            let size = own.iter().map(|path| size(path)).sum();
+            text!("{}  {}\n", dir, human::bytes(size))
+        };
+        let dirs = self.dirs.iter().map(dir);
+        dirs.chain(self.files.iter().map(|file| text!("{}\n", file))).collect()
+    }
+
+    /// Deletes it. Returns the directories in which something else is.
+    pub(super) fn remove(&self) -> Result<Vec<&Path>> {
+        let mut kept = Vec::new();
+        for (dir, own) in &self.dirs {
+            for path in own {
+                let failed = |error| CommandError::file("remove", path, &error);
+                // A link to a directory is a link.
+                if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+                    fs::remove_dir_all(path).map_err(failed)?;
+                } else {
+                    remove_file(path)?;
+                }
+            }
+            // A link, as some have it in the place of their configuration, goes; what it leads to stays.
+            let link = dir.symlink_metadata().is_ok_and(|found| found.is_symlink());
+            let removed = if link { fs::remove_file(dir) } else { fs::remove_dir(dir) };
+            match removed {
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => kept.push(&**dir),
+                Err(error) => return Err(CommandError::file("remove", dir, &error)),
+                Ok(()) => {}
+            }
+        }
+        for file in &self.files {
+            remove_file(file)?;
+        }
+        Ok(kept)
+    }
+}
+
+/// Files of shells that still run `acpctl completions`: they are the person's own.
+pub(super) fn mentions() -> Vec<PathBuf> {
+    let Ok(home) = home() else { return Vec::new() };
+    let files = [".bashrc", ".bash_profile", ".profile", ".zshrc", ".config/fish/config.fish"];
+    let mentions = |file: &PathBuf| {
+        fs::read_to_string(file).is_ok_and(|text| text.contains("acpctl completions"))
+    };
+    files.iter().map(|file| home.join(file)).filter(mentions).collect()
+}
+
+fn is_state(name: &str) -> bool {
+    let is_dir = ["log", "shims", "web", "demo"].contains(&name);
+    is_dir || name.starts_with("acpd.") || name.starts_with("search.db")
+}
+
+/// A directory, and those of its entries that have such a name.
+fn own(dir: &Path, is_own: &dyn Fn(&str) -> bool) -> Result<(PathBuf, Vec<PathBuf>)> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok((dir.to_owned(), Vec::new()));
+        }
+        Err(error) => return Err(CommandError::file("read", dir, &error)),
+    };
+    let own = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_own));
+    let mut own: Vec<PathBuf> = own.map(|entry| entry.path()).collect();
+    own.sort();
+    Ok((dir.to_owned(), own))
+}
+
+/// Bytes of a file, or of all files below a directory.
+fn size(path: &Path) -> u64 {
+    let Ok(found) = path.symlink_metadata() else { return 0 };
+    if !found.is_dir() {
+        return found.len();
+    }
+    fs::read_dir(path).into_iter().flatten().flatten().map(|entry| size(&entry.path())).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_acpd_makes_is_deleted() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        fs::create_dir_all(state.join("log/agents")).unwrap();
+        fs::create_dir_all(state.join("letters")).unwrap();
+        for name in ["acpd.db", "acpd.db-wal", "search.db", "log/acpd.log", "letters/mum"] {
+            fs::write(state.join(name), "x").unwrap();
+        }
+        let traces = || Traces { dirs: vec![own(&state, &is_state).unwrap()], files: Vec::new() };
+        assert_eq!(traces().remove().unwrap(), [&*state]);
+        let left: Vec<_> = fs::read_dir(&state).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(left, ["letters"]);
+        fs::remove_dir_all(state.join("letters")).unwrap();
+        assert!(traces().remove().unwrap().is_empty());
+        assert!(!state.exists());
+    }
+}

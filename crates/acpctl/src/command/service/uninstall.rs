@@ -1,0 +1,103 @@
+//! `acpctl service uninstall`: takes the service out, and with `--purge` all that acpd has left in this home.
+
+use acpd_api::ExitCode;
+use acpd_client::{Paths, hold_starts};
+
+use super::traces::{Traces, mentions};
+use crate::cli::Uninstall;
+use crate::confirm::{left, yes};
+use crate::door::Door;
+use crate::error::{CommandError, Result};
+use crate::service::{FileState, Service};
+use crate::stop::{info, running, stop};
+use crate::text::text;
+use crate::ui::Ui;
+
+/// Takes the service out.
+pub(super) fn uninstall(
+    args: Uninstall,
+    service: &Service,
+    paths: &Paths,
+    door: Door,
+    ui: &mut Ui,
+) -> Result {
+    let traces = if args.purge { Traces::find(paths)? } else { Traces::default() };
+    if !service.is_installed() && traces.is_empty() {
+        ui.say("acpd is not installed as a service");
+        return Ok(());
+    }
+    if args.dry_run {
+        for file in service.files.iter().filter(|file| file.state() != FileState::Missing) {
+            ui.print(text!("{}\n", file.path))?;
+        }
+        ui.print(traces.list())?;
+        return Ok(());
+    }
+    if args.purge && !args.yes {
+        confirm(&traces, ui)?;
+    }
+    if args.purge { purge(service, paths, door, ui) } else { take_out(service, paths, door, ui) }
+}
+
+/// What runs continues under a daemon that nobody watches, as before the service.
+fn take_out(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
+    let state = service.state()?;
+    let held = hold_starts(paths)?;
+    let ran = state.running(paths)?.is_some();
+    service.stop()?;
+    remove(service, ui)?;
+    drop(held);
+    if !ran || !door.spawn {
+        return Ok(());
+    }
+    let pid = info(&mut door.connect()?)?.pid;
+    ui.say(text!("acpd continues without the service (pid {})", pid));
+    Ok(())
+}
+
+fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
+    if service.is_installed() {
+        service.ignore_clients()?;
+    }
+    stop(paths, false, door, ui)?;
+    let held = hold_starts(paths)?;
+    if running(paths)?.is_some() {
+        let text = "a client has started acpd again";
+        return Err(CommandError::new(ExitCode::Error, text)
+            .hint("close the editors and screens that use it, then run this command again"));
+    }
+    if service.is_installed() {
+        service.stop()?;
+        remove(service, ui)?;
+    }
+    // What has come meanwhile goes, too.
+    let traces = Traces::find(paths)?;
+    for kept in traces.remove()? {
+        ui.say(text!("left {}: not all in it is acpd's", kept));
+    }
+    drop(held);
+    for file in mentions() {
+        ui.say(text!("left a line with `acpctl completions` in {}", file));
+    }
+    ui.say("nothing of acpd is left but its programs");
+    Ok(())
+}
+
+fn remove(service: &Service, ui: &mut Ui) -> Result {
+    service.remove()?;
+    for file in &service.files {
+        ui.say(text!("removed {}", file.path));
+    }
+    Ok(())
+}
+
+/// Shows what would be lost, and asks.
+fn confirm(traces: &Traces, ui: &mut Ui) -> Result {
+    if !ui.can_ask() {
+        return Err(CommandError::usage("deleting all that acpd has kept needs confirmation")
+            .hint("add `--yes`; `--dry-run` shows what would be deleted"));
+    }
+    ui.talk(&traces.list());
+    let text = "stop every agent and delete all this, with every conversation? y/n > ";
+    if yes(ui, text)? { Ok(()) } else { Err(left()) }
+}

@@ -1,0 +1,374 @@
+//! acpd as a service: the files that a service manager reads, and how the manager is told.
+//!
+//! The texts have one owner, the files in `systemd/` and `launchd/`: what is written differs from them in the path
+//! of the program, and in directories that are not the usual ones.
+
+mod launchd;
+mod systemd;
+
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use acpd_api::{ExitCode, Untrusted};
+use acpd_client::{Connection, Paths, daemon_exe};
+use serde::Serialize;
+
+use crate::error::{CommandError, Result};
+use crate::stop::running;
+use crate::text::{Text, text};
+
+/// acpd as a service of this user.
+#[derive(Debug)]
+pub(crate) struct Service {
+    manager: Manager,
+    /// The program that the service runs.
+    pub(crate) program: PathBuf,
+    /// What the manager reads.
+    pub(crate) files: Vec<UnitFile>,
+}
+
+/// Who starts services on this system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Manager {
+    Systemd,
+    Launchd,
+}
+
+/// What the manager knows of the service.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct State {
+    /// It starts with the login.
+    pub(crate) enabled: bool,
+    /// The manager listens for the daemon, which starts with the first connection.
+    pub(crate) listens: bool,
+    /// The daemon that the manager has started.
+    pub(crate) pid: Option<u32>,
+}
+
+/// A file of the service, as it should be.
+#[derive(Debug)]
+pub(crate) struct UnitFile {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+}
+
+/// How a file is, compared with how it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FileState {
+    /// As it should be.
+    Current,
+    /// An older one, or changed.
+    Other,
+    Missing,
+}
+
+/// What the texts depend on.
+struct Place<'a> {
+    home: &'a Path,
+    program: &'a str,
+    /// Variables for directories that are not the usual ones.
+    dirs: Vec<(&'static str, String)>,
+    /// The socket, if it is not at the usual place.
+    socket: Option<String>,
+}
+
+impl Service {
+    /// The service for the daemon's program beside this one, and for the directories of this environment.
+    pub(crate) fn here(paths: &Paths) -> Result<Service> {
+        let home = home()?;
+        let program = program()?;
+        let text = utf8(&program)?;
+        let place =
+            Place { home: &home, program: &text, dirs: dirs(paths)?, socket: socket(paths)? };
+        let manager = match env::consts::OS {
+            "macos" => Manager::Launchd,
+            _ => Manager::Systemd,
+        };
+        let files = match manager {
+            Manager::Systemd => systemd::files(&place),
+            Manager::Launchd => launchd::files(&place),
+        };
+        Ok(Service { manager, program, files })
+    }
+
+    /// Who starts it.
+    pub(crate) fn manager(&self) -> Manager {
+        self.manager
+    }
+
+    /// Whether any of its files is there.
+    pub(crate) fn is_installed(&self) -> bool {
+        self.files.iter().any(|file| file.state() != FileState::Missing)
+    }
+
+    /// Makes sure that the daemon could start, before anything of the running one is touched.
+    pub(crate) fn check_program(&self) -> Result {
+        tell(&self.program, &["check"]).map(drop)
+    }
+
+    /// What the manager knows of it.
+    pub(crate) fn state(&self) -> Result<State> {
+        match self.manager {
+            Manager::Systemd => systemd::state(),
+            Manager::Launchd => Ok(launchd::state()),
+        }
+    }
+
+    /// The commands that follow the writing of the files, for a person to read.
+    pub(crate) fn steps(&self) -> Vec<String> {
+        match self.manager {
+            Manager::Systemd => {
+                let steps = systemd::ENABLE.iter().chain(systemd::START);
+                steps.map(|words| words.join(" ")).collect()
+            }
+            Manager::Launchd => vec![launchd::start(&self.files[0].path).join(" ")],
+        }
+    }
+
+    /// Has the manager read the files, and start the service with each login.
+    pub(crate) fn enable(&self) -> Result {
+        match self.manager {
+            Manager::Systemd => systemd::run(systemd::ENABLE),
+            // It reads what it is told to start.
+            Manager::Launchd => Ok(()),
+        }
+    }
+
+    /// Has the manager listen for clients, and start the daemon at once if `now`.
+    pub(crate) fn start(&self, now: bool) -> Result {
+        match self.manager {
+            Manager::Systemd => systemd::run(if now { systemd::START_NOW } else { systemd::START }),
+            Manager::Launchd => launchd::run(&launchd::start(&self.files[0].path)),
+        }
+    }
+
+    /// From now on no connection starts the daemon. One that runs stays.
+    pub(crate) fn ignore_clients(&self) -> Result {
+        match self.manager {
+            Manager::Systemd => systemd::run(systemd::IGNORE_CLIENTS),
+            Manager::Launchd => Ok(()),
+        }
+    }
+
+    /// Ends the daemon of the service; its agents are left to the next one.
+    pub(crate) fn stop(&self) -> Result {
+        match self.manager {
+            Manager::Systemd => systemd::run(systemd::STOP),
+            Manager::Launchd => launchd::stop(),
+        }
+    }
+
+    /// Removes the files, and has the manager forget the service. Call [`Service::stop`] first.
+    pub(crate) fn remove(&self) -> Result {
+        if self.manager == Manager::Systemd {
+            systemd::run(systemd::DISABLE)?;
+        }
+        for file in &self.files {
+            remove_file(&file.path)?;
+            // The folders that were made for it; others keep theirs.
+            let folders = file.path.ancestors().skip(1).take(2);
+            folders.take_while(|folder| fs::remove_dir(folder).is_ok()).for_each(drop);
+        }
+        match self.manager {
+            Manager::Systemd => systemd::run(systemd::FORGET),
+            Manager::Launchd => Ok(()),
+        }
+    }
+
+    /// The command that prints the log, where the manager keeps it.
+    pub(crate) fn log_command(&self, follow: bool, lines: usize) -> Option<Command> {
+        (self.manager == Manager::Systemd).then(|| systemd::log_command(follow, lines))
+    }
+
+    /// Whether the service goes on when nobody is logged in; `None` where that cannot be chosen.
+    pub(crate) fn lingers(&self) -> Option<bool> {
+        (self.manager == Manager::Systemd).then(systemd::lingers)
+    }
+}
+
+impl State {
+    /// A connection to the daemon, if one runs. Where the manager listens for it, looking would start it.
+    pub(crate) fn running(&self, paths: &Paths) -> Result<Option<Connection>> {
+        if self.listens && self.pid.is_none() { Ok(None) } else { running(paths) }
+    }
+}
+
+impl UnitFile {
+    /// How the file on disk is.
+    pub(crate) fn state(&self) -> FileState {
+        match fs::read(&self.path) {
+            Ok(bytes) if bytes == self.text.as_bytes() => FileState::Current,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => FileState::Missing,
+            Ok(_) | Err(_) => FileState::Other,
+        }
+    }
+
+    /// Writes it, with its folders.
+    pub(crate) fn write(&self) -> Result {
+        let failed = |error| CommandError::file("write", &self.path, &error);
+        if let Some(folder) = self.path.parent() {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        fs::write(&self.path, &self.text).map_err(failed)
+    }
+}
+
+/// The home directory.
+pub(crate) fn home() -> Result<PathBuf> {
+    env::home_dir().filter(|home| home.is_absolute()).ok_or_else(|| {
+        CommandError::new(ExitCode::Error, "the home directory is unknown").hint("set HOME")
+    })
+}
+
+/// A folder that a variable names, else one below the home directory.
+pub(crate) fn base(variable: &str, usual: &str) -> Result<PathBuf> {
+    let named = env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    named.map_or_else(|| Ok(home()?.join(usual)), Ok)
+}
+
+/// The file that the log is in, where the manager keeps none itself.
+pub(crate) fn log_file() -> Result<PathBuf> {
+    Ok(launchd::log(&home()?))
+}
+
+/// Removes a file that may be gone already.
+pub(crate) fn remove_file(path: &Path) -> Result {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(CommandError::file("remove", path, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The path of the daemon's program. A link in `PATH` is better than what it leads to: package managers keep each
+/// version in a folder of its own, and an upgrade removes the old one.
+fn program() -> Result<PathBuf> {
+    let exe = daemon_exe();
+    let is_bare = exe.components().count() == 1;
+    let real = exe.canonicalize().ok();
+    let is_it = |path: &PathBuf| {
+        path.is_absolute() && path.is_file() && (is_bare || path.canonicalize().ok() == real)
+    };
+    let path = env::var_os("PATH").unwrap_or_default();
+    let name = exe.file_name().unwrap_or(exe.as_os_str());
+    let linked = env::split_paths(&path).map(|folder| folder.join(name)).find(is_it);
+    linked.or_else(|| exe.is_file().then(|| std::path::absolute(&exe).ok())?).ok_or_else(|| {
+        CommandError::new(ExitCode::NotFound, text!("cannot find the program `{}`", exe))
+            .hint("it is installed beside `acpctl`: `cargo install acpd`")
+    })
+}
+
+/// Directories that a service manager, which does not have this environment, would look for elsewhere.
+fn dirs(paths: &Paths) -> Result<Vec<(&'static str, String)>> {
+    let all = [
+        ("ACPD_RUNTIME_DIR", None, &paths.runtime),
+        ("ACPD_STATE_DIR", Some("XDG_STATE_HOME"), &paths.state),
+        ("ACPD_CONFIG_DIR", Some("XDG_CONFIG_HOME"), &paths.config),
+    ];
+    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+    let moved = all.into_iter().filter(|(own, base, _)| is_set(own) || base.is_some_and(is_set));
+    moved.map(|(own, _, path)| Ok((own, utf8(path)?))).collect()
+}
+
+/// The socket, if it is not where managers look for it.
+fn socket(paths: &Paths) -> Result<Option<String>> {
+    let is_set = env::var_os("ACPD_RUNTIME_DIR").is_some_and(|value| !value.is_empty());
+    is_set.then(|| utf8(&paths.socket())).transpose()
+}
+
+/// A path as a file of a manager can hold it.
+fn utf8(path: &Path) -> Result<String> {
+    let text = path.to_str().filter(|path| !path.contains(char::is_control));
+    text.map(str::to_owned).ok_or_else(|| {
+        CommandError::usage(text!("`{}` is not a path for a service", path))
+            .hint("rename it: plain characters only")
+    })
+}
+
+/// Runs a command to its end; what it prints.
+fn tell(program: &Path, args: &[&str]) -> Result<String> {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null());
+    let output = command.output().map_err(|error| CommandError::file("run", program, &error))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.trim().trim_start_matches("error: ");
+    let (said, hint) = match said.split_once("\n\nhint: ") {
+        Some((said, hint)) => (said, Some(hint)),
+        None => (said, None),
+    };
+    let line = Untrusted::from(format!("{} {}", program.display(), args.join(" ")));
+    let failed =
+        CommandError::new(ExitCode::Error, text!("`{}` failed: {}", line, Untrusted::from(said)));
+    Err(match hint {
+        Some(hint) => failed.hint(Text::from(Untrusted::from(hint))),
+        None => failed,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(program: &str, moved: bool) -> Place<'_> {
+        let dirs = [("ACPD_STATE_DIR", "/data/my state"), ("ACPD_CONFIG_DIR", "/c&d/100%")];
+        let dirs = dirs.into_iter().filter(|_| moved).map(|(name, dir)| (name, dir.to_owned()));
+        let socket = moved.then(|| "/run/other/acpd.sock".to_owned());
+        Place { home: Path::new("/home/me"), program, dirs: dirs.collect(), socket }
+    }
+
+    #[test]
+    fn a_package_installs_the_same_units() {
+        for (file, text) in systemd::files(&place("/usr/bin/acpd", false)).iter().zip([
+            include_str!("../../../../systemd/acpd.service"),
+            include_str!("../../../../systemd/acpd.socket"),
+        ]) {
+            assert_eq!(file.text, text);
+        }
+    }
+
+    #[test]
+    fn units_name_the_program_and_directories_that_are_not_the_usual_ones() {
+        let files = systemd::files(&place("/opt/my \"tools\"/100%/acpd", true));
+        let lines = |of: &str, start: &str| -> Vec<String> {
+            let file = files.iter().find(|file| file.path.ends_with(of)).unwrap();
+            let lines = file.text.lines().filter(|line| line.starts_with(start));
+            lines.map(str::to_owned).collect()
+        };
+        assert_eq!(
+            lines("acpd.service", "ExecStart"),
+            [r#"ExecStart="/opt/my \"tools\"/100%%/acpd" run"#]
+        );
+        assert_eq!(
+            lines("acpd.service", "Environment"),
+            [
+                r#"Environment="ACPD_STATE_DIR=/data/my state""#,
+                r#"Environment="ACPD_CONFIG_DIR=/c&d/100%%""#
+            ]
+        );
+        assert_eq!(lines("acpd.socket", "Listen"), ["ListenStream=/run/other/acpd.sock"]);
+    }
+
+    #[test]
+    fn a_launch_agent_names_the_same() {
+        let files = launchd::files(&place("/opt/<tools>/acpd", true));
+        assert_eq!(files[0].path, Path::new("/home/me/Library/LaunchAgents/dev.acpd.acpd.plist"));
+        for line in [
+            "<string>/opt/&lt;tools&gt;/acpd</string>",
+            "<string>/home/me/Library/Logs/acpd.log</string>",
+            "<key>EnvironmentVariables</key>",
+            "<key>ACPD_CONFIG_DIR</key>\n        <string>/c&amp;d/100%</string>",
+        ] {
+            assert!(files[0].text.contains(line), "{line} is not in {}", files[0].text);
+        }
+        assert!(!launchd::files(&place("/a/acpd", false))[0].text.contains("Environment"));
+    }
+}

@@ -1,0 +1,147 @@
+//! systemd: two units of the user's own manager, told by `systemctl --user`.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use acpd_client::own_uid;
+
+use super::{Place, State, UnitFile, base, tell};
+use crate::error::{CommandError, Result};
+use crate::text::text;
+
+const SERVICE: &str = include_str!("../../../../systemd/acpd.service");
+const SOCKET: &str = include_str!("../../../../systemd/acpd.socket");
+/// The lines of these texts that depend on the place.
+const START_LINE: &str = "ExecStart=/usr/bin/acpd run\n";
+const LISTEN_LINE: &str = "ListenStream=%t/acpd/acpd.sock\n";
+
+/// Commands, one after another.
+type Steps = &'static [&'static [&'static str]];
+
+pub(super) const ENABLE: Steps = &[
+    &["systemctl", "--user", "daemon-reload"],
+    &["systemctl", "--user", "enable", "acpd.service"],
+];
+pub(super) const START: Steps = &[&["systemctl", "--user", "start", "acpd.socket"]];
+pub(super) const START_NOW: Steps =
+    &[&["systemctl", "--user", "start", "acpd.socket", "acpd.service"]];
+pub(super) const IGNORE_CLIENTS: Steps = &[&["systemctl", "--user", "stop", "acpd.socket"]];
+pub(super) const STOP: Steps = &[&["systemctl", "--user", "stop", "acpd.socket", "acpd.service"]];
+/// The service brings its socket along.
+pub(super) const DISABLE: Steps = &[&["systemctl", "--user", "disable", "acpd.service"]];
+pub(super) const FORGET: Steps = &[&["systemctl", "--user", "daemon-reload"]];
+
+/// The units, in the folder of the user's own.
+pub(super) fn files(place: &Place<'_>) -> Vec<UnitFile> {
+    let folder = base("XDG_CONFIG_HOME", ".config").unwrap_or_else(|_| place.home.join(".config"));
+    let folder = folder.join("systemd/user");
+    let mut start = format!("ExecStart={} run\n", word(place.program));
+    for (name, dir) in &place.dirs {
+        start += &["Environment=", &quoted(&format!("{name}={dir}")), "\n"].concat();
+    }
+    let listen = place.socket.as_ref().map(|socket| {
+        // The whole line is the path: no quotes, and `%` begins a name of systemd's own.
+        format!("ListenStream={}\n", socket.replace('%', "%%"))
+    });
+    let listen = listen.as_deref().unwrap_or(LISTEN_LINE);
+    vec![
+        UnitFile { path: folder.join("acpd.service"), text: SERVICE.replace(START_LINE, &start) },
+        UnitFile { path: folder.join("acpd.socket"), text: SOCKET.replace(LISTEN_LINE, listen) },
+    ]
+}
+
+/// A word of a command line, with quotes if it needs them.
+fn word(text: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._-+@~".contains(char);
+    if text.chars().all(is_plain) { text.to_owned() } else { quoted(text) }
+}
+
+fn quoted(text: &str) -> String {
+    let text = text.replace('\\', r"\\").replace('"', r#"\""#).replace('%', "%%");
+    format!("\"{text}\"")
+}
+
+/// Runs commands until one fails.
+pub(super) fn run(steps: Steps) -> Result {
+    for words in steps {
+        systemctl(words)?;
+    }
+    Ok(())
+}
+
+fn systemctl(words: &[&str]) -> Result<String> {
+    tell(Path::new(words[0]), &words[1..]).map_err(explained)
+}
+
+/// What to do about a manager that cannot be reached.
+fn explained(error: CommandError) -> CommandError {
+    let said = error.message().as_str();
+    if said.contains("cannot run") {
+        return error.hint(
+            "this needs systemd (on macOS launchd); without it the first command starts acpd, which stays",
+        );
+    }
+    if said.contains("connect to bus") {
+        return error.hint(text!(
+            "log in on this machine or by SSH, not with `su` or `sudo`; or set \
+             XDG_RUNTIME_DIR=/run/user/{}",
+            own_uid()
+        ));
+    }
+    error.hint("look into `acpctl service logs`")
+}
+
+pub(super) fn state() -> Result<State> {
+    let names = "--property=Id,UnitFileState,ActiveState,MainPID";
+    let words = ["systemctl", "--user", "show", names, "acpd.service", "acpd.socket"];
+    Ok(read_state(&systemctl(&words)?))
+}
+
+/// Reads `systemctl show`: a block of lines for each unit.
+fn read_state(text: &str) -> State {
+    let block = |id: &str| {
+        let is_it = |block: &&str| block.lines().any(|line| line.strip_prefix("Id=") == Some(id));
+        text.split("\n\n").find(is_it).unwrap_or_default()
+    };
+    let value = |id: &str, name: &str| {
+        let lines = block(id).lines().filter_map(|line| line.split_once('='));
+        let mut values = lines.filter(|(key, _)| *key == name).map(|(_, value)| value.to_owned());
+        values.next().unwrap_or_default()
+    };
+    State {
+        enabled: value("acpd.service", "UnitFileState") == "enabled",
+        listens: value("acpd.socket", "ActiveState") == "active",
+        pid: value("acpd.service", "MainPID").parse().ok().filter(|pid| *pid != 0),
+    }
+}
+
+/// Whether this user's manager goes on after the last logout.
+pub(super) fn lingers() -> bool {
+    let name = env::var_os("USER").or_else(|| env::var_os("LOGNAME")).unwrap_or_default();
+    !name.is_empty() && fs::exists(Path::new("/var/lib/systemd/linger").join(name)).unwrap_or(false)
+}
+
+pub(super) fn log_command(follow: bool, lines: usize) -> Command {
+    let mut command = Command::new("journalctl");
+    command.args(["--user", "--quiet", "--unit", "acpd.service", "--lines", &lines.to_string()]);
+    command.args(follow.then_some("--follow")).stdin(Stdio::null());
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_systemctl_shows_is_read_by_unit() {
+        let text = "MainPID=812\nId=acpd.service\nActiveState=active\nUnitFileState=enabled\n\n\
+                    Id=acpd.socket\nActiveState=active\nUnitFileState=enabled\n";
+        assert_eq!(read_state(text), State { enabled: true, listens: true, pid: Some(812) });
+        let text = "MainPID=0\nId=acpd.service\nActiveState=inactive\nUnitFileState=\n\n\
+                    Id=acpd.socket\nActiveState=failed\nUnitFileState=\n";
+        assert_eq!(read_state(text), State::default());
+        assert_eq!(read_state(""), State::default());
+    }
+}

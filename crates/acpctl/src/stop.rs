@@ -1,0 +1,144 @@
+//! The end of the daemon, and what is asked about the one that runs.
+
+use std::time::Duration;
+
+use acpd_api::{
+    DaemonInfo, DaemonStopParams, Empty, ExitCode, SessionInfo, Status, TurnState, method,
+};
+use acpd_client::{ConnectError, Connection, Options, Paths, connect, link, wait_until_gone};
+
+use crate::door::Door;
+use crate::error::{CommandError, Result};
+use crate::live::{Event, Live};
+use crate::text::text;
+use crate::ui::Ui;
+
+/// How long the daemon may take to end after it has answered that its agents are gone.
+pub(crate) const END_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Stops the daemon, and with it every agent unless they are to go on.
+pub(crate) fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result {
+    for _ in 0..STOPS {
+        match stop_once(paths, detach, door, ui)? {
+            // A daemon that died meanwhile has left its agents to the next one.
+            Stopped::Died if !detach && has_shims(paths) => {}
+            Stopped::Died => {
+                ui.stop_spinning();
+                ui.say("acpd stopped");
+                return Ok(());
+            }
+            Stopped::Whole { cut_off } => {
+                ui.stop_spinning();
+                ui.say(match cut_off {
+                    0 => "acpd stopped".into(),
+                    1 => "acpd stopped; 1 running turn was cut off".into(),
+                    many => text!("acpd stopped; {} running turns were cut off", many),
+                });
+                return Ok(());
+            }
+            Stopped::NotRunning => {
+                ui.stop_spinning();
+                ui.say("acpd is not running");
+                return Ok(());
+            }
+        }
+    }
+    let text = "acpd died while it was stopping, and its agents may still run";
+    Err(CommandError::new(ExitCode::Error, text).hint("run `acpctl daemon stop` again to end them"))
+}
+
+/// Ends the daemon, if one runs, and leaves its agents to the next one.
+pub(crate) fn detach(paths: &Paths, ui: &mut Ui) -> Result {
+    stop_once(paths, true, Door { spawn: false }, ui)?;
+    ui.stop_spinning();
+    Ok(())
+}
+
+/// How often a daemon may die while it is stopping.
+const STOPS: usize = 3;
+
+/// How a daemon ended.
+enum Stopped {
+    NotRunning,
+    /// It did all that it was to do.
+    Whole {
+        /// Turns that ran until then, and do not go on without it.
+        cut_off: usize,
+    },
+    /// It was gone before it could say so.
+    Died,
+}
+
+fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Stopped> {
+    // Agents that are left of a daemon that is gone are ended by the next one.
+    let spawn = door.spawn && !detach && has_shims(paths);
+    // To this daemon, and to none after it.
+    let link = match link(Options { spawn, paths: paths.clone() }, Duration::ZERO) {
+        Ok(link) => link,
+        Err(ConnectError::NotRunning { .. }) => return Ok(Stopped::NotRunning),
+        Err(error) => return Err(error.into()),
+    };
+    ui.spin("stopping");
+    let mut live = Live::new(link)?;
+    let (mut before, mut cut_off) = (None, 0);
+    let stopped = live.call(ui, method::STATUS, &Empty {}).and_then(|status: Status| {
+        before = Some((status.daemon.pid, start_of(&status.daemon)));
+        let runs = |session: &&SessionInfo| session.turn.state != TurnState::Idle;
+        cut_off = if detach { 0 } else { status.sessions.iter().filter(runs).count() };
+        live.call(ui, method::DAEMON_STOP, &DaemonStopParams { detach })
+    });
+    let how = match stopped {
+        Ok(Empty {}) => {
+            // What it had to end has ended; now it ends itself.
+            while !matches!(
+                live.next(ui)?,
+                Event::Closed | Event::Failed(_) | Event::Interrupt | Event::Detach
+            ) {}
+            Stopped::Whole { cut_off }
+        }
+        // It may have ended before its answer was read, and have a successor already.
+        Err(error) if error.is_gone() => {
+            match running(paths)?.map(|mut connection| info(&mut connection)).transpose() {
+                // One that was started again has the same pid.
+                Ok(Some(now)) if before.is_none_or(|(_, start)| start == start_of(&now)) => {
+                    return Err(error);
+                }
+                Ok(Some(_)) => return Ok(Stopped::Died),
+                Ok(None) => Stopped::Died,
+                Err(now) if now.is_gone() => Stopped::Died,
+                // It is there, and says why it does not serve.
+                Err(now) => return Err(now),
+            }
+        }
+        Err(error) => return Err(error),
+    };
+    if let Some((pid, _)) = before {
+        wait_until_gone(paths, pid, END_DEADLINE)?;
+    }
+    Ok(how)
+}
+
+/// Whether there may be agents without a daemon.
+pub(crate) fn has_shims(paths: &Paths) -> bool {
+    paths.state.join("shims").read_dir().is_ok_and(|mut shims| shims.next().is_some())
+}
+
+/// Tells a start of the daemon from all others. The number alone begins anew with another database.
+pub(crate) fn start_of(daemon: &DaemonInfo) -> (u64, u64) {
+    (daemon.boot, daemon.since)
+}
+
+/// What the daemon says of itself.
+pub(crate) fn info(connection: &mut Connection) -> Result<DaemonInfo> {
+    let status: Status = connection.call(method::STATUS, &Empty {})?;
+    Ok(status.daemon)
+}
+
+/// A connection to the daemon if one runs; none is started.
+pub(crate) fn running(paths: &Paths) -> Result<Option<Connection>> {
+    match connect(&Options { spawn: false, paths: paths.clone() }) {
+        Ok(connection) => Ok(Some(connection)),
+        Err(ConnectError::NotRunning { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}

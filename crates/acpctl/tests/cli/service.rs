@@ -1,0 +1,162 @@
+//! `acpctl service`, with programs of the test in the place of the daemon's and of `systemctl`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use acpd_api::method;
+use serde_json::json;
+
+use crate::support::{Client, Done, Home, session};
+
+/// What `systemctl` was called with.
+const CALLS: &str = "calls";
+
+fn script(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A home with a daemon's program that says that it can start, and a `systemctl` that does this.
+fn home(systemctl: &str) -> Home {
+    let home = Home::new();
+    script(&home.path("bin/acpd"), "exit 0");
+    let calls = home.path(CALLS).display().to_string();
+    script(&home.path("bin/systemctl"), &format!("echo \"$*\" >>'{calls}'\n{systemctl}"));
+    home
+}
+
+/// `acpctl service` with the usual directories.
+fn service(home: &Home, args: &[&str]) -> Done {
+    home.wait(command(home, args).spawn().unwrap())
+}
+
+fn command(home: &Home, args: &[&str]) -> Command {
+    let mut command = home.acpctl([&["service"], args].concat());
+    command
+        .env("ACPD_EXE", home.path("bin/acpd"))
+        .env("PATH", format!("{}:/usr/bin:/bin", home.path("bin").display()))
+        .env_remove("ACPD_STATE_DIR")
+        .env_remove("ACPD_CONFIG_DIR");
+    command
+}
+
+fn units(home: &Home) -> [PathBuf; 2] {
+    ["acpd.service", "acpd.socket"].map(|name| home.path(".config/systemd/user").join(name))
+}
+
+#[test]
+fn a_dry_run_shows_what_would_be_written_and_run() {
+    let home = home("exit 1");
+    let done = service(&home, &["install", "--dry-run"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    for line in [
+        "# [HOME]/.config/systemd/user/acpd.service",
+        "ExecStart=[HOME]/bin/acpd run",
+        "Environment=\"ACPD_RUNTIME_DIR=[HOME]/run\"",
+        "# [HOME]/.config/systemd/user/acpd.socket",
+        "ListenStream=[HOME]/run/acpd.sock",
+        "$ systemctl --user enable acpd.service",
+    ] {
+        assert!(done.out.lines().any(|found| found == line), "{line}: {}", done.out);
+    }
+    assert!(!home.path(".config").exists() && !home.path(CALLS).exists());
+}
+
+#[test]
+fn without_a_service_manager_nothing_is_written() {
+    let home = home("echo 'Failed to connect to bus: No medium found' >&2; exit 1");
+    let done = service(&home, &["install"]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.err.contains("No medium found") && done.err.contains("hint: log in"), "{done:?}");
+    assert!(!home.path(".config").exists());
+    let none = service(&home, &["status"]);
+    assert_eq!(none.code, Some(3), "{none:?}");
+    assert!(none.err.contains("hint: `acpctl service install`"), "{none:?}");
+}
+
+#[test]
+fn a_program_that_cannot_start_is_no_service() {
+    let home = home("exit 0");
+    script(&home.path("bin/acpd"), "printf 'error: no room\\n\\nhint: make some\\n' >&2; exit 1");
+    let done = service(&home, &["install"]);
+    assert!(done.err.contains("no room") && done.err.contains("hint: make some"), "{done:?}");
+    assert!(!home.path(".config").exists() && !home.path(CALLS).exists());
+}
+
+#[test]
+fn installing_twice_is_installing_once_and_uninstalling_is_the_way_back() {
+    let show = "case \"$2\" in show) printf 'Id=acpd.service\\nUnitFileState=enabled\\nMainPID=0\\n\\n\
+                Id=acpd.socket\\nActiveState=active\\n';; esac";
+    let home = home(show);
+    let done = service(&home, &["install"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(units(&home).iter().all(|unit| unit.is_file()), "{done:?}");
+    let calls = || fs::read_to_string(home.path(CALLS)).unwrap();
+    let began = "--user daemon-reload\n--user enable acpd.service\n--user start acpd.socket\n";
+    assert!(calls().ends_with(began), "{}", calls());
+    let again = service(&home, &["install"]);
+    assert!(again.err.contains("installed as a service already"), "{again:?}");
+    assert!(calls().lines().last().unwrap().contains("show"), "{}", calls());
+    let status = service(&home, &["status", "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&status.out).unwrap();
+    assert_eq!(status["files"][0]["state"], "current", "{status}");
+    assert_eq!([&status["enabled"], &status["listens"]], [true, true], "{status}");
+
+    fs::write(&units(&home)[0], "[Service]\n").unwrap();
+    let other = service(&home, &["install"]);
+    assert!(other.err.contains("replaced"), "{other:?}");
+
+    let gone = service(&home, &["uninstall"]);
+    assert_eq!(gone.code, Some(0), "{gone:?}");
+    let ended = "--user stop acpd.socket acpd.service\n--user disable acpd.service\n\
+                 --user daemon-reload\n";
+    assert!(calls().ends_with(ended), "{}", calls());
+    assert!(!home.path(".config/systemd").exists());
+}
+
+#[test]
+fn a_daemon_whose_agents_would_end_with_it_is_not_taken_over_in_a_turn() {
+    let home = home("exit 0");
+    let listener = home.listen();
+    let asking = command(&home, &["install"]).spawn().unwrap();
+    let mut client = Client::accept(&listener);
+    let mut working = session("s-1");
+    working["turn"]["state"] = json!("working");
+    let daemon = json!({"version": "1", "api": 1, "pid": 7, "since": 1, "clients": 1,
+        "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "/s", "database": "/d",
+        "log": "/l", "config": "/c"});
+    let status = json!({"daemon": daemon, "agents": [], "sessions": [working]});
+    client.answer(method::STATUS, status);
+    let done = home.wait(asking);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.err.contains("would cut off 1 turn"), "{done:?}");
+    assert!(!home.path(".config").exists());
+}
+
+#[test]
+fn a_purge_asks_and_leaves_nothing() {
+    let home = home("exit 0");
+    for file in ["state/acpd/acpd.db", "state/acpd/log/acpd.log", "state/acpd/web/tokens"] {
+        let file = home.path(".local").join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, "x").unwrap();
+    }
+    fs::create_dir_all(home.path(".config/acpd")).unwrap();
+    fs::write(home.path(".config/acpd/config.toml"), "").unwrap();
+    fs::write(home.path(".bashrc"), "source <(acpctl completions bash)\n").unwrap();
+    let asked = service(&home, &["uninstall", "--purge"]);
+    assert_eq!(asked.code, Some(2), "{asked:?}");
+    assert!(asked.err.contains("hint: add `--yes`"), "{asked:?}");
+    let shown = service(&home, &["uninstall", "--purge", "--dry-run"]);
+    assert!(shown.out.contains(".local/state/acpd  3 B\n"), "{shown:?}");
+    assert!(home.path(".local/state/acpd/acpd.db").exists());
+    let done = service(&home, &["uninstall", "--purge", "--yes", "--no-spawn"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.err.contains(".bashrc"), "{done:?}");
+    for left in [".local/state/acpd", ".config/acpd", "run"] {
+        assert!(!home.path(left).exists(), "{left} is left");
+    }
+}

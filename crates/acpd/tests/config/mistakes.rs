@@ -1,0 +1,113 @@
+//! All mistakes of a file are told at once.
+
+use insta::assert_snapshot;
+
+use super::mistake;
+
+#[test]
+fn all_mistakes_are_told_in_the_order_of_the_file_each_with_its_way_out() {
+    assert_snapshot!(mistake(
+        "default_agent = 5\n\
+         [daemon]\nzzz = 1\nmax_clients = 0\n\
+         [agents.claude]\ncomand = 'x'\nstop.eof = 3\n\
+         [agents.mine]\nidle_timeout = '1m'\n\
+         [agents.Mine]\n\
+         [mcp.a]\nagents = ['copilto', 'codxe']\n\
+         [[workspace]]\nagent = 'dmo'",
+    ), @r#"
+    error: the configuration has 12 mistakes:
+      `default_agent` must be a string, not a whole number (config.toml:1:17)
+      unknown key `zzz` in `[daemon]` (config.toml:3:1)
+      `max_clients` in `[daemon]` must be a whole number from 1, not 0 (config.toml:4:15)
+      unknown key `comand` in `[agents.claude]` (config.toml:6:1)
+        hint: did you mean `command`?
+      `stop.eof` in `[agents.claude]` must be a duration like "3s", not a whole number (config.toml:7:12)
+        hint: the units are ms, s, m, h and d, as in "250ms" or "30m"
+      agent `mine` has no `command` (config.toml:8:9)
+        hint: say how to start it: `command = ["mine", …]`
+      `Mine` is not a name for an agent (config.toml:10:9)
+        hint: a name is made of lower-case letters, digits and `-`, and begins with a letter
+      MCP server `a` has neither `command` nor `url` (config.toml:11:6)
+        hint: say how to start it (`command = ["program", …]`) or where it is (`url`)
+      `agents` in `[mcp.a]`: no agent is called `codxe` (config.toml:12:10)
+        hint: did you mean `codex`?
+      `agents` in `[mcp.a]`: no agent is called `copilto` (config.toml:12:10)
+        hint: did you mean `copilot`?
+      `[[workspace]]` has no `path` (config.toml:13:1)
+        hint: say which directory it is: `path = "~/src/api"`
+      `agent` in `[[workspace]]`: no agent is called `dmo` (config.toml:13:1)
+        hint: did you mean `demo`?
+    "#);
+}
+
+#[test]
+fn all_that_is_wrong_in_a_list_or_a_table_of_values_is_told() {
+    assert_snapshot!(mistake(
+        "[agents.claude]\nargs = [1, 'a', true]\nenv = { A = 1, B = 'b', C = 2 }\n\
+         [tui.keys]\ncancle = 'ctrl-k'\nblocks.cpoy = 'c'",
+    ), @"
+    error: the configuration has 6 mistakes:
+      `args` in `[agents.claude]` must be a list of strings, not a whole number (config.toml:2:9)
+      `args` in `[agents.claude]` must be a list of strings, not a boolean (config.toml:2:17)
+      `env` in `[agents.claude]` must be a table of strings, not a whole number (the value of `A`) (config.toml:3:13)
+        hint: put the value of `A` in quotes
+      `env` in `[agents.claude]` must be a table of strings, not a whole number (the value of `C`) (config.toml:3:29)
+        hint: put the value of `C` in quotes
+      `keys` in `[tui]` has no `cancle`: nothing that a key does is called so (config.toml:5:1)
+        hint: did you mean `cancel`?
+      `keys` in `[tui]` has no `blocks.cpoy`: nothing that a key does is called so (config.toml:6:8)
+        hint: did you mean `blocks.copy`?
+    ");
+}
+
+#[test]
+fn what_may_come_of_another_mistake_is_not_told() {
+    // It has a command, and a wrong one.
+    assert_snapshot!(mistake("[agents.mine]\ncommand = 5"), @"error: `command` in `[agents.mine]` must be a program, or a list of a program and its arguments, not a whole number (config.toml:2:11)");
+    // It may well have a server.
+    assert_snapshot!(mistake("[mcp.a]\ncomand = 'a'"), @"
+    error: unknown key `comand` in `[mcp.a]` (config.toml:2:1)
+
+    hint: did you mean `command`?
+    ");
+    // What is read of a file that is no TOML may be anything.
+    assert_snapshot!(mistake("[daemon\nzzz = 1\n[hooks]\na b = 2"), @"
+    error: the configuration has 2 mistakes:
+      not valid TOML: unclosed table, expected `]` (config.toml:1:8)
+      not valid TOML: key with no value, expected `=` (config.toml:4:3)
+    ");
+    // A mistake in the defaults of all agents is one.
+    assert_snapshot!(mistake("[defaults]\nidle_timeout = 30\n[agents.mine]\ncommand = 'a'"), @r#"
+    error: `idle_timeout` in `[defaults]` must be a duration like "30m", or "0" for never, not a whole number (config.toml:2:16)
+
+    hint: the units are ms, s, m, h and d, as in "250ms" or "30m"
+    "#);
+}
+
+#[test]
+fn each_rule_of_the_policy_has_its_place() {
+    assert_snapshot!(mistake(
+        "[policy]\ndefault = 'alow'\nrule = 1\n\
+         [[policy.rules]]\ndecision = 'allow'\npath = []\n\
+         [[policy.rules]]\ndecision = 'allow'\ncomand = 'x'\n\
+         [[policy.rules]]\nname = 'w'\ndecision = 'allow'\nworkspace = 'src'",
+    ), @"
+    error: the configuration has 5 mistakes:
+      `policy`: unknown variant `alow`, expected one of `ask`, `allow`, `reject` (config.toml:2:11)
+      unknown key `rule` in `[policy]` (config.toml:3:1)
+        hint: did you mean `rules`?
+      `policy`: policy rule `rule 1`: `path` is an empty list (config.toml:4:1)
+        hint: remove the condition, or list what it should match
+      `policy`: unknown field `comand`, expected one of `name`, `decision`, `agent`, `workspace`, `kind`, `title`, `command`, `path`, `url` (config.toml:9:1)
+      `policy`: policy rule `w`: the glob `src` of `workspace` is not an absolute path (config.toml:10:1)
+        hint: start it with `/`, `~/` or `**/`
+    ");
+}
+
+#[test]
+fn a_file_of_nothing_but_mistakes_is_not_told_to_its_end() {
+    let text: String = (0..150).map(|key| format!("key{key} = 1\n")).collect();
+    let told = mistake(&text);
+    assert!(told.starts_with("error: the configuration has 150 mistakes:\n  unknown key `key0`"));
+    assert!(told.ends_with("unknown key `key99` (config.toml:100:1)\n  and 50 more"), "{told}");
+}
