@@ -214,7 +214,9 @@ export class Store {
     /** @param {Session} it */
     const isIt = (it) => it.agent === agent && it.id === id;
     const row = this.fleet.sessions.get(keyOf(agent, id));
-    const open = this.sessions.find(isIt) ?? await this.sessionOf(agent, id, row).catch(() => undefined);
+    const made = this.sessions.some(isIt) ? undefined : await this.sessionOf(agent, id, row).catch(() => undefined);
+    // Meanwhile another one may have been made.
+    const open = this.sessions.find(isIt) ?? made;
     this.isIncomplete = !open;
     if (!open) this.told();
     if (!open || this.route.id !== id || this.route.agent !== agent || this.signed === 'out') return;
