@@ -120,6 +120,9 @@ pub(crate) enum Command {
     /// Start and stop the daemon.
     #[command(subcommand)]
     Daemon(Daemon),
+    /// Check, show and edit the configuration.
+    #[command(subcommand)]
+    Config(Config),
     /// Have the system start acpd when you log in or first use it, and start it again when it fails.
     #[command(subcommand)]
     Service(Service),
@@ -528,6 +531,13 @@ pub(crate) enum Agent {
         #[command(flatten)]
         json: Json,
     },
+    /// Show the environment that an agent gets, and who sets what in it; secrets are left out.
+    Env {
+        /// Its name.
+        agent: String,
+        #[command(flatten)]
+        json: Json,
+    },
     /// Find installed agents, ask each what it can do, and suggest a configuration.
     Discover(Json),
     /// Start an agent and clear a crash loop.
@@ -697,10 +707,24 @@ pub(crate) enum Daemon {
     /// Run the installed daemon, with the configuration as it is now, in place of the running one; agents and
     /// turns continue. From a terminal, it gets the variables of this terminal that the configuration names.
     Restart,
+    /// Have the daemon use the configuration as it is now; agents and turns continue. One with mistakes changes nothing.
+    Reload,
     /// Show the daemon; exit with 3 if none runs.
     Status(Json),
     /// Print the daemon's log.
     Logs(Tail),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Tell every mistake in it; exit with 1 if there is one.
+    Check(Json),
+    /// Print the file.
+    Show,
+    /// Print where the file is, or would be.
+    Path,
+    /// Open the file in $VISUAL or $EDITOR, then check it.
+    Edit,
 }
 
 /// Which part of a log.

@@ -3,7 +3,7 @@
 use std::env;
 use std::fs;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use acpd_api::{ExitCode, Untrusted};
@@ -28,20 +28,7 @@ impl Edited {
     pub(crate) fn of(text: &str) -> Result<Edited> {
         let mut file = Builder::new().prefix("acpctl-").suffix(".md").tempfile()?;
         file.write_all(text.as_bytes())?;
-        let editor = wanted(|name| env::var(name).ok());
-        let mut command = Command::new("/bin/sh");
-        // As git does it: the editor may have arguments.
-        command.arg("-c").arg(format!("{editor} \"$@\"")).arg(&editor).arg(file.path());
-        let failed = |why| {
-            let text = text!("the editor `{}` failed: {}", Untrusted::from(&editor), why);
-            CommandError::new(ExitCode::Error, text)
-                .hint("choose another one: `EDITOR=nano acpctl …`")
-        };
-        match command.status() {
-            Ok(status) if status.success() => {}
-            Ok(status) => return Err(failed(Untrusted::of(status))),
-            Err(error) => return Err(failed(Untrusted::of(error))),
-        }
+        edit(file.path())?;
         let text = fs::read_to_string(file.path())?;
         Ok(Edited { file, text })
     }
@@ -49,6 +36,26 @@ impl Edited {
     /// Keeps the file, for what came of it was refused.
     pub(crate) fn keep(self) -> io::Result<PathBuf> {
         self.file.keep().map(|(_, path)| path).map_err(|failed| failed.error)
+    }
+}
+
+/// Lets the person change a file, and waits until they have left the editor.
+///
+/// # Errors
+/// When the editor cannot be started or says that it failed.
+pub(crate) fn edit(file: &Path) -> Result {
+    let editor = wanted(|name| env::var(name).ok());
+    let mut command = Command::new("/bin/sh");
+    // As git does it: the editor may have arguments.
+    command.arg("-c").arg(format!("{editor} \"$@\"")).arg(&editor).arg(file);
+    let failed = |why| {
+        let text = text!("the editor `{}` failed: {}", Untrusted::from(&editor), why);
+        CommandError::new(ExitCode::Error, text).hint("choose another one: `EDITOR=nano acpctl …`")
+    };
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(failed(Untrusted::of(status))),
+        Err(error) => Err(failed(Untrusted::of(error))),
     }
 }
 

@@ -9,6 +9,7 @@ use acpd_client::{ConnectError, Connection, Options, Paths, connect, link, wait_
 
 use crate::door::Door;
 use crate::error::{CommandError, Result};
+use crate::human::counted;
 use crate::live::{Event, Live};
 use crate::text::text;
 use crate::ui::Ui;
@@ -118,8 +119,21 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
     Ok(how)
 }
 
+/// Agents that are children of the daemon end with it, and their turns too: an error if that would happen.
+pub(crate) fn check_turns_continue(status: &Status, paths: &Paths) -> Result {
+    let runs = |session: &&SessionInfo| session.turn.state != TurnState::Idle;
+    let turns = status.sessions.iter().filter(runs).count() as u64;
+    if turns == 0 || has_shims(paths) {
+        return Ok(());
+    }
+    let text = text!("this would cut off {}: agents end with this acpd", counted(turns, "turn"));
+    Err(CommandError::new(ExitCode::Error, text).hint(
+        "wait for their end with `acpctl wait`, or set `host = \"shim\"` and run `acpctl daemon restart`",
+    ))
+}
+
 /// Whether there may be agents without a daemon.
-pub(crate) fn has_shims(paths: &Paths) -> bool {
+fn has_shims(paths: &Paths) -> bool {
     paths.state.join("shims").read_dir().is_ok_and(|mut shims| shims.next().is_some())
 }
 

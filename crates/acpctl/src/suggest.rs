@@ -35,8 +35,8 @@ const CALLED: [(&[&str], &str); 10] = [
     (&["steer"], "did you mean `acpctl run --steer SESSION PROMPT`?"),
     (&["version"], "did you mean `acpctl --version`?"),
     (
-        &["config", "doctor", "reload"],
-        "to check the configuration: `acpd check`; to load it: `acpctl daemon restart`",
+        &["doctor", "reload"],
+        "to check the configuration: `acpctl config check`; to load it: `acpctl daemon reload`",
     ),
 ];
 
@@ -54,7 +54,7 @@ pub(crate) fn instead(error: &clap::Error) -> Option<CommandError> {
 
 /// The command whose subcommand is missing; `None` at the top.
 fn group(args: impl Iterator<Item = String>) -> Option<&'static str> {
-    const GROUPS: [&str; 6] = ["session", "agent", "auth", "policy", "daemon", "service"];
+    const GROUPS: [&str; 7] = ["session", "agent", "auth", "policy", "daemon", "config", "service"];
     let mut args = args.filter(|arg| !arg.starts_with('-'));
     args.find_map(|arg| GROUPS.into_iter().find(|group| *group == arg))
 }
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(hint("sessions", None), "did you mean `acpctl session ls`?");
         assert!(hint("exec", None).contains("`acpctl run PROMPT`"));
         assert!(hint("logs", None).starts_with("of a session: `acpctl session log SESSION`"));
-        assert!(hint("doctor", None).contains("`acpd check`"));
+        assert!(hint("doctor", None).contains("`acpctl config check`"));
         assert_eq!(hint("new", Some("policy")), "`acpctl help policy` lists the commands");
     }
 

@@ -68,6 +68,21 @@ pub struct ConfigChanged {
     /// Why no daemon could start with it, if so: what is wrong in it, in the order of the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mistakes: Vec<ConfigMistake>,
+    /// Agents that it starts in another way: those that run do so as before until they are started again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<Untrusted>,
+}
+
+/// What `acpd config` finds in the configuration file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigReport {
+    /// The file.
+    pub file: Untrusted,
+    /// Whether it is there; without it, everything has its default.
+    pub exists: bool,
+    /// What is wrong in it, in the order of the file.
+    pub mistakes: Vec<ConfigMistake>,
 }
 
 /// Something that is wrong with a configuration.
@@ -185,6 +200,53 @@ pub struct AgentInfo {
     /// Variables that the user's configuration wants for it, and that the daemon does not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<Untrusted>,
+    /// All that its next process gets, by name. Said only in the info of a single agent, as `login_shell` is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environment: Vec<VariableInfo>,
+    /// The shell that the daemon asks what agents inherit, if it asks one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login_shell: Option<LoginShellInfo>,
+}
+
+/// A variable of an agent's environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VariableInfo {
+    /// Its name.
+    pub name: Untrusted,
+    /// Its value; absent if it may be a secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Untrusted>,
+    /// Who sets it.
+    pub from: VariableFrom,
+}
+
+/// Who sets a variable of an agent. More may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VariableFrom {
+    /// It is in the daemon's environment.
+    Daemon,
+    /// The files of the login shell.
+    LoginShell,
+    /// `env` in the configuration.
+    Config,
+    /// `credentials` in the configuration.
+    Credential,
+    /// Something else.
+    #[serde(other)]
+    Other,
+}
+
+/// The shell that is asked for the environment of a login.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoginShellInfo {
+    /// The shell.
+    pub program: Untrusted,
+    /// Why it has not answered when it was asked last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Untrusted>,
 }
 
 /// An MCP server of the configuration, as one agent gets it.

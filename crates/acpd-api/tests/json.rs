@@ -4,15 +4,16 @@ use acpd_api::{
     AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Amount, Answered, ArchiveFilter,
     AttachParams, AuthInfo, AuthSource, AuthState, BudgetInfo, CancelParams, CaughtUp, ClientMeta,
     ClientToken, ConfigChanged, ConfigMistake, Cost, DaemonInfo, DaemonStopParams, Doing,
-    DoingKind, ErrorData, ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod, McpInfo,
-    McpKind, NewSessionMeta, OptionInfo, Outcome, Parent, Part, PermissionDecided, PermissionMeta,
-    PromptQueued, Question, QueueEditParams, QueueInfo, QueueRemoveParams, QueuedPrompt, RawCall,
-    RawId, Reason, Received, RemoveParams, RemoveResult, RenameParams, ReseedParams, RestoreLevel,
-    Restored, Resume, Resumed, Role, SearchParams, SearchResult, SessionGone, SessionInfo,
-    SessionListParams, SessionNotice, SessionRef, SessionState, Shown, ShownDiff, ShownUnclear,
-    Skipped, Speaker, StateChanged, Status, StoreState, TitleParams, Tokens, TurnEndInfo,
-    TurnEnded, TurnInfo, TurnStarted, TurnState, TurnUsage, UndoParams, UndoResult, UpdateMeta,
-    Usage, UsageBy, UsageParams, UsageReport, UsageTotal,
+    DoingKind, ErrorData, ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod,
+    LoginShellInfo, McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome, Parent, Part,
+    PermissionDecided, PermissionMeta, PromptQueued, Question, QueueEditParams, QueueInfo,
+    QueueRemoveParams, QueuedPrompt, RawCall, RawId, Reason, Received, RemoveParams, RemoveResult,
+    RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams,
+    SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice, SessionRef,
+    SessionState, Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged, Status,
+    StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState,
+    TurnUsage, UndoParams, UndoResult, UpdateMeta, Usage, UsageBy, UsageParams, UsageReport,
+    UsageTotal, VariableFrom, VariableInfo,
 };
 use serde_json::{Value, json};
 
@@ -96,6 +97,18 @@ fn agent() -> AgentInfo {
         inherits: vec!["DEMO_*".into()],
         inherited: vec!["DEMO_KEY".into()],
         lacks: vec!["WORK_KEY".into()],
+        environment: vec![
+            VariableInfo {
+                name: "PATH".into(),
+                value: Some("/bin".into()),
+                from: VariableFrom::LoginShell,
+            },
+            VariableInfo { name: "DEMO_KEY".into(), value: None, from: VariableFrom::Credential },
+        ],
+        login_shell: Some(LoginShellInfo {
+            program: "/bin/zsh".into(),
+            problem: Some("why".into()),
+        }),
     }
 }
 
@@ -129,6 +142,7 @@ fn status_looks_like_this() {
                 column: Some(1),
                 hint: Some("did you mean another".into()),
             }],
+            agents: vec!["demo".into()],
         }),
     };
     let status = Status { daemon, agents: vec![agent()], sessions: vec![session()] };
@@ -151,6 +165,8 @@ fn what_is_not_known_is_left_out() {
         inherits: vec![],
         inherited: vec![],
         lacks: vec![],
+        environment: vec![],
+        login_shell: None,
         ..agent()
     };
     let session = SessionInfo {

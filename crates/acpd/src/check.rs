@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use acp_wire::Id;
-use acpd_api::Environment;
+use acpd_api::{ConfigReport, Environment};
 use acpd_core::ids::ClientId;
 use acpd_sys::dir::private_dir;
 use acpd_sys::limits;
@@ -35,6 +35,20 @@ const LIMIT: Duration = Duration::from_secs(10);
 const OUTPUT: u64 = 64 << 10;
 /// What it ends with if it can. Another program does not say so.
 const CAN_START: &str = "can start";
+
+/// What is wrong in the configuration.
+///
+/// # Errors
+/// When there is no place for one.
+pub fn report() -> Result<ConfigReport, Failure> {
+    let file = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?.config_file();
+    let mistakes = config::load(&file).err().map(|error| error.mistakes().to_vec());
+    Ok(ConfigReport {
+        file: file.display().to_string().into(),
+        exists: file.exists(),
+        mistakes: mistakes.unwrap_or_default(),
+    })
+}
 
 /// Finds out whether a daemon could start, without starting one. Returns what to tell then.
 ///
@@ -69,10 +83,8 @@ pub(crate) fn configuration(paths: &Paths) -> Result<Config, Failure> {
 /// A restart that somebody asked for, and whether it can work.
 #[derive(Debug)]
 pub struct Tried {
-    /// Who asked.
-    pub client: ClientId,
-    /// The request.
-    pub id: Id,
+    /// Who asked, and the request; none for a signal.
+    pub asker: Option<(ClientId, Id)>,
     /// Variables that came with it.
     pub brought: Environment,
     /// Why it cannot.
@@ -99,13 +111,13 @@ impl Trials {
     }
 
     /// Begins to try the program; [`Trials::next`] tells how that went. Call it on the runtime.
-    pub fn begin(&self, client: ClientId, id: Id, brought: Environment) {
+    pub fn begin(&self, asker: Option<(ClientId, Id)>, brought: Environment) {
         let (exe, reaper, tell) = (self.exe.clone(), self.reaper.clone(), self.tell.clone());
         let (limit, mut stop) = (self.limit, self.going_on.subscribe());
         tokio::spawn(async move {
             let result = try_program(&exe, reaper, limit, &mut stop).await;
             // Nobody waits for it if the daemon ends.
-            tell.send(Tried { client, id, brought, result }).ok();
+            tell.send(Tried { asker, brought, result }).ok();
         });
     }
 
@@ -175,9 +187,9 @@ mod tests {
         runtime.expect("a runtime").block_on(async {
             let reaper = Reaper::start(mpsc::channel(1).0).expect("a thread");
             let mut trials = Trials { limit, ..Trials::new(exe, reaper) };
-            trials.begin(ClientId(1), Id::from(7), Environment::default());
+            trials.begin(Some((ClientId(1), Id::from(7))), Environment::default());
             let tried = trials.next().await.expect("it tells");
-            assert_eq!(tried.id, Id::from(7));
+            assert_eq!(tried.asker, Some((ClientId(1), Id::from(7))));
             tried.result.map_err(|failure| failure.to_string())
         })
     }

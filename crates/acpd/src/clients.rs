@@ -10,7 +10,8 @@
 //! the journal. So nothing overtakes anything, however slow a client is. What waits is counted in
 //! bytes; past its limit the hub sends this client no live lines until it has drained.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use acp_wire::{Body, Framer, Id, build};
-use acpd_api::{AgentInfo, AgentList, ConfigChanged, Status, is_named};
+use acpd_api::{AgentInfo, AgentList, ConfigChanged, Status, VariableFrom, VariableInfo, is_named};
 use acpd_core::ids::ClientId;
 use acpd_core::{ClientEvent, StatusPart, ToClient};
 use acpd_sys::socket;
@@ -29,6 +30,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::{self, Config, Installed, OnDisk, Profile, Transport};
+use crate::environment;
 use crate::host::Reaper;
 use crate::journal::Journal;
 use crate::refusal::{no_descriptors, silent_for_too_long, tell};
@@ -165,6 +167,18 @@ impl Service {
         agent.inherits = inherits.into_iter().map(Into::into).collect();
     }
 
+    /// Adds what the agent's process gets, without what may be a secret: a value is told if every agent gets it.
+    fn tell_environment(&self, agent: &mut AgentInfo) {
+        let Ok(profile) = self.config.agent(agent.name.raw()) else { return };
+        let inherited = config::with_home(environment::variables(), std::env::home_dir());
+        let got = config::environment(profile, inherited);
+        let credentials = profile.credentials.keys().map(|name| (name.into(), OsString::new()));
+        let all: BTreeMap<OsString, OsString> = got.into_iter().chain(credentials).collect();
+        agent.environment =
+            all.into_iter().map(|(name, value)| told(profile, &name, &value)).collect();
+        agent.login_shell = environment::told();
+    }
+
     /// Adds what agents should inherit and do not.
     fn tell_lacking(&self, agents: &mut [AgentInfo]) {
         let variables = variables();
@@ -180,8 +194,10 @@ impl Service {
 
 /// Whether an agent is installed, and if not, the command that installs it.
 fn look_for(profile: &Profile) -> (bool, Option<String>) {
-    let env =
-        config::environment(profile, config::with_home(std::env::vars_os(), std::env::home_dir()));
+    let env = config::environment(
+        profile,
+        config::with_home(environment::variables(), std::env::home_dir()),
+    );
     match (profile.transport(), config::installed(profile, &env)) {
         (Transport::TcpConnect(_), _) | (_, Installed::Here { .. }) => (true, None),
         (_, Installed::Missing { install }) => (false, Some(install)),
@@ -192,9 +208,26 @@ fn look_for(profile: &Profile) -> (bool, Option<String>) {
     }
 }
 
-/// The names of the daemon's variables.
+/// A variable of an agent.
+fn told(profile: &Profile, name: &OsStr, value: &OsStr) -> VariableInfo {
+    let text = name.to_string_lossy();
+    let from = if profile.credentials.contains_key(&*text) {
+        VariableFrom::Credential
+    } else if profile.env.contains_key(&*text) {
+        VariableFrom::Config
+    } else if std::env::var_os(name).as_deref() == Some(value) {
+        VariableFrom::Daemon
+    } else {
+        VariableFrom::LoginShell
+    };
+    let is_public = config::every_agent_gets(&text) && from != VariableFrom::Credential;
+    let value = is_public.then(|| value.to_string_lossy().into_owned().into());
+    VariableInfo { name: text.into_owned().into(), value, from }
+}
+
+/// The names of the variables that agents may inherit.
 fn variables() -> Vec<String> {
-    std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect()
+    environment::variables().filter_map(|(name, _)| name.into_string().ok()).collect()
 }
 
 /// Serves a connection to its end. `silence` ends, with a word or without, when the connection is to go
@@ -407,6 +440,7 @@ impl Out {
                 let mut agent = status.agents.pop();
                 if let Some(agent) = &mut agent {
                     self.service.tell_inherited(agent);
+                    self.service.tell_environment(agent);
                 }
                 if let Some(agent) = &mut agent {
                     self.service.tell_installed(std::slice::from_mut(agent)).await;

@@ -1,4 +1,5 @@
-//! Credentials of agents: looked up before each start, given to the new process, and kept nowhere else.
+//! What has to be looked up before an agent is started: the environment of a login, if the daemon has none, and the
+//! agent's credentials, which are given to the new process and kept nowhere else.
 //!
 //! ```text
 //!  Effect::Spawn ─▶ the agent has credentials ─▶ files, variables, commands ─▶ the agent is started
@@ -23,6 +24,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::config::{Credential, CredentialSource, Profile};
+use crate::environment::LoginShell;
 use crate::helper_process::{End, read, run_to_end, set_apart};
 use crate::host::Reaper;
 use crate::mcp::{read_secret, read_variable};
@@ -63,6 +65,8 @@ struct Answer {
 /// What is looked up, and what is known from before.
 pub struct Credentials {
     reaper: Reaper,
+    /// Asked before each start what agents inherit.
+    login_shell: Option<LoginShell>,
     limit: Duration,
     /// By profile and name.
     known: BTreeMap<(String, String), (Secret, Duration)>,
@@ -74,12 +78,22 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Nothing is known yet. Commands are children of this reaper.
-    pub fn new(reaper: Reaper) -> Credentials {
+    /// Nothing is known yet. Commands are children of this reaper. The shell is asked at once; call it on the runtime.
+    pub fn new(reaper: Reaper, login_shell: Option<LoginShell>) -> Credentials {
         let (tell, answers) = mpsc::unbounded_channel();
-        let (known, tasks) = (BTreeMap::new(), JoinSet::new());
+        let (known, mut tasks) = (BTreeMap::new(), JoinSet::new());
         let going_on = watch::channel(()).0;
-        Credentials { reaper, limit: LIMIT, known, tell, answers, tasks, going_on }
+        if let Some(shell) = login_shell.clone() {
+            let mut stop = going_on.subscribe();
+            tasks.spawn(async move { shell.ask(&mut stop).await });
+        }
+        let limit = LIMIT;
+        Credentials { reaper, login_shell, limit, known, tell, answers, tasks, going_on }
+    }
+
+    /// Whether anything has to be looked up before this agent is started.
+    pub fn are_needed(&self, profile: &Profile) -> bool {
+        !profile.credentials.is_empty() || self.login_shell.is_some()
     }
 
     /// What was looked up for an agent is not used again.
@@ -103,8 +117,11 @@ impl Credentials {
             }
         }
         let (tell, reaper, limit) = (self.tell.clone(), self.reaper.clone(), self.limit);
-        let mut stop = self.going_on.subscribe();
+        let (shell, mut stop) = (self.login_shell.clone(), self.going_on.subscribe());
         self.tasks.spawn(async move {
+            if let Some(shell) = shell {
+                shell.ask(&mut stop).await;
+            }
             for (name, credential) in wanted {
                 let until = credential.ttl.map(|ttl| since_boot() + ttl);
                 stale = sooner(stale, until.filter(|_| credential.can_change()));
@@ -254,7 +271,7 @@ mod tests {
         );
         let config = config::parse(Path::new("config.toml"), &text).unwrap();
         let (events, _) = mpsc::channel(1);
-        let mut credentials = Credentials::new(Reaper::start(events).unwrap());
+        let mut credentials = Credentials::new(Reaper::start(events).unwrap(), None);
         for (written, forget, found) in [("1", false, "1"), ("2", false, "1"), ("2", true, "2")] {
             std::fs::write(&file, written).unwrap();
             if forget {
@@ -273,7 +290,7 @@ mod tests {
         let text = "[agents.a]\ncommand = 'a'\ncredentials.TOKEN = { command = ['sleep', '600'] }";
         let config = config::parse(Path::new("config.toml"), text).unwrap();
         let (events, _) = mpsc::channel(1);
-        let mut credentials = Credentials::new(Reaper::start(events).unwrap());
+        let mut credentials = Credentials::new(Reaper::start(events).unwrap(), None);
         credentials.limit = Duration::from_millis(1);
         credentials.look_up(HostId(1), config.agent("a").unwrap());
         let error = credentials.next().await.unwrap().found.unwrap_err();

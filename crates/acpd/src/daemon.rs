@@ -22,6 +22,7 @@ use crate::clients::Service;
 use crate::clock::Clock;
 use crate::config::{self, Config, OnDisk};
 use crate::door::{self, Door};
+use crate::environment::LoginShell;
 use crate::failure::Failure;
 use crate::host::{Agents, Reaper};
 use crate::journal::Journal;
@@ -149,7 +150,7 @@ struct Daemon {
     lock: InstanceLock,
     runtime: tokio::runtime::Runtime,
     door: Door,
-    signals: signals::Stops,
+    signals: signals::Calls,
     writer: acpd_store::Writer,
     reader: acpd_store::Reader,
     snapshot: acpd_core::record::Snapshot,
@@ -249,7 +250,13 @@ impl Daemon {
         let own_socket = door.own_path();
         let logs = BTreeMap::new();
         let events = host_events;
-        let agents = Agents { config, paths, generation, exe, reaper, events, logs };
+        let login_shell = LoginShell::new(
+            config.daemon.login_shell,
+            manager.is_there(),
+            exe.clone(),
+            reaper.clone(),
+        );
+        let agents = Agents { config, paths, generation, exe, login_shell, reaper, events, logs };
         let ended = runtime.block_on(async move {
             let (stop, stopped) = watch::channel(false);
             let (open, may_open) = oneshot::channel();
@@ -258,7 +265,7 @@ impl Daemon {
                 clients: from_clients,
                 hosts: from_hosts,
                 reports: self.reports,
-                stops: self.signals,
+                calls: self.signals,
                 pulse: manager.pulse(),
             };
             let readers = Readers { journal, index };

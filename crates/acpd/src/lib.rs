@@ -14,6 +14,7 @@ pub mod credentials;
 pub mod daemon;
 pub mod discover;
 pub mod door;
+pub mod environment;
 pub mod failure;
 pub mod helper_process;
 pub mod hooks;

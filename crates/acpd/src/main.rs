@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use acpd::login;
-use acpd_api::{LOGIN_NOT_BEGUN, escape};
+use acpd_api::{LOGIN_NOT_BEGUN, escape, json};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// Keeps AI coding agents alive.
@@ -26,6 +26,9 @@ enum Command {
     },
     /// Check that the daemon can start: directories, configuration, database.
     Check,
+    /// Print what is wrong in the configuration, as JSON.
+    #[command(hide = true)]
+    Config,
     /// Ask the installed agents of the catalogue what they can do.
     #[command(hide = true)]
     Discover {
@@ -33,6 +36,9 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Write the environment to stdin, which is a pipe: for a daemon that asks a shell.
+    #[command(hide = true)]
+    Environment,
     /// List where the daemon can be made to die (`ACPD_CRASH=NAME:N`).
     #[cfg(feature = "crash-points")]
     #[command(hide = true)]
@@ -83,6 +89,14 @@ fn main() -> ExitCode {
             }
             Err(failure) => failed(&failure),
         },
+        Command::Config => match acpd::check::report() {
+            #[expect(clippy::print_stdout, reason = "what it is for")]
+            Ok(report) => {
+                println!("{}", json::line(&report).unwrap_or_default());
+                ExitCode::SUCCESS
+            }
+            Err(failure) => failed(&failure),
+        },
         Command::Login { agent, own, env, words } => {
             failed(&login::run(login::Login { agent, own, env, words }));
             LOGIN_NOT_BEGUN.into()
@@ -95,6 +109,10 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
+        Command::Environment => match acpd::environment::print() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failed(&error),
+        },
         Command::Discover { json } => match acpd::discover::run(json) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&error),

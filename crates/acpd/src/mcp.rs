@@ -17,6 +17,7 @@ use bytes::Bytes;
 use serde_json::{Value as Json, json};
 
 use crate::config::{Config, McpServer, SecretSource, Value, Values};
+use crate::environment;
 
 /// The longest secret in a file, in bytes.
 const LONGEST: u64 = 64 << 10;
@@ -161,12 +162,9 @@ fn look_up(value: &Value) -> Result<String, String> {
 
 /// The text of a variable of the daemon's environment.
 pub(crate) fn read_variable(name: &str) -> Result<String, String> {
-    std::env::var(name).map_err(|error| match error {
-        std::env::VarError::NotPresent => {
-            format!("the variable `{name}` is not set in the daemon's environment")
-        }
-        std::env::VarError::NotUnicode(_) => format!("the variable `{name}` is not text"),
-    })
+    let value = environment::variable(name)
+        .ok_or_else(|| format!("the variable `{name}` is not set in the daemon's environment"))?;
+    value.into_string().map_err(|_| format!("the variable `{name}` is not text"))
 }
 
 /// The text of a file, without the end of its last line.

@@ -36,6 +36,11 @@ impl Manager {
         }
     }
 
+    /// Whether there is one: it listens for the daemon, or waits for its word.
+    pub fn is_there(&self) -> bool {
+        self.socket.is_some() || std::env::var_os("NOTIFY_SOCKET").is_some()
+    }
+
     /// The socket that was handed over.
     ///
     /// # Errors

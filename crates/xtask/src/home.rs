@@ -70,6 +70,8 @@ impl Home {
         }
         command
             .env("HOME", self.dir.path())
+            // As in a terminal: a shell has started it.
+            .env("SHLVL", "1")
             .env("ACPD_RUNTIME_DIR", self.path("run"))
             .env("ACPD_STATE_DIR", self.path("state"))
             .env("ACPD_CONFIG_DIR", self.path("config"))

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use acpd_api::{
-    AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, RestartParams, escape, method,
+    AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, LoginShellInfo, RestartParams,
+    Untrusted, VariableInfo, escape, method,
 };
 use acpd_client::daemon_exe;
 use serde::Serialize;
@@ -37,6 +38,10 @@ pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
                 return Ok(ui.json(&info)?);
             }
             Ok(ui.print(info::agent::card(&info, ui.out_paint()))?)
+        }
+        Agent::Env { agent, json } => {
+            let info = ask(door, method::AGENT_SHOW, agent)?;
+            environment(&info, json, ui)
         }
         Agent::Discover(json) => discover(json),
         Agent::Start { agent } => {
@@ -81,6 +86,32 @@ fn overview(list: &AgentList, all: bool, now: u64, paint: Paint, width: Option<u
         text += paint.apply(DIM, line) + "\n";
     }
     text
+}
+
+/// The environment of an agent, in JSON.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AgentEnvironment<'a> {
+    agent: &'a Untrusted,
+    variables: &'a [VariableInfo],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    login_shell: Option<&'a LoginShellInfo>,
+}
+
+fn environment(info: &AgentInfo, json: Json, ui: &mut Ui) -> Result {
+    if json.json {
+        let (variables, login_shell) = (&*info.environment, info.login_shell.as_ref());
+        return Ok(ui.json(&AgentEnvironment { agent: &info.name, variables, login_shell })?);
+    }
+    let (paint, width) = (ui.out_paint(), ui.out_width());
+    ui.print(info::environment::table(&info.environment, paint, width))?;
+    if let Some(LoginShellInfo { program, problem }) = &info.login_shell {
+        ui.say(match problem {
+            Some(problem) => text!("the login shell was asked in vain: {}", problem),
+            None => text!("acpd asks `{}` each time it starts an agent", program),
+        });
+    }
+    Ok(())
 }
 
 /// Becomes `acpd discover`: agents are asked in the environment of this terminal, not in the daemon's.

@@ -7,16 +7,16 @@ use acp_wire::code;
 use acpd_api::{
     AgentInfo, AgentState, DaemonRestartParams, Empty, Environment, ExitCode, Status, method,
 };
-use acpd_client::{CallError, ConnectError, Options, Paths, connect, stopped_daemon};
+use acpd_client::{CallError, ConnectError, Connection, Options, Paths, connect, stopped_daemon};
 
 use crate::cli::{Daemon, Json};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::info::daemon::line;
+use crate::info::daemon::{line, mistakes};
 use crate::live::in_words;
-use crate::stop::{END_DEADLINE, info, running, start_of, stop};
+use crate::stop::{END_DEADLINE, check_turns_continue, info, running, start_of, stop};
 use crate::table::key_values;
-use crate::text::text;
+use crate::text::{shell_word, text};
 use crate::ui::Ui;
 use crate::{human, log_file};
 
@@ -32,6 +32,7 @@ pub(super) fn daemon(command: Daemon, door: Door, ui: &mut Ui) -> Result {
         Daemon::Start => start(&paths, door, ui),
         Daemon::Stop { detach } => stop(&paths, detach, door, ui),
         Daemon::Restart => restart(&paths, ui),
+        Daemon::Reload => reload(&paths, ui),
         Daemon::Status(json) => status(&paths, json, ui),
         Daemon::Logs(tail) => log_file::print(&paths.daemon_log(), tail, ui),
     }
@@ -53,11 +54,59 @@ fn start(paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     Ok(())
 }
 
+/// Has the running daemon use the configuration as it is now, if it can: it starts again in place.
+fn reload(paths: &Paths, ui: &mut Ui) -> Result {
+    let Some(mut connection) = running(paths)? else {
+        return Err(CommandError::new(ExitCode::NotFound, "acpd is not running")
+            .hint("start it with `acpctl daemon start`: it reads the configuration then"));
+    };
+    let status: Status = connection.call(method::STATUS, &Empty {})?;
+    let Some(changed) = &status.daemon.config_changed else {
+        ui.say("acpd uses the configuration as it is");
+        return Ok(());
+    };
+    if !changed.mistakes.is_empty() {
+        let text = text!("acpd keeps the old configuration:{}", mistakes(&changed.mistakes));
+        return Err(CommandError::new(ExitCode::Error, text).hint("mend it: `acpctl config edit`"));
+    }
+    check_turns_continue(&status, paths)?;
+    if take_place(connection, paths, Environment::default(), ui)?.is_none() {
+        let text = "this acpd is too old to do that without ending turns";
+        return Err(CommandError::new(ExitCode::Error, text).hint("run `acpctl daemon restart`"));
+    }
+    ui.stop_spinning();
+    ui.say("acpd uses the configuration as it is now");
+    let runs = |agent: &&AgentInfo| agent.pid.is_some() && changed.agents.contains(&agent.name);
+    for AgentInfo { name, .. } in status.agents.iter().filter(runs) {
+        let word = shell_word(name);
+        ui.say(text!("{} runs as it was started before: acpctl agent restart {}", name, word));
+    }
+    Ok(())
+}
+
 /// Lets the running daemon put the installed one into its place.
 fn restart(paths: &Paths, ui: &mut Ui) -> Result {
-    let Some(mut connection) = running(paths)? else {
+    let Some(connection) = running(paths)? else {
         return start(paths, Door { spawn: true }, ui);
     };
+    let environment = if ui.is_on_terminal() { Environment::own() } else { Environment::default() };
+    let Some(pid) = take_place(connection, paths, environment, ui)? else {
+        // It can only be stopped and started.
+        stop(paths, false, Door { spawn: false }, ui)?;
+        return start(paths, Door { spawn: true }, ui);
+    };
+    ui.stop_spinning();
+    ui.say(text!("acpd restarted (pid {})", pid));
+    Ok(())
+}
+
+/// Starts the daemon again in place; its pid then. `None`: it is older than this command and cannot do that.
+fn take_place(
+    mut connection: Connection,
+    paths: &Paths,
+    environment: Environment,
+    ui: &mut Ui,
+) -> Result<Option<u32>> {
     ui.spin("restarting");
     let before = match info(&mut connection) {
         Ok(info) => Some(start_of(&info)),
@@ -66,15 +115,9 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
         Err(error) => return Err(error),
     };
     // An error of its configuration comes here, and everything stays as it is.
-    let environment = if ui.is_on_terminal() { Environment::own() } else { Environment::default() };
     match connection.call(method::DAEMON_RESTART, &DaemonRestartParams { environment }) {
         Ok(Empty {}) | Err(CallError::Closed | CallError::Io(_)) => {}
-        Err(CallError::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => {
-            // Older than this command; it can only be stopped and started.
-            drop(connection);
-            stop(paths, false, Door { spawn: false }, ui)?;
-            return start(paths, Door { spawn: true }, ui);
-        }
+        Err(CallError::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => return Ok(None),
         Err(error) => return Err(error.into()),
     }
     // The end of the connection is the end of the old one: nothing is asked before it.
@@ -89,10 +132,7 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
             );
         }
     }
-    let pid = successor(paths, before, ui)?;
-    ui.stop_spinning();
-    ui.say(text!("acpd restarted (pid {})", pid));
-    Ok(())
+    successor(paths, before, ui).map(Some)
 }
 
 /// Reports a daemon that a signal has stopped, since it may be continued. Returns whether there is one.

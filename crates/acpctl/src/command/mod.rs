@@ -8,6 +8,7 @@ mod cancel;
 #[cfg(feature = "tui")]
 mod chat;
 mod completions;
+mod config;
 mod daemon;
 mod man;
 mod pending;
@@ -63,6 +64,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Answer(args) => pending::answer(&args, door, ui)?,
         Command::Policy(command) => policy::policy(command, door, ui)?,
         Command::Daemon(command) => daemon::daemon(command, door, ui)?,
+        Command::Config(command) => config::config(&command, ui)?,
         Command::Service(command) => service::service(command, door, ui)?,
         Command::Completions { shell } => completions::completions(shell, ui)?,
         Command::Man { dir } => man::man(&dir)?,

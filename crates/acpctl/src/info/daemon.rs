@@ -1,6 +1,6 @@
 //! The daemon in a line.
 
-use acpd_api::{ConfigChanged, DaemonInfo, StoreState};
+use acpd_api::{ConfigChanged, ConfigMistake, DaemonInfo, StoreState};
 
 use crate::human;
 use crate::info::usage::costs;
@@ -49,13 +49,17 @@ pub(crate) fn config_changed(changed: &ConfigChanged, now: u64) -> Text {
         None => "the configuration file is gone".into(),
     };
     if changed.mistakes.is_empty() {
-        return text!("{} and is not used yet: run `acpctl daemon restart`", what);
+        return text!("{} and is not used yet: run `acpctl daemon reload`", what);
     }
-    let mut text =
-        text!("{} and is invalid, so acpd uses the old one and could not start again:", what);
-    for mistake in &changed.mistakes {
-        text += text!("\n  {}", mistake.told());
-        text += mistake.hint.as_ref().map(|hint| text!("\n    hint: {}", hint)).unwrap_or_default();
-    }
-    text
+    let text = "and is invalid, so acpd uses the old one and could not start again:";
+    text!("{} {}{}", what, text, mistakes(&changed.mistakes))
+}
+
+/// What is wrong in a configuration, each on a line of its own, after a line that says so.
+pub(crate) fn mistakes(mistakes: &[ConfigMistake]) -> Text {
+    let line = |mistake: &ConfigMistake| {
+        let hint = mistake.hint.as_ref().map(|hint| text!("\n    hint: {}", hint));
+        text!("\n  {}{}", mistake.told(), hint)
+    };
+    mistakes.iter().map(line).collect()
 }

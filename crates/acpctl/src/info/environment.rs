@@ -1,8 +1,14 @@
-//! Variables that an agent should inherit from the daemon, and that the daemon does not have.
+//! What an agent inherits, and what it should inherit and the daemon does not have.
 
-use acpd_api::{AgentInfo, Environment, Untrusted, is_named};
+use std::env;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use acpd_api::{AgentInfo, Environment, Untrusted, VariableFrom, VariableInfo, is_named};
 
 use crate::human;
+use crate::paint::{BOLD, DIM, Paint};
+use crate::table::{Cell, Table};
 use crate::text::{Text, shell_word, text};
 
 /// Variables that the configuration names for an agent and the daemon, of this age if it is known, lacks; and the
@@ -23,6 +29,56 @@ pub(crate) fn only_here(agent: &AgentInfo, age: Option<u64>) -> Option<Text> {
     };
     let names: Vec<Untrusted> = here.names().filter(is_wanted).map(Untrusted::from).collect();
     sentence(agent, &names, age, true)
+}
+
+/// The variables of an agent, and who sets them.
+pub(crate) fn table(variables: &[VariableInfo], paint: Paint, width: Option<usize>) -> Text {
+    let mut table = Table::new(["NAME", "FROM", "VALUE"]);
+    for VariableInfo { name, value, from } in variables {
+        let from = match from {
+            VariableFrom::Daemon => "acpd",
+            VariableFrom::LoginShell => "login shell",
+            VariableFrom::Config => "configuration",
+            VariableFrom::Credential => "credentials",
+            VariableFrom::Other => "-",
+        };
+        let value = match value {
+            Some(value) => Cell::from(value),
+            None => Cell::new("not shown", DIM),
+        };
+        table.row([Cell::new(name, BOLD), from.into(), value]);
+    }
+    table.render(paint, width)
+}
+
+/// The program of an agent that acpd does not find and this terminal does, and the way out.
+pub(crate) fn found_here(agent: &AgentInfo) -> Option<Text> {
+    let program = agent.command.first().filter(|_| agent.installed == Some(false))?;
+    let is_bare = Path::new(program.raw()).components().count() == 1;
+    let path = env::var_os("PATH").filter(|_| is_bare)?;
+    let is_program = |path: &PathBuf| {
+        let found = path.metadata().ok();
+        found.is_some_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    let here = env::split_paths(&path).map(|dir| dir.join(program.raw())).find(is_program)?;
+    let shell = match &agent.login_shell {
+        None => text!(
+            "; or have acpd ask your login shell: `login_shell = \"always\"` in `[daemon]`, then \
+             `acpctl daemon restart`"
+        ),
+        Some(shell) => shell
+            .problem
+            .as_ref()
+            .map(|why| text!("; your login shell: {}", why))
+            .unwrap_or_default(),
+    };
+    Some(text!(
+        "this terminal finds `{}`, and acpd does not: set `command = \"{}\"` in `[agents.{}]`{}",
+        program,
+        here,
+        agent.name,
+        shell
+    ))
 }
 
 fn sentence(

@@ -102,6 +102,8 @@ impl TestEnv {
             .env("HOME", self.path("home"))
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("TZ", "UTC")
+            // As in a terminal: a shell has started it.
+            .env("SHLVL", "1")
             .env("COLUMNS", "100")
             .env("ACPD_RUNTIME_DIR", self.path("run"))
             .env("ACPD_STATE_DIR", self.path("state"))

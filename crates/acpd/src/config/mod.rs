@@ -24,7 +24,9 @@ pub use error::{ConfigError, UnknownAgent};
 pub use keys::kind::LONGEST_LINE;
 pub use keys::variables::Variables;
 pub use launch::installed::{Installed, installed};
-pub use launch::{CommandNotFound, environment, fingerprint, resolve_program, with_home};
+pub use launch::{
+    CommandNotFound, environment, every_agent_gets, fingerprint, resolve_program, with_home,
+};
 pub use on_disk::OnDisk;
 pub use reference::reference_markdown;
 pub use resolved::{Config, DEMO_AGENT, policy};
@@ -32,7 +34,8 @@ pub use tables::auth::{Credential, CredentialSource};
 pub use tables::mcp::{McpServer, SecretSource, Value, Values};
 pub use tables::profile::{
     Budget, ClosedBy, Daemon, EmptyTurn, Hooks, Host, Offer, OnInterrupted, OnLimit, OnLost,
-    Profile, Restart, RestoreMethod, Sharing, Source, Transport, Tui, WhenOver, Workspace,
+    Profile, Restart, RestoreMethod, Sharing, Source, Transport, Tui, UseLoginShell, WhenOver,
+    Workspace,
 };
 
 /// The longest file that is read, in bytes: far more than a person writes.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use acpd_api::ConfigChanged;
 use acpd_sys::file::{Version, version};
 
+use crate::config::launch::starts_alike;
 use crate::config::{Config, load};
 
 /// The file of a configuration, as it was when that was read.
@@ -30,8 +31,17 @@ impl OnDisk {
         let at = now.map(|version| version.changed_at());
         match load(&self.path) {
             Ok(config) if config == *known => None,
-            Ok(_) => Some(ConfigChanged { at, mistakes: Vec::new() }),
-            Err(error) => Some(ConfigChanged { at, mistakes: error.mistakes().to_vec() }),
+            Ok(config) => {
+                let agents = known.agents.values().filter(|old| old.enabled);
+                let agents = agents
+                    .filter(|old| config.agent(&old.name).is_ok_and(|new| !starts_alike(old, new)));
+                let agents = agents.map(|agent| agent.name.clone().into()).collect();
+                Some(ConfigChanged { at, mistakes: Vec::new(), agents })
+            }
+            Err(error) => {
+                let mistakes = error.mistakes().to_vec();
+                Some(ConfigChanged { at, mistakes, agents: Vec::new() })
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ use super::direct::{Direct, Launch};
 use super::reaper::Reaper;
 use super::shim::{Leases, Place, Shim, Start, end_orphan_shims, end_others, remove_lost_sockets};
 use crate::config::{self, Config, Host, Installed, Profile, Transport};
+use crate::environment::{self, LoginShell};
 use crate::log::BoundedLog;
 
 /// How long a shim may take to start its agent, beside what the agent takes to listen.
@@ -39,6 +40,8 @@ pub struct Agents {
     pub generation: String,
     /// This program.
     pub exe: PathBuf,
+    /// Who is asked what agents inherit, if it is not this process.
+    pub login_shell: Option<LoginShell>,
     /// Ends process trees.
     pub reaper: Reaper,
     /// Where hosts report to.
@@ -65,7 +68,7 @@ impl Agents {
     ) -> Result<Box<dyn AgentHost + Send>, SpawnError> {
         let log = self.log(agent);
         let profile = self.config.agent(agent).map_err(|e| refused(e.to_string(), e.hint()))?;
-        let mut env = environment(profile);
+        let mut env = environment_of(profile);
         env.retain(|(name, _)| !secrets.iter().any(|(secret, _)| name == secret.as_str()));
         env.extend(secrets.into_iter().map(|(name, value)| (name.into(), value.into())));
         if self.config.daemon.host == Host::Shim {
@@ -121,7 +124,7 @@ impl Agents {
 
     /// The environment of an agent, which its terminals have as well.
     pub fn environment(&self, agent: &str) -> Vec<(OsString, OsString)> {
-        self.config.agent(agent).map_or_else(|_| Vec::new(), environment)
+        self.config.agent(agent).map_or_else(|_| Vec::new(), environment_of)
     }
 
     fn marker(&self, host: HostId) -> String {
@@ -274,6 +277,6 @@ fn resolve(address: &str) -> Result<SocketAddr, SpawnError> {
 }
 
 /// The environment of an agent.
-fn environment(profile: &Profile) -> Vec<(OsString, OsString)> {
-    config::environment(profile, config::with_home(std::env::vars_os(), std::env::home_dir()))
+fn environment_of(profile: &Profile) -> Vec<(OsString, OsString)> {
+    config::environment(profile, config::with_home(environment::variables(), std::env::home_dir()))
 }

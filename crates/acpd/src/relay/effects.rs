@@ -30,7 +30,7 @@ impl Relay {
             Effect::Host(host, order) => self.tell_host(host, order, out),
             Effect::Index(session) => self.readers.index.update(session),
             Effect::Spawn { host, agent } => match self.agents.config.agent(&agent) {
-                Ok(profile) if !profile.credentials.is_empty() => {
+                Ok(profile) if self.credentials.are_needed(profile) => {
                     self.credentials.look_up(host, profile);
                 }
                 _ => self.spawn(Ready { host, agent, found: Ok(Vec::new()), left: None }, out),
@@ -90,9 +90,9 @@ impl Relay {
                 tracing::warn!(agent, session, code, what, "an agent failed");
             }
             Effect::Leave { client, id, restart: Some(brought) } => {
-                self.trials.begin(client, id, brought);
+                self.trials.begin(Some((client, id)), brought);
             }
-            Effect::Leave { client, id, restart: None } => self.leave_for(client, &id, out),
+            Effect::Leave { client, id, restart: None } => self.leave_for(Some((client, id)), out),
             Effect::Abort => self.end = Some(End::Aborted),
             Effect::Exit => self.end = self.end.or(Some(End::Done)),
         }

@@ -1,8 +1,8 @@
 //! What happens, as inputs of the hub: from clients, from agents, from the store, and a restart that
 //! was tried.
 
-use acp_wire::{Id, build};
-use acpd_api::{Empty, Reason};
+use acp_wire::{ErrorObject, Id, build};
+use acpd_api::{Empty, Environment, Reason};
 use acpd_core::ids::{ClientId, HostId};
 use acpd_core::{Batch, ClientEvent, Fault, HostEvent, Input, ToClient};
 use acpd_store::{Report, StoreError};
@@ -101,13 +101,13 @@ impl Relay {
 
     /// A restart goes on if the program that is to follow can start. Else nothing has changed.
     pub(super) fn tried(&mut self, tried: Tried, out: &mut Batch) {
-        let Tried { client, id, brought, result } = tried;
+        let Tried { asker, brought, result } = tried;
         let Err(failure) = result else {
             if let Some(why) = self.hub.refuses_restart() {
-                return self.send(client, ToClient::Line(build::error(&id, &why)), out);
+                return self.refuse(asker, &why, out);
             }
             self.restart = Some(brought);
-            return self.leave_for(client, &id, out);
+            return self.leave_for(asker, out);
         };
         // A person is told, who has to mend it.
         tracing::info!(reason = failure.message(), "the daemon does not restart");
@@ -116,13 +116,30 @@ impl Relay {
         if let Some(hint) = failure.hint() {
             fault = fault.hint(hint);
         }
-        self.send(client, ToClient::Line(build::error(&id, &fault.object())), out);
+        self.refuse(asker, &fault.object(), out);
+    }
+
+    /// Starts again in place, for the configuration as it is now, if agents go on meanwhile.
+    pub(super) fn reload(&self) {
+        if self.agents.survive() {
+            self.trials.begin(None, Environment::default());
+        } else {
+            tracing::warn!("no reload: with `host = \"direct\"` agents would end");
+        }
+    }
+
+    fn refuse(&mut self, asker: Option<(ClientId, Id)>, why: &ErrorObject, out: &mut Batch) {
+        if let Some((client, id)) = asker {
+            self.send(client, ToClient::Line(build::error(&id, why)), out);
+        }
     }
 
     /// Ends the daemon because a person wants it.
-    pub(super) fn leave_for(&mut self, client: ClientId, id: &Id, out: &mut Batch) {
+    pub(super) fn leave_for(&mut self, asker: Option<(ClientId, Id)>, out: &mut Batch) {
         tracing::info!(restart = self.restart.is_some(), "leaving");
-        self.send(client, ToClient::Line(build::response(id, &Empty {})), out);
+        if let Some((client, id)) = asker {
+            self.send(client, ToClient::Line(build::response(&id, &Empty {})), out);
+        }
         self.leave(out);
     }
 }

@@ -46,7 +46,7 @@ use crate::logins::Logins;
 use crate::search::SearchIndex;
 use crate::service::Pulse;
 use crate::services::Services;
-use crate::signals::Stops;
+use crate::signals::{Call, Calls};
 use crate::suspend::SuspendWatch;
 use crate::terminals::Terminals;
 
@@ -77,7 +77,7 @@ pub struct Sources {
     /// The store's writer.
     pub reports: mpsc::UnboundedReceiver<Report>,
     /// Signals.
-    pub stops: Stops,
+    pub calls: Calls,
     /// When the service manager wants a sign of life.
     pub pulse: Pulse,
 }
@@ -162,7 +162,7 @@ impl Relay {
         let terminals = Terminals::start(generation, hub.incarnation(), reaper, done.clone())?;
         let services = Services::new(done.clone());
         let logins = Logins::new(done);
-        let credentials = Credentials::new(agents.reaper.clone());
+        let credentials = Credentials::new(agents.reaper.clone(), agents.login_shell.clone());
         let hooks = Hooks::new(&agents.config.hooks, agents.reaper.clone());
         let awake = agents.config.daemon.keep_awake;
         let awake = awake.then(|| Awake::new(agents.reaper.clone()));
@@ -208,7 +208,10 @@ impl Relay {
                     Some(report) => self.reported(report, &mut from.pulse, &mut out),
                     None => self.writer_died(),
                 },
-                Some(()) = from.stops.recv() => self.leave(&mut out),
+                Some(call) = from.calls.recv() => match call {
+                    Call::Stop => self.leave(&mut out),
+                    Call::Reload => self.reload(),
+                },
                 () = from.pulse.due() => self.pulse(&mut from.pulse),
                 Some((client, event)) = from.clients.recv() => {
                     self.client_event(client, event, &mut out);

@@ -235,6 +235,15 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
     stage.all(&["service", "status"]);
     stage.both(&["service", "logs"]);
     stage.both(&["daemon", "restart"]);
+    stage.both(&["daemon", "reload"]);
+    stage.all(&["config", "check"]);
+    stage.both(&["config", "show"]);
+    stage.both(&["config", "path"]);
+    let edit = &["config", "edit"];
+    let mut command = stage.env.acpctl_command(edit);
+    command.env("EDITOR", "true");
+    stage.end(edit, Running::on_terminal(command));
+    stage.seen.insert(("config edit".to_owned(), false));
     stage.both(&["daemon", "stop"]);
 
     for (command, has_json) in &stage.commands {
@@ -501,6 +510,7 @@ fn agents(stage: &mut Stage) {
     stage.both(&["agent", "ls", "-a"]);
     stage.all(&["agent", "show", "evil"]);
     stage.all(&["agent", "show", "broken"]);
+    stage.all(&["agent", "env", "evil"]);
     stage.both(&["agent", "logs", "evil"]);
     stage.both(&["agent", "restart", "evil"]);
     stage.both(&["agent", "stop", "evil"]);

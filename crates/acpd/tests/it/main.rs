@@ -10,6 +10,7 @@ mod archive;
 mod client_meta;
 mod clients;
 mod completing;
+mod configuring;
 #[cfg(feature = "crash-points")]
 mod crash_points;
 mod crashes;
@@ -22,6 +23,7 @@ mod discovering;
 mod disk;
 mod door;
 mod editors;
+mod environment;
 mod forks;
 mod fuzz;
 mod handing_over;

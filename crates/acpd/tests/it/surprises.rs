@@ -27,7 +27,7 @@ fn a_configuration_that_says_something_else_is_told_until_the_daemon_has_read_it
     for command in [&["ps"][..], &["daemon", "status"]] {
         let shown = env.acpctl(command).success().stdout().to_owned();
         let told = "the configuration was changed";
-        assert!(shown.contains(told) && shown.contains("`acpctl daemon restart`"), "{shown}");
+        assert!(shown.contains(told) && shown.contains("`acpctl daemon reload`"), "{shown}");
     }
     let refused = env.acpctl(&["run", "-a", "other", "hello"]).code(3);
     refused.explains(&["no agent `other`", "hint: the configuration was changed"]);

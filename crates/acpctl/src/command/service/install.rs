@@ -5,13 +5,12 @@
 //!                                    └─▶ the manager listens ◀──────┘ and starts the next, which takes them over
 //! ```
 
-use acpd_api::{Empty, ExitCode, SessionInfo, Status, TurnState, Untrusted, method};
+use acpd_api::{Empty, Status, Untrusted, method};
 use acpd_client::{Paths, hold_starts};
 
-use crate::error::{CommandError, Result};
-use crate::human::counted;
+use crate::error::Result;
 use crate::service::{FileState, Manager, Service, UnitFile};
-use crate::stop::{detach, has_shims, info, running};
+use crate::stop::{check_turns_continue, detach, info, running};
 use crate::text::text;
 use crate::ui::Ui;
 
@@ -73,19 +72,6 @@ pub(super) fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     }
     lingering(service, ui);
     Ok(())
-}
-
-/// Agents that are children of the daemon end with it, and their turns too.
-fn check_turns_continue(status: &Status, paths: &Paths) -> Result {
-    let runs = |session: &&SessionInfo| session.turn.state != TurnState::Idle;
-    let turns = status.sessions.iter().filter(runs).count() as u64;
-    if turns == 0 || has_shims(paths) {
-        return Ok(());
-    }
-    let text = text!("this would cut off {}: agents end with this acpd", counted(turns, "turn"));
-    Err(CommandError::new(ExitCode::Error, text).hint(
-        "wait for their end with `acpctl wait`, or set `host = \"shim\"` and run `acpctl daemon restart`",
-    ))
 }
 
 /// A service of a user ends with the last logout, unless the user wants it otherwise.

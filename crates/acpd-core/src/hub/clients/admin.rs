@@ -286,6 +286,8 @@ impl Hub {
             inherits: Vec::new(),
             inherited: Vec::new(),
             lacks: Vec::new(),
+            environment: Vec::new(),
+            login_shell: None,
         }
     }
 

@@ -86,6 +86,13 @@ pub fn environment(
     environment.into_iter().collect()
 }
 
+/// Returns whether this is a variable that every agent gets, and that holds no secret: proxies may have a password in
+/// their addresses.
+pub fn every_agent_gets(name: &str) -> bool {
+    let is_proxy = name.to_ascii_uppercase().ends_with("_PROXY");
+    !is_proxy && is_any(&BASE, OsStr::new(name))
+}
+
 /// `base` with a `HOME`, if it has none. Some editors start `acpctl`, and by it the daemon, with nothing
 /// but a `PATH`; agents look for their logins at home.
 pub fn with_home(
@@ -158,6 +165,15 @@ pub fn fingerprint(profile: &Profile) -> String {
         hash = bytes.fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME));
     }
     format!("{hash:016x}")
+}
+
+/// Returns whether an agent is started in the same way by both: what differs besides holds for the running one, too.
+pub(crate) fn starts_alike(old: &Profile, new: &Profile) -> bool {
+    fingerprint(old) == fingerprint(new)
+        && (&old.env, &old.inherit_env, &old.cwd) == (&new.env, &new.inherit_env, &new.cwd)
+        && old.credentials == new.credentials
+        && old.prefer_installed == new.prefer_installed
+        && old.transport() == new.transport()
 }
 
 /// 64-bit FNV-1a, which unlike the standard library's hasher is the same for ever.

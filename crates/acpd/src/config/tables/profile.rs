@@ -55,6 +55,11 @@ keys! {
         Shared "notify" => pub notify: bool as Flag = true;
         /// Whether the machine is kept awake while an agent works on a prompt and waits for nobody.
         Shared "keep_awake" => pub keep_awake: bool as Flag = false;
+        /// Whether agents inherit from the environment that your login shell makes (`PATH` first of all) and not from
+        /// the daemon's own. With `"auto"` they do if no shell has started the daemon: a service manager, a desktop
+        /// or cron did.
+        Shared "login_shell" => pub login_shell: UseLoginShell as OneOf<UseLoginShell>
+            = UseLoginShell::Auto;
         /// Who starts agents. With `"shim"` each agent has a small process beside it, which keeps the
         /// agent and its output while the daemon is away. With `"direct"` agents are children of the
         /// daemon and end with it.
@@ -171,6 +176,22 @@ impl Choice for WhenOver {
 }
 
 /// Who starts agents unless it is configured.
+/// Whether the login shell is asked what agents inherit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UseLoginShell {
+    /// If no shell has started the daemon.
+    Auto,
+    /// Whoever has started it.
+    Always,
+    /// The daemon's own environment is what they inherit.
+    Never,
+}
+
+impl Choice for UseLoginShell {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("always", Self::Always), ("never", Self::Never)];
+}
+
 const DEFAULT_HOST: Host = Host::Shim;
 
 /// Who starts agents.

@@ -1,0 +1,324 @@
+//! The variables that agents may inherit: the daemon's own, or those that the user's login shell makes of them.
+//!
+//! What a terminal has (the `PATH` of nvm, Homebrew or cargo) comes from files of the shell. A daemon that no shell has
+//! started, because a service manager, a desktop or cron did, does not have it, so it asks the shell:
+//!
+//! ```text
+//!  an agent is to be started ─▶ $SHELL, as for a login and a terminal: exec acpd environment
+//!                                  │ │ its words go nowhere               │ NAME=VALUE between marks, on a pipe
+//!   too late, or no answer ◀───────┘ └────────────────────────────────────┴─▶ kept until the next start
+//!      └─▶ the next of three ways; after the last one: what was known before, else the daemon's own
+//! ```
+//!
+//! The pipe is the stdin of all of them, for writing: no shell closes it, nothing else writes to it, and a file that
+//! reads from stdin gets an error in place of waiting.
+//!
+//! Architecture invariant: which of these variables an agent gets is decided elsewhere (`config::environment`), whoever
+//! made them. They are in this process's memory and in no file, log or command line.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use acpd_api::LoginShellInfo;
+use acpd_api::escape::shell_word;
+use acpd_sys::process::ExitKind;
+use tokio::sync::{Mutex, watch};
+use tokio::task::spawn_blocking;
+
+use crate::config::UseLoginShell;
+use crate::helper_process::{End, read, run_to_end, set_apart};
+use crate::host::Reaper;
+
+/// How long a shell may take. Those that do more than that for each terminal are rare.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Agents that start together ask once.
+const FRESH: Duration = Duration::from_secs(2);
+/// The most that is read of an environment, in bytes.
+const LONGEST: u64 = 4 << 20;
+/// What stands before and behind the variables.
+const BEGIN: &[u8] = b"\0acpd environment\0";
+const END: &[u8] = b"\0acpd end\0";
+/// Set while the shell is asked, so that its files can leave things out.
+const ASKING: &str = "ACPD_RESOLVING_ENVIRONMENT";
+/// Variables of the shell that is asked, and of the service manager: no agent's.
+const OWN: [&str; 10] = [
+    "_",
+    "SHLVL",
+    "PWD",
+    "OLDPWD",
+    "NOTIFY_SOCKET",
+    "LISTEN_PID",
+    "LISTEN_FDS",
+    "LISTEN_FDNAMES",
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
+];
+
+type Variables = BTreeMap<OsString, OsString>;
+
+/// What the shell has said last. As the process's own environment, there is one.
+static SAID: RwLock<Said> = RwLock::new(Said { shell: None, variables: None, problem: None });
+
+#[derive(Debug, Default)]
+struct Said {
+    /// None if it is not asked.
+    shell: Option<PathBuf>,
+    variables: Option<Variables>,
+    /// Why it has not answered the last time.
+    problem: Option<String>,
+}
+
+/// The variables that agents may inherit.
+pub fn variables() -> impl Iterator<Item = (OsString, OsString)> {
+    let said = SAID.read().unwrap_or_else(PoisonError::into_inner).variables.clone();
+    let own = said.is_none().then(std::env::vars_os);
+    said.into_iter().flatten().chain(own.into_iter().flatten())
+}
+
+/// One of them.
+pub fn variable(name: &str) -> Option<OsString> {
+    match &SAID.read().unwrap_or_else(PoisonError::into_inner).variables {
+        Some(variables) => variables.get(OsStr::new(name)).cloned(),
+        None => std::env::var_os(name),
+    }
+}
+
+/// The shell that is asked, and what came of it; `None` if none is.
+pub fn told() -> Option<LoginShellInfo> {
+    let said = SAID.read().unwrap_or_else(PoisonError::into_inner);
+    let program = said.shell.as_ref()?.display().to_string().into();
+    Some(LoginShellInfo { program, problem: said.problem.clone().map(Into::into) })
+}
+
+/// The login shell, for a daemon that asks it.
+#[derive(Debug, Clone)]
+pub struct LoginShell {
+    shell: PathBuf,
+    /// The program that prints its environment.
+    exe: PathBuf,
+    reaper: Reaper,
+    limit: Duration,
+    asked: Arc<Mutex<Asked>>,
+}
+
+#[derive(Debug, Default)]
+struct Asked {
+    /// When it answered last, or did not.
+    at: Option<Instant>,
+    /// The way that worked, among [`ways`].
+    way: usize,
+}
+
+impl LoginShell {
+    /// The user's, if it is to be asked. `managed`: a service manager has started the daemon.
+    pub fn new(
+        use_it: UseLoginShell,
+        managed: bool,
+        exe: PathBuf,
+        reaper: Reaper,
+    ) -> Option<LoginShell> {
+        // Every usual shell counts itself in it.
+        let is_from_shell = !managed && std::env::var_os("SHLVL").is_some();
+        let is_wanted = match use_it {
+            UseLoginShell::Auto => !is_from_shell,
+            UseLoginShell::Always => true,
+            UseLoginShell::Never => false,
+        };
+        let shell = std::env::var_os("SHELL").map(PathBuf::from);
+        let shell = shell.filter(|shell| is_wanted && shell.is_absolute())?;
+        SAID.write().unwrap_or_else(PoisonError::into_inner).shell = Some(shell.clone());
+        Some(LoginShell { shell, exe, reaper, limit: LIMIT, asked: Arc::default() })
+    }
+
+    /// Asks the shell again. Returns when it has answered, or nothing is to be waited for.
+    pub async fn ask(&self, stop: &mut watch::Receiver<()>) {
+        let mut asked = self.asked.lock().await;
+        if asked.at.is_some_and(|at| at.elapsed() < FRESH) {
+            return;
+        }
+        let answer = self.answer(&mut asked.way, stop).await;
+        asked.at = Some(Instant::now());
+        let mut said = SAID.write().unwrap_or_else(PoisonError::into_inner);
+        said.problem = answer.as_ref().err().cloned();
+        match answer {
+            Ok(variables) => said.variables = Some(variables),
+            Err(problem) => {
+                tracing::warn!(shell = %self.shell.display(), problem, "no environment of a login");
+            }
+        }
+    }
+
+    async fn answer(
+        &self,
+        way: &mut usize,
+        stop: &mut watch::Receiver<()>,
+    ) -> Result<Variables, String> {
+        let ways = ways(&self.shell, &self.exe)?;
+        let mut problem = String::new();
+        for (at, words) in ways.into_iter().enumerate().skip(*way) {
+            match self.run(words, stop).await {
+                Ok(variables) => {
+                    *way = at;
+                    return Ok(variables);
+                }
+                // That of the first way, which is the one that a person knows.
+                Err(why) if problem.is_empty() => problem = why,
+                Err(_) => {}
+            }
+        }
+        *way = 0;
+        Err(problem)
+    }
+
+    async fn run(
+        &self,
+        words: Vec<String>,
+        stop: &mut watch::Receiver<()>,
+    ) -> Result<Variables, String> {
+        let (shell, starter) = (self.shell.clone(), self.reaper.clone());
+        let start = move || {
+            let (output, input) = io::pipe()?;
+            let mut command = Command::new(&shell);
+            command.args(words).env(ASKING, "1");
+            command.stdin(input).stdout(Stdio::null()).stderr(Stdio::null());
+            for name in OWN {
+                command.env_remove(name);
+            }
+            if let Some(home) = std::env::home_dir().filter(|home| home.is_dir()) {
+                command.current_dir(home);
+            }
+            set_apart(&mut command);
+            Ok::<_, io::Error>((starter.start_users(&mut command)?, output))
+        };
+        let shell = self.shell.display();
+        let started = spawn_blocking(start).await.map_err(io::Error::other).flatten();
+        let (child, output) =
+            started.map_err(|error| format!("cannot start `{shell}`: {error}"))?;
+        let mut said = Vec::new();
+        let talk = read(output, LONGEST, &mut said);
+        let end = run_to_end(child, self.reaper.clone(), talk, self.limit, stop).await;
+        if let Some(variables) = parse(&said) {
+            return Ok(variables);
+        }
+        Err(match end {
+            End::Late => {
+                format!("its files let `{shell}` take more than {} s", self.limit.as_secs())
+            }
+            End::Exit(ExitKind::Code(0)) => {
+                format!("`{shell}` did not come to its command: a file of it ends or replaces it")
+            }
+            End::Exit(exit) => format!("`{shell}` ended with {exit}"),
+            End::Stopped => "the daemon ends".to_owned(),
+            End::Unknown => format!("the system does not say how `{shell}` ended"),
+        })
+    }
+}
+
+/// Command lines by which a shell runs the program that prints its environment, the best first: what a login and a
+/// terminal have, then one without the other, for files that hang or replace the shell there.
+fn ways(shell: &Path, exe: &Path) -> Result<Vec<Vec<String>>, String> {
+    let name = shell.file_name().unwrap_or_default().to_string_lossy();
+    let word = |path: &Path| path.to_str().map(shell_word).ok_or("its path is not UTF-8 text");
+    let print = format!("exec {} environment", word(exe)?);
+    let line = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let whole = match &*name {
+        // As a login it does not read what it reads in a terminal.
+        "bash" => line(&["-lc", &format!("exec {} -ic {}", word(shell)?, shell_word(&print))]),
+        "zsh" | "fish" | "sh" | "dash" | "ash" | "ksh" | "mksh" => {
+            line(&["-l", "-i", "-c", &print])
+        }
+        _ => return Err(format!("acpd does not know how to ask `{}`", shell.display())),
+    };
+    Ok(vec![whole, line(&["-l", "-c", &print]), line(&["-i", "-c", &print])])
+}
+
+/// Writes the environment of this process to its stdin, which is a pipe: for [`LoginShell`].
+///
+/// # Errors
+/// When it cannot be written.
+pub fn print() -> io::Result<()> {
+    let mut text = BEGIN.to_vec();
+    for (name, value) in std::env::vars_os() {
+        text.extend([name.as_bytes(), b"=", value.as_bytes(), b"\0"].concat());
+    }
+    text.extend(END);
+    File::from(io::stdin().as_fd().try_clone_to_owned()?).write_all(&text)
+}
+
+/// The variables between the marks; none if a mark is missing.
+fn parse(said: &[u8]) -> Option<Variables> {
+    let at = |mark: &[u8]| said.windows(mark.len()).position(|found| found == mark);
+    let said = said.get(at(BEGIN)? + BEGIN.len()..at(END)?)?;
+    let is_own =
+        |name: &[u8]| OWN.iter().any(|own| own.as_bytes() == name) || name.starts_with(b"ACPD_");
+    let pairs = said.split(|byte| *byte == 0).filter_map(|pair| {
+        // A name may begin with `=` on some systems.
+        let at = pair.iter().skip(1).position(|byte| *byte == b'=')? + 1;
+        let (name, value) = (&pair[..at], &pair[at + 1..]);
+        let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+        (!is_own(name)).then(|| (text(name), text(value)))
+    });
+    let acpds = std::env::vars_os().filter(|(name, _)| name.as_bytes().starts_with(b"ACPD_"));
+    Some(pairs.chain(acpds).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn what_is_between_the_marks_is_the_environment_whatever_is_around_it() {
+        let text = |inside: &[u8]| [b"hello\n", BEGIN, inside, END, b"bye"].concat();
+        let inside = b"PATH=/a:/b\0MANY=one\ntwo=2\0EMPTY=\0SHLVL=1\0ACPD_HOST=-\0";
+        let found = parse(&text(inside)).unwrap();
+        let get = |name: &str| found.get(OsStr::new(name)).and_then(|value| value.to_str());
+        assert_eq!(get("PATH"), Some("/a:/b"));
+        assert_eq!(get("MANY"), Some("one\ntwo=2"));
+        assert_eq!(get("EMPTY"), Some(""));
+        assert_eq!((get("SHLVL"), get("ACPD_HOST")), (None, None));
+        assert!(parse(&text(inside)[..60]).is_none() && parse(b"").is_none());
+    }
+
+    #[tokio::test]
+    async fn a_shell_that_hangs_as_in_a_terminal_is_asked_without() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
+            path
+        };
+        let shell = script("zsh", "[ \"$2\" = -i ] && exec sleep 1000\neval \"$3\"");
+        let exe = script("acpd", "printf '\\0acpd environment\\0A=b\\0\\0acpd end\\0' >&0");
+        let (limit, asked) = (Duration::from_millis(300), Arc::default());
+        let reaper = Reaper::start(tokio::sync::mpsc::channel(1).0).unwrap();
+        let shell = LoginShell { shell, exe, reaper, limit, asked };
+        let (_going_on, mut stop) = watch::channel(());
+        let mut way = 0;
+        let found = shell.answer(&mut way, &mut stop).await.unwrap();
+        assert_eq!((found.get(OsStr::new("A")), way), (Some(&OsString::from("b")), 1));
+        std::fs::write(&shell.exe, "#!/bin/sh\nexit 3\n").unwrap();
+        let why = shell.answer(&mut way, &mut stop).await.unwrap_err();
+        assert!(why.contains("ended with exit code 3"), "{why}");
+    }
+
+    #[test]
+    fn a_shell_that_is_not_known_is_not_asked() {
+        let refused = ways(Path::new("/usr/bin/nu"), Path::new("/acpd")).unwrap_err();
+        assert!(refused.contains("/usr/bin/nu"), "{refused}");
+        let bash = ways(Path::new("/bin/bash"), Path::new("/my tools/acpd")).unwrap();
+        assert_eq!(bash[1], ["-l", "-c", "exec '/my tools/acpd' environment"]);
+        assert!(bash[0][1].starts_with("exec /bin/bash -ic "), "{bash:?}");
+    }
+}

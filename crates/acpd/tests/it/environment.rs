@@ -1,0 +1,175 @@
+//! What agents inherit when no shell has started the daemon: what the user's login shell says.
+
+use std::fs;
+use std::path::Path;
+use std::process::Child;
+
+use acpd_test::harness::{Agent, Config, TestEnv, until};
+use serde_json::Value;
+
+use crate::{echo, home_with};
+
+/// A daemon as a service manager starts it, with this login shell; ends with the test.
+struct Service(Child);
+
+impl Service {
+    fn start(env: &TestEnv, shell: &str) -> Service {
+        let mut command = env.acpd_command();
+        command.env_remove("SHLVL").env("SHELL", shell).env("PATH", "/usr/bin:/bin");
+        // Nobody reads what it says, which may be much.
+        let log = fs::File::create(env.path("daemon")).unwrap();
+        command.stdout(log.try_clone().unwrap()).stderr(log);
+        let service = Service(command.spawn().unwrap());
+        until("the daemon", || env.socket().exists().then_some(()));
+        service
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// A home whose agent `echo` inherits `TOOL_KEY`.
+fn home(settings: &str) -> TestEnv {
+    let config = Config::new([echo().set("inherit_env", "[\"TOOL_KEY\"]")]);
+    home_with(&if settings.is_empty() { config } else { config.daemon("login_shell", settings) })
+}
+
+/// A file of the shell.
+fn write(env: &TestEnv, file: &str, text: &str) {
+    let path = env.path("home").join(file);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// What the running agent has in its environment.
+fn has(env: &TestEnv, name: &str) -> Option<String> {
+    let pid = env.agent_pid("echo").expect("a running agent");
+    let text = fs::read(format!("/proc/{pid}/environ")).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let start = format!("{name}=");
+    text.split('\0').find_map(|pair| pair.strip_prefix(&start).map(str::to_owned))
+}
+
+fn shown(env: &TestEnv) -> Value {
+    let done = env.acpctl(&["agent", "env", "echo", "--json"]).success();
+    serde_json::from_str(done.stdout()).unwrap()
+}
+
+fn variable<'v>(shown: &'v Value, name: &str) -> &'v Value {
+    let all = shown["variables"].as_array().unwrap();
+    all.iter().find(|found| found["name"] == name).unwrap_or(&Value::Null)
+}
+
+fn agents_get_what_a_terminal_has(shell: &str, file: &str, set: &str) {
+    if !Path::new(shell).exists() {
+        #[expect(clippy::print_stdout, reason = "a skipped test says so")]
+        {
+            println!("SKIPPED: `{shell}` is missing");
+        }
+        return;
+    }
+    let env = home("");
+    // It prints, it reads, and it says more than a pipe holds.
+    let noise = "echo hello; cat; head -c 100000 /dev/zero\n";
+    write(&env, file, &format!("{noise}{set}"));
+    let _service = Service::start(&env, shell);
+    env.acpctl(&["run", "say #one"]).success();
+    assert_eq!(has(&env, "PATH").as_deref(), Some("/opt/tools:/usr/bin:/bin"), "{}", shown(&env));
+    assert_eq!(has(&env, "TOOL_KEY").as_deref(), Some("one two"));
+    for name in ["OTHER_KEY", "SHLVL", "ACPD_RESOLVING_ENVIRONMENT"] {
+        assert_eq!(has(&env, name), None);
+    }
+    let shown = shown(&env);
+    assert_eq!(shown["loginShell"], serde_json::json!({"program": shell}), "{shown}");
+    let path = variable(&shown, "PATH");
+    assert_eq!(
+        (&path["from"], &path["value"]),
+        (&"login_shell".into(), &"/opt/tools:/usr/bin:/bin".into())
+    );
+    assert_eq!(variable(&shown, "HOME")["from"], "daemon");
+    assert!(!shown.to_string().contains("one two"), "{shown}");
+
+    // The next start of the agent asks again.
+    write(&env, file, &format!("{noise}{}", set.replace("/opt/tools", "/opt/more")));
+    until("another environment", || {
+        env.acpctl(&["agent", "restart", "echo"]).success();
+        has(&env, "PATH").filter(|path| path == "/opt/more:/usr/bin:/bin")
+    });
+}
+
+#[test]
+fn agents_get_what_a_terminal_with_bash_has() {
+    let set = "export PATH=/opt/tools:/usr/bin:/bin TOOL_KEY='one two' OTHER_KEY=three\n";
+    agents_get_what_a_terminal_has("/bin/bash", ".bashrc", set);
+}
+
+#[test]
+fn agents_get_what_a_terminal_with_zsh_has() {
+    let set = "export PATH=/opt/tools:/usr/bin:/bin TOOL_KEY='one two' OTHER_KEY=three\n";
+    agents_get_what_a_terminal_has("/usr/bin/zsh", ".zshrc", set);
+}
+
+#[test]
+fn agents_get_what_a_terminal_with_fish_has() {
+    let set =
+        "set -x PATH /opt/tools /usr/bin /bin\nset -x TOOL_KEY 'one two'\nset -x OTHER_KEY three\n";
+    agents_get_what_a_terminal_has("/usr/bin/fish", ".config/fish/config.fish", set);
+}
+
+#[test]
+fn a_file_that_replaces_the_shell_leaves_what_the_other_files_set() {
+    let env = home("");
+    write(&env, ".bash_profile", "export TOOL_KEY=login\n");
+    write(&env, ".bashrc", "export TOOL_KEY=terminal\nexec true\n");
+    let _service = Service::start(&env, "/bin/bash");
+    env.acpctl(&["run", "say #one"]).success();
+    assert_eq!(has(&env, "TOOL_KEY").as_deref(), Some("login"));
+    assert_eq!(shown(&env)["loginShell"]["problem"], Value::Null);
+}
+
+#[test]
+fn a_shell_that_does_not_answer_is_told_and_keeps_no_agent_down() {
+    let env = home("");
+    write(&env, ".bash_profile", "exec true\n");
+    write(&env, ".bashrc", "exec true\n");
+    let _service = Service::start(&env, "/bin/bash");
+    env.acpctl(&["run", "say #one"]).success();
+    assert_eq!(has(&env, "PATH").as_deref(), Some("/usr/bin:/bin"));
+    let problem = shown(&env)["loginShell"]["problem"].to_string();
+    assert!(problem.contains("a file of it ends or replaces it"), "{problem}");
+    let told = env.acpctl(&["agent", "env", "echo"]).success();
+    assert!(told.stderr().contains("asked in vain"), "{told:?}");
+}
+
+#[test]
+fn a_daemon_from_a_terminal_or_told_not_to_asks_no_shell() {
+    let env = home("\"never\"");
+    write(&env, ".bashrc", "export TOOL_KEY=terminal\n");
+    let service = Service::start(&env, "/bin/bash");
+    env.acpctl(&["run", "say #one"]).success();
+    assert_eq!((has(&env, "TOOL_KEY"), &shown(&env)["loginShell"]), (None, &Value::Null));
+    drop(service);
+    env.acpctl(&["daemon", "stop"]).success();
+    let env = home("");
+    write(&env, ".bashrc", "export TOOL_KEY=terminal\n");
+    env.acpctl(&["run", "say #one"]).success();
+    assert_eq!((has(&env, "TOOL_KEY"), &shown(&env)["loginShell"]), (None, &Value::Null));
+}
+
+#[test]
+fn an_agent_that_only_the_terminal_finds_is_told_as_that() {
+    let env = home_with(&Config::new([Agent::new("echo").command(&["echo-agent"])]));
+    let program = env.work("bin").join("echo-agent");
+    std::os::unix::fs::symlink(env.program("acpd-scripted-agent"), &program).unwrap();
+    let mut command = env.acpctl_command(&["run", "say"]);
+    command.env("PATH", format!("{}:/usr/bin:/bin", env.work("bin").display()));
+    env.acpctl(&["daemon", "start"]).success();
+    let done = acpd_test::harness::Running::start(command).finish();
+    let told = done.code(1);
+    let line = format!("set `command = \"{}\"`", program.display());
+    told.explains(&["this terminal finds `echo-agent`, and acpd does not", &line]);
+}
