@@ -6,13 +6,14 @@ mod remove;
 mod reseed;
 mod search;
 mod settings;
+mod undo;
 mod worktree;
 
 use acp_wire::acp::NewSessionResult;
 use acpd_api::{
     AgentInfo, AgentRef, ArchiveFilter, ClientMeta, ExitCode, MoveParams, NAMESPACE,
     NewSessionMeta, RenameParams, SessionInfo, SessionList, SessionListParams, SessionRef,
-    TitleParams, UndoParams, UndoResult, method,
+    TitleParams, UndoParams, method,
 };
 use acpd_client::Connection;
 use serde_json::json;
@@ -124,26 +125,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
         }
         SessionCommand::Rm(args) => remove::remove(&args, door, ui),
         SessionCommand::Undo { session, agent } => {
-            let params = UndoParams { session, agent };
-            let result: UndoResult = door.connect()?.call(method::SESSION_UNDO, &params)?;
-            let session = &result.session;
-            match &result.name_taken {
-                Some(name) => ui.say(text!(
-                    "{} is back, without its name: another session has the name `{}` now",
-                    session.session_id,
-                    name
-                )),
-                None => ui.say(text!("{} is back", session.handle())),
-            }
-            match result.kept {
-                0 => {}
-                1 => ui.say("1 more deleted session is kept: `acpctl session undo` again"),
-                more => ui.say(text!(
-                    "{} more deleted sessions are kept: `acpctl session undo` again brings back the next",
-                    more
-                )),
-            }
-            Ok(())
+            undo::undo(&UndoParams { session, agent }, door, ui)
         }
     };
     done.map(|()| ExitCode::Ok)

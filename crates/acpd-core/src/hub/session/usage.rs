@@ -44,7 +44,9 @@ impl Hub {
         };
         let mut known = session.row.usage.clone();
         let costs = known.told(Usage { used, size, cost }, when);
-        self.session_mut(key).row.edit().usage = known;
+        if known != session.row.usage {
+            self.session_mut(key).row.edit().usage = known;
+        }
         for cost in costs {
             self.book(key, None, Tokens::default(), Some(cost), out);
         }
