@@ -1,6 +1,7 @@
 //! Lists the files of the page, each as it is sent and packed, so that the program has all of them in it.
 //!
-//! A browser is sent the code of the page without its comments, which are almost half of it.
+//! A browser is sent the code of the page without its comments, which are almost half of it. What code is made of lies
+//! below an address of its version, which is a hash of all of it: a page that runs never gets a file of another version.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -9,6 +10,7 @@ use std::{env, fs};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use sha2::{Digest as _, Sha256};
 
 fn main() {
     let from = |name| PathBuf::from(env::var_os(name).expect("cargo sets it"));
@@ -17,22 +19,73 @@ fn main() {
     let mut files = Vec::new();
     find(&page, &mut files);
     files.sort();
+    let mut files: Vec<(String, Vec<u8>)> = files.iter().map(|file| read(&page, file)).collect();
+    let version = version(&files);
+    let names: Vec<String> = files.iter().map(|(name, _)| name.clone()).collect();
+    for (name, bytes) in &mut files {
+        let text = match name.as_str() {
+            "index.html" => of_version(bytes, &version),
+            "sw.js" => {
+                of_version(bytes, &version).replacen("= [];", &format!("= {};", kept(&names)), 1)
+            }
+            _ => continue,
+        };
+        *bytes = text.into_bytes();
+    }
     let mut list = String::from("&[\n");
-    for (number, file) in files.iter().enumerate() {
+    for (number, (name, bytes)) in files.into_iter().enumerate() {
         let (sent, packed) = (out.join(format!("{number}.sent")), out.join(format!("{number}.gz")));
-        let bytes = fs::read(file).expect("a file of the page");
-        let is_ours =
-            file.extension().is_some_and(|it| it == "js") && !file.starts_with(page.join("lib"));
-        let bytes = if is_ours { without_comments(&bytes) } else { bytes };
         fs::write(&packed, pack(&bytes)).expect("OUT_DIR");
         fs::write(&sent, bytes).expect("OUT_DIR");
         let text = |path: &Path| path.to_str().expect("a plain name").to_owned();
-        let name = text(file.strip_prefix(&page).expect("it is below"));
         let (sent, packed) = (text(&sent), text(&packed));
         writeln!(list, "    ({name:?}, include_bytes!({sent:?}), include_bytes!({packed:?})),")
             .expect("a string takes all");
     }
     fs::write(out.join("files.rs"), list + "]\n").expect("OUT_DIR");
+    fs::write(out.join("version.rs"), format!("{version:?}")).expect("OUT_DIR");
+}
+
+/// The name of a file, and what is sent of it.
+fn read(page: &Path, file: &Path) -> (String, Vec<u8>) {
+    let bytes = fs::read(file).expect("a file of the page");
+    let is_ours =
+        file.extension().is_some_and(|it| it == "js") && !file.starts_with(page.join("lib"));
+    let name = file.strip_prefix(page).expect("it is below").to_str().expect("a plain name");
+    (name.to_owned(), if is_ours { without_comments(&bytes) } else { bytes })
+}
+
+/// The version of all of it, as it is in addresses.
+fn version(files: &[(String, Vec<u8>)]) -> String {
+    let mut hash = Sha256::new();
+    for (name, bytes) in files {
+        hash.update(format!("{name} {} ", bytes.len()));
+        hash.update(bytes);
+    }
+    hash.finalize()[..6]
+        .iter()
+        .fold("v-".to_owned(), |version, byte| format!("{version}{byte:02x}"))
+}
+
+/// A text with the addresses of this version in it.
+fn of_version(text: &[u8], version: &str) -> String {
+    let text = str::from_utf8(text).expect("it is UTF-8");
+    let lines = text.lines().map(|line| {
+        let is_code =
+            line.contains("\"modulepreload\"") || line.contains("src=") || line.contains(".css");
+        let line = line.replacen("'v-0'", &format!("'{version}'"), 1);
+        if is_code { line.replacen("=\"/", &format!("=\"/{version}/"), 1) } else { line }
+    });
+    lines.fold(String::new(), |all, line| all + &line + "\n")
+}
+
+/// What a browser keeps of a version, as JavaScript: all but the colours of code, which are much.
+fn kept(names: &[String]) -> String {
+    let is_kept = |name: &&String| {
+        let is_code = Path::new(name).extension().is_some_and(|it| it == "js" || it == "css");
+        is_code && *name != "sw.js" && !name.starts_with("lib/highlight")
+    };
+    format!("{:?}", names.iter().filter(is_kept).collect::<Vec<_>>())
 }
 
 /// The files of a folder and below it, but for those whose names begin with a dot.

@@ -13,7 +13,7 @@ mod session;
 mod usage;
 mod write;
 
-pub use content::{ContentBlock, file_uri};
+pub use content::{ContentBlock, file_uri, uri_part};
 pub use elicitation::{
     Choice, ElicitationAnswer, ElicitationMode, ElicitationRequest, Field, FieldKind, Form,
 };
@@ -24,11 +24,11 @@ pub use read::{
 };
 pub use session::{
     ConfigOption, Mode, Modes, NewSessionResult, PermissionAnswer, PermissionOption,
-    PermissionRequest, PromptParams, SessionInfo, SessionList, SessionParams, UpdateHead,
-    cancelled_request, steering_outcome, stop_reason,
+    PermissionRequest, PromptParams, SessionInfo, SessionList, SessionParams, SteeringOutcome,
+    UpdateHead, cancelled_request, stop_reason,
 };
 pub use usage::{TurnTokens, UsageUpdate};
 pub use write::{
     CancelParams, InitializeParams, Services, SessionUpdate, SetConfigOptionParams, SetModeParams,
-    SetTitleParams, Update,
+    SetTitleParams, SteeringParams, Update,
 };

@@ -134,6 +134,12 @@ pub(crate) enum Command {
         /// The shell.
         shell: Shell,
     },
+    /// Write a manual page of each command into a folder.
+    #[command(hide = true)]
+    Man {
+        /// The folder.
+        dir: PathBuf,
+    },
 }
 
 /// Machine-readable output.
@@ -171,12 +177,12 @@ pub(crate) struct Ps {
 
 /// Arguments of `queue`.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Queue {
     #[command(subcommand)]
     pub(crate) command: Option<QueueCommand>,
     #[command(flatten)]
-    pub(crate) which: Option<Which>,
+    pub(crate) which: WhichOrLast,
     #[command(flatten)]
     pub(crate) json: Json,
 }
@@ -187,20 +193,20 @@ pub(crate) enum QueueCommand {
     Edit {
         #[command(flatten)]
         which: Which,
-        /// Its number, as `acpctl queue SESSION` shows it.
+        /// Its number, as `acpctl queue SESSION` shows it: 1 is the next.
         #[arg(value_name = "N")]
-        number: u64,
+        number: u32,
         /// The new words [default: from stdin, or on a terminal from $VISUAL or $EDITOR].
         #[arg(value_name = "PROMPT")]
         prompt: Vec<String>,
     },
-    /// Move a prompt that waits: one up, one down, or before all others. The numbers behind it change.
+    /// Move a prompt that waits: one up, one down, or before all others.
     Move {
         #[command(flatten)]
         which: Which,
-        /// Its number, as `acpctl queue SESSION` shows it.
+        /// Its number, as `acpctl queue SESSION` shows it: 1 is the next.
         #[arg(value_name = "N")]
-        number: u64,
+        number: u32,
         /// Where to.
         #[arg(value_name = "WHERE")]
         to: Step,
@@ -211,7 +217,7 @@ pub(crate) enum QueueCommand {
         which: Which,
         /// Their numbers, as `acpctl queue SESSION` shows them.
         #[arg(required = true, value_name = "N")]
-        numbers: Vec<u64>,
+        numbers: Vec<u32>,
     },
 }
 
@@ -277,7 +283,17 @@ Without PROMPT, or with `-` alone, the prompt is read from stdin. With PROMPT, a
 stdin is attached to it: git diff | acpctl run 'review this'. A `-` after the words puts stdin into \
 the text of the prompt. A script or a loop keeps its own stdin out of it: acpctl run -n 'do it'
 
-The answer goes to stdout, everything else to stderr.")]
+The answer goes to stdout, everything else to stderr. With --json, stdout is one object once the turn is over, \
+also if it ended with an error:
+
+  sessionId, agent         the session
+  answer                   what the agent said
+  stopReason               end_turn, max_tokens, max_turn_requests, refusal, cancelled
+  error                    message, reason and hint, in the place of stopReason
+  exitCode                 that of the command
+  turn, startedAt, at      its number, its beginning and its end (ms since the epoch)
+  tools, files             how many tool calls, and the files that they changed
+  usage                    tokens and cost, if the agent told")]
 pub(crate) struct Run {
     /// Use this agent [default: the session's, else the configured one].
     #[arg(short, long)]
@@ -316,7 +332,7 @@ pub(crate) struct Run {
     pub(crate) images: Vec<PathBuf>,
     /// Send the prompt into the running turn of a session, while the agent works. Without `--session`
     /// or `--continue`, the first PROMPT is the session: its name, its id or a unique prefix.
-    #[arg(long, conflicts_with_all = ["detach", "thoughts", "yes", "deny", "model", "mode", "set"])]
+    #[arg(long, conflicts_with_all = ["detach", "thoughts", "json_stream", "yes", "deny", "model", "mode", "set"])]
     pub(crate) steer: bool,
     /// The prompt; several words are joined.
     #[arg(value_name = "PROMPT")]
@@ -332,9 +348,12 @@ pub(crate) struct Turn {
     /// Show what the agent thinks.
     #[arg(long)]
     pub(crate) thoughts: bool,
-    /// Print each relayed message as one line of JSON.
+    /// Print one JSON object at the end: the answer, how the turn ended, the session, what was used.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print each relayed message as one line of JSON, as it comes.
+    #[arg(long, conflicts_with_all = ["json", "detach"])]
+    pub(crate) json_stream: bool,
     /// Allow what the agent asks for in this turn, unless a `reject` rule matches or might match.
     #[arg(long, conflicts_with = "deny")]
     pub(crate) yes: bool,
@@ -379,6 +398,23 @@ pub(crate) struct Which {
     pub(crate) agent: Option<String>,
 }
 
+/// One session, for what only looks.
+#[derive(Debug, Args)]
+pub(crate) struct WhichOrLast {
+    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used [default: `-`].
+    #[arg(default_value = "-", hide_default_value = true)]
+    pub(crate) session: String,
+    /// Only among the sessions of this agent.
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
+}
+
+impl From<&WhichOrLast> for Which {
+    fn from(which: &WhichOrLast) -> Which {
+        Which { session: which.session.clone(), agent: which.agent.clone() }
+    }
+}
+
 /// Arguments of `chat`.
 #[cfg(feature = "tui")]
 #[derive(Debug, Args)]
@@ -401,7 +437,7 @@ pub(crate) struct Chat {
 #[derive(Debug, Args)]
 pub(crate) struct Attach {
     #[command(flatten)]
-    pub(crate) which: Which,
+    pub(crate) which: WhichOrLast,
     /// Leave out the history.
     #[arg(long)]
     pub(crate) tail: bool,
@@ -422,8 +458,8 @@ pub(crate) struct Attach {
 /// Arguments of `wait`.
 #[derive(Debug, Args)]
 pub(crate) struct Wait {
-    /// Names, ids, unique prefixes of either, words of a title, or `-` for the last one used.
-    #[arg(required = true, value_name = "SESSION")]
+    /// Names, ids, unique prefixes of either, words of a title, or `-` for the last one used [default: `-`].
+    #[arg(value_name = "SESSION", default_value = "-", hide_default_value = true)]
     pub(crate) sessions: Vec<String>,
     /// Only among the sessions of this agent.
     #[arg(short, long)]

@@ -17,7 +17,7 @@ use acpd_api::{
     SessionListParams, SessionState, Untrusted, method,
 };
 use acpd_client::Connection;
-use acpd_view::ConfigOption;
+use acpd_view::{ConfigOption, Settings};
 use clap::{Arg, Command, CommandFactory as _};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
@@ -28,7 +28,6 @@ use crate::cli::Cli;
 use crate::door::{Door, initialize_params};
 use crate::error::Result;
 use crate::info;
-use crate::settings::Settings;
 use crate::text::{Text, text};
 
 /// Set by the shell that completes.
@@ -118,7 +117,7 @@ fn sessions(connection: &mut Connection) -> Result<Vec<Found>> {
     let about = |session: &SessionInfo| {
         text!("{}, {}", session.agent, session.title.as_ref().unwrap_or(&session.cwd))
     };
-    let found = |session| Found::new(info::session::handle(session), about(session));
+    let found = |session: &SessionInfo| Found::new(session.handle(), about(session));
     Ok(list.sessions.iter().map(found).collect())
 }
 

@@ -1,12 +1,11 @@
 //! How commands fail: what is printed, and the exit code.
 
 use std::error::Error;
-use std::fmt::Write as _;
 use std::io;
 
 use acp_wire::{ErrorObject, code};
 use acpd_api::{ExitCode, NAMESPACE, Reason, Untrusted, escape};
-use acpd_client::{CallError, ConnectError, LinkError, PathError, error_data};
+use acpd_client::{CallError, ConnectError, LinkError, PathError, chain, error_data};
 use serde_json::Value;
 
 use anstream::adapter::strip_str;
@@ -77,7 +76,7 @@ impl CommandError {
 
     /// An error of something else, with its causes.
     pub(crate) fn because(code: ExitCode, error: &dyn Error) -> CommandError {
-        CommandError::new(code, paragraph(&chain(error)))
+        CommandError::new(code, paragraph(&chain(error).into()))
     }
 
     /// Adds a way out.
@@ -113,9 +112,9 @@ impl CommandError {
         &self.message
     }
 
-    /// The ways out.
-    pub(crate) fn hints(&self) -> &[Text] {
-        &self.hints
+    /// The way out, or the first of several.
+    pub(crate) fn first_hint(&self) -> Option<&Text> {
+        self.hints.first()
     }
 
     /// What it is about, if the daemon has said so.
@@ -289,18 +288,6 @@ impl From<io::Error> for CommandError {
         }
         failed
     }
-}
-
-/// An error with its causes.
-fn chain(error: &dyn Error) -> Untrusted {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        // A string takes whatever is written.
-        let _ = write!(text, ": {error}");
-        cause = error.source();
-    }
-    text.into()
 }
 
 #[cfg(test)]

@@ -12,15 +12,15 @@
 //! one session has, a whole id, or the beginning of an id as lists show it.
 
 use acpd_api::{
-    ArchiveFilter, ExitCode, SessionInfo, SessionList, SessionListParams, SessionRef, Untrusted,
-    escape, method, nearest,
+    ArchiveFilter, ExitCode, SessionInfo, SessionList, SessionListParams, Untrusted, escape,
+    method, nearest,
 };
 use acpd_client::Connection;
 
 use crate::cli::Which;
 use crate::dirs::{current_dir, utf8};
 use crate::error::{CommandError, Result};
-use crate::info::session::{SHORT_ID, handle};
+use crate::info::session::SHORT_ID;
 use crate::last;
 use crate::live::Live;
 use crate::paint::DIM;
@@ -88,15 +88,6 @@ pub(crate) fn find(
 pub(crate) fn find_live(live: &mut Live, which: &Which, ui: &mut Ui) -> Result<SessionInfo> {
     let list: SessionList = live.call(ui, method::SESSION_LIST, &all())?;
     Ok(Wanted::of(which).choose(list, Care::Guess)?.told(ui))
-}
-
-/// How the daemon is told of exactly this session.
-pub(crate) fn exactly(session: &SessionInfo) -> SessionRef {
-    SessionRef {
-        session: session.session_id.raw().to_owned(),
-        agent: Some(session.agent.raw().to_owned()),
-        ..SessionRef::default()
-    }
 }
 
 impl Choice {
@@ -256,7 +247,7 @@ impl<'a> Wanted<'a> {
                 let hint = text!(
                     "if you mean {}, say `{}`",
                     described(&session),
-                    shell_word(handle(&session))
+                    shell_word(session.handle())
                 );
                 Err(CommandError::new(ExitCode::NotFound, text).hint(hint))
             }
@@ -343,7 +334,7 @@ pub(crate) fn described(session: &SessionInfo) -> Text {
         (None, Some(title)) => text!(", {}", title),
         _ => Text::new(),
     };
-    text!("{} ({}, in {}{})", handle(session), session.agent, session.cwd, title)
+    text!("{} ({}, in {}{})", session.handle(), session.agent, session.cwd, title)
 }
 
 /// The line about sessions elsewhere that have the same name.

@@ -6,10 +6,9 @@
 use std::io;
 
 use acpd_api::{Untrusted, method};
-use acpd_view::Markdown;
+use acpd_view::{Markdown, Settings};
 
 use crate::render::{Flow, Options, Piece, Transcript};
-use crate::settings::Settings;
 use crate::text::Text;
 use crate::ui::Ui;
 
@@ -32,6 +31,8 @@ pub(crate) struct Screen {
     answer: Option<Answer>,
     /// What was shown last is an answer that is over.
     after_answer: bool,
+    /// The answers so far, if they are kept and not shown.
+    kept: Option<Untrusted>,
 }
 
 /// An answer on a terminal.
@@ -76,7 +77,18 @@ impl Screen {
             flow: None,
             answer: None,
             after_answer: false,
+            kept: None,
         }
+    }
+
+    /// From now on answers are kept and not shown.
+    pub(crate) fn keep_answers(&mut self) {
+        self.kept = Some(Untrusted::default());
+    }
+
+    /// What was kept, without the end of its last line.
+    pub(crate) fn kept(&self) -> Option<&str> {
+        self.kept.as_ref().map(|kept| kept.raw().strip_suffix('\n').unwrap_or(kept.raw()))
     }
 
     /// Takes the folder of the session, before anything else.
@@ -113,6 +125,9 @@ impl Screen {
     pub(crate) fn finish(&mut self, ui: &mut Ui) -> io::Result<()> {
         self.rows(ui, true)?;
         self.answer = None;
+        if let Some(kept) = self.kept.as_mut().filter(|kept| !is_whole(kept)) {
+            kept.push("\n");
+        }
         ui.end_line()
     }
 
@@ -148,6 +163,10 @@ impl Screen {
 
     /// A part of an answer.
     fn say(&mut self, text: &Untrusted, ui: &mut Ui) -> io::Result<()> {
+        if let Some(kept) = &mut self.kept {
+            kept.push(text.raw());
+            return Ok(());
+        }
         let Some(width) = ui.out_width() else { return ui.relay(text) };
         if self.answer.is_none() && self.after_answer {
             ui.print("\n")?;
@@ -188,4 +207,9 @@ impl Screen {
         }
         Ok(())
     }
+}
+
+/// Whether the last line is finished.
+fn is_whole(text: &Untrusted) -> bool {
+    text.is_empty() || text.raw().ends_with('\n')
 }

@@ -1,134 +1,82 @@
-//! Settings of a session: its modes and options.
-//!
-//! Reading is lenient: what cannot be read is left out.
+//! Settings of a session: what the words of a person mean among them, and how they are set.
 
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acpd_api::{Untrusted, escape};
-use acpd_view::{ConfigOption, Mode};
-use serde::Deserialize;
-use serde_json::value::{RawValue, to_raw_value};
+use acpd_view::{ConfigOption, Mode, Modes, Settings};
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 use crate::error::{CommandError, Result};
 use crate::text::{Text, text};
 
-/// The settings of a session.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Settings {
-    /// Its modes; none if the agent has none.
-    pub(crate) modes: Option<Modes>,
-    /// Its options.
-    pub(crate) options: Vec<ConfigOption>,
-}
-
-/// The modes of a session.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Modes {
-    /// The id of the one that it is in.
-    pub(crate) current_mode_id: Untrusted,
-    /// Those to choose from.
-    #[serde(default)]
-    pub(crate) available_modes: Vec<Mode>,
-}
-
-impl Settings {
-    /// Reads the result of `session/new` or `session/resume`.
-    pub(crate) fn from_raw(result: &RawValue) -> Settings {
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Members {
-            modes: Value,
-            config_options: Value,
-        }
-        let members: Members = serde_json::from_str(result.get()).unwrap_or_default();
-        Settings {
-            modes: serde_json::from_value(members.modes).ok(),
-            options: ConfigOption::list(members.config_options),
-        }
-    }
-
-    /// The option that these words mean: its id or its name.
-    ///
-    /// # Errors
-    /// When there is none; those that there are, are named.
-    pub(crate) fn option(&self, wanted: &str) -> Result<&ConfigOption> {
-        let by_id = self.options.iter().find(|option| option.id == wanted);
-        let by_name = || self.options.iter().find(|option| is_name(option.name.as_ref(), wanted));
-        by_id.or_else(by_name).ok_or_else(|| {
-            let text = text!("no option `{}`", escape::one_line(wanted));
-            unknown(text, self.options.iter().map(|option| &option.id))
-        })
-    }
-
-    /// The option that stands for the model, the mode or another category.
-    pub(crate) fn of_category(&self, category: &str) -> Option<&ConfigOption> {
-        let is_it =
-            |option: &&ConfigOption| option.category.as_ref().is_some_and(|c| *c == category);
-        self.options.iter().find(is_it)
-    }
-}
-
 /// Sends a request about a session and waits for its result.
 pub(crate) type Call<'a> = &'a mut dyn FnMut(&'static str, Value) -> Result<Value>;
 
-impl Settings {
-    /// Switches the session to the mode that these words mean, and returns that.
-    ///
-    /// # Errors
-    /// When there is none, or the agent refuses.
-    pub(crate) fn switch(
-        &mut self,
-        session: &Untrusted,
-        wanted: &str,
-        call: Call<'_>,
-    ) -> Result<Mode> {
-        let none = || CommandError::usage("the agent offers no modes to choose");
-        let modes = self.modes.as_mut().ok_or_else(none)?;
-        let mode = modes.find(wanted)?.clone();
-        let params = SetModeParams { session_id: session.raw(), mode_id: mode.id.raw() };
-        call("session/set_mode", json!(params))?;
-        modes.current_mode_id = mode.id.clone();
-        Ok(mode)
-    }
-
-    /// Sets an option to the value that these words mean. Returns all options as the agent wrote them, and those
-    /// that have changed: what the agent says counts, and it may have set something else, too.
-    ///
-    /// # Errors
-    /// When there is no such option or value, or the agent refuses.
-    pub(crate) fn set(
-        &mut self,
-        session: &Untrusted,
-        option: &Untrusted,
-        wanted: &str,
-        call: Call<'_>,
-    ) -> Result<(Value, Vec<ConfigOption>)> {
-        let value = chosen(self.option(option.raw())?, wanted)?;
-        let value = to_raw_value(&value).map_err(std::io::Error::from)?;
-        let params = SetConfigOptionParams::new(session.raw(), option.raw(), &value);
-        let mut result = call("session/set_config_option", json!(params))?;
-        let raw = result["configOptions"].take();
-        let now = ConfigOption::list(raw.clone());
-        let before = std::mem::replace(&mut self.options, now);
-        let changed = self.options.iter().filter(|now| !before.contains(now)).cloned().collect();
-        Ok((raw, changed))
-    }
+/// The option that these words mean: its id or its name.
+///
+/// # Errors
+/// When there is none; those that there are, are named.
+pub(crate) fn option<'a>(settings: &'a Settings, wanted: &str) -> Result<&'a ConfigOption> {
+    let options = &settings.options;
+    let by_id = options.iter().find(|option| option.id == wanted);
+    let by_name = || options.iter().find(|option| is_name(option.name.as_ref(), wanted));
+    by_id.or_else(by_name).ok_or_else(|| {
+        let text = text!("no option `{}`", escape::one_line(wanted));
+        unknown(text, options.iter().map(|option| &option.id))
+    })
 }
 
-impl Modes {
-    /// The mode that these words mean: its id or its name.
-    ///
-    /// # Errors
-    /// When there is none; those that there are, are named.
-    pub(crate) fn find(&self, wanted: &str) -> Result<&Mode> {
-        let by_id = self.available_modes.iter().find(|mode| mode.id == wanted);
-        let by_name = || self.available_modes.iter().find(|m| is_name(m.name.as_ref(), wanted));
-        by_id.or_else(by_name).ok_or_else(|| {
-            let text = text!("no mode `{}`", escape::one_line(wanted));
-            unknown(text, self.available_modes.iter().map(|mode| &mode.id))
-        })
-    }
+/// Switches a session to the mode that these words mean, and returns that.
+///
+/// # Errors
+/// When there is none, or the agent refuses.
+pub(crate) fn switch(
+    settings: &mut Settings,
+    session: &Untrusted,
+    wanted: &str,
+    call: Call<'_>,
+) -> Result<Mode> {
+    let none = || CommandError::usage("the agent offers no modes to choose");
+    let modes = settings.modes.as_mut().ok_or_else(none)?;
+    let mode = mode(modes, wanted)?.clone();
+    let params = SetModeParams { session_id: session.raw(), mode_id: mode.id.raw() };
+    call("session/set_mode", json!(params))?;
+    modes.current_mode_id = mode.id.clone();
+    Ok(mode)
+}
+
+/// Sets an option to the value that these words mean. Returns all options as the agent wrote them, and those
+/// that have changed: what the agent says counts, and it may have set something else, too.
+///
+/// # Errors
+/// When there is no such option or value, or the agent refuses.
+pub(crate) fn set(
+    settings: &mut Settings,
+    session: &Untrusted,
+    option: &Untrusted,
+    wanted: &str,
+    call: Call<'_>,
+) -> Result<(Value, Vec<ConfigOption>)> {
+    let value = chosen(self::option(settings, option.raw())?, wanted)?;
+    let value = to_raw_value(&value).map_err(std::io::Error::from)?;
+    let params = SetConfigOptionParams::new(session.raw(), option.raw(), &value);
+    let mut result = call("session/set_config_option", json!(params))?;
+    let raw = result["configOptions"].take();
+    let now = ConfigOption::list(raw.clone());
+    let before = std::mem::replace(&mut settings.options, now);
+    let changed = settings.options.iter().filter(|now| !before.contains(now)).cloned().collect();
+    Ok((raw, changed))
+}
+
+/// The mode that these words mean: its id or its name.
+fn mode<'a>(modes: &'a Modes, wanted: &str) -> Result<&'a Mode> {
+    let all = &modes.available_modes;
+    let by_id = all.iter().find(|mode| mode.id == wanted);
+    let by_name = || all.iter().find(|mode| is_name(mode.name.as_ref(), wanted));
+    by_id.or_else(by_name).ok_or_else(|| {
+        let text = text!("no mode `{}`", escape::one_line(wanted));
+        unknown(text, all.iter().map(|mode| &mode.id))
+    })
 }
 
 /// The value of an option that these words mean: the value or its name; `on`, `yes` and the like for a boolean.

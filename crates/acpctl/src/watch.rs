@@ -14,9 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::door::initialize_params;
 use crate::error::{CommandError, Result};
-use crate::info::session::handle;
 use crate::live::Live;
-use crate::lookup::exactly;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
@@ -68,7 +66,7 @@ pub(crate) fn bind(session: &SessionInfo, role: Role, live: &mut Live, ui: &mut 
 impl Watch {
     /// Follows a session from now on, without a part in it.
     pub(crate) fn begin(session: &SessionInfo, live: &mut Live, ui: &mut Ui) -> Result<Watch> {
-        let params = AttachParams { session: exactly(session), after: None, role: Role::Observer };
+        let params = AttachParams { session: session.exactly(), after: None, role: Role::Observer };
         let result: AttachResult = live.call(ui, method::SESSION_ATTACH, &params)?;
         Ok(Watch::of(result.session))
     }
@@ -89,7 +87,7 @@ impl Watch {
 
     /// Asks how the session is now.
     pub(crate) fn look(&mut self, live: &mut Live) -> Result {
-        self.asked = Some(live.request(method::SESSION_SHOW, &exactly(&self.session))?);
+        self.asked = Some(live.request(method::SESSION_SHOW, &self.session.exactly())?);
         Ok(())
     }
 
@@ -168,7 +166,7 @@ impl Watch {
         let end = |code, word: &str, error: Option<Text>| End {
             code,
             word: word.into(),
-            error: error.map(|error| text!("{}: {}", handle(session), error)),
+            error: error.map(|error| text!("{}: {}", session.handle(), error)),
             hint: None,
         };
         if self.is_removed {
@@ -226,8 +224,10 @@ impl Watch {
             }
             _ => (ExitCode::Ok, None),
         };
-        let look =
-            text!("see what was done: `acpctl session log {} --last`", shell_word(handle(session)));
+        let look = text!(
+            "see what was done: `acpctl session log {} --last`",
+            shell_word(session.handle())
+        );
         End { hint: error.is_some().then_some(look), ..end(code, last, error) }
     }
 }

@@ -27,6 +27,7 @@ mod reseed;
 mod resume;
 mod search;
 mod shown;
+mod tools;
 pub mod under_agent;
 mod untrusted;
 mod usage;
@@ -69,6 +70,7 @@ pub use reseed::ReseedParams;
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
 pub use shown::{RawCall, Shown, ShownDiff, ShownUnclear};
+pub use tools::Tools;
 pub use under_agent::UnderAgent;
 pub use untrusted::Untrusted;
 pub use usage::{

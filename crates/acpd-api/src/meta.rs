@@ -69,6 +69,10 @@ pub struct PromptMeta {
     /// configuration does not refuse and that is a plain yes or no.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<String>,
+    /// The ticket of a prompt that was taken back and that this one is in the place of: if it has to wait, it
+    /// waits before all that came to the queue after that one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_place_of: Option<u64>,
 }
 
 /// `_meta._acpd` of a `session/request_permission`, for clients that asked for notices.

@@ -85,6 +85,17 @@ pub struct SessionRef {
     pub number: Option<u64>,
 }
 
+impl SessionRef {
+    /// The session of an agent with this id.
+    pub fn to(agent: &str, id: &str) -> SessionRef {
+        SessionRef {
+            session: id.to_owned(),
+            agent: Some(agent.to_owned()),
+            ..SessionRef::default()
+        }
+    }
+}
+
 /// Filter of `_acpd/session/list`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

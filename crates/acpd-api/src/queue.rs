@@ -1,6 +1,7 @@
 //! Prompts that wait for the running turn of a session.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::{SessionInfo, SessionRef, Untrusted};
@@ -19,13 +20,26 @@ pub struct QueueInfo {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedPrompt {
-    /// Its number, which no other prompt of the session ever has. It gets another one when it is moved, or another
-    /// is moved past it.
+    /// Its place among those that wait, counted from 1: the number by which people know it.
+    pub place: u32,
+    /// What it is known by to programs: no other prompt of the session ever has it. It gets another one when it is
+    /// moved, or another is moved past it.
     pub ticket: u64,
     /// Since when it waits (ms since the epoch).
     pub at: u64,
     /// What is said: a list of content blocks (ACP), as it was sent.
     pub prompt: Box<RawValue>,
+}
+
+impl QueuedPrompt {
+    /// Its words, and the blocks that are no words.
+    pub fn parts(&self) -> (String, Vec<Value>) {
+        let blocks: Vec<Value> = serde_json::from_str(self.prompt.get()).unwrap_or_default();
+        let (words, others): (Vec<_>, Vec<_>) =
+            blocks.into_iter().partition(|block| block["type"] == "text");
+        let words: Vec<&str> = words.iter().filter_map(|block| block["text"].as_str()).collect();
+        (words.join("\n"), others)
+    }
 }
 
 /// Parameters of `_acpd/session/queue/remove`.

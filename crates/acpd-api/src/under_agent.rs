@@ -74,4 +74,5 @@ pub const FLAGS: &[(&str, UnderAgent)] = &[
     ("parent", Allowed),
     ("after", Allowed),
     ("permissions", Refused("answer questions of agents beforehand")),
+    ("inPlaceOf", Refused("change prompts that wait")),
 ];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentInfo, InteractionInfo, SessionInfo, Untrusted};
+use crate::{AgentInfo, InteractionInfo, SessionInfo, SessionRef, Untrusted};
 
 /// Result of `_acpd/watch`: everything as it is at that moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -72,6 +72,23 @@ impl SessionInfo {
     /// The key of its row.
     pub fn row_key(&self) -> SessionRowKey {
         SessionRowKey { agent: self.agent.clone(), session_id: self.session_id.clone() }
+    }
+
+    /// What people call it: its name, or its id if it has none.
+    pub fn handle(&self) -> &Untrusted {
+        self.name.as_ref().unwrap_or(&self.session_id)
+    }
+
+    /// This session and no other.
+    pub fn exactly(&self) -> SessionRef {
+        SessionRef::to(self.agent.raw(), self.session_id.raw())
+    }
+}
+
+impl SessionRowKey {
+    /// This session and no other.
+    pub fn exactly(&self) -> SessionRef {
+        SessionRef::to(self.agent.raw(), self.session_id.raw())
     }
 }
 

@@ -433,7 +433,7 @@ fn a_queue_looks_like_this() {
     let prompt =
         || serde_json::value::to_raw_value(&json!([{"type": "text", "text": "go"}])).unwrap();
     let session = SessionRef { session: "fix".to_owned(), ..SessionRef::default() };
-    let queued = QueuedPrompt { ticket: 5, at: 9, prompt: prompt() };
+    let queued = QueuedPrompt { place: 1, ticket: 5, at: 9, prompt: prompt() };
     insta::assert_snapshot!(
         serde_json::to_string_pretty(&(
             QueueInfo { session_id: "s-1".into(), prompts: vec![queued] },

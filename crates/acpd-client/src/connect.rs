@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use acpd_sys::dir;
 use acpd_sys::lock::{self, InstanceLock, LockError};
-use acpd_sys::paths::Paths;
+use acpd_sys::paths::{Paths, beside};
 use acpd_sys::socket::{check_server_dir, own_uid};
 use acpd_sys::startup::{StartupOutcome, spawn_daemon};
 use interprocess::local_socket::Stream;
@@ -131,12 +131,7 @@ fn start(paths: &Paths) -> Result<(), ConnectError> {
 /// The program `acpd`: `$ACPD_EXE`, else the one next to this program, else the one in `PATH`.
 pub fn daemon_exe() -> PathBuf {
     let given = env::var_os("ACPD_EXE").filter(|exe| !exe.is_empty()).map(PathBuf::from);
-    let name = format!("acpd{}", env::consts::EXE_SUFFIX);
-    let sibling = || {
-        let exe = env::current_exe().ok()?.with_file_name(&name);
-        exe.is_file().then_some(exe)
-    };
-    given.or_else(sibling).unwrap_or_else(|| PathBuf::from(&name))
+    given.unwrap_or_else(|| beside("acpd"))
 }
 
 /// A connection, or `None` if no daemon listens: neither at the usual place, nor where the daemon of

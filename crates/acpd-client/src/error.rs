@@ -211,6 +211,12 @@ pub fn error_data(error: &ErrorObject) -> Option<ErrorData> {
     serde_json::from_str::<Data>(data.get()).ok().map(|data| data.acpd)
 }
 
+/// An error with its causes.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
 fn user(uid: Option<u32>) -> String {
     uid.map_or_else(|| "an unknown user".to_owned(), |uid| format!("user {uid}"))
 }

@@ -19,10 +19,10 @@ mod silence;
 mod stream;
 
 pub use acpd_sys::file::open as open_file;
-pub use acpd_sys::paths::{PathError, Paths};
+pub use acpd_sys::paths::{PathError, Paths, beside};
 pub use acpd_sys::socket::own_uid;
 pub use connect::{Options, daemon_exe, hold_starts, open_socket, wait_until_gone};
 pub use connection::{Connection, Reader, Writer, connect, initialize_params};
-pub use error::{CallError, ConnectError, NotAnswering, error_data};
+pub use error::{CallError, ConnectError, NotAnswering, chain, error_data};
 pub use link::{Incoming, LinkError, LinkReader, LinkWriter, PATIENCE, link};
 pub use silence::{Doubt, silent_daemon, stopped_daemon};

@@ -48,11 +48,6 @@ impl SessionKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HostId(pub u64);
 
-impl HostId {
-    /// acpd itself, where a process would ask.
-    pub(crate) const ACPD: HostId = HostId(0);
-}
-
 /// One client connection. Unique within a daemon incarnation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u64);
@@ -81,11 +76,6 @@ pub type Seq = u64;
 /// A process slot: one per profile, or one per session for profiles that do not share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SlotId(pub(crate) u32);
-
-impl SlotId {
-    /// Of a session that is not used.
-    pub(crate) const NONE: SlotId = SlotId(u32::MAX);
-}
 
 /// A process in its slot.
 #[derive(Debug, Clone, Copy)]

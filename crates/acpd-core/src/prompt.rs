@@ -33,11 +33,20 @@ pub(crate) fn blocks_text(blocks: &[&RawValue]) -> String {
 
 /// The answer that the sender of a prompt gave beforehand to all questions of its turn.
 pub(crate) fn once(prompt: &[u8]) -> Option<Verdict> {
-    let meta = locate(prompt, &["params", "_meta"])?;
-    let meta = std::str::from_utf8(&prompt[meta]).ok()?;
-    match own_meta::<PromptMeta>(meta).ok()??.permissions?.as_str() {
+    match meta(prompt)?.permissions?.as_str() {
         "allow" => Some(Verdict::Allow),
         "reject" => Some(Verdict::Reject),
         _ => None,
     }
+}
+
+/// The ticket of the prompt in whose place this one is to wait.
+pub(crate) fn in_place_of(prompt: &[u8]) -> Option<u64> {
+    meta(prompt)?.in_place_of
+}
+
+fn meta(prompt: &[u8]) -> Option<PromptMeta> {
+    let meta = locate(prompt, &["params", "_meta"])?;
+    let meta = std::str::from_utf8(&prompt[meta]).ok()?;
+    own_meta(meta).ok()?
 }

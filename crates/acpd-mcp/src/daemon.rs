@@ -102,7 +102,7 @@ impl Daemon {
         session: &SessionInfo,
         after: u64,
     ) -> Result<(State, Option<u64>), Failure> {
-        let params = LogParams { session: exactly(session), after, limit: Some(PAGE) };
+        let params = LogParams { session: session.exactly(), after, limit: Some(PAGE) };
         let page: LogResult = self.call(method::SESSION_LOG, &params)?;
         let mut state = State::new(&session.session_id).within(&session.cwd);
         for entry in &page.entries {
@@ -117,7 +117,7 @@ impl Daemon {
         let mut daemon = connect(&self.options)?;
         let mut next = Some(after);
         while let Some(after) = next {
-            let params = LogParams { session: exactly(session), after, limit: None };
+            let params = LogParams { session: session.exactly(), after, limit: None };
             let page: LogResult = daemon.call(method::SESSION_LOG, &params)?;
             for entry in &page.entries {
                 state.fold_entry(entry.seq, entry.line.get());
@@ -133,16 +133,6 @@ pub(crate) async fn off<R: Send + 'static>(
     work: impl FnOnce() -> Result<R, Failure> + Send + 'static,
 ) -> Result<R, Failure> {
     spawn_blocking(work).await.unwrap_or_else(|error| Err(Failure::new(error.to_string())))
-}
-
-/// This session and no other.
-pub(crate) fn exactly(session: &SessionInfo) -> SessionRef {
-    by_id(session.agent.raw(), session.session_id.raw())
-}
-
-/// The session with this id.
-pub(crate) fn by_id(agent: &str, id: &str) -> SessionRef {
-    SessionRef { session: id.to_owned(), agent: Some(agent.to_owned()), ..SessionRef::default() }
 }
 
 /// Whether nothing runs and nothing waits in it.

@@ -4,28 +4,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use acp_wire::acp::steering_outcome;
+use acp_wire::acp::{self, SteeringOutcome};
 use acpd_api::{
     AgentList, Empty, GivenAnswer, Question, Reason, SessionInfo, SessionList, SessionListParams,
     SessionRef, TurnState, method,
 };
 use acpd_view::Turn;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ContentBlock, ProgressNotificationParam, Resource};
+use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use crate::daemon::{is_told_over, last_ticket, off};
 use crate::failure::Failure;
-use crate::report::{Report, Status, ToAnswer, Told, age, line, said};
+use crate::paths::{directory, folder, link, runs_under_agent};
+use crate::report::{Report, Status, ToAnswer, age, line, said};
 use crate::running::{AT_ONCE, End, Running, Wanted, locked};
 use crate::server::Server;
-use crate::ticket::{Ticket, encoded};
+use crate::teller::Teller;
+use crate::ticket::Ticket;
 
 /// Bytes of a prompt.
 const PROMPT: usize = 1 << 20;
@@ -33,9 +35,7 @@ const PROMPT: usize = 1 << 20;
 const FILES: usize = 64;
 /// Sessions in a list.
 const LISTED: usize = 50;
-/// Progress is told at most so often.
-const THROTTLE: Duration = Duration::from_millis(250);
-/// How often it is looked at a turn of which this process does not hold the connection.
+/// Pause between two looks at a turn that another process sent.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Arguments of `prompt`.
@@ -237,9 +237,11 @@ impl Server {
             async {
                 let ticket = self.ticket(&ticket).await?;
                 let taken = self.own_turn(&ticket)?.steer(&message).await?;
-                match steering_outcome(&taken).as_deref() {
-                    Some("injected" | "startedNewTurn") => Ok(json!({"taken": true})),
-                    Some("promptRequired") => Err(Failure::new("the turn is over")
+                match SteeringOutcome::from_raw(&taken) {
+                    Some(SteeringOutcome::Injected | SteeringOutcome::StartedNewTurn) => {
+                        Ok(json!({"taken": true}))
+                    }
+                    Some(SteeringOutcome::PromptRequired) => Err(Failure::new("the turn is over")
                         .hint("send the message with `prompt` and the name of the session")),
                     _ => Err(Failure::new("the agent did not take the message")),
                 }
@@ -405,7 +407,7 @@ impl Server {
                 it cannot bound how many an agent begins")
                 .hint("have it lent by acpd: `builtin = [\"delegate\"]` in `[mcp.acpd]` of the configuration"));
         }
-        let mut blocks = vec![json!({"type": "text", "text": prompt})];
+        let mut blocks = vec![json!(acp::ContentBlock::Text { text: prompt })];
         for file in files {
             blocks.push(link(&Path::new(&cwd).join(file))?);
         }
@@ -531,7 +533,7 @@ impl Server {
     }
 
     pub(crate) async fn session_of(&self, ticket: &Ticket) -> Result<SessionInfo, Failure> {
-        self.daemon.session(crate::daemon::by_id(&ticket.agent, &ticket.session)).await
+        self.daemon.session(SessionRef::to(&ticket.agent, &ticket.session)).await
     }
 
     /// What came of a turn, or how it stands.
@@ -606,54 +608,6 @@ async fn is_over(news: &mut watch::Receiver<Option<End>>) {
     drop(news.wait_for(Option::is_some).await);
 }
 
-/// Tells the host what happens in a turn, if it wants to know.
-struct Teller<'a> {
-    context: &'a RequestContext<RoleServer>,
-    told: Told,
-    count: u32,
-    /// When it was told last.
-    at: Option<Instant>,
-    news: Option<watch::Receiver<Option<End>>>,
-}
-
-impl<'a> Teller<'a> {
-    fn new(context: &'a RequestContext<RoleServer>) -> Teller<'a> {
-        Teller { context, told: Told::default(), count: 0, at: None, news: None }
-    }
-
-    /// Tells what is new, when there is something, but not too often.
-    async fn follow(&mut self, turn: &Running) {
-        let news = self.news.get_or_insert_with(|| turn.news());
-        if news.changed().await.is_err() {
-            // It is over.
-            return std::future::pending().await;
-        }
-        if let Some(at) = self.at {
-            sleep(THROTTLE.saturating_sub(at.elapsed())).await;
-        }
-        self.at = Some(Instant::now());
-        self.tell(turn).await;
-    }
-
-    async fn tell(&mut self, turn: &Running) {
-        let Some(token) = self.context.meta.get_progress_token() else { return };
-        let lines = {
-            let waits = turn.waits();
-            let state = turn.state();
-            let last = state.turns().last();
-            last.map(|last| self.told.news(last, waits)).unwrap_or_default()
-        };
-        if lines.is_empty() {
-            return;
-        }
-        self.count += 1;
-        let progress =
-            ProgressNotificationParam::new(token, self.count.into()).with_message(lines.join("\n"));
-        // A host that is gone is noticed elsewhere.
-        drop(self.context.peer.notify_progress(progress).await);
-    }
-}
-
 /// The result of a tool about a turn.
 fn answered(report: Result<Report, Failure>) -> CallToolResult {
     let report = match report {
@@ -665,52 +619,9 @@ fn answered(report: Result<Report, Failure>) -> CallToolResult {
     result.is_error = Some(report.is_error());
     if report.status != Status::Working {
         let name = report.session_name.as_ref().unwrap_or(&report.session_id);
-        let text = Resource::new(report.resource.clone(), format!("the whole turn of {name}"))
+        let text = Resource::new(report.ticket.clone(), format!("the whole turn of {name}"))
             .with_mime_type("text/markdown");
         result.content.push(ContentBlock::resource_link(text));
     }
     result
-}
-
-/// The directory that counts where none is said.
-pub(crate) fn folder(own: Option<&SessionInfo>) -> Result<String, Failure> {
-    match own {
-        Some(own) => Ok(own.cwd.raw().to_owned()),
-        None => {
-            let cwd = std::env::current_dir().and_then(|cwd| cwd.canonicalize());
-            let cwd = cwd.map_err(|error| Failure::new(format!("the directory: {error}")))?;
-            text_of(&cwd)
-        }
-    }
-}
-
-/// Whether this process was started by an agent that acpd runs.
-fn runs_under_agent() -> bool {
-    std::env::var_os("ACPD_HOST").is_some_and(|host| !host.is_empty() && host != "-")
-}
-
-fn text_of(path: &Path) -> Result<String, Failure> {
-    let text = path.to_str().map(str::to_owned);
-    text.ok_or_else(|| Failure::new(format!("`{}` is not UTF-8", path.display())))
-}
-
-fn directory(path: &Path) -> Result<String, Failure> {
-    let found = path.canonicalize().and_then(|path| {
-        let is_one = path.metadata()?.is_dir();
-        is_one.then_some(path).ok_or_else(|| std::io::ErrorKind::NotADirectory.into())
-    });
-    match found {
-        Ok(path) => text_of(&path),
-        Err(error) => Err(Failure::new(format!("`cwd` `{}`: {error}", path.display()))),
-    }
-}
-
-/// A file as a part of a prompt. The other agent reads it, with what it may read.
-fn link(path: &Path) -> Result<Value, Failure> {
-    let found = path.canonicalize();
-    let found = found.map_err(|error| Failure::new(format!("`{}`: {error}", path.display())))?;
-    let path = text_of(&found)?;
-    let name = found.file_name().unwrap_or_default().to_string_lossy();
-    let parts: Vec<_> = path.split('/').map(encoded).collect();
-    Ok(json!({"type": "resource_link", "uri": format!("file://{}", parts.join("/")), "name": name}))
 }

@@ -2,7 +2,7 @@
 
 use acp_wire::ErrorObject;
 use acpd_api::{Reason, escape};
-use acpd_client::{CallError, ConnectError, LinkError, error_data};
+use acpd_client::{CallError, ConnectError, LinkError, chain, error_data};
 use rmcp::model::{CallToolResult, ContentBlock};
 
 /// Why a tool has no result.
@@ -47,12 +47,6 @@ impl Failure {
     pub(crate) fn result(&self) -> CallToolResult {
         CallToolResult::error(vec![ContentBlock::text(self.text())])
     }
-}
-
-/// An error with all its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 impl From<CallError> for Failure {

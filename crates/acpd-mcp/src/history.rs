@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::daemon::off;
-use crate::delegate::folder;
 use crate::failure::Failure;
+use crate::paths::folder;
 use crate::report::{age, block_text, line, said};
 use crate::server::Server;
 

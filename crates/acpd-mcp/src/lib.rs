@@ -21,11 +21,13 @@ mod failure;
 mod files;
 mod history;
 mod options;
+mod paths;
 mod report;
 mod running;
 mod server;
+mod teller;
 mod ticket;
 mod workspace;
 
-pub use options::{DETECT, Options, Tools};
+pub use options::{DETECT, Options};
 pub use server::serve;

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use acpd_api::Tools;
+
 /// What the server is to do.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -20,25 +22,5 @@ pub struct Options {
     pub diagnostics: Vec<String>,
 }
 
-/// A set of tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Tools {
-    /// Work with other agents.
-    Delegate,
-    /// Search and read conversations.
-    History,
-    /// Search and read files, and find mistakes in them.
-    Workspace,
-}
-
 /// Stands for the commands that the files of the working directory call for.
 pub const DETECT: &str = "detect";
-
-impl Tools {
-    /// All sets with their words.
-    pub const ALL: [(&'static str, Tools); 3] = [
-        ("delegate", Tools::Delegate),
-        ("history", Tools::History),
-        ("workspace", Tools::Workspace),
-    ];
-}

@@ -1,10 +1,11 @@
-//! What of a turn the model gets, and what is told while it runs. All of it is bounded, and nothing in it that an agent
-//! wrote can look like something else.
+//! What of a turn the model gets, and what is told while it runs. Both are bounded, and text of an agent cannot pass
+//! for anything else.
 
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use acpd_api::{InteractionInfo, Outcome, Question, SessionInfo, TurnUsage, Untrusted};
+use acpd_view::about::asked;
 use acpd_view::{Block, Id, Kind, Progress, Turn, TurnEnd};
 use rmcp::model::CallToolResult;
 use schemars::JsonSchema;
@@ -29,7 +30,8 @@ const MOST: usize = 50;
 pub(crate) struct Report {
     /// How it stands.
     pub(crate) status: Status,
-    /// Names the turn for `result`, `wait`, `cancel` and `steer`.
+    /// Names the turn for `result`, `wait`, `cancel` and `steer`. As a resource it is the whole turn as Markdown, for
+    /// people.
     pub(crate) ticket: String,
     /// The name of the session; prompt it again by that to continue.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,8 +69,6 @@ pub(crate) struct Report {
     /// Those of them that you may answer with `answer`; of the others, a person has to see more.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) to_answer: Vec<ToAnswer>,
-    /// The whole turn as Markdown, for people.
-    pub(crate) resource: String,
 }
 
 /// How a turn stands.
@@ -168,7 +168,6 @@ impl Report {
             usage: end.and_then(|(block, _)| usage(block)),
             questions: Vec::new(),
             to_answer: Vec::new(),
-            resource: ticket.uri(),
         }
     }
 
@@ -178,7 +177,8 @@ impl Report {
         if open.is_empty() || self.status != Status::Working {
             return self;
         }
-        let questions = open.iter().take(MOST).map(question).collect();
+        let questions = open.iter().take(MOST);
+        let questions = questions.map(|open| short(asked(&open.question).as_str())).collect();
         let to_answer = open.iter().filter(|_| answers).filter_map(ToAnswer::of);
         let to_answer = to_answer.take(MOST).collect();
         Report { status: Status::WaitsForPerson, questions, to_answer, ..self }
@@ -218,19 +218,6 @@ fn usage(end: &Block) -> Option<Value> {
 fn matters(block: &Block) -> bool {
     let Kind::Notice(notice) = &block.kind else { return false };
     notice.severity > acpd_view::Severity::Info
-}
-
-fn question(open: &InteractionInfo) -> String {
-    match &open.question {
-        Question::Permission { title, subject, .. } => {
-            let title = title.as_ref().or(subject.as_ref()).map(line).unwrap_or_default();
-            match subject.as_ref().map(line).filter(|subject| *subject != title) {
-                Some(subject) => format!("{title}: {subject}"),
-                None => title,
-            }
-        }
-        Question::Form { message, .. } | Question::Url { message, .. } => line(message),
-    }
 }
 
 /// The same with texts that are safe, whole.

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use acp_wire::acp::NewSessionResult;
+use acp_wire::acp::{ContentBlock, NewSessionResult, SteeringParams};
 use acp_wire::{ErrorObject, Id, Message, Outcome, build, parse, str_at};
 use acpd_api::{
     AnswerParams, AttachParams, AttachResult, ClientMeta, GivenAnswer, NAMESPACE, NewSessionMeta,
@@ -28,7 +28,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
-use crate::daemon::{exactly, is_idle};
+use crate::daemon::is_idle;
 use crate::failure::Failure;
 use crate::ticket::Ticket;
 
@@ -182,12 +182,8 @@ impl Running {
 
     /// Says something into the turn.
     pub(crate) async fn steer(&self, text: &str) -> Result<Box<RawValue>, Failure> {
-        let params = json!({
-            "sessionId": self.ticket.session,
-            "prompt": [{"type": "text", "text": text}],
-            // The message must not become a turn that nobody asked for.
-            "_meta": {"steering": {"idleBehavior": "promptRequired"}},
-        });
+        let prompt = [json!(ContentBlock::Text { text: text.to_owned() })];
+        let params = SteeringParams::new(&self.ticket.session, &prompt);
         self.ask("_session/steering", &params).await
     }
 
@@ -255,7 +251,7 @@ impl Line {
         };
         let _: Value = self.call("initialize", &initialize_params(&meta, NAME))?;
         let session = match &wanted.known {
-            Some(known) => self.attach(exactly(known), Role::Controller)?,
+            Some(known) => self.attach(known.exactly(), Role::Controller)?,
             None => self.make(&wanted)?,
         };
         if !is_idle(&session) {
@@ -263,7 +259,7 @@ impl Line {
         }
         let own = wanted.own.filter(|_| wanted.waits).map(|(_, own)| own);
         if let Some(own) = &own {
-            self.attach(exactly(own), Role::Observer)?;
+            self.attach(own.exactly(), Role::Observer)?;
         }
         let ticket = Ticket {
             turn: session.prompts + 1,
@@ -409,9 +405,11 @@ impl Follower {
     /// The session whose tool this is: if its turn is cancelled, so is what that turn waits for. Not every agent
     /// says so to its tools.
     fn heard_of_own(&self, method: &str, params: &str) {
-        let ended = || serde_json::from_str::<TurnEnded>(params).ok();
-        let outcome = ended().filter(|_| method == method::TURN_ENDED).map(|ended| ended.outcome);
-        if outcome.is_some_and(|outcome| ["cancelled", "unwedged"].contains(&outcome.word())) {
+        if method != method::TURN_ENDED {
+            return;
+        }
+        let ended = serde_json::from_str::<TurnEnded>(params);
+        if ended.is_ok_and(|ended| ["cancelled", "unwedged"].contains(&ended.outcome.word())) {
             self.cancel();
         }
     }
@@ -427,7 +425,7 @@ fn take_back(writer: &LinkWriter, prompt: &Id) {
 }
 
 fn busy(session: &SessionInfo) -> Failure {
-    let name = session.name.as_ref().unwrap_or(&session.session_id).raw();
+    let name = session.handle().raw();
     Failure::new(format!("session `{name}` works on another prompt")).hint(
         "wait for it with `wait`, say something into it with `steer` if it is yours, or use another \
          session name",

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use acpd_api::{SessionRef, Tools};
 use acpd_client::{Options as ConnectOptions, Paths};
 use rmcp::handler::server::tool::ToolRouter;
 use rmcp::model::{
@@ -13,9 +14,9 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _, tool_handler};
 
-use crate::daemon::{Daemon, by_id};
+use crate::daemon::Daemon;
 use crate::failure::Failure;
-use crate::options::{Options, Tools};
+use crate::options::Options;
 use crate::report::transcript;
 use crate::running::{Turns, locked};
 use crate::ticket::{TEMPLATE, Ticket};
@@ -94,7 +95,7 @@ impl Server {
 
     /// A turn as people read it.
     async fn full_text(&self, ticket: &Ticket) -> Result<String, Failure> {
-        let session = self.daemon.session(by_id(&ticket.agent, &ticket.session)).await?;
+        let session = self.daemon.session(SessionRef::to(&ticket.agent, &ticket.session)).await?;
         let turn = self.daemon.turn(session, ticket.turn).await?;
         Ok(transcript(&turn.blocks, RESOURCE))
     }
@@ -127,7 +128,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let no_such = |text: String| ErrorData::resource_not_found(text, None);
-        let ticket = Ticket::from_uri(&request.uri)
+        let ticket = Ticket::parse(&request.uri)
             .ok_or_else(|| no_such(format!("addresses look like `{TEMPLATE}`")))?;
         let text = self.full_text(&ticket).await.map_err(|failure| no_such(failure.text()))?;
         let contents = ResourceContents::text(text, request.uri).with_mime_type("text/markdown");

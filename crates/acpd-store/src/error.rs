@@ -85,6 +85,12 @@ pub enum OpenError {
         /// The database.
         path: PathBuf,
     },
+    /// It is of another program, or of an acpd before its first release.
+    #[error("`{path}` was not written by a released acpd, and cannot be read")]
+    Unreleased {
+        /// The database.
+        path: PathBuf,
+    },
     /// A newer acpd wrote it.
     #[error("`{path}` has schema {found}, this acpd knows schemas up to {known}")]
     Newer {
@@ -139,6 +145,9 @@ impl OpenError {
                 "put a backup in its place, or remove `{}` to start an empty journal",
                 path.display()
             )),
+            OpenError::Unreleased { path } => {
+                Some(format!("move `{}` away to start with an empty journal", path.display()))
+            }
             OpenError::Newer { path, .. } => Some(format!(
                 "run the acpd that wrote it or a newer one, or move `{}` away to start with an \
                  empty journal",

@@ -2,18 +2,23 @@
 //!
 //! `PRAGMA user_version` counts the migrations that were applied. A released migration is never
 //! edited: a change is a new one at the end, with a fixture of the schema before it in `tests/`.
+//! `PRAGMA application_id` says that the tables are those of a released acpd.
 
 use std::path::Path;
 
 use rusqlite::Connection;
 use rusqlite_migration::{M, Migrations};
 
-use crate::error::{OpenError, StoreError};
+use crate::error::OpenError;
+
+/// `application_id` of a journal: "acpd" in ASCII. Schemas that were never released have none.
+const APPLICATION: u32 = 0x6163_7064;
 
 /// Schema 1.
 ///
 /// - `meta`: one row. `generation` names this journal: a random id of its own for each new file.
-/// - `agents`, `sessions`: `client_meta` is JSON; so are `sessions.options`, `open_tools` and `children`.
+/// - `agents`, `sessions`: `client_meta` is JSON; so are `sessions.options`, `open_tools`, `children` and
+///   `usage`.
 /// - `auth`: whether agents are logged in; `what` is JSON.
 /// - `hosts.inside`: `offset` lies inside a line that is being dropped.
 /// - `parked`: lines for sessions that are not known yet, in the order of `place`: SQLite gives a new
@@ -23,6 +28,7 @@ use crate::error::{OpenError, StoreError};
 /// - `events`: the journals. `key` is `session << 36 | seq`, so each journal is one range of the
 ///   table. `kind` stands before `line`: filtering by it must not touch a long line's pages.
 /// - `sessions.head`: last `seq` of the journal, moved once per transaction.
+/// - `sessions.removed`: when a person deleted a session that can still be brought back.
 /// - `session_state`: for each state key (`slot` is its code) the `seq` of its last event.
 /// - `turns`: those that have not ended; `sessions.last_ticket` remembers the others. `sender` is JSON.
 /// - `secrets`: `mcpServers` of clients, for as long as there is the session.
@@ -30,12 +36,17 @@ use crate::error::{OpenError, StoreError};
 /// - `decisions`: what a person decided for good; `what` is JSON.
 /// - `clients`, `replies`: who may come back, and the answers kept for them. `replies.id` is the raw
 ///   JSON text of the client's id.
+/// - `usage`: a row for each turn that has ended, and for each cost that was told at another time. It
+///   stays when its session goes. `day` is when the day began; `parts` are billionths of a unit. What is
+///   NULL was not told.
 ///
 /// Only `HostGone` and `Unparked` look for a host in `asked` and `parked`. Both are rare and the
 /// tables are small, so an index would cost each request more than it ever gives back.
 ///
 /// Numbers that do not fit a signed integer keep their bits (`last_prompt`).
 const V1: &str = "
+PRAGMA application_id = 1633906788;
+
 CREATE TABLE meta (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     generation TEXT NOT NULL,
@@ -106,7 +117,9 @@ CREATE TABLE sessions (
     last_prompt INTEGER NOT NULL,
     last_outcome TEXT,
     created INTEGER NOT NULL,
-    updated INTEGER NOT NULL
+    updated INTEGER NOT NULL,
+    usage TEXT NOT NULL,
+    removed INTEGER
 ) STRICT;
 
 CREATE TABLE secrets (
@@ -188,16 +201,6 @@ CREATE TABLE replies (
     line BLOB NOT NULL,
     PRIMARY KEY (token, id)
 ) STRICT;
-";
-
-/// Schema 2: what was used.
-///
-/// - `sessions.usage` is JSON.
-/// - `usage`: a row for each turn that has ended, and for each cost that was told at another time. It stays
-///   when its session goes. `day` is when the day began; `parts` are billionths of a unit. What is NULL was
-///   not told.
-const V2: &str = "
-ALTER TABLE sessions ADD COLUMN usage TEXT;
 
 CREATE TABLE usage (
     place INTEGER PRIMARY KEY,
@@ -220,10 +223,7 @@ CREATE INDEX usage_at ON usage (at);
 CREATE INDEX usage_day ON usage (day);
 ";
 
-/// Schema 3: `sessions.removed` is when a person has deleted a session that can still be brought back.
-const V3: &str = "ALTER TABLE sessions ADD COLUMN removed INTEGER;";
-
-const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2), M::up(V3)];
+const MIGRATIONS: &[M<'static>] = &[M::up(V1)];
 
 /// Brings the schema up to date; refuses one that a newer acpd wrote.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
@@ -238,12 +238,16 @@ fn apply(all: &[M<'_>], conn: &mut Connection, path: &Path) -> Result<(), OpenEr
         .map_err(|source| OpenError::Migrate { path: path.into(), source })
 }
 
-/// Refuses a schema that a newer acpd wrote.
+/// Refuses a schema that a newer acpd wrote, or that was never released.
 pub(crate) fn check(conn: &Connection, path: &Path) -> Result<(), OpenError> {
-    let found = conn
-        .pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
-        .map_err(|error| OpenError::Store { path: path.into(), source: StoreError::from(error) })?;
-    let known = MIGRATIONS.len() as u32;
+    let number = |pragma| {
+        conn.pragma_query_value(None, pragma, |row| row.get::<_, u32>(0))
+            .map_err(|error| OpenError::Store { path: path.into(), source: error.into() })
+    };
+    let (found, known) = (number("user_version")?, MIGRATIONS.len() as u32);
+    if found > 0 && number("application_id")? != APPLICATION {
+        return Err(OpenError::Unreleased { path: path.into() });
+    }
     if found > known {
         return Err(OpenError::Newer { path: path.into(), found, known });
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use acpd_core::ids::{HostId, InteractionId, SessionKey, Time};
 use acpd_core::record::{
     AgentRow, AskedRow, AuthRow, ClientState, HostRow, HostState, InteractionRow, Remembered,
-    ReplyRow, SessionRow, SessionState, Snapshot, Spent, TurnRow, TurnStage, Used,
+    ReplyRow, SessionRow, SessionState, Snapshot, Spent, TurnRow, TurnStage,
 };
 use bytes::Bytes;
 use rusqlite::{Connection, Row};
@@ -173,11 +173,7 @@ fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, Sto
             heard: row.get(23)?,
             last_prompt: number(row, 14)?,
             last_outcome: row.get(15)?,
-            usage: match row.get::<_, Option<String>>(28)? {
-                Some(json) => json_of("usage of a session", &json)?,
-                // It is older than what is known of usage.
-                None => Used::default(),
-            },
+            usage: json_of("usage of a session", &row.get::<_, String>(28)?)?,
             created: Time(number(row, 16)?),
             updated: Time(number(row, 17)?),
         };

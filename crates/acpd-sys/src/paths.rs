@@ -1,5 +1,7 @@
 //! Where acpd keeps its things.
 
+use std::env::consts::EXE_SUFFIX;
+use std::env::current_exe;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::path::PathBuf;
 
@@ -209,6 +211,13 @@ fn file_name(name: &str) -> String {
         out.push_str(&piece);
     }
     if out.is_empty() { "%".to_owned() } else { out }
+}
+
+/// A program that is installed beside this one: its path, or else its name, to be found in `PATH`.
+pub fn beside(name: &str) -> PathBuf {
+    let name = format!("{name}{EXE_SUFFIX}");
+    let exe = current_exe().map(|exe| exe.with_file_name(&name));
+    exe.ok().filter(|exe| exe.is_file()).unwrap_or_else(|| name.into())
 }
 
 #[cfg(test)]

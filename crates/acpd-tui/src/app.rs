@@ -23,8 +23,8 @@ use std::collections::HashMap;
 
 use acp_wire::{ErrorObject, Message, Outcome, code, parse};
 use acpd_api::{
-    AnswerParams, CancelParams, ClientName, Empty, GivenAnswer, SessionRef, SessionRowKey,
-    TurnState, Untrusted, Watched, method,
+    AnswerParams, CancelParams, ClientName, Empty, GivenAnswer, SessionRowKey, TurnState,
+    Untrusted, Watched, method,
 };
 use acpd_view::text::Text;
 use acpd_view::{Id, Line, Role, text};
@@ -344,7 +344,7 @@ impl State {
             }
             Event::Back(link) => {
                 self.on_chat(link, Chat::back);
-                Vec::new()
+                self.search_goes_on()
             }
             Event::Ended(link, why) => self.ended(link, why),
             Event::Image(link, from, image) => {
@@ -585,8 +585,9 @@ impl State {
             }
             Message::Notification { method, .. } => {
                 if self.chat.as_ref().is_some_and(|chat| chat.is_on(link)) {
-                    self.chat_line(&method, line);
-                    return self.look_up();
+                    let mut effects = self.chat_line(&method, line);
+                    effects.extend(self.look_up());
+                    return effects;
                 }
                 Vec::new()
             }
@@ -665,7 +666,7 @@ impl State {
 
     /// Ends the running turn of a session; prompts that wait stay.
     fn cancel_session(&mut self, key: &SessionRowKey) -> Vec<Effect> {
-        let (session, by) = (session_ref(key), Some(self.scene.who.clone()));
+        let (session, by) = (key.exactly(), Some(self.scene.who.clone()));
         let params = CancelParams { session, turn_only: true, by };
         vec![self.requests.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel)]
     }
@@ -676,15 +677,6 @@ impl State {
         let params = AnswerParams { id: id.raw().to_owned(), answer, by, parent: None };
         let purpose = Purpose::Answer(id);
         vec![self.requests.send(Link::Fleet, method::INTERACTION_ANSWER, &params, purpose)]
-    }
-}
-
-/// A session, as requests name it.
-fn session_ref(key: &SessionRowKey) -> SessionRef {
-    SessionRef {
-        session: key.session_id.raw().to_owned(),
-        agent: Some(key.agent.raw().to_owned()),
-        ..SessionRef::default()
     }
 }
 

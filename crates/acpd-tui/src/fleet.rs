@@ -261,11 +261,6 @@ fn fits(row: &Row<'_>, words: &str) -> bool {
     words.split_whitespace().all(is_in)
 }
 
-/// What a person calls a session.
-pub(crate) fn handle(session: &SessionInfo) -> &Untrusted {
-    session.name.as_ref().unwrap_or(&session.session_id)
-}
-
 /// The same on a screen, where the beginning of an id is enough.
 pub(crate) fn shown(session: &SessionInfo) -> Text {
     match &session.name {

@@ -31,7 +31,7 @@ use form::Filled;
 pub use answers::{Answer, answers};
 pub use sheet::rows;
 pub use view::asks;
-pub(crate) use view::{height, view};
+pub(crate) use view::{height, verb, view};
 
 /// The longest name of an answer that is shown, in columns: it is the agent's.
 const NAME: usize = 60;

@@ -2,7 +2,7 @@
 //! description: whoever decides must see what runs, not what the agent calls it.
 
 use acp_wire::acp::PermissionRequest;
-use acpd_api::{Untrusted, escape};
+use acpd_api::{Question, Untrusted, escape};
 use acpd_policy::commands_of;
 use serde_json::Value;
 
@@ -21,7 +21,19 @@ pub fn commands(input: &Value, title: Option<&Untrusted>) -> Vec<Text> {
     unnamed(&commands, &title.map(Text::from).unwrap_or_default())
 }
 
-/// What is asked, in one line: the title, and what acpd reads in the call where that says more.
+/// What is asked, in one line.
+pub fn asked(question: &Question) -> Text {
+    match question {
+        Question::Permission { title, subject, .. } => match title {
+            Some(title) => named(title, subject.as_ref()),
+            None => named(&"a tool call".into(), subject.as_ref()),
+        },
+        Question::Form { message, .. } => message.into(),
+        Question::Url { message, url } => text!("{}: {}", message, url),
+    }
+}
+
+/// What a call is about, in one line: the title, and what acpd reads in the call where that says more.
 pub fn named(title: &Untrusted, subject: Option<&Untrusted>) -> Text {
     let title = Text::from(title);
     let Some(subject) = subject.map(Text::from) else { return title };

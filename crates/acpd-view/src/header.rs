@@ -158,6 +158,12 @@ impl ConfigOption {
         options.into_iter().filter_map(|option| serde_json::from_value(option).ok()).collect()
     }
 
+    /// The one of these that stands for a category.
+    pub(crate) fn of_category<'a>(options: &'a [Self], category: &str) -> Option<&'a Self> {
+        let is_it = |option: &&Self| option.category.as_ref().is_some_and(|it| *it == category);
+        options.iter().find(is_it)
+    }
+
     /// The values to choose from, of all groups.
     pub fn choices(&self) -> impl Iterator<Item = &Choice> {
         self.options.iter().flat_map(|entry| match entry {
@@ -218,8 +224,6 @@ impl Header {
 
     /// The option that stands for the model, the mode or another category.
     pub fn option(&self, category: &str) -> Option<&ConfigOption> {
-        let is_it =
-            |option: &&ConfigOption| option.category.as_ref().is_some_and(|it| *it == category);
-        self.options.iter().find(is_it)
+        ConfigOption::of_category(&self.options, category)
     }
 }

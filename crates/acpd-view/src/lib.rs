@@ -24,6 +24,7 @@ pub mod human;
 mod line;
 mod markdown;
 mod rows;
+mod settings;
 mod shed;
 mod sheet;
 mod summary;
@@ -40,5 +41,6 @@ pub use header::{Choice, Command, CommandInput, ConfigOption, Cost, Header, Live
 pub use line::{Line, Role, Span, Style};
 pub use markdown::Markdown;
 pub use rows::{Group, Row, rows};
+pub use settings::{Modes, Settings};
 pub use sheet::Sheet;
 pub use summary::{describe, icon};

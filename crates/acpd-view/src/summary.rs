@@ -1,9 +1,9 @@
 //! A block in one line.
 
-use acpd_api::{Outcome, Question as Asked, Untrusted};
+use acpd_api::{Outcome, Untrusted};
 use serde_json::Value;
 
-use crate::about::{commands, named};
+use crate::about::{asked, commands};
 use crate::block::{
     Block, Content, Kind, Notice, Plan, Progress, Question, Severity, Subagent, ToolCall, TurnEnd,
 };
@@ -178,14 +178,7 @@ impl Plan {
 
 impl Question {
     fn summary(&self) -> Line {
-        let what = match &self.asked {
-            Asked::Permission { title, subject, .. } => {
-                let title = title.clone().unwrap_or_else(|| "a tool call".into());
-                named(&title, subject.as_ref())
-            }
-            Asked::Form { message, .. } => message.into(),
-            Asked::Url { message, url } => text!("{}: {}", message, url),
-        };
+        let what = asked(&self.asked);
         match &self.answer {
             None => Line::of(Role::Warning, "? ").and(Role::Plain, what),
             Some(answer) => {

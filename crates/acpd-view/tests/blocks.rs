@@ -91,6 +91,13 @@ fn shown(block: &Block) -> Value {
     if let Some(message) = block.message() {
         value["text"] = json!(message.text());
     }
+    if let Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) = &block.kind {
+        let lines: Vec<String> =
+            call.output().iter().map(|line| line.plain().to_string()).collect();
+        if !lines.is_empty() {
+            value["output"] = json!(lines);
+        }
+    }
     if let Kind::Subagent(subagent) = &block.kind {
         value["rows"] = rows_of(&subagent.blocks);
     }

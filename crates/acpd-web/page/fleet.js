@@ -20,6 +20,10 @@ export class Fleet {
     /** @type {Map<string, Json>} */ this.agents = new Map();
     /** @type {Map<string, Json>} */ this.questions = new Map();
     this.isKnown = false;
+    /** When the last of it was told. */
+    this.at = 0;
+    /** When all this was known, if that was before the page was opened. @type {number | undefined} */
+    this.recalled = undefined;
     /** Another number after each change. */
     this.rev = 0;
   }
@@ -30,7 +34,19 @@ export class Fleet {
     this.agents = new Map();
     this.questions = new Map();
     this.isKnown = true;
+    this.recalled = undefined;
     this.changed(told);
+  }
+
+  /** The newest sessions. @param {number} most @returns {Json[]} */
+  newest(most) {
+    return [...this.sessions.values()].sort((a, b) => b.updated - a.updated).slice(0, most);
+  }
+
+  /** Takes what was remembered. @param {Json} known */
+  recall({ at, sessions }) {
+    this.snapshot({ sessions });
+    this.recalled = at;
   }
 
   /** @param {Json} told */
@@ -41,6 +57,7 @@ export class Fleet {
     for (const { agent, sessionId } of removed.sessions ?? []) this.sessions.delete(keyOf(agent, sessionId));
     for (const name of removed.agents ?? []) this.agents.delete(name);
     for (const id of removed.interactions ?? []) this.questions.delete(id);
+    this.at = Date.now();
     this.rev++;
   }
 

@@ -6,6 +6,9 @@ import { html } from './ui/html.js';
 import { render } from './lib/preact.js';
 import { kept, routeOf, store } from './store.js';
 
+/** Where the files of this version are, if it was built. */
+const BUILT = /\/v-[0-9a-f]+\//;
+
 const theme = kept.get('theme');
 if (theme) document.documentElement.dataset.theme = theme;
 
@@ -22,4 +25,20 @@ if (code) store.signIn(code);
 addEventListener('hashchange', () => store.go(routeOf(location.hash)));
 addEventListener('online', () => store.wake());
 addEventListener('pageshow', (event) => event.persisted && store.wake());
-document.addEventListener('visibilitychange', () => document.hidden || store.wake());
+addEventListener('pagehide', () => store.remember());
+document.addEventListener('visibilitychange', () => (document.hidden ? store.remember() : store.wake()));
+
+// With it the page opens without a connection. Files that somebody works on are never kept.
+if (BUILT.test(import.meta.url) && 'serviceWorker' in navigator) {
+  const only = (/** @type {string} */ url) => {
+    if (url !== '/sw.js') throw new TypeError(`${url} is not the service worker`);
+    return url;
+  };
+  const { trustedTypes } = /** @type {any} */ (window);
+  const url = trustedTypes ? trustedTypes.createPolicy('acpd-sw', { createScriptURL: only }).createScriptURL('/sw.js') : '/sw.js';
+  // A private window may have none: then the page needs its connection.
+  navigator.serviceWorker.register(url).catch(() => {});
+  navigator.serviceWorker.addEventListener('message', ({ data }) => {
+    location.hash = data.hash;
+  });
+}

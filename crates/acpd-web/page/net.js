@@ -51,6 +51,8 @@ export class Link {
     /** @type {Map<number, {resolve: (result: any) => void, reject: (error: Refusal) => void}>} */
     this.open = new Map();
     this.lastId = 0;
+    /** Characters that have come. */
+    this.received = 0;
     this.tries = 0;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.timer = undefined;
@@ -143,6 +145,7 @@ export class Link {
 
   /** @param {string} text */
   message(text) {
+    this.received += text.length;
     /** @type {Json} */
     let message;
     try {

@@ -6,6 +6,7 @@
 
 import { State } from './fold/fold.js';
 import { optionsOf } from './fold/header.js';
+import { fill, shed } from './fold/shed.js';
 import { Link, Refusal } from './net.js';
 
 /** @typedef {import('./fold/block.js').Json} Json */
@@ -15,6 +16,8 @@ import { Link, Refusal } from './net.js';
 const FIRST = 300;
 const ENOUGH = 2000;
 const PAGE = 1000;
+/** After so many characters it is looked whether too much is kept. */
+const LOOK = 256 << 10;
 /** The longest line in bytes; of a longer one there is a gap. */
 const LONGEST = 1 << 20;
 
@@ -73,6 +76,14 @@ export class Session {
     this.returned = undefined;
     /** When a block was seen to run first. @type {Map<Id, number>} */
     this.began = new Map();
+    /** The line that its person looks at: bodies far from it are dropped. */
+    this.seen = Infinity;
+    this.lookedAt = 0;
+    /** Bodies that the journal does not give back. @type {Set<Id>} */
+    this.lost = new Set();
+    this.isRefilling = false;
+    /** Another number each time that bodies have come again. */
+    this.refills = 0;
     /** Another number after each change of what is shown. */
     this.rev = 0;
     this.link = new Link({
@@ -100,6 +111,13 @@ export class Session {
 
   close() {
     this.link.stop();
+  }
+
+  /** Waits until its journal was read, or a while. */
+  async isRead() {
+    for (let tries = 0; tries < 200 && this.phase === 'loading'; tries++) {
+      await new Promise((resolve) => { setTimeout(resolve, 25); });
+    }
   }
 
   changed() {
@@ -196,7 +214,50 @@ export class Session {
       // When something began that was there before is not known.
       if (this.phase === 'live' && !this.began.has(id) && this.state.get(id)?.progress === 'running') this.began.set(id, now);
     }
+    this.tidy();
     this.changed();
+  }
+
+  /** Drops bodies that are far from what is looked at, if there are many. */
+  tidy() {
+    if (this.link.received - this.lookedAt < LOOK) return;
+    this.lookedAt = this.link.received;
+    shed(this.state, this.seen);
+  }
+
+  /** Reads the bodies of blocks again: of the first one, and of those behind it that lie in the same page.
+   * @param {import('./fold/block.js').Block[]} blocks */
+  async refill(blocks) {
+    const missing = blocks.filter((block) => block.shed && !this.lost.has(block.id));
+    const { state } = this;
+    if (missing.length === 0 || this.isRefilling || !this.link.isLive) return;
+    this.isRefilling = true;
+    try {
+      const [{ seq, last }] = missing;
+      const part = missing.filter((block) => block.last <= Math.max(last, seq + PAGE - 1));
+      fill(state, await this.read(seq - 1, Math.max(...part.map((block) => block.last))));
+      for (const block of part) if (block.shed) this.lost.add(block.id);
+      this.isRefilling = false;
+      this.refills++;
+      this.tidy();
+      this.changed();
+    } catch {
+      // It is asked for again when it is shown again.
+      this.isRefilling = false;
+    }
+  }
+
+  /** Reads lines of the journal. @param {number} after @param {number} to */
+  async read(after, to) {
+    /** @type {{seq: number, line: unknown}[]} */
+    const entries = [];
+    while (after < to) {
+      const page = await this.link.request('_acpd/session/log', { ref: this.ref, after, limit: Math.min(PAGE, to - after) });
+      entries.push(...page.entries);
+      if (page.next === undefined || page.entries.length === 0) break;
+      after = page.next;
+    }
+    return entries;
   }
 
   /** Reads from the journal what is missing; what comes meanwhile waits. @param {Json[]} waiting */
@@ -229,19 +290,12 @@ export class Session {
     if (this.isReadingOlder || first === undefined || first <= 1 || !this.link.isLive && this.phase === 'loading') return;
     this.isReadingOlder = true;
     try {
-      /** @type {{seq: number, line: unknown}[]} */
-      const entries = [];
       const start = Math.max(0, first - 1 - PAGE);
-      let after = start;
-      while (after < first - 1) {
-        const page = await this.link.request('_acpd/session/log', { ref: this.ref, after, limit: first - 1 - after });
-        entries.push(...page.entries);
-        if (page.next === undefined || page.entries.length === 0) break;
-        after = page.next;
-      }
+      const entries = await this.read(start, first - 1);
       if (this.state.first !== first) return;
       this.state.earlier(entries);
       this.hasAll = start === 0;
+      this.tidy();
     } catch {
       // It is asked for again when its place is looked at again.
     } finally {

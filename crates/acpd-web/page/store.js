@@ -4,7 +4,8 @@
 
 import { Fleet, keyOf } from './fleet.js';
 import { Link } from './net.js';
-import { Session, hello } from './session.js';
+
+/** @typedef {import('./session.js').Session} Session */
 
 /** @typedef {import('./fold/block.js').Json} Json */
 /** Where a person is. @typedef {{view: 'inbox' | 'session' | 'new' | 'search' | 'help', agent?: string, id?: string,
@@ -12,6 +13,11 @@ import { Session, hello } from './session.js';
 
 /** Sessions whose connections are kept. */
 const KEPT = 2;
+/** Sessions of which is remembered what was known last. */
+const MOST_KNOWN = 100;
+
+/** The version of the page that runs: it is in the addresses of its files, so none of another version gets in. */
+const VERSION = /\/(v-[0-9a-f]+)\//.exec(import.meta.url)?.[1];
 
 /** Text that this browser keeps; without a store it is forgotten. */
 export const kept = {
@@ -37,11 +43,15 @@ export const kept = {
 export class Store {
   constructor() {
     this.fleet = new Fleet();
-    /** Who this browser is, as the server says. @type {{name?: string, scopes: string[], version?: string, place?: string}} */
+    /** Who this browser is, as the server says. @type {{name?: string, scopes: string[], version?: string, place?: string, push?: boolean}} */
     this.me = JSON.parse(kept.get('me') ?? '{"scopes":[]}');
     this.key = kept.get('key');
     /** @type {'in' | 'out'} */
     this.signed = this.key ? 'in' : 'out';
+    /** The server has another version of the page. */
+    this.isOutdated = false;
+    /** The code of what was opened did not come. */
+    this.isIncomplete = false;
     /** Why nobody is signed in. @type {{text: string, hint?: string} | undefined} */
     this.refused = undefined;
     /** What the daemon says of itself. @type {Json | undefined} */
@@ -82,6 +92,7 @@ export class Store {
 
   /** @param {Link} link */
   async greet(link) {
+    if (link.tries > 0) this.readMe();
     this.fleet.snapshot(await link.request('_acpd/watch'));
     link.request('_acpd/status').then(({ daemon }) => {
       this.daemon = daemon;
@@ -102,6 +113,11 @@ export class Store {
 
   /** Begins with what this browser has. */
   start() {
+    try {
+      this.fleet.recall(JSON.parse(kept.get('known') ?? ''));
+    } catch {
+      // Nothing is remembered, or another version has remembered it.
+    }
     this.go(routeOf(location.hash));
     if (this.signed === 'in') {
       this.watch.start();
@@ -124,8 +140,12 @@ export class Store {
   }
 
   /** @param {Json} me */
-  knowMe({ name, scopes, version, place }) {
-    this.me = { name, scopes: scopes ?? [], version, place };
+  knowMe({ name, scopes, version, place, page, push }) {
+    if (VERSION && page && page !== VERSION) {
+      this.isOutdated = true;
+      navigator.serviceWorker?.getRegistration().then((it) => it?.update()).catch(() => {});
+    }
+    this.me = { name, scopes: scopes ?? [], version, place, push };
     kept.set('me', JSON.stringify(this.me));
     this.told();
   }
@@ -156,6 +176,9 @@ export class Store {
   }
 
   async signOut() {
+    // Its push service forgets it as well; our server does with the token.
+    const worker = await navigator.serviceWorker?.getRegistration().catch(() => undefined);
+    await worker?.pushManager?.getSubscription().then((it) => it?.unsubscribe()).catch(() => {});
     await fetch('/sign-out', { method: 'POST', headers: { authorization: `Bearer ${this.key}` } }).catch(() => {});
     this.signedOut({ text: 'you signed out' });
   }
@@ -165,7 +188,7 @@ export class Store {
     this.signed = 'out';
     this.key = undefined;
     this.refused = why;
-    kept.set('key', undefined);
+    for (const name of ['key', 'known', 'push']) kept.set(name, undefined);
     this.watch.stop();
     for (const session of this.sessions.splice(0)) session.close();
     this.fleet = new Fleet();
@@ -179,61 +202,36 @@ export class Store {
     this.told();
   }
 
+  /** Remembers what is known, for when there is no connection. */
+  remember() {
+    const { fleet, watch } = this;
+    if (this.signed === 'out' || !fleet.isKnown || fleet.recalled !== undefined) return;
+    kept.set('known', JSON.stringify({ at: watch.isLive ? Date.now() : fleet.at, sessions: fleet.newest(MOST_KNOWN) }));
+  }
+
   /** @param {string} agent @param {string} id */
-  openSession(agent, id) {
+  async openSession(agent, id) {
     /** @param {Session} it */
     const isIt = (it) => it.agent === agent && it.id === id;
     const row = this.fleet.sessions.get(keyOf(agent, id));
-    const open = this.sessions.find(isIt) ?? this.sessionOf(agent, id, row);
+    const made = this.sessions.some(isIt) ? undefined : await this.sessionOf(agent, id, row).catch(() => undefined);
+    // Meanwhile another one may have been made.
+    const open = this.sessions.find(isIt) ?? made;
+    this.isIncomplete = !open;
+    if (!open) this.told();
+    if (!open || this.route.id !== id || this.route.agent !== agent || this.signed === 'out') return;
     this.sessions = [open, ...this.sessions.filter((it) => !isIt(it))];
     for (const old of this.sessions.splice(KEPT)) old.close();
     open.open();
+    this.told();
   }
 
   /** @param {string} agent @param {string} id @param {Json} [row] */
-  sessionOf(agent, id, row) {
+  async sessionOf(agent, id, row) {
+    // The code comes with the first one, that of what shows it, too.
+    const [{ Session }] = await Promise.all([import('./session.js'), import('./ui/conversation.js')]);
     const place = this.me.place ?? '';
     return new Session({ agent, id, row, place, key: () => this.key ?? '', told: () => this.told() });
-  }
-
-  /** Begins a session and sends its first prompt. @param {{agent: string, cwd: string, name?: string, text: string}} is
-   * @returns {Promise<void>} */
-  async begin({ agent, cwd, name, text }) {
-    /** @type {(value: unknown) => void} */
-    let greeted = () => {};
-    /** @type {(error: Error) => void} */
-    let failed = () => {};
-    const ready = new Promise((resolve, reject) => {
-      greeted = resolve;
-      failed = reject;
-    });
-    const link = new Link({
-      key: () => this.key ?? '', took: () => {}, told: () => {},
-      greet: (link) => link.request('initialize', hello(agent, this.me.place ?? '')).then(greeted, failed),
-    });
-    link.start();
-    try {
-      await ready;
-      const _meta = name ? { _meta: { _acpd: { name } } } : {};
-      const { sessionId, ...told } = await link.request('session/new', { cwd, mcpServers: [], ..._meta });
-      const session = this.sessionOf(agent, sessionId, { cwd, seq: 0 });
-      session.knows(told);
-      this.sessions.unshift(session);
-      navigate({ view: 'session', agent, id: sessionId });
-      if (text.trim()) await this.promptWhenLive(session, text);
-    } finally {
-      link.stop();
-    }
-  }
-
-  /** @param {Session} session @param {string} text */
-  async promptWhenLive(session, text) {
-    const blocks = [{ type: 'text', text }];
-    for (let tries = 0; tries < 200 && session.phase === 'loading'; tries++) {
-      await new Promise((resolve) => { setTimeout(resolve, 25); });
-    }
-    // Its answer is the end of the turn, and tells itself.
-    session.prompt(text, blocks);
   }
 
   /** Answers a question. @param {string} id @param {Json} answer */

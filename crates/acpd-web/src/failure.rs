@@ -1,8 +1,8 @@
 //! Why something was not done: the reason, and the way out.
 
-use std::fmt;
+use std::{fmt, io};
 
-use acpd_client::{ConnectError, PathError};
+use acpd_client::{ConnectError, PathError, chain};
 use acpd_sys::dir::DirError;
 use acpd_sys::lock::LockError;
 use serde::Serialize;
@@ -46,17 +46,6 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// With its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
-}
-
 impl From<DirError> for Failure {
     fn from(error: DirError) -> Failure {
         Failure { error: chain(&error), hint: error.hint() }
@@ -78,6 +67,12 @@ impl From<ConnectError> for Failure {
 impl From<PathError> for Failure {
     fn from(error: PathError) -> Failure {
         Failure { error: chain(&error), hint: error.hint() }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::new(error)
     }
 }
 

@@ -4,6 +4,7 @@
 //! ```text
 //!  browser, client ──HTTP──▶ door (Host, Origin, key) ──▶ page: files
 //!                                     │                   sign: codes for keys
+//!                                     │                   push: who is told of what, while the page is closed
 //!                                     └──WebSocket──▶ relay ──check (scope)──▶ daemon, a connection each
 //!  acpctl web pair, token ──▶ store (one file, hashes alone) ◀── the server
 //! ```
@@ -20,6 +21,7 @@ mod invitation;
 mod invite;
 mod names;
 mod page;
+mod push;
 mod refusal;
 mod relay;
 mod scope;
@@ -29,6 +31,7 @@ mod sign;
 mod socket;
 mod state;
 mod store;
+mod subscription;
 mod tls;
 
 pub use failure::Failure;

@@ -1,5 +1,6 @@
-//! The files of the page, and nothing else. They are in the program; a browser asks each time whether its copy is
-//! still the one, so a new version shows at once.
+//! The files of the page, and nothing else. They are in the program. Code lies below the address of its [`VERSION`], and
+//! is kept for good; of everything else a browser asks each time whether its copy is still the one, so a new version
+//! shows at once.
 
 use std::borrow::Cow;
 #[cfg(debug_assertions)]
@@ -20,6 +21,9 @@ use crate::secret::hex;
 
 /// Path below `page`, content, content packed by gzip.
 static FILES: &[(&str, &[u8], &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
+
+/// The version of the page, as it is in addresses.
+pub(crate) const VERSION: &str = include!(concat!(env!("OUT_DIR"), "/version.rs"));
 
 /// A file, ready to be sent.
 #[derive(Debug)]
@@ -59,8 +63,10 @@ impl Page {
         Page(FILES.iter().map(file).collect())
     }
 
+    /// A file, by its path or by that in this version.
     fn find(&self, path: &str) -> Option<Arc<File>> {
         let path = path.strip_prefix('/')?;
+        let path = in_version(path).unwrap_or(path);
         let path = if path.is_empty() { "index.html" } else { path };
         #[cfg(debug_assertions)]
         if let Some(file) = File::on_disk(path) {
@@ -68,6 +74,11 @@ impl Page {
         }
         self.0.iter().find(|file| file.path == path).cloned()
     }
+}
+
+/// The rest of a path in this version of the page.
+fn in_version(path: &str) -> Option<&str> {
+    path.strip_prefix(VERSION)?.strip_prefix('/').filter(|path| !path.is_empty())
 }
 
 /// What a browser takes a file for; the text of the page is UTF-8.
@@ -83,6 +94,9 @@ pub(crate) async fn page(State(page): State<Arc<Page>>, request: Request) -> Res
         let hint = "the page is at `/`";
         return Refusal::new(StatusCode::NOT_FOUND, "there is no such file", hint).into_response();
     };
+    let is_fixed =
+        request.uri().path().strip_prefix('/').is_some_and(|path| in_version(path).is_some());
+    let keep = if is_fixed { "max-age=31536000, immutable" } else { "no-cache" };
     let headers = request.headers();
     let mut response = if has_token(headers, &IF_NONE_MATCH, &file.mark) {
         StatusCode::NOT_MODIFIED.into_response()
@@ -96,7 +110,7 @@ pub(crate) async fn page(State(page): State<Arc<Page>>, request: Request) -> Res
     let headers = [
         (CONTENT_TYPE, &*file.kind),
         (ETAG, &*file.mark),
-        (CACHE_CONTROL, "no-cache"),
+        (CACHE_CONTROL, keep),
         (VARY, "accept-encoding"),
     ];
     for (name, value) in headers {
@@ -119,6 +133,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_shell_and_the_service_worker_name_the_files_of_their_version() {
+        let page = Page::new();
+        let text = |path| String::from_utf8(page.find(path).unwrap().plain.to_vec()).unwrap();
+        let shell = text("/");
+        let named: Vec<&str> =
+            shell.split("=\"/").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        assert!(named.len() > 12);
+        for name in named {
+            let kind = std::path::Path::new(name).extension();
+            let is_code = kind.is_some_and(|kind| kind == "js" || kind == "css");
+            assert!(page.find(&format!("/{name}")).is_some(), "{name}");
+            assert_eq!(in_version(name).is_some(), is_code, "{name}");
+        }
+        let worker = text("/sw.js");
+        assert!(worker.contains(&format!("VERSION = '{VERSION}'")), "{worker}");
+        let list = worker.split("FILES = ").nth(1).and_then(|rest| rest.split(';').next()).unwrap();
+        let files: Vec<String> = serde_json::from_str(list).unwrap();
+        assert!(files.contains(&"ui/conversation.js".to_owned()));
+        assert!(files.iter().all(|name| page.find(&format!("/{VERSION}/{name}")).is_some()));
+    }
+
+    #[test]
     fn every_file_has_a_type_and_nothing_else_is_found() {
         let page = Page::new();
         for file in &page.0 {
@@ -129,6 +165,11 @@ mod tests {
         {
             assert!(page.find(path).is_none(), "{path}");
         }
+        let in_version = page.find(&format!("/{VERSION}/main.js")).unwrap();
+        assert_eq!(in_version.path, "main.js");
+        assert!(
+            page.find(&format!("/{VERSION}/")).is_none() && page.find("/v-0/main.js").is_none()
+        );
         assert_eq!(kind("a/b.js"), "text/javascript; charset=utf-8");
         assert_eq!(kind("a.css"), "text/css; charset=utf-8");
         assert_eq!(kind("a.webmanifest"), "application/manifest+json");

@@ -159,7 +159,7 @@ async fn to_client(
     heard: &Heard,
     limits: &Limits,
 ) -> End {
-    let mut lines = Lines { daemon, framer: Framer::new(usize::MAX) };
+    let mut lines = Lines::new(daemon);
     let mut pings = interval_at(Instant::now() + limits.ping, limits.ping);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -188,14 +188,18 @@ async fn to_client(
 }
 
 /// What the daemon says.
-struct Lines {
+pub(crate) struct Lines {
     daemon: OwnedReadHalf,
     framer: Framer,
 }
 
 impl Lines {
+    pub(crate) fn new(daemon: OwnedReadHalf) -> Lines {
+        Lines { daemon, framer: Framer::new(usize::MAX) }
+    }
+
     /// The next line; `None` at the end.
-    async fn next(&mut self) -> Option<Bytes> {
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
         loop {
             while let Some(frame) = self.framer.next_frame() {
                 if let Body::Line(line) = frame.body {

@@ -28,7 +28,7 @@ use crate::page::{Page, page};
 use crate::scope::Scopes;
 use crate::state::{Event, Limits, News, Server};
 use crate::store::{Store, folder, server_lock};
-use crate::{door, sign, socket, tls};
+use crate::{door, push, sign, socket, tls};
 
 /// The port that is tried first: the letters of `acpd` on a telephone.
 const PORT: u16 = 2273;
@@ -119,7 +119,9 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
     // Before it is opened: what fails is told after the address.
     (server.tell)(Event::Listening(invitation.clone()));
     let opened = options.open.then(|| invitation.open(&folder)).transpose()?;
+    let pushes = tokio::spawn(push::run(Arc::clone(&server)));
     accept(&server, listener, tls, signals).await;
+    pushes.abort();
     drop((lock, opened));
     Ok(())
 }
@@ -242,6 +244,7 @@ fn router(server: &Arc<Server>) -> Router {
         .route("/sign-in", post(sign::sign_in))
         .route("/sign-out", post(sign::sign_out))
         .route("/me", get(sign::me))
+        .route("/push", get(push::key).post(push::subscribe).delete(push::unsubscribe))
         .route("/acp", get(socket::acp))
         .fallback_service(get(page).with_state(Arc::new(Page::new())));
     let door = middleware::from_fn_with_state(Arc::clone(server), door::door);

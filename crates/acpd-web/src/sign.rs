@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::door::{self, Sender};
+use crate::page::VERSION;
 use crate::refusal::{Refusal, json};
 use crate::state::{Event, Server};
 
@@ -97,8 +98,8 @@ pub(crate) async fn me(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let token = door::token(&server, &headers, sender)?;
-    let me = json!({"name": token.name, "scopes": token.scopes, "version": env!("CARGO_PKG_VERSION"),
-        "place": token.name});
+    let me = json!({"name": token.name, "scopes": token.scopes, "place": token.name,
+        "version": env!("CARGO_PKG_VERSION"), "page": VERSION, "push": server.names.is_secure()});
     Ok(json(StatusCode::OK, &me))
 }
 

@@ -1,4 +1,5 @@
-//! Tokens and codes on disk: one file with mode 0600, written whole and at once, which holds no secret.
+//! Tokens and codes on disk: one file with mode 0600, written whole and at once, which holds no secret that lets anybody
+//! in. Where a browser wants to be told of things is kept with its token, and gone with it.
 //!
 //! ```text
 //!  code: made ──2 min──▶ gone          token: made by a code, or by name ──▶ revoked
@@ -9,7 +10,7 @@
 //! never works twice.
 
 use std::io::{Read as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 use crate::scope::Scopes;
 use crate::secret::{Hash, Secret};
+use crate::subscription::Subscription;
 
 /// How long a code lives.
 pub(crate) const CODE_LIFE: Duration = Duration::from_mins(2);
@@ -47,6 +49,9 @@ pub(crate) struct Token {
     /// A browser has to bring its cookie as well; a program has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cookie: Option<Hash>,
+    /// Where its browser wants to be told when a person is needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    push: Option<Subscription>,
 }
 
 /// What is good for one token.
@@ -175,8 +180,8 @@ impl Store {
             let name = free_name(&content.tokens, &code.name.unwrap_or_else(|| tidy_name(called)));
             let id = short(&id);
             let (scopes, created) = (code.scopes, time);
-            let token =
-                Token { id, name, scopes, created, key: key.hash(), cookie: Some(cookie.hash()) };
+            let (key, cookie) = (key.hash(), Some(cookie.hash()));
+            let token = Token { id, name, scopes, created, key, cookie, push: None };
             content.tokens.push(token.clone());
             Some(token)
         })?;
@@ -193,7 +198,8 @@ impl Store {
             let is_new = content.tokens.iter().all(|token| token.name != name);
             if is_new {
                 let (id, name, key) = (short(&id), name.clone(), key.hash());
-                content.tokens.push(Token { id, name, scopes, created: now(), key, cookie: None });
+                let (created, cookie, push) = (now(), None, None);
+                content.tokens.push(Token { id, name, scopes, created, key, cookie, push });
             }
             is_new
         })?;
@@ -212,6 +218,40 @@ impl Store {
             return Ok(Vec::new());
         }
         self.change(|content| content.tokens.extract_if(.., |token| fits(token)).collect())
+    }
+
+    /// The browser of a token wants to be told there, or nowhere. Another token has no longer what this one has now: both
+    /// are of one browser, which has signed in again.
+    pub(crate) fn subscribe(&self, id: &str, push: Option<Subscription>) -> Result<(), Failure> {
+        self.change(|content| {
+            for token in &mut content.tokens {
+                if token.id == id {
+                    token.push.clone_from(&push);
+                } else if push.is_some() && token.push == push {
+                    token.push = None;
+                }
+            }
+        })
+    }
+
+    /// The browser of a token does not listen there any more.
+    pub(crate) fn forget(&self, id: &str, gone: &Subscription) -> Result<(), Failure> {
+        self.change(|content| {
+            let is_it = |token: &&mut Token| token.id == id && token.push.as_ref() == Some(gone);
+            content.tokens.iter_mut().filter(is_it).for_each(|token| token.push = None);
+        })
+    }
+
+    /// Who wants to be told, by the ids of their tokens.
+    pub(crate) fn subscriptions(&self) -> Result<Vec<(String, Subscription)>, Failure> {
+        let content = self.content()?;
+        let all = content.tokens.iter();
+        Ok(all.filter_map(|token| Some((token.id.clone(), token.push.clone()?))).collect())
+    }
+
+    /// Where all that is kept lies.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// What the file holds now.

@@ -1,12 +1,12 @@
 //! The program `acpd`.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use acpd::login;
 use acpd_api::{LOGIN_NOT_BEGUN, escape, json};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// Keeps AI coding agents alive.
 #[derive(Debug, Parser)]
@@ -61,6 +61,12 @@ enum Command {
     /// The agent `demo`: scripted, without login and network.
     #[command(hide = true)]
     ScriptedAgent,
+    /// Write a manual page of each command into a folder.
+    #[command(hide = true)]
+    Man {
+        /// The folder.
+        dir: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -108,6 +114,10 @@ fn main() -> ExitCode {
             Err(error) => failed(&error),
         },
         Command::Discover { json } => match acpd::discover::run(json) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failed(&error),
+        },
+        Command::Man { dir } => match clap_mangen::generate_to(Cli::command(), dir) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&error),
         },

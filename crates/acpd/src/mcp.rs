@@ -8,15 +8,15 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use acp_wire::{Id, locate, set_member, splice};
-use acpd_api::McpKind;
+use acpd_api::{McpKind, Tools};
 use acpd_core::LeftOut;
 use acpd_core::mcp::{Named, take_names};
 use acpd_sys::dir::{DirError, secret_file};
-use acpd_sys::paths::Paths;
+use acpd_sys::paths::{Paths, beside};
 use bytes::Bytes;
 use serde_json::{Value as Json, json};
 
-use crate::config::{Config, McpServer, SecretSource, Tools, Value, Values};
+use crate::config::{Config, McpServer, SecretSource, Value, Values};
 use crate::environment;
 
 /// The longest secret in a file, in bytes.
@@ -97,9 +97,7 @@ fn own_server(
     session: Option<u64>,
     line: &[u8],
 ) -> Json {
-    let name = format!("acpctl-mcp{}", std::env::consts::EXE_SUFFIX);
-    let beside = std::env::current_exe().map(|exe| exe.with_file_name(&name));
-    let program = beside.ok().filter(|exe| exe.is_file()).unwrap_or_else(|| name.into());
+    let program = beside("acpctl-mcp");
     let mut args = vec!["--no-spawn".to_owned(), "--tools".to_owned(), server.tools()];
     // By this number it names the session that it is lent to.
     args.extend(

@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod demo;
+pub mod dist;
 pub mod fuzz;
 pub mod home;
 pub mod install;

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{Result, bench, demo, fuzz, install, real, test, torture, vendor};
+use xtask::{Result, bench, demo, dist, fuzz, install, real, test, torture, vendor};
 
 /// Developer commands of acpd.
 #[derive(Debug, Parser)]
@@ -48,6 +48,8 @@ enum Command {
     Install,
     /// Fetch the libraries of the page from npm.
     Vendor,
+    /// Make the files of a release in `target/dist/release`: archive, packages, sums, bill of materials.
+    Dist(dist::Options),
 }
 
 fn main() -> ExitCode {
@@ -72,5 +74,6 @@ fn run(command: Command) -> Result {
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Install => install::run(),
         Command::Vendor => vendor::run(),
+        Command::Dist(options) => dist::run(&options),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -50,6 +50,29 @@ pub fn succeed(command: &mut Command) -> Result {
     if status.success() { Ok(()) } else { Err(format!("`{line}` failed: {status}").into()) }
 }
 
+/// Runs a command to its end, and returns what it writes.
+///
+/// # Errors
+/// When it cannot be started, does not succeed, or writes no UTF-8.
+pub fn read(command: &mut Command) -> Result<String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("cannot run `{name}`: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("`{name}` failed: {}", output.status).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The version of the workspace's crates.
+pub fn version() -> Result<String> {
+    let metadata = metadata(&["--no-deps"])?;
+    let packages = metadata["packages"].as_array().ok_or("cargo tells no packages")?;
+    let acpd = packages.iter().find(|package| package["name"] == "acpd");
+    let version = acpd.and_then(|acpd| acpd["version"].as_str());
+    Ok(version.ok_or("cargo tells no version of acpd")?.to_owned())
+}
+
 /// Runs cargo in the workspace.
 pub fn cargo(args: &[&str]) -> Result {
     succeed(&mut cargo_command(args))
@@ -57,12 +80,9 @@ pub fn cargo(args: &[&str]) -> Result {
 
 /// What `cargo metadata` tells, with these further arguments.
 pub fn metadata(args: &[&str]) -> Result<Value> {
-    let mut command = cargo_command(&["metadata", "--format-version", "1"]);
-    let output = command.args(args).output()?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
-    }
-    Ok(serde_json::from_slice(&output.stdout)?)
+    Ok(serde_json::from_str(&read(
+        cargo_command(&["metadata", "--format-version", "1"]).args(args),
+    )?)?)
 }
 
 /// How to build.

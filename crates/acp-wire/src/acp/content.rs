@@ -40,13 +40,19 @@ pub enum ContentBlock {
 
 /// The URI of a file by its absolute path.
 pub fn file_uri(path: &str) -> String {
-    let mut uri = "file://".to_owned();
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
-            uri.push(char::from(byte));
+    let parts: Vec<String> = path.split('/').map(uri_part).collect();
+    format!("file://{}", parts.join("/"))
+}
+
+/// A text as a part of a URI.
+pub fn uri_part(text: &str) -> String {
+    let mut part = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            part.push(char::from(byte));
         } else {
-            let _ = write!(uri, "%{byte:02X}");
+            let _ = write!(part, "%{byte:02X}");
         }
     }
-    uri
+    part
 }

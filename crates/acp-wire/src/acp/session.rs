@@ -237,9 +237,30 @@ pub fn stop_reason(result: &RawValue) -> Option<Cow<'_, str>> {
     Reader::new(result).text(&["stopReason"])
 }
 
-/// The `outcome` of a `_session/steering` result.
-pub fn steering_outcome(result: &RawValue) -> Option<Cow<'_, str>> {
-    Reader::new(result).text(&["outcome"])
+/// What an agent has made of a message into a turn: the `outcome` of a `_session/steering` result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SteeringOutcome<'a> {
+    /// It has the message in the running turn.
+    Injected,
+    /// It has begun a turn of its own with it.
+    StartedNewTurn,
+    /// The turn was over.
+    PromptRequired,
+    /// It has not taken the message, for a reason of its own.
+    Other(Cow<'a, str>),
+}
+
+impl<'a> SteeringOutcome<'a> {
+    /// Reads the result; none if it says nothing of it.
+    pub fn from_raw(result: &'a RawValue) -> Option<Self> {
+        let outcome = Reader::new(result).text(&["outcome"])?;
+        Some(match &*outcome {
+            "injected" => SteeringOutcome::Injected,
+            "startedNewTurn" => SteeringOutcome::StartedNewTurn,
+            "promptRequired" => SteeringOutcome::PromptRequired,
+            _ => SteeringOutcome::Other(outcome),
+        })
+    }
 }
 
 /// The request that a `$/cancel_request` is about (protocol brief, section 3.4).

@@ -1,6 +1,7 @@
 //! What acpd originates. Everything here serializes to params of protocol v1.
 
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::read::Implementation;
@@ -128,6 +129,35 @@ impl<'a> SetConfigOptionParams<'a> {
             kind: matches!(value.get(), "true" | "false").then_some("boolean"),
             value,
         }
+    }
+}
+
+/// The params of `_session/steering`. The message never becomes a turn that nobody asked for.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SteeringParams<'a> {
+    session_id: &'a str,
+    prompt: &'a [Value],
+    #[serde(rename = "_meta")]
+    meta: SteeringMeta,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+struct SteeringMeta {
+    steering: WhenIdle,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WhenIdle {
+    idle_behavior: &'static str,
+}
+
+impl<'a> SteeringParams<'a> {
+    /// The params for these content blocks.
+    pub fn new(session_id: &'a str, prompt: &'a [Value]) -> Self {
+        let meta = SteeringMeta { steering: WhenIdle { idle_behavior: "promptRequired" } };
+        Self { session_id, prompt, meta }
     }
 }
 

@@ -1,11 +1,13 @@
 //! What `acpctl mcp` executes, and what the daemon lends to agents: a program of its own, so that no other command
 //! carries tokio and the MCP library.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use acpd_mcp::{Options, Tools, serve};
-use clap::Parser;
+use acpd_api::Tools;
+use acpd_mcp::{Options, serve};
+use clap::{CommandFactory as _, Parser};
 
 /// Lend acpd's tools to an agent: an MCP server on stdin and stdout.
 #[derive(Debug, Parser)]
@@ -32,6 +34,9 @@ struct Args {
     /// Fail instead of starting the daemon.
     #[arg(long)]
     no_spawn: bool,
+    /// Write a manual page of this command into a folder, and do nothing else.
+    #[arg(long, hide = true, value_name = "DIR")]
+    man: Option<PathBuf>,
 }
 
 fn tools(word: &str) -> Result<Tools, String> {
@@ -40,12 +45,14 @@ fn tools(word: &str) -> Result<Tools, String> {
     known.map(|(_, tools)| *tools).ok_or_else(|| format!("the tools are: {words}"))
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "stdout is the protocol's, and stderr takes one line"
-)]
 fn main() -> ExitCode {
-    let Args { tools, session, answer, folder, diagnostics, no_spawn } = Args::parse();
+    let Args { tools, session, answer, folder, diagnostics, no_spawn, man } = Args::parse();
+    if let Some(dir) = man {
+        return match clap_mangen::generate_to(Args::command().name("acpctl-mcp"), dir) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failed(&error),
+        };
+    }
     let all = Tools::ALL.map(|(_, tools)| tools).to_vec();
     let tools = if tools.is_empty() { all } else { tools };
     let options = Options {
@@ -58,9 +65,15 @@ fn main() -> ExitCode {
     };
     match serve(&options) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            anstream::eprintln!("error: {}", acpd_api::escape::one_line(&error.to_string()));
-            ExitCode::FAILURE
-        }
+        Err(error) => failed(&error),
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "stdout is the protocol's, and stderr takes one line"
+)]
+fn failed(error: &dyn fmt::Display) -> ExitCode {
+    anstream::eprintln!("error: {}", acpd_api::escape::one_line(&error.to_string()));
+    ExitCode::FAILURE
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use acpd_api::{escape, json};
 use acpd_client::Paths;
 use acpd_web::{Behind, Event, Failure, Invitation, Limits, Options, Scope, Scopes, TokenInfo};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -67,6 +67,12 @@ enum Command {
     /// List, make and take back tokens: those of browsers, and of programs.
     #[command(subcommand)]
     Token(Token),
+    /// Write a manual page of each command into a folder.
+    #[command(hide = true)]
+    Man {
+        /// The folder.
+        dir: PathBuf,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -128,6 +134,9 @@ fn run(Web { command, serve, no_spawn }: Web) -> Result<(), Failure> {
             Event::Listening(invitation) => invite(&invitation, "Ctrl-C ends the server."),
             Event::SignedIn { name } => talk(&format!("signed in: {name}")),
         }),
+        Some(Command::Man { dir }) => {
+            Ok(clap_mangen::generate_to(Web::command().name("acpctl-web"), dir)?)
+        }
         Some(Command::Pair { name, scopes }) => {
             invite(&acpd_web::pair(&paths, scopes.into(), name)?, "");
             Ok(())

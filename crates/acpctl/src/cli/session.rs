@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-use super::{Json, SetUp, Turn, Which};
+use super::{Json, SetUp, Turn, Which, WhichOrLast};
 use crate::when;
 
 #[derive(Debug, Subcommand)]
@@ -40,7 +40,7 @@ pub(crate) enum SessionCommand {
     /// Show one session.
     Show {
         #[command(flatten)]
-        which: Which,
+        which: WhichOrLast,
         #[command(flatten)]
         json: Json,
     },
@@ -54,7 +54,7 @@ pub(crate) enum SessionCommand {
     #[command(after_help = EXPORT)]
     Export {
         #[command(flatten)]
-        which: Which,
+        which: WhichOrLast,
         /// What to print.
         #[arg(long, value_enum, default_value_t = Format::Md)]
         format: Format,
@@ -85,7 +85,7 @@ pub(crate) enum SessionCommand {
     /// List the slash commands that a session's agent has.
     Commands {
         #[command(flatten)]
-        which: Which,
+        which: WhichOrLast,
         #[command(flatten)]
         json: Json,
     },
@@ -232,7 +232,7 @@ Output and exit codes are those of `run`.";
 #[derive(Debug, Args)]
 pub(crate) struct Log {
     #[command(flatten)]
-    pub(crate) which: Which,
+    pub(crate) which: WhichOrLast,
     /// Only the last turn.
     #[arg(long, conflicts_with_all = ["turns", "since"])]
     pub(crate) last: bool,

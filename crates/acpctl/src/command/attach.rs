@@ -8,14 +8,14 @@ use acpd_api::{
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::cli;
+use crate::cli::{self, Which};
 use crate::door::{Door, initialize_params};
 use crate::elsewhere::Elsewhere;
 use crate::error::{CommandError, Result, gone};
 use crate::human;
-use crate::info::session::{goes_on, handle};
+use crate::info::session::goes_on;
 use crate::live::{Event, Live};
-use crate::lookup::{exactly, find_live};
+use crate::lookup::find_live;
 use crate::paint::YELLOW;
 use crate::permission::Questions;
 use crate::screen::Screen;
@@ -34,7 +34,7 @@ pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result<Exit
     }
     let mut live = Live::new(door.lasting_link()?)?;
     // Bound to the session's own agent, so that no other one is asked what it can do.
-    let found = find_live(&mut live, &args.which, ui)?;
+    let found = find_live(&mut live, &Which::from(&args.which), ui)?;
     let agent = Some(found.agent.raw().to_owned());
     let role = if args.control { Role::Controller } else { Role::Observer };
     let meta =
@@ -43,11 +43,11 @@ pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result<Exit
     params["clientCapabilities"]["subagents"] = json!({});
     let _: Box<RawValue> = live.call(ui, "initialize", &params)?;
     let after = if args.tail { None } else { Some(0) };
-    let params = AttachParams { session: exactly(&found), after, role };
+    let params = AttachParams { session: found.exactly(), after, role };
     let result: AttachResult = live.call(ui, method::SESSION_ATTACH, &params)?;
     let session = result.session;
     if !args.json {
-        let (handle, agent, cwd) = (handle(&session), &session.agent, &session.cwd);
+        let (handle, agent, cwd) = (session.handle(), &session.agent, &session.cwd);
         ui.say(text!("following {} ({}) in {}; Ctrl-C ends", handle, agent, cwd));
     }
     let mut part = if args.control { Part::controller() } else { Part::Observer };
@@ -86,7 +86,7 @@ impl Part {
                 let line = text!(
                     "the agent waits for permission or an answer: see `acpctl pending`, or answer \
                      here with `acpctl attach --control {}`",
-                    handle(session)
+                    session.handle()
                 );
                 ui.say(ui.err_paint().apply(YELLOW, line));
                 Ok(())

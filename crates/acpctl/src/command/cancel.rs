@@ -6,9 +6,8 @@ use acpd_api::{CancelParams, CancelResult, ExitCode, Role, TurnState, method};
 use crate::cli;
 use crate::door::Door;
 use crate::error::{CommandError, Result, gone};
-use crate::info::session::handle;
 use crate::live::{Event, Live};
-use crate::lookup::{exactly, find_live};
+use crate::lookup::find_live;
 use crate::queued::summary;
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
@@ -19,7 +18,7 @@ pub(super) fn cancel(args: &cli::Cancel, door: Door, ui: &mut Ui) -> Result {
     let mut live = Live::new(door.lasting_link()?)?;
     let found = find_live(&mut live, &args.which, ui)?;
     let idle = |waiting: u32| {
-        let name = handle(&found);
+        let name = found.handle();
         let error = CommandError::new(ExitCode::Error, text!("no turn runs in session `{}`", name));
         match waiting {
             0 => error
@@ -37,9 +36,9 @@ pub(super) fn cancel(args: &cli::Cancel, door: Door, ui: &mut Ui) -> Result {
     watch::bind(&found, Role::Observer, &mut live, ui)?;
     // Watched first: the turn may be over at once.
     let mut watch = Watch::begin(&found, &mut live, ui)?;
-    let params = CancelParams { session: exactly(&found), turn_only: args.turn, by: None };
+    let params = CancelParams { session: found.exactly(), turn_only: args.turn, by: None };
     let done: CancelResult = live.call(ui, method::SESSION_CANCEL, &params)?;
-    let name = handle(&done.session);
+    let name = done.session.handle();
     let taken_back = match done.taken_back {
         0 => None,
         1 => Some(text!("1 prompt that waited in {} was taken back", name)),
@@ -63,7 +62,7 @@ pub(super) fn cancel(args: &cli::Cancel, door: Door, ui: &mut Ui) -> Result {
         ui.say(taken_back);
     }
     for prompt in &done.prompts {
-        ui.say(text!("  {}", summary(prompt)));
+        ui.say(text!("  {}  {}", prompt.place, summary(prompt)));
     }
     Ok(())
 }

@@ -77,7 +77,7 @@ impl Finding {
     }
 
     fn of(check: &'static str, error: &CommandError) -> Finding {
-        let hint = error.hints().first().map(Text::as_str);
+        let hint = error.first_hint().map(Text::as_str);
         Finding { fix: hint.map(Into::into), ..Finding::problem(check, error.message().as_str()) }
     }
 

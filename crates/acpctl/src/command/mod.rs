@@ -11,6 +11,7 @@ mod completions;
 mod config;
 mod daemon;
 mod doctor;
+mod man;
 mod pending;
 mod policy;
 mod ps;
@@ -68,6 +69,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Config(command) => config::config(&command, ui)?,
         Command::Service(command) => service::service(command, door, ui)?,
         Command::Completions { shell } => completions::completions(shell, ui)?,
+        Command::Man { dir } => man::man(&dir)?,
     }
     Ok(ExitCode::Ok)
 }

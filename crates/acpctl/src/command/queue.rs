@@ -3,7 +3,8 @@
 use std::io::{IsTerminal as _, read_to_string, stdin};
 
 use acpd_api::{
-    QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams, QueueStep, Untrusted, method,
+    QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams, QueueStep, QueuedPrompt,
+    SessionInfo, Untrusted, method,
 };
 use acpd_client::Connection;
 use serde_json::value::to_raw_value;
@@ -14,10 +15,9 @@ use crate::door::Door;
 use crate::editor::Edited;
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::info::session::handle;
-use crate::lookup::{Care, exactly, find};
+use crate::lookup::{Care, find};
 use crate::paint::BOLD;
-use crate::queued::{blocks, said, summary};
+use crate::queued::summary;
 use crate::table::{Cell, Table};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
@@ -27,29 +27,28 @@ const BY: &str = "acpctl queue";
 
 /// Shows, changes, moves or takes back what waits.
 pub(super) fn queue(args: cli::Queue, door: Door, ui: &mut Ui) -> Result {
-    match (args.command, args.which) {
-        (Some(QueueCommand::Rm { which, numbers }), _) => {
+    match args.command {
+        Some(QueueCommand::Rm { which, numbers }) => {
             remove(&which, &numbers, &mut door.connect()?, ui)
         }
-        (Some(QueueCommand::Edit { which, number, prompt }), _) => {
+        Some(QueueCommand::Edit { which, number, prompt }) => {
             edit(&which, number, &prompt, door, ui)
         }
-        (Some(QueueCommand::Move { which, number, to }), _) => {
+        Some(QueueCommand::Move { which, number, to }) => {
             put(&which, number, to.into(), &mut door.connect()?, ui)
         }
-        (None, Some(which)) => show(&which, args.json.json, &mut door.connect()?, ui),
-        (None, None) => Err(CommandError::usage("no session given")),
+        None => show(&Which::from(&args.which), args.json.json, &mut door.connect()?, ui),
     }
 }
 
 fn show(which: &Which, json: bool, connection: &mut Connection, ui: &mut Ui) -> Result {
     let session = find(connection, which, Care::Guess, ui)?;
-    let info: QueueInfo = connection.call(method::SESSION_QUEUE, &exactly(&session))?;
+    let info: QueueInfo = connection.call(method::SESSION_QUEUE, &session.exactly())?;
     if json {
         return Ok(ui.json(&info)?);
     }
     if info.prompts.is_empty() {
-        ui.say(text!("no prompt waits in {}", handle(&session)));
+        ui.say(text!("no prompt waits in {}", session.handle()));
         return Ok(());
     }
     Ok(ui.print(table(&info, ui))?)
@@ -60,7 +59,7 @@ fn table(info: &QueueInfo, ui: &Ui) -> Text {
     let mut table = Table::new(["N", "SINCE", "PROMPT"]);
     for prompt in &info.prompts {
         table.row([
-            Cell::new(text!("{}", prompt.ticket), BOLD),
+            Cell::new(text!("{}", prompt.place), BOLD),
             human::ago(prompt.at, now).into(),
             summary(prompt).into(),
         ]);
@@ -68,13 +67,39 @@ fn table(info: &QueueInfo, ui: &Ui) -> Text {
     table.render(ui.out_paint(), ui.out_width())
 }
 
-fn remove(which: &Which, numbers: &[u64], connection: &mut Connection, ui: &mut Ui) -> Result {
-    let session = find(connection, which, Care::Exact, ui)?;
-    for ticket in numbers {
-        let (session, by) = (exactly(&session), Some(BY.to_owned()));
-        let params = QueueRemoveParams { session, ticket: *ticket, by };
+/// What waits in a session. Numbers of people are places in it, and tickets say what was in a place when they looked.
+struct Queue {
+    session: SessionInfo,
+    info: QueueInfo,
+}
+
+impl Queue {
+    fn of(which: &Which, connection: &mut Connection, ui: &mut Ui) -> Result<Queue> {
+        let session = find(connection, which, Care::Exact, ui)?;
+        let info = connection.call(method::SESSION_QUEUE, &session.exactly())?;
+        Ok(Queue { session, info })
+    }
+
+    /// The prompt with this number.
+    fn prompt(&self, number: u32) -> Result<&QueuedPrompt> {
+        let prompt = self.info.prompts.iter().find(|prompt| prompt.place == number);
+        prompt.ok_or_else(|| {
+            let name = self.session.handle();
+            CommandError::usage(text!("no prompt {} waits in {}", number, name))
+                .hint(text!("`acpctl queue {}` lists those that wait", shell_word(name)))
+        })
+    }
+}
+
+fn remove(which: &Which, numbers: &[u32], connection: &mut Connection, ui: &mut Ui) -> Result {
+    let queue = Queue::of(which, connection, ui)?;
+    // Before any goes: then the others have other numbers.
+    let prompts: Vec<_> = numbers.iter().map(|at| queue.prompt(*at)).collect::<Result<_>>()?;
+    for prompt in prompts {
+        let (session, by) = (queue.session.exactly(), Some(BY.to_owned()));
+        let params = QueueRemoveParams { session, ticket: prompt.ticket, by };
         let _: QueueInfo = connection.call(method::SESSION_QUEUE_REMOVE, &params)?;
-        ui.say(text!("took back prompt {}", *ticket));
+        ui.say(text!("took back prompt {}: {}", prompt.place, summary(prompt)));
     }
     Ok(())
 }
@@ -82,31 +107,25 @@ fn remove(which: &Which, numbers: &[u64], connection: &mut Connection, ui: &mut 
 /// Moves a prompt to another place among those that wait.
 fn put(
     which: &Which,
-    ticket: u64,
+    number: u32,
     to: QueueStep,
     connection: &mut Connection,
     ui: &mut Ui,
 ) -> Result {
-    let session = find(connection, which, Care::Exact, ui)?;
-    let (session, by) = (exactly(&session), Some(BY.to_owned()));
+    let queue = Queue::of(which, connection, ui)?;
+    let ticket = queue.prompt(number)?.ticket;
+    let (session, by) = (queue.session.exactly(), Some(BY.to_owned()));
     let params = QueueMoveParams { session, ticket, to, by };
     let info: QueueInfo = connection.call(method::SESSION_QUEUE_MOVE, &params)?;
     Ok(ui.print(table(&info, ui))?)
 }
 
 /// Says something else in a prompt; its files and images stay.
-fn edit(which: &Which, ticket: u64, words: &[String], door: Door, ui: &mut Ui) -> Result {
-    let mut connection = door.connect()?;
-    let session = find(&mut connection, which, Care::Exact, ui)?;
-    let info: QueueInfo = connection.call(method::SESSION_QUEUE, &exactly(&session))?;
-    let Some(before) = info.prompts.iter().find(|prompt| prompt.ticket == ticket) else {
-        let text = text!("no prompt {} waits in {}", ticket, handle(&session));
-        let hint = text!("`acpctl queue {}` lists those that wait", shell_word(handle(&session)));
-        return Err(CommandError::usage(text).hint(hint));
-    };
-    // A person may take long.
-    drop(connection);
-    let (mut edited, old) = (None, said(before));
+fn edit(which: &Which, number: u32, words: &[String], door: Door, ui: &mut Ui) -> Result {
+    // Not kept: a person may take long.
+    let queue = Queue::of(which, &mut door.connect()?, ui)?;
+    let (session, before) = (&queue.session, queue.prompt(number)?);
+    let (mut edited, (old, kept)) = (None, before.parts());
     let new = match words {
         [] if stdin().is_terminal() => &edited.insert(Edited::of(&old)?).text,
         [] => &read_to_string(stdin())?,
@@ -115,20 +134,19 @@ fn edit(which: &Which, ticket: u64, words: &[String], door: Door, ui: &mut Ui) -
     if new.trim().is_empty() {
         return Err(CommandError::usage("no prompt given").hint(text!(
             "to take the prompt back: `acpctl queue rm {} {}`",
-            shell_word(handle(&session)),
-            ticket
+            shell_word(session.handle()),
+            number
         )));
     }
     if new.trim_end() == old.trim_end() {
-        ui.say(text!("prompt {} stays as it is", ticket));
+        ui.say(text!("prompt {} stays as it is", number));
         return Ok(());
     }
     let text = [json!({"type": "text", "text": new.trim_end()})].into_iter();
-    let kept = blocks(before).into_iter().filter(|block| block["type"] != "text");
     let prompt: Vec<Value> = text.chain(kept).collect();
     let params = QueueEditParams {
-        session: exactly(&session),
-        ticket,
+        session: session.exactly(),
+        ticket: before.ticket,
         prompt: to_raw_value(&prompt).map_err(std::io::Error::from)?,
         by: Some(BY.to_owned()),
     };
@@ -136,7 +154,7 @@ fn edit(which: &Which, ticket: u64, words: &[String], door: Door, ui: &mut Ui) -
         Ok(connection.call::<_, QueueInfo>(method::SESSION_QUEUE_EDIT, &params)?)
     });
     match (changed, edited) {
-        (Ok(_), _) => ui.say(text!("changed prompt {}", ticket)),
+        (Ok(_), _) => ui.say(text!("changed prompt {}", number)),
         (Err(error), None) => return Err(error),
         (Err(error), Some(edited)) => {
             let path = Untrusted::from(edited.keep()?.to_string_lossy().into_owned());

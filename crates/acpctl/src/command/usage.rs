@@ -10,7 +10,6 @@ use acpd_client::Connection;
 
 use crate::door::Door;
 use crate::error::Result;
-use crate::info::session::handle;
 use crate::info::usage::costs;
 use crate::lookup::all;
 use crate::paint::{BOLD, DIM};
@@ -40,7 +39,7 @@ pub(super) fn usage(args: &cli::Usage, door: Door, ui: &mut Ui) -> Result {
             let key = (total.agent.clone(), total.session_id.clone());
             names
                 .get(&key)
-                .map_or_else(|| text!("{}", total.session_id), |info| handle(info).into())
+                .map_or_else(|| text!("{}", total.session_id), |info| info.handle().into())
         }
         UsageBy::Workspace => {
             let dir = total.cwd.as_ref();

@@ -7,7 +7,6 @@ use serde::Serialize;
 use crate::cli::{self, Which};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::info::session::handle;
 use crate::live::{Event, Live};
 use crate::lookup::find_live;
 use crate::paint::YELLOW;
@@ -114,7 +113,7 @@ fn follow(live: &mut Live, waited: &mut [Waited], ui: &mut Ui) -> Result {
 /// Prints the sessions that are over, each once, and says which wait for a person.
 fn check(waited: &mut [Waited], json: bool, ui: &mut Ui) -> Result {
     for one in waited.iter_mut().filter(|one| one.end.is_none()) {
-        let name = handle(&one.watch.session).clone();
+        let name = one.watch.session.handle().clone();
         if let Some(end) = one.watch.idle() {
             if json {
                 let session = &one.watch.session;
@@ -149,7 +148,7 @@ fn check(waited: &mut [Waited], json: bool, ui: &mut Ui) -> Result {
 
 fn late(waited: &[Waited]) -> CommandError {
     let left = waited.iter().filter(|one| one.end.is_none());
-    let names: Vec<_> = left.map(|one| handle(&one.watch.session)).collect();
+    let names: Vec<_> = left.map(|one| one.watch.session.handle()).collect();
     let all = Text::join(names.iter().map(|name| Text::from(*name)), ", ");
     let text = text!("the time is over, and a turn still runs or waits in: {}", all);
     let word = names.first().map_or_else(|| "SESSION".into(), |name| shell_word(name));

@@ -83,7 +83,7 @@ pub(crate) fn nested<'a>(
         ["SESSION", "AGENT", "STATE", "TURN", "NOW", "PROMPTS", "USED", "DIRECTORY", "TITLE"];
     let name = |session: &SessionInfo| match (&session.name, width) {
         (None, Some(_)) => short_id(session, &sessions),
-        _ => handle(session).clone(),
+        _ => session.handle().clone(),
     };
     // The beginning of a name will do; an id is as short as it can be already.
     let unnamed = sessions.iter().filter(|session| session.name.is_none());
@@ -167,11 +167,6 @@ fn about(session: &SessionInfo) -> Text {
     let told = [&session.reason, &session.hint].into_iter().flatten().filter(|_| stuck);
     let told: Vec<Text> = told.map(Text::from).collect();
     if told.is_empty() { text!("{}", session.title.as_ref()) } else { Text::join(told, "; ") }
-}
-
-/// The name of a session, or its id if it has none.
-pub(crate) fn handle(session: &SessionInfo) -> &Untrusted {
-    session.name.as_ref().unwrap_or(&session.session_id)
 }
 
 /// What a turn does now, in few columns: that it runs or waits, and since when, is said beside it.

@@ -10,14 +10,14 @@ use std::collections::HashMap;
 
 use acpd_api::{RestoreLevel, Untrusted, escape, method};
 use acpd_view::{
-    Block, ConfigOption, Content, Id, Kind, Message, Plan, PlanEntry, Progress, State, Subagent,
-    Topic, Usage, describe,
+    Block, ConfigOption, Content, Id, Kind, Message, Plan, PlanEntry, Progress, Settings, State,
+    Subagent, Topic, Usage, describe,
 };
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::paint::{BOLD, DIM, Paint, YELLOW};
-use crate::settings::{self, Settings};
+use crate::settings;
 use crate::text::{Text, text};
 
 pub(crate) use call::{name, output};

@@ -12,7 +12,6 @@ use acpd_client::Connection;
 use acpd_view::{State, Turn};
 
 use crate::error::Result;
-use crate::lookup::exactly;
 use markdown::{Markdown, Part};
 
 /// The transcript of a session, or its end, for somebody who continues it.
@@ -122,7 +121,7 @@ pub(crate) fn read(
     mut take: impl FnMut(Turn) -> Result,
 ) -> Result {
     let mut state = State::new(&info.session_id);
-    let mut params = LogParams { session: exactly(info), after, limit: None };
+    let mut params = LogParams { session: info.exactly(), after, limit: None };
     loop {
         let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
         for entry in page.entries {

@@ -506,3 +506,61 @@ fn on_a_terminal_ps_shows_the_last_ten_in_rows_that_fit() {
         assert!(sessions.clone().all(|row| row.contains("~/a/")), "{}", person.seen());
     }
 }
+
+#[test]
+fn what_only_looks_means_the_last_session_used_and_what_changes_wants_a_name() {
+    let home = Home::new();
+    let looks = [
+        "session show",
+        "session log",
+        "session export",
+        "session commands",
+        "queue",
+        "attach",
+        "wait",
+    ];
+    for line in looks {
+        let args: Vec<&str> = line.split(' ').chain(["--no-spawn"]).collect();
+        let done = home.run(&args);
+        assert!(done.err.starts_with("error: acpd is not running\n"), "{line}: {}", done.err);
+    }
+    let changes = [
+        "cancel",
+        "queue rm",
+        "queue edit",
+        "queue move",
+        "session mode",
+        "session set",
+        "session rename",
+        "session title",
+        "session fork",
+        "session handoff --to a",
+        "session move --cwd /",
+        "session reseed",
+        "session close",
+        "session archive",
+        "session unarchive",
+        "session rm",
+    ];
+    for line in changes {
+        let args: Vec<&str> = line.split(' ').chain(["--no-spawn"]).collect();
+        let done = home.run(&args);
+        assert_eq!(done.code, Some(2), "{line}: {}", done.err);
+        assert!(done.err.contains("<SESSION>"), "{line}: {}", done.err);
+    }
+}
+
+#[test]
+fn the_last_session_used_is_shown_if_none_is_named() {
+    let home = Home::new();
+    let cwd = home.work();
+    let daemon = home.daemon(move |mut client| {
+        let mut here = session("s-1");
+        here["cwd"] = json!(cwd);
+        client.lists(&[&here]);
+        client.closed();
+    });
+    let done = home.run(&["session", "show"]);
+    assert!(done.out.contains("s-1") && done.code == Some(0), "{done:?}");
+    daemon.join().unwrap();
+}

@@ -394,7 +394,7 @@ fn another_journal_ends_the_connection_with_a_word() {
 #[test]
 fn run_shows_the_whole_answer_once() {
     let (home, listener) = Home::listening();
-    let child = home.acpctl(["run", "hello"]).spawn().unwrap();
+    let child = home.acpctl(["run", "-a", "demo", "hello"]).spawn().unwrap();
     let mut client = Client::accept(&listener);
     client.answer("initialize", welcome(0, &json!([])));
     client.answer("session/new", json!({"sessionId": "s-1"}));

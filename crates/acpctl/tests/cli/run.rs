@@ -85,20 +85,97 @@ fn the_answer_goes_to_stdout_and_everything_else_to_stderr() {
 }
 
 #[test]
-fn json_prints_what_is_relayed_and_the_answer_to_the_prompt() {
+fn a_json_stream_prints_what_is_relayed_and_the_answer_to_the_prompt() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
         let prompt = client.begins();
         client.says("hi");
         client.result(&prompt, json!({"stopReason": "end_turn"}));
     });
-    let done = home.run(&["run", "--json", "hello"]);
+    let done = home.run(&["run", "--json-stream", "hello"]);
     let lines: Vec<Value> =
         done.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert_eq!(lines[0]["params"]["update"]["content"]["text"], "hi");
     assert_eq!(lines[1]["result"]["stopReason"], "end_turn");
     assert_eq!((done.err.as_str(), done.code), ("", Some(0)));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn json_is_one_object_when_the_turn_is_over() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        let prompt = client.begins();
+        for (id, text) in [("m-1", "I look."), ("m-2", "It is\ndone.")] {
+            client.update(json!({"sessionUpdate": "agent_message_chunk", "messageId": id,
+                "content": {"type": "text", "text": text}}));
+        }
+        client.notice(
+            method::TURN_ENDED,
+            json!({"turn": 3, "startedAt": 1000, "at": 2500, "tools": 1, "files": ["src/a.rs"],
+                "outcome": {"kind": "stopped", "stopReason": "end_turn"},
+                "usage": {"tokens": {"input": 7, "output": 5},
+                    "cost": {"amount": 0.25, "currency": "USD"}}}),
+        );
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+    });
+    let done = home.run(&["run", "--json", "hello"]);
+    insta::assert_snapshot!(done.out, @r#"
+    {
+      "sessionId": "s-1",
+      "agent": "demo",
+      "answer": "I look.\nIt is\ndone.",
+      "stopReason": "end_turn",
+      "exitCode": 0,
+      "turn": 3,
+      "startedAt": 1000,
+      "at": 2500,
+      "tools": 1,
+      "files": [
+        "src/a.rs"
+      ],
+      "usage": {
+        "tokens": {
+          "input": 7,
+          "output": 5
+        },
+        "cost": {
+          "amount": 0.25,
+          "currency": "USD"
+        }
+      }
+    }
+    "#);
+    assert_eq!((done.err.as_str(), done.code), ("", Some(0)));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn a_turn_that_fails_is_an_object_with_the_error() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        let prompt = client.begins();
+        client.says("I begin");
+        let data = json!({"reason": "interrupted", "hint": "send it again"});
+        client.error(&prompt, "the agent died", data);
+    });
+    let done = home.run(&["run", "--json", "hello"]);
+    insta::assert_snapshot!(done.out, @r#"
+    {
+      "sessionId": "s-1",
+      "agent": "demo",
+      "answer": "I begin",
+      "error": {
+        "message": "the agent died",
+        "reason": "interrupted",
+        "hint": "send it again"
+      },
+      "exitCode": 6
+    }
+    "#);
+    assert_eq!(done.code, Some(6));
+    assert!(done.err.contains("error: the agent died"), "{}", done.err);
     daemon.join().unwrap();
 }
 
@@ -646,4 +723,23 @@ fn nothing_to_say_is_a_usage_error_before_any_daemon_is_asked() {
     let done = home.run(&["run", "--file", "nothing.txt", "x"]);
     assert_eq!(done.code, Some(3));
     assert!(done.err.contains("cannot read `nothing.txt`"), "{}", done.err);
+}
+
+#[test]
+fn that_the_demo_agent_answers_is_told_in_a_pipe_too_once_for_a_session_that_begins() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        client.answer("initialize", capable());
+        client.answer("session/new", json!({"sessionId": "s-1"}));
+        let daemon = json!({"version": "0", "api": 1, "pid": 1, "boot": 1, "since": 0, "clients": 1,
+            "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "", "database": "", "log": "", "config": ""});
+        client.answer(method::STATUS, json!({"daemon": daemon, "agents": [], "sessions": []}));
+        let prompt = client.expect("session/prompt");
+        client.says("You said: hello");
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+    });
+    let done = home.run(&["run", "hello"]);
+    insta::assert_snapshot!(done.err, @"`demo` answers, a script without a model; other agents: acpctl agent ls -a");
+    assert_eq!((done.out.as_str(), done.code), ("You said: hello\n", Some(0)));
+    daemon.join().unwrap();
 }

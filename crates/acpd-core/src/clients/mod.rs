@@ -107,10 +107,8 @@ pub(crate) struct Client {
     pub(crate) reads: BTreeMap<SessionKey, u32>,
     /// It does not keep up: nothing is sent to it that is not an answer.
     pub(crate) lagged: bool,
-    /// Requests that are not answered, and whether their answers are kept.
-    pub(crate) open: BTreeMap<Id, bool>,
-    /// Of these, those that have an error already because the journal could not be written.
-    pub(crate) given_up: BTreeSet<Id>,
+    /// Requests that are not answered.
+    pub(crate) open: BTreeMap<Id, Open>,
     /// The name under which it comes back.
     pub(crate) token: Option<String>,
     /// What it is in the sessions that it comes back to.
@@ -123,6 +121,15 @@ pub(crate) struct Client {
     pub(crate) again: Vec<Id>,
     /// When it said something last; nothing before its first line ([`crate::hub::clients::admission`]).
     pub(crate) last_heard: Option<Time>,
+}
+
+/// A request that is not answered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Open {
+    /// Its answer is kept until the client has it.
+    pub(crate) kept: bool,
+    /// It has an error already, because the journal could not be written.
+    pub(crate) given_up: bool,
 }
 
 impl Client {

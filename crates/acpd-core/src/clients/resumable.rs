@@ -8,7 +8,7 @@ use acpd_api::{Empty, RawId, Reason, Received, Resume, Resumed, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::clients::{Client, Clients};
+use crate::clients::{Client, Clients, Open};
 use crate::fault::Fault;
 use crate::ids::{ClientId, Requester, SessionKey, Time};
 use crate::input::{Batch, Effect, ToClient};
@@ -134,8 +134,10 @@ impl Clients {
         let again = open.iter().filter(|id| !is_known(id)).cloned().collect();
         if let Some(client) = self.connected.get_mut(&client) {
             // What it no longer waits for was answered while the journal could not be written.
-            client.given_up = waits_for.iter().filter(|id| !open.contains(id)).cloned().collect();
-            client.open.extend(waits_for.into_iter().map(|id| (id, true)));
+            client.open.extend(waits_for.into_iter().map(|id| {
+                let given_up = !open.contains(&id);
+                (id, Open { kept: true, given_up })
+            }));
             client.again = again;
             client.resume = Some(resume);
         }
@@ -232,7 +234,7 @@ impl Clients {
     ) {
         let here = self.connected.get(&to.client);
         let is_wanted = |client: &Client| {
-            client.open.get(&to.id) == Some(&true) && !client.given_up.contains(&to.id)
+            client.open.get(&to.id).is_some_and(|open| open.kept && !open.given_up)
         };
         if here.is_some_and(|client| !is_wanted(client)) {
             return;

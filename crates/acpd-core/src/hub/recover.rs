@@ -31,7 +31,7 @@ use crate::input::{Adopt, Batch, Effect};
 use crate::mcp::calls::Calls;
 use crate::process::slot::{Asker, Host, KILL_AGAIN, Slot, State as AgentState, StopWhy};
 use crate::process::table::Processes;
-use crate::profile::{Config, Profile, Sharing};
+use crate::profile::{Config, Profile};
 use crate::prompt::{continues, once, prompt_text};
 use crate::questions::decisions::Decisions;
 use crate::questions::question::Question;
@@ -41,7 +41,7 @@ use crate::record::{Asked, AskedRow, Desired, InteractionRow, Record, Sender, Tu
 use crate::requests::Requests;
 use crate::requests::purpose::{Adoption, Directory, NewSession, Purpose, Steer};
 use crate::session::limit::Held;
-use crate::session::table::Sessions;
+use crate::session::table::{Aside, Sessions};
 use crate::session::turn::{Queued, Running};
 use crate::session::{Session, State};
 use crate::shutdown::Shutdown;
@@ -159,25 +159,12 @@ impl Hub {
         let mut row = state.row;
         let agent = row.agent.clone();
         if row.removed.is_some() {
-            let kept = Session {
-                head: state.head,
-                last_ticket: state.last_ticket,
-                mcp_servers: state.mcp_servers,
-                ..Session::new(row, SlotId::NONE, State::Dormant)
-            };
+            let SessionState { head, last_ticket, mcp_servers, .. } = state;
+            let kept = Aside { row, head, last_ticket, mcp_servers, doubtful: None };
             return self.sessions.keep_aside(kept);
         }
         let holder = row.host.and_then(|host| self.processes.slot_of(host));
-        let dedicated = || {
-            let mut slots = self.processes.iter();
-            slots.find(|(_, slot)| slot.dedicated == Some(key)).map(|(slot, _)| *slot)
-        };
-        let sharing = self.config.agents.get(&agent).map(|profile| profile.sharing);
-        let slot = match (holder.or_else(dedicated), sharing.unwrap_or_default()) {
-            (Some(slot), _) => slot,
-            (None, Sharing::Agent) => self.processes.shared(&agent, self.now),
-            (None, Sharing::Session) => self.processes.add(&agent, Some(key), self.now),
-        };
+        let slot = holder.unwrap_or_else(|| self.slot_for(key, &agent));
         if holder.is_none() {
             row.host = None;
             row.children.clear();
@@ -326,7 +313,7 @@ impl Hub {
         if row.frozen.is_none() && matches!(question, Question::Permission(_)) {
             row.frozen = Some(Box::new(Frozen::of_old_question(&row.line)));
         }
-        self.questions.open(row.id, Interaction::new(&row, id, question));
+        self.questions.open(row.id, Interaction::of_agent(&row, id, question));
     }
 
     /// A process that was to go down is still to go, and so is one that nobody configures any more.

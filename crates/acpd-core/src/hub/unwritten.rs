@@ -78,8 +78,8 @@ impl Hub {
     /// Takes back the answer to a request, wherever it waits.
     fn take_answer(&mut self, to: &Requester, batches: &mut [&mut Vec<Effect>]) -> Answer {
         let Some(client) = self.clients.get_mut(to.client) else { return Answer::Given };
-        if client.open.contains_key(&to.id) {
-            client.given_up.insert(to.id.clone());
+        if let Some(open) = client.open.get_mut(&to.id) {
+            open.given_up = true;
             return Answer::ToCome;
         }
         for effects in batches {
@@ -95,8 +95,7 @@ impl Hub {
     /// not if the request got an error while the journal could not be written.
     pub(crate) fn close_request(&mut self, to: &Requester) -> bool {
         let Some(client) = self.clients.get_mut(to.client) else { return true };
-        client.open.remove(&to.id);
-        !client.given_up.remove(&to.id)
+        client.open.remove(&to.id).is_none_or(|open| !open.given_up)
     }
 }
 

@@ -32,10 +32,7 @@ pub(crate) struct Slot {
     /// The way out of its last refused start.
     pub(crate) start_hint: Option<String>,
     pub(crate) restarts: u32,
-    /// When it failed, within the window of the restart rules.
-    pub(crate) failures: VecDeque<Time>,
-    /// Failures since the last run that was ready for long enough.
-    pub(crate) attempt: u32,
+    failures: Failures,
     /// What its `initialize` said of a client, see [`crate::hub::process::client_meta`].
     pub(crate) client_meta: Option<String>,
     /// It was started anew for fresh credentials, and no prompt has worked since.
@@ -49,19 +46,52 @@ pub(crate) struct Slot {
     pub(crate) parked: BTreeMap<String, Parked>,
 }
 
+/// How often it has failed.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Failed {
+    /// Since the last run that was ready for long enough.
+    pub(crate) in_a_row: u32,
+    /// Within the window of the restart rules.
+    pub(crate) of_late: u32,
+}
+
+#[derive(Debug, Default)]
+struct Failures {
+    at: VecDeque<Time>,
+    in_a_row: u32,
+}
+
 /// Lines for a session that is not there yet.
 #[derive(Debug, Default)]
 pub(crate) struct Parked {
-    pub(crate) lines: Vec<Bytes>,
-    pub(crate) bytes: usize,
-    /// There were more, for which there was no room.
-    pub(crate) cut: bool,
+    lines: Vec<Bytes>,
+    bytes: usize,
+    is_cut: bool,
 }
 
 impl Parked {
     pub(crate) fn push(&mut self, line: Bytes) {
         self.bytes += line.len();
         self.lines.push(line);
+    }
+
+    /// There is one more, and no room for it.
+    pub(crate) fn cut(&mut self) {
+        self.is_cut = true;
+    }
+
+    /// Takes the lines out. Returns also whether there were more.
+    pub(crate) fn take(&mut self) -> (Vec<Bytes>, bool) {
+        self.bytes = 0;
+        (std::mem::take(&mut self.lines), self.is_cut)
+    }
+
+    pub(crate) fn lines(&self) -> &[Bytes] {
+        &self.lines
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 
@@ -288,8 +318,28 @@ impl Slot {
 
     /// What failed before does not count any more.
     pub(crate) fn forgive(&mut self) {
-        self.attempt = 0;
-        self.failures.clear();
+        self.failures = Failures::default();
+    }
+
+    /// A run that was good for long enough has crashed: that is all that counts.
+    pub(crate) fn crashed_after_a_good_run(&mut self, now: Time) {
+        self.failures = Failures { at: VecDeque::from([now]), in_a_row: 0 };
+    }
+
+    /// Counts a crash or a failed start.
+    pub(crate) fn failed(&mut self, now: Time, window: u64) -> Failed {
+        let Failures { at, in_a_row } = &mut self.failures;
+        at.push_back(now);
+        while at.front().is_some_and(|at| now.since(*at) > window) {
+            at.pop_front();
+        }
+        *in_a_row += 1;
+        Failed { in_a_row: *in_a_row, of_late: at.len() as u32 }
+    }
+
+    /// How often it has failed since the last run that was good for long enough.
+    pub(crate) fn failures(&self) -> u32 {
+        self.failures.in_a_row
     }
 
     /// Why it is in its state, for people.

@@ -28,14 +28,21 @@ const PAGES: usize = 256;
 /// Invalid answers of one client to one question before that client is not asked again.
 const ASKED: u32 = 3;
 
+/// Who asks, and gets the answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AskedBy {
+    /// The agent of this process, under an id of its own.
+    Agent { host: HostId, request: Id },
+    /// acpd, whether the next turn may begin.
+    Budget,
+}
+
 /// An open question.
 #[derive(Debug)]
 pub(crate) struct Interaction {
     /// The session that it is about, unless it is about a request.
     pub(crate) session: Option<SessionKey>,
-    pub(crate) host: HostId,
-    /// The agent's own id of the request.
-    pub(crate) agent_request: Id,
+    pub(crate) asked_by: AskedBy,
     /// The request with the session's public id.
     pub(crate) line: Bytes,
     pub(crate) question: Question,
@@ -53,34 +60,63 @@ pub(crate) struct Interaction {
 }
 
 impl Interaction {
-    /// From its row, whose line is the agent's request.
-    pub(crate) fn new(row: &InteractionRow, agent_request: Id, question: Question) -> Interaction {
+    /// An agent's, from its row, whose line is the agent's request.
+    pub(crate) fn of_agent(row: &InteractionRow, request: Id, question: Question) -> Interaction {
         let about = match Question::read(&row.line) {
             Ok((Scope::Request(id), _)) => id.as_u64(),
             _ => None,
         };
-        let asked = match &row.frozen {
+        let asked_by = AskedBy::Agent { host: row.host, request };
+        let (line, frozen) = (row.line.clone(), row.frozen.clone());
+        Interaction {
+            about,
+            ..Interaction::new(asked_by, row.session, row.at, line, question, frozen)
+        }
+    }
+
+    /// acpd's own, about the budget, before a turn of this session.
+    pub(crate) fn of_budget(
+        session: SessionKey,
+        at: Time,
+        line: Bytes,
+        question: Question,
+    ) -> Interaction {
+        let frozen = Some(Box::new(Frozen::of_old_question(&line)));
+        Interaction::new(AskedBy::Budget, Some(session), at, line, question, frozen)
+    }
+
+    fn new(
+        asked_by: AskedBy,
+        session: Option<SessionKey>,
+        at: Time,
+        line: Bytes,
+        question: Question,
+        frozen: Option<Box<Frozen>>,
+    ) -> Interaction {
+        let asked = match &frozen {
             Some(frozen) => frozen.gist(),
-            None => message_in(&row.line),
+            None => message_in(&line),
         };
         Interaction {
-            session: row.session,
-            host: row.host,
-            agent_request,
-            line: row.line.clone(),
-            question,
-            at: row.at,
+            session,
+            asked_by,
             gist: Gist::of(&asked).text().into(),
-            frozen: row.frozen.clone(),
-            about,
+            line,
+            question,
+            at,
+            frozen,
+            about: None,
             refused: BTreeMap::new(),
             asked: BTreeSet::new(),
         }
     }
 
-    /// acpd asks it, and no agent.
-    pub(crate) fn is_own(&self) -> bool {
-        self.host == HostId::ACPD
+    /// The process whose agent asks it.
+    pub(crate) fn host(&self) -> Option<HostId> {
+        match self.asked_by {
+            AskedBy::Agent { host, .. } => Some(host),
+            AskedBy::Budget => None,
+        }
     }
 }
 
@@ -113,8 +149,9 @@ impl Questions {
     /// # Errors
     /// When too many questions of the session are open, or of the process if it is about a request.
     pub(crate) fn check_room(&self, key: Option<SessionKey>, host: HostId) -> Result<(), String> {
-        let same =
-            |open: &&Interaction| open.session == key && (key.is_some() || open.host == host);
+        let same = |open: &&Interaction| {
+            open.session == key && (key.is_some() || open.host() == Some(host))
+        };
         if self.open.values().filter(same).count() >= OPEN {
             return Err(format!("{OPEN} questions are open already"));
         }
@@ -157,8 +194,8 @@ impl Questions {
 
     /// What an agent asks with this id of its own.
     pub(crate) fn asked_as(&self, host: HostId, id: &Id) -> Option<InteractionId> {
-        let mut open = self.iter();
-        open.find(|(_, open)| open.host == host && open.agent_request == *id).map(|(id, _)| id)
+        let asked_by = AskedBy::Agent { host, request: id.clone() };
+        self.iter().find(|(_, open)| open.asked_by == asked_by).map(|(id, _)| id)
     }
 
     /// Asks a client; the number under which it is asked. The first time that is one which the next
@@ -170,8 +207,10 @@ impl Questions {
         ids: &mut IdSource,
     ) -> Option<u64> {
         let open = self.open.get_mut(&id)?;
-        if let Question::Elicitation(ElicitationMode::Url { elicitation_id, .. }) = &open.question {
-            let page = (open.host, elicitation_id.clone());
+        if let Question::Elicitation(ElicitationMode::Url { elicitation_id, .. }) = &open.question
+            && let Some(host) = open.host()
+        {
+            let page = (host, elicitation_id.clone());
             self.pages.entry(page).or_default().insert(client);
             while self.pages.len() > PAGES {
                 self.pages.pop_first();

@@ -25,7 +25,7 @@ use crate::tool_calls::frozen::Frozen;
 pub use acpd_policy::Remembered;
 pub use forked::{ForkPoint, Forked};
 pub use snapshot::{ClientState, HostState, SessionState, Snapshot, Spent};
-pub use usage::{Counter, Used};
+pub use usage::{Counter, Used, When};
 
 /// One change of what is on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]

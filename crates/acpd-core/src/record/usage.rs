@@ -15,6 +15,41 @@ pub struct Used {
     pub turn: Option<Cost>,
 }
 
+/// When an agent tells what a session has used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// While it tells again what was told before.
+    Again,
+    /// While a turn runs.
+    InTurn,
+    /// While none runs. Some agents tell it behind the end of the turn.
+    BetweenTurns,
+}
+
+impl Used {
+    /// The agent tells this. Returns the costs that are of no running turn, to be booked at once.
+    pub fn told(&mut self, told: Usage, when: When) -> Vec<Cost> {
+        self.told.used = told.used.or(self.told.used);
+        self.told.size = told.size.or(self.told.size);
+        let Some(cost) = told.cost else { return Vec::new() };
+        let grown = self.counter.told(&cost).filter(|_| when != When::Again);
+        let currency = cost.currency.clone();
+        self.told.cost = Some(cost);
+        let Some(amount) = grown else { return Vec::new() };
+        let in_old_currency = self.turn.take_if(|so_far| so_far.currency != currency);
+        let so_far = self.turn.as_ref().map_or(Amount::default(), |so_far| so_far.amount);
+        let cost = Cost { amount: so_far.plus(amount), currency };
+        let mut of_no_turn = Vec::new();
+        if when == When::InTurn {
+            self.turn = Some(cost);
+        } else if amount > Amount::default() {
+            of_no_turn.push(cost);
+        }
+        of_no_turn.extend(in_old_currency);
+        of_no_turn
+    }
+}
+
 /// An agent's counter of what a session has cost. It only grows while a process runs; the next process may
 /// continue it or begin anew.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +133,31 @@ mod tests {
         counter.moved();
         assert_eq!(grown(&mut counter, 7.0), None);
         assert_eq!(grown(&mut counter, 7.5), Some(0.5));
+    }
+
+    fn cost(cost: Cost) -> Usage {
+        Usage { cost: Some(cost), ..Usage::default() }
+    }
+
+    #[test]
+    fn a_turn_costs_what_is_told_while_it_runs_and_nothing_that_is_told_again() {
+        let mut used = Used { counter: Counter::NewProcess(None), ..Used::default() };
+        assert_eq!(used.told(cost(usd(0.5)), When::InTurn), []);
+        assert_eq!(used.told(cost(usd(0.75)), When::InTurn), []);
+        assert_eq!(used.turn.take(), Some(usd(0.75)));
+        assert_eq!(used.told(cost(usd(1.0)), When::BetweenTurns), [usd(0.25)]);
+        assert_eq!(used.told(cost(usd(1.0)), When::BetweenTurns), [], "nothing has come on top");
+        assert_eq!(used.told(cost(usd(9.0)), When::Again), []);
+        assert_eq!((used.turn, used.told.cost), (None, Some(usd(9.0))));
+    }
+
+    #[test]
+    fn what_a_turn_has_cost_in_another_currency_is_booked_when_the_currency_changes() {
+        let mut used = Used { turn: Some(usd(3.0)), ..Used::default() };
+        used.counter = Counter::At(usd(3.0));
+        let eur = Cost { amount: Amount::from_parts(5), currency: "EUR".into() };
+        assert_eq!(used.told(cost(eur.clone()), When::InTurn), [usd(3.0)]);
+        assert_eq!(used.turn, Some(eur));
     }
 
     #[test]

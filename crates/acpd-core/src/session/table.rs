@@ -5,9 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
-use crate::ids::{SessionKey, SlotId};
+use bytes::Bytes;
+
+use crate::ids::{HostId, Seq, SessionKey, SlotId};
 use crate::record::{Child, SessionRow};
-use crate::session::Session;
+use crate::session::{Session, State};
 
 /// What is on disk as well.
 #[derive(Debug)]
@@ -37,12 +39,39 @@ impl<T> Deref for Saved<T> {
     }
 }
 
+/// A deleted session that can be brought back: what a session is without its process.
+#[derive(Debug)]
+pub(crate) struct Aside {
+    pub(crate) row: SessionRow,
+    pub(crate) head: Seq,
+    pub(crate) last_ticket: u64,
+    pub(crate) mcp_servers: Option<Bytes>,
+    /// The process at which a restore of this session was given up.
+    pub(crate) doubtful: Option<HostId>,
+}
+
+impl Aside {
+    /// The session again, for a process in this slot.
+    pub(crate) fn back(self, slot: SlotId) -> Session {
+        let Aside { row, head, last_ticket, mcp_servers, doubtful } = self;
+        let session = Session::new(row, slot, State::Dormant);
+        Session { head, last_ticket, mcp_servers, doubtful, ..session }
+    }
+}
+
+impl From<Session> for Aside {
+    fn from(session: Session) -> Aside {
+        let Session { row, head, last_ticket, mcp_servers, doubtful, .. } = session;
+        Aside { row: row.value, head, last_ticket, mcp_servers, doubtful }
+    }
+}
+
 /// The sessions by their keys.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     by_key: BTreeMap<SessionKey, Session>,
     /// Sessions that a person has deleted and may want back.
-    aside: BTreeMap<SessionKey, Session>,
+    aside: BTreeMap<SessionKey, Aside>,
     /// The highest key that was ever given.
     last: SessionKey,
     /// Agent profile → public id → session.
@@ -102,17 +131,17 @@ impl Sessions {
     }
 
     /// Keeps a session that nobody is to see.
-    pub(crate) fn keep_aside(&mut self, session: Session) {
-        self.aside.insert(session.row.key, session);
+    pub(crate) fn keep_aside(&mut self, aside: Aside) {
+        self.aside.insert(aside.row.key, aside);
     }
 
-    pub(crate) fn take_from_aside(&mut self, key: SessionKey) -> Option<Session> {
+    pub(crate) fn take_from_aside(&mut self, key: SessionKey) -> Option<Aside> {
         self.aside.remove(&key)
     }
 
     /// Those that nobody is to see.
     pub(crate) fn aside(&self) -> impl Iterator<Item = &SessionRow> {
-        self.aside.values().map(|session| &*session.row)
+        self.aside.values().map(|aside| &aside.row)
     }
 
     /// Whether an agent knows one of those under this id, or clients did.

@@ -35,7 +35,7 @@ pub(crate) struct Running {
     pub(crate) chunk: u64,
     pub(crate) sender: Option<Requester>,
     pub(crate) started: Time,
-    /// Who wants it to end, if somebody does.
+    /// Who wants it to end, if somebody does; set by [`Running::cancel`].
     pub(crate) cancelling: Option<Canceller>,
     /// The same for people, if this daemon has seen it.
     pub(crate) cut_short: Option<CutShort>,
@@ -89,6 +89,16 @@ impl Queued {
 }
 
 impl Running {
+    /// Somebody wants it to end. Returns whether nobody did before.
+    pub(crate) fn cancel(&mut self, cancel: Cancel) -> bool {
+        let is_first = self.cancelling.is_none();
+        if is_first {
+            self.cancelling = Some(cancel.whose);
+            self.cut_short = Some(cancel.told);
+        }
+        is_first
+    }
+
     pub(crate) fn row(&self, session: SessionKey, state: TurnStage) -> TurnRow {
         row(session, self.ticket, state, self.started)
     }

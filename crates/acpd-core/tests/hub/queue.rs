@@ -117,6 +117,51 @@ fn a_prompt_that_is_moved_has_its_turn_then_also_with_the_next_daemon() {
 }
 
 #[test]
+fn a_prompt_that_was_taken_back_and_changed_keeps_its_place() {
+    let mut bench = Bench::with_shims();
+    let a = bench.client(&json!({"notices":true}));
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "one");
+    let running = bench.heard_one("session/prompt");
+    bench.prompt(a, &json!(2), "s", "two");
+    bench.prompt(a, &json!(3), "s", "three");
+    let shown = ask(&mut bench, "", &json!({"session":"s"}));
+    let places = |answer: &Value| -> Vec<Value> {
+        let prompts = answer["result"]["prompts"].as_array().expect("a queue");
+        prompts.iter().map(|prompt| prompt["place"].clone()).collect()
+    };
+    assert_eq!(places(&shown), [1, 2]);
+    let ticket = shown["result"]["prompts"][0]["ticket"].clone();
+    ask(&mut bench, "/remove", &json!({"ref":{"session":"s"},"ticket":ticket}));
+    bench.prompt(a, &json!(4), "s", "four");
+    bench.got(a);
+    let again = |text: &str, id: u64| {
+        json!({"id":id,"method":"session/prompt","params":{"sessionId":"s",
+            "prompt":[{"type":"text","text":text}],"_meta":{"_acpd":{"inPlaceOf":ticket}}}})
+    };
+    bench.say(a, &again("deux", 5));
+    let ahead: Vec<Value> =
+        bench.got(a).iter().map(|line| line["params"]["ahead"].clone()).collect();
+    let ahead: Vec<u64> = ahead.iter().filter_map(Value::as_u64).collect();
+    assert_eq!(ahead, [2, 3, 1], "the others wait for one more, it for the running one");
+    let shown = ask(&mut bench, "", &json!({"session":"s"}));
+    assert_eq!(texts(&shown), ["deux", "three", "four"]);
+    assert_eq!(places(&shown), [1, 2, 3]);
+    bench.reboot();
+    assert_eq!(texts(&ask(&mut bench, "", &json!({"session":"s"}))), ["deux", "three", "four"]);
+    bench.agent_answers(&running, &json!({"stopReason":"end_turn"}));
+    let sent = bench.heard_one("session/prompt");
+    assert_eq!(sent["params"]["prompt"][0]["text"], "deux");
+    assert_eq!(sent["params"]["_meta"]["_acpd"], Value::Null, "the agent hears nothing of that");
+    // Those that it was behind have had their turns: it is the next.
+    let a = bench.client(&json!({"notices":true,"seq":true}));
+    bench.say(a, &json!({"id":1,"method":"session/load","params":{"sessionId":"s","cwd":"/w","mcpServers":[]}}));
+    bench.say(a, &again("encore", 6));
+    let shown = ask(&mut bench, "", &json!({"session":"s"}));
+    assert_eq!(texts(&shown), ["encore", "three", "four"]);
+}
+
+#[test]
 fn what_a_cancel_takes_back_is_in_its_answer_and_stays_in_the_journal() {
     let mut bench = Bench::with_shims();
     let a = bench.client(&json!({"notices":true}));

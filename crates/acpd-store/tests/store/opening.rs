@@ -111,11 +111,33 @@ fn a_newer_schema_is_refused_with_both_versions_and_the_way_out() {
     let before = fs::read(&path).unwrap();
 
     let Err(error) = Running::open(dir.path()) else { panic!("it was opened") };
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 3, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 1, .. }), "{error:?}");
     let message = error.to_string();
-    assert!(message.contains("schema 99") && message.contains("up to 3"), "{message}");
+    assert!(message.contains("schema 99") && message.contains("up to 1"), "{message}");
     assert!(error.hint().is_some_and(|hint| hint.contains("newer")));
     assert!(fs::read(&path).unwrap() == before, "the file was not touched");
+}
+
+#[test]
+fn a_database_of_a_schema_that_was_never_released_is_refused_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("acpd.db");
+    for schema in 1..=3 {
+        let conn = Connection::open(&path).unwrap();
+        conn.execute_batch("CREATE TABLE IF NOT EXISTS sessions (session INTEGER PRIMARY KEY)")
+            .unwrap();
+        conn.pragma_update(None, "journal_mode", "WAL").unwrap();
+        conn.pragma_update(None, "user_version", schema).unwrap();
+        drop(conn);
+        let before = fs::read(&path).unwrap();
+
+        let error = check(&path, &dir.path().join("search.db")).unwrap_err();
+        assert!(matches!(error, OpenError::Unreleased { .. }), "{error:?}");
+        let Err(error) = Running::open(dir.path()) else { panic!("it was opened") };
+        assert!(error.to_string().contains("released"), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("away")));
+        assert!(fs::read(&path).unwrap() == before, "the file was not touched");
+    }
 }
 
 #[test]
@@ -134,6 +156,10 @@ fn a_file_that_is_no_database_is_named_and_left_alone() {
     assert!(fs::read(&path).unwrap() == bytes, "the file was not touched");
 }
 
+fn usd(units: f64) -> Cost {
+    Cost { amount: Amount::from_units(units).unwrap(), currency: "USD".into() }
+}
+
 /// What `fixtures/v1.sql` holds.
 fn records_of_schema_1() -> Vec<Record> {
     let host = HostId(1 << 32);
@@ -146,6 +172,24 @@ fn records_of_schema_1() -> Vec<Record> {
         seq: 2,
     };
     let Record::Interaction(question) = interaction(host.0, 1, host.0) else { unreachable!() };
+    let used = UsageRow {
+        at: Time(5),
+        day: Time(4),
+        agent: "claude".to_owned(),
+        session: "public-1".to_owned(),
+        cwd: "/src".to_owned(),
+        turn: Some(1),
+        tokens: Tokens { total: Some(12), input: Some(4), output: Some(8), ..Tokens::default() },
+        cost: Some(usd(0.125)),
+    };
+    let untold = UsageRow {
+        at: Time(6),
+        day: Time(5),
+        turn: Some(2),
+        tokens: Tokens::default(),
+        cost: None,
+        ..used.clone()
+    };
     vec![
         Record::Boot { boot: 3 },
         Record::Agent(AgentRow {
@@ -174,6 +218,12 @@ fn records_of_schema_1() -> Vec<Record> {
             children: [("sub".to_owned(), child)].into(),
             own_title: Some("Fix it".to_owned()),
             archived: true,
+            usage: Used {
+                told: Usage { used: Some(7), size: None, cost: Some(usd(0.25)) },
+                counter: Counter::At(usd(0.25)),
+                turn: Some(usd(0.125)),
+            },
+            removed: Some(Time(9)),
             client_meta: Some(r#"{"_meta":{"terminal-auth":true}}"#.to_owned()),
             ..session_row(1)
         })),
@@ -206,22 +256,24 @@ fn records_of_schema_1() -> Vec<Record> {
             verdict: Verdict::Allow,
             at: 7,
         }),
+        Record::Usage(used),
+        Record::Usage(untold),
     ]
 }
 
-/// Opens a database that this script makes; what it holds must be what the records add up to.
-fn opens_with(script: &str, records: &[Record]) {
+#[test]
+fn a_database_of_schema_1_opens_with_all_that_is_in_it() {
     let dir = tempfile::tempdir().unwrap();
     let conn = Connection::open(dir.path().join("acpd.db")).unwrap();
-    conn.execute_batch(script).unwrap();
+    conn.execute_batch(include_str!("../fixtures/v1.sql")).unwrap();
     drop(conn);
 
     let mut expected = Snapshot {
         generation: "00112233445566778899aabbccddeeff".to_owned(),
         ..Snapshot::default()
     };
-    for record in records {
-        expected.apply(record);
+    for record in records_of_schema_1() {
+        expected.apply(&record);
     }
     let mut store = Running::start(dir.path());
     assert_eq!(store.snapshot, expected);
@@ -233,64 +285,6 @@ fn opens_with(script: &str, records: &[Record]) {
     let modes = (ValueKey::Modes, Bytes::from_static(b"{}"));
     assert_eq!(store.reader.values(SessionKey(1)).unwrap(), [modes]);
     store.close();
-}
-
-#[test]
-fn a_database_of_schema_1_opens_with_all_that_is_in_it() {
-    opens_with(include_str!("../fixtures/v1.sql"), &records_of_schema_1());
-}
-
-/// What `fixtures/v2.sql` holds beyond that.
-fn records_of_schema_2() -> Vec<Record> {
-    let usd = |units| {
-        let amount = Amount::from_units(units).unwrap();
-        Cost { amount, currency: "USD".into() }
-    };
-    let mut records = records_of_schema_1();
-    for record in &mut records {
-        if let Record::Session(row) = record
-            && row.key == SessionKey(1)
-        {
-            row.usage = Used {
-                told: Usage { used: Some(7), size: None, cost: Some(usd(0.25)) },
-                counter: Counter::At(usd(0.25)),
-                turn: Some(usd(0.125)),
-            };
-        }
-    }
-    let used = UsageRow {
-        at: Time(5),
-        day: Time(4),
-        agent: "claude".to_owned(),
-        session: "public-1".to_owned(),
-        cwd: "/src".to_owned(),
-        turn: Some(1),
-        tokens: Tokens { total: Some(12), input: Some(4), output: Some(8), ..Tokens::default() },
-        cost: Some(usd(0.125)),
-    };
-    records.push(Record::Usage(used.clone()));
-    let later = UsageRow { at: Time(6), day: Time(5), turn: Some(2), ..used };
-    let untold = UsageRow { tokens: Tokens::default(), cost: None, ..later };
-    records.push(Record::Usage(untold));
-    records
-}
-
-#[test]
-fn a_database_of_schema_3_opens_with_all_that_is_in_it() {
-    let mut records = records_of_schema_2();
-    for record in &mut records {
-        if let Record::Session(row) = record
-            && row.key == SessionKey(1)
-        {
-            row.removed = Some(Time(9));
-        }
-    }
-    opens_with(include_str!("../fixtures/v3.sql"), &records);
-}
-
-#[test]
-fn a_database_of_schema_2_opens_with_all_that_is_in_it() {
-    opens_with(include_str!("../fixtures/v2.sql"), &records_of_schema_2());
 }
 
 /// All columns of all tables, with everything that SQLite says of them.
@@ -309,7 +303,7 @@ fn a_new_database_has_the_tables_of_the_newest_fixture() {
     Running::start(dir.path()).close();
     let new = Connection::open(dir.path().join("acpd.db")).unwrap();
     let fixture = Connection::open_in_memory().unwrap();
-    fixture.execute_batch(include_str!("../fixtures/v3.sql")).unwrap();
+    fixture.execute_batch(include_str!("../fixtures/v1.sql")).unwrap();
     assert_eq!(columns(&new), columns(&fixture));
     assert!(columns(&new).iter().all(|column| column.contains("strict=1")));
 }

@@ -25,8 +25,8 @@ mod view;
 
 use acp_wire::acp::InitializeResult;
 use acpd_api::{
-    AttachParams, AttachResult, ClientMeta, LogParams, LogResult, Role, SessionInfo, SessionRef,
-    SessionRowKey, TurnState, method,
+    AttachParams, AttachResult, ClientMeta, LogParams, LogResult, Role, SessionInfo, SessionRowKey,
+    TurnState, method,
 };
 use acpd_view::text::Text;
 use acpd_view::{Header, Role as Look, text};
@@ -36,8 +36,8 @@ use serde_json::value::RawValue;
 
 use super::requests::{Link, Purpose, hello};
 use super::said::Said;
-use super::{Effect, Id, Spot, State, read, session_ref};
-use crate::fleet::{Fleet, handle};
+use super::{Effect, Id, Spot, State, read};
+use crate::fleet::Fleet;
 use crate::keymap::{Action, Place};
 use crate::question::{Card, Did};
 use complete::Beside;
@@ -234,10 +234,6 @@ impl Chat {
         self.conversation.memory.limit(most);
     }
 
-    fn session_ref(&self) -> SessionRef {
-        session_ref(&self.key)
-    }
-
     /// Which session it is.
     pub(super) fn key(&self) -> &SessionRowKey {
         &self.key
@@ -301,7 +297,7 @@ impl State {
             "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}}});
         let initialize = self.requests.send(link, "initialize", &params, Purpose::Hello);
         let after = Some(seq.saturating_sub(FIRST));
-        let params = AttachParams { session: chat.session_ref(), after, role: Role::Observer };
+        let params = AttachParams { session: chat.key.exactly(), after, role: Role::Observer };
         let attach = self.requests.send(link, method::SESSION_ATTACH, &params, Purpose::Attach);
         vec![Effect::Open(link), initialize, attach]
     }
@@ -341,13 +337,17 @@ impl State {
     }
 
     /// A notification on the connection of the conversation.
-    pub(super) fn chat_line(&mut self, method: &str, line: &[u8]) {
-        let Some(chat) = &mut self.chat else { return };
+    pub(super) fn chat_line(&mut self, method: &str, line: &[u8]) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
         match method {
-            method::CAUGHT_UP => chat.phase = Phase::Live,
+            method::CAUGHT_UP => {
+                chat.phase = Phase::Live;
+                return self.search_goes_on();
+            }
             method::SESSION_REMOVED => chat.phase = Phase::Over("the session was deleted".into()),
             _ => chat.conversation.fold(line, self.now),
         }
+        Vec::new()
     }
 
     /// An older page of the journal.
@@ -421,7 +421,7 @@ impl State {
     fn ask_log(&mut self, after: u64, purpose: fn(SessionRowKey) -> Purpose) -> Vec<Effect> {
         let Some(chat) = &self.chat else { return Vec::new() };
         let limit = u32::try_from(PAGE).ok();
-        let params = LogParams { session: chat.session_ref(), after, limit };
+        let params = LogParams { session: chat.key.exactly(), after, limit };
         let purpose = purpose(chat.key.clone());
         vec![self.requests.send(Link::Fleet, method::SESSION_LOG, &params, purpose)]
     }
@@ -571,7 +571,7 @@ impl State {
             self.flash(Look::Warning, words);
             return Vec::new();
         }
-        let handle = self.chat_session().map(handle).cloned();
+        let handle = self.chat_session().map(SessionInfo::handle).cloned();
         let mut effects = self.close_chat();
         if !is_from_top {
             self.left = handle;

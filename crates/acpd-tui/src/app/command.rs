@@ -255,7 +255,7 @@ impl State {
             self.flash(Role::Warning, "no session is selected");
             return Vec::new();
         };
-        let session = super::session_ref(&key);
+        let session = key.exactly();
         let params = RenameParams { session, name: Some(name.to_owned()) };
         vec![self.requests.send(Link::Fleet, method::SESSION_RENAME, &params, Purpose::Rename)]
     }

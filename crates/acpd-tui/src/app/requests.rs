@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use acp_wire::{Id, build};
-use acpd_api::{ClientMeta, Role, SessionRef, SessionRowKey, Untrusted, method};
+use acpd_api::{
+    ClientMeta, NAMESPACE, PromptMeta, Role, SessionRef, SessionRowKey, Untrusted, method,
+};
 use acpd_client::initialize_params;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -166,7 +168,11 @@ impl State {
         if !said.text.trim().is_empty() {
             self.said.push(said.text.clone());
         }
-        let params = json!({"sessionId": session, "prompt": said.blocks()});
+        let mut params = json!({"sessionId": session, "prompt": said.blocks()});
+        if said.in_place_of.is_some() {
+            let meta = PromptMeta { in_place_of: said.in_place_of, ..PromptMeta::default() };
+            params["_meta"] = json!({NAMESPACE: meta});
+        }
         self.requests.send(link, "session/prompt", &params, Purpose::Prompt(words))
     }
 }

@@ -3,11 +3,10 @@
 use std::rc::Rc;
 
 use acp_wire::acp::{ContentBlock, file_uri};
-use acpd_api::{SessionRowKey, Untrusted};
+use acpd_api::{QueuedPrompt, SessionRowKey, Untrusted};
 use acpd_view::human;
 use acpd_view::text;
 use acpd_view::text::Text;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// Columns of a summary.
@@ -20,6 +19,8 @@ pub(super) struct Said {
     pub(super) text: String,
     /// All that was attached; what of it goes with the words is [`Said::attached`].
     pub(super) all: Vec<Attached>,
+    /// The ticket of the prompt that was taken back to be changed into this one, which waits in its place.
+    pub(super) in_place_of: Option<u64>,
 }
 
 /// Words for a session. If nobody takes them, they are a draft of its conversation again.
@@ -68,19 +69,15 @@ impl Attached {
 
 impl From<&str> for Said {
     fn from(text: &str) -> Said {
-        Said { text: text.to_owned(), all: Vec::new() }
+        Said { text: text.to_owned(), ..Said::default() }
     }
 }
 
 impl Said {
-    /// Reads the content blocks of a prompt that waits. What was sent by another program may have no mark; it
-    /// stays with the words, whatever becomes of them.
-    pub(super) fn read(blocks: &RawValue) -> Said {
-        let blocks: Vec<Value> = serde_json::from_str(blocks.get()).unwrap_or_default();
-        let (said, others): (Vec<Value>, Vec<Value>) =
-            blocks.into_iter().partition(|block| block["type"] == "text");
-        let words: Vec<&str> = said.iter().filter_map(|block| block["text"].as_str()).collect();
-        let text = words.join("\n");
+    /// Reads a prompt that waits. What was sent by another program may have no mark; it stays with the words,
+    /// whatever becomes of them.
+    pub(super) fn read(prompt: &QueuedPrompt) -> Said {
+        let (text, others) = prompt.parts();
         let mut images = 0;
         let all = others.into_iter().map(|block| {
             let mark = match (&block["data"], &block["name"]) {
@@ -95,7 +92,7 @@ impl Said {
             Attached { mark, block: Rc::new(block) }
         });
         let all = all.collect();
-        Said { text, all }
+        Said { text, all, in_place_of: None }
     }
 
     /// Both, one below the other.
@@ -156,7 +153,7 @@ mod tests {
         let image = Attached::image(1, "image/png", "iVBORw==".into());
         assert_eq!(image.mark(), "[image 1: 4 B]");
         let text = "see @src/a b.rs and [image 1: 4 B]".to_owned();
-        let mut said = Said { text, all: vec![file, image] };
+        let mut said = Said { text, all: vec![file, image], in_place_of: None };
         let blocks = said.blocks();
         assert_eq!(blocks[0], json!({"type": "text", "text": said.text}));
         let link = json!({"type": "resource_link", "uri": "file:///w/src/a%20b.rs",
@@ -171,7 +168,8 @@ mod tests {
     #[test]
     fn a_copy_of_what_is_said_shares_its_images() {
         let image = Attached::image(1, "image/png", "iVBORw==".into());
-        let said = Said { text: image.mark().to_owned(), all: vec![image] };
+        let text = image.mark().to_owned();
+        let said = Said { text, all: vec![image], in_place_of: None };
         let data = |said: &Said| said.all[0].block["data"].as_str().unwrap().as_ptr();
         assert_eq!(data(&said), data(&said.clone()));
     }
@@ -180,11 +178,13 @@ mod tests {
     fn a_prompt_that_waits_is_read_as_it_was_written() {
         let image = Attached::image(1, "image/png", "iVBORw==".into());
         let all = vec![Attached::file("/w", "a.rs"), image];
-        let said = Said { text: "see @a.rs, [image 1: 4 B]".into(), all };
-        let raw = serde_json::value::to_raw_value(&said.blocks()).unwrap();
-        assert_eq!(Said::read(&raw), said);
+        let said = Said { text: "see @a.rs, [image 1: 4 B]".into(), all, in_place_of: None };
+        let waits = |blocks: &Value| {
+            let prompt = serde_json::value::to_raw_value(blocks).unwrap();
+            QueuedPrompt { ticket: 1, place: 1, at: 0, prompt }
+        };
+        assert_eq!(Said::read(&waits(&json!(said.blocks()))), said);
         let other = json!([{"type": "text", "text": "x"}, {"type": "resource", "resource": {}}]);
-        let raw = serde_json::value::to_raw_value(&other).unwrap();
-        assert_eq!(Said::read(&raw).blocks().len(), 2, "what is not ours stays");
+        assert_eq!(Said::read(&waits(&other)).blocks().len(), 2, "what is not ours stays");
     }
 }

@@ -11,7 +11,7 @@ use crossterm::event::KeyEvent;
 use super::requests::{Link, Purpose};
 use super::said::Said;
 use super::{Effect, State};
-use crate::fleet::{Fleet, Row, RowKey, What, handle};
+use crate::fleet::{Fleet, Row, RowKey, What};
 use crate::input::Input;
 use crate::keymap::{Action, Place};
 use crate::question::{Card, Did};
@@ -187,7 +187,7 @@ impl State {
         let rows = self.fleet.rows(self.top.filter.text(), self.now);
         match rows.get(self.top.at).and_then(|row| row.session) {
             Some(session) => {
-                let (who, session) = (Text::from(handle(session)), session.row_key());
+                let (who, session) = (Text::from(session.handle()), session.row_key());
                 self.top.typing = Some(Typing::Prompt { session, who, input: Input::default() });
             }
             None => self.flash(Role::Warning, "no session is selected"),
@@ -300,7 +300,7 @@ impl State {
         };
         let key = session.row_key();
         let press = self.key_of(Place::Top, Action::Cancel);
-        let words = text!("{} again cancels the turn of {}", press, handle(session));
+        let words = text!("{} again cancels the turn of {}", press, session.handle());
         if !self.is_second(Twice::Cancel(key.clone()), words) {
             return Vec::new();
         }

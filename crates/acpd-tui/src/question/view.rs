@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use acpd_api::{InteractionInfo, Question};
+use acpd_api::{InteractionInfo, Question, Shown, Untrusted};
 use acpd_view::human::directory;
 use acpd_view::text::Text;
 use acpd_view::{Line, Role, Style, text};
@@ -143,22 +143,26 @@ pub fn asks(question: &InteractionInfo, home: Option<&str>) -> Text {
     text!("{}{}", asks_for(question), place)
 }
 
+/// What a call is to do, in a word.
+pub(crate) fn verb(shown: Option<&Shown>, tool_kind: Option<&Untrusted>) -> &'static str {
+    let kind = shown.map(|shown| &shown.kind).or(tool_kind);
+    match kind.map(Untrusted::raw) {
+        Some("execute") => "run",
+        Some("edit") => "edit",
+        Some("read") => "read",
+        Some("delete") => "delete",
+        Some("move") => "move",
+        Some("search") => "search",
+        Some("fetch") => "fetch",
+        _ => "do",
+    }
+}
+
 fn asks_for(question: &InteractionInfo) -> Text {
     let agent = &question.agent;
     match &question.question {
         Question::Permission { shown, tool_kind, .. } => {
-            let kind = shown.as_ref().map(|shown| &shown.kind).or(tool_kind.as_ref());
-            let wants = match kind.map(acpd_api::Untrusted::raw) {
-                Some("execute") => "run",
-                Some("edit") => "edit",
-                Some("read") => "read",
-                Some("delete") => "delete",
-                Some("move") => "move",
-                Some("search") => "search",
-                Some("fetch") => "fetch",
-                _ => "do",
-            };
-            text!("{} asks to {} this", agent, wants)
+            text!("{} asks to {} this", agent, verb(shown.as_deref(), tool_kind.as_ref()))
         }
         Question::Form { .. } => text!("{} asks", agent),
         Question::Url { .. } => text!("{} asks you to open a page", agent),

@@ -148,7 +148,8 @@ scene('what the page makes of hostile Markdown has nothing that a sanitizer woul
 scene('ten thousand blocks: at most eighty are in the document, and scrolling is smooth', async () => {
   const lines = Array.from({ length: 5000 }, (_, at) => [
     update({ sessionUpdate: 'agent_message_chunk', messageId: `m${at}`, content: { type: 'text', text: `Answer **${at}**, of a line or two.\n\n${'word '.repeat(at % 60)}` } }),
-    update({ sessionUpdate: 'tool_call', toolCallId: `c${at}`, title: `Call ${at}`, kind: 'read', status: 'completed' }),
+    update({ sessionUpdate: 'tool_call', toolCallId: `c${at}`, title: `Call ${at}`, kind: 'read', status: 'completed',
+      content: [{ type: 'content', content: { type: 'text', text: `output ${at}\n${'a line that was read\n'.repeat(200)}` } }] }),
   ]).flat();
   await home.prompt('long', home.raw('long', lines));
   const { page, context, wrong } = await enter(browser, home);
@@ -161,6 +162,14 @@ scene('ten thousand blocks: at most eighty are in the document, and scrolling is
   const probe = await context.newCDPSession(page);
   await probe.send('Performance.enable', { timeDomain: 'threadTicks' });
   const busy = async () => (await probe.send('Performance.getMetrics')).metrics.find((it) => it.name === 'TaskDuration')?.value ?? NaN;
+  // All of it was read: above a limit, what is far from the screen has no body any more.
+  await probe.send('HeapProfiler.collectGarbage');
+  const heap = (await probe.send('Runtime.getHeapUsage')).usedSize / 1e6;
+  const bodies = lines.reduce((sum, line) => sum + JSON.stringify(line).length, 0) / 1e6;
+  console.log(`ten thousand blocks: ${heap.toFixed(1)} MB of memory for lines of ${bodies.toFixed(1)} MB`);
+  assert.ok(bodies > 20 && heap < 24, `${heap} MB`);
+  // What comes to the screen has its body again.
+  await page.waitForSelector('.answer:has-text("Answer 3, of a line or two.")');
   const before = await busy();
   const { frames, most, places } = await page.evaluate(async () => {
     const box = /** @type {HTMLElement} */ (document.querySelector('.scroller'));
@@ -217,9 +226,10 @@ scene('the first paint is quick', async () => {
 });
 
 scene('little is sent', { skip: process.env.ACPD_WEB_PAGE && 'the files of a folder are sent as they are' }, async () => {
-  const { page, context } = await enter(browser, home);
-  await openSession(page, 'fix-auth');
-  await page.waitForSelector('.prompt');
+  const { page, context } = await enter(browser, home, { serviceWorkers: 'block' });
+  await page.goto('about:blank');
+  await page.goto(`${home.url}/`);
+  await page.waitForSelector('.entry');
   const sent = () => page.evaluate(async () => {
     const timed = performance.getEntries().filter((it) => it instanceof PerformanceResourceTiming && !/\/me$/.test(it.name));
     const files = [...new Map(timed.map((it) => [it.name, it])).values()];
@@ -227,12 +237,20 @@ scene('little is sent', { skip: process.env.ACPD_WEB_PAGE && 'the files of a fol
     const first = files.filter((it) => !it.name.includes('/lib/highlight'));
     return { all: size(files), first: size(first), ours: size(files.filter((it) => !it.name.includes('/lib/'))), count: files.length };
   });
+  const opening = await sent();
+  await openSession(page, 'fix-auth');
+  await page.waitForSelector('.prompt');
   const first = await sent();
   const colours = ['highlight', ...['bash', 'diff', 'go', 'json', 'python', 'rust', 'typescript', 'yaml'].map((it) => `highlight-${it}`)];
-  await page.evaluate((names) => Promise.all(names.map((name) => fetch(`/lib/${name}.js`).then((it) => it.text()))), colours);
+  await page.evaluate((names) => {
+    const main = /** @type {HTMLScriptElement} */ (document.querySelector('script')).src;
+    return Promise.all(names.map((name) => fetch(main.replace('main.js', `lib/${name}.js`)).then((it) => it.text())));
+  }, colours);
   const all = await sent();
+  console.log(`sent: ${opening.ours.toFixed(1)} KB of ours to open the page, in ${opening.count} files`);
   console.log(`sent: ${first.first.toFixed(1)} KB in ${first.count} files, ${first.ours.toFixed(1)} of them ours; with all colours ${all.all.toFixed(1)} KB`);
   assert.ok(first.count > 30, 'it was measured');
+  assert.ok(opening.ours > 10 && opening.ours < 30, `${opening.ours} KB of ours to open the page`);
   assert.ok(first.first < 90, `${first.first} KB`);
   assert.ok(all.all < 110, `${all.all} KB with the colours of every language`);
   await context.close();

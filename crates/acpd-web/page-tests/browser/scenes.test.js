@@ -6,6 +6,9 @@ import { after, before, test } from 'node:test';
 
 import { Home, climb, enter, launch, openSession, says, streamOf, until, update } from './home.js';
 
+/** A picture. */
+const DOT = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+
 const home = new Home();
 /** @type {import('playwright-core').Browser} */
 let browser;
@@ -19,8 +22,10 @@ after(async () => {
   await home.stop();
 });
 
-/** @param {string} name @param {() => Promise<void>} run */
-const scene = (name, run) => test(name, { timeout: 120_000 }, run);
+/** @param {string} name @param {any} options @param {() => Promise<void>} [run] */
+const scene = (name, options, run = options) => test(name, { timeout: 120_000, ...(run !== options && options) }, run);
+/** Why a scene with a version of the page is left out. */
+const fromDisk = process.env.ACPD_WEB_PAGE && 'the files of a folder have no version';
 
 scene('a code lets one browser in, once, and does not stay in its history', async () => {
   const { page, context, wrong } = await enter(browser, home);
@@ -190,6 +195,184 @@ scene('offline and back', async () => {
   await context.close();
 });
 
+scene('without a connection the page opens, and shows what it knew last', { skip: fromDisk }, async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  await home.acpctl('run', '-s', 'remembered', 'say #remembered');
+  await page.waitForSelector('.entry:has(.name:text-is("remembered"))');
+  await page.evaluate(async () => {
+    await navigator.serviceWorker.ready;
+    while (!navigator.serviceWorker.controller) await new Promise((resolve) => { setTimeout(resolve, 20); });
+  });
+  await home.stopServing();
+  await page.reload();
+  await page.waitForSelector('.connection.is-away:has-text("this is what was known")');
+  await openSession(page, 'remembered');
+  await page.waitForSelector('.empty:has-text("No connection")');
+  // Also what was never opened is there.
+  await page.goto(`${home.url}/#/search`);
+  await page.waitForSelector('.dialog input');
+  await page.evaluate(() => localStorage.removeItem('acpd.known'));
+  const other = await context.newPage();
+  await other.goto(`${home.url}/`);
+  await other.waitForSelector('.empty:has-text("nothing is known in this browser yet")');
+  await page.goto(`${home.url}/#/`);
+  await openSession(page, 'remembered');
+  await home.serve();
+  await page.waitForSelector('.answer:has-text("#remembered")');
+  await page.waitForSelector('.connection:has-text("live")');
+  const probe = await context.newCDPSession(page);
+  const { installabilityErrors } = await probe.send('Page.getInstallabilityErrors');
+  const others = installabilityErrors.filter(({ errorId }) => errorId !== 'in-incognito');
+  assert.deepEqual(others, [], 'a phone can install it');
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('a newer version is told, and a running page gets no file of it', { skip: fromDisk }, async () => {
+  const { page, context, wrong } = await enter(browser, home, { serviceWorkers: 'block' });
+  await context.route('**/me', async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: { ...await answer.json(), page: 'v-abcdef' } });
+  });
+  // The server was replaced: it has no file of this version.
+  await context.route('**/v-*/**', (route) => route.fulfill({ status: 404, body: '{}' }));
+  await home.stopServing();
+  await page.waitForSelector('.connection.is-away');
+  await home.serve();
+  await page.waitForSelector('.newer');
+  await page.waitForSelector('.connection:has-text("live")');
+  await page.goto(`${home.url}/#/search`);
+  await page.waitForSelector('.trouble:has-text("not in this browser")');
+  await page.goto(`${home.url}/#/`);
+  await page.waitForSelector('.entry');
+  await context.unroute('**/v-*/**');
+  await context.unroute('**/me');
+  await page.click('.newer button');
+  await page.waitForSelector('.newer', { state: 'detached' });
+  await page.waitForSelector('.entry');
+  assert.deepEqual(wrong.filter((it) => !it.includes('status of 404')), []);
+  await context.close();
+});
+
+scene('files go with a prompt, and with the first one', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  const file = (/** @type {string} */ name, /** @type {string} */ mimeType, /** @type {Buffer} */ buffer) => ({ name, mimeType, buffer });
+  const notes = file('notes.txt', 'text/plain', Buffer.from('remember the milk\n```\nand the fence\n'));
+  const picture = file('dot.png', 'image/png', Buffer.from(DOT, 'base64'));
+  await home.acpctl('run', '-s', 'attached', 'say #before');
+  await openSession(page, 'attached');
+  // Whether the agent takes images is known with the connection.
+  await page.waitForSelector('.answer:has-text("#before")');
+  await page.setInputFiles('.attach input', [notes, picture, file('program', '', Buffer.from([0xff, 0xfe, 0x00]))]);
+  await page.waitForSelector('.dock .trouble:has-text("program is no text")');
+  await page.click('.dock .trouble button');
+  await page.setInputFiles('.attach input', file('other.txt', 'text/plain', Buffer.from('not this')));
+  await page.click('.chip:has-text("other.txt") button');
+  assert.deepEqual((await page.locator('.chip').allInnerTexts()).map((it) => it.split(/\s/)[0]), ['notes.txt', 'dot.png']);
+  await page.fill('#prompt', 'say #with');
+  await page.click('button:text-is("Send")');
+  await page.waitForSelector('.answer:has-text("#with")');
+  const said = page.locator('.prompt:has-text("#with")');
+  assert.match(await said.innerText(), /notes\.txt:\s+````\s+remember the milk\s+```\s+and the fence\s+````/);
+  await said.locator('img.picture').waitFor();
+  assert.equal(await page.locator('.chip').count(), 0, 'they are gone from the field');
+
+  await page.goto(`${home.url}/#/new`);
+  await page.fill('#new-cwd', home.path('work'));
+  await page.fill('#new-name', 'begun with a file');
+  await page.fill('#new-text', 'say #begun');
+  await page.setInputFiles('.form .attach input', notes);
+  await page.waitForSelector('.form .chip');
+  await page.click('button:text-is("Begin")');
+  await page.waitForSelector('.answer:has-text("#begun")');
+  assert.match(await page.locator('.prompt').innerText(), /remember the milk/);
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('a running turn is steered', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  await home.prompt('steered', 'go #on [pause middle]');
+  await openSession(page, 'steered');
+  await page.waitForSelector('.stop');
+  await page.fill('#prompt', 'take the left one');
+  await page.click('button:text-is("Steer")');
+  await page.waitForSelector('.answer:has-text("heard: take the left one")');
+  await page.waitForSelector('.prompt:has(.tag:text-is("steered")):has-text("take the left one")');
+  assert.equal(await page.inputValue('#prompt'), '');
+  assert.equal(await page.locator('.queue .waiting').count(), 0);
+  home.release('middle');
+  await page.waitForSelector('.turn:has-text("done")');
+  // Without a turn it is a prompt like any other.
+  await page.waitForSelector('button:text-is("Steer")', { state: 'detached' });
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('a browser is told when its person is needed', { skip: fromDisk }, async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  await context.grantPermissions(['notifications']);
+  // No push service is asked here; what comes from one, the browser is given.
+  await context.addInitScript(() => {
+    const made = { endpoint: 'https://push.example/1', unsubscribe: async () => true, toJSON: () => ({ endpoint: 'https://push.example/1', keys: { p256dh: 'x', auth: 'y' } }) };
+    /** @type {any} */
+    let current = null;
+    Object.assign(PushManager.prototype, {
+      getSubscription: async () => current,
+      subscribe: async (/** @type {any} */ { applicationServerKey }) => {
+        if (applicationServerKey !== 'KEY') throw new Error('another key');
+        current = made;
+        return made;
+      },
+    });
+  });
+  await page.goto(`${home.url}/#/help`);
+  await page.waitForSelector('.field:has(#push) :text("This needs TLS")');
+  /** @type {string[]} */
+  const asked = [];
+  await page.route('**/push', (route) => {
+    asked.push(`${route.request().method()} ${route.request().postData() ?? ''}`);
+    return route.request().method() === 'GET' ? route.fulfill({ json: { key: 'KEY' } }) : route.fulfill({ status: 204 });
+  });
+  await page.route('**/me', async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: { ...await answer.json(), push: true } });
+  });
+  await page.reload();
+  await page.waitForSelector('.connection:has-text("live")');
+  await page.check('#push:enabled');
+  await until('it to be on', () => asked.some((it) => it.startsWith('POST') && it.includes('push.example/1')));
+  await page.waitForSelector('#push:checked:enabled');
+  await page.uncheck('#push');
+  await until('it to be off', () => asked.some((it) => it.startsWith('DELETE')));
+
+  await home.acpctl('run', '-s', 'told', 'say #told');
+  const { sessionId, agent } = JSON.parse(await home.acpctl('session', 'show', 'told', '--json'));
+  const probe = await context.newCDPSession(page);
+  /** @type {string | undefined} */
+  let registrationId;
+  probe.on('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => { registrationId = registrations[0]?.registrationId ?? registrationId; });
+  await probe.send('ServiceWorker.enable');
+  await until('the service worker', () => registrationId);
+  // Who looks at the page sees it there.
+  await page.goto('about:blank');
+  await probe.send('ServiceWorker.deliverPushMessage', { origin: home.url, registrationId: registrationId ?? '',
+    data: JSON.stringify({ title: 'told', body: 'demo asks you something', agent, session: sessionId }) });
+  const [worker] = context.serviceWorkers();
+  const shown = () => worker.evaluate(async () => (await /** @type {any} */ (globalThis).registration.getNotifications())
+    .map((/** @type {any} */ it) => [it.title, it.body, it.data]));
+  const [[title, body, hash]] = await until('the notification', async () => {
+    const all = await shown();
+    return all.length > 0 ? all : undefined;
+  });
+  assert.deepEqual([title, body], ['told', 'demo asks you something']);
+  assert.equal(hash, `#/s/${encodeURIComponent(agent)}/${encodeURIComponent(sessionId)}`);
+  await page.goto(`${home.url}/${hash}`);
+  await page.waitForSelector('.answer:has-text("#told")');
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
 scene('prompts wait, are changed and taken back, and a turn is stopped', async () => {
   const { page, context, wrong } = await enter(browser, home);
   await home.prompt('queue', '[slow 600]');
@@ -304,7 +487,7 @@ scene('a session begins, has modes, and is found', async () => {
 
 scene('a subagent, pictures and hostile names are shown as what they are', async () => {
   const { page, context, wrong } = await enter(browser, home);
-  const picture = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+  const picture = DOT;
   const raw = home.raw('odd.raw', [
     update({ sessionUpdate: 'agent_message_chunk', content: { type: 'image', mimeType: 'image/png', data: picture } }),
     update({ sessionUpdate: 'agent_message_chunk', content: { type: 'image', mimeType: 'image/svg+xml', data: picture } }),

@@ -5,8 +5,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { isCall, isMessage, textOf } from '../../page/fold/block.js';
+import { verbatim } from '../../page/fold/escape.js';
 import { State } from '../../page/fold/fold.js';
 import { valueName } from '../../page/fold/header.js';
+import { outputOf } from '../../page/fold/output.js';
 import { groupSummary, rows } from '../../page/fold/rows.js';
 import { plain, summary } from '../../page/fold/summary.js';
 import { journals } from './corpus.js';
@@ -27,6 +29,7 @@ const shown = (block) => ({
   summary: plain(summary(block)),
   ...(block.partial && { partial: true }),
   ...(isMessage(block) && { text: textOf(block) }),
+  ...(outputOf(block.call ?? {}).length > 0 && { output: outputOf(block.call ?? {}).map(verbatim) }),
   ...(block.kind === 'subagent' && { rows: shownRows(block.blocks ?? []) }),
 });
 

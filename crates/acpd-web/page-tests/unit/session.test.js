@@ -7,6 +7,7 @@ import { test } from 'node:test';
 
 import { textOf } from '../../page/fold/block.js';
 import { State } from '../../page/fold/fold.js';
+import { shed } from '../../page/fold/shed.js';
 import { Refusal } from '../../page/net.js';
 import { Session } from '../../page/session.js';
 import { random } from './random.js';
@@ -176,6 +177,34 @@ test('what is shown is the journal, also the own prompts, however often the conn
     assert.equal(new Set(daemon.prompts).size, daemon.prompts.length, 'no prompt is sent twice');
     session.close();
   }
+});
+
+test('a body that was dropped is read again, also over a lost connection, and one that is gone is not asked for for ever', async () => {
+  daemon = new Daemon();
+  for (let at = 0; at < 300; at++) daemon.turn(`turn ${at}`);
+  const session = open({ cwd: '/w', seq: daemon.journal.length });
+  await until('the session', () => session.phase === 'live' && !session.hasOlder && !session.isReadingOlder);
+  const wanted = told(session.state);
+  shed(session.state, Infinity, 1);
+  const gone = () => session.state.turns.flatMap((turn) => turn.blocks).filter((block) => block.shed);
+  const some = gone();
+  assert.ok(some.length > 0);
+  session.refill(some);
+  for (const socket of [...daemon.sockets]) socket.lose();
+  await until('another connection', () => session.link.isLive && !session.isRefilling);
+  assert.ok(some[0].shed, 'nothing was read');
+  // The journal has other lines there now.
+  daemon.journal[some[1].seq - 1].line = { method: 'other', params: { sessionId: 's' } };
+  await until('the bodies', () => {
+    session.refill(gone());
+    return gone().length === 1;
+  });
+  assert.deepEqual([...session.lost], [some[1].id]);
+  session.refill(gone());
+  assert.equal(session.isRefilling, false);
+  wanted[Math.floor(some[1].seq / 4)].splice(1, 1, 'answer ');
+  assert.deepEqual(told(session.state), wanted);
+  session.close();
 });
 
 test('a prompt that acpd never had comes back to its person, and is not sent again', async () => {

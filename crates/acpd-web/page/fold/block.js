@@ -21,6 +21,7 @@
  * @property {Folding} folding by rule; a person's choice beats it
  * @property {boolean} partial its beginning was not read
  * @property {number} rev another number after each change
+ * @property {import('./rows.js').Line} [shed] its summary, if its body was dropped
  * @property {Json} [source] the notice of acpd that it was made of
  * @property {(string | Json)[]} [content] a message: texts, and what is no text
  * @property {boolean} [steered]

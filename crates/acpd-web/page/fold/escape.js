@@ -68,4 +68,4 @@ export function lines(text) {
 
 /** Without the colours and other codes of a terminal. @param {string} text */
 export const withoutCodes = (text) =>
-  text.replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])/g, '');
+  text.replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])|[\0-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]/g, '');

@@ -14,6 +14,7 @@ import { cutShort } from './notice.js';
 
 /** @param {Block} block @param {string} [folder] paths in it are shown without it @returns {Line} */
 export function summary(block, folder) {
+  if (block.shed) return block.shed;
   switch (block.kind) {
     case 'prompt': return firstLine('> ', 'user', block.content ?? []);
     case 'answer': return firstLine('', 'plain', block.content ?? []);

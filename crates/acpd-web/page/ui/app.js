@@ -3,13 +3,12 @@
 
 import { keyOf } from '../fleet.js';
 import { oneLine } from '../fold/escape.js';
-import { plain, summary } from '../fold/summary.js';
+import { age } from '../fold/human.js';
 import { useEffect, useMemo, useRef, useState } from '../lib/hooks.js';
 import { html } from './html.js';
-import { Help, New, Search } from './dialogs.js';
 import { Inbox, nameOf } from './inbox.js';
-import { Conversation } from './conversation.js';
 import { useKeys } from './keys.js';
+import { Conversation, Help, Missing, New, Search } from './later.js';
 
 /** @typedef {import('../store.js').Store} Store */
 
@@ -28,9 +27,11 @@ export function App({ store }) {
   const isHome = route.view === 'inbox';
   // The list is made anew when something in it has changed, and not with each frame of a stream.
   const tick = rows.length > 60 ? Math.floor(now / 10_000) : Math.floor(now / 1000);
-  const list = useMemo(() => html`<${Inbox} store=${store} rows=${rows} />`, [rows, route, store.daemon, busy > 0 || needs > 0 ? tick : minute]);
+  const list = useMemo(() => html`<${Inbox} store=${store} rows=${rows} />`, [rows, route, store.daemon, store.watch.tries > 0, busy > 0 || needs > 0 ? tick : minute]);
   if (store.signed === 'out') return html`<${Door} store=${store} />`;
-  return html`${store.session && html`<a class="skip" href="#prompt" onClick=${toField}>Skip to the prompt</a>`}
+  return html`${store.isOutdated && html`<div class="newer" role="status"><span>A newer version of this page is here.</span>
+      <button type="button" onClick=${() => location.reload()}>Reload</button></div>`}
+    ${store.session && html`<a class="skip" href="#prompt" onClick=${toField}>Skip to the prompt</a>`}
     <main class="frame"><nav class=${`side ${isHome ? 'is-here' : ''}`} aria-label="sessions">
       <header class="top"><${isHome ? 'h1' : 'p'} class="brand"><a href="#/">acpd</a><//>
         <a class="button quiet" href="#/search" title="Search (/)"><span aria-hidden="true">⌕</span><span class="unseen">Search</span></a>
@@ -44,6 +45,7 @@ export function App({ store }) {
       ${route.view === 'new' ? html`<${New} store=${store} />`
         : route.view === 'search' ? html`<${Search} store=${store} />`
         : route.view === 'help' ? html`<${Help} store=${store} />`
+        : route.view === 'session' && !store.session ? store.isIncomplete && html`<${Missing} />`
         : store.session ? html`<${Conversation} key=${keyOf(store.session.agent, store.session.id)} store=${store} session=${store.session} stream=${stream} />`
         : html`<div class="welcome">${fleet.isKnown && html`<p>${needs > 0 ? `${needs} need${needs === 1 ? 's' : ''} you` : 'Nothing needs you'}${busy > 0 ? `, ${busy} work${busy === 1 ? 's' : ''}` : ''}.</p>
           <p class="is-dim">Choose a session, or <a href="#/new">begin one</a>.</p>`}</div>`}
@@ -58,7 +60,7 @@ function toField(event) {
 
 /** How the connection is. @param {{store: Store}} props */
 function Connection({ store }) {
-  const { watch, daemon, now } = store;
+  const { watch, daemon, now, fleet } = store;
   const [since, setSince] = useState(0);
   useEffect(() => {
     setSince(watch.isLive ? 0 : Date.now());
@@ -70,9 +72,10 @@ function Connection({ store }) {
     const timer = setTimeout(() => store.told(), 1100);
     return () => clearTimeout(timer);
   }, [watch.isLive]);
-  const words = isAway ? (watch.why ? `acpd is away: ${oneLine(watch.why)}` : 'acpd is away, coming back') : 'live';
+  const why = watch.why ? `acpd is away: ${oneLine(watch.why)}` : 'acpd is away, coming back';
+  const words = !isAway ? 'live' : navigator.onLine ? why : 'this device is offline';
   return html`<div class=${`connection ${isAway ? 'is-away' : ''}`} role="status">
-    <span class="dot" aria-hidden="true"></span><span>${words}</span>
+    <span class="dot" aria-hidden="true"></span><span>${words}${isAway && fleet.recalled !== undefined && `; this is what was known ${age(now - fleet.recalled)} ago`}</span>
     ${!isAway && daemon && html`<span class="is-dim">acpd ${oneLine(daemon.version)}</span>`}</div>`;
 }
 
@@ -100,31 +103,15 @@ function useTitle(store, needs) {
   }, [needs > 0]);
 }
 
-/** Says to screen readers what has happened: ends, what runs, and questions. @param {Store} store */
-function useAnnouncements(store) {
-  const { session, fleet } = store;
-  const working = session?.state.header.working;
-  const asked = [...fleet.questions.keys()].length;
-  const before = useRef({ working, asked });
+/** Says to screen readers that somebody is asked. @param {Store} store */
+function useAnnouncements({ fleet }) {
+  const asked = fleet.questions.size;
+  const before = useRef(asked);
   useEffect(() => {
-    const said = document.getElementById('said');
     const loud = document.getElementById('asked');
-    if (before.current.working && !working && said && session) {
-      const end = session.state.turns.at(-1)?.blocks.findLast((block) => block.kind === 'turn');
-      said.textContent = end ? plain(summary(end)) : 'the turn is over';
-    }
-    if (asked > before.current.asked && loud) loud.textContent = asked === 1 ? 'a question waits for you' : `${asked} questions wait for you`;
-    before.current = { working, asked };
-  }, [working, asked]);
-  useEffect(() => {
-    if (!working || !session) return undefined;
-    const timer = setInterval(() => {
-      const now = session.state.turns.at(-1)?.blocks.findLast((block) => block.progress === 'running');
-      const said = document.getElementById('said');
-      if (now && said) said.textContent = plain(summary(now, session.cwd)).slice(0, 200);
-    }, 10_000);
-    return () => clearInterval(timer);
-  }, [working, session]);
+    if (asked > before.current && loud) loud.textContent = asked === 1 ? 'a question waits for you' : `${asked} questions wait for you`;
+    before.current = asked;
+  }, [asked]);
 }
 
 /** Ages are shown anew: each second while something works, else each minute. @param {Store} store @param {boolean} isBusy */

@@ -1,11 +1,12 @@
 // @ts-check
 // A row of the stream: a block, or a group of folded ones.
 
-import { contentOf, diffsOf, textOf } from '../fold/block.js';
+import { diffsOf, textOf } from '../fold/block.js';
 import { commandsOf, linesOf } from '../fold/commands.js';
 import { changeOf } from '../fold/diff.js';
-import { lines, oneLine, prose, verbatim, withoutCodes } from '../fold/escape.js';
+import { oneLine, prose, verbatim } from '../fold/escape.js';
 import { age, money } from '../fold/human.js';
+import { outputOf } from '../fold/output.js';
 import { groupSummary, rows } from '../fold/rows.js';
 import { describe, exitCode, short, summary } from '../fold/summary.js';
 import { useMemo, useState } from '../lib/hooks.js';
@@ -116,6 +117,7 @@ function Prompt({ block, view, folding }) {
 /** @param {{block: Block}} props */
 function Answer({ block }) {
   const [growing] = useState(() => new Map());
+  if (block.shed) return html`<div class="answer is-dim"><${Spans} line=${block.shed} /></div>`;
   return html`<div class="answer">${(block.content ?? []).map((part, at) => {
     if (typeof part !== 'string') return html`<${Other} part=${part} />`;
     const known = growing.get(at) ?? new Growing();
@@ -179,15 +181,6 @@ function CallBody({ block, folding, view }) {
     ${code !== undefined && html`<div class=${code ? 'is-bad' : 'is-dim'}>exit ${code}</div>`}
     ${said.length > 0 && hidden === 0 && html`<${Copy} text=${said.join('\n')} label="Copy output" />`}
   </div>`;
-}
-
-/** What a call printed, or what it said. @param {import('../fold/block.js').Json} call @returns {string[]} */
-function outputOf(call) {
-  const texts = contentOf(call).flatMap((item) =>
-    item.type === 'content' && typeof item.content?.text === 'string' ? [item.content.text] : []);
-  // Many agents put what was printed into a code block.
-  const isText = (/** @type {string} */ line) => line.trim() !== '' && !line.startsWith('```');
-  return texts.flatMap(lines).filter(isText).map((line) => withoutCodes(line.trimEnd()));
 }
 
 /** @param {{file: import('../fold/block.js').FileDiff, path?: string}} props */

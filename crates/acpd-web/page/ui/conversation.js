@@ -3,6 +3,7 @@
 
 import { keyOf } from '../fleet.js';
 import { oneLine } from '../fold/escape.js';
+import { plain, summary } from '../fold/summary.js';
 import { count, money } from '../fold/human.js';
 import { choices, valueName } from '../fold/header.js';
 import { useEffect, useRef, useState } from '../lib/hooks.js';
@@ -28,6 +29,7 @@ export function Conversation({ store, session, stream }) {
   const asked = fleet.questionsOf(key);
   const isWorking = session.state.header.working || (row && row.turn.state !== 'idle');
   const [isAnswering, setAnswering] = useState(false);
+  useAnnouncements(session);
   // A line that was found is shown as soon as it is there.
   useEffect(() => {
     const { seq } = route;
@@ -47,6 +49,30 @@ export function Conversation({ store, session, stream }) {
     <${Questions} store=${store} session=${session} asked=${asked} isOpen=${isAnswering} onOpen=${setAnswering} />
     <${Prompt} session=${session} row=${row} mayPrompt=${store.may('prompt')} isWorking=${isWorking} />
   </section>`;
+}
+
+/** Says to screen readers what has ended, and now and then what runs. @param {Session} session */
+function useAnnouncements(session) {
+  const { working } = session.state.header;
+  const before = useRef(working);
+  /** @param {string} words */
+  const say = (words) => {
+    const said = document.getElementById('said');
+    if (said) said.textContent = words;
+  };
+  useEffect(() => {
+    if (before.current && !working) {
+      const end = session.state.turns.at(-1)?.blocks.findLast((block) => block.kind === 'turn');
+      say(end ? plain(summary(end)) : 'the turn is over');
+    }
+    before.current = working;
+    if (!working) return undefined;
+    const timer = setInterval(() => {
+      const now = session.state.turns.at(-1)?.blocks.findLast((block) => block.progress === 'running');
+      if (now) say(plain(summary(now, session.cwd)).slice(0, 200));
+    }, 10_000);
+    return () => clearInterval(timer);
+  }, [working, session]);
 }
 
 /** The connection of the session is lost. @param {{session: Session, now: number}} props */

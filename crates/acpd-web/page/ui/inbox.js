@@ -129,7 +129,7 @@ export function Inbox({ store, rows }) {
     })}
     ${fleet.isKnown && rows.length === 0 && html`<p class="empty">No sessions yet. <a href="#/new">Begin one</a>, or run <code>acpctl run</code> in a terminal.</p>`}
     ${fleet.isKnown && rows.length > 0 && fitting.length === 0 && html`<p class="empty">Nothing fits.</p>`}
-    ${!fleet.isKnown && html`<p class="empty">Reading…</p>`}
+    ${!fleet.isKnown && html`<p class="empty">${store.watch.tries > 0 ? 'No connection, and nothing is known in this browser yet.' : 'Reading…'}</p>`}
   </div>`;
 }
 

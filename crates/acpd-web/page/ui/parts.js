@@ -39,3 +39,7 @@ export const Trouble = ({ text, hint, onClose }) => html`<div class="trouble" ro
   <div><strong>${text}</strong>${hint && html`<div class="hint">${hint}</div>`}</div>
   ${onClose && html`<button type="button" class="quiet" aria-label="close" onClick=${onClose}>✕</button>`}
 </div>`;
+
+/** The head of a view beside the inbox. @param {{title: string}} props */
+export const Top = ({ title }) => html`<header class="session-head"><a class="button quiet back" href="#/" aria-label="all sessions">‹</a>
+  <div class="names"><h1>${title}</h1></div></header>`;

@@ -4,6 +4,7 @@
 import { oneLine } from '../fold/escape.js';
 import { useEffect, useLayoutEffect, useRef, useState } from '../lib/hooks.js';
 import { kept } from '../store.js';
+import { Attach, Attached, blocksOf, useFiles } from './files.js';
 import { html } from './html.js';
 import { Trouble } from './parts.js';
 import { Steps } from './block.js';
@@ -11,17 +12,13 @@ import { Steps } from './block.js';
 /** @typedef {import('../fold/block.js').Json} Json */
 /** @typedef {import('../session.js').Session} Session */
 
-/** Files that are attached, at most. */
-const MOST_FILE = 4 << 20;
-
 const isTouch = () => matchMedia('(pointer: coarse)').matches;
 
 /** @param {{session: Session, row?: Json, mayPrompt: boolean, isWorking: boolean}} props */
 export function Prompt({ session, row, mayPrompt, isWorking }) {
   const name = `draft.${session.agent}/${session.id}`;
   const [text, setText] = useState(() => kept.get(name) ?? '');
-  const [files, setFiles] = useState(/** @type {{name: string, block: Json}[]} */ ([]));
-  const [trouble, setTrouble] = useState('');
+  const files = useFiles(session.takesImages);
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   /** @param {string} now */
   const write = (now) => {
@@ -43,11 +40,11 @@ export function Prompt({ session, row, mayPrompt, isWorking }) {
   const why = disabledWhy(session, row, mayPrompt);
   /** @param {'prompt' | 'steer'} how */
   const send = (how) => {
-    if (why || (!text.trim() && files.length === 0)) return;
-    const blocks = [...(text.trim() ? [{ type: 'text', text }] : []), ...files.map((file) => file.block)];
+    const blocks = blocksOf(text, files);
+    if (why || blocks.length === 0) return;
     session[how](text, blocks);
     write('');
-    setFiles([]);
+    files.clear();
     field.current?.focus();
   };
   /** @param {any} event */
@@ -57,33 +54,24 @@ export function Prompt({ session, row, mayPrompt, isWorking }) {
     event.preventDefault();
     send(event.ctrlKey || event.metaKey ? (isWorking && session.canSteer ? 'steer' : 'prompt') : 'prompt');
   };
-  /** @param {Iterable<File>} added */
-  const attach = async (added) => {
-    for (const file of added) {
-      const block = await blockOf(file, session.takesImages).catch((error) => setTrouble(error.message));
-      if (block) setFiles((all) => [...all, { name: file.name, block }]);
-    }
-  };
+  const cannot = Boolean(why) || (!text.trim() && files.all.length === 0);
   const { usage } = session.state.header;
   return html`<div class="dock">
     ${session.error && html`<${Trouble} text=${session.error.text} hint=${session.error.hint} onClose=${() => { session.error = undefined; session.changed(); }} />`}
-    ${trouble && html`<${Trouble} text=${trouble} onClose=${() => setTrouble('')} />`}
     <${Pinned} session=${session} mayPrompt=${mayPrompt} isWorking=${isWorking} />
     ${session.sent.map((sent) => html`<div class="waiting is-dim" key=${sent}><span class="words">${oneLine(sent.text)}</span> sending…</div>`)}
-    ${files.length > 0 && html`<div class="chips">${files.map((file) => html`<span class="chip">${oneLine(file.name)}
-      <button type="button" class="quiet" aria-label=${`remove ${oneLine(file.name)}`} onClick=${() => setFiles((all) => all.filter((it) => it !== file))}>✕</button></span>`)}</div>`}
+    <${Attached} files=${files} />
     <form class="prompt-form" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); send('prompt'); }}>
       <textarea ref=${field} id="prompt" rows="1" value=${text} disabled=${Boolean(why)} enterkeyhint=${isTouch() ? 'enter' : 'send'}
         placeholder=${why ?? (isWorking ? 'It waits until the turn is over' : `Say something to ${oneLine(session.agent)}`)} aria-label="prompt" maxlength="1000000"
         onInput=${(/** @type {any} */ event) => { write(event.target.value); if (!session.isController && mayPrompt) session.promote().catch(() => {}); }}
-        onKeyDown=${key} onPaste=${(/** @type {any} */ event) => { if (event.clipboardData?.files.length) { event.preventDefault(); attach(event.clipboardData.files); } }}></textarea>
+        onKeyDown=${key} onPaste=${(/** @type {any} */ event) => { if (event.clipboardData?.files.length) { event.preventDefault(); files.add(event.clipboardData.files); } }}></textarea>
       <div class="buttons">
-        <label class="quiet attach" title="attach a file"><span aria-hidden="true">+</span><span class="unseen">attach a file</span>
-          <input type="file" multiple class="unseen" disabled=${Boolean(why)} onChange=${(/** @type {any} */ event) => { attach([...event.target.files]); event.target.value = ''; }} /></label>
+        <${Attach} files=${files} disabled=${Boolean(why)} />
         <span class="usage is-dim">${usage && usage.size > 0 ? `${Math.round(100 * usage.used / usage.size)}%` : ''}</span>
         ${isWorking && html`<button type="button" class="stop" disabled=${!mayPrompt} onClick=${() => session.stop()}>Stop</button>`}
-        ${isWorking && session.canSteer && html`<button type="button" disabled=${Boolean(why) || !text.trim()} onClick=${() => send('steer')}>Steer</button>`}
-        <button type="submit" class="primary" disabled=${Boolean(why) || (!text.trim() && files.length === 0)}>${isWorking ? 'Queue' : 'Send'}</button>
+        ${isWorking && session.canSteer && html`<button type="button" disabled=${cannot} onClick=${() => send('steer')}>Steer</button>`}
+        <button type="submit" class="primary" disabled=${cannot}>${isWorking ? 'Queue' : 'Send'}</button>
       </div>
     </form>
   </div>`;
@@ -132,29 +120,4 @@ function Queued({ session, prompt, isFirst, mayPrompt }) {
       ${!isFirst && html`<button type="button" class="quiet" onClick=${() => session.changeQueue('move', { ticket, to: 'up' })} aria-label="move up">↑</button>`}
       <button type="button" class="quiet" onClick=${() => setEdit(said)}>Edit</button>
       <button type="button" class="quiet" onClick=${() => session.changeQueue('remove', { ticket })} aria-label="take back">✕</button></span>`}</li>`;
-}
-
-/** A file as a part of a prompt. @param {File} file @param {boolean} takesImages @returns {Promise<Json>} */
-async function blockOf(file, takesImages) {
-  if (file.size > MOST_FILE) throw new Error(`${oneLine(file.name)} is too big: at most 4 MB can be attached`);
-  const data = new Uint8Array(await file.arrayBuffer());
-  if (file.type.startsWith('image/')) {
-    if (!takesImages) throw new Error('this agent takes no images');
-    let binary = '';
-    for (let at = 0; at < data.length; at += 0x8000) binary += String.fromCharCode(...data.subarray(at, at + 0x8000));
-    return { type: 'image', mimeType: file.type, data: btoa(binary) };
-  }
-  let text;
-  try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(data);
-  } catch {
-    throw new Error(`${oneLine(file.name)} is no text`);
-  }
-  return { type: 'text', text: `${file.name}:\n\n${fenced(text)}\n` };
-}
-
-/** @param {string} text */
-function fenced(text) {
-  const fence = '`'.repeat(Math.max(2, ...(text.match(/`+/g) ?? []).map((it) => it.length)) + 1);
-  return `${fence}\n${text.replace(/\n$/, '')}\n${fence}`;
 }

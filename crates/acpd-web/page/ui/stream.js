@@ -61,6 +61,7 @@ export class Stream extends Component {
     this.leavesAt = -Infinity;
     this.isPressed = false;
     this.isPushed = false;
+    this.refills = 0;
     /** Where we have scrolled ourselves. */
     this.own = -1;
     /** @type {HTMLElement | null} */ this.box = null;
@@ -140,7 +141,7 @@ export class Stream extends Component {
 
   /** All rows, from top to bottom. */
   readItems() {
-    const { state } = this.props.session;
+    const { state, refills } = this.props.session;
     /** @type {Item[]} */
     const items = [];
     for (const turn of state.turns) {
@@ -152,7 +153,9 @@ export class Stream extends Component {
       items.push(...known.items);
     }
     const isSame = items.length === this.items.length && items.every((item, at) => item.key === this.items[at].key);
-    // Rows that come above what is read push it down, also while somebody scrolls.
+    // Rows that come above what is read push it down, also while somebody scrolls, and so do bodies that come again.
+    if (refills !== this.refills) this.isPushed = true;
+    this.refills = refills;
     if (items.length > 0 && this.items.length > 0 && items[0].key !== this.items[0].key) this.isPushed = true;
     this.items = items;
     if (!isSame) this.heights = new Heights(items.map((item) => this.measured.get(item.key) ?? guess(item)));
@@ -202,6 +205,7 @@ export class Stream extends Component {
     } else if (this.isPushed || !this.isGesture) this.restore();
     this.isPushed = false;
     this.askOlder();
+    this.props.session.refill(this.shed());
     const wanted = this.wanted();
     if (wanted[0] < this.range[0] || wanted[1] > this.range[1]) this.forceUpdate();
   }
@@ -254,6 +258,13 @@ export class Stream extends Component {
     if (wanted[0] !== this.range[0] || wanted[1] !== this.range[1]) this.forceUpdate();
     else this.askOlder();
   };
+
+  /** The blocks in the document whose bodies were dropped, and of which a person sees more than the summary. */
+  shed() {
+    const shown = this.items.slice(...this.range).flatMap(({ row, key }) =>
+      !Array.isArray(row) ? [row] : this.choices.get(key) ? row : []);
+    return shown.filter((block) => block.shed && this.foldingOf(block) !== 'closed');
+  }
 
   askOlder() {
     const { session } = this.props;
@@ -316,6 +327,7 @@ export class Stream extends Component {
     const [from, to] = this.range;
     const last = this.items[this.items.length - 1]?.seq ?? 0;
     if (this.isAtEnd) this.seen = session.state.at;
+    session.seen = this.isAtEnd ? Infinity : this.items[Math.floor((from + to) / 2)]?.seq ?? Infinity;
     const news = this.isAtEnd ? 0 : this.items.filter((item) => item.seq > this.seen).length;
     const second = Math.floor(now / 1000);
     const view = this.view;
@@ -326,7 +338,9 @@ export class Stream extends Component {
       const tick = item.isRunning ? second : 0;
       const isSame = known && known.item.rev === item.rev && known.item.row === item.row && known.tick === tick
         && known.choice === this.choice && known.isChosen === isChosen && known.at === from + at;
-      const vnode = isSame ? known.vnode : html`<article key=${item.key} class=${`row ${isChosen ? 'is-chosen' : ''}`} tabindex="-1"
+      // What is read again has the room that it had.
+      const style = !Array.isArray(item.row) && item.row.shed ? { minHeight: `${this.heights.heights[from + at]}px` } : undefined;
+      const vnode = isSame ? known.vnode : html`<article key=${item.key} class=${`row ${isChosen ? 'is-chosen' : ''}`} style=${style} tabindex="-1"
         aria-posinset=${from + at + 1} aria-setsize="-1"
         aria-busy=${item.isRunning}><${RowView} row=${item.row} view=${view} /></article>`;
       vnodes.set(item.key, { item, tick, at: from + at, choice: this.choice, isChosen, vnode });
@@ -339,7 +353,8 @@ export class Stream extends Component {
         onPointerDown=${() => { this.isPressed = true; }} onPointerUp=${() => { this.isPressed = false; this.onGesture(); }}
         onPointerCancel=${() => { this.isPressed = false; this.onGesture(); }}>
         ${session.hasOlder && session.phase === 'live' && from === 0 && html`<div class="older is-dim">reading what is older…</div>`}
-        ${this.items.length === 0 && html`<div class="empty">${session.phase === 'loading' ? 'Reading…' : 'Nothing was said yet.'}</div>`}
+        ${this.items.length === 0 && html`<div class="empty">${session.phase !== 'loading' ? 'Nothing was said yet.'
+          : session.link.tries > 0 ? 'No connection: what was said is read when acpd is back.' : 'Reading…'}</div>`}
         <div class="rows" role="feed" aria-busy=${session.phase === 'loading'} ref=${(/** @type {HTMLElement} */ it) => { this.rows = it; }}>${shown}</div>
       </div>
       ${!this.isAtEnd && last > 0 && html`<button type="button" class="to-end" onClick=${this.toEnd}>↓ ${news > 0 ? `${news} new` : 'to the end'}</button>`}

@@ -87,7 +87,7 @@ impl std::error::Error for ConfigError {}
 /// A text with a name, and what is wrong with it. The readers of its parts share it, so that no mistake hides another.
 pub(super) struct Text<'a> {
     path: &'a Path,
-    pub(super) text: &'a str,
+    pub(super) content: &'a str,
     mistakes: RefCell<Vec<Mistake>>,
 }
 
@@ -100,8 +100,8 @@ struct Mistake {
 }
 
 impl<'a> Text<'a> {
-    pub(super) fn new(path: &'a Path, text: &'a str) -> Self {
-        Self { path, text, mistakes: RefCell::default() }
+    pub(super) fn new(path: &'a Path, content: &'a str) -> Self {
+        Self { path, content, mistakes: RefCell::default() }
     }
 
     /// Notes what is wrong at the bytes `span`.
@@ -126,7 +126,7 @@ impl<'a> Text<'a> {
         }
         let file = Untrusted::from(tilde(self.path));
         let mistakes = mistakes.into_iter().take(MOST).map(|mistake| {
-            let (line, column) = position(self.text, mistake.start);
+            let (line, column) = position(self.content, mistake.start);
             ConfigMistake {
                 message: mistake.message.into(),
                 file: file.clone(),

@@ -265,7 +265,7 @@ pub(super) fn read_catalogue(
 }
 
 fn document<'t>(text: &Text<'t>) -> Result<Spanned<DeTable<'t>>, ConfigError> {
-    let (document, errors) = DeTable::parse_recoverable(text.text);
+    let (document, errors) = DeTable::parse_recoverable(text.content);
     for error in errors {
         let span = error.span().unwrap_or_default();
         // The message alone: the full text of the error quotes the line, which may hold a secret.

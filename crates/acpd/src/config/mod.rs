@@ -31,7 +31,7 @@ pub use on_disk::OnDisk;
 pub use reference::reference_markdown;
 pub use resolved::{Config, DEMO_AGENT, policy};
 pub use tables::auth::{Credential, CredentialSource};
-pub use tables::mcp::{McpServer, SecretSource, Tools, Value, Values};
+pub use tables::mcp::{McpServer, SecretSource, Value, Values};
 pub use tables::profile::{
     Budget, ClosedBy, Daemon, EmptyTurn, Hooks, Host, Offer, OnInterrupted, OnLimit, OnLost,
     Profile, Restart, RestoreMethod, Sharing, Source, Transport, Tui, UseLoginShell, WhenOver,

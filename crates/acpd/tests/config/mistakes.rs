@@ -106,8 +106,8 @@ fn each_rule_of_the_policy_has_its_place() {
 
 #[test]
 fn a_file_of_nothing_but_mistakes_is_not_told_to_its_end() {
-    let text: String = (0..150).map(|key| format!("key{key} = 1\n")).collect();
-    let told = mistake(&text);
+    let lines: Vec<String> = (0..150).map(|key| format!("key{key} = 1")).collect();
+    let told = mistake(&lines.join("\n"));
     assert!(told.starts_with("error: the configuration has 150 mistakes:\n  unknown key `key0`"));
     assert!(told.ends_with("unknown key `key99` (config.toml:100:1)\n  and 50 more"), "{told}");
 }

@@ -47,7 +47,7 @@ fn a_new_name_begins_a_session_and_a_known_one_continues_it() {
     assert_eq!(old["answer"], first["answer"], "a ticket names its turn for good");
     let last = host.call("result", json!({"ticket": "fix"}));
     assert_eq!(last["answer"], second["answer"]);
-    let id = host.request("resources/read", &json!({"uri": first["resource"]}));
+    let id = host.request("resources/read", &json!({"uri": first["ticket"]}));
     let text = host.answer(id)["result"]["contents"][0]["text"].as_str().unwrap().to_owned();
     assert!(text.contains("## Prompt") && text.contains("edited demo.txt"), "{text}");
     let agents = host.call("list_agents", json!({}));
@@ -159,7 +159,7 @@ fn a_prompt_that_a_person_takes_back_before_its_turn_is_over_and_is_not_waited_f
     let taken = host.result(id);
     assert_eq!(taken["status"], "cancelled", "{taken}");
     // A turn that never begins is no reason to wait, and none to read the whole journal.
-    let never = first["ticket"].as_str().unwrap().replacen("turn:1:", "turn:7:", 1);
+    let never = format!("{}7", first["ticket"].as_str().unwrap().strip_suffix('1').unwrap());
     assert_eq!(host.call("wait", json!({"ticket": never}))["status"], "unknown");
     assert_eq!(env.received("echo", "session/prompt").len(), 1);
 }

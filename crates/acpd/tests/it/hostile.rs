@@ -373,7 +373,10 @@ fn turns(stage: &mut Stage) {
     stage.terminal(&["run", "-s", "fix", "--thoughts", "say"]);
     let answer = stage.piped(&["run", "-s", "fix", "say"]).success();
     assert!(answer.stdout().contains(&format!("answer {EVIL}\n")), "{answer:?}");
-    let lines = stage.piped(&["run", "-s", "fix", "--json", "say"]).success();
+    let object = stage.piped(&["run", "-s", "fix", "--json", "say"]).success();
+    let object: Value = serde_json::from_str(object.stdout()).unwrap();
+    assert_eq!(object["answer"], format!("answer {EVIL}"));
+    let lines = stage.piped(&["run", "-s", "fix", "--json-stream", "say"]).success();
     let says = |line: &str| {
         let line: Value = serde_json::from_str(line).unwrap();
         line["params"]["update"]["content"]["text"] == format!("answer {EVIL}\n")

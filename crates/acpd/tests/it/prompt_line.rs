@@ -125,23 +125,28 @@ fn a_prompt_that_waits_is_taken_back_changed_and_sent_again() {
     chat.types("[slow 600]");
     chat.types(ENTER);
     chat.sees("tick 2");
-    for (prompt, queued) in [("then commit", "queued 1"), ("then push", "queued 2")] {
+    for (prompt, queued) in [("then commit", "1 queued: then commit"), ("then push", "2 queued")] {
         chat.types(prompt);
         chat.types(ENTER);
-        chat.sees(&format!("{queued}: then commit"));
+        chat.sees(queued);
     }
     chat.types("\u{11}");
     chat.sees("Take back, to change it");
-    chat.types("j");
+    chat.sees("▸ 1  then commit");
     chat.types(ENTER);
-    chat.sees("queued 1: then commit");
-    chat.sees("\n then push");
-    chat.types(" to a branch");
+    chat.sees("1 queued: then push");
+    chat.sees("\n then commit");
+    chat.types(" all of it");
     chat.types(ENTER);
-    chat.sees("queued 2: then commit");
+    chat.sees("2 queued");
+    chat.types("\u{11}");
+    chat.sees("▸ 1  then commit all of it");
+    chat.sees("  2  then push");
+    chat.types("\u{1b}");
+    chat.sees("^S steer");
     chat.types("\u{3}\u{3}");
-    chat.sees("You said: then commit");
-    chat.sees("You said: then push to a branch");
+    chat.sees("You said: then commit all of it");
+    chat.sees("You said: then push");
     chat.types(CTRL_D);
     assert!(chat.ends().success());
 }

@@ -116,7 +116,7 @@ fn h1_what_is_typed_while_the_agent_starts_goes_to_its_conversation_and_to_no_ot
     chat.sees("success, c c");
     chat.types(ENTER);
     chat.types("draft");
-    chat.sees("queued 1: success, c c");
+    chat.sees("1 queued: success, c c");
     let seen = chat.sees("You said: success, c c");
     assert!(seen.contains("\n draft"), "{seen}");
     chat.types(CTRL_D);

@@ -83,7 +83,7 @@ impl Round<'_> {
                     self.asked.insert((*by, id), tag.clone());
                 }
                 By::Run => {
-                    let args = ["run", "-s", "cli", "-a", AGENTS[1], "--json", text];
+                    let args = ["run", "-s", "cli", "-a", AGENTS[1], "--json-stream", text];
                     let command = self.stage.scene.acpctl(&args);
                     let life = self.stage.new_life(Who::Run);
                     let run = Run::start(command, tag, life, self.stage.sender())?;

@@ -32,9 +32,8 @@ use serde_json::value::RawValue;
 use crate::dirs::{current_dir, utf8};
 use crate::door::{Door, initialize_params, me};
 use crate::error::{CommandError, Result, gone};
-use crate::info::session::{goes_on, handle};
+use crate::info::session::goes_on;
 use crate::live::{Event, Live};
-use crate::lookup::exactly;
 use crate::paint::{DIM, YELLOW};
 use crate::screen::Screen;
 use crate::text::{Text, shell_word, text};
@@ -61,14 +60,13 @@ pub(super) fn plain(
     };
     let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
     let session = match found {
-        Some(session) => exactly(&session),
+        Some(session) => session.exactly(),
         None => {
             let params = json!({"cwd": utf8(&current_dir()?)?, "mcpServers": []});
             let new: Box<RawValue> = live.call(ui, "session/new", &params)?;
             let new = NewSessionResult::from_raw(&new)
                 .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
-            let session = new.session_id.into_owned();
-            SessionRef { session, agent: Some(agent), ..SessionRef::default() }
+            SessionRef::to(&agent, &new.session_id)
         }
     };
     let params = AttachParams { session: session.clone(), after: None, role: Role::Controller };
@@ -129,7 +127,7 @@ impl Chat {
         let Chat { info, .. } = self;
         self.is_running = info.turn.state != TurnState::Idle;
         let now = goes_on(info, human::now());
-        ui.say(text!("{} with {} in {}; now: {}", handle(info), info.agent, info.cwd, now));
+        ui.say(text!("{} with {} in {}; now: {}", info.handle(), info.agent, info.cwd, now));
         ui.say(
             "a line is a prompt; a number answers a question, an empty line leaves it open; Ctrl-C \
              cancels the turn, Ctrl-D leaves",
@@ -174,7 +172,7 @@ impl Chat {
     }
 
     fn left(&self, ui: &mut Ui) -> ExitCode {
-        let handle = handle(&self.info);
+        let handle = self.info.handle();
         let word = shell_word(handle);
         let back = "continues; come back with: acpctl chat --plain";
         ui.say(text!("left {}, which {} {}", handle, back, word));

@@ -96,11 +96,7 @@ fn answer_of(open: &InteractionInfo, after: u64) -> Option<QuestionAnswered> {
         method: Option<String>,
         params: Option<Box<serde_json::value::RawValue>>,
     }
-    let session = SessionRef {
-        session: open.session_id.as_ref()?.raw().to_owned(),
-        agent: Some(open.agent.raw().to_owned()),
-        ..SessionRef::default()
-    };
+    let session = SessionRef::to(open.agent.raw(), open.session_id.as_ref()?.raw());
     let mut daemon = Door { spawn: false }.connect().ok()?;
     let mut next = Some(after);
     while let Some(after) = next {

@@ -14,7 +14,6 @@ use crate::door::{Door, me};
 use crate::error::{CommandError, Result};
 use crate::form::{nothing, wrong};
 use crate::info::question::{asker, described, remembered, table};
-use crate::info::session::handle;
 use crate::lookup::Care;
 use crate::paint::BOLD;
 use crate::text::{Text, text};
@@ -177,7 +176,7 @@ fn find(wanted: Option<&str>, care: Care, door: Door, ui: &mut Ui) -> Result<Int
             };
             open.retain(|question| question.session_id.as_ref() == Some(&session.session_id));
             if open.is_empty() {
-                let text = text!("no question is open in {}", handle(&session));
+                let text = text!("no question is open in {}", session.handle());
                 return Err(CommandError::new(ExitCode::NotFound, text).hint(PENDING));
             }
         }

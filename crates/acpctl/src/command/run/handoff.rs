@@ -16,7 +16,6 @@ use crate::cli;
 use crate::dirs::{directory, utf8};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::info::session::handle;
 use crate::live::Live;
 use crate::lookup::{Care, find};
 use crate::paint::DIM;
@@ -115,7 +114,7 @@ impl Handed {
 
 /// Whether there is something to hand over, and not too much.
 fn check(old: &SessionInfo, turns: usize, bytes: usize) -> Result {
-    let name = handle(old);
+    let name = old.handle();
     if turns == 0 {
         return Err(CommandError::usage(text!("nothing was said in session {}", name))
             .hint("begin with another agent: `acpctl run -a AGENT PROMPT`"));
@@ -136,12 +135,12 @@ fn announced(old: &SessionInfo, handed: &Handed, to: &str) -> Text {
                 "{} wrote no summary: {}\nhanding over the last words of {}, the changed files and the plan to {}",
                 old.agent,
                 why,
-                handle(old),
+                old.handle(),
                 Untrusted::from(to)
             );
         }
         Handed::Summary { silent: None, .. } => {
-            let (old, agent) = (handle(old), &old.agent);
+            let (old, agent) = (old.handle(), &old.agent);
             return text!(
                 "handing over a summary of {} ({}) to {}",
                 old,
@@ -159,11 +158,11 @@ fn announced(old: &SessionInfo, handed: &Handed, to: &str) -> Text {
         (false, ..) => text!("the last {} of {} turns", transcript.turns, all),
     };
     let to = Untrusted::from(to);
-    let line = text!("handing over {} of {} ({}) to {}", which, handle(old), old.agent, to);
+    let line = text!("handing over {} of {} ({}) to {}", which, old.handle(), old.agent, to);
     if old.turn.state == TurnState::Idle {
         return line;
     }
-    let word = shell_word(handle(old));
+    let word = shell_word(old.handle());
     text!("{}\na turn still runs there; end it with: acpctl cancel {}", line, word)
 }
 

@@ -4,6 +4,7 @@ mod attachment;
 mod handoff;
 mod lines;
 mod place;
+mod report;
 mod set_up;
 mod steer;
 mod summary;
@@ -26,7 +27,7 @@ use acpd_api::{
     method,
 };
 use acpd_client::error_data;
-use acpd_view::cut_short;
+use acpd_view::{Settings, cut_short};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -34,15 +35,14 @@ use crate::dirs::{current_dir, directory, utf8};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
 use crate::git::{self, Worktree};
-use crate::info::session::handle;
 use crate::live::Live;
 use crate::lookup::{Care, Named, Wanted};
 use crate::paint::DIM;
-use crate::settings::Settings;
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
 use crate::{cli, human, info, last, lookup, signal};
 use attachment::Attachment;
+use report::Report;
 use set_up::{set_up, set_up_new};
 use turn::{Ended, Turn};
 
@@ -144,7 +144,7 @@ impl Target {
                 if args.session.is_some() || turn.ui.can_ask() && !args.turn.detach {
                     turn.ui.say(turn.ui.err_paint().apply(DIM, line));
                 }
-                if turn.ui.can_ask() {
+                if agent.is_none() || turn.ui.can_ask() {
                     tell_config(turn, agent.is_none())?;
                 }
                 id
@@ -165,7 +165,7 @@ impl Target {
             let cwd = utf8(&cwd)?;
             match existing(turn, args, &cwd)? {
                 Some(session) => {
-                    let text = text!("session {} exists", handle(&session));
+                    let text = text!("session {} exists", session.handle());
                     Err(CommandError::usage(text)
                         .hint("`--worktree` begins a new one; choose another name"))
                 }
@@ -227,7 +227,8 @@ impl Target {
             _ => None,
         };
         if permissions.is_some() {
-            params["_meta"] = json!({NAMESPACE: PromptMeta { permissions }});
+            params["_meta"] =
+                json!({NAMESPACE: PromptMeta { permissions, ..PromptMeta::default() }});
         }
         if how.detach {
             let session = SessionRef {
@@ -245,8 +246,16 @@ impl Target {
         let ended = turn.prompt(&self.session_id, &params);
         signal::say_at_end(None);
         match ended {
-            Ok(Ended::Answered(Ok(result))) => Ok(end(&mut turn, &result)),
-            Ok(Ended::Answered(Err(error))) => Err(CommandError::rpc(&error)),
+            Ok(Ended::Answered(answer)) => {
+                let stop = answer.as_ref().ok().and_then(|result| stop_reason(result));
+                let stop = stop.map(Untrusted::from);
+                let done = match &answer {
+                    Ok(result) => Ok(end(&mut turn, result)),
+                    Err(error) => Err(CommandError::rpc(error)),
+                };
+                self.print(&mut turn, stop, &done)?;
+                done
+            }
             Ok(Ended::Left) => {
                 turn.ui.say(line);
                 Ok(ExitCode::Ok)
@@ -258,6 +267,19 @@ impl Target {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Prints what a script wants to know of the turn, if it does.
+    fn print(
+        &self,
+        turn: &mut Turn<'_>,
+        stop_reason: Option<Untrusted>,
+        done: &Result<ExitCode>,
+    ) -> Result {
+        let Some(answer) = turn.answer() else { return Ok(()) };
+        let (answer, ended) = (Untrusted::from(answer), turn.ended.take());
+        let report = Report::new(self, answer, stop_reason, ended, done);
+        Ok(turn.ui.json(&report)?)
     }
 
     /// The prompt's content blocks.
@@ -350,7 +372,7 @@ fn last_used(turn: &mut Turn<'_>, agent: Option<&str>, cwd: &str) -> Result<Sess
     let list = turn.call(method::SESSION_LIST, &last::of(cwd, agent))?;
     let session = last::used(list).ok_or_else(|| last::none(cwd, agent))?;
     if turn.ui.can_ask() {
-        let line = text!("continuing {} ({})", handle(&session), session.agent);
+        let line = text!("continuing {} ({})", session.handle(), session.agent);
         turn.ui.say(turn.ui.err_paint().apply(DIM, line));
     }
     Ok(session)
@@ -416,7 +438,8 @@ fn end(turn: &mut Turn<'_>, result: &RawValue) -> ExitCode {
         "cancelled" => Some("cancelled"),
         _ => None,
     };
-    let others = turn.cut_short.as_ref().filter(|_| stop == "cancelled" && !turn.is_cancelled);
+    let cut = turn.ended.as_ref().and_then(|ended| ended.cut_short.as_ref());
+    let others = cut.filter(|_| stop == "cancelled" && !turn.is_cancelled);
     match (others.map(cut_short), note) {
         (Some(others), _) => turn.ui.say(others),
         (None, Some(note)) => turn.ui.say(note),

@@ -1,6 +1,7 @@
 //! Settings that a session gets before its prompt is sent.
 
 use acpd_api::{RemoveParams, SessionInfo, SessionRef, Untrusted, method};
+use acpd_view::Settings;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use super::turn::Turn;
 use crate::cli::SetUp;
 use crate::error::{CommandError, Result};
 use crate::paint::DIM;
-use crate::settings::{Settings, sentence};
+use crate::settings::{self, sentence};
 use crate::text::{Text, shell_word, text};
 
 impl SetUp {
@@ -59,8 +60,8 @@ fn apply(turn: &mut Turn<'_>, session_id: &str, mut settings: Settings, wanted: 
     }
     match &wanted.mode {
         Some(mode) if settings.modes.is_some() => {
-            let mode = settings
-                .switch(&session, mode, &mut |method, params| turn.call(method, &params))?;
+            let mut call = |method, params| turn.call(method, &params);
+            let mode = settings::switch(&mut settings, &session, mode, &mut call)?;
             tell(turn, text!("mode: {}", mode.name.as_ref().unwrap_or(&mode.id)));
         }
         Some(mode) => {
@@ -73,7 +74,7 @@ fn apply(turn: &mut Turn<'_>, session_id: &str, mut settings: Settings, wanted: 
         None => {}
     }
     for (option, value) in &wanted.set {
-        let id = settings.option(option)?.id.clone();
+        let id = settings::option(&settings, option)?.id.clone();
         set(turn, &session, &mut settings, &id, value)?;
     }
     Ok(())
@@ -87,7 +88,7 @@ fn set(
     value: &str,
 ) -> Result {
     let mut call = |method, params| turn.call(method, &params);
-    let (_, changed) = settings.set(session, option, value, &mut call)?;
+    let (_, changed) = settings::set(settings, session, option, value, &mut call)?;
     for option in changed {
         tell(turn, sentence(&option));
     }

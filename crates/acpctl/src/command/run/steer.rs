@@ -1,16 +1,14 @@
 //! `acpctl run --steer`: a message into the running turn.
 
-use acp_wire::acp::{InitializeResult, steering_outcome};
+use acp_wire::acp::{InitializeResult, SteeringOutcome, SteeringParams};
 use acp_wire::str_at;
 use acpd_api::{ClientMeta, ExitCode, SessionInfo, SessionList, escape, method};
-use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::{Said, Target};
 use crate::dirs::{current_dir, directory, utf8};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
-use crate::info::session::handle;
 use crate::live::Live;
 use crate::lookup::{Care, Wanted};
 use crate::text::{shell_word, text};
@@ -51,12 +49,8 @@ pub(super) fn steer(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode
     let session_id = found.session_id.raw().to_owned();
     let profile = Some(agent.clone());
     let target = Target { session_id, profile, agent, can_embed, can_see };
-    let params = json!({
-        "sessionId": target.session_id,
-        "prompt": target.blocks(&said)?,
-        // The message must not become a turn that nobody watches.
-        "_meta": {"steering": {"idleBehavior": "promptRequired"}},
-    });
+    let prompt = target.blocks(&said)?;
+    let params = SteeringParams::new(&target.session_id, &prompt);
     let result: Box<RawValue> = live.call(ui, "_session/steering", &params)?;
     if args.turn.json {
         ui.json_line(&result)?;
@@ -66,17 +60,17 @@ pub(super) fn steer(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode
 
 /// What became of it.
 fn told(session: &SessionInfo, result: &RawValue, ui: &mut Ui) -> Result<ExitCode> {
-    let name = handle(session);
-    let error = match steering_outcome(result).as_deref() {
-        Some("injected") => {
+    let name = session.handle();
+    let error = match SteeringOutcome::from_raw(result) {
+        Some(SteeringOutcome::Injected) => {
             ui.say(text!("{} continues with your message", name));
             return Ok(ExitCode::Ok);
         }
-        Some("startedNewTurn") => {
+        Some(SteeringOutcome::StartedNewTurn) => {
             ui.say(text!("{} has started a new turn with your message", name));
             return Ok(ExitCode::Ok);
         }
-        Some("promptRequired") => text!("no turn runs in session `{}`", name),
+        Some(SteeringOutcome::PromptRequired) => text!("no turn runs in session `{}`", name),
         _ => {
             let reason = str_at(result.get().as_bytes(), &["reason"]);
             let reason = reason.map(|reason| text!(": {}", escape::one_line(&reason)));

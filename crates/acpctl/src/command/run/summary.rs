@@ -11,7 +11,6 @@ use serde_json::value::RawValue;
 
 use crate::door::Door;
 use crate::error::Result;
-use crate::info::session::handle;
 use crate::live::Live;
 use crate::paint::DIM;
 use crate::text::{Text, text};
@@ -32,13 +31,14 @@ pub(super) fn ask(
     if let Some(why) = silent(old) {
         return Ok(Err(why));
     }
-    let line = text!("asking {} ({}) for a summary; Ctrl-C ends it", handle(old), old.agent);
+    let line = text!("asking {} ({}) for a summary; Ctrl-C ends it", old.handle(), old.agent);
     ui.say(ui.err_paint().apply(DIM, line));
     ui.spin("summarizing");
     let said = said(to);
     let mut live = Live::new(door.lasting_link()?)?;
     let asked = bind(old, Role::Controller, &mut live, ui).and_then(|()| {
-        let meta = json!({NAMESPACE: PromptMeta { permissions: Some("reject".to_owned()) }});
+        let permissions = Some("reject".to_owned());
+        let meta = json!({NAMESPACE: PromptMeta { permissions, ..PromptMeta::default() }});
         let prompt = [json!({"type": "text", "text": said})];
         let params = json!({"sessionId": old.session_id, "prompt": prompt, "_meta": meta});
         let id = live.request("session/prompt", &params)?;

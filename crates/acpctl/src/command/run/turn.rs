@@ -3,9 +3,10 @@
 use acp_wire::acp::CancelParams;
 use acp_wire::{ErrorObject, Id, Message, Outcome, parse};
 use acpd_api::{
-    AgentNotice, AgentState, CutShort, ExitCode, PromptQueued, RestoreLevel, Restored, SessionInfo,
+    AgentNotice, AgentState, ExitCode, PromptQueued, RestoreLevel, Restored, SessionInfo,
     SessionRef, SessionState, StateChanged, TurnEnded, TurnState, Untrusted, method,
 };
+use acpd_view::Settings;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::{Deserialize, DeserializeOwned};
@@ -20,7 +21,6 @@ use crate::info::session::goes_on;
 use crate::live::{Event, Live, result_of};
 use crate::permission::Questions;
 use crate::screen::Screen;
-use crate::settings::Settings;
 use crate::text::text;
 use crate::ui::Ui;
 
@@ -31,13 +31,14 @@ pub(super) struct Turn<'a> {
     pub(super) ui: &'a mut Ui,
     /// What the session kept, if it had to be brought back for this turn.
     pub(super) restored: Option<RestoreLevel>,
-    /// Who or what has cut the last turn short.
-    pub(super) cut_short: Option<CutShort>,
+    /// How the last turn ended.
+    pub(super) ended: Option<TurnEnded>,
     /// The person has cancelled the turn here.
     pub(super) is_cancelled: bool,
     live: Live,
     screen: Screen,
-    json: bool,
+    /// Each message is a line of JSON, in the place of what people read.
+    is_stream: bool,
     questions: Questions,
     elsewhere: Elsewhere,
     place: Place,
@@ -57,20 +58,21 @@ pub(super) enum Ended {
 impl<'a> Turn<'a> {
     /// A turn that has not begun.
     pub(super) fn new(live: Live, ui: &'a mut Ui, how: &cli::Turn) -> Turn<'a> {
-        let screen = Screen::answer(ui, how.thoughts);
-        // Who leaves it alone gets the session and nothing else.
-        let json = how.json && !how.detach;
+        let mut screen = Screen::answer(ui, how.thoughts);
+        if how.json {
+            screen.keep_answers();
+        }
         let questions = Questions::default();
         let elsewhere = Elsewhere::default();
         let place = Place::Own;
         Turn {
             ui,
             restored: None,
-            cut_short: None,
+            ended: None,
             is_cancelled: false,
             live,
             screen,
-            json,
+            is_stream: how.json_stream,
             questions,
             elsewhere,
             place,
@@ -84,12 +86,17 @@ impl<'a> Turn<'a> {
         self.screen.know(settings);
     }
 
+    /// What the agent said, if it is kept for the end.
+    pub(super) fn answer(&self) -> Option<&str> {
+        self.screen.kept()
+    }
+
     /// Joins a session; the turns that it has before ours are not shown.
     pub(super) fn join(&mut self, session: &SessionInfo) -> Result {
         let running = u32::from(session.turn.state != TurnState::Idle);
         self.place = Place::behind(session.queued + running);
         self.screen.within(session.cwd.clone());
-        if session.turn.state != TurnState::Idle && !self.json {
+        if session.turn.state != TurnState::Idle && !self.is_stream {
             self.ui.say(text!("now: {}", goes_on(session, human::now())));
         }
         if session.turn.state == TurnState::NeedsAction {
@@ -162,7 +169,7 @@ impl<'a> Turn<'a> {
         self.questions = Questions::default();
         self.screen.finish(self.ui)?;
         self.ui.finish()?;
-        if !self.json && !matches!(ended, Ok(Ended::Left)) {
+        if !self.is_stream && !matches!(ended, Ok(Ended::Left)) {
             self.screen.end_turn(self.ui)?;
         }
         ended
@@ -223,7 +230,7 @@ impl<'a> Turn<'a> {
                 let told_later = method == method::ANSWERED && self.questions.told_answer(params);
                 if method == "$/cancel_request" {
                     self.withdrawn(params)?;
-                } else if self.json && shown {
+                } else if self.is_stream && shown {
                     self.ui.json_relayed(line)?;
                 } else if shown {
                     self.watch(&method, params.get());
@@ -235,15 +242,15 @@ impl<'a> Turn<'a> {
                     self.elsewhere.look(&mut self.live)?;
                 }
                 if method == method::TURN_ENDED {
-                    self.cut_short = read::<TurnEnded>(params.get()).and_then(|end| end.cut_short);
+                    self.ended = read(params.get());
                 }
-                // In JSON mode the lines tell it, but the exit code depends on it all the same.
+                // In a stream the lines tell it, but the exit code depends on it all the same.
                 if method == method::RESTORED {
                     self.restored = read::<Restored>(params.get()).map(|restored| restored.level);
                 }
             }
             Message::Request { id, method, params } => {
-                if self.json {
+                if self.is_stream {
                     self.ui.json_relayed(line)?;
                 }
                 match params {
@@ -254,7 +261,7 @@ impl<'a> Turn<'a> {
                 }
             }
             Message::Response { id: answered, outcome } if answered == *id => {
-                if self.json && self.running.is_some() {
+                if self.is_stream && self.running.is_some() {
                     self.ui.json_relayed(line)?;
                 }
                 return Ok(Some(match outcome {

@@ -7,11 +7,11 @@ use acpd_api::{
 };
 use acpd_client::Connection;
 
-use crate::cli;
+use crate::cli::{self, Which};
 use crate::door::Door;
 use crate::error::Result;
 use crate::info::question::waits;
-use crate::lookup::{Care, exactly, find};
+use crate::lookup::{Care, find};
 use crate::paint::YELLOW;
 use crate::screen::Screen;
 use crate::ui::Ui;
@@ -48,7 +48,7 @@ struct Begun {
 /// Prints the journal page by page, and what its turn waits for.
 pub(super) fn log(args: &cli::Log, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
-    let session = find(&mut connection, &args.which, Care::Guess, ui)?;
+    let session = find(&mut connection, &Which::from(&args.which), Care::Guess, ui)?;
     let part = match (args.last, args.turns, args.since) {
         (true, ..) => Some(Part::Last(1)),
         (_, Some(turns), _) => Some(Part::Last(turns)),
@@ -69,7 +69,7 @@ pub(super) fn log(args: &cli::Log, door: Door, ui: &mut Ui) -> Result {
     let mut screen =
         if args.answer { Screen::only_answer(ui) } else { Screen::whole(ui, args.thoughts) };
     screen.within(session.cwd.clone());
-    let mut params = LogParams { session: exactly(&session), after, limit: None };
+    let mut params = LogParams { session: session.exactly(), after, limit: None };
     let mut in_turn = false;
     loop {
         let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
@@ -129,7 +129,7 @@ fn begun(
     let mut turns = Vec::new();
     while after < upto {
         let limit = u32::try_from(upto - after).ok();
-        let params = LogParams { session: exactly(session), after, limit };
+        let params = LogParams { session: session.exactly(), after, limit };
         let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
         let here = page.entries.iter().take_while(|entry| entry.seq <= upto);
         turns.extend(here.filter_map(|entry| turn_begun(entry, &page.session_id)));

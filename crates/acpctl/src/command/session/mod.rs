@@ -6,13 +6,14 @@ mod remove;
 mod reseed;
 mod search;
 mod settings;
+mod undo;
 mod worktree;
 
 use acp_wire::acp::NewSessionResult;
 use acpd_api::{
     AgentInfo, AgentRef, ArchiveFilter, ClientMeta, ExitCode, MoveParams, NAMESPACE,
     NewSessionMeta, RenameParams, SessionInfo, SessionList, SessionListParams, SessionRef,
-    TitleParams, UndoParams, UndoResult, method,
+    TitleParams, UndoParams, method,
 };
 use acpd_client::Connection;
 use serde_json::json;
@@ -23,9 +24,9 @@ use crate::dirs::{directory, utf8};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::info::session::{card, handle, table};
+use crate::info::session::{card, table};
 use crate::live::Live;
-use crate::lookup::{Care, exactly, find, find_live};
+use crate::lookup::{Care, find, find_live};
 use crate::text::text;
 use crate::ui::Ui;
 
@@ -42,7 +43,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             list(&SessionListParams { agent, cwd, archived }, json, door, ui)
         }
         SessionCommand::Show { which: session, json } => {
-            let info = find(&mut door.connect()?, &session, Care::Guess, ui)?;
+            let info = find(&mut door.connect()?, &Which::from(&session), Care::Guess, ui)?;
             let card = card(&info, human::now(), ui.out_paint());
             (if json.json { ui.json(&info) } else { ui.print(card) }).map_err(CommandError::from)
         }
@@ -50,7 +51,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
         SessionCommand::Search(args) => search::search(&args, door, ui),
         SessionCommand::Export { which, format, json } => {
             let format = if json { Format::Json } else { format };
-            export::export(&which, format, door, ui)
+            export::export(&Which::from(&which), format, door, ui)
         }
         SessionCommand::Mode { which, mode, json } => {
             settings::mode(&which, mode.as_deref(), json, door, ui)
@@ -59,7 +60,9 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             let setting = option.as_deref().map(|option| (option, value.as_deref()));
             settings::set(&which, setting, json, door, ui)
         }
-        SessionCommand::Commands { which, json } => settings::commands(&which, json, door, ui),
+        SessionCommand::Commands { which, json } => {
+            settings::commands(&Which::from(&which), json, door, ui)
+        }
         SessionCommand::Rename { which: session, name, clear: _ } => {
             let info = change(&session, Care::Guess, door, ui, |session, connection| {
                 let params = RenameParams { session, name };
@@ -78,9 +81,9 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             })?;
             match &info.title {
                 Some(title) => {
-                    ui.say(text!("the title of {} is `{}` now", handle(&info), title));
+                    ui.say(text!("the title of {} is `{}` now", info.handle(), title));
                 }
-                None => ui.say(text!("{} has no title now", handle(&info))),
+                None => ui.say(text!("{} has no title now", info.handle())),
             }
             Ok(())
         }
@@ -90,7 +93,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             })?;
             ui.say(text!(
                 "{} is archived; the next prompt takes it out of the archive",
-                handle(&info)
+                info.handle()
             ));
             Ok(())
         }
@@ -98,7 +101,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             let info = change(&session, Care::Guess, door, ui, |session, connection| {
                 Ok(connection.call(method::SESSION_UNARCHIVE, &session)?)
             })?;
-            ui.say(text!("{} is out of the archive", handle(&info)));
+            ui.say(text!("{} is out of the archive", info.handle()));
             Ok(())
         }
         SessionCommand::Worktree(args) => worktree::worktree(&args, door, ui),
@@ -109,7 +112,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
                 let params = MoveParams { session, cwd };
                 Ok(connection.call(method::SESSION_MOVE, &params)?)
             })?;
-            ui.say(text!("{} works in {} now", handle(&info), info.cwd));
+            ui.say(text!("{} works in {} now", info.handle(), info.cwd));
             Ok(())
         }
         SessionCommand::Reseed { which, discard } => reseed::reseed(&which, discard, door, ui),
@@ -117,31 +120,12 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             let info = change(&session, Care::Exact, door, ui, |session, connection| {
                 Ok(connection.call(method::SESSION_CLOSE, &session)?)
             })?;
-            ui.say(text!("{} is closed; the next prompt restores it", handle(&info)));
+            ui.say(text!("{} is closed; the next prompt restores it", info.handle()));
             Ok(())
         }
         SessionCommand::Rm(args) => remove::remove(&args, door, ui),
         SessionCommand::Undo { session, agent } => {
-            let params = UndoParams { session, agent };
-            let result: UndoResult = door.connect()?.call(method::SESSION_UNDO, &params)?;
-            let session = &result.session;
-            match &result.name_taken {
-                Some(name) => ui.say(text!(
-                    "{} is back, without its name: another session has the name `{}` now",
-                    session.session_id,
-                    name
-                )),
-                None => ui.say(text!("{} is back", handle(session))),
-            }
-            match result.kept {
-                0 => {}
-                1 => ui.say("1 more deleted session is kept: `acpctl session undo` again"),
-                more => ui.say(text!(
-                    "{} more deleted sessions are kept: `acpctl session undo` again brings back the next",
-                    more
-                )),
-            }
-            Ok(())
+            undo::undo(&UndoParams { session, agent }, door, ui)
         }
     };
     done.map(|()| ExitCode::Ok)
@@ -195,5 +179,5 @@ fn change(
 ) -> Result<SessionInfo> {
     let mut connection = door.connect()?;
     let session = find(&mut connection, which, care, ui)?;
-    call(exactly(&session), &mut connection)
+    call(session.exactly(), &mut connection)
 }

@@ -12,8 +12,8 @@ use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::git;
 use crate::human;
-use crate::info::session::{handle, is_at_work, table};
-use crate::lookup::{self, Care, Wanted, exactly};
+use crate::info::session::{is_at_work, table};
+use crate::lookup::{self, Care, Wanted};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
@@ -37,7 +37,7 @@ impl Plan {
     }
 
     fn add(&mut self, session: SessionInfo) {
-        if self.sessions.iter().all(|other| exactly(other) != exactly(&session)) {
+        if self.sessions.iter().all(|other| other.row_key() != session.row_key()) {
             self.sessions.push(session);
         }
     }
@@ -73,17 +73,17 @@ pub(super) fn remove(args: &cli::Remove, door: Door, ui: &mut Ui) -> Result {
     }
     let gone = std::mem::take(&mut plan.sessions);
     let is_left = |cwd: &Untrusted| {
-        let is_gone = |other: &SessionInfo| gone.iter().any(|one| exactly(one) == exactly(other));
+        let is_gone = |other: &SessionInfo| gone.iter().any(|one| one.row_key() == other.row_key());
         list.sessions.iter().any(|other| other.cwd == *cwd && !is_gone(other))
     };
     for session in &gone {
         match delete(&mut connection, session, args.now) {
-            Ok(None) => ui.say(text!("deleted {}", handle(session))),
+            Ok(None) => ui.say(text!("deleted {}", session.handle())),
             Ok(Some(until)) => ui.say(text!(
                 "deleted {}; until {}, `acpctl session undo {}` brings it back",
-                handle(session),
+                session.handle(),
                 human::clock(until),
-                shell_word(handle(session))
+                shell_word(session.handle())
             )),
             Err(error) => {
                 plan.fail(error, ui);
@@ -118,7 +118,7 @@ fn offer_worktree(session: &SessionInfo, is_sure: bool, ui: &mut Ui) -> Result {
 
 /// Until when it can be brought back, if it can.
 fn delete(connection: &mut Connection, session: &SessionInfo, now: bool) -> Result<Option<u64>> {
-    let params = RemoveParams { session: exactly(session), now };
+    let params = RemoveParams { session: session.exactly(), now };
     let result: RemoveResult = connection.call(method::SESSION_REMOVE, &params)?;
     Ok(result.until)
 }
@@ -155,7 +155,7 @@ fn matching(args: &cli::Remove, glob: Option<&Pattern>, list: &SessionList, ui: 
     let mut plan = Plan::default();
     for session in list.sessions.iter().filter(|session| matches(session)).cloned() {
         if is_at_work(&session) && !args.force {
-            ui.say(text!("left out {}: a turn runs or waits in it", handle(&session)));
+            ui.say(text!("left out {}: a turn runs or waits in it", session.handle()));
         } else {
             plan.add(session);
         }
@@ -164,7 +164,7 @@ fn matching(args: &cli::Remove, glob: Option<&Pattern>, list: &SessionList, ui: 
 }
 
 fn at_work(session: &SessionInfo) -> CommandError {
-    let name = handle(session);
+    let name = session.handle();
     let text = text!("a turn runs or waits in session `{}`", name);
     CommandError::new(ExitCode::Error, text)
         .hint(text!("`acpctl cancel {}` first, or add `--force`", shell_word(name)))
@@ -173,7 +173,7 @@ fn at_work(session: &SessionInfo) -> CommandError {
 /// Shows what would be lost, and asks.
 fn confirm(sessions: &[SessionInfo], ui: &mut Ui) -> Result {
     if !ui.can_ask() {
-        let names = Text::join(sessions.iter().map(|session| handle(session).into()), ", ");
+        let names = Text::join(sessions.iter().map(|session| session.handle().into()), ", ");
         let text = text!("deleting sessions needs confirmation: {}", names);
         return Err(
             CommandError::usage(text).hint("add `--yes`; `--dry-run` shows what would be deleted")
@@ -194,7 +194,7 @@ fn confirm(sessions: &[SessionInfo], ui: &mut Ui) -> Result {
 fn line(session: &SessionInfo, now: u64) -> Text {
     text!(
         "{} ({}, in {}, {}, used {})",
-        handle(session),
+        session.handle(),
         session.agent,
         session.cwd,
         human::counted(session.prompts, "prompt"),

@@ -5,8 +5,7 @@ use acpd_api::{ReseedParams, SessionInfo, SessionState, method};
 use crate::cli::Which;
 use crate::door::Door;
 use crate::error::Result;
-use crate::info::session::handle;
-use crate::lookup::{Care, exactly, find};
+use crate::lookup::{Care, find};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
@@ -14,7 +13,7 @@ use crate::ui::Ui;
 pub(super) fn reseed(session: &Which, discard: bool, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     let session = find(&mut connection, session, Care::Exact, ui)?;
-    let params = ReseedParams { session: exactly(&session), discard };
+    let params = ReseedParams { session: session.exactly(), discard };
     let info: SessionInfo = connection.call(method::SESSION_RESEED, &params)?;
     ui.say(said(&info));
     Ok(())
@@ -23,7 +22,7 @@ pub(super) fn reseed(session: &Which, discard: bool, door: Door, ui: &mut Ui) ->
 fn said(session: &SessionInfo) -> Text {
     let said = text!(
         "{} is given up: the next prompt continues in a new session of {}, with a summary",
-        handle(session),
+        session.handle(),
         session.agent
     );
     match (session.state, &session.reason, &session.hint) {

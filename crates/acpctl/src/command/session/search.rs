@@ -5,7 +5,6 @@ use acpd_api::{Hit, Part, SearchParams, SearchResult, Speaker, escape, method};
 use crate::dirs::{current_dir, directory, utf8};
 use crate::door::Door;
 use crate::error::Result;
-use crate::info::session::handle;
 use crate::paint::{BOLD, CYAN, DIM, Paint};
 use crate::text::{Text, text};
 use crate::ui::Ui;
@@ -42,7 +41,7 @@ fn entry(hit: &Hit, now: u64, paint: Paint) -> Text {
         Speaker::Tool => "tool",
     };
     let place = text!("{}  {}  {}", hit.session.agent, human::ago(hit.at, now), by);
-    let handle = paint.apply(CYAN, handle(&hit.session));
+    let handle = paint.apply(CYAN, hit.session.handle());
     text!("{}  {}\n    {}\n", handle, paint.apply(DIM, place), line(&hit.snippet, paint))
 }
 

@@ -2,7 +2,7 @@
 
 use acp_wire::{Message, parse};
 use acpd_api::{ClientMeta, LogParams, LogResult, SessionInfo, Untrusted, method};
-use acpd_view::ConfigOption;
+use acpd_view::{ConfigOption, Settings};
 use anstyle::Style;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -11,11 +11,10 @@ use serde_json::{Value, json};
 use crate::cli::{Json, Which};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
-use crate::info::session::handle;
 use crate::live::Live;
-use crate::lookup::{Care, exactly, find, find_live};
+use crate::lookup::{Care, find, find_live};
 use crate::paint::{BOLD, CYAN};
-use crate::settings::{Settings, sentence};
+use crate::settings::{self, sentence};
 use crate::table::{Cell, Table};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
@@ -58,9 +57,8 @@ pub(super) fn mode(
     }
     if let Some(wanted) = wanted {
         let Open { live, info, settings, .. } = &mut open;
-        settings.switch(&info.session_id, wanted, &mut |method, params| {
-            live.call(ui, method, &params)
-        })?;
+        let mut call = |method, params| live.call(ui, method, &params);
+        settings::switch(settings, &info.session_id, wanted, &mut call)?;
     }
     let Some(modes) = &open.settings.modes else {
         return Err(no_modes(&open));
@@ -72,7 +70,7 @@ pub(super) fn mode(
         return Ok(ui.json(&modes)?);
     }
     if wanted.is_some() {
-        ui.say(text!("{} is in mode `{}` now", handle(&open.info), current));
+        ui.say(text!("{} is in mode `{}` now", open.info.handle(), current));
         return Ok(());
     }
     let mut table = Table::new(["  MODE", "NAME", "DESCRIPTION"]);
@@ -97,7 +95,7 @@ pub(super) fn set(
     let mut open = Open::new(session, door, ui)?;
     let options = &open.settings.options;
     if options.is_empty() && setting.is_some() {
-        let text = text!("session {} has no options", handle(&open.info));
+        let text = text!("session {} has no options", open.info.handle());
         return Err(CommandError::usage(text));
     }
     let Some((wanted, value)) = setting else {
@@ -106,7 +104,7 @@ pub(super) fn set(
             return Ok(ui.json(&options)?);
         }
         if options.is_empty() {
-            ui.say(text!("session {} has no options", handle(&open.info)));
+            ui.say(text!("session {} has no options", open.info.handle()));
             return Ok(());
         }
         let mut table = Table::new(["OPTION", "VALUE", "NAME", "DESCRIPTION"]);
@@ -120,14 +118,14 @@ pub(super) fn set(
         }
         return Ok(ui.print(table.render(ui.out_paint(), ui.out_width()))?);
     };
-    let option = open.settings.option(wanted)?;
+    let option = settings::option(&open.settings, wanted)?;
     let Some(value) = value else {
         return values(option, json, &open.raw, ui);
     };
     let id = option.id.clone();
     let Open { live, info, settings, .. } = &mut open;
     let mut call = |method, params| live.call(ui, method, &params);
-    let (now, changed) = settings.set(&info.session_id, &id, value, &mut call)?;
+    let (now, changed) = settings::set(settings, &info.session_id, &id, value, &mut call)?;
     if json.json {
         return Ok(ui.json(&now)?);
     }
@@ -173,7 +171,7 @@ pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> 
     }
     let mut connection = door.connect()?;
     let session = find(&mut connection, session, Care::Guess, ui)?;
-    let mut params = LogParams { session: exactly(&session), after: 0, limit: None };
+    let mut params = LogParams { session: session.exactly(), after: 0, limit: None };
     let mut commands = Vec::new();
     loop {
         let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
@@ -216,7 +214,7 @@ fn marked(text: impl Into<Text>, is_current: bool) -> Cell {
 }
 
 fn no_modes(open: &Open) -> CommandError {
-    let handle = handle(&open.info);
+    let handle = open.info.handle();
     let failed = CommandError::usage(text!("session {} has no modes", handle));
     match open.settings.of_category("mode") {
         Some(option) => failed.hint(text!(

@@ -11,7 +11,6 @@ use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::git::{self, Worktree};
 use crate::human::counted;
-use crate::info::session::handle;
 use crate::lookup::{self, Care, find};
 use crate::paint::BOLD;
 use crate::table::{Cell, Cut, Table};
@@ -27,8 +26,8 @@ pub(super) fn worktree(args: &cli::Worktree, door: Door, ui: &mut Ui) -> Result 
     let session = find(&mut door.connect()?, &which, care, ui)?;
     let worktree = of(&session)?;
     if changes && session.turn.state != TurnState::Idle {
-        let word = shell_word(handle(&session));
-        return Err(CommandError::usage(text!("a turn runs in {}", handle(&session))).hint(text!(
+        let word = shell_word(session.handle());
+        return Err(CommandError::usage(text!("a turn runs in {}", session.handle())).hint(text!(
             "wait for it with `acpctl wait {}`, or end it with `acpctl cancel {}`",
             word,
             word
@@ -94,7 +93,7 @@ fn list(args: &cli::Worktree, door: Door, ui: &mut Ui) -> Result {
 fn of(session: &SessionInfo) -> Result<Worktree> {
     let dir = directory(Path::new(session.cwd.raw()))?;
     Worktree::of(&dir)?.ok_or_else(|| {
-        let (name, cwd) = (handle(session), &session.cwd);
+        let (name, cwd) = (session.handle(), &session.cwd);
         CommandError::usage(text!("{} works in no worktree of acpctl: `{}`", name, cwd))
             .hint("`acpctl run --worktree=NAME PROMPT` begins a session in one")
     })
@@ -118,7 +117,7 @@ fn card(worktree: &Worktree) -> Text {
 fn merge(session: &SessionInfo, worktree: &Worktree, ui: &mut Ui) -> Result {
     if worktree.changed > 0 {
         let changed = counted(worktree.changed as u64, "file");
-        let word = shell_word(handle(session));
+        let word = shell_word(session.handle());
         return Err(CommandError::usage(text!("not committed in the worktree: {}", changed)).hint(
             text!("let the agent do it: `acpctl run --resume {} 'commit your work'`", word),
         ));
@@ -142,7 +141,7 @@ fn remove(session: &SessionInfo, force: bool, ui: &mut Ui) -> Result {
         .hint("merge it first with `--merge`, or lose it with `--force`"));
     }
     worktree.remove()?;
-    let word = shell_word(handle(session));
+    let word = shell_word(session.handle());
     ui.say(text!(
         "{} and the branch {} are removed; the session has no directory now, delete it with: acpctl session rm {}",
         Untrusted::from(&worktree.path),

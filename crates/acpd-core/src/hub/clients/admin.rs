@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use crate::clients::{Asked, Served};
 use crate::fault::{Fault, name_taken};
 use crate::hub::Hub;
+use crate::hub::session::naming::NameClash;
 use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect, LogPage, ReadStyle, Search, StatusPart, ToClient};
 use crate::params::{read, valid_name};
@@ -504,20 +505,18 @@ impl Hub {
         if let Some(name) = &params.name {
             valid_name(name)?;
             let row = &self.session(key).row;
-            let free = self.name_is_free(&row.agent, &row.cwd, name, Some(key));
-            let others = self.sessions.iter().find(|(other, session)| {
-                let other_row = &session.row;
-                **other != key
-                    && other_row.cwd == row.cwd
-                    && other_row.name.as_deref() == Some(name)
-            });
-            // For each command, only `--agent` would tell the two apart.
-            let other = others.map(|(_, session)| &session.row.agent).filter(|_| free.is_ok());
-            match other {
-                Some(agent) => Err(name_taken(name, &row.cwd)
-                    .hint(format!("it is a session of {agent}; choose another name"))),
-                None => free.map_err(|fault| fault.hint("choose another name")),
-            }?;
+            if let Some(clash) = self.name_clash(&row.agent, &row.cwd, name, Some(key)) {
+                let hint = match clash {
+                    // For each command, only `--agent` would tell the two apart.
+                    NameClash::OtherAgent(agent) => {
+                        format!("it is a session of {agent}; choose another name")
+                    }
+                    NameClash::Session(_) | NameClash::BeingMade => {
+                        "choose another name".to_owned()
+                    }
+                };
+                return Err(name_taken(name, &row.cwd).hint(hint));
+            }
         }
         self.session_mut(key).row.edit().name = params.name;
         let info = self.session_info(key);

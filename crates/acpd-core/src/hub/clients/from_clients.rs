@@ -22,9 +22,10 @@ use crate::clients::Naming;
 use crate::clients::name::name_in;
 use crate::clients::offer::offer;
 use crate::clients::resumable::is_kept;
-use crate::clients::{Asked, Served};
+use crate::clients::{Asked, Open, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
+use crate::hub::session::naming::NameClash;
 use crate::ids::{ClientId, Requester, SessionKey, SlotId};
 use crate::input::{Accepted, Batch, Effect, ReadStyle, ToClient, View};
 use crate::mcp::client_mcp::{MESSAGE, for_agent};
@@ -206,7 +207,8 @@ impl Hub {
         }
         self.clients.room_for_reply(to, method, out)?;
         if let Some(client) = self.clients.get_mut(to.client) {
-            client.open.insert(to.id.clone(), is_kept(method));
+            let open = Open { kept: is_kept(method), given_up: false };
+            client.open.insert(to.id.clone(), open);
         }
         Ok(())
     }
@@ -631,14 +633,17 @@ impl Hub {
         let meta = meta.flatten().unwrap_or_default();
         if let Some(name) = &meta.name {
             valid_name(name)?;
-            if let Some(key) = self.sessions.by_name(profile, &cwd, name) {
-                return self.name_is_taken(&to, key, meta.reuse, raw, out);
-            }
-            if self.is_being_named(profile, &cwd, name) {
-                let params = raw.to_owned();
-                let (profile, name) = (profile.to_owned(), name.clone());
-                self.clients.wait_for_name(Naming { to, profile, cwd, name, params });
-                return Ok(());
+            match self.name_clash(profile, &cwd, name, None) {
+                Some(NameClash::Session(key)) => {
+                    return self.name_is_taken(&to, key, meta.reuse, raw, out);
+                }
+                Some(NameClash::BeingMade) => {
+                    let params = raw.to_owned();
+                    let (profile, name) = (profile.to_owned(), name.clone());
+                    self.clients.wait_for_name(Naming { to, profile, cwd, name, params });
+                    return Ok(());
+                }
+                None | Some(NameClash::OtherAgent(_)) => {}
             }
         }
         let mut params = unrelated(&Bytes::copy_from_slice(raw.get().as_bytes()));

@@ -15,6 +15,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, SessionKey};
 use crate::params::read;
+use crate::questions::AskedBy;
 
 impl Hub {
     /// Whether a client is here and may decide for a person: it may be asked, and serve an agent.
@@ -71,7 +72,8 @@ impl Hub {
             let is_begun_by_it =
                 begun_by.agent == *own.agent && begun_by.session_id == *own.public_id;
             // What acpd asks itself, people decide.
-            (is_begun_by_it && sender.client == client && !open.is_own()).then_some(open)
+            let is_of_agent = open.asked_by != AskedBy::Budget;
+            (is_begun_by_it && sender.client == client && is_of_agent).then_some(open)
         };
         self.config.delegation.answer && its_own().is_some_and(|open| open.is_for_once(&answer))
     }

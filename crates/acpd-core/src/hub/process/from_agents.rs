@@ -275,7 +275,7 @@ impl Hub {
             }
         } else if !self.may_park(process, line.len()) {
             if let Some(parked) = self.slot_mut(process.slot).parked.get_mut(&*session) {
-                parked.cut = true;
+                parked.cut();
             }
             let text = format!("skipped a line for the unknown session `{session}`");
             return out.note(process.host, &text);
@@ -291,7 +291,7 @@ impl Hub {
         let of_new =
             |(id, _): &(&String, &Parked)| self.requests.adoption_ask(process.host, id).is_none();
         let parked = self.processes[&process.slot].parked.iter().filter(of_new);
-        let bytes: usize = parked.map(|(_, parked)| parked.bytes).sum();
+        let bytes: usize = parked.map(|(_, parked)| parked.bytes()).sum();
         self.requests.may_name_session(process.host) && bytes + len <= PARKED_BYTES
     }
 
@@ -555,9 +555,9 @@ impl Hub {
 
     /// Reads the lines that were parked for a session, which acpd knows now.
     pub(crate) fn deliver_parked(&mut self, process: Process, agent_id: String, out: &mut Batch) {
-        let Some(parked) = self.slot_mut(process.slot).parked.remove(&agent_id) else { return };
+        let Some(mut parked) = self.slot_mut(process.slot).parked.remove(&agent_id) else { return };
         out.records.push(Record::Unparked { host: process.host, session: Some(agent_id) });
-        for line in parked.lines {
+        for line in parked.take().0 {
             self.read_line(process, &line, out);
         }
     }
@@ -571,8 +571,8 @@ impl Hub {
         if !parked.is_empty() {
             out.records.push(Record::Unparked { host: process.host, session: None });
         }
-        for (session, Parked { lines, .. }) in parked {
-            let count = lines.len();
+        for (session, parked) in parked {
+            let count = parked.lines().len();
             out.note(
                 process.host,
                 &format!("skipped {count} lines for the unknown session `{session}`"),

@@ -50,6 +50,20 @@ impl Hub {
         }
     }
 
+    /// The slot of a session that no process holds.
+    pub(crate) fn slot_for(&mut self, key: SessionKey, profile: &str) -> SlotId {
+        let mut slots = self.processes.iter();
+        if let Some((own, _)) = slots.find(|(_, slot)| slot.dedicated == Some(key)) {
+            return *own;
+        }
+        // Perhaps nobody configures its profile any more.
+        let sharing = self.config.agents.get(profile).map(|profile| profile.sharing);
+        match sharing.unwrap_or_default() {
+            Sharing::Agent => self.processes.shared(profile, self.now),
+            Sharing::Session => self.processes.add(profile, Some(key), self.now),
+        }
+    }
+
     pub(crate) fn set_agent_state(
         &mut self,
         id: SlotId,

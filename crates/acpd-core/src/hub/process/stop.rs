@@ -15,7 +15,7 @@ use acpd_api::Reason;
 use crate::hub::Hub;
 use crate::ids::{HostId, SlotId};
 use crate::input::{Batch, Effect, StopStep, ToHost};
-use crate::process::slot::{KILL_AGAIN, Slot, Stage, State, StopWhy};
+use crate::process::slot::{Failed, KILL_AGAIN, Slot, Stage, State, StopWhy};
 use crate::record::Record;
 use crate::requests::purpose::Purpose;
 use crate::timers::Timer;
@@ -205,13 +205,12 @@ impl Hub {
         let ready_after = self.profile_of(id).restart.ready_after;
         if was.ready_since.is_some_and(|since| self.now.since(since) >= ready_after) {
             // It was usable for long enough.
-            let now = self.now;
-            let agent = self.slot_mut(id);
-            agent.forgive();
             if why == StopWhy::Crashed {
-                agent.failures.push_back(now);
+                let now = self.now;
+                self.slot_mut(id).crashed_after_a_good_run(now);
                 return self.after_gone(id, None, out);
             }
+            self.slot_mut(id).forgive();
         }
         self.after_gone(id, Some(why), out);
     }
@@ -245,7 +244,7 @@ impl Hub {
                     let last = reason.unwrap_or_default();
                     Some(format!(
                         "it failed {} times in a row, last: {last}",
-                        self.processes[&id].attempt
+                        self.processes[&id].failures()
                     ))
                 } else {
                     reason
@@ -298,18 +297,11 @@ impl Hub {
     fn count_failure(&mut self, id: SlotId) -> Verdict {
         let rules = self.profile_of(id).restart;
         let now = self.now;
-        let agent = self.slot_mut(id);
-        agent.failures.push_back(now);
-        while agent.failures.front().is_some_and(|at| now.since(*at) > rules.window) {
-            agent.failures.pop_front();
-        }
-        agent.attempt += 1;
-        let attempt = agent.attempt;
-        let failures = agent.failures.len() as u32;
-        if failures >= rules.budget {
+        let Failed { in_a_row, of_late } = self.slot_mut(id).failed(now, rules.window);
+        if of_late >= rules.budget {
             return Verdict::Fail(Reason::AgentCrashLoop);
         }
-        let doubled = rules.delay.saturating_mul(1 << (attempt - 1).min(16)).min(rules.max_delay);
+        let doubled = rules.delay.saturating_mul(1 << (in_a_row - 1).min(16)).min(rules.max_delay);
         Verdict::Start { delay: self.processes.jitter(doubled) }
     }
 }

@@ -10,6 +10,7 @@ use acpd_policy::{Decision, Remembered, Situation, Verdict, decide};
 use crate::hub::Hub;
 use crate::ids::{InteractionId, SessionKey};
 use crate::input::Batch;
+use crate::questions::AskedBy;
 use crate::questions::question::{Answer, Question};
 use crate::tool_calls::frozen::Frozen;
 
@@ -69,7 +70,7 @@ impl Hub {
         out: &mut Batch,
     ) -> Option<i64> {
         let open = self.questions.get(interaction)?;
-        let frozen = open.frozen.as_ref().filter(|_| !open.is_own());
+        let frozen = open.frozen.as_ref().filter(|_| open.asked_by != AskedBy::Budget);
         let subject = frozen.and_then(|frozen| frozen.subject.clone());
         let (subject, key) = (subject?, open.session?);
         let row = &self.session(key).row;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::hub::Hub;
 use crate::ids::{InteractionId, SessionKey, SlotId};
 use crate::input::Batch;
-use crate::questions::Interaction;
+use crate::questions::{AskedBy, Interaction};
 use crate::record::{EventKind, InteractionRow};
 use crate::session::OPEN_TOOLS;
 use crate::tool_calls::call::{Call, update_in};
@@ -124,8 +124,10 @@ impl Hub {
     ) {
         for interaction in self.questions.of_session(key) {
             let Some(open) = self.questions.get(interaction) else { continue };
-            let Some(frozen) = open.frozen.as_ref().filter(|_| !open.is_own()) else { continue };
-            if self.name_of_asked(key, &open.line).as_deref() != Some(name) {
+            let Some(frozen) = &open.frozen else { continue };
+            if open.asked_by == AskedBy::Budget
+                || self.name_of_asked(key, &open.line).as_deref() != Some(name)
+            {
                 continue;
             }
             let mut call = frozen.call.clone();
@@ -144,16 +146,16 @@ impl Hub {
         out: &mut Batch,
     ) {
         let Some(old) = self.withdraw_question(interaction, out) else { return };
-        let Interaction { host, agent_request, line, question, frozen: Some(frozen), .. } = old
-        else {
+        let Interaction { asked_by, line, question, frozen: Some(frozen), .. } = old else {
             return;
         };
+        let AskedBy::Agent { host, request } = asked_by else { return };
         let Some(slot) = self.processes.slot_of(host) else { return };
         if frozen.changed >= CHANGES {
             let why =
                 format!("the agent changed the call {CHANGES} times while a person was asked");
             let error = ErrorObject::new(code::INVALID_PARAMS, format!("refused: {why}"));
-            self.host_write(slot, build::error(&agent_request, &error), out);
+            self.host_write(slot, build::error(&request, &error), out);
             let decided = frozen.decided(&self.session(key).row.public_id, why);
             return self.tell_decided(key, &decided, out);
         }
@@ -162,12 +164,12 @@ impl Hub {
         let frozen = Box::new(Frozen::of(call, frozen.changed + 1));
         self.banner(key, CHANGED, out);
         if let Some(answer) = self.decided(key, &frozen, &question, out) {
-            self.host_write(slot, build::response(&agent_request, &answer), out);
+            self.host_write(slot, build::response(&request, &answer), out);
             return;
         }
         let (id, session, at) = (InteractionId(self.ids.issue()), Some(key), self.now);
         let row = InteractionRow { id, session, host, line, at, frozen: Some(frozen) };
-        self.open_interaction(row, agent_request, question, out);
+        self.open_interaction(row, request, question, out);
     }
 
     /// That nobody was asked, in the journal.

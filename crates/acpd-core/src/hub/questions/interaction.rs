@@ -23,7 +23,7 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey};
 use crate::input::{Batch, Effect, ToClient};
 use crate::questions::question::{Answer, Question, Scope};
-use crate::questions::{Closed, Interaction};
+use crate::questions::{AskedBy, Closed, Interaction};
 use crate::record::{InteractionRow, Record};
 use crate::views::with_own_terminals;
 
@@ -92,12 +92,12 @@ impl Hub {
     pub(crate) fn open_interaction(
         &mut self,
         row: InteractionRow,
-        agent_request: Id,
+        request: Id,
         question: Question,
         out: &mut Batch,
     ) {
         let (interaction, key) = (row.id, row.session);
-        let open = Interaction::new(&row, agent_request, question);
+        let open = Interaction::of_agent(&row, request, question);
         out.records.push(Record::Interaction(row));
         out.durable = true;
         self.questions.open(interaction, open);
@@ -254,7 +254,10 @@ impl Hub {
             Some(answer) => {
                 // A choice was read so strictly that it goes on as it is, with what else is in it.
                 let as_it_is = matches!(answer, Answer::Permission(_));
-                let own = as_it_is.then(|| set_id(line, &open.agent_request));
+                let own = match &open.asked_by {
+                    AskedBy::Agent { request, .. } if as_it_is => Some(set_id(line, request)),
+                    _ => None,
+                };
                 self.remember_choice(interaction, &answer, out);
                 self.tell_answered(interaction, &answer, self.name_of(client, None), out);
                 self.answer_with(interaction, &answer, own, out);
@@ -294,15 +297,20 @@ impl Hub {
         out: &mut Batch,
     ) {
         let Some(closed) = self.questions.close(interaction) else { return };
-        if let (true, Some(key)) = (closed.question.is_own(), closed.question.session) {
-            self.tell_closed(interaction, &closed, out);
-            return self.budget_answered(key, answer, out);
+        match &closed.question.asked_by {
+            AskedBy::Agent { host, request } => {
+                let line = own.unwrap_or_else(|| build::response(request, answer));
+                self.write_answer(Some(ToAgent { host: *host, line }), out);
+                out.durable = true;
+                self.tell_closed(interaction, &closed, out);
+            }
+            AskedBy::Budget => {
+                self.tell_closed(interaction, &closed, out);
+                if let Some(key) = closed.question.session {
+                    self.budget_answered(key, answer, out);
+                }
+            }
         }
-        let Interaction { host, agent_request, .. } = &closed.question;
-        let line = own.unwrap_or_else(|| build::response(agent_request, answer));
-        self.write_answer(Some(ToAgent { host: *host, line }), out);
-        out.durable = true;
-        self.tell_closed(interaction, &closed, out);
     }
 
     /// Answers every open interaction of a session as a client that cancels must.
@@ -313,12 +321,13 @@ impl Hub {
     pub(crate) fn cancel_questions(&mut self, questions: Vec<InteractionId>, out: &mut Batch) {
         for interaction in questions {
             let Some(open) = self.questions.get(interaction) else { continue };
-            if open.is_own() {
-                self.close_questions(vec![interaction], out);
-                continue;
+            match open.asked_by {
+                AskedBy::Agent { .. } => {
+                    let answer = open.question.cancelled();
+                    self.answer_interaction(interaction, &answer, out);
+                }
+                AskedBy::Budget => self.close_questions(vec![interaction], out),
             }
-            let answer = open.question.cancelled();
-            self.answer_interaction(interaction, &answer, out);
         }
     }
 
@@ -344,7 +353,7 @@ impl Hub {
 
     /// The same for questions of a process that were about requests.
     pub(crate) fn close_about_requests(&mut self, host: HostId, out: &mut Batch) {
-        let of_host = |open: &Interaction| open.host == host && open.session.is_none();
+        let of_host = |open: &Interaction| open.host() == Some(host) && open.session.is_none();
         self.close_questions(self.questions.which(of_host), out);
     }
 

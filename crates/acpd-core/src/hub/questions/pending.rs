@@ -37,7 +37,7 @@ impl Hub {
     ) -> Option<InteractionInfo> {
         let row = open.session.map(|key| &self.session(key).row);
         let profile = || {
-            let slot = self.processes.slot_of(open.host)?;
+            let slot = self.processes.slot_of(open.host()?)?;
             Some(self.processes[&slot].profile.clone())
         };
         let agent = row.map(|row| row.agent.clone()).or_else(profile)?;

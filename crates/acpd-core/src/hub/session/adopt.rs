@@ -29,7 +29,7 @@ use crate::ids::{HostId, NOBODY, Process, Requester, SessionKey, SlotId, duratio
 use crate::input::{Batch, ReadStyle};
 use crate::mcp::client_mcp::for_agent;
 use crate::params::{filter_of, own_meta, path, raw, session_cwd};
-use crate::process::slot::{WaitFor, Waiting};
+use crate::process::slot::{Parked, WaitFor, Waiting};
 use crate::profile::Sharing;
 use crate::record::{Record, SessionRow, Used};
 use crate::requests::purpose::{Adoption, Directory, NewSession, Opener, Purpose, Wanted};
@@ -334,7 +334,7 @@ impl Hub {
     pub(crate) fn adoption_goes_on(&mut self, process: Process, session: &str) -> Option<usize> {
         let ask = self.requests.adoption_ask(process.host, session)?;
         self.await_adoption(process.slot, ask);
-        Some(self.processes[&process.slot].parked.get(session).map_or(0, |parked| parked.bytes))
+        Some(self.processes[&process.slot].parked.get(session).map_or(0, Parked::bytes))
     }
 
     /// The agent neither answers nor goes on with the history.
@@ -439,7 +439,7 @@ impl Hub {
         // Where the rest of the history comes as if it were new, nothing of a later replay must.
         let late = self.profile_of(process.slot).late_replay;
         let parked = self.processes[&process.slot].parked.get(&adoption.id).filter(|_| !late);
-        let last_prompt = last_prompt(parked.map_or(&[], |parked| &parked.lines));
+        let last_prompt = last_prompt(parked.map_or(&[], Parked::lines));
         let row = self.session_mut(key).row.edit();
         // It is never begun anew: what the agent has of it may be more than it has shown.
         row.heard = true;

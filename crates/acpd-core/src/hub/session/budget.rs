@@ -17,13 +17,11 @@ use serde_json::json;
 use crate::budget::sentence;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{HostId, InteractionId, SessionKey};
+use crate::ids::{InteractionId, SessionKey};
 use crate::input::Batch;
 use crate::profile::WhenOver;
-use crate::questions::Interaction;
 use crate::questions::question::{Answer, Question};
-use crate::record::InteractionRow;
-use crate::tool_calls::frozen::Frozen;
+use crate::questions::{AskedBy, Interaction};
 
 /// The option that lets a turn begin.
 const GO_ON: &str = "go_on";
@@ -52,7 +50,8 @@ impl Hub {
         if self.session(key).queue.is_empty() {
             return false;
         }
-        let is_asked = |open: &Interaction| open.is_own() && open.session == Some(key);
+        let is_asked =
+            |open: &Interaction| open.asked_by == AskedBy::Budget && open.session == Some(key);
         if self.questions.which(is_asked).is_empty() {
             self.ask_for_budget(key, &info, out);
         }
@@ -73,10 +72,8 @@ impl Hub {
         });
         let line = build::request(&Id::from(0), "session/request_permission", &params);
         let Ok((_, question)) = Question::read(&line) else { return };
-        let frozen = Some(Box::new(Frozen::of_old_question(&line)));
-        let (id, host) = (InteractionId(self.ids.issue()), HostId::ACPD);
-        let row = InteractionRow { id, session: Some(key), host, line, at: self.now, frozen };
-        self.questions.open(id, Interaction::new(&row, Id::from(0), question));
+        let id = InteractionId(self.ids.issue());
+        self.questions.open(id, Interaction::of_budget(key, self.now, line, question));
         self.ask_people(id, key, out);
     }
 
@@ -92,7 +89,7 @@ impl Hub {
             return self.fail_queue(key, &fault.hint(hint), out);
         }
         self.budget.allow(&info);
-        self.close_questions(self.questions.which(Interaction::is_own), out);
+        self.close_questions(self.questions.which(|open| open.asked_by == AskedBy::Budget), out);
         for key in self.sessions.keys().copied().collect::<Vec<_>>() {
             self.wake_session(key, out);
         }
@@ -105,7 +102,8 @@ impl Hub {
         }
         let is_over = |open: &Interaction| {
             let session = open.session.and_then(|key| self.sessions.get(&key));
-            open.is_own() && session.is_some_and(|session| session.queue.is_empty())
+            open.asked_by == AskedBy::Budget
+                && session.is_some_and(|session| session.queue.is_empty())
         };
         self.close_questions(self.questions.which(is_over), out);
     }

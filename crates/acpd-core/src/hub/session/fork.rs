@@ -306,9 +306,11 @@ impl Hub {
         let (slot, last_prompt) = (session.slot, session.row.last_prompt);
         let id = session.row.agent_id.clone();
         if let Some(parked) = self.slot_mut(slot).parked.get_mut(&id) {
-            let lines = std::mem::take(&mut parked.lines);
-            let (lines, last_prompt) = without_replay(lines, last_prompt, parked.cut);
-            parked.lines = lines;
+            let (lines, is_cut) = parked.take();
+            let (lines, last_prompt) = without_replay(lines, last_prompt, is_cut);
+            for line in lines {
+                parked.push(line);
+            }
             self.session_mut(key).row.edit().last_prompt = last_prompt;
         }
     }

@@ -1,11 +1,46 @@
-//! Names of sessions: each is given once in a workspace of an agent.
+//! Names of sessions: each is given once in a workspace of an agent. Of those of several agents, only the agent
+//! tells them apart.
 
 use crate::fault::{Fault, name_taken};
 use crate::hub::Hub;
 use crate::ids::SessionKey;
+use crate::record::SessionRow;
+
+/// Who has a name already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NameClash {
+    /// Another session of the same agent.
+    Session(SessionKey),
+    /// A session of that agent that is being made.
+    BeingMade,
+    /// A session of this other agent.
+    OtherAgent(String),
+}
 
 impl Hub {
-    /// Whether a session may have a name: no other session than `of` has it, or is to have it.
+    /// Who but the session `of` has a name.
+    pub(crate) fn name_clash(
+        &self,
+        agent: &str,
+        cwd: &str,
+        name: &str,
+        of: Option<SessionKey>,
+    ) -> Option<NameClash> {
+        let other = self.sessions.by_name(agent, cwd, name).filter(|other| Some(*other) != of);
+        if let Some(other) = other {
+            return Some(NameClash::Session(other));
+        }
+        if self.is_being_named(agent, cwd, name) {
+            return Some(NameClash::BeingMade);
+        }
+        let mut rows = self.sessions.values().map(|session| &session.row);
+        let is_other = |row: &SessionRow| {
+            row.agent != agent && row.cwd == cwd && row.name.as_deref() == Some(name)
+        };
+        rows.find(|row| is_other(row)).map(|row| NameClash::OtherAgent(row.agent.clone()))
+    }
+
+    /// Whether a session may have a name: no other one of its agent has it, or is to have it.
     ///
     /// # Errors
     /// When it is taken; what else could be done is for the caller to say.
@@ -16,10 +51,9 @@ impl Hub {
         name: &str,
         of: Option<SessionKey>,
     ) -> Result<(), Fault> {
-        let other = self.sessions.by_name(agent, cwd, name).filter(|other| Some(*other) != of);
-        if other.is_some() || self.is_being_named(agent, cwd, name) {
-            return Err(name_taken(name, cwd));
+        match self.name_clash(agent, cwd, name, of) {
+            None | Some(NameClash::OtherAgent(_)) => Ok(()),
+            Some(NameClash::Session(_) | NameClash::BeingMade) => Err(name_taken(name, cwd)),
         }
-        Ok(())
     }
 }

@@ -115,7 +115,7 @@ impl Hub {
 
     /// Gives the prompts from this place on new numbers: those are their order on disk, and an old number never
     /// means another prompt. Their senders are told how many come before them now.
-    fn number_anew(&mut self, key: SessionKey, from: usize, out: &mut Batch) {
+    pub(crate) fn number_anew(&mut self, key: SessionKey, from: usize, out: &mut Batch) {
         let busy = u32::from(self.is_busy(key));
         for place in from..self.session(key).queue.len() {
             let session = self.session_mut(key);
@@ -141,9 +141,9 @@ impl Hub {
     /// What waits in a session.
     pub(crate) fn queue_info(&self, key: SessionKey) -> QueueInfo {
         let session = self.session(key);
-        let prompts = session.queue.iter().filter_map(|queued| {
+        let prompts = session.queue.iter().zip(1..).filter_map(|(queued, place)| {
             let prompt = raw_at(&queued.line, &["params", "prompt"])?.to_owned();
-            Some(QueuedPrompt { ticket: queued.ticket, at: queued.at.0, prompt })
+            Some(QueuedPrompt { place, ticket: queued.ticket, at: queued.at.0, prompt })
         });
         QueueInfo { session_id: session.row.public_id.clone().into(), prompts: prompts.collect() }
     }
@@ -152,7 +152,7 @@ impl Hub {
         let session = self.session(key);
         let place = session.queue.iter().position(|queued| queued.ticket == ticket);
         place.ok_or_else(|| {
-            let text = format!("no prompt {ticket} waits in session `{}`", session.row.handle());
+            let text = format!("that prompt does not wait in session `{}`", session.row.handle());
             let hint = format!("`acpctl queue {}` lists those that wait", session.row.word());
             Fault::invalid(text).session(&session.row.public_id).hint(hint)
         })

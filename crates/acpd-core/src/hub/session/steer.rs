@@ -21,9 +21,7 @@
 //! Architecture invariant: an agent is never asked to begin a turn with such a message: it would run
 //! without acpd's knowledge.
 
-use std::borrow::Cow;
-
-use acp_wire::acp::{SessionUpdate, Steering, Update, steering_outcome};
+use acp_wire::acp::{SessionUpdate, Steering, SteeringOutcome, Update};
 use acp_wire::bound::{LONGEST_ID, NAME};
 use acp_wire::{
     ErrorObject, Id, Outcome, build, clipped, code, locate, remove_member, set_id, set_member,
@@ -49,17 +47,6 @@ use crate::session::State;
 
 /// Content blocks of one message. Each is a line of the journal.
 const MOST_BLOCKS: usize = 256;
-
-/// What an agent has made of a message.
-enum Taken<'a> {
-    Yes,
-    /// As a turn of its own, of which acpd was not told.
-    AsTurn,
-    /// The turn was over.
-    Late,
-    /// As the agent calls that.
-    No(Cow<'a, str>),
-}
 
 impl Hub {
     /// A client's `_session/steering` or `session/inject`.
@@ -146,21 +133,23 @@ impl Hub {
         if let Some(id) = id.filter(|id| id.len() <= LONGEST_ID) {
             steer.message = id.into_owned();
         }
-        match taken(result) {
-            Taken::Late => {
+        let outcome = SteeringOutcome::from_raw(result);
+        match &outcome {
+            Some(SteeringOutcome::PromptRequired) => {
                 let to = steer.to.clone();
                 if let Err(fault) = self.steer_late(steer, out) {
                     self.refuse(&to, &fault, out);
                 }
                 return;
             }
-            Taken::No(outcome) if steer.form == SteerForm::Inject => {
-                let fault = self.not_taken(key, &outcome);
+            Some(SteeringOutcome::Other(outcome)) if steer.form == SteerForm::Inject => {
+                let fault = self.not_taken(key, outcome);
                 return self.refuse(&steer.to, &fault, out);
             }
-            Taken::No(_) => {}
-            Taken::Yes => self.journal_steer(&steer, out),
-            Taken::AsTurn => {
+            Some(SteeringOutcome::Other(_)) => {}
+            // Of `session/inject` every success is one.
+            None | Some(SteeringOutcome::Injected) => self.journal_steer(&steer, out),
+            Some(SteeringOutcome::StartedNewTurn) => {
                 self.journal_steer(&steer, out);
                 let text = "the agent has begun a turn of its own with that: acpd cannot tell when \
                             it ends";
@@ -172,7 +161,7 @@ impl Hub {
                 let result = json!({ "messageId": steer.message });
                 build::response(&steer.to.id, &result)
             }
-            _ if steering_outcome(result).is_some() => set_id(line, &steer.to.id),
+            _ if outcome.is_some() => set_id(line, &steer.to.id),
             _ => build::response(&steer.to.id, &json!({ "outcome": "injected" })),
         };
         self.respond(&steer.to, Some(key), line, out);
@@ -326,15 +315,4 @@ fn for_agent(way: Steering, params: &Bytes, blocks: &[u8]) -> (&'static str, Byt
         }
     };
     (method, params)
-}
-
-fn taken(result: &RawValue) -> Taken<'_> {
-    // Of `session/inject` every success is one.
-    let Some(outcome) = steering_outcome(result) else { return Taken::Yes };
-    match &*outcome {
-        "injected" => Taken::Yes,
-        "startedNewTurn" => Taken::AsTurn,
-        "promptRequired" => Taken::Late,
-        _ => Taken::No(outcome),
-    }
 }

@@ -35,7 +35,7 @@ use crate::input::{Batch, Effect};
 use crate::own::without_own;
 use crate::process::slot::{Asker, State as AgentState, StopWhy};
 use crate::profile::OnLost;
-use crate::prompt::{blocks_text, continues, once, prompt_text};
+use crate::prompt::{blocks_text, continues, in_place_of, once, prompt_text};
 use crate::record::{Canceller, Dormant, EventKind, Record, TurnRow, TurnStage};
 use crate::requests::purpose::Purpose;
 use crate::session::limit::Held;
@@ -110,6 +110,14 @@ impl Hub {
         self.need_session(key, Asker::Person, out);
     }
 
+    /// Where a prompt waits: in the place of one that was taken back, else behind all others.
+    fn place_in_line(&self, key: SessionKey, line: &[u8]) -> usize {
+        let queue = &self.session(key).queue;
+        let taken_back = in_place_of(line);
+        let came_later = |queued: &Queued| taken_back.is_some_and(|ticket| queued.ticket > ticket);
+        queue.iter().position(came_later).unwrap_or(queue.len())
+    }
+
     /// Puts a prompt into the line; how many are before it.
     ///
     /// # Errors
@@ -136,12 +144,14 @@ impl Hub {
             return Err(self.lost_fault(key));
         }
         self.forget_held(key, out);
-        let ahead = self.session(key).queue.len() as u32 + u32::from(self.is_busy(key));
+        let place = self.place_in_line(key, &line);
+        let ahead = place as u32 + u32::from(self.is_busy(key));
         let now = self.now;
         let ticket = self.session_mut(key).next_ticket();
         let prompt = Queued { ticket, sender: to, line, at: now };
         self.save_queued(key, &prompt, out);
-        self.session_mut(key).queue.push_back(prompt);
+        self.session_mut(key).queue.insert(place, prompt);
+        self.number_anew(key, place + 1, out);
         Ok(ahead)
     }
 
@@ -609,10 +619,8 @@ impl Hub {
         self.withdraw_waits(key, &error, out);
         if let Some(host) = self.processes[&slot].host().map(|host| host.id)
             && let Some(running) = self.session_mut(key).running.as_mut()
-            && running.cancelling.is_none()
+            && running.cancel(cancel)
         {
-            running.cancelling = Some(cancel.whose);
-            running.cut_short = Some(cancel.told);
             self.arm_cancel(key);
             self.save_turn(key, host, out);
         }

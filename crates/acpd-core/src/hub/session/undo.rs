@@ -20,10 +20,9 @@ use crate::hub::session::sessions::forget_journal;
 use crate::ids::{HostId, SessionKey, SlotId, Time};
 use crate::input::Batch;
 use crate::params::read;
-use crate::profile::Sharing;
 use crate::record::{Dormant, Record, SessionRow};
 use crate::requests::purpose::Purpose;
-use crate::session::State;
+use crate::session::table::Aside;
 use crate::timers::Timer;
 
 /// Time between two looks for an agent that has to be told (ms).
@@ -58,39 +57,30 @@ impl Hub {
     fn set_aside(&mut self, key: SessionKey, out: &mut Batch) {
         let slot = self.session(key).slot;
         self.end_session(key, "session/close", out);
-        let now = self.now;
-        if let Some(mut session) = self.sessions.remove(key) {
-            session.state = State::Dormant;
-            session.slot = SlotId::NONE;
-            let row = session.row.edit();
-            row.removed = Some(now);
+        if let Some(session) = self.sessions.remove(key) {
+            let mut aside = Aside::from(session);
+            let row = &mut aside.row;
+            row.removed = Some(self.now);
             row.host = None;
             if row.rest == Dormant::Parked {
                 row.reason = None;
             }
             out.records.push(Record::Session(Box::new(row.clone())));
             out.durable = true;
-            self.sessions.keep_aside(session);
+            self.sessions.keep_aside(aside);
         }
         self.check_idle(slot, out);
         self.remove_unused_slot(slot);
-        self.watch_aside(now);
+        self.watch_aside(self.now);
     }
 
     /// `_acpd/session/undo`.
     pub(crate) fn session_undo(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let wanted: UndoParams = read(asked.params)?;
         let key = self.find_aside(&wanted)?;
-        let Some(mut session) = self.sessions.take_from_aside(key) else { return Ok(()) };
-        let agent = session.row.agent.clone();
-        let mut slots = self.processes.iter();
-        let own = slots.find(|(_, slot)| slot.dedicated == Some(key)).map(|(slot, _)| *slot);
-        let sharing = self.config.agents.get(&agent).map(|profile| profile.sharing);
-        session.slot = match (own, sharing.unwrap_or_default()) {
-            (Some(slot), _) => slot,
-            (None, Sharing::Agent) => self.processes.shared(&agent, self.now),
-            (None, Sharing::Session) => self.processes.add(&agent, Some(key), self.now),
-        };
+        let Some(aside) = self.sessions.take_from_aside(key) else { return Ok(()) };
+        let agent = aside.row.agent.clone();
+        let mut session = aside.back(self.slot_for(key, &agent));
         let row = session.row.edit();
         row.removed = None;
         row.updated = self.now;
@@ -160,12 +150,10 @@ impl Hub {
         };
         let gone: Vec<SessionKey> = self.sessions.aside().filter(goes).map(|row| row.key).collect();
         for key in gone {
-            let Some(session) = self.sessions.take_from_aside(key) else { continue };
-            if let Some((slot, host)) =
-                self.teller(&session.row).filter(|_| self.is_told(&session.row))
-            {
+            let Some(Aside { row, .. }) = self.sessions.take_from_aside(key) else { continue };
+            if let Some((slot, host)) = self.teller(&row).filter(|_| self.is_told(&row)) {
                 let ask = Id::from(self.ask(host, Purpose::Farewell, out));
-                let params = json!({ "sessionId": session.row.agent_id });
+                let params = json!({ "sessionId": row.agent_id });
                 self.host_write(slot, build::request(&ask, "session/delete", &params), out);
             }
             forget_journal(key, out);

@@ -9,7 +9,7 @@
 //! who deletes a session has spent the money nevertheless.
 
 use acp_wire::acp::{TurnTokens, UsageUpdate};
-use acpd_api::{Amount, Cost, Tokens, TurnUsage};
+use acpd_api::{Amount, Cost, Tokens, TurnUsage, Usage};
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
@@ -18,7 +18,7 @@ use crate::hub::Hub;
 use crate::ids::{SessionKey, Time};
 use crate::input::Batch;
 use crate::params::raw_at;
-use crate::record::{Record, UsageRow};
+use crate::record::{Record, UsageRow, When};
 use crate::session::{State, limit};
 
 impl Hub {
@@ -29,34 +29,26 @@ impl Hub {
         }
         let Some(update) = raw_at(line, &["params", "update"]) else { return };
         let UsageUpdate { used, size, cost } = UsageUpdate::from_raw(update);
-        let session = self.session_mut(key);
+        let cost = cost.and_then(|(amount, currency)| {
+            Some(Cost { amount: Amount::from_units(amount)?, currency: currency.into() })
+        });
+        let session = self.session(key);
         let is_told_again = matches!(session.state, State::Restoring(_))
             || (session.doubtful.is_some() && session.doubtful == session.row.host)
             // Whatever it has cost, none of it was for a prompt of ours.
             || session.row.prompts == 0;
-        let is_running = session.running.is_some();
-        let known = &mut session.row.edit().usage;
-        known.told.used = used.or(known.told.used);
-        known.told.size = size.or(known.told.size);
-        let cost = cost.and_then(|(amount, currency)| {
-            Some(Cost { amount: Amount::from_units(amount)?, currency: currency.into() })
-        });
-        let Some(cost) = cost else { return };
-        let grown = known.counter.told(&cost).filter(|_| !is_told_again);
-        let currency = cost.currency.clone();
-        known.told.cost = Some(cost);
-        let Some(amount) = grown else { return };
-        let in_old_currency = known.turn.take_if(|so_far| so_far.currency != currency);
-        let so_far = known.turn.as_ref().map_or(Amount::default(), |so_far| so_far.amount);
-        let cost = Cost { amount: so_far.plus(amount), currency };
-        if is_running {
-            known.turn = Some(cost);
-        } else if amount > Amount::default() {
-            // Some agents tell it behind the end of the turn.
-            self.book(key, None, Tokens::default(), Some(cost), out);
+        let when = match session.running {
+            _ if is_told_again => When::Again,
+            Some(_) => When::InTurn,
+            None => When::BetweenTurns,
+        };
+        let mut known = session.row.usage.clone();
+        let costs = known.told(Usage { used, size, cost }, when);
+        if known != session.row.usage {
+            self.session_mut(key).row.edit().usage = known;
         }
-        if in_old_currency.is_some() {
-            self.book(key, None, Tokens::default(), in_old_currency, out);
+        for cost in costs {
+            self.book(key, None, Tokens::default(), Some(cost), out);
         }
     }
 

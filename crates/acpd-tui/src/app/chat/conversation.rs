@@ -151,8 +151,8 @@ impl Conversation {
     }
 
     /// Takes what people call the modes, which the journal does not say.
-    pub(super) fn knows_modes(&mut self, modes: &[Mode]) {
-        self.folded.header_mut().modes = modes.to_vec();
+    pub(super) fn knows_modes(&mut self, modes: Vec<Mode>) {
+        self.folded.header_mut().modes = modes;
     }
 
     /// From which line on an older page is wanted, if there is one and it was not asked for.
@@ -166,6 +166,11 @@ impl Conversation {
         }
         self.older = Older::Asked(Vec::new());
         Some(first.saturating_sub(page + 1))
+    }
+
+    /// Whether lines that were asked for are on their way: older ones, or those of a body.
+    pub(super) fn is_asked(&self) -> bool {
+        matches!(self.older, Older::Asked(_)) || self.memory.is_asked()
     }
 
     /// Takes a part of an older page. Returns from where on the rest of it is wanted.

@@ -20,6 +20,8 @@ pub(in crate::app) struct Editor {
     pasted: Vec<String>,
     /// Files and images.
     attached: Vec<Attached>,
+    /// The ticket of the prompt that was taken back to be changed into this one.
+    in_place_of: Option<u64>,
     /// What was sent or cleared here, the oldest first: it comes back before the earlier prompts.
     past: Vec<Said>,
     /// How far back what is shown is from the last one, and the draft that is under it.
@@ -34,6 +36,7 @@ impl Default for Editor {
             area: area(""),
             pasted: Vec::new(),
             attached: Vec::new(),
+            in_place_of: None,
             past: Vec::new(),
             recalled: None,
             is_typed: false,
@@ -89,13 +92,14 @@ impl Editor {
         for (at, pasted) in self.pasted.iter().enumerate() {
             text = text.replacen(chip(at, pasted).as_str(), pasted, 1);
         }
-        Said { text, all: self.attached.clone() }
+        Said { text, all: self.attached.clone(), in_place_of: self.in_place_of }
     }
 
     /// Replaces all that is written.
     pub(super) fn set(&mut self, said: Said) {
         self.area = area(&said.text);
         self.attached = said.all;
+        self.in_place_of = said.in_place_of;
         self.pasted.clear();
         self.recalled = None;
         self.is_typed = false;
@@ -104,7 +108,7 @@ impl Editor {
     /// Other words in the place of these; what is attached stays with its marks.
     pub(super) fn rewrite(&mut self, text: String) {
         let all = std::mem::take(&mut self.attached);
-        self.set(Said { text, all });
+        self.set(Said { text, all, in_place_of: self.in_place_of });
     }
 
     /// Replaces all that is written; it can be brought back like something that was cleared.
@@ -136,7 +140,8 @@ impl Editor {
     pub(super) fn clear(&mut self) -> bool {
         let was_empty = self.area.is_empty();
         let cleared = self.empty();
-        self.past.extend(Some(cleared).filter(|said| !said.is_empty()));
+        let cleared = Some(Said { in_place_of: None, ..cleared });
+        self.past.extend(cleared.filter(|said| !said.is_empty()));
         !was_empty
     }
 

@@ -82,6 +82,11 @@ impl Memory {
         is_free
     }
 
+    /// Whether a body is being read again.
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked.is_some()
+    }
+
     /// Whether the journal does not give the body of a block back.
     pub(super) fn is_lost(&self, id: Id) -> bool {
         self.lost.contains(&id)

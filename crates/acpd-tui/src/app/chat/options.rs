@@ -3,14 +3,13 @@
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acpd_api::{SessionRowKey, Untrusted};
 use acpd_view::text::Text;
-use acpd_view::{ConfigOption, Id, Line, Mode, Role, Style, text};
-use serde::Deserialize;
+use acpd_view::{ConfigOption, Id, Line, Role, Settings, Style, text};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
+use super::queue::Waiting;
 use crate::app::requests::{Purpose, Wish};
-use crate::app::said::Said;
-use crate::app::{Effect, Link, State, read};
+use crate::app::{Effect, Link, State};
 use crate::canvas::CURSOR;
 use crate::keymap::Action;
 
@@ -41,29 +40,27 @@ enum Entry {
         block: Id,
         name: Line,
     },
-    Waiting {
-        ticket: u64,
-        said: Said,
-    },
+    Waiting(Waiting),
 }
 
 impl Menu {
     /// Of the answer to `session/resume`.
-    fn of(modes: &[Mode], current: Option<&Untrusted>, options: &[ConfigOption]) -> Menu {
+    fn of(settings: &Settings) -> Menu {
         let mut entries = Vec::new();
-        if !modes.is_empty() {
+        let modes = settings.modes.as_ref().filter(|modes| !modes.available_modes.is_empty());
+        if let Some(modes) = modes {
             entries.push(Entry::Heading("Mode".into()));
-            entries.extend(modes.iter().map(|mode| Entry::Mode {
+            entries.extend(modes.available_modes.iter().map(|mode| Entry::Mode {
                 id: mode.id.clone(),
                 name: Text::from(mode.name.as_ref().unwrap_or(&mode.id)),
-                is_current: current == Some(&mode.id),
+                is_current: modes.current_mode_id == mode.id,
             }));
         }
         // Some agents tell their modes as an option, too.
         let is_told = |option: &&ConfigOption| {
-            !modes.is_empty() && option.category.as_ref().is_some_and(|it| *it == "mode")
+            modes.is_some() && option.category.as_ref().is_some_and(|it| *it == "mode")
         };
-        for option in options.iter().filter(|option| !is_told(option)) {
+        for option in settings.options.iter().filter(|option| !is_told(option)) {
             let name = option.name.as_ref().unwrap_or(&option.id);
             entries.push(Entry::Heading(Text::from(name)));
             let current = option.value();
@@ -87,9 +84,9 @@ impl Menu {
     }
 
     /// Of the prompts that wait.
-    pub(super) fn of_queue(waiting: Vec<(u64, Said)>) -> Menu {
+    pub(super) fn of_queue(waiting: Vec<Waiting>) -> Menu {
         let heading = Entry::Heading("Take back, to change it".into());
-        let waiting = waiting.into_iter().map(|(ticket, said)| Entry::Waiting { ticket, said });
+        let waiting = waiting.into_iter().map(Entry::Waiting);
         Menu::with(std::iter::once(heading).chain(waiting).collect())
     }
 
@@ -145,7 +142,9 @@ impl Menu {
                 Entry::Mode { name, is_current, .. } | Entry::Value { name, is_current, .. } => {
                     (name.clone(), *is_current)
                 }
-                Entry::Waiting { said, .. } => (said.summary(), false),
+                Entry::Waiting(prompt) => {
+                    (text!("{}  {}", prompt.place, prompt.said.summary()), false)
+                }
             };
             let style =
                 if is_chosen { Style::of(Role::Plain).strong() } else { Role::Plain.into() };
@@ -195,24 +194,8 @@ impl State {
         wish: Option<&Wish>,
         result: &RawValue,
     ) -> Vec<Effect> {
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Settings {
-            modes: Option<Modes>,
-            config_options: Value,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Modes {
-            current_mode_id: Untrusted,
-            #[serde(default)]
-            available_modes: Vec<Mode>,
-        }
-        let settings: Settings = read(result).unwrap_or_default();
-        let options = ConfigOption::list(settings.config_options);
-        let modes = settings.modes.as_ref();
-        let available = modes.map_or(&[][..], |modes| &modes.available_modes);
-        let menu = Menu::of(available, modes.map(|modes| &modes.current_mode_id), &options);
+        let settings = Settings::from_raw(result);
+        let menu = Menu::of(&settings);
         self.requests.forget(link);
         let mut effects = vec![Effect::Leave(link)];
         let chosen = wish.and_then(|wish| menu.fits(wish));
@@ -220,7 +203,8 @@ impl State {
         effects.extend(chosen.into_iter().flat_map(|entry| self.set(key, entry)));
         // Who has left the conversation meanwhile chooses nothing in another one.
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return effects };
-        chat.conversation.knows_modes(available);
+        let modes = settings.modes.map(|modes| modes.available_modes);
+        chat.conversation.knows_modes(modes.unwrap_or_default());
         self.flash = None;
         if menu.entries.is_empty() {
             self.flash(Role::Warning, "the agent offers nothing to choose");
@@ -248,7 +232,7 @@ impl State {
                     chat.menu.take().and_then(|menu| menu.entries.into_iter().nth(menu.at));
                 match chosen {
                     Some(Entry::Place { block, .. }) => chat.conversation.open(block),
-                    Some(Entry::Waiting { ticket, said }) => return self.take_back(ticket, said),
+                    Some(Entry::Waiting(prompt)) => return self.take_back(prompt),
                     chosen => return chosen.map_or_else(Vec::new, |entry| self.set(&key, entry)),
                 }
             }
@@ -261,7 +245,7 @@ impl State {
         let (mut effects, link) = self.errand(&key.agent);
         let (session_id, purpose) = (key.session_id.raw(), Purpose::Set(key.clone()));
         effects.push(match entry {
-            Entry::Heading(_) | Entry::Place { .. } | Entry::Waiting { .. } => return Vec::new(),
+            Entry::Heading(_) | Entry::Place { .. } | Entry::Waiting(_) => return Vec::new(),
             Entry::Mode { id, .. } => {
                 let params = SetModeParams { session_id, mode_id: id.raw() };
                 self.requests.send(link, "session/set_mode", &params, purpose)

@@ -1,6 +1,7 @@
-//! Prompts that wait: one of them is taken back into the editor. Until it is sent again, nothing of it is.
+//! Prompts that wait: one of them is taken back into the editor. Until it is sent again, nothing of it is; then it
+//! waits where it did.
 
-use acpd_api::{QueueInfo, QueueRemoveParams, SessionRowKey, method};
+use acpd_api::{QueueInfo, QueueRemoveParams, QueuedPrompt, SessionRowKey, method};
 use acpd_view::Role;
 use serde_json::value::RawValue;
 
@@ -8,6 +9,22 @@ use super::options::Menu;
 use crate::app::requests::Purpose;
 use crate::app::said::{Said, Words};
 use crate::app::{CLIENT, Effect, Link, State, read};
+
+/// A prompt that waits.
+#[derive(Debug, Clone)]
+pub(super) struct Waiting {
+    /// Its number for people.
+    pub(super) place: u32,
+    ticket: u64,
+    pub(super) said: Said,
+}
+
+impl Waiting {
+    fn of(prompt: &QueuedPrompt) -> Waiting {
+        let said = Said { in_place_of: Some(prompt.ticket), ..Said::read(prompt) };
+        Waiting { place: prompt.place, ticket: prompt.ticket, said }
+    }
+}
 
 impl State {
     /// Asks what waits.
@@ -18,7 +35,7 @@ impl State {
             self.give_back(Words { key, said });
             return Vec::new();
         }
-        let (session, purpose) = (chat.session_ref(), Purpose::Queue(chat.key.clone()));
+        let (session, purpose) = (chat.key.exactly(), Purpose::Queue(chat.key.clone()));
         vec![self.requests.send(Link::Fleet, method::SESSION_QUEUE, &session, purpose)]
     }
 
@@ -28,13 +45,12 @@ impl State {
             return Vec::new();
         };
         let prompts = read::<QueueInfo>(result).map(|info| info.prompts).unwrap_or_default();
-        let mut waiting: Vec<(u64, Said)> =
-            prompts.iter().map(|prompt| (prompt.ticket, Said::read(&prompt.prompt))).collect();
+        let mut waiting: Vec<Waiting> = prompts.iter().map(Waiting::of).collect();
         match &waiting[..] {
             [] => self.flash(Role::Warning, "no prompt waits"),
             [_] => {
-                let (ticket, said) = waiting.remove(0);
-                return self.take_back(ticket, said);
+                let only = waiting.remove(0);
+                return self.take_back(only);
             }
             _ => chat.menu = Some(Menu::of_queue(waiting)),
         }
@@ -42,9 +58,10 @@ impl State {
     }
 
     /// Takes this one back.
-    pub(super) fn take_back(&mut self, ticket: u64, said: Said) -> Vec<Effect> {
+    pub(super) fn take_back(&mut self, prompt: Waiting) -> Vec<Effect> {
         let Some(chat) = &self.chat else { return Vec::new() };
-        let (session, by) = (chat.session_ref(), Some(format!("{CLIENT} chat")));
+        let (session, by) = (chat.key.exactly(), Some(format!("{CLIENT} chat")));
+        let Waiting { ticket, said, .. } = prompt;
         let params = QueueRemoveParams { session, ticket, by };
         let purpose = Purpose::TakeBack(Words { key: chat.key.clone(), said });
         vec![self.requests.send(Link::Fleet, method::SESSION_QUEUE_REMOVE, &params, purpose)]
@@ -53,7 +70,10 @@ impl State {
     /// It waits no more: its words are in the editor, or in the draft of a conversation that was left meanwhile.
     pub(in crate::app) fn taken_back(&mut self, Words { key, said }: Words) {
         let editor = self.editor_of(&key);
-        if editor.said().text != said.text {
+        // The answer to its own request may have come first, with the words alone.
+        if editor.said().text == said.text {
+            editor.set(said);
+        } else {
             editor.put(said);
         }
         self.flash(Role::Good, "taken back: nothing of it is sent until you send it again");

@@ -13,6 +13,7 @@ use acpd_view::{Id, Role, text};
 use crossterm::event::KeyEvent;
 
 use super::conversation::Step;
+use super::{Chat, Phase};
 use crate::app::{Effect, State};
 use crate::input::Input;
 use crate::keymap::{Action, Place};
@@ -66,6 +67,15 @@ impl Search {
     }
 }
 
+impl Chat {
+    /// Whether lines may come that nobody has to ask for: they are on their way, because the screen is near the
+    /// beginning of what was read, or the last ones are still being read.
+    fn may_come(&self) -> bool {
+        let is_read = matches!(self.phase, Phase::Live | Phase::NotBegun | Phase::Over(_));
+        self.conversation.is_asked() || !is_read
+    }
+}
+
 impl State {
     /// Begins to type what is looked for.
     pub(super) fn type_search(&mut self) {
@@ -112,7 +122,7 @@ impl State {
     }
 
     /// Lines have come: a search that waits for them goes on.
-    pub(super) fn search_goes_on(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn search_goes_on(&mut self) -> Vec<Effect> {
         let waits = self.chat.as_mut().and_then(|chat| chat.search.waits.take());
         waits.map_or_else(Vec::new, |waits| self.look_on(waits.from, waits.pages))
     }
@@ -134,7 +144,7 @@ impl State {
             Step::Body(from, missing) => (from, self.ask_for_body(missing)),
         };
         match &mut self.chat {
-            Some(chat) if !effects.is_empty() => {
+            Some(chat) if !effects.is_empty() || chat.may_come() => {
                 chat.search.waits = Some(Waits { from, pages: pages - 1 });
             }
             _ => {

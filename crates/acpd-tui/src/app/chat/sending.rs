@@ -1,10 +1,9 @@
 //! Prompts, and messages into the running turn: on their way out, and as a draft again where nobody takes them.
 
-use acp_wire::acp::steering_outcome;
+use acp_wire::acp::{SteeringOutcome, SteeringParams};
 use acp_wire::{ErrorObject, code};
 use acpd_api::{SessionRowKey, TurnState, Untrusted};
 use acpd_view::{Role as Look, text};
-use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::starting::Refused;
@@ -82,8 +81,8 @@ impl State {
     /// Says something into the running turn of a session.
     pub(in crate::app) fn steer_into(&mut self, key: &SessionRowKey, said: Said) -> Vec<Effect> {
         let (mut effects, link) = self.errand(&key.agent);
-        let params = json!({"sessionId": key.session_id, "prompt": said.blocks(),
-            "_meta": {"steering": {"idleBehavior": "promptRequired"}}});
+        let prompt = said.blocks();
+        let params = SteeringParams::new(key.session_id.raw(), &prompt);
         let purpose = Purpose::Steer(Words { key: key.clone(), said });
         effects.push(self.requests.send(link, "_session/steering", &params, purpose));
         effects
@@ -96,9 +95,9 @@ impl State {
         words: Words,
         result: &RawValue,
     ) -> Vec<Effect> {
-        let why = match steering_outcome(result).as_deref() {
-            Some("injected" | "startedNewTurn") => None,
-            Some("promptRequired") => Some("the turn is over"),
+        let why = match SteeringOutcome::from_raw(result) {
+            Some(SteeringOutcome::Injected | SteeringOutcome::StartedNewTurn) => None,
+            Some(SteeringOutcome::PromptRequired) => Some("the turn is over"),
             _ => Some("the agent did not take the message"),
         };
         match why {

@@ -130,7 +130,7 @@ impl State {
             return Vec::new();
         };
         let prompt = chat.waits.remove(0);
-        let (has_more, session) = (!chat.waits.is_empty(), chat.session_ref());
+        let (has_more, session) = (!chat.waits.is_empty(), chat.key.exactly());
         let mut effects = self.say(prompt);
         let link = self.chat.as_ref().and_then(|chat| chat.prompts.last()).map(|said| said.link);
         if let Some(link) = link.filter(|_| has_more) {

@@ -355,12 +355,13 @@ fn next(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Lin
     let waits = u32::try_from(chat.waits.len()).unwrap_or(u32::MAX);
     let queued = session.map_or(0, |session| session.queued).saturating_add(waits);
     if queued > 0 {
-        let words = match first {
-            None => text!("{} queued", queued),
-            Some(first) => {
-                let key = state.key_of(Place::Prompt, Action::Queue);
-                text!("queued {}: {} ({} changes it)", queued, first.summary().cut(24), key)
+        let key = state.key_of(Place::Prompt, Action::Queue);
+        let words = match (queued, first) {
+            (1, Some(only)) => {
+                text!("1 queued: {} ({} changes it)", only.summary().cut(24), key)
             }
+            (1, None) => text!("1 queued ({} changes it)", key),
+            _ => text!("{} queued ({} changes them)", queued, key),
         };
         return Some(Line::of(Role::Dim, words));
     }

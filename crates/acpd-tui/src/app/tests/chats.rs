@@ -169,7 +169,7 @@ fn what_is_written_while_a_turn_runs_waits_and_can_be_taken_back() {
     person.press(KeyCode::Enter);
     person.changed(json!({"sessions": [session("fix-auth", json!({"queued": 1,
         "turn": {"state": "working", "since": NOW - 60_000}}))]}));
-    assert!(person.sees(80, 24).contains("queued 1: then commit (^Q changes it)"));
+    assert!(person.sees(80, 24).contains("1 queued: then commit (^Q changes it)"));
     person.ctrl('q');
     let waiting = waiting(&[(7, "then commit")]);
     person.result(Link::Fleet, method::SESSION_QUEUE, waiting);
@@ -185,12 +185,19 @@ fn what_is_written_while_a_turn_runs_waits_and_can_be_taken_back() {
     person.press(KeyCode::Enter);
     let again = person.said("session/prompt").remove(0);
     assert_eq!(again["params"]["prompt"][0]["text"], "then commit and push");
+    assert_eq!(again["params"]["_meta"]["_acpd"]["inPlaceOf"], 7, "it waits where it did");
+    person.types("and more");
+    person.press(KeyCode::Enter);
+    let next = person.said("session/prompt").remove(0);
+    assert_eq!(next["params"].get("_meta"), None, "and the next one behind all");
 }
 
 /// What `_acpd/session/queue` answers.
 fn waiting(prompts: &[(u64, &str)]) -> Value {
-    let prompt = |(ticket, text): &(u64, &str)| json!({"ticket": ticket, "at": NOW, "prompt": [{"type": "text", "text": text}]});
-    json!({"sessionId": ID, "prompts": prompts.iter().map(prompt).collect::<Vec<_>>()})
+    let prompts = prompts.iter().zip(1..).map(|((ticket, text), place)| {
+        json!({"place": place, "ticket": ticket, "at": NOW, "prompt": [{"type": "text", "text": text}]})
+    });
+    json!({"sessionId": ID, "prompts": prompts.collect::<Vec<_>>()})
 }
 
 #[test]

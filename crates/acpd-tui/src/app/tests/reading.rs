@@ -147,6 +147,24 @@ fn words_are_found_in_older_pages_and_the_search_can_be_ended() {
 }
 
 #[test]
+fn a_search_waits_for_lines_that_are_on_their_way() {
+    let mut person = at_the_end_of(2998);
+    person.press(KeyCode::Tab);
+    person.types("g");
+    // The beginning of what was read is on the screen, so what is before it was asked for.
+    person.sees(80, 24);
+    let asked = person.said(method::SESSION_LOG);
+    assert!(!asked.is_empty());
+    person.sent.extend(asked);
+    person.types("/Needle 2400");
+    person.press(KeyCode::Enter);
+    let seen = person.sees(80, 24);
+    assert!(seen.contains("searching, line ") && !seen.contains("nothing above"), "{seen}");
+    serve_log(&mut person, 2998);
+    assert!(person.sees(80, 24).contains("needle 2400"));
+}
+
+#[test]
 fn what_is_found_is_marked() {
     let (mut person, _) = in_chat();
     person.sees(80, 24);

@@ -9,6 +9,7 @@ use acpd_view::{Line, Role, Style, text};
 
 use crate::canvas::DOT;
 use crate::fleet::{Row, What, shown};
+use crate::question::verb;
 
 /// The mark of a row: what it is, without a colour.
 pub(super) fn mark(row: &Row<'_>) -> (&'static str, Style) {
@@ -106,16 +107,7 @@ pub(super) fn queued(row: &Row<'_>) -> Line {
 fn asked(question: &InteractionInfo) -> Line {
     let (kind, what) = match &question.question {
         Question::Permission { title, subject, shown, tool_kind, .. } => {
-            let kind = shown.as_ref().map(|shown| &shown.kind).or(tool_kind.as_ref());
-            let kind = match kind.map(Untrusted::raw) {
-                Some("execute") => "run",
-                Some("edit") => "edit",
-                Some("read") => "read",
-                Some("delete") => "delete",
-                Some("move") => "move",
-                Some("fetch") => "fetch",
-                _ => "do",
-            };
+            let kind = verb(shown.as_deref(), tool_kind.as_ref());
             let first = shown.as_ref().and_then(|shown| shown.commands.first());
             let what = match first {
                 Some(command) => in_one_line(command),
@@ -126,7 +118,7 @@ fn asked(question: &InteractionInfo) -> Line {
         Question::Form { message, .. } => ("form", Text::from(message)),
         Question::Url { message, url } => ("open", text!("{}: {}", url, message)),
     };
-    Line::of(Role::Dim, text!("{:<6}", kind)).and(Role::Plain, what)
+    Line::of(Role::Dim, text!("{:<5} ", kind)).and(Role::Plain, what)
 }
 
 /// The first line of a command, and how many follow.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use acpd_api::McpKind;
+use acpd_api::{McpKind, Tools};
 use acpd_policy::Workspaces;
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
@@ -136,20 +136,8 @@ impl McpServer {
 /// The name of acpd's own server.
 pub(crate) const OWN: &str = "acpd";
 
-/// A set of tools of acpd's own server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tools {
-    /// Work with other agents.
-    Delegate,
-    /// Search and read conversations.
-    History,
-    /// Search and read files, and find mistakes in them.
-    Workspace,
-}
-
 impl Choice for Tools {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("delegate", Self::Delegate), ("history", Self::History), ("workspace", Self::Workspace)];
+    const WORDS: &'static [(&'static str, Self)] = &Tools::ALL;
 }
 
 /// What the name of a server must look like, said as a hint.

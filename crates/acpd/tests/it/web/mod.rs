@@ -2,6 +2,7 @@
 
 mod doors;
 mod limits;
+mod push;
 mod sockets;
 mod tls;
 
@@ -33,7 +34,11 @@ impl Web {
 
     /// With these options; the port is any free one.
     fn start_with(env: &TestEnv, options: &[&str]) -> Web {
-        let mut running = env.spawn_acpctl(&[&["web", "--port", "0"], options].concat());
+        Web::of(env.spawn_acpctl(&[&["web", "--port", "0"], options].concat()))
+    }
+
+    /// One that has been started.
+    fn of(mut running: Running) -> Web {
         running.wait_stderr("The code lets one browser in");
         let url = running.wait_stdout("\n");
         let (origin, code) = url.trim().split_once("/#code=").expect("an address with a code");

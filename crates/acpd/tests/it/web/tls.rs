@@ -116,7 +116,7 @@ fn behind_a_proxy_its_name_is_the_only_one() {
 }
 
 /// The port on which a process listens.
-fn port_of(pid: u32) -> u16 {
+pub(super) fn port_of(pid: u32) -> u16 {
     let sockets: Vec<String> = std::fs::read_dir(format!("/proc/{pid}/fd"))
         .unwrap()
         .filter_map(|fd| Some(std::fs::read_link(fd.ok()?.path()).ok()?.to_str()?.to_owned()))

@@ -1,0 +1,89 @@
+//! What `run --json` prints at the end of a turn.
+
+use acpd_api::{ExitCode, Reason, TurnEnded, TurnUsage, Untrusted};
+use serde::Serialize;
+
+use super::Target;
+use crate::error::{CommandError, Result};
+
+/// A turn that is over, for scripts.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Report {
+    session_id: Untrusted,
+    agent: Untrusted,
+    answer: Untrusted,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_reason: Option<Untrusted>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Failed>,
+    exit_code: u8,
+    #[serde(flatten)]
+    ended: Option<Ended>,
+}
+
+/// Why there is no stop reason.
+#[derive(Debug, Serialize)]
+struct Failed {
+    message: Untrusted,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Reason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<Untrusted>,
+}
+
+/// What the daemon says of a turn that began.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Ended {
+    turn: u64,
+    started_at: u64,
+    at: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<Untrusted>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<TurnUsage>,
+}
+
+impl Report {
+    pub(super) fn new(
+        target: &Target,
+        answer: Untrusted,
+        stop_reason: Option<Untrusted>,
+        ended: Option<TurnEnded>,
+        done: &Result<ExitCode>,
+    ) -> Report {
+        let exit_code = match done {
+            Ok(code) => *code,
+            Err(error) => error.code(),
+        };
+        Report {
+            session_id: target.session_id.as_str().into(),
+            agent: target.agent.as_str().into(),
+            answer,
+            stop_reason,
+            error: done.as_ref().err().map(Failed::of),
+            exit_code: exit_code.code(),
+            ended: ended.map(Ended::of),
+        }
+    }
+}
+
+impl Failed {
+    fn of(error: &CommandError) -> Failed {
+        Failed {
+            message: error.message().as_str().into(),
+            reason: error.reason(),
+            hint: error.first_hint().map(|hint| hint.as_str().into()),
+        }
+    }
+}
+
+impl Ended {
+    fn of(ended: TurnEnded) -> Ended {
+        let TurnEnded { turn, started_at, at, tools, files, usage, .. } = ended;
+        Ended { turn, started_at, at, tools, files, usage }
+    }
+}

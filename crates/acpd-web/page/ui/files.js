@@ -1,0 +1,69 @@
+// @ts-check
+// Files that go with a prompt: pictures as such, text in a code block.
+
+import { oneLine } from '../fold/escape.js';
+import { useState } from '../lib/hooks.js';
+import { html } from './html.js';
+import { Trouble } from './parts.js';
+
+/** @typedef {import('../fold/block.js').Json} Json */
+/** @typedef {{all: {name: string, block: Json}[], trouble: string, add: (files: Iterable<File>) => Promise<void>,
+ *   remove: (block: Json) => void, clear: () => void, forgive: () => void}} Files */
+
+/** A file that is attached, at most. */
+const MOST_FILE = 4 << 20;
+const NO_IMAGES = 'this agent takes no images';
+
+/** @param {boolean} takesImages whether the agent does @returns {Files} */
+export function useFiles(takesImages) {
+  const [all, setAll] = useState(/** @type {Files['all']} */ ([]));
+  const [trouble, setTrouble] = useState('');
+  return {
+    all, trouble, clear: () => setAll([]), forgive: () => setTrouble(''),
+    remove: (block) => setAll((now) => now.filter((it) => it.block !== block)),
+    add: async (files) => {
+      for (const file of files) {
+        const block = await blockOf(file, takesImages).catch((error) => setTrouble(error.message));
+        if (block) setAll((now) => [...now, { name: file.name, block }]);
+      }
+    },
+  };
+}
+
+/** The parts of a prompt. @param {string} text @param {Files} files @returns {Json[]} */
+export const blocksOf = (text, files) => [...(text.trim() ? [{ type: 'text', text }] : []), ...files.all.map((file) => file.block)];
+
+/** What is attached, and what could not be. @param {{files: Files}} props */
+export const Attached = ({ files }) => html`
+  ${files.trouble && html`<${Trouble} text=${files.trouble} onClose=${files.forgive} />`}
+  ${files.all.length > 0 && html`<div class="chips">${files.all.map(({ name, block }) => html`<span class="chip">${oneLine(name)}
+    <button type="button" class="quiet" aria-label=${`remove ${oneLine(name)}`} onClick=${() => files.remove(block)}>✕</button></span>`)}</div>`}`;
+
+/** @param {{files: Files, disabled: boolean}} props */
+export const Attach = ({ files, disabled }) => html`<label class="quiet attach" title="attach a file"><span aria-hidden="true">+</span><span class="unseen">attach a file</span>
+  <input type="file" multiple class="unseen" disabled=${disabled} onChange=${(/** @type {any} */ event) => { files.add([...event.target.files]); event.target.value = ''; }} /></label>`;
+
+/** A file as a part of a prompt. @param {File} file @param {boolean} takesImages @returns {Promise<Json>} */
+async function blockOf(file, takesImages) {
+  if (file.size > MOST_FILE) throw new Error(`${oneLine(file.name)} is too big: at most 4 MB can be attached`);
+  const data = new Uint8Array(await file.arrayBuffer());
+  if (file.type.startsWith('image/')) {
+    if (!takesImages) throw new Error(NO_IMAGES);
+    let binary = '';
+    for (let at = 0; at < data.length; at += 0x8000) binary += String.fromCharCode(...data.subarray(at, at + 0x8000));
+    return { type: 'image', mimeType: file.type, data: btoa(binary) };
+  }
+  let text;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(data);
+  } catch {
+    throw new Error(`${oneLine(file.name)} is no text`);
+  }
+  return { type: 'text', text: `${file.name}:\n\n${fenced(text)}\n` };
+}
+
+/** @param {string} text */
+function fenced(text) {
+  const fence = '`'.repeat(Math.max(2, ...(text.match(/`+/g) ?? []).map((it) => it.length)) + 1);
+  return `${fence}\n${text.replace(/\n$/, '')}\n${fence}`;
+}

@@ -1,0 +1,35 @@
+// @ts-check
+// Views whose code comes when they are opened, so that the page itself opens at once.
+
+import { useEffect, useState } from '../lib/hooks.js';
+import { html } from './html.js';
+import { Top, Trouble } from './parts.js';
+
+/** @param {() => Promise<Record<string, any>>} load @param {string} name of the view in its module */
+function later(load, name) {
+  /** @type {any} */
+  let view;
+  /** @param {any} props */
+  return function Later(props) {
+    const [state, setState] = useState(/** @type {'waits' | 'here' | 'missing'} */ ('waits'));
+    useEffect(() => {
+      if (view) return;
+      load().then((module) => {
+        view = module[name];
+        setState('here');
+      }, () => setState('missing'));
+    }, []);
+    if (view) return html`<${view} ...${props} />`;
+    if (state === 'waits') return null;
+    return html`<${Missing} />`;
+  };
+}
+
+/** What was opened did not come. */
+export const Missing = () => html`<div class="dialog"><${Top} title="Not here" />
+  <${Trouble} text="This part of the page is not in this browser" hint="load the page again when there is a connection" /></div>`;
+
+export const Conversation = later(() => import('./conversation.js'), 'Conversation');
+export const New = later(() => import('./new.js'), 'New');
+export const Search = later(() => import('./search.js'), 'Search');
+export const Help = later(() => import('./help.js'), 'Help');

@@ -1,0 +1,179 @@
+//! Web Push: a browser that wants it is told when its person is needed, also while the page is closed.
+//!
+//! ```text
+//!  daemon ──rows that change──▶ needs ──what to tell──▶ seal (for one browser) ──▶ its push service ──▶ its service worker
+//!                                                          ▲ vapid: says who sends it
+//! ```
+//!
+//! Nothing is watched while nobody wants to hear of it. A push service sees when something is sent, by whom and to whom,
+//! and how long it is at most; what it says only the browser can read.
+
+mod needs;
+mod post;
+mod seal;
+mod vapid;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use acpd_api::method;
+use axum::Extension;
+use axum::body::{Body, to_bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
+use tokio::time::{sleep, timeout};
+
+use crate::door::{self, Sender};
+use crate::failure::Failure;
+use crate::refusal::{Refusal, json as answer};
+use crate::relay::Lines;
+use crate::state::Server;
+use crate::subscription::Subscription;
+use needs::{Needs, News};
+use post::{Outcome, Service};
+use seal::Recipient;
+use vapid::Vapid;
+
+/// The longest body that subscribes anybody.
+const LONGEST: usize = 4 << 10;
+/// How long that may take to come.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Pause before the daemon is looked for again.
+const PAUSE: Duration = Duration::from_secs(5);
+/// Pauses before a push is tried once more.
+const TRIES: [Duration; 3] = [Duration::ZERO, Duration::from_secs(5), Duration::from_mins(1)];
+
+/// `GET /push`: the key for which a browser subscribes.
+pub(crate) async fn key(
+    State(server): State<Arc<Server>>,
+    Extension(sender): Extension<Sender>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    door::token(&server, &headers, sender)?;
+    needs_tls(&server)?;
+    let vapid = server.off(|server| Vapid::of(&server.store)).await?;
+    Ok(answer(StatusCode::OK, &json!({"key": vapid.public()})))
+}
+
+/// `POST /push`: the browser of this token wants to be told; it takes the place of what it has said before.
+pub(crate) async fn subscribe(
+    State(server): State<Arc<Server>>,
+    Extension(sender): Extension<Sender>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let token = door::token(&server, &headers, sender)?;
+    needs_tls(&server)?;
+    let body = timeout(PATIENCE, to_bytes(body, LONGEST)).await.ok().and_then(Result::ok);
+    let said: Option<Subscription> = body.and_then(|body| serde_json::from_slice(&body).ok());
+    let is_usable =
+        |it: &Subscription| Recipient::of(it).is_some() && Service::of(&it.endpoint).is_some();
+    let Some(subscription) = said.filter(is_usable) else {
+        let hint = "send what `PushSubscription.toJSON()` gives, with an `https` address";
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, "this is no push subscription", hint));
+    };
+    server.off(move |server| server.store.subscribe(&token.id, Some(subscription))).await?;
+    server.news.tokens_changed();
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// `DELETE /push`: the browser of this token is told nothing any more.
+pub(crate) async fn unsubscribe(
+    State(server): State<Arc<Server>>,
+    Extension(sender): Extension<Sender>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let token = door::token(&server, &headers, sender)?;
+    server.off(move |server| server.store.subscribe(&token.id, None)).await?;
+    server.news.tokens_changed();
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+fn needs_tls(server: &Server) -> Result<(), Refusal> {
+    if server.names.is_secure() {
+        return Ok(());
+    }
+    let hint = "docs/web.md says how a phone gets here over TLS";
+    Err(Refusal::new(StatusCode::CONFLICT, "without TLS nothing is pushed", hint))
+}
+
+/// Tells browsers what happens, as long as the server runs.
+pub(crate) async fn run(server: Arc<Server>) {
+    let mut changes = server.news.of_tokens();
+    let mut needs = Needs::default();
+    loop {
+        // A file that cannot be read is told to whoever asks for something.
+        if server.store.subscriptions().is_ok_and(|all| !all.is_empty()) {
+            // When the daemon is away, it is looked for again; what it did meanwhile is in its next snapshot.
+            let _ = follow(&server, &mut needs, &mut changes).await;
+            sleep(PAUSE).await;
+        } else {
+            needs = Needs::default();
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Watches the daemon until it is gone, or nobody wants to hear of it any more.
+async fn follow(
+    server: &Arc<Server>,
+    needs: &mut Needs,
+    changes: &mut tokio::sync::watch::Receiver<()>,
+) -> Result<(), Failure> {
+    let stream = server.off(Server::daemon).await?;
+    let (reader, mut writer) = UnixStream::from_std(stream).map_err(Failure::new)?.into_split();
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": method::WATCH}).to_string() + "\n";
+    writer.write_all(request.as_bytes()).await.map_err(Failure::new)?;
+    let mut lines = Lines::new(reader);
+    loop {
+        let line = tokio::select! {
+            line = lines.next() => line,
+            _ = changes.changed() => {
+                if server.store.subscriptions()?.is_empty() { return Ok(()) }
+                continue;
+            }
+        };
+        let Some(line) = line else { return Ok(()) };
+        let mut message: Value = serde_json::from_slice(&line).map_err(Failure::new)?;
+        let news = match message["method"].as_str() {
+            None => needs
+                .snapshot(serde_json::from_value(message["result"].take()).map_err(Failure::new)?),
+            Some(method::CHANGED) => needs
+                .changed(serde_json::from_value(message["params"].take()).map_err(Failure::new)?),
+            Some(_) => continue,
+        };
+        for news in news {
+            tell(server, &news)?;
+        }
+    }
+}
+
+/// Sends something to each browser that wants to be told.
+fn tell(server: &Arc<Server>, news: &News) -> Result<(), Failure> {
+    for (token, subscription) in server.store.subscriptions()? {
+        let (server, news) = (Arc::clone(server), news.clone());
+        tokio::spawn(async move {
+            for pause in TRIES {
+                sleep(pause).await;
+                // The browser is told once, soon or not at all: why it was not, nobody here can mend.
+                match post::post(&server, &subscription, &news).await {
+                    Ok(Outcome::Taken) => return,
+                    Ok(Outcome::Gone) => {
+                        let is_it = subscription.clone();
+                        let forget = move |server: &Server| server.store.forget(&token, &is_it);
+                        let _ = server.off(forget).await;
+                        return;
+                    }
+                    Ok(Outcome::Later) | Err(_) => {}
+                }
+            }
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! Who sends a push: a key of this server, which push services check (RFC 8292).
+
+use std::fmt;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use acpd_sys::dir;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::store::Store;
+
+/// How long a signature is good.
+const LIFE: Duration = Duration::from_hours(12);
+/// A file that is longer is no key.
+const LONGEST: u64 = 4 << 10;
+
+/// The key.
+pub(super) struct Vapid(EcdsaKeyPair);
+
+impl fmt::Debug for Vapid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vapid").finish_non_exhaustive()
+    }
+}
+
+impl Vapid {
+    /// Reads it; the first time, it is made. Browsers that have subscribed for another one hear nothing.
+    pub(super) fn of(store: &Store) -> Result<Vapid, Failure> {
+        let path = store.folder().join("push.key");
+        if !path.exists() {
+            make(&path)?;
+        }
+        let mut bytes = Vec::new();
+        let failed = |error: &dyn fmt::Display| {
+            Failure::new(format!("cannot read `{}`: {error}", path.display()))
+                .hint("remove that file, and turn notifications off and on in each browser")
+        };
+        let file = dir::secret_file(&path)?;
+        std::io::Read::read_to_end(&mut std::io::Read::take(file, LONGEST), &mut bytes)
+            .map_err(|error| failed(&error))?;
+        let random = SystemRandom::new();
+        EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &bytes, &random)
+            .map(Vapid)
+            .map_err(|error| failed(&error))
+    }
+
+    /// The public half, as browsers take it.
+    pub(super) fn public(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.0.public_key())
+    }
+
+    /// The header `Authorization` for a push service: that this server, known by an address, sends something to it.
+    pub(super) fn sign(&self, service: &str, address: &str) -> Result<String, Failure> {
+        let until = SystemTime::now() + LIFE;
+        let until = until.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let encode = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let head = encode(json!({"typ": "JWT", "alg": "ES256"}));
+        let claims = encode(json!({"aud": service, "exp": until, "sub": address}));
+        let said = format!("{head}.{claims}");
+        let signed = self.0.sign(&SystemRandom::new(), said.as_bytes());
+        let signed = signed.map_err(|_| Failure::new("the system gives no random bits"))?;
+        Ok(format!("vapid t={said}.{}, k={}", URL_SAFE_NO_PAD.encode(signed), self.public()))
+    }
+}
+
+/// Writes a new key, whole and with mode 0600, unless another one was quicker.
+fn make(path: &Path) -> Result<(), Failure> {
+    let failed = |error: &dyn fmt::Display| {
+        Failure::new(format!("cannot write `{}`: {error}", path.display()))
+    };
+    let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
+    let key = key.map_err(|_| Failure::new("the system gives no random bits"))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
+    file.write_all(key.as_ref())
+        .and_then(|()| file.as_file().sync_all())
+        .map_err(|error| failed(&error))?;
+    match file.persist_noclobber(path) {
+        Err(error) if !fs::exists(path).unwrap_or(false) => Err(failed(&error.error)),
+        _ => Ok(()),
+    }
+}

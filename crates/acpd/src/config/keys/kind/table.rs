@@ -1,0 +1,180 @@
+//! Tables and lists of names: environment variables, keys of the screens, members of JSON.
+
+use std::collections::BTreeMap;
+
+use acpd_api::{KEY_NAMES, NAMESPACE, is_key_name};
+use toml::Spanned;
+use toml::de::{DeString, DeValue};
+
+use super::{Kind, quoted, quoted_list};
+use crate::config::error::did_you_mean;
+use crate::config::keys::fault::{Fault, all, list, string, table};
+use crate::config::keys::variables::Variables;
+
+/// Environment variables with their values. Each inner table adds to the outer ones.
+pub(crate) struct Environment;
+
+impl Kind for Environment {
+    type Value = Variables;
+
+    fn describe() -> String {
+        "a table of strings".to_owned()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Variables, Fault> {
+        all(table(value, &Self::describe())?.iter().map(variable)).map(Variables)
+    }
+
+    fn show(value: &Variables) -> String {
+        let pairs = value.iter();
+        let pairs: Vec<_> =
+            pairs.map(|(name, value)| format!("{} = {}", quoted(name), quoted(value))).collect();
+        format!("{{{}}}", pairs.join(", "))
+    }
+
+    fn merge(slot: &mut Variables, new: Variables) {
+        slot.0.extend(new.0);
+    }
+}
+
+type Entry<'t, 'i> = (&'t Spanned<DeString<'i>>, &'t Spanned<DeValue<'i>>);
+
+/// A variable and its value, which stays out of all messages: it may be a secret.
+fn variable((name, value): Entry<'_, '_>) -> Result<(String, String), Fault> {
+    let name = name.get_ref();
+    if name.is_empty() || name.contains(['=', '\0']) {
+        let reason = format!("holds {name:?}, which cannot be the name of a variable");
+        return Err(Fault::new(value, reason));
+    }
+    let text = string(value, "a table of strings").map_err(|fault| Fault {
+        reason: format!("{} (the value of `{name}`)", fault.reason),
+        ..fault.hint(format!("put the value of `{name}` in quotes"))
+    })?;
+    if text.contains('\0') {
+        let reason = format!("cannot hold a NUL character (the value of `{name}`)");
+        return Err(Fault::new(value, reason));
+    }
+    Ok((name.to_string(), text.to_owned()))
+}
+
+/// Names of keys by what they do, at a place or everywhere.
+pub(crate) struct KeyNames;
+
+impl Kind for KeyNames {
+    type Value = BTreeMap<String, String>;
+
+    fn describe() -> String {
+        "a table of strings, or of tables of strings".to_owned()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Self::Value, Fault> {
+        let place = |(name, value): Entry<'_, '_>| -> Result<Vec<_>, Fault> {
+            if let DeValue::String(key) = value.get_ref() {
+                return Ok(vec![key_name(name, name.get_ref().to_string(), key)?]);
+            }
+            all(table(value, &Self::describe())?.iter().map(|(action, key)| {
+                let full = format!("{}.{}", name.get_ref(), action.get_ref());
+                key_name(action, full, string(key, "a string")?)
+            }))
+        };
+        let keys: Vec<Vec<_>> = all(table(value, &Self::describe())?.iter().map(place))?;
+        Ok(keys.into_iter().flatten().collect())
+    }
+
+    fn show(value: &Self::Value) -> String {
+        let pairs = value.iter();
+        let pairs: Vec<_> =
+            pairs.map(|(name, key)| format!("{} = {}", name, quoted(key))).collect();
+        format!("{{{}}}", pairs.join(", "))
+    }
+}
+
+/// What a key does by its full name, if there is such a thing, and the key.
+fn key_name(
+    at: &Spanned<DeString<'_>>,
+    name: String,
+    key: &str,
+) -> Result<(String, String), Fault> {
+    if is_key_name(&name) {
+        return Ok((name, key.to_owned()));
+    }
+    let reason = format!("has no `{name}`: nothing that a key does is called so");
+    Err(Fault { span: at.span(), reason, hint: Some(key_name_hint(&name)), more: Vec::new() })
+}
+
+/// What may have been meant by the name of a key.
+fn key_name_hint(name: &str) -> String {
+    let has_place = name.contains('.');
+    let known = KEY_NAMES.iter().flat_map(|(place, actions)| {
+        let place = if has_place { format!("{place}.") } else { String::new() };
+        actions.iter().map(move |action| format!("{place}{action}"))
+    });
+    let known: Vec<String> = known.collect();
+    did_you_mean(name, known.iter().map(String::as_str))
+        .unwrap_or_else(|| "docs/terminal.md has the names".to_owned())
+}
+
+/// Names of environment variables, or beginnings of names followed by `*`. Each inner table adds
+/// to the outer ones.
+pub(crate) struct Names;
+
+impl Kind for Names {
+    type Value = Vec<String>;
+
+    fn describe() -> String {
+        "a list of names, or of beginnings of names like \"AWS_*\"".to_owned()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Fault> {
+        list(value, &Self::describe(), |item| {
+            let text = string(item, &Self::describe())?;
+            let name = text.strip_suffix('*').unwrap_or(text);
+            if text.is_empty() || name.contains(['*', '=', '\0']) {
+                let reason = format!("holds {text:?}, which is not a name");
+                return Err(Fault::new(item, reason).hint("a `*` may stand at the end only"));
+            }
+            Ok(text.to_owned())
+        })
+    }
+
+    fn show(value: &Vec<String>) -> String {
+        quoted_list(value.iter().map(String::as_str))
+    }
+
+    fn merge(slot: &mut Vec<String>, new: Vec<String>) {
+        for name in new {
+            if !slot.contains(&name) {
+                slot.push(name);
+            }
+        }
+    }
+}
+
+/// Names of members, each in the one before it.
+pub(crate) struct Members;
+
+impl Kind for Members {
+    type Value = Vec<String>;
+
+    fn describe() -> String {
+        "a list of names like \"auth.gateway\"".to_owned()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Fault> {
+        list(value, &Self::describe(), |item| {
+            let text = string(item, &Self::describe())?;
+            if text.split('.').any(|name| name.trim().is_empty()) {
+                return Err(Fault::new(item, format!("holds {text:?}, which is not a name")));
+            }
+            // What is said to acpd is no business of an agent.
+            if text.split('.').any(|name| name == NAMESPACE) {
+                return Err(Fault::new(item, format!("holds {text:?}, which is acpd's own")));
+            }
+            Ok(text.to_owned())
+        })
+    }
+
+    fn show(value: &Vec<String>) -> String {
+        quoted_list(value.iter().map(String::as_str))
+    }
+}

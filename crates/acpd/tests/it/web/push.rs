@@ -1,0 +1,255 @@
+//! A browser that wants to be told of things: what its push service gets, and what is kept.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use acpd_test::harness::{DEADLINE, Running, TestEnv, until};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use ring::agreement::{ECDH_P256, EphemeralPrivateKey, UnparsedPublicKey, agree_ephemeral};
+use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
+use ring::{aead, rand, signature};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::{Value, json};
+
+use super::{Answer, Browser, Web};
+use crate::{echo, home};
+
+/// What a push service was sent.
+#[derive(Debug)]
+struct Sent {
+    line: String,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+impl Sent {
+    fn header(&self, wanted: &str) -> &str {
+        let found = self.headers.iter().find(|(name, _)| name == wanted);
+        found.map_or("", |(_, value)| value)
+    }
+}
+
+/// A push service: takes what is sent to it, and knows of no browser at `/gone`. Its certificate is in `push.pem`.
+fn push_service(env: &TestEnv) -> (String, Receiver<Sent>) {
+    let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(env.path("push.pem"), own.cert.pem()).unwrap();
+    let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![own.cert.der().clone()], key)
+        .unwrap();
+    let (listener, config) = (TcpListener::bind("localhost:0").unwrap(), Arc::new(config));
+    let origin = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+    let (told, sent) = channel();
+    // Ends with the tests.
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut reader = BufReader::new(StreamOwned::new(connection, stream.unwrap()));
+            let mut lines = Vec::new();
+            while lines.last().is_none_or(|line: &String| !line.is_empty()) {
+                let mut line = String::new();
+                assert!(reader.read_line(&mut line).unwrap() > 0, "{lines:?}");
+                lines.push(line.trim_end().to_owned());
+            }
+            let headers = lines.iter().filter_map(|line| line.split_once(": "));
+            let headers: Vec<(String, String)> =
+                headers.map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
+            let sent = Sent { line: lines[0].clone(), headers, body: Vec::new() };
+            let mut body = vec![0; sent.header("content-length").parse().unwrap()];
+            reader.read_exact(&mut body).unwrap();
+            let status = if sent.line.contains("/gone") { "410 Gone" } else { "201 Created" };
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
+            reader.get_mut().write_all(answer.as_bytes()).unwrap();
+            told.send(Sent { body, ..sent }).unwrap();
+        }
+    });
+    (origin, sent)
+}
+
+/// The keys of a browser that has subscribed.
+struct Keys {
+    own: EphemeralPrivateKey,
+    public: Vec<u8>,
+}
+
+const SECRET: [u8; 16] = [7; 16];
+
+impl Keys {
+    fn new() -> Keys {
+        let own = EphemeralPrivateKey::generate(&ECDH_P256, &rand::SystemRandom::new()).unwrap();
+        let public = own.compute_public_key().unwrap().as_ref().to_vec();
+        Keys { own, public }
+    }
+
+    fn subscription(&self, endpoint: &str) -> Value {
+        json!({"endpoint": endpoint, "expirationTime": null,
+            "keys": {"p256dh": BASE64.encode(&self.public), "auth": BASE64.encode(SECRET)}})
+    }
+
+    /// What a browser reads, by RFC 8291 and RFC 8188.
+    fn open(self, sealed: &[u8]) -> Value {
+        let (salt, rest) = sealed.split_at(16);
+        let (sender, text) = rest[5..].split_at(65);
+        let mut text = text.to_vec();
+        let theirs = UnparsedPublicKey::new(&ECDH_P256, sender);
+        let shared = agree_ephemeral(self.own, &theirs, <[u8]>::to_vec).unwrap();
+        let about = [b"WebPush: info\0", &self.public[..], sender].concat();
+        let first: [u8; 32] = expand(&SECRET, &shared, &about);
+        let key: [u8; 16] = expand(salt, &first, b"Content-Encoding: aes128gcm\0");
+        let nonce: [u8; 12] = expand(salt, &first, b"Content-Encoding: nonce\0");
+        let key = aead::LessSafeKey::new(aead::UnboundKey::new(&aead::AES_128_GCM, &key).unwrap());
+        let nonce = aead::Nonce::assume_unique_for_key(nonce);
+        let text = key.open_in_place(nonce, aead::Aad::empty(), &mut text).unwrap();
+        let end = text.iter().rposition(|byte| *byte != 0).unwrap();
+        assert_eq!(text[end], 2, "it is the last record");
+        serde_json::from_slice(&text[..end]).unwrap()
+    }
+}
+
+struct Length(usize);
+
+impl KeyType for Length {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+fn expand<const N: usize>(salt: &[u8], secret: &[u8], about: &[u8]) -> [u8; N] {
+    let mut key = [0; N];
+    let from = Salt::new(HKDF_SHA256, salt).extract(secret);
+    from.expand(&[about], Length(N)).unwrap().fill(&mut key).unwrap();
+    key
+}
+
+/// The server behind a proxy that has TLS, which trusts that push service, and how the proxy comes to it.
+fn behind_proxy(env: &TestEnv) -> (Web, String) {
+    let options = ["web", "--port", "0", "--behind", "https://me.example"];
+    let mut command = env.acpctl_command(&options);
+    command.env("SSL_CERT_FILE", env.path("push.pem"));
+    let mut web = Web::of(Running::start(command));
+    let port = super::tls::port_of(web.pid());
+    let public = std::mem::replace(&mut web.host, format!("127.0.0.1:{port}"));
+    (web, public)
+}
+
+/// A request of the page of that browser.
+fn ask(web: &Web, public: &str, browser: &Browser, line: &str, body: Option<&Value>) -> Answer {
+    let request = web.bare(line).header("host", public).header("origin", &web.origin);
+    let request = request.header("cookie", &browser.cookie);
+    let request = request.header("authorization", &browser.bearer());
+    match body {
+        Some(body) => request.json(body).send(),
+        None => request.send(),
+    }
+}
+
+fn signed_in(web: &Web, public: &str, code: &str) -> Browser {
+    let request = web.bare("POST /sign-in").header("host", public).header("origin", &web.origin);
+    Browser::of(web, &request.json(&json!({"code": code})).send())
+}
+
+/// What is kept of the only token.
+fn kept(env: &TestEnv) -> Value {
+    let text = std::fs::read_to_string(env.path("state/web/tokens.json")).unwrap();
+    let mut tokens: Value = serde_json::from_str(&text).unwrap();
+    tokens.pointer_mut("/tokens/0").map_or(Value::Null, Value::take)
+}
+
+#[test]
+fn a_browser_is_told_that_somebody_asks_and_nothing_of_what_was_said() {
+    let env = home([echo()]);
+    let (service, sent) = push_service(&env);
+    let (web, public) = behind_proxy(&env);
+    let browser = signed_in(&web, &public, &web.code);
+    let key = ask(&web, &public, &browser, "GET /push", None).json()["key"].clone();
+    let mode = std::fs::metadata(env.path("state/web/push.key")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    let keys = Keys::new();
+    let subscription = keys.subscription(&format!("{service}/send/one"));
+    let answer = ask(&web, &public, &browser, "POST /push", Some(&subscription));
+    assert_eq!(answer.status, 204, "{answer:?}");
+    env.acpctl(&["run", "-d", "-s", "fix", "my secret plan [ask]"]).success();
+    let sent = sent.recv_timeout(DEADLINE).unwrap();
+    assert_eq!(sent.line, "POST /send/one HTTP/1.1");
+    assert_eq!(sent.header("content-encoding"), "aes128gcm");
+    assert_eq!((sent.header("ttl"), sent.header("urgency")), ("43200", "high"));
+
+    // It says who sends it: the key that the browser has subscribed for.
+    let signed = sent.header("authorization").strip_prefix("vapid t=").unwrap();
+    let (token, told) = signed.split_once(", k=").unwrap();
+    assert_eq!(key, told);
+    let (said, proof) = token.rsplit_once('.').unwrap();
+    let key = BASE64.decode(told).unwrap();
+    signature::UnparsedPublicKey::new(&signature::ECDSA_P256_SHA256_FIXED, key)
+        .verify(said.as_bytes(), &BASE64.decode(proof).unwrap())
+        .unwrap();
+    let claims = BASE64.decode(said.split_once('.').unwrap().1).unwrap();
+    let claims: Value = serde_json::from_slice(&claims).unwrap();
+    assert_eq!((&claims["aud"], &claims["sub"]), (&json!(service), &json!("https://me.example")));
+
+    let told = keys.open(&sent.body);
+    let session = env.session("fix")["sessionId"].clone();
+    let wanted = json!({"title": "fix", "body": "echo asks you something", "agent": "echo",
+        "session": session});
+    assert_eq!(told, wanted);
+    // It goes with the token.
+    assert_eq!(kept(&env)["push"]["endpoint"], format!("{service}/send/one"));
+    env.acpctl(&["web", "token", "revoke", kept(&env)["id"].as_str().unwrap()]).success();
+    assert_eq!(kept(&env), Value::Null);
+}
+
+#[test]
+fn a_browser_that_listens_no_more_is_forgotten_and_nothing_else_is_a_subscription() {
+    let env = home([echo()]);
+    let (service, sent) = push_service(&env);
+    let (web, public) = behind_proxy(&env);
+    let browser = signed_in(&web, &public, &web.code);
+    let keys = Keys::new();
+    for wrong in [
+        json!({}),
+        keys.subscription("http://localhost/"),
+        keys.subscription("file:///etc/passwd"),
+        json!({"endpoint": service, "keys": {"p256dh": "AAAA", "auth": "AAAA"}}),
+    ] {
+        let answer = ask(&web, &public, &browser, "POST /push", Some(&wrong));
+        assert_eq!(answer.status, 400, "{wrong}: {answer:?}");
+    }
+    let own = keys.subscription(&format!("{service}/gone"));
+    assert_eq!(ask(&web, &public, &browser, "POST /push", Some(&own)).status, 204);
+    env.acpctl(&["run", "-d", "-s", "fix", "[ask]"]).success();
+    sent.recv_timeout(DEADLINE).unwrap();
+    until("the browser to be forgotten", || kept(&env)["push"].is_null().then_some(()));
+
+    assert_eq!(ask(&web, &public, &browser, "POST /push", Some(&own)).status, 204);
+    assert_eq!(ask(&web, &public, &browser, "DELETE /push", None).status, 204);
+    assert!(kept(&env)["push"].is_null());
+    // A stranger subscribes nobody, nor does another site.
+    let stranger = web.bare("POST /push").header("host", &public).header("origin", &web.origin);
+    assert_eq!(stranger.json(&own).send().status, 401);
+    let site =
+        web.bare("POST /push").header("host", &public).header("origin", "https://evil.example");
+    let site = site.header("cookie", &browser.cookie).header("authorization", &browser.bearer());
+    assert_eq!(site.json(&own).send().status, 403);
+}
+
+#[test]
+fn without_tls_nothing_is_pushed() {
+    let env = home([echo()]);
+    let web = Web::start(&env);
+    let browser = web.sign_in();
+    let answer = ask(&web, &web.host, &browser, "GET /push", None);
+    assert_eq!(answer.status, 409);
+    assert!(answer.json()["hint"].as_str().unwrap().contains("docs/web.md"));
+    assert!(!env.path("state/web/push.key").exists(), "a key is made when it is needed");
+}

@@ -1,0 +1,94 @@
+//! The tree below `/usr` that all packages have in common.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use crate::Result;
+use crate::workspace::{self, read, succeed};
+
+const PROGRAMS: [&str; 4] = ["acpctl", "acpctl-mcp", "acpctl-web", "acpd"];
+const DOCS: [&str; 2] = ["README.md", "CHANGELOG.md"];
+const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
+/// Where each shell looks for what completes `acpctl`.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "share/bash-completion/completions/acpctl"),
+    ("fish", "share/fish/vendor_completions.d/acpctl.fish"),
+    ("zsh", "share/zsh/site-functions/_acpctl"),
+];
+
+/// Makes the tree anew. What a release strips while it builds is stripped here if wanted.
+pub(super) fn stage(root: &Path, programs: &Path, strip: bool) -> Result {
+    let _ = fs::remove_dir_all(root);
+    let usr = root.join("usr");
+    let put = |path: &str, bytes: &[u8], mode: u32| -> Result {
+        let path = usr.join(path);
+        fs::create_dir_all(path.parent().ok_or("a file has a folder")?)?;
+        fs::write(&path, bytes)?;
+        Ok(fs::set_permissions(&path, fs::Permissions::from_mode(mode))?)
+    };
+    for name in PROGRAMS {
+        put(&format!("bin/{name}"), &fs::read(programs.join(name))?, 0o755)?;
+        if strip {
+            succeed(Command::new("strip").arg(usr.join("bin").join(name)))?;
+        }
+    }
+    for (name, unit) in units()? {
+        put(&format!("lib/systemd/user/{name}"), unit.as_bytes(), 0o644)?;
+    }
+    for (shell, path) in COMPLETIONS {
+        let script = read(Command::new(programs.join("acpctl")).args(["completions", shell]))?;
+        put(path, script.as_bytes(), 0o644)?;
+    }
+    for name in DOCS {
+        put(&format!("share/doc/acpd/{name}"), &fs::read(workspace::root().join(name))?, 0o644)?;
+    }
+    for doc in fs::read_dir(workspace::root().join("docs"))? {
+        let path = doc?.path();
+        if path.extension().is_some_and(|end| end == "md") {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            put(&format!("share/doc/acpd/docs/{name}"), &fs::read(&path)?, 0o644)?;
+        }
+    }
+    for name in LICENCES {
+        put(
+            &format!("share/licenses/acpd/{name}"),
+            &fs::read(workspace::root().join(name))?,
+            0o644,
+        )?;
+    }
+    manuals(programs, &usr.join("share/man/man1"))
+}
+
+/// The units, for a program of a package.
+fn units() -> Result<[(&'static str, String); 2]> {
+    const OURS: &str = "ExecStart=%h/.cargo/bin/acpd run";
+    let text = |name: &str| fs::read_to_string(workspace::root().join("systemd").join(name));
+    let service = text("acpd.service")?;
+    if !service.contains(OURS) {
+        return Err(format!("systemd/acpd.service has no line `{OURS}`").into());
+    }
+    let service = service.replace(OURS, "ExecStart=/usr/bin/acpd run");
+    // Its first line tells a person to copy it.
+    let (_, service) = service.split_once('\n').unwrap_or_default();
+    Ok([("acpd.service", service.trim_start().to_owned()), ("acpd.socket", text("acpd.socket")?)])
+}
+
+/// The manual pages, which each program writes from its own command line.
+fn manuals(programs: &Path, dir: &Path) -> Result {
+    fs::create_dir_all(dir)?;
+    for (program, args) in [
+        ("acpctl", &["man"][..]),
+        ("acpctl-mcp", &["--man"]),
+        ("acpctl-web", &["man"]),
+        ("acpd", &["man"]),
+    ] {
+        succeed(Command::new(programs.join(program)).args(args).arg(dir))?;
+    }
+    for page in fs::read_dir(dir)? {
+        let path = page?.path();
+        succeed(Command::new("gzip").args(["-n9", "--force"]).arg(&path))?;
+    }
+    Ok(())
+}
