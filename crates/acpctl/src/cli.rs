@@ -1,5 +1,6 @@
 //! The command line.
 
+mod later;
 mod service;
 mod session;
 
@@ -9,10 +10,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use acpd_api::{ExitCode, QueueStep, UsageBy};
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use crate::when;
+pub(crate) use later::Later;
 pub(crate) use service::{Service, Uninstall};
 pub(crate) use session::{Format, Handoff, Log, Remove, Search, Session, SessionCommand, Worktree};
 
@@ -69,18 +71,18 @@ pub(crate) enum Command {
     Top,
     /// A conversation on the whole screen: read it, write prompts, answer questions.
     #[cfg(feature = "tui")]
-    Chat(Chat),
+    Chat(Later<Chat>),
     /// Prompt an agent and stream its answer; Ctrl-C cancels.
-    Run(Run),
+    Run(Later<Run>),
     /// Follow a session: show its history, then what happens.
-    Attach(Attach),
+    Attach(Later<Attach>),
     /// Wait until nothing runs or waits in sessions.
     #[command(after_help = WAIT)]
-    Wait(Wait),
+    Wait(Later<Wait>),
     /// End the running turn of a session, and take back the prompts that wait behind it.
-    Cancel(Cancel),
+    Cancel(Later<Cancel>),
     /// Serve an editor: speak ACP on stdin and stdout.
-    Acp(Acp),
+    Acp(Later<Acp>),
     /// Lend acpd's tools to an agent: an MCP server on stdin and stdout.
     #[cfg(feature = "mcp")]
     #[command(disable_help_flag = true)]
@@ -91,43 +93,43 @@ pub(crate) enum Command {
     Web(Beside),
     /// Show the daemon, its agents, and the sessions that are active or were used last.
     #[command(visible_alias = "status")]
-    Ps(Ps),
+    Ps(Later<Ps>),
     /// List, show, search, set up, rename, archive, close and delete sessions.
     #[command(subcommand)]
-    Session(Session),
+    Session(Later<Session>),
     /// Show the prompts that wait in a session, change them or take them back.
-    Queue(Queue),
+    Queue(Later<Queue>),
     /// Add up the tokens and the cost of turns, as agents tell them.
-    Usage(Usage),
+    Usage(Later<Usage>),
     /// List, start and stop agents.
     #[command(subcommand)]
-    Agent(Agent),
+    Agent(Later<Agent>),
     /// Show the logins of agents, log in and log out.
     #[command(subcommand)]
-    Auth(Auth),
+    Auth(Later<Auth>),
     /// List the open questions of agents.
-    Pending(Pending),
+    Pending(Later<Pending>),
     /// Allow what an agent asks for.
-    Allow(Decide),
+    Allow(Later<Decide>),
     /// Refuse what an agent asks for.
-    Deny(Decide),
+    Deny(Later<Decide>),
     /// Answer a question: choose an option, fill in a form or agree to a page.
     #[command(after_help = ANSWER)]
-    Answer(Answer),
+    Answer(Later<Answer>),
     /// Show and test what is decided without asking you.
     #[command(subcommand)]
-    Policy(Policy),
+    Policy(Later<Policy>),
     /// Start and stop the daemon.
     #[command(subcommand)]
-    Daemon(Daemon),
+    Daemon(Later<Daemon>),
     /// Look for what is wrong with acpd and its agents, and say what to do; exit with 1 if something does not work.
-    Doctor(Doctor),
+    Doctor(Later<Doctor>),
     /// Check, show and edit the configuration.
     #[command(subcommand)]
-    Config(Config),
+    Config(Later<Config>),
     /// Have the system start acpd when you log in or first use it, and start it again when it fails.
     #[command(subcommand)]
-    Service(Service),
+    Service(Later<Service>),
     /// Print what makes a shell complete commands, sessions, agents and questions.
     #[command(after_help = COMPLETIONS)]
     Completions {
@@ -750,6 +752,13 @@ pub(crate) struct Tail {
     pub(crate) lines: usize,
 }
 
+/// The whole definition, with what is declared later.
+pub(crate) fn whole() -> clap::Command {
+    let mut command = Cli::command();
+    command.build();
+    command
+}
+
 /// The exit codes, for `--help`.
 fn exit_codes() -> String {
     let lines = ExitCode::ALL.iter().map(|(code, what)| format!("\n  {:<4} {what}", code.code()));
@@ -758,8 +767,6 @@ fn exit_codes() -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]
@@ -772,7 +779,7 @@ mod tests {
         let parse = |args: &[&str]| {
             let args = ["acpctl", "run"].iter().chain(args);
             match Cli::try_parse_from(args).unwrap().command {
-                Command::Run(run) => run.prompt,
+                Command::Run(Later(run)) => run.prompt,
                 other => panic!("{other:?}"),
             }
         };

@@ -18,13 +18,13 @@ use acpd_api::{
 };
 use acpd_client::Connection;
 use acpd_view::{ConfigOption, Settings};
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::cli::Cli;
+use crate::cli;
 use crate::door::{Door, initialize_params};
 use crate::error::Result;
 use crate::info;
@@ -39,7 +39,7 @@ const HELP: usize = 60;
 
 /// Completes and ends, if a shell wants that.
 pub(crate) fn complete_if_asked() {
-    CompleteEnv::with_factory(|| knowing(Cli::command())).var(VARIABLE).complete();
+    CompleteEnv::with_factory(|| knowing(cli::whole())).var(VARIABLE).complete();
 }
 
 /// What a shell runs once, to complete from then on.
@@ -244,6 +244,6 @@ mod tests {
 
     #[test]
     fn the_command_holds_together_with_what_it_knows() {
-        knowing(Cli::command()).debug_assert();
+        knowing(cli::whole()).debug_assert();
     }
 }

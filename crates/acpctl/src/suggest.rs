@@ -1,10 +1,9 @@
 //! What to type instead of a command that does not exist.
 
 use acpd_api::{escape, nearest};
-use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::cli::Cli;
+use crate::cli;
 use crate::error::CommandError;
 use crate::text::{Text, text};
 
@@ -57,7 +56,7 @@ fn group(args: impl Iterator<Item = String>) -> Option<&'static str> {
 }
 
 fn told(typed: &str, group: Option<&'static str>) -> CommandError {
-    let cli = Cli::command();
+    let cli = cli::whole();
     let command = group.and_then(|group| cli.find_subcommand(group)).unwrap_or(&cli);
     let names = command
         .get_subcommands()

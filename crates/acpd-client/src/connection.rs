@@ -99,10 +99,11 @@ impl Connection {
         };
         loop {
             let line = self.next_line()?.ok_or(CallError::Closed)?;
-            if let Some(why) = let_go(&line) {
-                return Err(why);
-            }
             match parse(&line) {
+                // An error about no request is about the connection.
+                Ok(Message::Response { id, outcome: Outcome::Error(error) }) if id.is_null() => {
+                    return Err(CallError::LetGo(ErrorObject::from_raw(error)));
+                }
                 Ok(Message::Response { id: answered, outcome }) if answered == id => {
                     return match outcome {
                         Outcome::Error(error) => Err(CallError::Rpc(ErrorObject::from_raw(error))),

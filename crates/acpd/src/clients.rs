@@ -416,8 +416,16 @@ impl Out {
         self.service.tell_lacking(&mut status.agents);
         let leaders = |agent: &AgentInfo| agent.pid.into_iter().chain(agent.other_pids.clone());
         let all: Vec<u32> = status.agents.iter().flat_map(leaders).collect();
-        if !all.is_empty() {
-            let mut usage = self.service.reaper.usage(all).await.into_iter();
+        let usage = async {
+            if all.is_empty() { Vec::new() } else { self.service.reaper.usage(all).await }
+        };
+        let changed = async {
+            if matches!(part, StatusPart::All) { self.service.config_changed().await } else { None }
+        };
+        // Each asks another thread: the answer waits for the slower one, not for both.
+        let (usage, changed) = tokio::join!(usage, changed);
+        if !usage.is_empty() {
+            let mut usage = usage.into_iter();
             for agent in &mut status.agents {
                 let trees = leaders(agent).count();
                 for usage in usage.by_ref().take(trees).filter(|usage| usage.processes > 0) {
@@ -429,7 +437,7 @@ impl Out {
         match part {
             StatusPart::All => {
                 status.daemon.rss = acpd_sys::process::rss_bytes(std::process::id()).ok();
-                status.daemon.config_changed = self.service.config_changed().await;
+                status.daemon.config_changed = changed;
                 build::response(id, &status)
             }
             StatusPart::Agents => {

@@ -28,7 +28,7 @@ use acpd_api::ExitCode;
 
 #[cfg(any(feature = "mcp", feature = "web"))]
 use crate::beside::become_program;
-use crate::cli::{Cli, Command, Session};
+use crate::cli::{Cli, Command, Later, Session};
 use crate::door::Door;
 use crate::error::Result;
 use crate::ui::Ui;
@@ -41,33 +41,35 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         #[cfg(feature = "tui")]
         Command::Top => top::top(door, ui)?,
         #[cfg(feature = "tui")]
-        Command::Chat(args) => return chat::chat(&args, door, ui),
-        Command::Run(args) => return run::run(args, door, ui),
-        Command::Attach(args) => return attach::attach(&args, door, ui),
-        Command::Wait(args) => return wait::wait(&args, door, ui),
-        Command::Cancel(args) => cancel::cancel(&args, door, ui)?,
-        Command::Acp(args) => return acp::acp(&args, door),
+        Command::Chat(Later(args)) => return chat::chat(&args, door, ui),
+        Command::Run(Later(args)) => return run::run(args, door, ui),
+        Command::Attach(Later(args)) => return attach::attach(&args, door, ui),
+        Command::Wait(Later(args)) => return wait::wait(&args, door, ui),
+        Command::Cancel(Later(args)) => cancel::cancel(&args, door, ui)?,
+        Command::Acp(Later(args)) => return acp::acp(&args, door),
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => return become_program("acpctl-mcp", &args.args, door),
         #[cfg(feature = "web")]
         Command::Web(args) => return become_program("acpctl-web", &args.args, door),
-        Command::Ps(args) => ps::ps(args, door, ui)?,
-        Command::Queue(args) => queue::queue(args, door, ui)?,
-        Command::Usage(args) => usage::usage(&args, door, ui)?,
-        Command::Session(Session::Command(command)) => return session::session(command, door, ui),
+        Command::Ps(Later(args)) => ps::ps(args, door, ui)?,
+        Command::Queue(Later(args)) => queue::queue(args, door, ui)?,
+        Command::Usage(Later(args)) => usage::usage(&args, door, ui)?,
+        Command::Session(Later(Session::Command(command))) => {
+            return session::session(command, door, ui);
+        }
         // It prompts, as `run` does.
-        Command::Session(Session::Handoff(args)) => return run::handoff(&args, door, ui),
-        Command::Agent(command) => agent::agent(command, door, ui)?,
-        Command::Auth(command) => auth::auth(command, door, ui)?,
-        Command::Pending(args) => pending::pending(&args, door, ui)?,
-        Command::Allow(args) => pending::decide(&args, Decision::Allow, door, ui)?,
-        Command::Deny(args) => pending::decide(&args, Decision::Deny, door, ui)?,
-        Command::Answer(args) => pending::answer(&args, door, ui)?,
-        Command::Policy(command) => policy::policy(command, door, ui)?,
-        Command::Daemon(command) => daemon::daemon(command, door, ui)?,
-        Command::Doctor(args) => doctor::doctor(args, ui)?,
-        Command::Config(command) => config::config(&command, ui)?,
-        Command::Service(command) => service::service(command, door, ui)?,
+        Command::Session(Later(Session::Handoff(args))) => return run::handoff(&args, door, ui),
+        Command::Agent(Later(command)) => agent::agent(command, door, ui)?,
+        Command::Auth(Later(command)) => auth::auth(command, door, ui)?,
+        Command::Pending(Later(args)) => pending::pending(&args, door, ui)?,
+        Command::Allow(Later(args)) => pending::decide(&args, Decision::Allow, door, ui)?,
+        Command::Deny(Later(args)) => pending::decide(&args, Decision::Deny, door, ui)?,
+        Command::Answer(Later(args)) => pending::answer(&args, door, ui)?,
+        Command::Policy(Later(command)) => policy::policy(command, door, ui)?,
+        Command::Daemon(Later(command)) => daemon::daemon(command, door, ui)?,
+        Command::Doctor(Later(args)) => doctor::doctor(args, ui)?,
+        Command::Config(Later(command)) => config::config(&command, ui)?,
+        Command::Service(Later(command)) => service::service(command, door, ui)?,
         Command::Completions { shell } => completions::completions(shell, ui)?,
         Command::Man { dir } => man::man(&dir)?,
     }

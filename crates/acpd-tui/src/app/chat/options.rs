@@ -1,14 +1,14 @@
 //! Modes, models and other options of a session, as lists to choose from.
 
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
-use acpd_api::{SessionRowKey, Untrusted};
+use acpd_api::{QueuedPrompt, SessionRowKey, Untrusted};
 use acpd_view::text::Text;
 use acpd_view::{ConfigOption, Id, Line, Role, Settings, Style, text};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::queue::Waiting;
 use crate::app::requests::{Purpose, Wish};
+use crate::app::said::Said;
 use crate::app::{Effect, Link, State};
 use crate::canvas::CURSOR;
 use crate::keymap::Action;
@@ -41,6 +41,22 @@ enum Entry {
         name: Line,
     },
     Waiting(Waiting),
+}
+
+/// A prompt that waits.
+#[derive(Debug, Clone)]
+pub(super) struct Waiting {
+    /// Its number for people.
+    pub(super) place: u32,
+    pub(super) ticket: u64,
+    pub(super) said: Said,
+}
+
+impl Waiting {
+    pub(super) fn of(prompt: &QueuedPrompt) -> Waiting {
+        let said = Said { in_place_of: Some(prompt.ticket), ..Said::read(prompt) };
+        Waiting { place: prompt.place, ticket: prompt.ticket, said }
+    }
 }
 
 impl Menu {

@@ -1,30 +1,14 @@
 //! Prompts that wait: one of them is taken back into the editor. Until it is sent again, nothing of it is; then it
 //! waits where it did.
 
-use acpd_api::{QueueInfo, QueueRemoveParams, QueuedPrompt, SessionRowKey, method};
+use acpd_api::{QueueInfo, QueueRemoveParams, SessionRowKey, method};
 use acpd_view::Role;
 use serde_json::value::RawValue;
 
-use super::options::Menu;
+use super::options::{Menu, Waiting};
 use crate::app::requests::Purpose;
-use crate::app::said::{Said, Words};
+use crate::app::said::Words;
 use crate::app::{CLIENT, Effect, Link, State, read};
-
-/// A prompt that waits.
-#[derive(Debug, Clone)]
-pub(super) struct Waiting {
-    /// Its number for people.
-    pub(super) place: u32,
-    ticket: u64,
-    pub(super) said: Said,
-}
-
-impl Waiting {
-    fn of(prompt: &QueuedPrompt) -> Waiting {
-        let said = Said { in_place_of: Some(prompt.ticket), ..Said::read(prompt) };
-        Waiting { place: prompt.place, ticket: prompt.ticket, said }
-    }
-}
 
 impl State {
     /// Asks what waits.
