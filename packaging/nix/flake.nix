@@ -69,6 +69,7 @@
               Service = {
                 Type = "notify";
                 ExecStart = "${acpd.package}/bin/acpd run";
+                ExecReload = "${pkgs.coreutils}/bin/kill -HUP $MAINPID";
                 Restart = "on-failure";
                 RestartSec = "200ms";
                 RestartSteps = 6;

@@ -112,8 +112,8 @@ fn codename() -> Result<String> {
 /// The package of this revision, from the programs that the tests use.
 fn built(revision: &str) -> Result<PathBuf> {
     let mut dist = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    let args = ["dist", "--debug", "--only", "deb", "--revision", revision];
-    succeed(dist.args(args).stdout(Stdio::null()))?;
+    dist.args(["dist", "--only", "deb", "--revision", revision, "--programs"]);
+    succeed(dist.arg(workspace::bin_dir("debug")?).stdout(Stdio::null()))?;
     let out = workspace::root().join("target/dist/release");
     let files = fs::read_dir(out)?.collect::<std::io::Result<Vec<_>>>()?;
     let deb = files

@@ -27,9 +27,9 @@ pub const PACKAGE: &str = "agent-client-protocol-daemon";
 /// What to make.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Take the programs of `cargo build`: quick, large and slow ones, for tests of the packages.
-    #[arg(long)]
-    debug: bool,
+    /// Build nothing: pack the programs of this folder, stripped and quickly. For tests of the packages.
+    #[arg(long, value_name = "DIR")]
+    programs: Option<PathBuf>,
     /// The triple of the target [default: this machine's].
     #[arg(long)]
     target: Option<String>,
@@ -40,7 +40,7 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', default_value = "tar,deb,rpm")]
     only: Vec<Kind>,
     /// Build everything once more, elsewhere, and compare.
-    #[arg(long, conflicts_with = "debug")]
+    #[arg(long, conflicts_with = "programs")]
     verify: bool,
 }
 
@@ -86,7 +86,7 @@ struct Release {
     out: PathBuf,
     /// Cargo's folder.
     build: PathBuf,
-    debug: bool,
+    programs: Option<PathBuf>,
     version: String,
     target: String,
     revision: u32,
@@ -110,7 +110,7 @@ impl Release {
             out: dist.join("release"),
             dist,
             build,
-            debug: options.debug,
+            programs: options.programs.clone(),
             version: workspace::version()?,
             target,
             revision: options.revision,
@@ -124,7 +124,7 @@ impl Release {
         fs::create_dir_all(&self.out)?;
         let programs = self.programs()?;
         let root = self.dist.join("stage");
-        stage::stage(&root, &programs, self.debug)?;
+        stage::stage(&root, &programs, self.programs.is_some())?;
         for kind in &self.kinds {
             match kind {
                 Kind::Tar => self.tarball(&root)?,
@@ -137,15 +137,10 @@ impl Release {
         self.sums()
     }
 
-    /// Builds the programs, and returns the folder that they are in.
+    /// Builds the programs if none are given, and returns the folder that they are in.
     fn programs(&self) -> Result<PathBuf> {
-        if self.debug {
-            succeed(
-                cargo_command(&["build", "--workspace", "--all-features", "--bins", "--locked"])
-                    .arg("--target-dir")
-                    .arg(&self.build),
-            )?;
-            return Ok(self.build.join("debug"));
+        if let Some(programs) = &self.programs {
+            return Ok(programs.clone());
         }
         let mut cargo =
             cargo_command(&["build", "--release", "--locked", "-p", "acpd", "-p", "acpctl"]);
@@ -204,7 +199,7 @@ impl Release {
 
         let file = format!("{PACKAGE}_{version}_{arch}.deb");
         let mut deb = Command::new("dpkg-deb");
-        if self.debug {
+        if self.programs.is_some() {
             deb.args(["-Zgzip", "-z1"]);
         }
         deb.args(["--root-owner-group", "--build"]).arg(&root).arg(self.out.join(file));

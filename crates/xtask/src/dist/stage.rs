@@ -9,6 +9,7 @@ use crate::Result;
 use crate::workspace::{self, read, succeed};
 
 const PROGRAMS: [&str; 4] = ["acpctl", "acpctl-mcp", "acpctl-web", "acpd"];
+const UNITS: [&str; 2] = ["acpd.service", "acpd.socket"];
 const DOCS: [&str; 2] = ["README.md", "CHANGELOG.md"];
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 /// Where each shell looks for what completes `acpctl`.
@@ -34,8 +35,9 @@ pub(super) fn stage(root: &Path, programs: &Path, strip: bool) -> Result {
             succeed(Command::new("strip").arg(usr.join("bin").join(name)))?;
         }
     }
-    for (name, unit) in units()? {
-        put(&format!("lib/systemd/user/{name}"), unit.as_bytes(), 0o644)?;
+    for name in UNITS {
+        let unit = fs::read(workspace::root().join("systemd").join(name))?;
+        put(&format!("lib/systemd/user/{name}"), &unit, 0o644)?;
     }
     for (shell, path) in COMPLETIONS {
         let script = read(Command::new(programs.join("acpctl")).args(["completions", shell]))?;
@@ -59,20 +61,6 @@ pub(super) fn stage(root: &Path, programs: &Path, strip: bool) -> Result {
         )?;
     }
     manuals(programs, &usr.join("share/man/man1"))
-}
-
-/// The units, for a program of a package.
-fn units() -> Result<[(&'static str, String); 2]> {
-    const OURS: &str = "ExecStart=%h/.cargo/bin/acpd run";
-    let text = |name: &str| fs::read_to_string(workspace::root().join("systemd").join(name));
-    let service = text("acpd.service")?;
-    if !service.contains(OURS) {
-        return Err(format!("systemd/acpd.service has no line `{OURS}`").into());
-    }
-    let service = service.replace(OURS, "ExecStart=/usr/bin/acpd run");
-    // Its first line tells a person to copy it.
-    let (_, service) = service.split_once('\n').unwrap_or_default();
-    Ok([("acpd.service", service.trim_start().to_owned()), ("acpd.socket", text("acpd.socket")?)])
 }
 
 /// The manual pages, which each program writes from its own command line.
