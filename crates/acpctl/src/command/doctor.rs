@@ -208,7 +208,17 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
         findings.push(Finding::warning("clock", text).fix("set the clock of this machine"));
     }
     findings.push(match &info.config_changed {
-        None => Finding::ok("configuration", format!("`{}` is in use", info.config.raw())),
+        None => {
+            let file = info.config.raw();
+            Finding::ok(
+                "configuration",
+                if Path::new(file).exists() {
+                    format!("`{file}` is in use")
+                } else {
+                    format!("there is no `{file}`: everything has its default")
+                },
+            )
+        }
         Some(changed) if changed.mistakes.is_empty() => {
             Finding::warning("configuration", "it has changed and is not used yet")
                 .command("acpctl daemon reload")

@@ -29,6 +29,16 @@ fn a_healthy_home_has_no_problem_and_no_daemon_is_started_for_the_look() {
 }
 
 #[test]
+fn a_home_without_a_configuration_is_not_said_to_use_one() {
+    let env = home([echo()]);
+    std::fs::remove_file(env.path("config").join("config.toml")).unwrap();
+    env.acpctl(&["daemon", "start"]).success();
+    let found = findings(&env, "configuration");
+    assert_eq!(found[0]["state"], "ok");
+    assert!(found[0]["text"].as_str().unwrap().starts_with("there is no `"), "{found:?}");
+}
+
+#[test]
 fn what_ends_no_turn_is_mended_and_the_rest_is_told() {
     let broken = Agent::new("broken").command(&["/nonexistent/agent"]);
     let env = home([echo(), broken.set("restart_budget", "1")]);
