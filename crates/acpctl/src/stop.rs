@@ -84,8 +84,7 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
     let (mut before, mut cut_off) = (None, 0);
     let stopped = live.call(ui, method::STATUS, &Empty {}).and_then(|status: Status| {
         before = Some((status.daemon.pid, start_of(&status.daemon)));
-        let runs = |session: &&SessionInfo| session.turn.state != TurnState::Idle;
-        cut_off = if detach { 0 } else { status.sessions.iter().filter(runs).count() };
+        cut_off = if detach { 0 } else { running_turns(&status) };
         live.call(ui, method::DAEMON_STOP, &DaemonStopParams { detach })
     });
     let how = match stopped {
@@ -121,15 +120,20 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
 
 /// Agents that are children of the daemon end with it, and their turns too: an error if that would happen.
 pub(crate) fn check_turns_continue(status: &Status, paths: &Paths) -> Result {
-    let runs = |session: &&SessionInfo| session.turn.state != TurnState::Idle;
-    let turns = status.sessions.iter().filter(runs).count() as u64;
+    let turns = running_turns(status);
     if turns == 0 || has_shims(paths) {
         return Ok(());
     }
-    let text = text!("this would cut off {}: agents end with this acpd", counted(turns, "turn"));
+    let turns = counted(turns as u64, "turn");
+    let text = text!("this would cut off {}: agents end with this acpd", turns);
     Err(CommandError::new(ExitCode::Error, text).hint(
         "wait for their end with `acpctl wait`, or set `host = \"shim\"` and run `acpctl daemon restart`",
     ))
+}
+
+fn running_turns(status: &Status) -> usize {
+    let runs = |session: &&SessionInfo| session.turn.state != TurnState::Idle;
+    status.sessions.iter().filter(runs).count()
 }
 
 /// Whether there may be agents without a daemon.

@@ -1,5 +1,6 @@
 //! The workspace, and cargo run in it.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -83,6 +84,29 @@ pub fn metadata(args: &[&str]) -> Result<Value> {
     Ok(serde_json::from_str(&read(
         cargo_command(&["metadata", "--format-version", "1"]).args(args),
     )?)?)
+}
+
+/// The crates that packages of the workspace are built from, themselves among them, each as `cargo tree` writes it in
+/// this format; with these further arguments.
+///
+/// # Errors
+/// When cargo fails.
+pub fn tree(packages: &[&str], format: &str, args: &[&str]) -> Result<BTreeSet<String>> {
+    let mut command = cargo_command(&["tree", "--prefix", "none", "--edges", "normal,build"]);
+    command.args(["--format", format]);
+    for package in packages {
+        command.args(["-p", package]);
+    }
+    let text = read(command.args(args))?;
+    Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
+}
+
+/// The triple of this machine.
+///
+/// # Errors
+/// When there is no compiler.
+pub fn host() -> Result<String> {
+    Ok(read(Command::new("rustc").args(["--print", "host-tuple"]))?.trim().to_owned())
 }
 
 /// How to build.

@@ -446,7 +446,8 @@ struct Graph {
 impl Graph {
     fn read() -> Graph {
         // Offline: everything was downloaded for the build of this very test.
-        let platform = ["--filter-platform", &host(), "--offline", "--all-features"];
+        let platform =
+            ["--filter-platform", &workspace::host().unwrap(), "--offline", "--all-features"];
         let metadata = workspace::metadata(&platform).unwrap();
         let packages = metadata["packages"].as_array().unwrap();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -476,17 +477,8 @@ fn tree(names: &[&str]) -> BTreeSet<String> {
 
 /// The same with these arguments for cargo.
 fn tree_with(names: &[&str], more: &[&str]) -> BTreeSet<String> {
-    let mut command = workspace::cargo_command(&["tree", "--offline", "--prefix", "none"]);
-    command.args(["--edges", "normal,build", "--format", "{p}"]);
-    for name in names {
-        command.args(["-p", name]);
-    }
-    command.args(more);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout).unwrap();
-    let names = text.lines().filter_map(|line| line.split(' ').next());
-    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    let lines = workspace::tree(names, "{p}", &[&["--offline"], more].concat()).unwrap();
+    lines.iter().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
 }
 
 fn assert_without(name: &str, unwanted: &[&str]) {
@@ -494,11 +486,4 @@ fn assert_without(name: &str, unwanted: &[&str]) {
     for unwanted in unwanted {
         assert!(!tree.contains(*unwanted), "{name} depends on {unwanted}");
     }
-}
-
-/// The platform that the compiler makes programs for.
-fn host() -> String {
-    let output = std::process::Command::new("rustc").arg("-vV").output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().find_map(|line| line.strip_prefix("host: ")).unwrap().to_owned()
 }

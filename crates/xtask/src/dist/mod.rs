@@ -99,7 +99,7 @@ impl Release {
     fn new(options: &Options) -> Result<Release> {
         let target = match &options.target {
             Some(target) => target.clone(),
-            None => read(Command::new("rustc").args(["--print", "host-tuple"]))?.trim().to_owned(),
+            None => workspace::host()?,
         };
         let time = read(
             Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(workspace::root()),
