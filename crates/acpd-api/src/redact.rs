@@ -82,11 +82,7 @@ fn value_of(name: &str, value: &mut Value) {
         return hide(value);
     }
     match value {
-        Value::String(said) => {
-            if let Some(clean) = changed(said, |said| text(said)) {
-                *said = clean;
-            }
-        }
+        Value::String(said) => *said = text(said),
         Value::Array(values) => values.iter_mut().for_each(|value| value_of(name, value)),
         Value::Object(members) => with_names(members),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -103,11 +99,6 @@ fn with_names(members: &mut Map<String, Value>) {
             value_of(name, value);
         }
     }
-}
-
-fn changed(old: &str, change: impl Fn(&str) -> String) -> Option<String> {
-    let new = change(old);
-    (new != old).then_some(new)
 }
 
 /// Leaves the structure and no value. The names of members stay.

@@ -72,7 +72,8 @@ mod tests {
             timing.took(Duration::from_millis(ms));
         }
         let Histogram { buckets, sum, count } = timing.histogram();
-        let at = |le: f64| buckets.iter().find(|bucket| bucket.le == le).unwrap().count;
+        let at =
+            |le: f64| buckets.iter().find(|bucket| (bucket.le - le).abs() < 1e-9).unwrap().count;
         assert_eq!((at(0.1), at(0.25), at(900.0), at(3600.0), count), (2, 3, 3, 4, 5));
         assert!((sum - 7200.202).abs() < 1e-9, "{sum}");
     }

@@ -170,8 +170,8 @@ impl Daemon {
         crash::point("locked");
         let config_file = OnDisk::now(&paths.config_file());
         let config = check::configuration(&paths)?;
-        let file =
-            background.then(|| BoundedLog::open(&paths.daemon_log(), config.daemon.log_max_bytes));
+        let log_max_bytes = config.daemon.log_max_bytes;
+        let file = background.then(|| BoundedLog::with_stderr(&paths.daemon_log(), log_max_bytes));
         let log = log::start(&config.daemon.log_level, file);
         process::become_subreaper().map_err(|e| Failure::system("cannot become a subreaper", e))?;
         limits::no_core_dumps().map_err(|e| Failure::system("cannot turn off core dumps", e))?;

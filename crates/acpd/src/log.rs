@@ -14,6 +14,7 @@ use acp_wire::code;
 use acpd_api::{LogLevel, Reason, escape};
 use acpd_core::Fault;
 use acpd_sys::dir::private_file;
+use acpd_sys::startup::stderr_to;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -38,13 +39,24 @@ struct Inner {
     file: Option<File>,
     written: u64,
     limit: u64,
+    /// What the process writes to stderr goes there, too.
+    has_stderr: bool,
 }
 
 impl BoundedLog {
     /// Opens it for appending. A file that cannot be opened swallows what is written: a log must
     /// not stop an agent.
     pub fn open(path: &Path, limit: u64) -> BoundedLog {
-        let mut inner = Inner { path: path.to_owned(), file: None, written: 0, limit };
+        BoundedLog::open_with(path, limit, false)
+    }
+
+    /// The daemon's own: the last words of a panic are in the file as well, also after it was moved aside.
+    pub fn with_stderr(path: &Path, limit: u64) -> BoundedLog {
+        BoundedLog::open_with(path, limit, true)
+    }
+
+    fn open_with(path: &Path, limit: u64, has_stderr: bool) -> BoundedLog {
+        let mut inner = Inner { path: path.to_owned(), file: None, written: 0, limit, has_stderr };
         inner.reopen();
         BoundedLog { inner: Arc::new(Mutex::new(inner)) }
     }
@@ -67,6 +79,10 @@ impl Inner {
         self.file = private_file(&self.path).ok();
         let length = self.file.as_ref().and_then(|file| file.metadata().ok());
         self.written = length.map_or(0, |metadata| metadata.len());
+        if let Some(file) = self.file.as_ref().filter(|_| self.has_stderr) {
+            // Else stderr goes where it went.
+            stderr_to(file).ok();
+        }
     }
 
     fn write(&mut self, bytes: &[u8]) {

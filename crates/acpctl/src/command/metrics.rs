@@ -53,6 +53,12 @@ enum Kind {
     Histogram,
 }
 
+/// Name, kind and words of a family.
+type Family<'a> = (&'a str, Kind, &'a str);
+
+/// The value of an agent, if it has one.
+type ValueOf = fn(&AgentMetrics) -> Option<u64>;
+
 /// What is printed.
 #[derive(Default)]
 struct Page(String);
@@ -86,7 +92,7 @@ impl Page {
     /// One value for each label; a family without values is left out.
     fn labelled<V: Display>(
         &mut self,
-        (name, kind, help): (&str, Kind, &str),
+        (name, kind, help): Family<'_>,
         label: &str,
         values: impl IntoIterator<Item = (impl AsRef<str>, V)>,
     ) {
@@ -188,10 +194,10 @@ fn agents(page: &mut Page, agents: &[AgentMetrics]) {
     let in_state = AGENT_STATES
         .map(|(state, word)| (word, agents.iter().filter(|agent| agent.state == state).count()));
     page.labelled(("acpd_agents", Gauge, "Agents by state."), "state", in_state);
-    let of = |value: fn(&AgentMetrics) -> Option<u64>| {
+    let of = |value: ValueOf| {
         agents.iter().filter_map(move |agent| Some((agent.name.raw(), value(agent)?)))
     };
-    let families: [(_, fn(&AgentMetrics) -> Option<u64>); 5] = [
+    let families: [(Family<'_>, ValueOf); 5] = [
         (("acpd_agent_up", Gauge, "1 if the agent can be used, 0 if not."), |agent| {
             Some((agent.state == AgentState::Ready).into())
         }),

@@ -56,7 +56,7 @@ fn nothing_that_was_planted_is_in_the_report_and_what_helps_is() {
 
     let mut command = env.acpctl_command(&["report", "--output", "-"]);
     command.env("MY_API_TOKEN", "planted-environment").env("USER", "planteduser");
-    command.env("LOGNAME", "planteduser").env("TERM", "xterm");
+    command.env("LOGNAME", "planteduser").env("TERM", "xterm").env("HOME", env.path(""));
     let output = command.output().expect("acpctl");
     assert!(output.status.success(), "{output:?}");
     let report = String::from_utf8(output.stdout).expect("text");
@@ -67,6 +67,7 @@ fn nothing_that_was_planted_is_in_the_report_and_what_helps_is() {
         "- acpctl: ",
         "- acpd, running: ",
         "ok       program",
+        "`~/config/config.toml` is in use",
         "[agents.echo]",
         "API_KEY = \"[hidden]\"",
         "Authorization = \"[hidden]\"",

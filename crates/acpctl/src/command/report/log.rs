@@ -57,13 +57,13 @@ fn event(text: &str) -> String {
                 let (word, after) = value.split_at(end);
                 if !is_plain(word) {
                     // Nobody knows where it ends.
-                    out += &format!(" {name}={HIDDEN}");
+                    out.extend([" ", name, "=", HIDDEN]);
                     break;
                 }
                 (word.to_owned(), after)
             }
         };
-        out += &format!(" {name}={shown}");
+        out.extend([" ", name, "=", &shown]);
         rest = after;
     }
     out
@@ -89,7 +89,7 @@ fn message(words: &str) -> String {
     for (at, part) in words.split('`').enumerate() {
         match at % 2 {
             0 => out.push_str(part),
-            _ => out.push_str(&format!("`{HIDDEN}`")),
+            _ => out.extend(["`", HIDDEN, "`"]),
         }
     }
     out.trim_end().to_owned() + &more

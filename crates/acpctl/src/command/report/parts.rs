@@ -99,7 +99,8 @@ fn versions(status: Option<&Status>) -> String {
     let set: Vec<String> =
         env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(is_ours).collect();
     rows.push(("variables of acpd that are set", set.join(" ")));
-    rows.iter().map(|(name, value)| format!("- {name}: {}\n", value.trim())).collect()
+    let lines = rows.iter().map(|(name, value)| format!("- {name}: {}", value.trim()));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn distribution() -> Option<String> {
