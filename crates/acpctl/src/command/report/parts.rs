@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::log::clean;
 use crate::human;
 use crate::log_file;
-use crate::service::{Service, State};
+use crate::service::{self, Service};
 
 /// Entries of the log.
 const LINES: usize = 200;
@@ -42,7 +42,7 @@ pub(super) fn all(paths: &Paths) -> String {
         ("Configuration", configuration()),
         ("Agents", agents.as_ref().map_or_else(not_running, |list| of_agents(&list.agents))),
         ("Sessions", status.as_ref().map_or_else(not_running, |status| sessions(&status.sessions))),
-        ("The end of the log", log(paths, installed.filter(|_| state.pid.is_some()), &state)),
+        ("The end of the log", log(paths, installed.filter(|_| state.pid.is_some()))),
         ("Metrics", status.as_ref().map_or_else(not_running, |_| metrics())),
     ];
     let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
@@ -251,12 +251,14 @@ fn word(state: &impl serde::Serialize) -> String {
     }
 }
 
-/// What the daemon has said last, wherever that is.
-fn log(paths: &Paths, service: Option<&Service>, state: &State) -> String {
-    let by_manager = service.and_then(|service| service.log_command(false, LINES));
-    let log = match by_manager {
-        Some(mut command) if state.pid.is_some() => said(&mut command),
-        _ => log_file::last(&paths.daemon_log(), LINES),
+/// What the daemon has said last: to its manager, if that has started it.
+fn log(paths: &Paths, manager: Option<&Service>) -> String {
+    let log = match manager.map(|service| service.log_command(false, LINES)) {
+        Some(Some(mut command)) => said(&mut command),
+        Some(None) => {
+            service::log_file().map_or_else(|_| String::new(), |file| log_file::last(&file, LINES))
+        }
+        None => log_file::last(&paths.daemon_log(), LINES),
     };
     if log.is_empty() {
         return "Nothing has been written.".to_owned();
