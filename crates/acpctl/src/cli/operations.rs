@@ -23,7 +23,7 @@ pub(crate) enum Daemon {
     Reload,
     /// Show the daemon; exit with 3 if none runs.
     Status(Json),
-    /// Print the daemon's log.
+    /// Print the daemon's log: its file, or what the system that has started it keeps.
     Logs(Tail),
     /// Show what the running daemon logs, or change it until it starts again or reads its configuration.
     #[command(after_help = LOG_LEVEL)]

@@ -15,6 +15,7 @@ use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::info::daemon::{line, mistakes};
 use crate::live::in_words;
+use crate::service::Service;
 use crate::stop::{END_DEADLINE, check_turns_continue, info, running, start_of, stop};
 use crate::table::key_values;
 use crate::text::{shell_word, text};
@@ -36,7 +37,11 @@ pub(super) fn daemon(command: Daemon, door: Door, ui: &mut Ui) -> Result {
         Daemon::Reload => reload(&paths, ui),
         Daemon::Status(json) => status(&paths, json, ui),
         Daemon::LogLevel { level, json } => log_level(level, json, &paths, ui),
-        Daemon::Logs(tail) => log_file::print(&paths.daemon_log(), tail, ui),
+        // A daemon that was started by the system logs to that.
+        Daemon::Logs(tail) => match Service::with_log(&paths) {
+            Some(service) => service.print_log(tail, ui),
+            None => log_file::print(&paths.daemon_log(), tail, ui),
+        },
     }
 }
 
