@@ -35,6 +35,25 @@ pub struct DaemonStopParams {
     pub detach: bool,
 }
 
+/// Parameters of `_acpd/daemon/log_level`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LogLevelParams {
+    /// What to log from now on: a level, or a filter as in the configuration. Absent: it stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<String>,
+}
+
+/// Result of `_acpd/daemon/log_level`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogLevel {
+    /// What is logged.
+    pub level: Untrusted,
+    /// What the configuration says: it holds again when the daemon starts anew.
+    pub configured: Untrusted,
+}
+
 /// Names an agent profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

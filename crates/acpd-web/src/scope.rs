@@ -119,6 +119,7 @@ const METHODS: &[(&str, Scope)] = &[
     (method::SESSION_DETACH, Watch),
     (method::SESSION_QUEUE, Watch),
     (method::USAGE, Watch),
+    (method::METRICS, Watch),
     (method::INTERACTION_LIST, Watch),
     // How a client comes back.
     (method::CLIENT_ANSWERED, Watch),
@@ -176,6 +177,7 @@ mod tests {
                 "_acpd/agent/start",
                 "_acpd/agent/stop",
                 "_acpd/auth/done",
+                "_acpd/daemon/log_level",
                 "_acpd/daemon/restart",
                 "_acpd/daemon/stop",
                 "_acpd/policy/forget",
@@ -185,6 +187,7 @@ mod tests {
                 "_acpd/session/remove",
                 "_acpd/session/reseed",
                 "_acpd/session/undo",
+                "_acpd/trace",
                 "authenticate",
                 "logout",
                 "providers/disable",

@@ -29,6 +29,9 @@ enum Command {
     /// Print what is wrong in the configuration, as JSON.
     #[command(hide = true)]
     Config,
+    /// Print which keys of the configuration are set, without what may be a secret.
+    #[command(hide = true)]
+    ConfigRedacted,
     /// Ask the installed agents of the catalogue what they can do.
     #[command(hide = true)]
     Discover {
@@ -93,6 +96,14 @@ fn main() -> ExitCode {
             #[expect(clippy::print_stdout, reason = "what it is for")]
             Ok(report) => {
                 println!("{}", json::line(&report).unwrap_or_default());
+                ExitCode::SUCCESS
+            }
+            Err(failure) => failed(&failure),
+        },
+        Command::ConfigRedacted => match acpd::check::redacted() {
+            #[expect(clippy::print_stdout, reason = "what it is for")]
+            Ok(text) => {
+                print!("{text}");
                 ExitCode::SUCCESS
             }
             Err(failure) => failed(&failure),
