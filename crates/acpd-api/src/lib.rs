@@ -58,9 +58,9 @@ pub use notice::{
 };
 pub use params::{
     AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, CancelParams,
-    DaemonRestartParams, DaemonStopParams, Empty, LogEntry, LogParams, LogResult, MoveParams,
-    RemoveParams, RemoveResult, RenameParams, RestartParams, SessionList, SessionListParams,
-    SessionRef, StatusParams, TitleParams, UndoParams, UndoResult,
+    DaemonRestartParams, DaemonStopParams, Empty, LogEntry, LogParams, LogResult, McpCallParams,
+    McpServerList, MoveParams, RemoveParams, RemoveResult, RenameParams, RestartParams,
+    SessionList, SessionListParams, SessionRef, StatusParams, TitleParams, UndoParams, UndoResult,
 };
 pub use queue::{
     CancelResult, QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams, QueueStep,

@@ -31,6 +31,8 @@ pub(crate) fn needs_store(method: &str) -> bool {
             | acpd_api::method::SESSION_QUEUE
             | acpd_api::method::USAGE
             | acpd_api::method::INTERACTION_LIST
+            | acpd_api::method::MCP_LIST
+            | acpd_api::method::MCP_CALL
             | acpd_api::method::POLICY_LIST
             | acpd_api::method::POLICY_TEST
     )
