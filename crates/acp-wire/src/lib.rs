@@ -27,7 +27,7 @@ pub use envelope::{Malformed, Message, Outcome, parse};
 pub use frame::{Body, Frame, Framer};
 pub use head::Head;
 pub use id::Id;
-pub use locate::{locate, str_at};
+pub use locate::{locate, str_at, strs_at};
 pub use method::{StateKey, UpdateClass, classify_update};
 pub use splice::{remove_member, set_id, set_member, splice, with_one_outcome};
 pub use tidy::{Reserved, receive, tidy};

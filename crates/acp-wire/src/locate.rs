@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::scan::json::{self, Lookup};
+use crate::scan::json;
 
 /// The byte range of the value at `path`, a path of object members; the empty path is the whole
 /// value.
@@ -11,23 +11,34 @@ use crate::scan::json::{self, Lookup};
 /// `json` must be valid JSON, as after [`parse`](crate::parse). The scan stops at the value. If an
 /// object repeats a member, the first one counts.
 pub fn locate(json: &[u8], path: &[&str]) -> Option<Range<usize>> {
-    let start = json::skip_space(json, 0);
-    let Some((last, parents)) = path.split_last() else {
-        return json::value(json, start);
-    };
-    let mut at = start;
-    for key in parents {
+    let mut at = json::skip_space(json, 0);
+    for key in path {
         at = json::enter(json, at, key)?;
     }
-    match json::member(json, at, last)? {
-        Lookup::Found(member) => Some(member.value),
-        Lookup::Missing { .. } => None,
+    json::value(json, at)
+}
+
+/// The strings that the object at `path` has under these names, decoded, each as [`str_at`] has it. The
+/// object is gone through once for all of them.
+pub fn strs_at<'a, const N: usize>(
+    json: &'a [u8],
+    path: &[&str],
+    names: [&str; N],
+) -> [Option<Cow<'a, str>>; N] {
+    let mut at = Some(json::skip_space(json, 0));
+    for key in path {
+        at = at.and_then(|at| json::enter(json, at, key));
     }
+    let starts = at.map_or([None; N], |at| json::enter_each(json, at, names));
+    starts.map(|start| text(&json[json::value(json, start?)?]))
 }
 
 /// The string at `path`, decoded. `None` if there is none, or if it cannot be decoded (a lone
 /// surrogate).
 pub fn str_at<'a>(json: &'a [u8], path: &[&str]) -> Option<Cow<'a, str>> {
-    let raw = &json[locate(json, path)?];
+    text(&json[locate(json, path)?])
+}
+
+fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
     json::decode(std::str::from_utf8(raw).ok()?)
 }

@@ -38,16 +38,22 @@ pub fn set_member(line: &Bytes, path: &[&str], value: &[u8]) -> Bytes {
         match json::member(line, at, key) {
             None => break,
             Some(Lookup::Missing { end, empty }) => {
-                let comma = if empty { "" } else { "," };
-                let mut text = format!("{comma}{}:", quoted(key)).into_bytes();
-                text.extend_from_slice(&nested(rest, value));
+                let mut text = Vec::with_capacity(64 + value.len());
+                if !empty {
+                    text.push(b',');
+                }
+                push_name(&mut text, key);
+                push_nested(&mut text, rest, value);
                 return splice(line, &[(end..end, &text)]);
             }
             Some(Lookup::Found(Member { value: found, .. })) => {
-                if rest.is_empty() || line[found.start] != b'{' {
-                    return splice(line, &[(found, &nested(rest, value))]);
+                if rest.is_empty() || line.get(found) != Some(&b'{') {
+                    let Some(range) = json::value(line, found) else { break };
+                    let mut text = Vec::new();
+                    push_nested(&mut text, rest, value);
+                    return splice(line, &[(range, &text)]);
                 }
-                at = found.start;
+                at = found;
             }
         }
     }
@@ -88,22 +94,23 @@ fn removable(line: &[u8], path: &[&str]) -> Option<Range<usize>> {
     let Lookup::Found(member) = json::member(line, at, last)? else {
         return None;
     };
-    Some(json::with_comma(line, member.key..member.value.end, member.previous.is_none()))
+    let end = json::value(line, member.value)?.end;
+    Some(json::with_comma(line, member.key..end, member.previous.is_none()))
 }
 
-/// `value` inside the objects that `path` names.
-fn nested(path: &[&str], value: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(value.len() + 16 * path.len());
+/// Appends `value` inside the objects that `path` names.
+fn push_nested(out: &mut Vec<u8>, path: &[&str], value: &[u8]) {
     for key in path {
         out.push(b'{');
-        out.extend_from_slice(quoted(key).as_bytes());
-        out.push(b':');
+        push_name(out, key);
     }
     out.extend_from_slice(value);
     out.resize(out.len() + path.len(), b'}');
-    out
 }
 
-fn quoted(key: &str) -> String {
-    serde_json::Value::from(key).to_string()
+/// Appends the key of a member and its colon.
+fn push_name(out: &mut Vec<u8>, key: &str) {
+    // Nothing fails that is written to memory.
+    let _ = serde_json::to_writer(&mut *out, key);
+    out.push(b':');
 }

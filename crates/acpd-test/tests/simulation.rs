@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use acpd_test::sim;
@@ -138,13 +140,14 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-fn try_seed(seed: u64, steps: u64) -> sim::Report {
+/// What a run has met, or what is wrong and how to see it again.
+fn try_seed(seed: u64, steps: u64) -> Result<sim::Report, String> {
     let watch = sim::Watch {
         trace: std::env::var_os("ACPD_SIM_TRACE").is_some(),
         digest: std::env::var_os("ACPD_SIM_DIGESTS").is_some(),
     };
     let failure = match catch_unwind(AssertUnwindSafe(|| sim::run(seed, steps, watch))) {
-        Ok(Ok(report)) => return report,
+        Ok(Ok(report)) => return Ok(report),
         Ok(Err(broken)) => broken,
         Err(panic) => panic
             .downcast_ref::<String>()
@@ -152,11 +155,41 @@ fn try_seed(seed: u64, steps: u64) -> sim::Report {
             .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
             .unwrap_or_default(),
     };
-    panic!(
+    Err(format!(
         "seed {seed}: {failure}\nto see it again: ACPD_SIM_SEED={seed} ACPD_SIM_STEPS={steps} \
          cargo test -p acpd-test --features sim --test simulation\n\
          then add `{seed} {steps}` to tests/simulation.seeds"
-    );
+    ))
+}
+
+/// Runs all of them, on as many threads as the machine has; the reports in the order of the seeds.
+fn try_seeds(seeds: &[(u64, u64)]) -> Vec<sim::Report> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut reports = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&(seed, steps)) = seeds.get(at) else { return Ok(reports) };
+            reports.push((
+                at,
+                try_seed(seed, steps).inspect_err(|_| {
+                    // One failure is enough: the other threads end after the seed that they are at.
+                    next.store(seeds.len(), Ordering::Relaxed);
+                })?,
+            ));
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let outcomes: Vec<Result<Vec<_>, String>> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(|worker| worker.join().expect("panics are caught")).collect()
+    });
+    let mut reports = Vec::new();
+    for outcome in outcomes {
+        reports.extend(outcome.unwrap_or_else(|failure| panic!("{failure}")));
+    }
+    reports.sort_by_key(|(at, _)| *at);
+    reports.into_iter().map(|(_, report)| report).collect()
 }
 
 #[test]
@@ -178,8 +211,7 @@ fn the_hub_keeps_its_promises_whatever_breaks() {
     let mut hits: BTreeMap<&'static str, (u64, u64)> = BTreeMap::new();
     let mut done = 0;
     let mut digests = Vec::new();
-    for &(seed, steps) in &seeds {
-        let report = try_seed(seed, steps);
+    for (report, (seed, steps)) in try_seeds(&seeds).into_iter().zip(&seeds) {
         done += report.steps;
         if let Some(digest) = report.digest {
             writeln!(digests, "{seed} {steps} {digest:016x}").unwrap();

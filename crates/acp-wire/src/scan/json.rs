@@ -12,7 +12,8 @@ use memchr::memchr2;
 pub(crate) struct Member {
     /// The opening quote of the key.
     pub(crate) key: usize,
-    pub(crate) value: Range<usize>,
+    /// Where its value starts. Its end is another scan ([`value`]), and who goes on inside needs none.
+    pub(crate) value: usize,
     /// Where the value of the member before it ended.
     pub(crate) previous: Option<usize>,
 }
@@ -35,7 +36,7 @@ pub(crate) fn member(json: &[u8], at: usize, key: &str) -> Option<Lookup> {
         if is_key(&json[name.clone()], key) {
             return Some(Lookup::Found(Member {
                 key: name.start,
-                value: value(json, start)?,
+                value: start,
                 previous: members.previous,
             }));
         }
@@ -57,6 +58,30 @@ pub(crate) fn enter(json: &[u8], at: usize, key: &str) -> Option<usize> {
         members.skip_value(start)?;
     }
     None
+}
+
+/// Where the values of these members start, found in one walk.
+pub(crate) fn enter_each<const N: usize>(
+    json: &[u8],
+    at: usize,
+    keys: [&str; N],
+) -> [Option<usize>; N] {
+    let mut found = [None; N];
+    let Some(mut members) = Members::of(json, at) else { return found };
+    while let Some(Some((name, start))) = members.next_name() {
+        let name = &json[name];
+        let of = |(n, key): (usize, &&str)| (found[n].is_none() && is_key(name, key)).then_some(n);
+        if let Some(n) = keys.iter().enumerate().find_map(of) {
+            found[n] = Some(start);
+            if found.iter().all(Option::is_some) {
+                break;
+            }
+        }
+        if members.skip_value(start).is_none() {
+            break;
+        }
+    }
+    found
 }
 
 /// Whether the value is an object that has this member more than once.
@@ -157,8 +182,12 @@ pub(crate) fn decode(raw: &str) -> Option<Cow<'_, str>> {
 /// Whether a raw string with its quotes is this key.
 pub(crate) fn is_key(raw: &[u8], key: &str) -> bool {
     let inner = &raw[1..raw.len() - 1];
+    // An escape takes more bytes than what it stands for, so hardly any key is looked through for one.
+    if inner.len() < key.len() || inner.len() == key.len() && inner != key.as_bytes() {
+        return false;
+    }
     if memchr::memchr(b'\\', inner).is_none() {
-        return inner == key.as_bytes();
+        return inner.len() == key.len();
     }
     serde_json::from_slice::<String>(raw).is_ok_and(|name| name == key)
 }

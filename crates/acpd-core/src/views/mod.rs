@@ -41,13 +41,12 @@ pub fn render(
 /// Adds the sequence number. A subagent's line carries the subagent's id, so it also gets the id of the
 /// session that numbers it.
 fn with_seq(line: &Bytes, kind: EventKind, seq: Seq, session: &str) -> Bytes {
-    let own = ["params", "_meta", NAMESPACE];
-    let line = set_member(line, &[&own[..], &["seq"]].concat(), json!(seq).to_string().as_bytes());
+    let path = |name| ["params", "_meta", NAMESPACE, name];
+    let line = set_member(line, &path("seq"), seq.to_string().as_bytes());
     if kind != EventKind::Child {
         return line;
     }
-    let session = json!(session).to_string();
-    set_member(&line, &[&own[..], &["session"]].concat(), session.as_bytes())
+    set_member(&line, &path("session"), json!(session).to_string().as_bytes())
 }
 
 /// Removes what a client did not declare that it can take. ACP v1 unions are closed: a strict client

@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use acp_wire::{locate, str_at};
+use acp_wire::{str_at, strs_at};
 use acpd_api::{Speaker, method};
 use acpd_core::ids::{Seq, Time};
 use acpd_core::record::{EventKind, EventRow};
 
 /// What acpd's own notices begin with.
 const NOTICES: &str = "_acpd/";
+
+const UPDATE: &[&str] = &["params", "update"];
 
 /// What can be found of one message, in bytes: its beginning …
 const MESSAGE: usize = 64 << 10;
@@ -58,9 +60,7 @@ impl Turn {
         let Some(method) = str_at(&row.line, &["method"]) else { return false };
         if method == "session/update" {
             // What is no update of ACP has no words that we know of.
-            if let Some(update) = locate(&row.line, &["params", "update"]) {
-                self.update(row, &row.line[update]);
-            }
+            self.update(row);
         } else if method.starts_with(NOTICES) {
             self.open = None;
         }
@@ -72,18 +72,19 @@ impl Turn {
         self.documents
     }
 
-    fn update(&mut self, row: &EventRow, update: &[u8]) {
-        match str_at(update, &["sessionUpdate"]).as_deref() {
-            Some("user_message_chunk") => self.chunk(row, Speaker::User, update),
-            Some("agent_message_chunk") => self.chunk(row, Speaker::Agent, update),
-            Some("agent_thought_chunk") => self.open = None,
-            Some("tool_call" | "tool_call_update") => self.call(row, update),
+    fn update(&mut self, row: &EventRow) {
+        let names = ["sessionUpdate", "messageId", "toolCallId", "title"];
+        let [update, message, call, title] = strs_at(&row.line, UPDATE, names);
+        match (update.as_deref(), call) {
+            (Some("user_message_chunk"), _) => self.chunk(row, Speaker::User, message),
+            (Some("agent_message_chunk"), _) => self.chunk(row, Speaker::Agent, message),
+            (Some("agent_thought_chunk"), _) => self.open = None,
+            (Some("tool_call" | "tool_call_update"), Some(call)) => self.call(row, call, title),
             _ => {}
         }
     }
 
-    fn chunk(&mut self, row: &EventRow, by: Speaker, update: &[u8]) {
-        let id = str_at(update, &["messageId"]);
+    fn chunk(&mut self, row: &EventRow, by: Speaker, id: Option<Cow<'_, str>>) {
         let place = match &self.open {
             Some(open) if open.by == by && open.id.as_deref() == id.as_deref() => open.place,
             _ => {
@@ -93,15 +94,15 @@ impl Turn {
             }
         };
         // An image, say, is a part of the message without words.
-        if str_at(update, &["content", "type"]).as_deref() == Some("text")
-            && let Some(text) = str_at(update, &["content", "text"])
+        let content = ["params", "update", "content"];
+        if let [Some(kind), Some(text)] = strs_at(&row.line, &content, ["type", "text"])
+            && kind == "text"
         {
             self.say(place, &text);
         }
     }
 
-    fn call(&mut self, row: &EventRow, update: &[u8]) {
-        let Some(id) = str_at(update, &["toolCallId"]) else { return };
+    fn call(&mut self, row: &EventRow, id: Cow<'_, str>, title: Option<Cow<'_, str>>) {
         let place = match self.calls.get(&*id) {
             Some(place) => *place,
             None => {
@@ -111,7 +112,7 @@ impl Turn {
                 place
             }
         };
-        if let Some(title) = str_at(update, &["title"]) {
+        if let Some(title) = title {
             self.bytes -= std::mem::take(&mut self.documents[place].text).len();
             self.say(place, &title);
         }
