@@ -178,6 +178,8 @@ mod tests {
                 "_acpd/auth/done",
                 "_acpd/daemon/restart",
                 "_acpd/daemon/stop",
+                "_acpd/mcp/call",
+                "_acpd/mcp/list",
                 "_acpd/policy/forget",
                 "_acpd/policy/list",
                 "_acpd/policy/test",
