@@ -65,8 +65,9 @@ pub use notice::{
 pub use params::{
     AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, CancelParams,
     DaemonRestartParams, DaemonStopParams, Empty, LogEntry, LogLevel, LogLevelParams, LogParams,
-    LogResult, MoveParams, RemoveParams, RemoveResult, RenameParams, RestartParams, SessionList,
-    SessionListParams, SessionRef, StatusParams, TitleParams, UndoParams, UndoResult,
+    LogResult, McpCallParams, McpServerList, MoveParams, RemoveParams, RemoveResult, RenameParams,
+    RestartParams, SessionList, SessionListParams, SessionRef, StatusParams, TitleParams,
+    UndoParams, UndoResult,
 };
 pub use queue::{
     CancelResult, QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams, QueueStep,

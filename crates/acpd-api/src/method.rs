@@ -121,6 +121,11 @@ methods! {
     INTERACTION_LIST = "_acpd/interaction/list", Allowed;
     /// Answers one of them: [`crate::AnswerParams`] → [`crate::AnswerResult`].
     INTERACTION_ANSWER = "_acpd/interaction/answer", OwnQuestions("answer questions of agents");
+    /// MCP servers that clients lend to a session, as far as these are connected: [`crate::SessionRef`] →
+    /// [`crate::McpServerList`].
+    MCP_LIST = "_acpd/mcp/list", Allowed;
+    /// Asks one of them for its tools, or calls one: [`crate::McpCallParams`] → the client's answer to `mcp/message`.
+    MCP_CALL = "_acpd/mcp/call", Allowed;
     /// Remembered decisions: [`crate::Empty`] → [`crate::PolicyList`].
     POLICY_LIST = "_acpd/policy/list", Allowed;
     /// Takes a remembered decision back: [`crate::ForgetParams`] → [`crate::Empty`].

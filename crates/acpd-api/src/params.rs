@@ -115,6 +115,30 @@ impl SessionRef {
     }
 }
 
+/// Result of `_acpd/mcp/list`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct McpServerList {
+    /// The names that the clients gave them.
+    pub servers: Vec<Untrusted>,
+}
+
+/// Parameters of `_acpd/mcp/call`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct McpCallParams {
+    /// Which session.
+    #[serde(rename = "ref")]
+    pub session: SessionRef,
+    /// Which of its servers, by name.
+    pub server: String,
+    /// `tools/list` or `tools/call`.
+    pub method: String,
+    /// Of that method.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params: Option<Box<RawValue>>,
+}
+
 /// Filter of `_acpd/session/list`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -180,6 +180,8 @@ mod tests {
                 "_acpd/daemon/log_level",
                 "_acpd/daemon/restart",
                 "_acpd/daemon/stop",
+                "_acpd/mcp/call",
+                "_acpd/mcp/list",
                 "_acpd/policy/forget",
                 "_acpd/policy/list",
                 "_acpd/policy/test",

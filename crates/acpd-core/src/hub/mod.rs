@@ -199,6 +199,7 @@ impl Hub {
                 Timer::Limit(key) if self.sessions.contains_key(&key) => self.limit_over(key, out),
                 Timer::Asked(ask) => self.on_asked_timer(ask, out),
                 Timer::Terminal(terminal) => self.terminals.look(terminal, self.now, out),
+                Timer::Lent(call) => self.lent_call_late(call, out),
                 Timer::Unused => self.on_unused_timer(out),
                 Timer::Aside => self.on_aside_timer(out),
                 Timer::Resumable => self.on_resumable_timer(out),

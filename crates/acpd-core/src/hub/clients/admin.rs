@@ -118,6 +118,8 @@ impl Hub {
             method::TRACE => self.begin_trace(asked, out)?,
             method::INTERACTION_LIST => self.list_interactions(to, out),
             method::INTERACTION_ANSWER => self.answer_from_outside(asked, out)?,
+            method::MCP_LIST => self.list_lent_servers(to, &read(params)?, out)?,
+            method::MCP_CALL => self.call_lent_server(asked, out)?,
             method::POLICY_LIST => {
                 let list = self.decisions.info();
                 self.answer(to, &list, out);
