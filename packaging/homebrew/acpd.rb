@@ -2,7 +2,7 @@
 class Acpd < Formula
   desc "Daemon that keeps AI coding agents alive, and its command-line acpctl"
   homepage "REPOSITORY"
-  url "REPOSITORY/archive/refs/tags/v0.1.0.tar.gz"
+  url "REPOSITORY/archive/refs/tags/v0.2.0.tar.gz"
   sha256 "SHA256"
   license any_of: ["MIT", "Apache-2.0"]
   head "REPOSITORY.git", branch: "main"

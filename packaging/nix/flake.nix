@@ -18,7 +18,7 @@
         {
           default = pkgs.rustPlatform.buildRustPackage {
             pname = "acpd";
-            version = "0.1.0";
+            version = "0.2.0";
             src = ../..;
             cargoLock.lockFile = ../../Cargo.lock;
             cargoBuildFlags = [ "--package" "acpd" "--package" "acpctl" ];

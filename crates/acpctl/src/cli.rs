@@ -1,7 +1,9 @@
 //! The command line.
 
+mod keep;
 mod later;
 mod operations;
+mod queue;
 mod service;
 mod session;
 
@@ -10,13 +12,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acpd_api::{ExitCode, QueueStep, UsageBy};
+use acpd_api::{ExitCode, UsageBy};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use crate::when;
+pub(crate) use keep::{Backup, Restore};
 pub(crate) use later::Later;
 pub(crate) use operations::{Daemon, Doctor, Report, Trace};
+pub(crate) use queue::{Queue, QueueCommand};
 pub(crate) use service::{Service, Uninstall};
 pub(crate) use session::{Format, Handoff, Log, Remove, Search, Session, SessionCommand, Worktree};
 
@@ -139,6 +143,10 @@ pub(crate) enum Command {
     /// Have the system start acpd when you log in or first use it, and start it again when it fails.
     #[command(subcommand)]
     Service(Later<Service>),
+    /// Write every conversation into a file, while acpd and its agents work.
+    Backup(Later<Backup>),
+    /// Put a backup in the place of the journal, which is kept beside it.
+    Restore(Later<Restore>),
     /// Print what makes a shell complete commands, sessions, agents and questions.
     #[command(after_help = COMPLETIONS)]
     Completions {
@@ -184,73 +192,6 @@ pub(crate) struct Ps {
     pub(crate) watch: bool,
     #[command(flatten)]
     pub(crate) json: Json,
-}
-
-/// Arguments of `queue`.
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Queue {
-    #[command(subcommand)]
-    pub(crate) command: Option<QueueCommand>,
-    #[command(flatten)]
-    pub(crate) which: WhichOrLast,
-    #[command(flatten)]
-    pub(crate) json: Json,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum QueueCommand {
-    /// Say something else in a prompt that waits. Files and images that are with it stay.
-    Edit {
-        #[command(flatten)]
-        which: Which,
-        /// Its number, as `acpctl queue SESSION` shows it: 1 is the next.
-        #[arg(value_name = "N")]
-        number: u32,
-        /// The new words [default: from stdin, or on a terminal from $VISUAL or $EDITOR].
-        #[arg(value_name = "PROMPT")]
-        prompt: Vec<String>,
-    },
-    /// Move a prompt that waits: one up, one down, or before all others.
-    Move {
-        #[command(flatten)]
-        which: Which,
-        /// Its number, as `acpctl queue SESSION` shows it: 1 is the next.
-        #[arg(value_name = "N")]
-        number: u32,
-        /// Where to.
-        #[arg(value_name = "WHERE")]
-        to: Step,
-    },
-    /// Take back prompts that wait. Whoever sent one is told.
-    Rm {
-        #[command(flatten)]
-        which: Which,
-        /// Their numbers, as `acpctl queue SESSION` shows them.
-        #[arg(required = true, value_name = "N")]
-        numbers: Vec<u32>,
-    },
-}
-
-/// Where `queue move` moves a prompt to.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Step {
-    /// Before all others.
-    First,
-    /// Before the one in front of it.
-    Up,
-    /// Behind the one that follows it.
-    Down,
-}
-
-impl From<Step> for QueueStep {
-    fn from(step: Step) -> QueueStep {
-        match step {
-            Step::First => QueueStep::First,
-            Step::Up => QueueStep::Up,
-            Step::Down => QueueStep::Down,
-        }
-    }
 }
 
 /// Arguments of `usage`.

@@ -29,6 +29,8 @@ pub(crate) struct CommandError {
     hints: Vec<Text>,
     /// The last lines that the agent wrote to stderr.
     stderr: Option<Untrusted>,
+    /// The daemon has no such method: it is of another version.
+    is_unknown: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +50,8 @@ impl CommandError {
     pub(crate) fn new(code: ExitCode, message: impl Into<Text>) -> CommandError {
         let message = message.into();
         let kind = Kind::Exit(code);
-        CommandError { kind, reason: None, message, hints: Vec::new(), stderr: None }
+        let (reason, hints, stderr) = (None, Vec::new(), None);
+        CommandError { kind, reason, message, hints, stderr, is_unknown: false }
     }
 
     /// A program that was run in this terminal has told why it failed.
@@ -72,6 +75,24 @@ impl CommandError {
             _ => ExitCode::Error,
         };
         CommandError::new(code, text!("cannot {} `{}`: {}", what, path, error))
+    }
+
+    /// A program of acpd's failed, and has said why as they all do.
+    pub(crate) fn of_program(exe: &std::path::Path, output: &std::process::Output) -> CommandError {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let Some(words) = said.trim().strip_prefix("error: ") else {
+            let said = Untrusted::from(said.trim());
+            return CommandError::new(
+                ExitCode::Error,
+                text!("`{}` failed ({}): {}", exe, Untrusted::of(output.status), said),
+            )
+            .hint("acpctl and acpd may differ in version: install both again");
+        };
+        let (message, hint) = match words.split_once("\n\nhint: ") {
+            Some((message, hint)) => (message, Some(hint)),
+            None => (words, None),
+        };
+        CommandError::new(ExitCode::Error, paragraph(&message.into())).hint_if(hint)
     }
 
     /// An error of something else, with its causes.
@@ -122,6 +143,11 @@ impl CommandError {
         self.reason
     }
 
+    /// Whether the daemon does not know the method that it was asked for.
+    pub(crate) fn is_unknown_method(&self) -> bool {
+        self.is_unknown && self.message.as_str().contains("no method")
+    }
+
     /// Whether the daemon went away before it answered.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.kind == Kind::BrokenPipe
@@ -158,6 +184,8 @@ impl CommandError {
         let message = Untrusted::from(&error.message);
         let mut failed = CommandError::new(data.reason.into(), paragraph(&message));
         failed.reason = Some(data.reason);
+        // What agents do not know comes without `data` of ours.
+        failed.is_unknown = error.code == code::METHOD_NOT_FOUND;
         failed.stderr = data.stderr.filter(|stderr| !stderr.raw().trim().is_empty());
         let hint = data.hint.or_else(|| way_out(data.reason).map(Untrusted::from));
         failed.hint_if(hint)

@@ -1,15 +1,18 @@
 //! What explains an error of the daemon and is not part of it: a configuration that it has not read, a variable
-//! that it does not have.
+//! that it does not have, a method that is newer or older than it.
 
 use acpd_api::{AgentInfo, AgentRef, AgentState, Empty, Reason, Status, method};
 
 use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::text::Text;
+use crate::text::{Text, text};
 use crate::{human, info};
 
 /// Adds to an error what explains it, as hints. What cannot be found out is left out.
 pub(crate) fn explained(error: CommandError) -> CommandError {
+    if error.is_unknown_method() {
+        return of_another_version(error);
+    }
     let is_explicable = matches!(
         error.reason(),
         Some(
@@ -26,6 +29,23 @@ pub(crate) fn explained(error: CommandError) -> CommandError {
     }
     let hints = hints().unwrap_or_default();
     hints.into_iter().fold(error, CommandError::hint)
+}
+
+/// The daemon does not know what this command asks for.
+fn of_another_version(error: CommandError) -> CommandError {
+    let own = env!("CARGO_PKG_VERSION");
+    let status = Door { spawn: false }
+        .connect()
+        .and_then(|mut connection| Ok(connection.call::<_, Status>(method::STATUS, &Empty {})?));
+    let running = match status {
+        Ok(status) if status.daemon.version != *own => status.daemon.version,
+        _ => return error.hint(
+            "`acpctl daemon restart` runs the acpd that is installed; agents and turns continue",
+        ),
+    };
+    let text = text!("the acpd that runs is {}, and cannot do this for acpctl {}", running, own);
+    CommandError::new(error.code(), text)
+        .hint("`acpctl daemon restart` runs the acpd that is installed; agents and turns continue")
 }
 
 fn hints() -> Result<Vec<Text>> {

@@ -6,6 +6,7 @@ mod cli;
 mod command;
 mod complete;
 mod confirm;
+mod copying;
 mod dirs;
 mod door;
 mod editor;

@@ -131,13 +131,13 @@ pub(crate) fn check_turns_continue(status: &Status, paths: &Paths) -> Result {
     ))
 }
 
-fn running_turns(status: &Status) -> usize {
+pub(crate) fn running_turns(status: &Status) -> usize {
     let runs = |session: &&SessionInfo| session.turn.state != TurnState::Idle;
     status.sessions.iter().filter(runs).count()
 }
 
 /// Whether there may be agents without a daemon.
-fn has_shims(paths: &Paths) -> bool {
+pub(crate) fn has_shims(paths: &Paths) -> bool {
     paths.state.join("shims").read_dir().is_ok_and(|mut shims| shims.next().is_some())
 }
 

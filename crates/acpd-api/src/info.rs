@@ -206,6 +206,20 @@ pub struct AgentInfo {
     /// The shell that the daemon asks what agents inherit, if it asks one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login_shell: Option<LoginShellInfo>,
+    /// The shims beside its processes; not said in `_acpd/status`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shims: Vec<ShimInfo>,
+}
+
+/// The process that keeps an agent's process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShimInfo {
+    /// Its process id.
+    pub pid: u32,
+    /// The release of acpd that it is of. That of 0.1.0 does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Untrusted>,
 }
 
 /// A variable of an agent's environment.

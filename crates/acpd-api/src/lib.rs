@@ -8,6 +8,7 @@
 //! JSON members are camelCase as in ACP; times are milliseconds since the Unix epoch.
 
 mod auth;
+mod copy;
 mod environment;
 mod error;
 pub mod escape;
@@ -38,6 +39,7 @@ mod watch;
 mod who;
 
 pub use auth::{AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod};
+pub use copy::{CopyLine, CopyReport};
 pub use environment::{Environment, is_named};
 pub use error::{ErrorData, Reason};
 pub use exit::{ExitCode, LOGIN_NOT_BEGUN};
@@ -45,7 +47,7 @@ pub use hook::{AgentTroubleInfo, HookEvent, HookInfo, TurnEndInfo};
 pub use info::{
     AgentInfo, AgentState, ConfigChanged, ConfigMistake, ConfigReport, DaemonInfo, Doing,
     DoingKind, LoginShellInfo, McpInfo, McpKind, Parent, RestoreLevel, SessionInfo, SessionState,
-    Status, StoreState, TurnInfo, TurnState, VariableFrom, VariableInfo,
+    ShimInfo, Status, StoreState, TurnInfo, TurnState, VariableFrom, VariableInfo,
 };
 pub use interaction::{
     AnswerInfo, AnswerParams, AnswerResult, ForgetParams, GivenAnswer, InteractionInfo,

@@ -11,7 +11,7 @@ use acpd_api::{
     QueueRemoveParams, QueuedPrompt, RawCall, RawId, Reason, Received, RemoveParams, RemoveResult,
     RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams,
     SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice, SessionRef,
-    SessionState, Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged, Status,
+    SessionState, ShimInfo, Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged, Status,
     StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnMetrics, TurnStarted,
     TurnState, TurnUsage, UndoParams, UndoResult, UpdateMeta, Usage, UsageBy, UsageParams,
     UsageReport, UsageTotal, VariableFrom, VariableInfo,
@@ -110,6 +110,10 @@ fn agent() -> AgentInfo {
             program: "/bin/zsh".into(),
             problem: Some("why".into()),
         }),
+        shims: vec![
+            ShimInfo { pid: 9, version: Some("0.2.0".into()) },
+            ShimInfo { pid: 10, version: None },
+        ],
     }
 }
 
@@ -168,6 +172,7 @@ fn what_is_not_known_is_left_out() {
         lacks: vec![],
         environment: vec![],
         login_shell: None,
+        shims: Vec::new(),
         ..agent()
     };
     let session = SessionInfo {

@@ -2,7 +2,9 @@
 //!
 //! A frame is `u8 type, u32 payload length, payload`; all integers are little endian. Both sides
 //! skip types that they do not know and ignore what follows the fields that they know, so that a
-//! newer one can say more. [`VERSION`] is in both hellos.
+//! newer one can say more: so daemons and shims of different releases speak with each other. [`VERSION`] is in
+//! both hellos; it counts changes that the other side cannot skip. What each release says is kept in
+//! `tests/releases/`, and a test speaks it.
 //!
 //! | type | frame | payload |
 //! | --- | --- | --- |
@@ -14,7 +16,7 @@
 //! | 0x05 | signal | step u8 |
 //! | 0x06 | exit | |
 //! | | shim → daemon | |
-//! | 0x81 | hello | version u16, shim u32, agent u32, start u64, base u64, end u64, chunk u64, at u32, written u64, credit u32 |
+//! | 0x81 | hello | version u16, shim u32, agent u32, start u64, base u64, end u64, chunk u64, at u32, written u64, credit u32, since 0.2.0 release 3 × u16 |
 //! | 0x82 | out | offset u64, bytes |
 //! | 0x83 | err | bytes |
 //! | 0x84 | credit | bytes u32 |
@@ -36,6 +38,12 @@ pub use acpd_sys::ladder::Step;
 
 /// The version of this protocol.
 pub const VERSION: u16 = 1;
+/// The release that this program is of.
+pub const RELEASE: Release = Release(
+    number(env!("CARGO_PKG_VERSION_MAJOR")),
+    number(env!("CARGO_PKG_VERSION_MINOR")),
+    number(env!("CARGO_PKG_VERSION_PATCH")),
+);
 /// The most bytes of input or output in one frame.
 pub const PIECE: usize = 64 << 10;
 /// The most bytes of `in` that a shim keeps for its agent.
@@ -152,6 +160,26 @@ pub struct Hello {
     pub written: u64,
     /// How many bytes of [`ToShim::In`] may be sent.
     pub credit: u32,
+    /// The release of its program; 0.1.0 does not say it.
+    pub release: Option<Release>,
+}
+
+/// A release of acpd: major, minor, patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Release(pub u16, pub u16, pub u16);
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.0, self.1, self.2)
+    }
+}
+
+/// A part of a version, as Cargo gives it.
+const fn number(text: &str) -> u16 {
+    match u16::from_str_radix(text, 10) {
+        Ok(number) => number,
+        Err(_) => panic!("a version is made of numbers"),
+    }
 }
 
 /// How far the end of an agent is.
@@ -295,22 +323,28 @@ impl ToDaemon<'_> {
     /// Adds the frame to `to`.
     pub fn encode(&self, to: &mut Vec<u8>) {
         match *self {
-            ToDaemon::Hello(hello) => put(
-                to,
-                0x81,
-                &[
-                    &hello.version.to_le_bytes(),
-                    &hello.shim.to_le_bytes(),
-                    &hello.agent.to_le_bytes(),
-                    &hello.start.to_le_bytes(),
-                    &hello.base.to_le_bytes(),
-                    &hello.end.to_le_bytes(),
-                    &hello.chunk.to_le_bytes(),
-                    &hello.at.to_le_bytes(),
-                    &hello.written.to_le_bytes(),
-                    &hello.credit.to_le_bytes(),
-                ],
-            ),
+            ToDaemon::Hello(hello) => {
+                let release = hello.release.map(|Release(major, minor, patch)| {
+                    [major, minor, patch].map(u16::to_le_bytes).concat()
+                });
+                put(
+                    to,
+                    0x81,
+                    &[
+                        &hello.version.to_le_bytes(),
+                        &hello.shim.to_le_bytes(),
+                        &hello.agent.to_le_bytes(),
+                        &hello.start.to_le_bytes(),
+                        &hello.base.to_le_bytes(),
+                        &hello.end.to_le_bytes(),
+                        &hello.chunk.to_le_bytes(),
+                        &hello.at.to_le_bytes(),
+                        &hello.written.to_le_bytes(),
+                        &hello.credit.to_le_bytes(),
+                        &release.unwrap_or_default(),
+                    ],
+                );
+            }
             ToDaemon::Out { offset, bytes } => put(to, 0x82, &[&offset.to_le_bytes(), bytes]),
             ToDaemon::Err { bytes } => put(to, 0x83, &[bytes]),
             ToDaemon::Credit { bytes } => put(to, 0x84, &[&bytes.to_le_bytes()]),
@@ -344,6 +378,7 @@ impl<'a> Incoming<'a> for ToDaemon<'a> {
                     at: from.u32()?,
                     written: from.u64()?,
                     credit: from.u32()?,
+                    release: release(&mut from),
                 }),
                 0x82 => ToDaemon::Out { offset: from.u64()?, bytes: from.0 },
                 0x83 => ToDaemon::Err { bytes: from.0 },
@@ -362,6 +397,11 @@ impl<'a> Incoming<'a> for ToDaemon<'a> {
         };
         read().map_err(cut_off)?.map_err(|value| FrameError::Value(kind, value))
     }
+}
+
+/// None of a shim that does not say it.
+fn release(from: &mut Reader<'_>) -> Option<Release> {
+    Some(Release(from.u16().ok()?, from.u16().ok()?, from.u16().ok()?))
 }
 
 fn put(to: &mut Vec<u8>, kind: u8, fields: &[&[u8]]) {

@@ -61,6 +61,7 @@ fn what_a_shim_says_has_these_bytes() {
         at: 8,
         written: 9,
         credit: 10,
+        release: None,
     };
     assert_eq!(
         to_daemon(ToDaemon::Hello(hello)),

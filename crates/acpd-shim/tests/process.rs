@@ -38,6 +38,7 @@ const TESTS: &[(&str, fn())] = &[
     ("stderr_is_heard_and_quoted", stderr_is_heard_and_quoted),
     ("a_connected_agent_ends_with_its_connection", a_connected_agent_ends_with_its_connection),
     ("an_agent_with_a_port_is_waited_for", an_agent_with_a_port_is_waited_for),
+    ("a_daemon_of_an_older_release_is_served", a_daemon_of_an_older_release_is_served),
 ];
 
 #[expect(clippy::print_stdout, reason = "it is its own harness")]
@@ -431,4 +432,34 @@ fn an_agent_with_a_port_is_waited_for() {
     // Not that it has closed the connection: that is how it ends.
     daemon.end(Status::Code(0));
     host.assert_clean();
+}
+
+/// What a daemon of each release has said (see `releases.rs`), said again to a shim whose agent echoes.
+fn a_daemon_of_an_older_release_is_served() {
+    /// What the shim of that time had put out before, and what it was to take.
+    const BEFORE: (usize, u64) = (2294, 3);
+    for release in ["0.1.0", "0.2.0"] {
+        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/releases"));
+        let said = std::fs::read(path.join(release).join("to-shim")).unwrap();
+        let host = Host::start(How::Stdio(program("cat", &[])));
+        let mut daemon = host.connect();
+        daemon.hello(0);
+        let line = [vec![b'x'; BEFORE.0 - 5], b"\n".to_vec()].concat();
+        for (chunk, line) in (1..).zip([&b"a\n"[..], b"b\n", &line]) {
+            daemon.write_chunk(chunk, line);
+        }
+        daemon.wait_written(BEFORE.1);
+        drop(daemon);
+
+        let mut daemon = host.connect();
+        // The two orders at the end come when what was asked for before is there.
+        let (first, rest) = said.split_at(said.len() - 11);
+        daemon.say_bytes(first);
+        let Heard::Hello(hello) = daemon.next() else { panic!("no hello") };
+        assert_eq!((hello.chunk, hello.written), (BEFORE.1 + 1, BEFORE.1));
+        daemon.wait_for(&Heard::Exit(Stage::Gone, Status::Code(0), Vec::new()));
+        daemon.say_bytes(rest);
+        daemon.wait_for(&Heard::Lost);
+        host.assert_clean();
+    }
 }

@@ -10,6 +10,8 @@
 //! - [`Reader`] reads journals in short transactions.
 //! - [`Index`] keeps what was said in a second file, to be searched; it reads the journal in the same way.
 //!
+//! A journal is copied and put in its place again by `copy`, without a daemon.
+//!
 //! What a record means is said by [`acpd_core::record::Snapshot::apply`]; a property test holds the
 //! SQL to it.
 //!
@@ -21,6 +23,7 @@ mod apply;
 mod checkpoint;
 mod code;
 mod connection;
+mod copy;
 mod error;
 mod files;
 mod open;
@@ -32,6 +35,7 @@ mod snapshot;
 mod usage;
 mod writer;
 
+pub use copy::{Copied, CopyError, Stage, back_up, look, restore};
 pub use error::{OpenError, StoreError};
 pub use open::{check, check_not_emptied, open};
 pub use reader::Reader;

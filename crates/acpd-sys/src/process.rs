@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, RawFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use nix::errno::Errno;
@@ -213,6 +215,15 @@ pub fn nudge(pid: u32) {
         // One that has ended needs no news.
         let _ = kill(pid, Signal::SIGUSR1);
     }
+}
+
+/// The file of this very program: the one at `path`, or what runs here if an upgrade has removed or replaced that. It
+/// can be executed as long as this process lives, where the system has a way to that.
+pub fn running_program(path: &Path) -> PathBuf {
+    let id = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+    let running = os::running_program(path);
+    let is_other = id(&running).is_some_and(|found| id(path) != Some(found));
+    if is_other { running } else { path.to_owned() }
 }
 
 /// What a process calls itself, which it may choose; `None` if the system does not say.

@@ -208,6 +208,14 @@ impl Service {
         agent.login_shell = environment::told();
     }
 
+    /// Adds the processes that keep those of agents.
+    fn tell_shims(&self, agents: &mut [AgentInfo]) {
+        for agent in agents {
+            let is_its = |pid| agent.pid == Some(pid) || agent.other_pids.contains(&pid);
+            agent.shims = self.reaper.shims_of(is_its);
+        }
+    }
+
     /// Adds what agents should inherit and do not.
     fn tell_lacking(&self, agents: &mut [AgentInfo]) {
         let variables = variables();
@@ -484,6 +492,7 @@ impl Out {
                 build::response(id, &status)
             }
             StatusPart::Agents => {
+                self.service.tell_shims(&mut status.agents);
                 self.service.tell_installed(&mut status.agents).await;
                 build::response(id, &AgentList { agents: status.agents })
             }
@@ -498,6 +507,7 @@ impl Out {
                 if let Some(agent) = &mut agent {
                     self.service.tell_inherited(agent);
                     self.service.tell_environment(agent);
+                    self.service.tell_shims(std::slice::from_mut(agent));
                 }
                 if let Some(agent) = &mut agent {
                     self.service.tell_installed(std::slice::from_mut(agent)).await;

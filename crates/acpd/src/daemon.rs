@@ -311,7 +311,7 @@ impl Daemon {
 }
 
 /// Makes the directories, and makes sure that nobody else may enter them.
-fn locked(error: &LockError) -> Failure {
+pub(crate) fn locked(error: &LockError) -> Failure {
     let hint = match error {
         LockError::Held { .. } => Some("`acpctl status` shows it, `acpctl daemon stop` ends it"),
         LockError::Io { .. } => None,

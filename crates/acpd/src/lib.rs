@@ -9,6 +9,7 @@ pub mod check;
 pub mod clients;
 pub mod clock;
 pub mod config;
+pub mod copying;
 pub mod crash;
 pub mod credentials;
 pub mod daemon;

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use acpd_api::escape::shell_word;
-use acpd_sys::process::ExitKind;
+use acpd_sys::process::{ExitKind, running_program};
 use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
 
@@ -117,7 +117,9 @@ impl LoginShell {
         way: &mut usize,
         stop: &mut watch::Receiver<()>,
     ) -> Result<Variables, String> {
-        let ways = ways(&self.shell, &self.exe)?;
+        // The words that it prints are the same in all releases; an upgrade may have removed it.
+        let exe = if self.exe.is_file() { self.exe.clone() } else { running_program(&self.exe) };
+        let ways = ways(&self.shell, &exe)?;
         let mut problem = String::new();
         for (at, words) in ways.into_iter().enumerate().skip(*way) {
             match self.run(words, stop).await {

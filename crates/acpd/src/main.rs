@@ -26,6 +26,21 @@ enum Command {
     },
     /// Check that the daemon can start: directories, configuration, database.
     Check,
+    /// Write the journal into a file, and print how far that is, as JSON.
+    #[command(hide = true)]
+    Backup {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Put a backup in the journal's place, and print how far that is, as JSON.
+    #[command(hide = true)]
+    Restore {
+        /// Only look what is in it.
+        #[arg(long)]
+        check: bool,
+        /// The backup.
+        file: PathBuf,
+    },
     /// Print what is wrong in the configuration, as JSON.
     #[command(hide = true)]
     Config,
@@ -98,6 +113,14 @@ fn main() -> ExitCode {
                 println!("{}", json::line(&report).unwrap_or_default());
                 ExitCode::SUCCESS
             }
+            Err(failure) => failed(&failure),
+        },
+        Command::Backup { file } => match acpd::copying::back_up(&file) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failed(&failure),
+        },
+        Command::Restore { check, file } => match acpd::copying::restore(&file, check) {
+            Ok(()) => ExitCode::SUCCESS,
             Err(failure) => failed(&failure),
         },
         Command::ConfigRedacted => match acpd::check::redacted() {

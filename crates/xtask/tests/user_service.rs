@@ -6,12 +6,14 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::print_stdout, reason = "a skipped test says so")]
 
+mod builds;
+
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use builds::{Build, Run};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use xtask::home::{Home, wait_for};
@@ -59,7 +61,7 @@ fn service() -> Result {
     assert_eq!(user.daemon()?, pid);
 
     // Killed in the middle of an answer, it is started again by the manager, and the answer ends.
-    let mut one = Run::start(&user, "agent0", "one", 60)?;
+    let mut one = user.run("agent0", "one", 60)?;
     one.read_to(5)?;
     kill(pid, Signal::SIGKILL)?;
     one.finish()?;
@@ -69,7 +71,7 @@ fn service() -> Result {
 
     // Restarted by a person, while every agent streams.
     let runs: Result<Vec<Run>> =
-        (0..AGENTS).map(|n| Run::start(&user, &format!("agent{n}"), "many", 150)).collect();
+        (0..AGENTS).map(|n| user.run(&format!("agent{n}"), "many", 150)).collect();
     let mut runs = runs?;
     for run in &mut runs {
         run.read_to(5)?;
@@ -80,8 +82,26 @@ fn service() -> Result {
     }
     assert_ne!(user.daemon()?, next);
 
+    // Upgraded while every agent streams: the old program is gone, and the new one takes its place under the same pid.
+    let before = user.daemon()?;
+    let runs: Result<Vec<Run>> =
+        (0..AGENTS).map(|n| user.run(&format!("agent{n}"), "upgraded", 150)).collect();
+    let mut runs = runs?;
+    for run in &mut runs {
+        run.read_to(5)?;
+    }
+    let other = Build::other(&user.build, &user.home.path("other"))?;
+    other.install(user.programs.path())?;
+    user.told(&["daemon", "restart"])?;
+    for run in runs {
+        run.finish()?;
+    }
+    let status = user.read(&["status"])?;
+    assert_eq!(status["daemon"]["version"], other.version.as_str());
+    assert_eq!((user.daemon()?, user.main_pid()?), (before, before));
+
     // Taken out and put back in the middle of an answer: first a client's daemon takes over, then the manager's.
-    let mut long = Run::start(&user, "agent1", "long", 300)?;
+    let mut long = user.run("agent1", "long", 300)?;
     long.read_to(5)?;
     let said = user.told(&["service", "uninstall"])?;
     assert!(said.contains("acpd continues without the service"), "{said}");
@@ -113,13 +133,19 @@ fn service() -> Result {
 /// A user's manager in a home of its own.
 struct User {
     home: Home,
+    build: Build,
+    /// Where the programs are installed.
+    programs: tempfile::TempDir,
     manager: Child,
 }
 
 impl User {
     fn start() -> Result<User> {
-        let home = Home::new(&workspace::bin_dir("debug")?)?;
-        let program = home.program("acpd").display().to_string();
+        let (build, programs) = (Build::own()?, tempfile::tempdir()?);
+        build.install(programs.path())?;
+        let home = Home::new(programs.path())?;
+        // Agents are programs of their own, which no upgrade of acpd touches.
+        let program = build.dir.join("acpd").display().to_string();
         let agents = (0..AGENTS)
             .map(|n| format!("[agents.agent{n}]\ncommand = [{program:?}, \"scripted-agent\"]\n"));
         home.configure(&format!("[daemon]\nhost = \"shim\"\n{}", agents.collect::<String>()))?;
@@ -128,7 +154,7 @@ impl User {
         fs::set_permissions(&runtime, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
         let mut command = in_home(&home, Path::new(MANAGER));
         command.arg("--user").stdout(Stdio::null()).stderr(Stdio::null());
-        let user = User { manager: command.spawn()?, home };
+        let user = User { manager: command.spawn()?, home, build, programs };
         let ready = user.home.path("xdg/systemd/private");
         wait_for("the manager's socket", PATIENCE, || ready.exists())?;
         user.systemctl(&["is-system-running", "--wait"])?;
@@ -173,6 +199,10 @@ impl User {
         Ok(said)
     }
 
+    fn run(&self, agent: &str, session: &str, lines: usize) -> Result<Run> {
+        Run::start(self.acpctl(&[]), agent, session, lines)
+    }
+
     /// Where the unit of that name is written.
     fn unit(&self, name: &str) -> PathBuf {
         self.home.path("systemd/user").join(name)
@@ -213,48 +243,4 @@ fn in_home(home: &Home, program: &Path) -> Command {
     command.env_remove("ACPD_RUNTIME_DIR").env("XDG_RUNTIME_DIR", home.path("xdg"));
     command.env("XDG_CONFIG_HOME", home.path(""));
     command
-}
-
-/// `acpctl run` whose answer is so many numbered lines.
-struct Run {
-    child: Child,
-    stdout: BufReader<std::process::ChildStdout>,
-    lines: usize,
-    seen: String,
-    name: PathBuf,
-}
-
-impl Run {
-    fn start(user: &User, agent: &str, session: &str, lines: usize) -> Result<Run> {
-        let prompt = format!("[number {lines} n 20000]");
-        let mut command = user.acpctl(&["run", "-a", agent, "-s", session, &prompt]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let stdout = BufReader::new(child.stdout.take().ok_or("no pipe")?);
-        Ok(Run { child, stdout, lines, seen: String::new(), name: Path::new(agent).join(session) })
-    }
-
-    /// Reads up to a line.
-    fn read_to(&mut self, line: usize) -> Result {
-        while !self.seen.contains(&format!("n/{line}\n")) {
-            if self.stdout.read_line(&mut self.seen)? == 0 {
-                return Err(
-                    format!("{}: it ended with {:?}", self.name.display(), self.seen).into()
-                );
-            }
-        }
-        Ok(())
-    }
-
-    /// The rest must come, each line once and in order.
-    fn finish(mut self) -> Result {
-        self.stdout.read_to_string(&mut self.seen)?;
-        let output = self.child.wait_with_output()?;
-        let name = self.name.display();
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{name}: {error}");
-        let numbers = self.seen.lines().filter_map(|line| line.strip_prefix("n/"));
-        let numbers: Vec<usize> = numbers.filter_map(|number| number.parse().ok()).collect();
-        assert_eq!(numbers, (1..=self.lines).collect::<Vec<_>>(), "{name}");
-        Ok(())
-    }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use acp_wire::code;
 use acpd_api::{
-    AgentInfo, AgentState, DaemonRestartParams, Empty, Environment, ExitCode, LogLevel,
+    AgentInfo, AgentState, DaemonInfo, DaemonRestartParams, Empty, Environment, ExitCode, LogLevel,
     LogLevelParams, Status, method,
 };
 use acpd_client::{CallError, ConnectError, Connection, Options, Paths, connect, stopped_daemon};
@@ -97,26 +97,52 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
         return start(paths, Door { spawn: true }, ui);
     };
     let environment = if ui.is_on_terminal() { Environment::own() } else { Environment::default() };
-    let Some(pid) = take_place(connection, paths, environment, ui)? else {
+    let Some(change) = take_place(connection, paths, environment, ui)? else {
         // It can only be stopped and started.
         stop(paths, false, Door { spawn: false }, ui)?;
         return start(paths, Door { spawn: true }, ui);
     };
     ui.stop_spinning();
-    ui.say(text!("acpd restarted (pid {})", pid));
+    change.tell(ui);
     Ok(())
 }
 
-/// Starts the daemon again in place; its pid then. `None`: it is older than this command and cannot do that.
+/// One daemon that has taken the place of another.
+struct Change {
+    before: Option<DaemonInfo>,
+    now: DaemonInfo,
+}
+
+impl Change {
+    fn tell(&self, ui: &mut Ui) {
+        let DaemonInfo { pid, version, .. } = &self.now;
+        let own = env!("CARGO_PKG_VERSION");
+        ui.say(match &self.before {
+            Some(before) if before.version != *version => {
+                text!("acpd restarted (pid {}): {} now, {} before", pid, version, before.version)
+            }
+            _ => text!("acpd restarted (pid {})", pid),
+        });
+        if *version != *own {
+            ui.say(text!(
+                "the installed acpd is {}, and this is acpctl {}: install both again",
+                version,
+                own
+            ));
+        }
+    }
+}
+
+/// Starts the daemon again in place. `None`: it is older than this command and cannot do that.
 fn take_place(
     mut connection: Connection,
     paths: &Paths,
     environment: Environment,
     ui: &mut Ui,
-) -> Result<Option<u32>> {
+) -> Result<Option<Change>> {
     ui.spin("restarting");
     let before = match info(&mut connection) {
-        Ok(info) => Some(start_of(&info)),
+        Ok(info) => Some(info),
         // It dies at this moment.
         Err(error) if error.is_gone() => None,
         Err(error) => return Err(error),
@@ -139,7 +165,8 @@ fn take_place(
             );
         }
     }
-    successor(paths, before, ui).map(Some)
+    let now = successor(paths, before.as_ref().map(start_of), ui)?;
+    Ok(Some(Change { before, now }))
 }
 
 /// Reports a daemon that a signal has stopped, since it may be continued. Returns whether there is one.
@@ -149,9 +176,9 @@ fn tell_stopped(paths: &Paths, ui: &mut Ui) -> bool {
     true
 }
 
-/// The pid of the daemon that was not started then, as soon as it answers. One that died on its way is
+/// The daemon that was not started then, as soon as it answers. One that died on its way is
 /// replaced.
-fn successor(paths: &Paths, before: Option<(u64, u64)>, ui: &mut Ui) -> Result<u32> {
+fn successor(paths: &Paths, before: Option<(u64, u64)>, ui: &mut Ui) -> Result<DaemonInfo> {
     let start = Instant::now();
     let end = start + END_DEADLINE;
     let mut pause = Duration::from_millis(5);
@@ -164,7 +191,7 @@ fn successor(paths: &Paths, before: Option<(u64, u64)>, ui: &mut Ui) -> Result<u
             Err(error) => Err(error.into()),
         };
         match answer {
-            Ok(Some(now)) if Some(start_of(&now)) != before => return Ok(now.pid),
+            Ok(Some(now)) if Some(start_of(&now)) != before => return Ok(now),
             Err(error) if Instant::now() >= end => return Err(error),
             Ok(_) if Instant::now() >= end => {
                 let text = text!("acpd has not come back in {} s", END_DEADLINE.as_secs());

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use acpd_api::{
-    AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, LoginShellInfo, Status,
+    AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, LoginShellInfo, ShimInfo, Status,
     StoreState, Untrusted, method,
 };
 use acpd_client::{Connection, Paths};
@@ -235,6 +235,7 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
         human::counted(there as u64, "agent").as_str().to_owned() + " found",
     ));
     findings.extend(list.agents.iter().filter_map(|agent| trouble(agent, &info.default_agent)));
+    findings.extend(shims(&list.agents, info.version.raw()));
     let default = AgentRef { agent: info.default_agent.raw().to_owned() };
     if let Ok(AgentInfo { login_shell: Some(LoginShellInfo { problem: Some(why), .. }), .. }) =
         daemon.call::<_, AgentInfo>(method::AGENT_SHOW, &default)
@@ -243,6 +244,25 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
         findings.push(Finding::warning("login shell", text).fix("acpctl agent env AGENT"));
     }
     Ok(info.pid)
+}
+
+/// The processes that keep agents, which are as old as the agents.
+fn shims(agents: &[AgentInfo], current: &str) -> Vec<Finding> {
+    let all: u64 = agents.iter().map(|agent| agent.shims.len() as u64).sum();
+    let is_old = |shim: &ShimInfo| shim.version.as_ref().is_none_or(|version| *version != *current);
+    let mut findings = Vec::new();
+    for agent in agents {
+        let Some(old) = agent.shims.iter().find(|shim| is_old(shim)) else { continue };
+        let version = old.version.as_ref().map_or("0.1.0", Untrusted::raw);
+        let name = agent.name.raw();
+        let text = format!("{name} is kept by acpd {version}, and acpd {current} speaks with it");
+        findings.push(Finding::warning("shims", text).fix(format!("acpctl agent restart {name}")));
+    }
+    if findings.is_empty() && all > 0 {
+        let text = text!("{} of acpd {}", human::counted(all, "shim"), Untrusted::from(current));
+        findings.push(Finding::ok("shims", text.as_str()));
+    }
+    findings
 }
 
 /// An agent that does not run as it should.

@@ -4,6 +4,7 @@ mod acp;
 mod agent;
 mod attach;
 mod auth;
+mod backup;
 mod cancel;
 #[cfg(feature = "tui")]
 mod chat;
@@ -18,6 +19,7 @@ mod policy;
 mod ps;
 mod queue;
 mod report;
+mod restore;
 mod run;
 mod service;
 mod session;
@@ -76,6 +78,8 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Report(Later(args)) => report::report(&args, ui)?,
         Command::Config(Later(command)) => config::config(&command, ui)?,
         Command::Service(Later(command)) => service::service(command, door, ui)?,
+        Command::Backup(Later(args)) => backup::backup(&args, ui)?,
+        Command::Restore(Later(args)) => restore::restore(&args, ui)?,
         Command::Completions { shell } => completions::completions(shell, ui)?,
         Command::Man { dir } => man::man(&dir)?,
     }

@@ -484,7 +484,7 @@ fn attach_with_control_is_asked_again_by_the_next_daemon() {
 }
 
 fn status(boot: u64) -> Value {
-    json!({"daemon": {"version": "0.1.0", "api": 1, "pid": 4711, "boot": boot, "since": 1,
+    json!({"daemon": {"version": env!("CARGO_PKG_VERSION"), "api": 1, "pid": 4711, "boot": boot, "since": 1,
         "clients": 1, "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "/s",
         "database": "/d", "log": "/l", "config": "/c"}, "agents": [], "sessions": []})
 }
@@ -615,4 +615,48 @@ fn a_daemon_is_started_to_end_the_agents_of_one_that_is_gone() {
     drop(client);
     let done = home.wait(child);
     assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd stopped\n"));
+}
+
+/// A daemon of another version.
+fn other_version(boot: u64) -> Value {
+    let mut status = status(boot);
+    status["daemon"]["version"] = "0.0.1".into();
+    status
+}
+
+#[test]
+fn a_daemon_that_does_not_know_a_method_is_of_another_version_and_the_way_out_is_a_restart() {
+    let (home, listener) = Home::listening();
+    let child = home.acpctl(["policy", "ls"]).spawn().unwrap();
+    let mut client = Client::accept(&listener);
+    let asked = client.expect(method::POLICY_LIST);
+    let text = "acpd has no method `_acpd/policy/list`";
+    client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "error":
+        {"code": -32601, "message": text, "data": {"_acpd": {"reason": "invalid"}}}}));
+    Client::accept(&listener).answer(method::STATUS, other_version(3));
+    let done = home.wait(child);
+    let expected = format!(
+        "error: the acpd that runs is 0.0.1, and cannot do this for acpctl {}\n\nhint: `acpctl daemon restart` \
+         runs the acpd that is installed; agents and turns continue\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    assert_eq!((done.code, done.err), (Some(2), expected));
+}
+
+#[test]
+fn a_restart_says_which_version_has_taken_the_place_of_which() {
+    let (home, listener) = Home::listening();
+    let child = home.acpctl(["daemon", "restart"]).spawn().unwrap();
+    let mut client = Client::accept(&listener);
+    client.answer(method::STATUS, status(3));
+    client.answer(method::DAEMON_RESTART, json!({}));
+    drop(client);
+    Client::accept(&listener).answer(method::STATUS, other_version(4));
+    let done = home.wait(child);
+    let own = env!("CARGO_PKG_VERSION");
+    let expected = format!(
+        "acpd restarted (pid 4711): 0.0.1 now, {own} before\n\
+         the installed acpd is 0.0.1, and this is acpctl {own}: install both again\n"
+    );
+    assert_eq!((done.code, done.err), (Some(0), expected));
 }

@@ -9,7 +9,7 @@ use acpd_sys::socket::{own_uid, peer_of};
 
 use super::{Shim, scratch_buffer};
 use crate::frame::{
-    FrameError, Hello, Inbox, PIECE, Stage, ToDaemon, ToShim, VERSION, put_out_head,
+    FrameError, Hello, Inbox, PIECE, RELEASE, Stage, ToDaemon, ToShim, VERSION, put_out_head,
 };
 use crate::link::{Link, Told};
 
@@ -80,6 +80,7 @@ impl Shim {
             at,
             written,
             credit: self.input.credit(),
+            release: Some(RELEASE),
         };
         ToDaemon::Hello(hello).encode(&mut link.outbox);
         link.told = Some(Told { output: self.output.base(), written, stage: None });

@@ -156,8 +156,12 @@ impl Daemon {
     pub(crate) fn say(&mut self, frame: &ToShim<'_>) {
         let mut bytes = Vec::new();
         frame.encode(&mut bytes);
+        self.say_bytes(&bytes);
+    }
+
+    pub(crate) fn say_bytes(&mut self, bytes: &[u8]) {
         // A shim that has hung up is heard of when something is read.
-        self.stream.write_all(&bytes).ok();
+        self.stream.write_all(bytes).ok();
     }
 
     pub(crate) fn next(&mut self) -> Heard {

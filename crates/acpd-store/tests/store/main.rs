@@ -1,5 +1,6 @@
 //! The store from outside: what was committed is what is read back, whatever happens in between.
 
+mod copying;
 mod crash;
 mod faults;
 mod model;

@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use nix::errno::Errno;
@@ -236,6 +236,11 @@ pub(crate) fn is_of_this_boot(id: ProcessId) -> bool {
 }
 
 /// Its `comm`, which a process in any state tells at once: its command line may not be readable.
+/// A way to the program of this process that also other processes have, whatever became of its file.
+pub(crate) fn running_program(_path: &Path) -> PathBuf {
+    format!("/proc/{}/exe", std::process::id()).into()
+}
+
 pub(crate) fn name_of(pid: u32) -> Option<String> {
     let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
     Some(String::from_utf8_lossy(name.trim_ascii()).into_owned())

@@ -11,6 +11,7 @@ use acpd_core::{Adopt, SpawnError};
 use acpd_shim::launch::{self, How, LadderTimes, Program};
 use acpd_sys::dir::private_dir;
 use acpd_sys::paths::Paths;
+use acpd_sys::process::running_program;
 
 use super::agent_host::{AgentHost, HostEvents};
 use super::direct::{Direct, Launch};
@@ -38,7 +39,7 @@ pub struct Agents {
     pub paths: Paths,
     /// Marks the processes of this journal.
     pub generation: String,
-    /// This program.
+    /// Where this program was: an upgrade may have put another one there, or none.
     pub exe: PathBuf,
     /// Whether a service manager has started the daemon.
     pub managed: bool,
@@ -77,7 +78,7 @@ impl Agents {
             let place = self.place(log);
             return Ok(Box::new(Shim::spawn(host, start, place)));
         }
-        let (program, first) = program(profile, &env, &self.exe)?;
+        let (program, first) = program(profile, &env, &running_program(&self.exe))?;
         tracing::info!(agent, host = host.0, program = %program.display(), "starting an agent");
         let launch = Launch {
             program,
@@ -184,7 +185,7 @@ impl Agents {
         let marker = self.marker(host);
         let socket = self.paths.shim_socket(&marker);
         Ok(Start {
-            exe: self.exe.clone(),
+            exe: running_program(&self.exe),
             launch: launch::Launch {
                 how,
                 marker,
@@ -213,7 +214,7 @@ impl Agents {
             Some(port) => arg.replace("{port}", &port.to_string()).into(),
             None => arg.into(),
         };
-        let (program, first) = program(profile, &env, &self.exe)?;
+        let (program, first) = program(profile, &env, &running_program(&self.exe))?;
         Ok(Program {
             program,
             args: profile.command.iter().skip(first).map(arg).collect(),

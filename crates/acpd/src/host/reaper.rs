@@ -12,8 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use acpd_api::ShimInfo;
 use acpd_core::ids::HostId;
 use acpd_core::{HostEvent, LeftProcess, StopStep};
+use acpd_shim::frame::Release;
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::ShimDir;
 use acpd_sys::ladder::{Ladder, Step};
@@ -104,7 +106,16 @@ struct Family {
     /// Those of them that are commands of the user's.
     users: BTreeSet<u32>,
     /// The shims that the daemon talks with, whoever started them.
-    shims: BTreeMap<HostId, ProcessId>,
+    shims: BTreeMap<HostId, KnownShim>,
+}
+
+/// A shim that the daemon talks with.
+#[derive(Debug)]
+struct KnownShim {
+    id: ProcessId,
+    /// The pid of its agent; 0 before it has said hello, and for an agent that is only connected to.
+    agent: u32,
+    release: Option<Release>,
 }
 
 impl Family {
@@ -118,7 +129,7 @@ impl Family {
         if self.users.contains(&id.pid) {
             return Some(Whose::Users);
         }
-        self.shims.values().any(|shim| *shim == id).then_some(Whose::Agents)
+        self.shims.values().any(|shim| shim.id == id).then_some(Whose::Agents)
     }
 }
 
@@ -240,8 +251,28 @@ impl Reaper {
     }
 
     /// The daemon talks with this shim.
-    pub(super) fn know_shim(&self, host: HostId, shim: ProcessId) {
-        self.children.lock().shims.insert(host, shim);
+    pub(super) fn know_shim(&self, host: HostId, id: ProcessId) {
+        let mut family = self.children.lock();
+        let shim = family.shims.entry(host).or_insert(KnownShim { id, agent: 0, release: None });
+        shim.id = id;
+    }
+
+    /// That shim has said which agent it keeps, and of which release it is.
+    pub(super) fn know_release(&self, host: HostId, agent: u32, release: Option<Release>) {
+        if let Some(shim) = self.children.lock().shims.get_mut(&host) {
+            (shim.agent, shim.release) = (agent, release);
+        }
+    }
+
+    /// The shims of these agents.
+    pub fn shims_of(&self, agents: impl Fn(u32) -> bool) -> Vec<ShimInfo> {
+        let family = self.children.lock();
+        let shims = family.shims.values().filter(|shim| shim.agent != 0 && agents(shim.agent));
+        let info = |shim: &KnownShim| ShimInfo {
+            pid: shim.id.pid,
+            version: shim.release.map(|release| release.to_string().into()),
+        };
+        shims.map(info).collect()
     }
 
     /// Kills and reaps a child of [`Reaper::start_child`] that is not watched, and what is in its group.

@@ -3,7 +3,7 @@
 use acpd_test::harness::{Agent, Config, TestEnv};
 use serde_json::Value;
 
-use crate::{echo, home, home_with};
+use crate::{echo, home, home_with, hosted};
 
 /// The findings of this check.
 fn findings(env: &TestEnv, check: &str) -> Vec<Value> {
@@ -65,4 +65,15 @@ fn a_daemon_that_could_not_start_is_a_problem_with_its_reason() {
     assert!(seen.stdout().contains("problem  program"), "{seen:?}");
     assert!(seen.stdout().contains("unknown key `daemno`"), "{seen:?}");
     env.configure(&Config::new([echo()]));
+}
+
+#[test]
+fn the_processes_that_keep_agents_are_told_with_their_version() {
+    let env = hosted([echo()]);
+    env.acpctl(&["run", "hello"]).success();
+    let found = findings(&env, "shims");
+    let said = format!("1 shim of acpd {}", env!("CARGO_PKG_VERSION"));
+    assert_eq!((&found[0]["state"], &found[0]["text"]), (&"ok".into(), &said.into()));
+    let shims = env.agent("echo")["shims"].clone();
+    assert_eq!(shims[0]["pid"], env.shims()[0].pid);
 }

@@ -250,6 +250,10 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
     command.env("EDITOR", "true");
     stage.end(edit, Running::on_terminal(command));
     stage.seen.insert(("config edit".to_owned(), false));
+    let file = stage.env.path("backup.db").display().to_string();
+    stage.all(&["backup", &file]);
+    stage.talk(&["restore", &file], &[("y/n", "n\n")]);
+    stage.all(&["restore", &file, "--yes", "--force"]);
     stage.both(&["daemon", "stop"]);
 
     for (command, has_json) in &stage.commands {

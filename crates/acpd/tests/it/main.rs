@@ -7,6 +7,7 @@
 mod a_day;
 mod absence;
 mod archive;
+mod backup;
 mod client_meta;
 mod clients;
 mod completing;

@@ -298,6 +298,7 @@ impl Hub {
             lacks: Vec::new(),
             environment: Vec::new(),
             login_shell: None,
+            shims: Vec::new(),
         }
     }
 

@@ -298,6 +298,7 @@ impl Supervisor {
         if self.told == Told::Nothing && hello.at > 0 && self.remade.contains(&hello.chunk) {
             return Err(Loss::Input);
         }
+        self.place.reaper.know_release(self.host, hello.agent, hello.release);
         if hello.agent != 0 {
             self.leader = ProcessId { pid: hello.agent, start: hello.start };
             let (marker, leader) = (self.shim_dir.marker().to_owned(), self.leader);

@@ -1,0 +1,45 @@
+//! Arguments of `backup` and `restore`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use super::Json;
+
+/// Arguments of `backup`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Example:
+  acpctl backup ~/acpd-$(date +%F).db
+
+The file holds everything that agents and you have said, and tokens that clients gave for MCP servers: it is closed \
+to others, and should stay so. A backup that is there under that name is replaced once the new one is whole.")]
+pub(crate) struct Backup {
+    /// Where to write it.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+/// Arguments of `restore`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Example:
+  acpctl restore ~/acpd-2026-11-23.db
+
+acpd is stopped with its agents before, and started again after it. The journal that was there stays beside the new one, \
+as acpd-before-restore-N.db, until you delete it.")]
+pub(crate) struct Restore {
+    /// The backup.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Do not ask for confirmation.
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Cut off turns that run, too.
+    #[arg(long, requires = "yes")]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}

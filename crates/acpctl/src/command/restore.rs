@@ -1,0 +1,82 @@
+//! `acpctl restore`: a backup in the journal's place.
+
+use std::ffi::OsStr;
+
+use acpd_api::{CopyReport, Empty, ExitCode, Status, method};
+use acpd_client::{Paths, hold_starts};
+
+use crate::cli;
+use crate::confirm::{left, yes};
+use crate::copying::{contents, run};
+use crate::door::Door;
+use crate::error::{CommandError, Result};
+use crate::human::counted;
+use crate::stop::{has_shims, running, running_turns, stop};
+use crate::text::{Text, text};
+use crate::ui::Ui;
+
+/// Stops the daemon, has the backup put in the journal's place, and starts the daemon again.
+pub(super) fn restore(args: &cli::Restore, ui: &mut Ui) -> Result {
+    let paths = Paths::discover()?;
+    let file = args.file.as_os_str();
+    // Nothing is stopped for a file that is of no use.
+    let found = run([OsStr::new("restore"), OsStr::new("--check"), file], "looking", ui)?;
+    let turns = match running(&paths)? {
+        Some(mut daemon) => {
+            let status: Status = daemon.call(method::STATUS, &Empty {})?;
+            Some(running_turns(&status) as u64)
+        }
+        None => None,
+    };
+    if args.yes {
+        check_force(args, turns.unwrap_or(0))?;
+    } else {
+        confirm(&found, turns, ui)?;
+    }
+    if turns.is_some() || has_shims(&paths) {
+        stop(&paths, false, Door { spawn: true }, ui)?;
+    }
+    let held = hold_starts(&paths)?;
+    let restored = run([OsStr::new("restore"), file], "restoring", ui);
+    drop(held);
+    // Also after a failure: everything is as it was.
+    if turns.is_some() {
+        Door { spawn: true }.connect()?;
+    }
+    let restored = restored?;
+    if args.json.json {
+        return Ok(ui.json(&restored)?);
+    }
+    ui.say(text!("restored {}", contents(&restored)));
+    if let Some(kept) = &restored.kept {
+        ui.say(text!("the journal before it is `{}`", kept));
+    }
+    Ok(())
+}
+
+fn check_force(args: &cli::Restore, turns: u64) -> Result {
+    if turns == 0 || args.force {
+        return Ok(());
+    }
+    let text = text!("this would cut off {}", counted(turns, "turn"));
+    Err(CommandError::new(ExitCode::Error, text)
+        .hint("wait for their end with `acpctl wait`, or add `--force`"))
+}
+
+/// Says what would happen, and asks.
+fn confirm(found: &CopyReport, turns: Option<u64>, ui: &mut Ui) -> Result {
+    if !ui.can_ask() {
+        return Err(CommandError::usage(
+            "putting a backup in the journal's place needs confirmation",
+        )
+        .hint("add `--yes`"));
+    }
+    ui.say(text!("`{}` holds {}", found.file, contents(found)));
+    let stopped = match turns {
+        None => Text::new(),
+        Some(0) => ", and stop acpd with its agents for that".into(),
+        Some(turns) => text!(", and cut off {} for that", counted(turns, "turn")),
+    };
+    let prompt = text!("put it in the place of all that acpd has now{}? y/n > ", stopped);
+    if yes(ui, prompt)? { Ok(()) } else { Err(left()) }
+}

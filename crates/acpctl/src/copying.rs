@@ -1,0 +1,53 @@
+//! Runs the programs that copy the journal, and shows how far they are.
+
+use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+use acpd_api::{CopyLine, CopyReport};
+use acpd_client::daemon_exe;
+
+use crate::error::{CommandError, Result};
+use crate::human;
+use crate::text::{Text, text};
+use crate::ui::Ui;
+
+/// Runs the daemon's program with these arguments to its end; it has told itself why it failed.
+pub(crate) fn run<'a>(
+    args: impl IntoIterator<Item = &'a OsStr>,
+    doing: &'static str,
+    ui: &mut Ui,
+) -> Result<CopyReport> {
+    let exe = daemon_exe();
+    let failed = |error| CommandError::file("run", &exe, &error);
+    let mut command = Command::new(&exe);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(failed)?;
+    let mut done = None;
+    for line in child.stdout.take().map(BufReader::new).into_iter().flat_map(BufReader::lines) {
+        match serde_json::from_str(&line.map_err(failed)?) {
+            Ok(CopyLine::Progress { done, of }) => {
+                let percent = u64::from(done) * 100 / u64::from(of.max(1));
+                ui.spin(text!("{} {} %", doing, percent));
+                ui.tick();
+            }
+            Ok(CopyLine::Done(report)) => done = Some(report),
+            Err(_) => {}
+        }
+    }
+    let output = child.wait_with_output().map_err(failed)?;
+    ui.stop_spinning();
+    match done {
+        Some(report) if output.status.success() => Ok(report),
+        _ => Err(CommandError::of_program(&exe, &output)),
+    }
+}
+
+/// What is in a copy, in a few words.
+pub(crate) fn contents(copy: &CopyReport) -> Text {
+    let used = match copy.updated {
+        Some(at) => text!(", last used {}", human::ago(at, human::now())),
+        None => Text::new(),
+    };
+    text!("{}, {}{}", human::counted(copy.sessions, "session"), human::bytes(copy.bytes), used)
+}

@@ -1,0 +1,425 @@
+//! Copies of a journal: made while a daemon writes it, and put in its place again.
+//!
+//! ```text
+//!  back up:  acpd.db ─ one read transaction ─▶ FILE.partial ─▶ whole? ─▶ synced ─▶ renamed to FILE
+//!
+//!  restore:  FILE ─▶ acpd.db.restored ─▶ whole? ─▶ migrated, numbered anew ─▶ synced ─┐
+//!            acpd.db ─▶ its log emptied ─▶ linked as acpd-before-restore-N.db ────────┴▶ renamed to acpd.db
+//! ```
+//!
+//! Architecture invariant: a process that is killed at any instruction of this leaves what was there before, whole,
+//! or what is to be there, whole.
+//!
+//! Architecture invariant: nothing is issued twice after going back in time. A restored journal gets a name of its own
+//! (`generation`), which cursors and tokens of clients and the marks of processes belong to, and goes on counting
+//! boots and sessions where the later of both journals was.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use acpd_sys::dir::{DirError, private_file};
+use acpd_sys::file::stamp;
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags, params};
+
+use crate::connection::LOCK_WAIT;
+use crate::error::{OpenError, StoreError};
+use crate::snapshot::number;
+use crate::{checkpoint, schema};
+
+/// Pages that are copied at once.
+const PAGES: i32 = 256;
+/// How long a copy waits for a lock before it asks again.
+const WAIT: Duration = Duration::from_millis(20);
+/// So many boots further goes a journal that takes the place of one whose number cannot be read.
+const UNKNOWN_BOOTS: u64 = 1000;
+
+/// How far a copy is. Each stage is told once it is reached, the first one again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// So many pages of all are copied.
+    Copying {
+        /// Copied so far.
+        done: u32,
+        /// Of so many.
+        of: u32,
+    },
+    /// The copy is whole, and has no name yet by which anybody would find it.
+    Checked,
+    /// The journal that was there has its second name.
+    Kept,
+}
+
+/// What a copy holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copied {
+    /// Length of the file in bytes.
+    pub bytes: u64,
+    /// Conversations in it, deleted ones that can be brought back among them.
+    pub sessions: u64,
+    /// When one of them was used last (ms since the epoch).
+    pub updated: Option<u64>,
+    /// Where the journal is that was there before.
+    pub kept: Option<PathBuf>,
+}
+
+/// Why there is no copy. Everything is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// The journal, or the copy that is read, cannot be used.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A file that is read is no journal.
+    #[error("`{path}` is no journal of acpd")]
+    NoJournal {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file that would be replaced is something else.
+    #[error("`{path}` is there, and is no backup of acpd")]
+    InTheWay {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It would take the place of the journal itself.
+    #[error("`{path}` is the journal itself")]
+    Itself {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another process makes the same file.
+    #[error("another backup to `{path}` is running")]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Something in it is damaged.
+    #[error("`{path}` is damaged: {what}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says of it.
+        what: String,
+    },
+    /// The file cannot be made private.
+    #[error(transparent)]
+    File(#[from] DirError),
+    /// The system refused.
+    #[error("cannot {what} `{path}`: {source}")]
+    Io {
+        /// What was to be done.
+        what: &'static str,
+        /// With this file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl CopyError {
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            CopyError::Open(error) => match error {
+                OpenError::Newer { .. } => {
+                    "install the acpd that wrote it, or a newer one".to_owned()
+                }
+                OpenError::Unreleased { .. } => "no acpd of today can read it".to_owned(),
+                other => return other.hint(),
+            },
+            CopyError::NoJournal { .. } => "`acpctl backup FILE` makes one".to_owned(),
+            CopyError::InTheWay { .. } | CopyError::Itself { .. } => {
+                "give another name, or move that file away".to_owned()
+            }
+            CopyError::Busy { .. } => "wait for its end, or give another name".to_owned(),
+            CopyError::Damaged { .. } => "take another backup".to_owned(),
+            CopyError::File(error) => return error.hint(),
+            CopyError::Io { .. } => "check the free space and the permissions there".to_owned(),
+        })
+    }
+}
+
+/// Writes the journal into a file of its own, as it is at this moment, whoever writes it meanwhile.
+pub fn back_up(
+    journal: &Path,
+    to: &Path,
+    mut tell: impl FnMut(Stage),
+) -> Result<Copied, CopyError> {
+    let from = read(journal)?;
+    if is_same(to, journal) {
+        return Err(CopyError::Itself { path: to.into() });
+    }
+    if to.symlink_metadata().is_ok() && read(to).is_err() {
+        return Err(CopyError::InTheWay { path: to.into() });
+    }
+    let partial = with_end(to, ".partial");
+    let file = private_file(&partial)?;
+    // Held until it has its name. One that a killed process has left is nobody's.
+    file.try_lock().map_err(|_| CopyError::Busy { path: to.into() })?;
+    let copied = copy(&from, &partial, &file, &mut tell).and_then(|copied| {
+        tell(Stage::Checked);
+        rename(&partial, to)?;
+        Ok(copied)
+    });
+    if copied.is_err() {
+        remove(&partial).ok();
+    }
+    copied
+}
+
+/// What is in a file that is to be restored.
+pub fn look(from: &Path) -> Result<Copied, CopyError> {
+    contents(&read(from)?, from)
+}
+
+/// Puts a copy in the journal's place, and keeps the journal that was there beside it. Nobody may have the journal open:
+/// the caller holds the daemon's lock.
+pub fn restore(
+    from: &Path,
+    journal: &Path,
+    index: &Path,
+    mut tell: impl FnMut(Stage),
+) -> Result<Copied, CopyError> {
+    if is_same(from, journal) {
+        return Err(CopyError::Itself { path: from.into() });
+    }
+    let source = read(from)?;
+    let new = with_end(journal, ".restored");
+    remove(&new)?;
+    let file = private_file(&new)?;
+    let restored = copy(&source, &new, &file, &mut tell).and_then(|_| {
+        let old = journal.exists().then(|| numbers(journal));
+        let copied = continue_from(&new, old.flatten(), journal.exists())?;
+        file.sync_all().map_err(failed("write", &new))?;
+        tell(Stage::Checked);
+        let kept = keep(journal)?;
+        tell(Stage::Kept);
+        // It is of the other journal, and made again.
+        remove(index)?;
+        rename(&new, journal)?;
+        Ok(Copied { kept, ..copied })
+    });
+    if restored.is_err() {
+        remove(&new).ok();
+    }
+    restored
+}
+
+/// A connection to a journal that this acpd can read, for reading.
+fn read(path: &Path) -> Result<Connection, CopyError> {
+    let found = stamp(path).map_err(failed("read", path))?;
+    if found.is_none() {
+        return Err(failed("read", path)(io::ErrorKind::NotFound.into()));
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || -> rusqlite::Result<(Connection, u32)> {
+        let conn = Connection::open_with_flags(path, flags)?;
+        conn.busy_timeout(LOCK_WAIT)?;
+        let version = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        Ok((conn, version))
+    };
+    match open().map_err(StoreError::from) {
+        Ok((_, 0)) => Err(CopyError::NoJournal { path: path.into() }),
+        Ok((conn, _)) => match schema::check(&conn, path) {
+            Err(OpenError::Unreleased { .. }) => Err(CopyError::NoJournal { path: path.into() }),
+            checked => Ok(checked.map(|()| conn)?),
+        },
+        Err(StoreError::Damaged(_)) => Err(CopyError::NoJournal { path: path.into() }),
+        Err(source) => Err(OpenError::Store { path: path.into(), source }.into()),
+    }
+}
+
+/// Fills the file `to`, which is open, with all of a journal, and makes sure that it is whole and on the disk.
+fn copy(
+    from: &Connection,
+    to: &Path,
+    file: &File,
+    tell: &mut impl FnMut(Stage),
+) -> Result<Copied, CopyError> {
+    file.set_len(0).map_err(failed("write", to))?;
+    // What a killed process has left would be rolled back into the new file.
+    remove_beside(to)?;
+    let failed_store = store_failed(to);
+    let mut copied = || -> rusqlite::Result<(Connection, String)> {
+        // One transaction: else each commit of a daemon would have the copy begin anew.
+        from.execute_batch("BEGIN")?;
+        from.query_row("SELECT boot FROM meta", [], |_| Ok(()))?;
+        let mut conn = Connection::open(to)?;
+        // Nobody goes on with half a copy, and nobody finds it before it is synced as a whole.
+        conn.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))?;
+        conn.pragma_update(None, "synchronous", "OFF")?;
+        let backup = Backup::new(from, &mut conn)?;
+        loop {
+            let step = backup.step(PAGES)?;
+            let progress = backup.progress();
+            let of = progress.pagecount.max(0) as u32;
+            tell(Stage::Copying { done: of.saturating_sub(progress.remaining.max(0) as u32), of });
+            match step {
+                StepResult::Done => break,
+                StepResult::More => {}
+                _ => thread::sleep(WAIT),
+            }
+        }
+        drop(backup);
+        from.execute_batch("COMMIT")?;
+        // One file, whatever it is opened with.
+        conn.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+        let whole = conn.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+        Ok((conn, whole))
+    };
+    let (conn, whole) = copied().map_err(failed_store)?;
+    if whole != "ok" {
+        return Err(CopyError::Damaged { path: to.into(), what: whole });
+    }
+    let copied = contents(&conn, to)?;
+    conn.close().map_err(|(_, error)| store_failed(to)(error))?;
+    file.sync_all().map_err(failed("write", to))?;
+    Ok(copied)
+}
+
+fn contents(conn: &Connection, path: &Path) -> Result<Copied, CopyError> {
+    let read = || -> rusqlite::Result<Copied> {
+        let pages: i64 = conn.pragma_query_value(None, "page_count", |row| row.get(0))?;
+        let size: i64 = conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
+        conn.query_row("SELECT count(*), max(updated) FROM sessions", [], |row| {
+            Ok(Copied {
+                bytes: (pages * size) as u64,
+                sessions: number(row, 0)?,
+                updated: row.get::<_, Option<i64>>(1)?.map(|at| at as u64),
+                kept: None,
+            })
+        })
+    };
+    read().map_err(store_failed(path))
+}
+
+/// Boots and sessions that the journal has counted; none if it cannot be read.
+fn numbers(journal: &Path) -> Option<(u64, u32)> {
+    let conn = read(journal).ok()?;
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)? as u64, row.get(1)?));
+    conn.query_row("SELECT boot, last_session FROM meta", [], row).ok()
+}
+
+/// Brings the schema up to date, and makes a journal of its own of it that goes on after the one that was there.
+fn continue_from(
+    new: &Path,
+    old: Option<(u64, u32)>,
+    there_was_one: bool,
+) -> Result<Copied, CopyError> {
+    let mut conn = Connection::open(new).map_err(store_failed(new))?;
+    schema::migrate(&mut conn, new)?;
+    let (boots, sessions) = old.unwrap_or_default();
+    let unknown = if there_was_one && old.is_none() { UNKNOWN_BOOTS } else { 0 };
+    let mut number = || -> rusqlite::Result<()> {
+        let tx = conn.transaction()?;
+        tx.execute(
+            "UPDATE meta SET generation = lower(hex(randomblob(16))), \
+             boot = max(boot + ?1, ?2), last_session = max(last_session, ?3)",
+            params![unknown as i64, boots as i64, sessions],
+        )?;
+        // They know this journal by its old name.
+        tx.execute_batch("DELETE FROM clients; DELETE FROM replies;")?;
+        tx.commit()
+    };
+    number().map_err(store_failed(new))?;
+    let copied = contents(&conn, new)?;
+    conn.close().map_err(|(_, error)| store_failed(new)(error))?;
+    Ok(copied)
+}
+
+/// Gives the journal that is there a second name, under which it stays. Where that is.
+fn keep(journal: &Path) -> Result<Option<PathBuf>, CopyError> {
+    if !journal.exists() {
+        return Ok(None);
+    }
+    let (dir, name) = (journal.parent().unwrap_or(Path::new(".")), "acpd-before-restore");
+    let kept = |number: u32, end: &str| dir.join(format!("{name}-{number}.db{end}"));
+    // One that a killed process has left is the journal itself.
+    let free = (1..=u32::MAX)
+        .find(|n| !kept(*n, "").exists() || is_same(&kept(*n, ""), journal))
+        .unwrap_or(1);
+    // Without its log the file is all of it. The log of one that is damaged is kept beside it.
+    if emptied(journal).is_err() {
+        for end in ["-wal", "-shm"] {
+            let from = with_end(journal, end);
+            if from.exists() {
+                fs::rename(&from, kept(free, end)).map_err(failed("rename", &from))?;
+            }
+        }
+    }
+    let to = kept(free, "");
+    remove(&to)?;
+    fs::hard_link(journal, &to).map_err(failed("link", journal))?;
+    Ok(Some(to))
+}
+
+/// Writes what is in the log of a journal into the journal, and removes the log.
+fn emptied(journal: &Path) -> rusqlite::Result<()> {
+    let conn = Connection::open_with_flags(
+        journal,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    conn.busy_timeout(LOCK_WAIT)?;
+    checkpoint::checkpoint(&conn, "TRUNCATE")?;
+    conn.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+    conn.close().map_err(|(_, error)| error)
+}
+
+/// Gives a file that is whole its name.
+fn rename(from: &Path, to: &Path) -> Result<(), CopyError> {
+    fs::rename(from, to).map_err(failed("rename", from))?;
+    let dir = to.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed("write", dir))
+}
+
+/// Removes a database and what SQLite keeps beside it.
+fn remove(path: &Path) -> Result<(), CopyError> {
+    remove_files(path, &[""])?;
+    remove_beside(path)
+}
+
+/// Removes what SQLite keeps beside a database.
+fn remove_beside(path: &Path) -> Result<(), CopyError> {
+    remove_files(path, &["-wal", "-shm", "-journal"])
+}
+
+fn remove_files(path: &Path, ends: &[&str]) -> Result<(), CopyError> {
+    for end in ends {
+        let file = with_end(path, end);
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed("remove", &file)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let id = |path: &Path| {
+        let path = path.canonicalize().ok()?;
+        stamp(&path).ok().flatten().map(|found| found.id)
+    };
+    id(one).is_some_and(|found| id(other) == Some(found))
+}
+
+fn with_end(path: &Path, end: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(end);
+    name.into()
+}
+
+fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CopyError {
+    let path = path.to_owned();
+    move |source| CopyError::Io { what, path, source }
+}
+
+fn store_failed(path: &Path) -> impl Fn(rusqlite::Error) -> CopyError {
+    let path = path.to_owned();
+    move |error| OpenError::Store { path: path.clone(), source: error.into() }.into()
+}

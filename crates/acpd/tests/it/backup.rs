@@ -1,0 +1,189 @@
+//! Backups of the journal, and the way back.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use acpd_test::harness::{Agent, TestEnv};
+use serde_json::Value;
+
+use crate::{echo, hosted};
+
+/// Numbers that an agent has counted in a text, one below the other.
+fn numbers(text: &str) -> Vec<u64> {
+    text.split("n/").skip(1).filter_map(|rest| rest.lines().next()?.parse().ok()).collect()
+}
+
+fn log(env: &TestEnv, session: &str) -> String {
+    env.acpctl(&["session", "log", session]).success().stdout().to_owned()
+}
+
+/// Names of the files in a folder.
+fn files(dir: &Path) -> Vec<String> {
+    let found = fs::read_dir(dir).unwrap().map(|file| file.unwrap().file_name());
+    let mut names: Vec<String> = found.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_backup_under_four_streams_is_the_same_conversation_elsewhere() {
+    const LINES: u64 = 1500;
+    let names = ["one", "two", "three", "four"];
+    let env = hosted(names.map(Agent::new));
+    env.acpctl(&["run", "-a", "one", "-s", "fix", "say #one"]).success();
+    let prompt = format!("[number {LINES} n 1000]");
+    let mut runs = names.map(|name| env.spawn_acpctl(&["run", "-a", name, "-s", name, &prompt]));
+    for run in &mut runs {
+        run.wait_stdout("n/50\n");
+    }
+
+    let dir = env.work("backups");
+    let file = text(&dir.join("acpd.backup"));
+    let made = env.acpctl(&["backup", &file, "--json"]).success();
+    let report: Value = serde_json::from_str(made.stdout()).unwrap();
+    assert_eq!((&report["file"], &report["sessions"]), (&file.clone().into(), &5.into()));
+    let found = fs::metadata(&file).unwrap();
+    assert_eq!(found.permissions().mode() & 0o777, 0o600);
+    assert_eq!(report["bytes"], found.len());
+    assert_eq!(files(&dir), ["acpd.backup"], "it is one file");
+    // Again, in its own place.
+    env.acpctl(&["backup", &file]).success().explains(&["holds 5 sessions"]);
+
+    for run in runs {
+        assert_eq!(numbers(run.finish().success().stdout()), (1..=LINES).collect::<Vec<_>>());
+    }
+
+    let other = hosted(names.map(Agent::new));
+    other.acpctl(&["restore", &file, "--yes"]).success().explains(&["restored 5 sessions"]);
+    assert_eq!(log(&other, "fix"), log(&env, "fix"));
+    for name in names {
+        let counted = numbers(&other.said(name));
+        assert!(counted.len() >= 50, "{name}: {}", counted.len());
+        assert_eq!(counted, (1..=counted.len() as u64).collect::<Vec<_>>(), "{name}");
+    }
+    let hits = other.acpctl(&["session", "search", "say"]).success();
+    assert!(hits.stdout().contains("fix"), "the index is made again: {hits:?}");
+}
+
+#[test]
+fn what_was_issued_after_a_backup_is_not_issued_again() {
+    let env = hosted([echo()]);
+    env.acpctl(&["run", "-s", "kept", "say #one"]).success();
+    let file = text(&env.work("backups").join("acpd.backup"));
+    env.acpctl(&["backup", &file]).success();
+    env.acpctl(&["run", "-s", "kept", "say #two"]).success();
+    env.acpctl(&["run", "-s", "later", "say #three"]).success();
+    let generation = || {
+        let mut client = env.connect();
+        let hello = client.initialize(serde_json::json!({"client": {"token": "1".repeat(32)}}));
+        let generation = hello["agentCapabilities"]["_meta"]["_acpd"]["generation"].clone();
+        client.notify("_acpd/client/leave", serde_json::json!({}));
+        assert!(generation.is_string(), "{hello}");
+        generation
+    };
+    let before = (env.status()["daemon"]["boot"].as_u64(), generation());
+    let agents = env.shims();
+
+    let done = env.acpctl(&["restore", &file, "--yes"]).success();
+    done.explains(&["acpd stopped", "restored 1 session", "acpd-before-restore-1.db"]);
+    assert!(agents.iter().all(|shim| !acpd_test::harness::exists(shim.pid)));
+    assert!(!log(&env, "kept").contains("#two"));
+    env.acpctl(&["session", "show", "later"]).code(3);
+    assert!(env.status()["daemon"]["boot"].as_u64() > before.0, "ids go on");
+    env.acpctl(&["run", "-s", "newest", "say #four"]).success();
+    assert_ne!(generation(), before.1, "cursors are of another journal");
+
+    // The journal that was there is all of it, and can come back.
+    let old = text(&env.path("state").join("acpd-before-restore-1.db"));
+    env.acpctl(&["restore", &old, "--yes"]).success().explains(&["acpd-before-restore-2.db"]);
+    assert!(log(&env, "kept").contains("#two") && log(&env, "later").contains("#three"));
+}
+
+#[test]
+fn what_is_no_backup_changes_nothing() {
+    let env = hosted([echo()]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    let daemon = env.daemon_pid();
+    let dir = env.work("backups");
+    let file = text(&dir.join("good"));
+    env.acpctl(&["backup", &file]).success();
+
+    let refused = |args: &[&str], words: &[&str]| {
+        let done = env.acpctl(args);
+        assert!(!done.code_is(0), "{done:?}");
+        done.explains(words);
+        assert_eq!(env.daemon_pid(), daemon, "{args:?} stops nothing");
+    };
+    let other = text(&dir.join("other"));
+    fs::write(&other, "my novel").unwrap();
+    refused(
+        &["restore", &other, "--yes"],
+        &["is no journal of acpd", "hint: `acpctl backup FILE`"],
+    );
+    refused(&["backup", &other], &["is no backup of acpd", "hint: give another name"]);
+    assert_eq!(fs::read_to_string(&other).unwrap(), "my novel");
+    refused(&["restore", &text(&dir.join("none")), "--yes"], &["cannot read", "none"]);
+    let journal = text(&env.path("state").join("acpd.db"));
+    refused(&["backup", &journal], &["is the journal itself"]);
+    refused(&["restore", &file], &["needs confirmation", "--yes"]);
+
+    // `user_version` is at byte 60.
+    let mut newer = fs::read(&file).unwrap();
+    newer[60..64].copy_from_slice(&99_u32.to_be_bytes());
+    fs::write(&other, newer).unwrap();
+    refused(
+        &["restore", &other, "--yes"],
+        &["has schema 99", "hint: install the acpd that wrote it"],
+    );
+    let mut damaged = fs::read(&file).unwrap();
+    let half = damaged.len() / 2 / 4096 * 4096;
+    damaged[half..].fill(0x5a);
+    fs::write(&other, damaged).unwrap();
+    env.acpctl(&["restore", &other, "--yes"]).code(1);
+    assert!(log(&env, "fix").contains("#one"), "everything is as it was");
+
+    let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#two [pause middle] done"]);
+    run.wait_stdout("paused at middle");
+    let cut = env.acpctl(&["restore", &file, "--yes"]).code(1);
+    cut.explains(&["would cut off 1 turn", "acpctl wait"]);
+    env.release("middle");
+    run.finish().success();
+    assert_eq!(files(&env.path("state")).iter().filter(|name| name.contains("restore")).count(), 0);
+}
+
+#[cfg(feature = "crash-points")]
+#[test]
+fn a_copy_that_is_killed_leaves_what_was_there() {
+    let env = hosted([echo()]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    let dir = env.work("backups");
+    let file = text(&dir.join("acpd.backup"));
+    let killed = |args: &[&str], point: &str| {
+        let mut command = env.acpctl_command(args);
+        let done = command.env("ACPD_CRASH", format!("{point}:1")).output().unwrap();
+        assert!(!done.status.success(), "{point}: {done:?}");
+    };
+    env.acpctl(&["backup", &file]).success();
+    let first = fs::read(&file).unwrap();
+    env.acpctl(&["run", "-s", "fix", "say #two"]).success();
+    for point in ["copying", "copy-checked"] {
+        killed(&["backup", &file], point);
+        assert_eq!(fs::read(&file).unwrap(), first, "{point}");
+    }
+    for point in acpd::crash::COPYING {
+        killed(&["restore", &file, "--yes"], point);
+        let said = log(&env, "fix");
+        assert!(said.contains("#one") && said.contains("#two"), "{point}: {said}");
+    }
+    env.acpctl(&["restore", &file, "--yes"]).success();
+    assert!(!log(&env, "fix").contains("#two"));
+    env.acpctl(&["backup", &file]).success();
+    assert_eq!(files(&dir), ["acpd.backup"], "nothing is left of those that were killed");
+    let kept = files(&env.path("state"));
+    assert_eq!(kept.iter().filter(|name| name.contains("restore")).count(), 1, "{kept:?}");
+}
