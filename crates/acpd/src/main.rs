@@ -28,7 +28,11 @@ enum Command {
     Check,
     /// Print what is wrong in the configuration, as JSON.
     #[command(hide = true)]
-    Config,
+    Config {
+        /// Print the JSON schema of the file instead.
+        #[arg(long)]
+        schema: bool,
+    },
     /// Ask the installed agents of the catalogue what they can do.
     #[command(hide = true)]
     Discover {
@@ -89,7 +93,12 @@ fn main() -> ExitCode {
             }
             Err(failure) => failed(&failure),
         },
-        Command::Config => match acpd::check::report() {
+        #[expect(clippy::print_stdout, reason = "what it is for")]
+        Command::Config { schema: true } => {
+            println!("{:#}", acpd::config::schema());
+            ExitCode::SUCCESS
+        }
+        Command::Config { schema: false } => match acpd::check::report() {
             #[expect(clippy::print_stdout, reason = "what it is for")]
             Ok(report) => {
                 println!("{}", json::line(&report).unwrap_or_default());

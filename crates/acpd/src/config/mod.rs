@@ -13,6 +13,7 @@ mod launch;
 mod on_disk;
 mod reference;
 mod resolved;
+mod schema;
 mod tables;
 
 use std::io;
@@ -30,6 +31,7 @@ pub use launch::{
 pub use on_disk::OnDisk;
 pub use reference::reference_markdown;
 pub use resolved::{Config, DEMO_AGENT, policy};
+pub use schema::schema;
 pub use tables::auth::{Credential, CredentialSource};
 pub use tables::mcp::{McpServer, SecretSource, Value, Values};
 pub use tables::profile::{
