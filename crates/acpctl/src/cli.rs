@@ -657,7 +657,14 @@ pub(crate) enum Config {
     /// Print where the file is, or would be.
     Path,
     /// Open the file in $VISUAL or $EDITOR, then check it.
+    ///
+    /// A new file begins with a line that tells editors of TOML what may be in it.
     Edit,
+    /// Print the JSON schema of the file, which editors check it with.
+    #[command(
+        after_long_help = "Example: acpctl config schema > ~/.config/acpd/config.schema.json"
+    )]
+    Schema,
 }
 
 /// Which part of a log.

@@ -43,7 +43,11 @@ enum Command {
     },
     /// Print what is wrong in the configuration, as JSON.
     #[command(hide = true)]
-    Config,
+    Config {
+        /// Print the JSON schema of the file instead.
+        #[arg(long)]
+        schema: bool,
+    },
     /// Print which keys of the configuration are set, without what may be a secret.
     #[command(hide = true)]
     ConfigRedacted,
@@ -107,7 +111,12 @@ fn main() -> ExitCode {
             }
             Err(failure) => failed(&failure),
         },
-        Command::Config => match acpd::check::report() {
+        #[expect(clippy::print_stdout, reason = "what it is for")]
+        Command::Config { schema: true } => {
+            println!("{:#}", acpd::config::schema());
+            ExitCode::SUCCESS
+        }
+        Command::Config { schema: false } => match acpd::check::report() {
             #[expect(clippy::print_stdout, reason = "what it is for")]
             Ok(report) => {
                 println!("{}", json::line(&report).unwrap_or_default());

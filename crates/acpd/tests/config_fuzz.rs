@@ -132,6 +132,7 @@ fn kind(message: &str) -> String {
 }
 
 fn check(throws: &[Vec<u8>], outcomes: &Outcomes) {
+    let schema = jsonschema::validator_for(&config::schema()).unwrap();
     // Few mistakes at a time: what is no TOML hides the others.
     for changes in throws.chunks(3) {
         outcomes.execution();
@@ -142,6 +143,9 @@ fn check(throws: &[Vec<u8>], outcomes: &Outcomes) {
         let text = lines.join("\n");
         match config::parse(Path::new("config.toml"), &text) {
             Ok(config) => {
+                let file: serde_json::Value = toml::from_str(&text).unwrap();
+                let finding = schema.iter_errors(&file).next();
+                assert!(finding.is_none(), "an editor takes what acpd takes: {finding:?}\n{text}");
                 outcomes.met(if config::policy(&config.policy).is_ok() {
                     "read"
                 } else {

@@ -116,6 +116,15 @@ impl Home {
         Ok(ProcessId::of(pid as u32).ok_or("the daemon has just ended")?)
     }
 
+    /// The shim of an agent: whoever started its leader, unless that is the daemon.
+    pub fn shim(&self, leader: u32) -> Option<ProcessId> {
+        let stat = fs::read_to_string(format!("/proc/{leader}/stat")).ok()?;
+        let parent: u32 = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
+        let command = fs::read(format!("/proc/{parent}/cmdline")).ok()?;
+        let is_shim = command.split(|byte| *byte == 0).nth(1) == Some(b"shim".as_slice());
+        ProcessId::of(parent).filter(|_| is_shim && self.owns(parent))
+    }
+
     /// Processes that were started in this home and are alive: by their environment, and shims, which
     /// have none, by their arguments. Always empty on a system without `/proc`.
     pub fn processes(&self) -> Vec<ProcessId> {

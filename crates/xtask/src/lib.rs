@@ -3,12 +3,15 @@
 
 pub mod bench;
 pub mod demo;
+pub mod deny;
+mod dice;
 pub mod dist;
 pub mod fuzz;
 pub mod home;
 pub mod install;
 mod peer;
 pub mod real;
+pub mod soak;
 pub mod test;
 pub mod torture;
 pub mod vendor;

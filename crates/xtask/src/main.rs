@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{Result, bench, demo, dist, fuzz, install, real, test, torture, vendor};
+use xtask::{Result, bench, demo, deny, dist, fuzz, install, real, soak, test, torture, vendor};
 
 /// Developer commands of acpd.
 #[derive(Debug, Parser)]
@@ -42,8 +42,12 @@ enum Command {
     BenchAgent,
     /// Kill everything, again and again, and compare what is left with what should be.
     Torture(torture::Options),
+    /// Let agents and clients loose for long, and see whether anything grows.
+    Soak(soak::Options),
     /// Run the fuzzers of the tests for longer.
     Fuzz(fuzz::Options),
+    /// Check licences, sources and known vulnerabilities of dependencies.
+    Deny,
     /// Install acpd and acpctl with `cargo install`.
     Install,
     /// Fetch the libraries of the page from npm.
@@ -71,7 +75,9 @@ fn run(command: Command) -> Result {
         Command::Fairness => bench::fairness(),
         Command::BenchAgent => bench::agent::run(),
         Command::Torture(options) => torture::run(&options),
+        Command::Soak(options) => soak::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
+        Command::Deny => deny::run(),
         Command::Install => install::run(),
         Command::Vendor => vendor::run(),
         Command::Dist(options) => dist::run(&options),

@@ -2,11 +2,11 @@
 
 use std::io;
 use std::os::fd::AsFd as _;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::workspace::{self, cargo_command, succeed};
-use crate::{Result, bench, real, torture};
+use crate::{Result, bench, deny, real, torture};
 
 /// Seeds of the simulation in continuous integration, unless `ACPD_SIM_SEEDS` says otherwise.
 const CI_SEEDS: &str = "2000";
@@ -19,6 +19,7 @@ pub fn run(fast: bool) -> Result {
         workspace::cargo(&["build", "--workspace", "--all-features", "--bins", "--locked"])
     })?;
     if !fast {
+        stages.run("dependencies", deny::run)?;
         stages.run("clippy", || {
             let what = ["clippy", "--workspace", "--all-features", "--all-targets", "--locked"];
             workspace::cargo(&[&what[..], &["--", "-D", "warnings"]].concat())
@@ -56,7 +57,7 @@ pub fn run(fast: bool) -> Result {
 /// The tests themselves. The runner's summary is the last thing on stdout.
 fn tests(fast: bool) -> Result {
     let all = ["--workspace", "--all-features"];
-    let mut command = if has_nextest() {
+    let mut command = if workspace::has_cargo("nextest") {
         let mut command = cargo_command(&["nextest", "run", "--no-fail-fast"]);
         if fast {
             command.args(["-E", "not binary(/^(real_|page$)/)"]);
@@ -84,12 +85,6 @@ fn tests(fast: bool) -> Result {
 pub(crate) fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
-}
-
-fn has_nextest() -> bool {
-    let mut version = Command::new("cargo");
-    version.args(["nextest", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
-    version.status().is_ok_and(|status| status.success())
 }
 
 /// What was done, and how long it took.

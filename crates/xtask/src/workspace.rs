@@ -37,6 +37,13 @@ pub fn cargo_command(args: &[&str]) -> Command {
     command
 }
 
+/// Returns whether cargo has such a command.
+pub fn has_cargo(name: &str) -> bool {
+    let mut version = Command::new("cargo");
+    version.args([name, "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    version.status().is_ok_and(|status| status.success())
+}
+
 /// Runs a command to its end.
 ///
 /// # Errors

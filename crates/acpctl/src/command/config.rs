@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::io::{self, Read as _};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 use acpd_api::{ConfigReport, Empty, ExitCode, Status, Untrusted, method};
 use acpd_client::{Paths, daemon_exe, open_file};
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::cli::Config;
 use crate::confirm::yes;
@@ -16,6 +18,11 @@ use crate::info::daemon::mistakes;
 use crate::stop::running;
 use crate::text::text;
 use crate::ui::Ui;
+
+/// The name of the schema beside the file.
+const SCHEMA: &str = "config.schema.json";
+/// What a new file begins with. Editors that know TOML look there.
+const BEGIN: &str = "#:schema ./config.schema.json\n";
 
 /// Far more than a person writes, in bytes.
 const LONGEST: u64 = 4 << 20;
@@ -39,6 +46,7 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
             };
             Ok(ui.relay_bytes(&bytes)?)
         }
+        Config::Schema => Ok(ui.relay_bytes(&schema()?)?),
         Config::Check(json) => {
             let report = report()?;
             if json.json {
@@ -50,8 +58,17 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
         Config::Edit => {
             let failed = |error: io::Error| CommandError::file("make", &paths.config, &error);
             fs::create_dir_all(&paths.config).map_err(failed)?;
+            let begun = !file.exists();
+            if begun {
+                fs::write(&file, BEGIN).map_err(failed)?;
+            }
+            offer_schema(&file, &paths.config.join(SCHEMA));
             loop {
                 editor::edit(&file)?;
+                if begun && fs::read_to_string(&file).is_ok_and(|text| text == BEGIN) {
+                    // They had nothing to say.
+                    fs::remove_file(&file).and(fs::remove_file(paths.config.join(SCHEMA))).ok();
+                }
                 match told(&report()?, ui) {
                     Err(error) if ui.can_ask() => ui.talk(&error.render(ui.err_paint())),
                     told => {
@@ -69,15 +86,38 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
 
 /// What the daemon's program finds in the file.
 fn report() -> Result<ConfigReport> {
+    asked(&[]).and_then(|output| understood(&output))
+}
+
+/// What may be in the file.
+fn schema() -> Result<Vec<u8>> {
+    let output = asked(&["--schema"])?;
+    understood::<IgnoredAny>(&output)?;
+    Ok(output.stdout)
+}
+
+fn asked(args: &[&str]) -> Result<Output> {
     let exe = daemon_exe();
-    let mut command = Command::new(&exe);
-    let output = command.arg("config").stdin(Stdio::null()).output();
-    let output = output.map_err(|error| CommandError::file("run", &exe, &error))?;
+    let output = Command::new(&exe).arg("config").args(args).stdin(Stdio::null()).output();
+    output.map_err(|error| CommandError::file("run", &exe, &error))
+}
+
+fn understood<T: DeserializeOwned>(output: &Output) -> Result<T> {
     serde_json::from_slice(&output.stdout).map_err(|_| {
         let said = Untrusted::from(String::from_utf8_lossy(&output.stderr));
-        CommandError::new(ExitCode::Error, text!("`{} config` failed: {}", exe, said))
+        let text = text!("`{} config` failed: {}", daemon_exe(), said);
+        CommandError::new(ExitCode::Error, text)
             .hint("acpctl and acpd may differ in version: install both again")
     })
+}
+
+/// Puts the schema beside a file that asks for it there, as this version has it. Without it the file can be edited, too.
+fn offer_schema(file: &Path, schema_file: &Path) {
+    if fs::read_to_string(file).is_ok_and(|text| text.starts_with(BEGIN))
+        && let Ok(schema) = schema()
+    {
+        fs::write(schema_file, schema).ok();
+    }
 }
 
 /// Says that nothing is wrong, or fails with what is.

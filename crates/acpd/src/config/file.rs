@@ -381,19 +381,20 @@ impl<'a> Section<'a> {
     ) {
         let prefix = format!("{full}.");
         match keys.iter().find(|key| key.name == full) {
-            Some(key) if key.scope > self.scope => {
-                let hint = (key.scope == Scope::Agent)
-                    .then(|| format!("set `{full}` in the `[agents.NAME]` table it is meant for"));
-                let message = format!("`{full}` cannot be set{}", self.place());
-                self.text.mistake(&name.span(), message, hint);
-            }
+            Some(key) if key.scope > self.scope => self.misplaced(name, full, key.scope),
             Some(key) => {
                 if let Err(fault) = (key.set)(into, value) {
                     self.fault(full, fault);
                 }
             }
             None if keys.iter().any(|key| key.name.starts_with(&prefix)) => {
-                if let Some(table) = self.table(full, value) {
+                let below = keys.iter().filter(|key| key.name.starts_with(&prefix));
+                let scope = below.map(|key| key.scope).min().unwrap_or(self.scope);
+                let is_empty = value.get_ref().as_table().is_none_or(DeTable::is_empty);
+                if scope > self.scope && is_empty {
+                    // With keys in it, each of them is told.
+                    self.misplaced(name, full, scope);
+                } else if let Some(table) = self.table(full, value) {
                     self.walk(keys, &prefix, table, into);
                 }
             }
@@ -411,6 +412,14 @@ impl<'a> Section<'a> {
             self.fault(name, Fault::wrong_type(value, "a table"));
         }
         table
+    }
+
+    /// A key that may stand in other places only.
+    fn misplaced(&self, name: &Name<'_>, full: &str, scope: Scope) {
+        let hint = (scope == Scope::Agent)
+            .then(|| format!("set `{full}` in the `[agents.NAME]` table it is meant for"));
+        let message = format!("`{full}` cannot be set{}", self.place());
+        self.text.mistake(&name.span(), message, hint);
     }
 
     fn unknown(&self, name: &Name<'_>, full: &str, hint: Option<String>) {

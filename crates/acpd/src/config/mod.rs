@@ -14,6 +14,7 @@ mod on_disk;
 mod redacted;
 mod reference;
 mod resolved;
+mod schema;
 mod tables;
 
 use std::io;
@@ -32,6 +33,7 @@ pub use on_disk::OnDisk;
 pub use redacted::redacted;
 pub use reference::reference_markdown;
 pub use resolved::{Config, DEMO_AGENT, policy};
+pub use schema::schema;
 pub use tables::auth::{Credential, CredentialSource};
 pub use tables::mcp::{McpServer, SecretSource, Value, Values};
 pub use tables::profile::{

@@ -2,6 +2,7 @@
 
 mod mcp;
 mod mistakes;
+mod schema;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,7 +12,9 @@ use acpd::config::{self, Config, Host, Restart, RestoreMethod, Sharing, Source, 
 use insta::assert_snapshot;
 
 fn read(text: &str) -> Config {
-    config::parse(Path::new("config.toml"), text).unwrap()
+    let config = config::parse(Path::new("config.toml"), text).unwrap();
+    assert_eq!(schema::findings(text), [""; 0], "an editor takes what acpd takes:\n{text}");
+    config
 }
 
 /// The error as it is printed.

@@ -116,6 +116,17 @@ fn the_file_is_shown_found_and_edited_and_checked_then() {
         .explains(&["has no mistakes", "acpctl daemon reload"]);
     edit("per_dya = 1\n").code(1).explains(&["1 mistake", "per_dya"]);
     fs::remove_file(&file).unwrap();
+    edit("").success().explains(&["everything has its default"]);
+    let beside = file.with_file_name("config.schema.json");
+    assert!(!file.exists() && !beside.exists(), "nothing was written");
+    edit("[budget]\nper_day = '3 USD'\n").success();
+    let written = fs::read_to_string(&file).unwrap();
+    assert_eq!(written, "#:schema ./config.schema.json\n[budget]\nper_day = '3 USD'\n");
+    let schema = env.acpctl(&["config", "schema"]).success();
+    assert_eq!(schema.stdout(), fs::read_to_string(&beside).unwrap());
+    let schema: Value = serde_json::from_str(schema.stdout()).unwrap();
+    assert_eq!(schema, acpd::config::schema());
+    fs::remove_file(&file).unwrap();
     env.acpctl(&["config", "show"]).success().explains(&["everything has its default"]);
     env.acpctl(&["config", "check"]).success().explains(&["everything has its default"]);
 }

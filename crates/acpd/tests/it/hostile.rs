@@ -244,6 +244,7 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
     stage.all(&["metrics"]);
     stage.both(&["report", "--output", "-"]);
     stage.both(&["config", "show"]);
+    stage.both(&["config", "schema"]);
     stage.both(&["config", "path"]);
     let edit = &["config", "edit"];
     let mut command = stage.env.acpctl_command(edit);

@@ -55,7 +55,7 @@ use plan::Plan;
 use stage::Stage;
 
 /// Of cargo, for the programs.
-const PROFILE: &str = "torture";
+pub(crate) const PROFILE: &str = "torture";
 /// Rounds in one home; then everything is stopped, looked at, and made anew.
 const SCENE: u64 = 25;
 /// The hits at which the daemon dies in the matrix.

@@ -161,9 +161,7 @@ ready_after = "1ms"
 
     /// The shim of an agent: whoever started its leader, unless that is the daemon.
     pub(super) fn shim(&self, leader: u32) -> Option<ProcessId> {
-        let stat = fs::read_to_string(format!("/proc/{leader}/stat")).ok()?;
-        let parent: u32 = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
-        self.ours(parent).filter(|_| describe(parent).contains(" shim "))
+        self.home.shim(leader)
     }
 
     /// Processes that an agent has started.

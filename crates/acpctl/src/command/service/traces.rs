@@ -30,7 +30,7 @@ impl Traces {
         let demo = base("XDG_STATE_HOME", ".local/state")?.join("acpd");
         let mut dirs = vec![
             own(&paths.state, &is_state)?,
-            own(&paths.config, &|name| name == "config.toml")?,
+            own(&paths.config, &|name| ["config.toml", "config.schema.json"].contains(&name))?,
             own(&paths.runtime, &is_runtime)?,
         ];
         if demo != paths.state {

@@ -2,12 +2,14 @@
 
 pub(crate) mod fault;
 pub(crate) mod kind;
+pub(crate) mod schema;
 pub(crate) mod variables;
 
 use toml::Spanned;
 use toml::de::DeValue;
 
 use self::fault::Fault;
+use self::schema::Schema;
 
 /// Where a key may stand. A key of one place may stand in all the places after it as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +30,8 @@ pub(crate) struct Key<T> {
     pub(crate) scope: Scope,
     /// What may be written, as in "true or false".
     pub(crate) kind: fn() -> String,
+    /// What may be written, for editors.
+    pub(crate) schema: fn() -> Schema,
     /// The default, as TOML.
     pub(crate) default: fn() -> String,
     /// The documentation, line by line.
@@ -85,6 +89,7 @@ macro_rules! keys {
                         name: $key,
                         scope: Scope::$scope,
                         kind: <$kind as Kind>::describe,
+                        schema: <$kind as Kind>::schema,
                         default: || <$kind as Kind>::show(&Self::default().$field),
                         doc: &[$($doc),*],
                         set: |this, value| {

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::json;
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
 use crate::config::keys::fault::{Fault, all, list, string, table};
 use crate::config::keys::kind::{Arguments, CommandLine, Directory, Kind, Timeout, quoted};
+use crate::config::keys::schema::{Schema, VARIABLE, entries_of, list_of, text};
 
 /// What an error of an agent is known by.
 pub(crate) struct ErrorPatterns;
@@ -18,6 +20,10 @@ impl Kind for ErrorPatterns {
 
     fn describe() -> String {
         "a list of texts or codes".to_owned()
+    }
+
+    fn schema() -> Schema {
+        list_of(&text("\\S"))
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Fault> {
@@ -40,6 +46,10 @@ impl Kind for File {
 
     fn describe() -> String {
         Directory::describe()
+    }
+
+    fn schema() -> Schema {
+        text("^(~/|/)")
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Option<PathBuf>, Fault> {
@@ -97,6 +107,25 @@ impl Kind for Credentials {
 
     fn describe() -> String {
         "a table of references".to_owned()
+    }
+
+    fn schema() -> Schema {
+        let name = text("^[^=/\\x00]+$");
+        let sources = ["command", "file", "env", "systemd", "keyring"];
+        let one = json!({
+            "type": "object",
+            "properties": {
+                "command": CommandLine::schema(),
+                "file": File::schema(),
+                "env": name,
+                "systemd": name,
+                "keyring": text("^[\\s\\S]+/[^/]+$"),
+                "ttl": Timeout::schema()
+            },
+            "additionalProperties": false,
+            "oneOf": sources.map(|source| json!({"required": [source]}))
+        });
+        entries_of(VARIABLE, &one)
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Self::Value, Fault> {

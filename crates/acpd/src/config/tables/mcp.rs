@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use acpd_api::{McpKind, Tools};
 use acpd_policy::Workspaces;
+use serde_json::json;
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
@@ -13,6 +14,7 @@ use crate::config::keys::fault::{Fault, all, list, string};
 use crate::config::keys::kind::{
     Arguments, Choice, Command, Count, Directory, Flag, Kind, OneOf, SomeOf, quoted,
 };
+use crate::config::keys::schema::{Schema, VARIABLE, entries_of, text};
 use crate::config::keys::{Key, Keys, Scope, keys};
 
 keys! {
@@ -143,6 +145,9 @@ impl Choice for Tools {
 /// What the name of a server must look like, said as a hint.
 pub(crate) const NAME_RULE: &str = "a name is made of letters, digits, `-` and `_`";
 
+/// The same as a pattern.
+pub(crate) const NAME_PATTERN: &str = "^[A-Za-z0-9_-]+$";
+
 /// Returns whether `name` can be the name of a server: agents make names of tools out of it.
 pub(crate) fn valid_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -263,6 +268,20 @@ fn values(
     all(table.iter().map(read))
 }
 
+/// Values under names of this form.
+fn values_schema(name: &str, may_prefix: bool) -> Schema {
+    let mut one = json!({
+        "type": "object",
+        "properties": {"env": text(VARIABLE), "file": text("^(~/|/)")},
+        "additionalProperties": false,
+        "oneOf": [{"required": ["env"]}, {"required": ["file"]}]
+    });
+    if may_prefix {
+        one["properties"]["prefix"] = json!({"type": "string"});
+    }
+    entries_of(name, &json!({"anyOf": [{"type": "string"}, one]}))
+}
+
 fn show(values: &Values) -> String {
     // Only the default is ever shown.
     if values.is_empty() { "{}".to_owned() } else { "{…}".to_owned() }
@@ -276,6 +295,10 @@ impl Kind for Env {
 
     fn describe() -> String {
         "a table of values".to_owned()
+    }
+
+    fn schema() -> Schema {
+        values_schema(VARIABLE, false)
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Values, Fault> {
@@ -298,6 +321,10 @@ impl Kind for Headers {
         "a table of values".to_owned()
     }
 
+    fn schema() -> Schema {
+        values_schema("^[!-9;-~]+$", true)
+    }
+
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Values, Fault> {
         let is_name =
             |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_graphic() && c != ':');
@@ -317,6 +344,10 @@ impl Kind for WebAddress {
 
     fn describe() -> String {
         "an address like \"https://example.com/mcp\"".to_owned()
+    }
+
+    fn schema() -> Schema {
+        text("^https?://[!-~]+$")
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Option<String>, Fault> {
@@ -346,6 +377,10 @@ impl Kind for AgentNames {
         "a list of agents".to_owned()
     }
 
+    fn schema() -> Schema {
+        json!({"type": "array", "items": {"type": "string"}, "minItems": 1})
+    }
+
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Fault> {
         let names = list(value, &Self::describe(), |item| {
             string(item, &Self::describe()).map(str::to_owned)
@@ -370,6 +405,11 @@ impl Kind for Folders {
 
     fn describe() -> String {
         "a glob of directories, or a list of them".to_owned()
+    }
+
+    fn schema() -> Schema {
+        let glob = json!({"type": "string"});
+        json!({"anyOf": [glob, {"type": "array", "items": glob, "minItems": 1}]})
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Option<Workspaces>, Fault> {

@@ -2,4 +2,5 @@
 
 pub(crate) mod auth;
 pub(crate) mod mcp;
+pub(crate) mod policy;
 pub(crate) mod profile;

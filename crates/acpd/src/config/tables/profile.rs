@@ -15,6 +15,7 @@ use crate::config::keys::kind::{
     KeyNames, Kind, Line, LineSize, LogFilter, Members, Money, Names, OneOf, Port, Size, SomeOf,
     Time, TimeOrNever, Timeout,
 };
+use crate::config::keys::schema::{Schema, list_of, text};
 use crate::config::keys::variables::Variables;
 use crate::config::keys::{Key, Keys, Scope, keys};
 use crate::config::tables::auth::{Credential, Credentials, ErrorPatterns, File};
@@ -133,6 +134,10 @@ impl Kind for CommandLines {
 
     fn describe() -> String {
         "a list of command lines".to_owned()
+    }
+
+    fn schema() -> Schema {
+        list_of(&text("\\S"))
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Self::Value, Fault> {

@@ -4,6 +4,7 @@ mod number;
 mod table;
 mod text;
 
+use serde_json::json;
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -11,10 +12,12 @@ pub use self::number::LONGEST_LINE;
 pub(crate) use self::number::{Count, LineSize, Money, Port, Size, Time, TimeOrNever, Timeout};
 pub(crate) use self::table::{Environment, KeyNames, Members, Names};
 pub(crate) use self::text::{
-    Address, Arguments, Command, CommandLine, Directory, Line, LogFilter, NAME_RULE, valid_name,
+    Address, Arguments, Command, CommandLine, Directory, Line, LogFilter, NAME_PATTERN, NAME_RULE,
+    valid_name,
 };
 use crate::config::error::did_you_mean;
 use crate::config::keys::fault::{Fault, list, string};
+use crate::config::keys::schema::{Schema, list_of};
 
 /// A kind of value; [`Kind::show`] and [`Kind::read`] are inverse to each other.
 pub(crate) trait Kind {
@@ -23,6 +26,9 @@ pub(crate) trait Kind {
 
     /// What may be written, as in "must be …".
     fn describe() -> String;
+
+    /// The same for editors.
+    fn schema() -> Schema;
 
     /// Reads a value.
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Self::Value, Fault>;
@@ -53,6 +59,10 @@ impl Kind for Flag {
 
     fn describe() -> String {
         "true or false".to_owned()
+    }
+
+    fn schema() -> Schema {
+        json!({"type": "boolean"})
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<bool, Fault> {
@@ -93,6 +103,10 @@ impl<T: Choice> Kind for OneOf<T> {
         words::<T>().map(quoted).collect::<Vec<_>>().join(" or ")
     }
 
+    fn schema() -> Schema {
+        json!({"enum": words::<T>().collect::<Vec<_>>()})
+    }
+
     fn read(value: &Spanned<DeValue<'_>>) -> Result<T, Fault> {
         let text = string(value, &Self::describe())?;
         let found = T::WORDS.iter().find(|(word, _)| *word == text);
@@ -115,6 +129,10 @@ impl<T: Choice> Kind for SomeOf<T> {
 
     fn describe() -> String {
         format!("a list of {}", OneOf::<T>::describe())
+    }
+
+    fn schema() -> Schema {
+        list_of(&OneOf::<T>::schema())
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Vec<T>, Fault> {

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use acpd_api::{Amount, Cost};
+use serde_json::json;
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{Kind, quoted};
 use crate::config::keys::fault::{Fault, string};
+use crate::config::keys::schema::{Schema, text};
 
 /// A whole number of at least 1.
 pub(crate) struct Count;
@@ -17,6 +19,10 @@ impl Kind for Count {
 
     fn describe() -> String {
         "a whole number from 1".to_owned()
+    }
+
+    fn schema() -> Schema {
+        json!({"type": "integer", "minimum": 1, "maximum": u32::MAX})
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<u32, Fault> {
@@ -45,6 +51,10 @@ impl Kind for Port {
 
     fn describe() -> String {
         "a port from 0 to 65535".to_owned()
+    }
+
+    fn schema() -> Schema {
+        json!({"type": "integer", "minimum": 0, "maximum": u16::MAX})
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Option<u16>, Fault> {
@@ -87,6 +97,13 @@ impl<const MOST: u64> Kind for SizeUpTo<MOST> {
         "a size like \"64MiB\", or a number of bytes".to_owned()
     }
 
+    fn schema() -> Schema {
+        json!({"anyOf": [
+            {"type": "integer", "minimum": LEAST_SIZE, "maximum": MOST},
+            text(&with_units("[0-9]+", &SIZE_UNITS))
+        ]})
+    }
+
     fn read(value: &Spanned<DeValue<'_>>) -> Result<u64, Fault> {
         let size = match value.get_ref() {
             DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
@@ -121,6 +138,10 @@ impl Kind for Money {
 
     fn describe() -> String {
         "an amount and its currency, like \"5 USD\"".to_owned()
+    }
+
+    fn schema() -> Schema {
+        text("^[^ ]+ [A-Z]{3}$")
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Option<Cost>, Fault> {
@@ -158,6 +179,12 @@ fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(*factor)
 }
 
+/// The form of a number directly followed by one of the units.
+fn with_units(number: &str, units: &[(&str, u64)]) -> String {
+    let units: Vec<&str> = units.iter().map(|(unit, _)| *unit).collect();
+    format!("^{number}({})$", units.join("|"))
+}
+
 /// The number with the largest unit that divides it; the last unit is 1.
 fn shortest(number: u64, units: &[(&str, u64)]) -> String {
     let fits = units.iter().find(|(_, factor)| number.is_multiple_of(*factor) && number > 0);
@@ -192,6 +219,10 @@ impl Kind for Time {
         "a duration like \"3s\"".to_owned()
     }
 
+    fn schema() -> Schema {
+        text(&with_units("[0-9]+", &TIME_UNITS))
+    }
+
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Duration, Fault> {
         duration(value, &Self::describe())
     }
@@ -209,6 +240,10 @@ impl Kind for Timeout {
 
     fn describe() -> String {
         "a duration like \"30s\"".to_owned()
+    }
+
+    fn schema() -> Schema {
+        text(&with_units("0*[1-9][0-9]*", &TIME_UNITS))
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Duration, Fault> {
@@ -231,6 +266,10 @@ impl Kind for TimeOrNever {
 
     fn describe() -> String {
         "a duration like \"30m\", or \"0\" for never".to_owned()
+    }
+
+    fn schema() -> Schema {
+        json!({"anyOf": [{"const": "0"}, Time::schema()]})
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Option<Duration>, Fault> {

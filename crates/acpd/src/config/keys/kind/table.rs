@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 
 use acpd_api::{KEY_NAMES, NAMESPACE, is_key_name};
+use serde_json::json;
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
 use super::{Kind, quoted, quoted_list};
 use crate::config::error::did_you_mean;
 use crate::config::keys::fault::{Fault, all, list, string, table};
+use crate::config::keys::schema::{
+    Schema, VARIABLE, WITHOUT_NUL, entries_of, list_of, table_of, text,
+};
 use crate::config::keys::variables::Variables;
 
 /// Environment variables with their values. Each inner table adds to the outer ones.
@@ -19,6 +23,10 @@ impl Kind for Environment {
 
     fn describe() -> String {
         "a table of strings".to_owned()
+    }
+
+    fn schema() -> Schema {
+        entries_of(VARIABLE, &text(WITHOUT_NUL))
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Variables, Fault> {
@@ -67,12 +75,33 @@ impl Kind for KeyNames {
         "a table of strings, or of tables of strings".to_owned()
     }
 
+    fn schema() -> Schema {
+        let key = json!({"type": "string"});
+        let mut names: BTreeMap<&str, Schema> = BTreeMap::new();
+        for action in KEY_NAMES.iter().flat_map(|(_, actions)| *actions) {
+            names.insert(action, key.clone());
+        }
+        for (place, actions) in KEY_NAMES {
+            let actions = actions.iter().map(|action| (*action, key.clone()));
+            let place_alone = table_of(actions.collect());
+            // Something may be called as a place is.
+            let both = |action| json!({"anyOf": [action, place_alone]});
+            let schema = names.get(place).map_or_else(|| place_alone.clone(), both);
+            names.insert(place, schema);
+        }
+        table_of(names)
+    }
+
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Self::Value, Fault> {
         let place = |(name, value): Entry<'_, '_>| -> Result<Vec<_>, Fault> {
             if let DeValue::String(key) = value.get_ref() {
                 return Ok(vec![key_name(name, name.get_ref().to_string(), key)?]);
             }
-            all(table(value, &Self::describe())?.iter().map(|(action, key)| {
+            let actions = table(value, &Self::describe())?;
+            if actions.is_empty() && !KEY_NAMES.iter().any(|(place, _)| place == name.get_ref()) {
+                return Err(no_key_name(name, name.get_ref()));
+            }
+            all(actions.iter().map(|(action, key)| {
                 let full = format!("{}.{}", name.get_ref(), action.get_ref());
                 key_name(action, full, string(key, "a string")?)
             }))
@@ -98,8 +127,12 @@ fn key_name(
     if is_key_name(&name) {
         return Ok((name, key.to_owned()));
     }
+    Err(no_key_name(at, &name))
+}
+
+fn no_key_name(at: &Spanned<DeString<'_>>, name: &str) -> Fault {
     let reason = format!("has no `{name}`: nothing that a key does is called so");
-    Err(Fault { span: at.span(), reason, hint: Some(key_name_hint(&name)), more: Vec::new() })
+    Fault { span: at.span(), reason, hint: Some(key_name_hint(name)), more: Vec::new() }
 }
 
 /// What may have been meant by the name of a key.
@@ -123,6 +156,10 @@ impl Kind for Names {
 
     fn describe() -> String {
         "a list of names, or of beginnings of names like \"AWS_*\"".to_owned()
+    }
+
+    fn schema() -> Schema {
+        list_of(&json!({"type": "string", "minLength": 1, "pattern": "^[^*=\\x00]*[*]?$"}))
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Fault> {
@@ -158,6 +195,10 @@ impl Kind for Members {
 
     fn describe() -> String {
         "a list of names like \"auth.gateway\"".to_owned()
+    }
+
+    fn schema() -> Schema {
+        list_of(&text("^[^.]*[^.\\s][^.]*([.][^.]*[^.\\s][^.]*)*$"))
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Fault> {

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use serde_json::json;
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{Kind, quoted, quoted_list};
 use crate::config::error::did_you_mean;
 use crate::config::keys::fault::{Fault, list, string};
+use crate::config::keys::schema::{Schema, WITHOUT_NUL, list_of, text};
 use crate::log;
 
 /// A host, or its address, and a port.
@@ -18,6 +20,10 @@ impl Kind for Address {
 
     fn describe() -> String {
         "an address like \"127.0.0.1:4000\"".to_owned()
+    }
+
+    fn schema() -> Schema {
+        text("^[\\s\\S]+:[+]?[0-9]+$")
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Option<String>, Fault> {
@@ -47,6 +53,10 @@ impl Kind for Line {
         "a string".to_owned()
     }
 
+    fn schema() -> Schema {
+        json!({"type": "string"})
+    }
+
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Option<String>, Fault> {
         string(value, &Self::describe()).map(|text| Some(text.to_owned()))
     }
@@ -59,6 +69,9 @@ impl Kind for Line {
 /// What an agent's name must look like, said as a hint.
 pub(crate) const NAME_RULE: &str =
     "a name is made of lower-case letters, digits and `-`, and begins with a letter";
+
+/// The same as a pattern.
+pub(crate) const NAME_PATTERN: &str = "^[a-z][a-z0-9-]*$";
 
 /// Returns whether `name` can be the name of an agent: `[a-z][a-z0-9-]*`.
 pub(crate) fn valid_name(name: &str) -> bool {
@@ -75,6 +88,10 @@ impl Kind for LogFilter {
     fn describe() -> String {
         "\"error\", \"warn\", \"info\", \"debug\", \"trace\", or a filter like \"info,acpd=debug\""
             .to_owned()
+    }
+
+    fn schema() -> Schema {
+        text(&format!("^({})$|[=,:]", LEVELS.join("|")))
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<String, Fault> {
@@ -101,6 +118,18 @@ impl Kind for Command {
 
     fn describe() -> String {
         "a program, or a list of a program and its arguments".to_owned()
+    }
+
+    fn schema() -> Schema {
+        json!({"anyOf": [
+            {"type": "string", "minLength": 1},
+            {
+                "type": "array",
+                "items": [{"type": "string", "minLength": 1, "pattern": WITHOUT_NUL}],
+                "additionalItems": text(WITHOUT_NUL),
+                "minItems": 1
+            }
+        ]})
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Fault> {
@@ -134,6 +163,10 @@ impl Kind for CommandLine {
 
     fn describe() -> String {
         "a line for `sh`, or a list of a program and its arguments".to_owned()
+    }
+
+    fn schema() -> Schema {
+        Command::schema()
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Fault> {
@@ -178,6 +211,10 @@ impl Kind for Arguments {
         "a list of strings".to_owned()
     }
 
+    fn schema() -> Schema {
+        list_of(&text(WITHOUT_NUL))
+    }
+
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Fault> {
         list(value, &Self::describe(), argument)
     }
@@ -195,6 +232,10 @@ impl Kind for Directory {
 
     fn describe() -> String {
         "an absolute path, or one that begins with \"~/\"".to_owned()
+    }
+
+    fn schema() -> Schema {
+        text("^(~$|~/|/)")
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Option<PathBuf>, Fault> {

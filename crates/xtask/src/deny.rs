@@ -1,0 +1,33 @@
+//! `cargo xtask deny`: licences, sources and bans of what acpd depends on, and known vulnerabilities where their
+//! database can be had.
+
+use std::process::Stdio;
+
+use crate::Result;
+use crate::workspace::{self, cargo_command, succeed};
+
+/// Checks what `deny.toml` says.
+///
+/// # Errors
+/// When something is not allowed. Without `cargo-deny` that is an error in continuous integration only.
+pub fn run() -> Result {
+    if !workspace::has_cargo("deny") {
+        let missing = "cargo-deny is not installed: `cargo install cargo-deny --locked`";
+        if workspace::in_ci() {
+            return Err(missing.into());
+        }
+        eprintln!("SKIPPED: licences, sources and vulnerabilities of dependencies: {missing}");
+        return Ok(());
+    }
+    let mut checks = vec!["licenses", "sources", "bans"];
+    let mut fetch = cargo_command(&["deny", "--locked", "fetch", "db"]);
+    if fetch.stdout(Stdio::null()).stderr(Stdio::null()).status()?.success() {
+        checks.push("advisories");
+    } else {
+        eprintln!(
+            "SKIPPED: vulnerabilities of dependencies: their database cannot be fetched here"
+        );
+    }
+    let check = ["deny", "--locked", "check", "--hide-inclusion-graph"];
+    succeed(&mut cargo_command(&[&check[..], &checks].concat()))
+}

@@ -1,0 +1,92 @@
+//! A client of the soak: sessions one after the other, each with a few prompts of every kind.
+
+use std::io::{Error, ErrorKind};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{AGENTS, Soak, count};
+use crate::Result;
+use crate::dice::Rng;
+use crate::peer::Peer;
+
+/// Nothing that a client waits for takes so long.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// What agents are told: floods, giants, slowness, noise, and to die.
+const PROMPTS: [&str; 14] = [
+    "[chunks 3000] #flood",
+    "[chunks 3000] #flood",
+    "[chunks 300] say #some",
+    "[big 500000]",
+    "[slow 3] say #slow",
+    "say #one",
+    "say #two [plan] [tool Edit the file]",
+    "[think about it] [tool Edit the file]",
+    "[stderr 20000] say #loud",
+    "[noise] say #noise",
+    "[cost 0.1] say #dear",
+    "[error -32000 no] ",
+    "[crash]",
+    "[half]",
+];
+
+/// Sessions until it is over.
+pub(super) fn run(soak: &Soak, n: u64) {
+    let mut rng = Rng::new(soak.seed, n);
+    // Sessions that could not be deleted: the daemon was gone.
+    let mut left = Vec::new();
+    while !soak.over.is_set() {
+        if let Err(error) = sessions(soak, n, &mut rng, &mut left) {
+            let late = error.downcast_ref::<Error>().is_some_and(|error| {
+                matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+            });
+            if late {
+                soak.fail(format!("client {n} got no answer for {PATIENCE:?}"));
+            }
+            // The daemon may be gone.
+            soak.home.acpctl(&["daemon", "start"]).output().ok();
+        }
+    }
+}
+
+/// A connection with some sessions.
+fn sessions(soak: &Soak, n: u64, rng: &mut Rng, left: &mut Vec<String>) -> Result {
+    let mut peer = Peer::connect(&soak.home.socket(), Some(PATIENCE))?;
+    peer.initialize(&json!({"agent": format!("soak{}", n % AGENTS)}))?;
+    for _ in 0..3 {
+        while let Some(session) = left.pop() {
+            if let Err(error) = delete(&mut peer, &session) {
+                left.push(session);
+                return Err(error);
+            }
+        }
+        if soak.over.is_set() {
+            return Ok(());
+        }
+        let session = peer.session(&soak.home.path("work"))?;
+        left.push(session.clone());
+        count(&soak.counts.sessions);
+        for _ in 0..=rng.below(4) {
+            let text = PROMPTS[rng.below(PROMPTS.len() as u64) as usize];
+            count(&soak.counts.prompts);
+            if let Err(error) = peer.prompt(&session, text, |_| ()) {
+                count(&soak.counts.cut);
+                // An answer that says what went wrong; without one nobody is there.
+                if !error.to_string().starts_with('{') {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Deletes a session for good. Somebody may have done so.
+fn delete(peer: &mut Peer, session: &str) -> Result {
+    let gone = peer.call("_acpd/session/remove", &json!({"session": session, "now": true}));
+    match gone {
+        Err(error) if error.to_string().contains("session_not_found") => Ok(()),
+        gone => gone.map(drop),
+    }
+}

@@ -1,0 +1,221 @@
+//! What the daemon, its shims and its files take, and whether that has grown.
+
+use std::fs;
+use std::time::Duration;
+
+use acpd_sys::process::rss_bytes;
+
+use crate::Result;
+use crate::home::Home;
+
+/// One look.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Figures([u64; KINDS.len()]);
+
+/// What is looked at, how much of it is one in the table, and how much more than the measure is noise: a part of it, and
+/// so much in any case.
+const KINDS: [Kind; 9] = [
+    Kind { name: "daemon fds", unit: 1, part: 0.2, least: 12 },
+    Kind { name: "threads", unit: 1, part: 0.2, least: 4 },
+    Kind { name: "RSS MB", unit: 1_000_000, part: 0.2, least: 12_000_000 },
+    Kind { name: "shims", unit: 1, part: 0.0, least: 4 },
+    Kind { name: "fds of one", unit: 1, part: 0.2, least: 4 },
+    Kind { name: "RSS MB of one", unit: 1_000_000, part: 0.2, least: 4_000_000 },
+    Kind { name: "processes", unit: 1, part: 0.2, least: 8 },
+    Kind { name: "files MB", unit: 1_000_000, part: 0.25, least: 24_000_000 },
+    Kind { name: "zombies", unit: 1, part: 0.0, least: 0 },
+];
+
+struct Kind {
+    name: &'static str,
+    unit: u64,
+    part: f64,
+    least: u64,
+}
+
+impl Figures {
+    /// As they are now.
+    pub(super) fn of(home: &Home) -> Result<Figures> {
+        let daemon = home.daemon()?.pid;
+        let processes = home.processes();
+        let shims: Vec<u32> = processes
+            .iter()
+            .map(|process| process.pid)
+            .filter(|pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| is_shim(&line)))
+            .collect();
+        let most = |of: &dyn Fn(u32) -> u64| shims.iter().map(|pid| of(*pid)).max().unwrap_or(0);
+        Ok(Figures([
+            entries(daemon, "fd"),
+            entries(daemon, "task"),
+            rss_bytes(daemon)?,
+            shims.len() as u64,
+            most(&|pid| entries(pid, "fd")),
+            most(&|pid| rss_bytes(pid).unwrap_or(0)),
+            processes.len() as u64,
+            files(home),
+            zombies(daemon),
+        ]))
+    }
+}
+
+fn is_shim(line: &[u8]) -> bool {
+    line.split(|byte| *byte == 0).nth(1) == Some(b"shim")
+}
+
+fn entries(pid: u32, what: &str) -> u64 {
+    fs::read_dir(format!("/proc/{pid}/{what}")).map_or(0, |entries| entries.count() as u64)
+}
+
+/// The database, the search index, spools and logs: all that lies in the state, in bytes.
+fn files(home: &Home) -> u64 {
+    let mut folders = vec![home.path("state")];
+    let mut sum = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(found) if found.is_dir() => folders.push(entry.path()),
+                Ok(found) => sum += found.len(),
+                // It went away meanwhile.
+                Err(_) => {}
+            }
+        }
+    }
+    sum
+}
+
+/// Children of the daemon that have ended and that it does not fetch, in a look that lasts longer than it takes to fetch one.
+fn zombies(daemon: u32) -> u64 {
+    let find = || -> Vec<u32> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(|pid| is_zombie_of(*pid, daemon)).collect()
+    };
+    let mut left = find();
+    for _ in 0..50 {
+        if left.is_empty() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        let still = find();
+        left.retain(|pid| still.contains(pid));
+    }
+    left.len() as u64
+}
+
+fn is_zombie_of(pid: u32, parent: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let mut words = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
+    words.next() == Some("Z") && words.next() == Some(&parent.to_string())
+}
+
+/// All looks.
+#[derive(Debug, Default)]
+pub(super) struct Series(Vec<Look>);
+
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    at: Duration,
+    /// Whether the daemon had got warm.
+    counts: bool,
+    figures: Figures,
+}
+
+impl Series {
+    pub(super) fn add(&mut self, at: Duration, counts: bool, figures: Figures) {
+        self.0.push(Look { at, counts, figures });
+    }
+
+    /// A line for each of some looks, then what is compared.
+    pub(super) fn print(&self) {
+        let line = |name: &str, cells: &dyn Fn(usize) -> String| {
+            let cells = KINDS.iter().enumerate().map(|(at, kind)| {
+                let width = kind.name.len().max(5);
+                format!("{:>width$}", cells(at))
+            });
+            println!("{name:>8}  {}", cells.collect::<Vec<_>>().join("  "));
+        };
+        line("minute", &|at| KINDS[at].name.to_owned());
+        let step = self.0.len().div_ceil(15).max(1);
+        for look in self.0.iter().step_by(step) {
+            let minute = format!("{:.1}", look.at.as_secs_f64() / 60.0);
+            line(&minute, &|at| shown(at, look.figures.0[at]));
+        }
+        let (measure, end) = self.compared();
+        line("measure", &|at| shown(at, measure[at]));
+        line("end", &|at| shown(at, end[at]));
+    }
+
+    /// What is in the middle of each kind, in the first and in the second half of the looks that count.
+    fn compared(&self) -> ([u64; KINDS.len()], [u64; KINDS.len()]) {
+        let counted: Vec<Figures> =
+            self.0.iter().filter(|look| look.counts).map(|look| look.figures).collect();
+        let (first, second) = counted.split_at(counted.len() / 2);
+        let middle = |half: &[Figures]| {
+            std::array::from_fn(|at| {
+                let mut values: Vec<u64> = half.iter().map(|figures| figures.0[at]).collect();
+                values.sort_unstable();
+                values.get(values.len() / 2).copied().unwrap_or(0)
+            })
+        };
+        (middle(first), middle(second))
+    }
+
+    /// Whether nothing has grown, but for noise.
+    ///
+    /// # Errors
+    /// With what has.
+    pub(super) fn check(&self) -> Result {
+        let (measure, end) = self.compared();
+        let grown = (0..KINDS.len()).filter(|at| {
+            let Kind { part, least, .. } = KINDS[*at];
+            let noise = ((measure[*at] as f64 * part) as u64).max(least);
+            end[*at] > measure[*at] + noise
+        });
+        let grown: Vec<String> = grown
+            .map(|at| {
+                let (from, to) = (shown(at, measure[at]), shown(at, end[at]));
+                format!("{} from {from} to {to}", KINDS[at].name)
+            })
+            .collect();
+        if grown.is_empty() { Ok(()) } else { Err(format!("grown: {}", grown.join(", ")).into()) }
+    }
+}
+
+fn shown(at: usize, value: u64) -> String {
+    let unit = KINDS[at].unit;
+    if unit == 1 { value.to_string() } else { format!("{:.1}", value as f64 / unit as f64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks at a daemon that has this much RSS at each.
+    fn series(rss: impl Fn(u64) -> u64) -> Series {
+        let mut series = Series::default();
+        for n in 0..60 {
+            let mut figures = Figures::default();
+            figures.0[2] = rss(n) * 1_000_000;
+            series.add(Duration::from_secs(n), n >= 20, figures);
+        }
+        series
+    }
+
+    #[test]
+    fn noise_is_no_growth_and_growth_is_no_noise() {
+        series(|n| 30 + n * 7 % 5).check().unwrap();
+        series(|n| 90_u64.saturating_sub(n * 3).max(30)).check().unwrap();
+        let grown = series(|n| 30 + n).check().unwrap_err().to_string();
+        assert_eq!(grown, "grown: RSS MB from 60.0 to 80.0");
+    }
+
+    #[test]
+    fn a_zombie_is_seen() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let own = std::process::id();
+        crate::home::wait_for("its end", Duration::from_secs(30), || is_zombie_of(child.id(), own))
+            .unwrap();
+        child.wait().unwrap();
+        assert!(!is_zombie_of(child.id(), own));
+    }
+}

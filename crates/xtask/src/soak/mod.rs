@@ -1,0 +1,251 @@
+//! `cargo xtask soak`: eight agents and sixteen clients for as long as one likes, to see whether anything grows.
+//!
+//! Each client begins a session, floods it with what [`clients`] has in store, deletes it, and begins the next one. All the
+//! while somebody kills agents and shims. What the daemon, the shims and the files take is looked at many times:
+//!
+//! ```text
+//!  0 ─────────────── a third ──────────────── two thirds ─────────────── the end
+//!  the daemon is killed and   its figures are the     its figures must not be
+//!  restarted, too             measure                 more than that, but for noise
+//! ```
+//!
+//! The daemon itself is killed while it gets warm and never after: what grows in it grows over its whole life. At the end
+//! nothing of it all is alive, and nothing was a zombie for longer than a moment.
+
+mod clients;
+mod figures;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use acpd_sys::process::ProcessId;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use self::figures::{Figures, Series};
+use crate::Result;
+use crate::dice::Rng;
+use crate::home::{Home, kill_tree};
+use crate::torture;
+use crate::workspace::bin_dir;
+
+/// Agents.
+const AGENTS: u64 = 8;
+/// Clients.
+const CLIENTS: u64 = 16;
+/// How often the figures are looked at in all.
+const LOOKS: u32 = 90;
+/// Longest wait between two kills.
+const LULL: u64 = 1500;
+/// One kill in so many is of the daemon, while it gets warm.
+const DAEMONS: u64 = 12;
+
+/// What to do.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// How long.
+    #[arg(long, default_value_t = 30.0)]
+    pub minutes: f64,
+    /// What is killed, and what clients do.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Use the programs as `cargo xtask torture` has built them last.
+    #[arg(long)]
+    pub no_build: bool,
+    /// Keep the home.
+    #[arg(long)]
+    pub keep: bool,
+}
+
+/// Builds, lets them all loose, and prints what was seen.
+///
+/// # Errors
+/// With what has grown, or what is left at the end.
+pub fn run(options: &Options) -> Result {
+    let bins = if options.no_build { bin_dir(torture::PROFILE)? } else { torture::build()? };
+    let mut home = Home::new(&bins)?;
+    if options.keep {
+        home.keep();
+        println!("{}", home.path("").display());
+    }
+    home.configure(&configuration(&home))?;
+    home.read(&["daemon", "start"])?;
+    let soak = Soak {
+        home,
+        seed: options.seed,
+        warming: AtomicBool::new(true),
+        over: Over::default(),
+        counts: Counts::default(),
+        failure: Mutex::default(),
+    };
+    let time = Duration::from_secs_f64(options.minutes * 60.0);
+    let series = thread::scope(|scope| {
+        for n in 0..CLIENTS {
+            let soak = &soak;
+            scope.spawn(move || clients::run(soak, n));
+        }
+        scope.spawn(|| soak.kill());
+        let series = soak.watch(time);
+        soak.over.set();
+        series
+    })?;
+    series.print();
+    soak.print();
+    if let Some(failure) = lock(&soak.failure).take() {
+        return Err(failure.into());
+    }
+    soak.home.stop()?;
+    series.check()
+}
+
+fn configuration(home: &Home) -> String {
+    let mut text = "default_agent = \"soak0\"\n\
+        [daemon]\nkeep_deleted = \"0s\"\n\
+        [defaults]\nstop.eof = \"200ms\"\nstop.term = \"200ms\"\nstop.leftovers = \"50ms\"\n\
+        restart_delay = \"10ms\"\nrestart_max_delay = \"50ms\"\nrestart_budget = 1000000\nready_after = \"1ms\"\n"
+        .to_owned();
+    for n in 0..AGENTS {
+        let state = home.path(&format!("agent{n}"));
+        let command = serde_json::json!([home.program("acpd-scripted-agent"), "--state", state]);
+        text.extend(["[agents.soak", &n.to_string(), "]\ncommand = ", &command.to_string(), "\n"]);
+    }
+    text
+}
+
+/// What all have in common.
+struct Soak {
+    home: Home,
+    seed: u64,
+    /// Whether the daemon may be killed.
+    warming: AtomicBool,
+    over: Over,
+    counts: Counts,
+    /// The first thing that must not be.
+    failure: Mutex<Option<String>>,
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+struct Counts {
+    prompts: AtomicU64,
+    cut: AtomicU64,
+    sessions: AtomicU64,
+    agents: AtomicU64,
+    shims: AtomicU64,
+    daemons: AtomicU64,
+}
+
+/// Whether it is over; somebody may wait for that.
+#[derive(Debug, Default)]
+struct Over {
+    is_over: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Over {
+    fn set(&self) {
+        *lock(&self.is_over) = true;
+        self.changed.notify_all();
+    }
+
+    fn is_set(&self) -> bool {
+        *lock(&self.is_over)
+    }
+
+    /// Waits so long, or until it is over.
+    fn wait(&self, time: Duration) -> bool {
+        let waited = self.changed.wait_timeout_while(lock(&self.is_over), time, |over| !*over);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Kills a process, and nothing that it has started.
+fn strike(process: ProcessId) {
+    // It may have ended just now.
+    kill(Pid::from_raw(process.pid as i32), Signal::SIGKILL).ok();
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Soak {
+    fn fail(&self, what: String) {
+        lock(&self.failure).get_or_insert(what);
+        self.over.set();
+    }
+
+    /// Kills agents, shims and, for a time, daemons, until it is over.
+    fn kill(&self) {
+        let mut rng = Rng::new(self.seed, u64::MAX);
+        while !self.over.wait(Duration::from_millis(rng.below(LULL))) {
+            let warming = self.warming.load(Ordering::Relaxed);
+            if warming && rng.below(DAEMONS) == 0 {
+                if rng.below(2) == 0 {
+                    self.home.acpctl(&["daemon", "restart"]).output().ok();
+                } else if let Ok(daemon) = self.home.daemon() {
+                    strike(daemon);
+                }
+                count(&self.counts.daemons);
+                continue;
+            }
+            // Those that are just coming or going are passed over.
+            let Ok(leader) = self.home.agent(&format!("soak{}", rng.below(AGENTS))) else {
+                continue;
+            };
+            match self.home.shim(leader.pid).filter(|_| rng.below(3) == 0) {
+                Some(shim) => {
+                    strike(shim);
+                    count(&self.counts.shims);
+                }
+                None => {
+                    kill_tree(leader);
+                    count(&self.counts.agents);
+                }
+            }
+        }
+    }
+
+    /// Looks at the figures until the time is over.
+    fn watch(&self, time: Duration) -> Result<Series> {
+        let start = Instant::now();
+        let mut series = Series::default();
+        for look in 1..=LOOKS {
+            let at = time * look / LOOKS;
+            if self.over.wait(at.saturating_sub(start.elapsed())) {
+                break;
+            }
+            if look * 3 > LOOKS && self.warming.swap(false, Ordering::Relaxed) {
+                // One that was killed a moment ago has its successor.
+                self.home.read(&["daemon", "start"])?;
+            }
+            // While it gets warm there may be none at this moment.
+            match Figures::of(&self.home) {
+                Ok(figures) => series.add(start.elapsed(), look * 3 > LOOKS, figures),
+                Err(_) if self.warming.load(Ordering::Relaxed) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(series)
+    }
+
+    fn print(&self) {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let Counts { prompts, cut, sessions, agents, shims, daemons } = &self.counts;
+        println!(
+            "{} prompts in {} sessions, {} cut off; killed: {} agents, {} shims, {} times the daemon",
+            get(prompts),
+            get(sessions),
+            get(cut),
+            get(agents),
+            get(shims),
+            get(daemons),
+        );
+    }
+}
