@@ -91,7 +91,7 @@ impl Kind for LogFilter {
     }
 
     fn schema() -> Schema {
-        text(&format!("^({})$|[=,:]", LEVELS.join("|")))
+        text(&format!("^({})$|[=,:]", log::LEVELS.join("|")))
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<String, Fault> {
