@@ -150,6 +150,7 @@ fn recipes() {
         "acpctl run -n --detach -s tidy 'rename",
         &[("acpctl queue edit tidy 1", "opens an editor on a terminal")],
     );
+    page.not_run("#!/bin/sh", "is played by tests/recipes.rs, with what reads the file");
     page.end();
 }
 
@@ -159,6 +160,11 @@ fn service() {
     page.not_run(
         "acpctl service install",
         "is for a service manager; tests/user_service.rs has a real one",
+    );
+    page.before("acpctl run -s main 'say #one'");
+    page.play_but(
+        "acpctl backup ~/acpd.backup",
+        &[("acpctl restore ~/acpd.backup", "asks a person; tests of acpd restore with --yes")],
     );
     page.end();
 }

@@ -34,5 +34,6 @@ pub(crate) fn read(stream: &mut Stream) -> Value {
 }
 
 pub(crate) fn write(stream: &mut Stream, line: &Value) {
-    writeln!(stream.get_mut(), "{line}").unwrap();
+    // At once: who waits for any word may be gone after the first piece of it.
+    stream.get_mut().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
