@@ -1,6 +1,6 @@
 //! `cargo xtask soak`: eight agents and sixteen clients for as long as one likes, to see whether anything grows.
 //!
-//! Each client begins a session, floods it with what [`clients`] has in store, deletes it, and begins the next one. All the
+//! Each client begins a session, floods it with what `clients.rs` has in store, deletes it, and begins the next one. All the
 //! while somebody kills agents and shims. What the daemon, the shims and the files take is looked at many times:
 //!
 //! ```text
