@@ -2,6 +2,7 @@
 
 mod keep;
 mod later;
+mod operations;
 mod queue;
 mod service;
 mod session;
@@ -18,6 +19,7 @@ use clap_complete::Shell;
 use crate::when;
 pub(crate) use keep::{Backup, Restore};
 pub(crate) use later::Later;
+pub(crate) use operations::{Daemon, Doctor, Report, Trace};
 pub(crate) use queue::{Queue, QueueCommand};
 pub(crate) use service::{Service, Uninstall};
 pub(crate) use session::{Format, Handoff, Log, Remove, Search, Session, SessionCommand, Worktree};
@@ -128,6 +130,13 @@ pub(crate) enum Command {
     Daemon(Later<Daemon>),
     /// Look for what is wrong with acpd and its agents, and say what to do; exit with 1 if something does not work.
     Doctor(Later<Doctor>),
+    /// Print figures and counters of the daemon for Prometheus: agents, sessions, turns, latencies, queues, the journal.
+    #[command(after_help = operations::METRICS)]
+    Metrics(Later<Json>),
+    /// Show the messages between acpd and an agent as they go: times, methods, sizes, how long answers took.
+    Trace(Later<Trace>),
+    /// Put together what a report of a bug needs, without secrets and conversations; show it, and write it to a file.
+    Report(Later<Report>),
     /// Check, show and edit the configuration.
     #[command(subcommand)]
     Config(Later<Config>),
@@ -637,37 +646,6 @@ pub(crate) struct PolicyTest {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Daemon {
-    /// Start the daemon if none runs.
-    Start,
-    /// Stop the daemon and every agent.
-    Stop {
-        /// Leave the agents running; the next daemon takes them over.
-        #[arg(long)]
-        detach: bool,
-    },
-    /// Run the installed daemon, with the configuration as it is now, in place of the running one; agents and
-    /// turns continue. From a terminal, it gets the variables of this terminal that the configuration names.
-    Restart,
-    /// Have the daemon use the configuration as it is now; agents and turns continue. One with mistakes changes nothing.
-    Reload,
-    /// Show the daemon; exit with 3 if none runs.
-    Status(Json),
-    /// Print the daemon's log.
-    Logs(Tail),
-}
-
-/// Arguments of `doctor`.
-#[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Doctor {
-    /// Do what can be done without ending a turn: have acpd read its configuration, write the service's files anew.
-    #[arg(long)]
-    pub(crate) fix: bool,
-    #[command(flatten)]
-    pub(crate) json: Json,
 }
 
 #[derive(Debug, Subcommand)]

@@ -19,7 +19,7 @@ use acpd_api::{
 use acpd_client::Connection;
 use acpd_view::{ConfigOption, Settings};
 use clap::{Arg, Command};
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -68,9 +68,15 @@ fn with_values(command: &str, arg: Arg) -> Arg {
         ("set", "option") => options,
         ("set", "value") => values,
         ("run" | "handoff", "set") => option_values,
+        ("log-level", "level") => return arg.add(ArgValueCandidates::new(levels)),
         _ => return arg,
     };
     arg.add(ArgValueCompleter::new(move |begun: &OsStr| offered(find, begun)))
+}
+
+/// What a daemon can log, also without one.
+fn levels() -> Vec<CompletionCandidate> {
+    ["off", "error", "warn", "info", "debug", "trace"].map(CompletionCandidate::new).into()
 }
 
 /// What there is to choose, and what it is.

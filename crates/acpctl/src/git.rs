@@ -1,263 +1,57 @@
-//! Worktrees of git that sessions work in: beside the repository, in `REPOSITORY.worktrees/NAME`, each on a
-//! branch of its own, `acpd/NAME`. Git itself remembers them; which branch one came from is in git's
-//! configuration, as `branch.acpd/NAME.acpdFrom`.
+//! What commands say when git did not do something ([`acpd_client::worktree`]).
 
 use std::io;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
 use acpd_api::{ExitCode, Untrusted};
-use serde::Serialize;
+use acpd_client::worktree::Error;
+pub(crate) use acpd_client::worktree::{Worktree, has_changes, worktree_of};
 
-use crate::dirs::utf8;
-use crate::error::{CommandError, Result};
-use crate::text::{shell_word, text};
+use crate::error::CommandError;
+use crate::text::{Text, shell_word, text};
 
-/// What our branches begin with.
-const PREFIX: &str = "acpd/";
-/// Variables by which git would work elsewhere, as in a hook of git.
-const ELSEWHERE: [&str; 4] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"];
-
-/// A worktree of a session, as `session worktree --json` prints it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Worktree {
-    /// Its directory.
-    pub(crate) path: String,
-    /// Its branch.
-    pub(crate) branch: String,
-    /// The branch that it came from; `None` if it came from none.
-    pub(crate) from: Option<String>,
-    /// Files with changes that are not committed.
-    pub(crate) changed: usize,
-    /// Commits that no other branch has.
-    pub(crate) unmerged: usize,
-}
-
-impl Worktree {
-    /// Makes one for this name, or for the first number that is free.
-    pub(crate) fn make(dir: &Path, name: Option<&str>) -> Result<Worktree> {
-        let place = place(dir)?;
-        let name = match name {
-            Some(name) => checked(dir, name)?,
-            None => free_number(dir, &place)?,
-        };
-        let (path, branch) = (utf8(&place.join(&name))?, format!("{PREFIX}{name}"));
-        if place.join(&name).exists() {
-            return Err(CommandError::usage(text!("`{}` exists", Untrusted::from(&path))).hint(
+impl From<Error> for CommandError {
+    fn from(error: Error) -> CommandError {
+        let message = Text::from(Untrusted::from(error.to_string()));
+        let usage = || CommandError::usage(message.clone());
+        match error {
+            Error::Exists(_) => usage().hint(
                 "continue the session that works there with `acpctl run --resume SESSION …`, or choose \
                  another name: `--worktree=NAME`",
-            ));
-        }
-        if has_branch(dir, &name)? {
-            let text = text!("the branch `{}` exists", Untrusted::from(&branch));
-            let word = shell_word(&Untrusted::from(&branch));
-            return Err(CommandError::usage(text).hint(text!(
+            ),
+            Error::BranchExists(branch) => usage().hint(text!(
                 "choose another name: `--worktree=NAME`; or delete it: git branch -d {}",
-                word
-            )));
-        }
-        let from = current_branch(dir)?;
-        git(dir, &["worktree", "add", "--quiet", "-b", &branch, &path, "HEAD"])?;
-        if let Some(from) = &from {
-            git(dir, &["config", &from_key(&branch), from])?;
-        }
-        Ok(Worktree { path, branch, from, changed: 0, unmerged: 0 })
-    }
-
-    /// The one that this directory is in.
-    pub(crate) fn of(dir: &Path) -> Result<Option<Worktree>> {
-        let Some(path) = try_git(dir, &["rev-parse", "--show-toplevel"])? else { return Ok(None) };
-        let Some(branch) = current_branch(dir)?.filter(|branch| branch.starts_with(PREFIX)) else {
-            return Ok(None);
-        };
-        let from = try_git(dir, &["config", "--get", &from_key(&branch)])?;
-        let changed = git(dir, &["status", "--porcelain"])?.lines().count();
-        let others = format!("--exclude={branch}");
-        let count = ["rev-list", "--count", &branch, "--not", &others, "--branches", "--remotes"];
-        let unmerged = git(dir, &count)?.parse().unwrap_or(usize::MAX);
-        Ok(Some(Worktree { path, branch, from, changed, unmerged }))
-    }
-
-    /// Where a session works that was begun in this directory of the repository.
-    pub(crate) fn inside(&self, dir: &Path) -> Result<PathBuf> {
-        let below = git(dir, &["rev-parse", "--show-prefix"])?;
-        let path = PathBuf::from(&self.path);
-        // It ends with a slash, and is empty at the top.
-        let inside = path.join(below.trim_end_matches('/'));
-        Ok(if !below.is_empty() && inside.is_dir() { inside } else { path })
-    }
-
-    /// Merges its branch into the one that it came from, wherever that is checked out; returns that one.
-    pub(crate) fn merge(&self) -> Result<&str> {
-        let dir = Path::new(&self.path);
-        let Some(from) = &self.from else {
-            let text = text!("{} came from no branch", Untrusted::from(&self.branch));
-            let word = shell_word(&Untrusted::from(&self.branch));
-            return Err(CommandError::usage(text)
-                .hint(text!("merge it where you want it: git merge {}", word)));
-        };
-        let Some(place) = checked_out(dir, from)? else {
-            let text = text!("the branch `{}` is checked out nowhere", Untrusted::from(from));
-            return Err(CommandError::usage(text).hint("check it out (git switch), then try again"));
-        };
-        // What a failed merge leaves is taken back below; nothing of the person's may go with it.
-        let is_merging = try_git(&place, &["rev-parse", "--verify", "--quiet", "MERGE_HEAD"])?;
-        if is_merging.is_some() || has_changes(&place)? {
-            return Err(CommandError::usage(text!(
-                "`{}` has changes that are not committed",
-                place
-            ))
-            .hint("commit them or put them away (git stash), then try again"));
-        }
-        if let Err(error) = git(&place, &["merge", "--quiet", "--no-edit", &self.branch]) {
-            // Nothing is left half merged; there may be no merge to end.
-            try_git(&place, &["merge", "--abort"])?;
-            return Err(error.hint(text!(
+                shell_word(&branch.into())
+            )),
+            Error::BadName(_) => {
+                usage().hint("choose a name of letters, digits and dashes: `--worktree=NAME`")
+            }
+            Error::NoRepository(_) => {
+                usage().hint("make one with `git init`, or leave out `--worktree`")
+            }
+            Error::NoCommit(_) => usage().hint("commit something first"),
+            Error::FromNone(branch) => {
+                usage().hint(text!("merge it where you want it: git merge {}", shell_word(&branch.into())))
+            }
+            Error::NotCheckedOut(_) => usage().hint("check it out (git switch), then try again"),
+            Error::Changes(_) => {
+                usage().hint("commit them or put them away (git stash), then try again")
+            }
+            Error::NotMerged { place, branch, why } => CommandError::from(*why).hint(text!(
                 "nothing was merged; do it by hand in `{}`: git merge {}",
                 place,
-                Untrusted::from(&self.branch)
-            )));
+                Untrusted::from(branch)
+            )),
+            Error::Path(_) | Error::NotUtf8 => {
+                usage().hint("agents take only paths that JSON can hold; rename it")
+            }
+            Error::Failed { .. } => CommandError::new(ExitCode::Error, message),
+            Error::CannotRun(error) => {
+                let failed = CommandError::new(ExitCode::Error, message);
+                match error.kind() {
+                    io::ErrorKind::NotFound => failed.hint("install git, or leave out `--worktree`"),
+                    _ => failed,
+                }
+            }
         }
-        Ok(from)
     }
-
-    /// Removes the directory and the branch, with whatever is in them.
-    pub(crate) fn remove(&self) -> Result {
-        let common = common_dir(Path::new(&self.path))?;
-        git(&common, &["worktree", "remove", "--force", &self.path])?;
-        git(&common, &["branch", "--quiet", "-D", &self.branch])?;
-        Ok(())
-    }
-}
-
-/// The worktree that this directory is in, if its path looks like that of one: git is asked only then.
-pub(crate) fn worktree_of(dir: &Path) -> Result<Option<Worktree>> {
-    let is_beside = |part: std::path::Component<'_>| {
-        part.as_os_str().to_str().is_some_and(|name| name.ends_with(".worktrees"))
-    };
-    if dir.components().any(is_beside) && dir.is_dir() { Worktree::of(dir) } else { Ok(None) }
-}
-
-/// Whether files that git knows have changes that are not committed.
-pub(crate) fn has_changes(dir: &Path) -> Result<bool> {
-    Ok(!git(dir, &["status", "--porcelain", "--untracked-files=no"])?.is_empty())
-}
-
-/// Where the worktrees of a directory's repository are.
-fn place(dir: &Path) -> Result<PathBuf> {
-    let common = common_dir(dir)?;
-    let top = match common.parent() {
-        Some(parent) if common.ends_with(".git") => parent.to_owned(),
-        // A submodule.
-        _ => PathBuf::from(top(dir)?),
-    };
-    if try_git(dir, &["rev-parse", "--verify", "--quiet", "HEAD"])?.is_none() {
-        return Err(CommandError::usage(text!("the repository `{}` has no commit yet", top))
-            .hint("commit something first"));
-    }
-    let name = top.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(top.with_file_name(format!("{name}.worktrees")))
-}
-
-/// The name, if a directory and a branch can have it.
-fn checked(dir: &Path, name: &str) -> Result<String> {
-    let branch = format!("{PREFIX}{name}");
-    let is_branch = try_git(dir, &["check-ref-format", "--branch", &branch])?.is_some();
-    if is_branch && !name.contains('/') {
-        return Ok(name.to_owned());
-    }
-    Err(CommandError::usage(text!("`{}` cannot name a branch", Untrusted::from(name)))
-        .hint("choose a name of letters, digits and dashes: `--worktree=NAME`"))
-}
-
-fn free_number(dir: &Path, place: &Path) -> Result<String> {
-    let mut number = 1_u32;
-    loop {
-        let name = number.to_string();
-        if !place.join(&name).exists() && !has_branch(dir, &name)? {
-            return Ok(name);
-        }
-        number += 1;
-    }
-}
-
-fn has_branch(dir: &Path, name: &str) -> Result<bool> {
-    let reference = format!("refs/heads/{PREFIX}{name}");
-    Ok(try_git(dir, &["rev-parse", "--verify", "--quiet", &reference])?.is_some())
-}
-
-fn from_key(branch: &str) -> String {
-    format!("branch.{branch}.acpdFrom")
-}
-
-fn current_branch(dir: &Path) -> Result<Option<String>> {
-    try_git(dir, &["symbolic-ref", "--short", "--quiet", "HEAD"])
-}
-
-fn top(dir: &Path) -> Result<String> {
-    git(dir, &["rev-parse", "--show-toplevel"])
-}
-
-/// The directory of the repository itself, which all of its worktrees share.
-fn common_dir(dir: &Path) -> Result<PathBuf> {
-    let dir = try_git(dir, &["rev-parse", "--path-format=absolute", "--git-common-dir"])?
-        .ok_or_else(|| {
-            CommandError::usage(text!("`{}` is in no git repository", dir))
-                .hint("make one with `git init`, or leave out `--worktree`")
-        })?;
-    Ok(PathBuf::from(dir))
-}
-
-/// The directory in which a branch is checked out.
-fn checked_out(dir: &Path, branch: &str) -> Result<Option<PathBuf>> {
-    let list = git(dir, &["worktree", "list", "--porcelain"])?;
-    let wanted = format!("branch refs/heads/{branch}");
-    let found = list.split("\n\n").find(|one| one.lines().any(|line| line == wanted));
-    let path = found.and_then(|one| one.lines().find_map(|line| line.strip_prefix("worktree ")));
-    Ok(path.map(PathBuf::from))
-}
-
-/// Runs git; what it prints, without the last newline.
-fn git(dir: &Path, args: &[&str]) -> Result<String> {
-    let output = output(dir, args)?;
-    if output.status.success() {
-        return printed(&output.stdout);
-    }
-    let mut said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    if said.is_empty() {
-        // Conflicts are told on stdout.
-        String::from_utf8_lossy(&output.stdout).trim().clone_into(&mut said);
-    }
-    let verb = Untrusted::from(args.first().copied().unwrap_or_default());
-    let text = text!("git {} failed: {}", verb, Untrusted::from(said));
-    Err(CommandError::new(ExitCode::Error, text))
-}
-
-/// The same, where git says no by its exit code.
-fn try_git(dir: &Path, args: &[&str]) -> Result<Option<String>> {
-    let output = output(dir, args)?;
-    if output.status.success() { printed(&output.stdout).map(Some) } else { Ok(None) }
-}
-
-fn printed(bytes: &[u8]) -> Result<String> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(text.trim_end_matches('\n').to_owned()),
-        Err(_) => Err(CommandError::usage("git told a path that is not valid UTF-8")
-            .hint("agents take only paths that JSON can hold; rename it")),
-    }
-}
-
-fn output(dir: &Path, args: &[&str]) -> Result<Output> {
-    let mut command = Command::new("git");
-    command.arg("-C").arg(dir).args(args).stdin(Stdio::null());
-    for name in ELSEWHERE {
-        command.env_remove(name);
-    }
-    command.output().map_err(|error| {
-        let failed = CommandError::new(ExitCode::Error, text!("cannot run `git`: {}", error));
-        match error.kind() {
-            io::ErrorKind::NotFound => failed.hint("install git, or leave out `--worktree`"),
-            _ => failed,
-        }
-    })
 }

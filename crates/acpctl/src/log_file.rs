@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -30,9 +30,20 @@ pub(crate) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
         }
         Err(error) => return Err(failed(error)),
     };
-    let start = tail_start(&mut file, tail.lines).map_err(failed)?;
-    file.seek(SeekFrom::Start(start)).map_err(failed)?;
     let mut unshown = Vec::new();
+    let mut missing = begin(&mut file, tail.lines).map_err(failed)?;
+    let aside = aside(path);
+    if missing > 0
+        && let Ok(mut older) = open_file(&aside)
+    {
+        // The log may have been moved aside just now: it was that file, and the new one is not looked at yet.
+        if is_same(&older, &file).map_err(failed)? {
+            file = open_file(path).map_err(failed)?;
+            missing = begin(&mut file, tail.lines).map_err(failed)?;
+        }
+        begin(&mut older, missing).map_err(failed)?;
+        copy(&mut older, &aside, &mut unshown, ui)?;
+    }
     copy(&mut file, path, &mut unshown, ui)?;
     if !tail.follow {
         return Ok(ui.relay_bytes(&unshown)?);
@@ -47,6 +58,54 @@ pub(crate) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
             file = newer;
         }
     }
+}
+
+/// The last lines of a log, also those before it was moved aside; nothing of one that cannot be read.
+pub(crate) fn last(path: &Path, lines: usize) -> String {
+    let read = |path: &Path, lines: usize| {
+        let mut file = open_file(path)?;
+        let missing = begin(&mut file, lines)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok::<_, io::Error>((String::from_utf8_lossy(&bytes).into_owned(), missing))
+    };
+    let (newer, missing) = read(path, lines).unwrap_or_default();
+    match read(&aside(path), missing) {
+        Ok((older, _)) if missing > 0 => older + &newer,
+        _ => newer,
+    }
+}
+
+/// Goes to the last lines of a file. Returns how many lines have to come from the file before it.
+fn begin(file: &mut File, lines: usize) -> io::Result<usize> {
+    let start = tail_start(file, lines)?;
+    let missing = if start > 0 {
+        0
+    } else {
+        file.seek(SeekFrom::Start(0))?;
+        lines.saturating_sub(count_lines(file)?)
+    };
+    file.seek(SeekFrom::Start(start))?;
+    Ok(missing)
+}
+
+/// Where the daemon moves a log that has become too long.
+fn aside(path: &Path) -> PathBuf {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".1");
+    aside.into()
+}
+
+fn is_same(one: &File, other: &File) -> io::Result<bool> {
+    let (one, other) = (one.metadata()?, other.metadata()?);
+    Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
+}
+
+fn count_lines(file: &mut File) -> io::Result<usize> {
+    let mut text = Vec::new();
+    // It has no more lines than are wanted.
+    file.read_to_end(&mut text)?;
+    Ok(text.split_inclusive(|byte| *byte == b'\n').count())
 }
 
 /// Prints everything from the current place on; `unshown` is what was read and needs what comes next.
@@ -83,9 +142,8 @@ fn replaced(file: &mut File, path: &Path) -> io::Result<Option<File>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let (old, new) = (file.metadata()?, newer.metadata()?);
-    let is_other = (old.dev(), old.ino()) != (new.dev(), new.ino());
-    let is_cut = new.len() < file.stream_position()?;
+    let is_other = !is_same(file, &newer)?;
+    let is_cut = newer.metadata()?.len() < file.stream_position()?;
     Ok((is_other || is_cut).then_some(newer))
 }
 

@@ -146,6 +146,15 @@ impl Ui {
         }
     }
 
+    /// Waits until the person has left the pager; data goes to stdout again.
+    pub(crate) fn end_page(&mut self) -> io::Result<()> {
+        self.finish()?;
+        if let Out::Pager(_) = self.out.get_ref() {
+            self.out = BufWriter::with_capacity(64 * 1024, Out::Stdout(io::stdout()));
+        }
+        Ok(())
+    }
+
     /// The colours of stdout.
     pub(crate) fn out_paint(&self) -> Paint {
         self.out_paint

@@ -20,15 +20,18 @@ pub mod json;
 mod keys;
 mod meta;
 pub mod method;
+mod metrics;
 mod nearest;
 mod notice;
 mod params;
 mod queue;
+pub mod redact;
 mod reseed;
 mod resume;
 mod search;
 mod shown;
 mod tools;
+mod trace;
 pub mod under_agent;
 mod untrusted;
 mod usage;
@@ -53,6 +56,9 @@ pub use interaction::{
 };
 pub use keys::{KEY_NAMES, is_key_name};
 pub use meta::{ClientMeta, Meta, NewSessionMeta, PermissionMeta, PromptMeta, Role, UpdateMeta};
+pub use metrics::{
+    AgentMetrics, Bucket, Histogram, JournalMetrics, Latencies, Metrics, QueueMetrics, TurnMetrics,
+};
 pub use nearest::nearest;
 pub use notice::{
     AgentNotice, CaughtUp, Outcome, PromptQueued, Restored, SessionGone, SessionNotice, Skipped,
@@ -60,9 +66,10 @@ pub use notice::{
 };
 pub use params::{
     AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, CancelParams,
-    DaemonRestartParams, DaemonStopParams, Empty, LogEntry, LogParams, LogResult, MoveParams,
-    RemoveParams, RemoveResult, RenameParams, RestartParams, SessionList, SessionListParams,
-    SessionRef, StatusParams, TitleParams, UndoParams, UndoResult,
+    DaemonRestartParams, DaemonStopParams, Empty, LogEntry, LogLevel, LogLevelParams, LogParams,
+    LogResult, McpCallParams, McpServerList, MoveParams, RemoveParams, RemoveResult, RenameParams,
+    RestartParams, SessionList, SessionListParams, SessionRef, StatusParams, TitleParams,
+    UndoParams, UndoResult,
 };
 pub use queue::{
     CancelResult, QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams, QueueStep,
@@ -73,6 +80,7 @@ pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resum
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
 pub use shown::{RawCall, Shown, ShownDiff, ShownUnclear};
 pub use tools::Tools;
+pub use trace::{Direction, LineKind, TraceParams, Traced};
 pub use under_agent::UnderAgent;
 pub use untrusted::Untrusted;
 pub use usage::{

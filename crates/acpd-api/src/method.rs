@@ -41,6 +41,9 @@ methods! {
     /// [`crate::Empty`] → [`crate::Empty`]. If that program could not start, the reason is the error, and nothing
     /// changes. The answer is sent before; the successor has another [`crate::DaemonInfo::boot`].
     DAEMON_RESTART = "_acpd/daemon/restart", Allowed;
+    /// Tells what the daemon logs, and changes it until it starts again: [`crate::LogLevelParams`] →
+    /// [`crate::LogLevel`].
+    DAEMON_LOG_LEVEL = "_acpd/daemon/log_level", Refused("change what the daemon logs");
     /// All configured agents: [`crate::Empty`] → [`crate::AgentList`].
     AGENT_LIST = "_acpd/agent/list", Allowed;
     /// One agent: [`crate::AgentRef`] → [`crate::AgentInfo`].
@@ -109,10 +112,20 @@ methods! {
     SESSION_UNDO = "_acpd/session/undo", Refused("bring a session back");
     /// What turns have used, added up: [`crate::UsageParams`] → [`crate::UsageReport`].
     USAGE = "_acpd/usage", Allowed;
+    /// Figures and counters of the daemon, for monitoring: [`crate::Empty`] → [`crate::Metrics`].
+    METRICS = "_acpd/metrics", Allowed;
+    /// Shows the lines of a session or an agent as they go ([`TRACED`]), until the connection ends:
+    /// [`crate::TraceParams`] → [`crate::Empty`].
+    TRACE = "_acpd/trace", Refused("look at the lines of agents");
     /// Questions of agents that wait for a person: [`crate::Empty`] → [`crate::InteractionList`].
     INTERACTION_LIST = "_acpd/interaction/list", Allowed;
     /// Answers one of them: [`crate::AnswerParams`] → [`crate::AnswerResult`].
     INTERACTION_ANSWER = "_acpd/interaction/answer", OwnQuestions("answer questions of agents");
+    /// MCP servers that clients lend to a session, as far as these are connected: [`crate::SessionRef`] →
+    /// [`crate::McpServerList`].
+    MCP_LIST = "_acpd/mcp/list", Allowed;
+    /// Asks one of them for its tools, or calls one: [`crate::McpCallParams`] → the client's answer to `mcp/message`.
+    MCP_CALL = "_acpd/mcp/call", Allowed;
     /// Remembered decisions: [`crate::Empty`] → [`crate::PolicyList`].
     POLICY_LIST = "_acpd/policy/list", Allowed;
     /// Takes a remembered decision back: [`crate::ForgetParams`] → [`crate::Empty`].
@@ -143,6 +156,8 @@ notices! {
     ANSWERED = "_acpd/answered";
     /// Notification [`crate::Changed`] to connections that watch ([`WATCH`]). Live only.
     CHANGED = "_acpd/changed";
+    /// Notification [`crate::Traced`] to connections that trace ([`TRACE`]). Live only.
+    TRACED = "_acpd/traced";
     /// Notice [`crate::StateChanged`]. Live only.
     SESSION_STATE = "_acpd/session_state";
     /// Notice [`crate::SessionGone`]: the session was deleted. Live only.

@@ -35,6 +35,25 @@ pub struct DaemonStopParams {
     pub detach: bool,
 }
 
+/// Parameters of `_acpd/daemon/log_level`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LogLevelParams {
+    /// What to log from now on: a level, or a filter as in the configuration. Absent: it stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<String>,
+}
+
+/// Result of `_acpd/daemon/log_level`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogLevel {
+    /// What is logged.
+    pub level: Untrusted,
+    /// What the configuration says: it holds again when the daemon starts anew.
+    pub configured: Untrusted,
+}
+
 /// Names an agent profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -94,6 +113,30 @@ impl SessionRef {
             ..SessionRef::default()
         }
     }
+}
+
+/// Result of `_acpd/mcp/list`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct McpServerList {
+    /// The names that the clients gave them.
+    pub servers: Vec<Untrusted>,
+}
+
+/// Parameters of `_acpd/mcp/call`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct McpCallParams {
+    /// Which session.
+    #[serde(rename = "ref")]
+    pub session: SessionRef,
+    /// Which of its servers, by name.
+    pub server: String,
+    /// `tools/list` or `tools/call`.
+    pub method: String,
+    /// Of that method.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params: Option<Box<RawValue>>,
 }
 
 /// Filter of `_acpd/session/list`.

@@ -1,19 +1,20 @@
 //! The JSON of this crate is an interface: a change here is a change for every client.
 
 use acpd_api::{
-    AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Amount, Answered, ArchiveFilter,
-    AttachParams, AuthInfo, AuthSource, AuthState, BudgetInfo, CancelParams, CaughtUp, ClientMeta,
-    ClientToken, ConfigChanged, ConfigMistake, Cost, DaemonInfo, DaemonStopParams, Doing,
-    DoingKind, ErrorData, ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod,
-    LoginShellInfo, McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome, Parent, Part,
-    PermissionDecided, PermissionMeta, PromptQueued, Question, QueueEditParams, QueueInfo,
+    AgentInfo, AgentMetrics, AgentNotice, AgentState, AgentTroubleInfo, Amount, Answered,
+    ArchiveFilter, AttachParams, AuthInfo, AuthSource, AuthState, Bucket, BudgetInfo, CancelParams,
+    CaughtUp, ClientMeta, ClientToken, ConfigChanged, ConfigMistake, Cost, DaemonInfo,
+    DaemonStopParams, Doing, DoingKind, ErrorData, ExitCode, Histogram, Hit, HookInfo,
+    InteractionInfo, JournalMetrics, Latencies, LoadMeta, LoginMethod, LoginShellInfo, McpInfo,
+    McpKind, Metrics, NewSessionMeta, OptionInfo, Outcome, Parent, Part, PermissionDecided,
+    PermissionMeta, PromptQueued, Question, QueueEditParams, QueueInfo, QueueMetrics,
     QueueRemoveParams, QueuedPrompt, RawCall, RawId, Reason, Received, RemoveParams, RemoveResult,
     RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams,
     SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice, SessionRef,
     SessionState, ShimInfo, Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged, Status,
-    StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState,
-    TurnUsage, UndoParams, UndoResult, UpdateMeta, Usage, UsageBy, UsageParams, UsageReport,
-    UsageTotal, VariableFrom, VariableInfo,
+    StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnMetrics, TurnStarted,
+    TurnState, TurnUsage, UndoParams, UndoResult, UpdateMeta, Usage, UsageBy, UsageParams,
+    UsageReport, UsageTotal, VariableFrom, VariableInfo,
 };
 use serde_json::{Value, json};
 
@@ -420,6 +421,37 @@ fn usage_looks_like_this() {
         UsageParams { since: 7, by: UsageBy::Workspace },
         UsageReport { totals },
     ));
+}
+
+#[test]
+fn metrics_look_like_this() {
+    let histogram = Histogram { buckets: vec![Bucket { le: 0.1, count: 1 }], sum: 2.5, count: 2 };
+    let agent = AgentMetrics {
+        name: "demo".into(),
+        state: AgentState::Ready,
+        restarts: 1,
+        sessions: 2,
+        processes: Some(3),
+        rss: Some(4_096),
+    };
+    insta::assert_json_snapshot!(Metrics {
+        version: "0.1.0".into(),
+        since: 7,
+        uptime: 1.5,
+        rss: Some(8_192),
+        clients: 1,
+        agents: vec![agent],
+        sessions: [(SessionState::Live, 2)].into(),
+        turns: TurnMetrics { running: 1, questions: 0, ended: [("end_turn".to_owned(), 3)].into() },
+        queues: QueueMetrics { prompts: 1, ..QueueMetrics::default() },
+        journal: JournalMetrics {
+            writable: true,
+            events: 9,
+            bytes: Some(4_096),
+            index_bytes: None,
+        },
+        latencies: Latencies { turn: histogram, ..Latencies::default() },
+    });
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod request;
 pub mod resume;
 mod silence;
 mod stream;
+pub mod worktree;
 
 pub use acpd_sys::file::open as open_file;
 pub use acpd_sys::paths::{PathError, Paths, beside};

@@ -1,7 +1,6 @@
 //! The answer to a request of an agent. Rooms return it, and the hub writes it to the process that asked
 //! (`hub/process/outbox.rs`), if that is still there.
 
-use acp_wire::{ErrorObject, Id, build};
 use bytes::Bytes;
 
 use crate::ids::HostId;
@@ -11,10 +10,4 @@ use crate::ids::HostId;
 pub(crate) struct Answer {
     pub(crate) host: HostId,
     pub(crate) line: Bytes,
-}
-
-impl Answer {
-    pub(crate) fn error(host: HostId, id: &Id, error: &ErrorObject) -> Answer {
-        Answer { host, line: build::error(id, error) }
-    }
 }

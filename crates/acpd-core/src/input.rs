@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use acp_wire::{Body, Frame, Id, clipped};
-use acpd_api::{Environment, HookEvent, SessionInfo, Status, UsageParams};
+use acpd_api::{Environment, HookEvent, Metrics, SessionInfo, Status, UsageParams};
 use bytes::Bytes;
 
 use crate::ids::{ClientId, HostId, InteractionId, Requester, Seq, SessionKey};
@@ -379,6 +379,8 @@ pub enum Effect {
         /// What happened.
         body: String,
     },
+    /// Show a client lines as they go, until its connection ends.
+    Trace(Box<Trace>),
     /// An agent refused a request, or a session could not come back, for the log. Never holds a
     /// payload, nor the agent's words.
     Failure {
@@ -442,6 +444,13 @@ pub enum ToClient {
         id: Id,
         /// What is to be added up.
         asked: UsageParams,
+    },
+    /// The answer to `_acpd/daemon/log_level`.
+    LogLevel {
+        /// The request to answer.
+        id: Id,
+        /// What is to be logged, if that is to change.
+        level: Option<String>,
     },
     /// An answer with the values kept for a session (`modes`, `configOptions`).
     Values(SessionValues),
@@ -592,8 +601,32 @@ pub struct View {
     pub editor: u64,
 }
 
-/// What part of a status was asked for.
+/// Which lines a client is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// Who is shown them.
+    pub client: ClientId,
+    /// What they are about.
+    pub of: TraceOf,
+    /// Also those between acpd and its clients.
+    pub clients: bool,
+    /// With what is in them.
+    pub full: bool,
+    /// Only methods that fit this pattern.
+    pub method: Option<String>,
+}
+
+/// What traced lines are about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TraceOf {
+    /// An agent profile.
+    Agent(String),
+    /// A session.
+    Session(SessionKey),
+}
+
+/// What part of a status was asked for.
+#[derive(Debug, Clone, PartialEq)]
 pub enum StatusPart {
     /// `_acpd/status`.
     All,
@@ -601,6 +634,8 @@ pub enum StatusPart {
     Agents,
     /// `_acpd/agent/show` and what answers like it.
     Agent(String),
+    /// `_acpd/metrics`: what the hub knows of them, without agents.
+    Metrics(Box<Metrics>),
 }
 
 /// A step of the stop ladder.

@@ -48,7 +48,9 @@ mod requests;
 mod session;
 mod shutdown;
 mod store_health;
+mod tally;
 mod timers;
+mod timing;
 mod tool_calls;
 pub mod views;
 mod watch;
@@ -64,7 +66,9 @@ pub use hub::Hub;
 pub use input::{
     Accepted, Adopt, Batch, ClientEvent, Effect, FileService, HostEvent, Input, LeftOut,
     LeftProcess, LogPage, NewTerminal, Read, ReadStyle, Search, ServeError, SessionValues,
-    SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, ToClient, ToHost, View,
+    SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, ToClient, ToHost, Trace, TraceOf,
+    View,
 };
 pub use session::reseed::GO_ON;
+pub use timing::Timing;
 pub use tool_calls::frozen::Frozen;

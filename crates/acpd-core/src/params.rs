@@ -30,7 +30,12 @@ pub(crate) fn needs_store(method: &str) -> bool {
             | acpd_api::method::SESSION_SEARCH
             | acpd_api::method::SESSION_QUEUE
             | acpd_api::method::USAGE
+            | acpd_api::method::METRICS
+            | acpd_api::method::TRACE
+            | acpd_api::method::DAEMON_LOG_LEVEL
             | acpd_api::method::INTERACTION_LIST
+            | acpd_api::method::MCP_LIST
+            | acpd_api::method::MCP_CALL
             | acpd_api::method::POLICY_LIST
             | acpd_api::method::POLICY_TEST
     )

@@ -21,6 +21,8 @@ pub(crate) enum Timer {
     Asked(u64),
     /// The next look at a command that runs.
     Terminal(InteractionId),
+    /// A tool's call of an MCP server that a client lends.
+    Lent(InteractionId),
     /// A prompt that waits for the end of a usage limit.
     Limit(SessionKey),
     /// A session that nobody used.

@@ -7,14 +7,16 @@ use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{CallToolResult, ContentBlock, ProgressNotificationParam};
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, tool, tool_router};
+use serde_json::Value;
 use tokio::time::{Instant, interval_at};
 
 use crate::daemon::off;
 use crate::failure::Failure;
+use crate::lent::{self, Lent};
 use crate::report::said;
 use crate::server::Server;
 use crate::workspace::{
-    DiagnosticsArgs, FindArgs, ReadArgs, SearchArgs, Stop, TreeArgs, Workspace,
+    DiagnosticsArgs, FindArgs, ReadArgs, SearchArgs, Stop, Stopped, TreeArgs, Workspace,
 };
 
 /// How often the host hears that a command still runs.
@@ -47,8 +49,9 @@ impl Server {
         self.looked(move |files| files.tree(&args)).await
     }
 
-    /// Finds mistakes: runs the compilers and linters that a person has configured for this directory, and returns what
-    /// they say of which line. What has not changed is not checked again.
+    /// Finds mistakes: asks the editor of the session if it lends a tool for that, else runs the compilers and linters that a
+    /// person has configured for this directory, and returns what they say of which line. What has not changed is not
+    /// checked again.
     #[tool]
     async fn diagnostics(
         &self,
@@ -57,10 +60,9 @@ impl Server {
     ) -> CallToolResult {
         said(
             async {
-                let workspace = Arc::clone(&self.workspace);
                 // Dropped with this call, whoever ends that: it stops what runs.
                 let (stop, stopped) = Stop::new();
-                let work = off(move || workspace.check(&args, &stopped));
+                let work = self.checked(args, stopped);
                 tokio::pin!(work);
                 let mut ticks = interval_at(Instant::now() + STILL_RUNS, STILL_RUNS);
                 let mut count = 0;
@@ -91,6 +93,17 @@ async fn still_runs(context: &RequestContext<RoleServer>, count: u32) {
 }
 
 impl Server {
+    /// What the editor of the session says of mistakes, else what the commands find.
+    async fn checked(&self, args: DiagnosticsArgs, stopped: Stopped) -> Result<Value, Failure> {
+        let workspace = Arc::clone(&self.workspace);
+        let file = workspace.file(&args)?;
+        let lent = match self.own {
+            Some(own) => lent::ask(&self.daemon, own, workspace.tools(), file.as_deref()).await,
+            None => Lent::Absent,
+        };
+        off(move || workspace.check(&args, &lent, &stopped)).await
+    }
+
     /// What a look at the folders finds, as text.
     async fn looked(
         &self,

@@ -4,6 +4,7 @@
 //!  agent (host) ──stdio, MCP──▶ Server ──▶ delegate, history, files: one file for each set of tools
 //!                                 │
 //!                                 ├─▶ workspace: what `files` looks into; no daemon needed
+//!                                 ├─▶ lent: what editors know of mistakes, for `diagnostics`
 //!                                 ├─▶ daemon: short questions, a connection each
 //!                                 └─▶ running: a prompt, its connection and its thread, until its turn is over
 //!                                        └─▶ report: what of the turn the model gets, and what is told meanwhile
@@ -20,6 +21,7 @@ mod delegate;
 mod failure;
 mod files;
 mod history;
+mod lent;
 mod options;
 mod paths;
 mod report;
@@ -29,5 +31,5 @@ mod teller;
 mod ticket;
 mod workspace;
 
-pub use options::{DETECT, Options};
+pub use options::{DETECT, EDITOR, Options};
 pub use server::serve;

@@ -18,9 +18,12 @@ pub struct Options {
     pub spawn: bool,
     /// The folders of the tools for files, the working directory first; none for the one of this process.
     pub folders: Vec<PathBuf>,
-    /// The commands that find mistakes: command lines, or [`DETECT`].
+    /// What finds mistakes: command lines, [`DETECT`], and tools of editors with [`EDITOR`] before their names.
     pub diagnostics: Vec<String>,
 }
 
 /// Stands for the commands that the files of the working directory call for.
 pub const DETECT: &str = "detect";
+
+/// Stands before the name of a tool that an editor lends.
+pub const EDITOR: &str = "editor:";

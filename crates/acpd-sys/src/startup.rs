@@ -98,6 +98,11 @@ pub fn spawn_daemon(
     start(exe, args, out).map_err(|source| SpawnError::Exec { exe: exe.to_owned(), source })
 }
 
+/// From now on this file gets what the process writes to stderr, such as the words of a panic.
+pub fn stderr_to(file: &File) -> io::Result<()> {
+    Ok(nix::unistd::dup2_stderr(file)?)
+}
+
 fn start(
     exe: &Path,
     args: impl IntoIterator<Item = impl AsRef<OsStr>>,

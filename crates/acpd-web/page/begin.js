@@ -5,10 +5,37 @@ import { Link, Refusal } from './net.js';
 import { hello } from './session.js';
 import { navigate } from './store.js';
 
-/** Begins a session and sends its first prompt. @param {import('./store.js').Store} store
+/** @typedef {import('./store.js').Store} Store */
+
+/** Asks the server about a worktree of git. @param {Store} store @param {string} method @param {object} body */
+async function worktree(store, method, body) {
+  const answer = await fetch('/worktree', {
+    method, body: JSON.stringify(body), headers: { authorization: `Bearer ${store.key}`, 'content-type': 'application/json' },
+  }).catch(() => undefined);
+  const told = await answer?.json().catch(() => undefined);
+  if (!answer?.ok) throw new Refusal(told?.error ?? 'acpd is not reached', { hint: told?.hint });
+  return told;
+}
+
+/** Begins a session and sends its first prompt; in a worktree of its own, which goes again if that fails.
+ * @param {Store} store
+ * @param {{agent: string, cwd: string, name?: string, worktree: boolean, blocks: import('./fold/block.js').Json[], text: string}} is
+ * @returns {Promise<void>} */
+export async function begin(store, is) {
+  if (!is.worktree) return beginIn(store, is);
+  const made = await worktree(store, 'POST', { cwd: is.cwd, name: is.name || undefined });
+  try {
+    await beginIn(store, { ...is, cwd: made.cwd });
+  } catch (error) {
+    await worktree(store, 'DELETE', { path: made.path }).catch(() => {});
+    throw error;
+  }
+}
+
+/** @param {Store} store
  * @param {{agent: string, cwd: string, name?: string, blocks: import('./fold/block.js').Json[], text: string}} is
  * @returns {Promise<void>} */
-export async function begin(store, { agent, cwd, name, blocks, text }) {
+async function beginIn(store, { agent, cwd, name, blocks, text }) {
   /** @type {(value: unknown) => void} */
   let greeted = () => {};
   /** @type {(error: Error) => void} */

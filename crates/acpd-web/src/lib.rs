@@ -12,6 +12,7 @@
 //! Architecture invariant: nothing is done for a request before its `Host`, its `Origin` and its key are looked at, and
 //! no line reaches the daemon that is not in the table of scopes.
 
+mod body;
 mod check;
 mod door;
 mod failure;
@@ -19,6 +20,7 @@ mod guess;
 mod headers;
 mod invitation;
 mod invite;
+mod made;
 mod names;
 mod page;
 mod push;
@@ -33,6 +35,7 @@ mod state;
 mod store;
 mod subscription;
 mod tls;
+mod worktree;
 
 pub use failure::Failure;
 pub use invitation::Invitation;

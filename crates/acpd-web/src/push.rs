@@ -18,15 +18,16 @@ use std::time::Duration;
 
 use acpd_api::method;
 use axum::Extension;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
+use crate::body;
 use crate::door::{self, Sender};
 use crate::failure::Failure;
 use crate::refusal::{Refusal, json as answer};
@@ -38,10 +39,6 @@ use post::{Outcome, Service};
 use seal::Recipient;
 use vapid::Vapid;
 
-/// The longest body that subscribes anybody.
-const LONGEST: usize = 4 << 10;
-/// How long that may take to come.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause before the daemon is looked for again.
 const PAUSE: Duration = Duration::from_secs(5);
 /// Pauses before a push is tried once more.
@@ -68,8 +65,7 @@ pub(crate) async fn subscribe(
 ) -> Result<Response, Refusal> {
     let token = door::token(&server, &headers, sender)?;
     needs_tls(&server)?;
-    let body = timeout(PATIENCE, to_bytes(body, LONGEST)).await.ok().and_then(Result::ok);
-    let said: Option<Subscription> = body.and_then(|body| serde_json::from_slice(&body).ok());
+    let said: Option<Subscription> = body::json(body).await;
     let is_usable =
         |it: &Subscription| Recipient::of(it).is_some() && Service::of(&it.endpoint).is_some();
     let Some(subscription) = said.filter(is_usable) else {

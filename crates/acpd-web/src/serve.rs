@@ -23,12 +23,13 @@ use tokio_rustls::TlsAcceptor;
 use crate::failure::Failure;
 use crate::guess::Guesses;
 use crate::invitation::Invitation;
+use crate::made::Made;
 use crate::names::{Behind, Names};
 use crate::page::{Page, page};
 use crate::scope::Scopes;
 use crate::state::{Event, Limits, News, Server};
 use crate::store::{Store, folder, server_lock};
-use crate::{door, push, sign, socket, tls};
+use crate::{door, push, sign, socket, tls, worktree};
 
 /// The port that is tried first: the letters of `acpd` on a telephone.
 const PORT: u16 = 2273;
@@ -113,6 +114,7 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
         daemon,
         store,
         news: News::default(),
+        made: Made::default(),
     });
     let code = server.off(|server| server.store.add_code(Scopes::default(), None)).await?;
     let invitation = Invitation::new(&address, &code);
@@ -245,7 +247,8 @@ fn router(server: &Arc<Server>) -> Router {
         .route("/sign-out", post(sign::sign_out))
         .route("/me", get(sign::me))
         .route("/push", get(push::key).post(push::subscribe).delete(push::unsubscribe))
-        .route("/acp", get(socket::acp))
+        .route("/worktree", post(worktree::make).delete(worktree::remove))
+        .route("/acp", get(socket::acp).fallback(socket::no_stream))
         .fallback_service(get(page).with_state(Arc::new(Page::new())));
     let door = middleware::from_fn_with_state(Arc::clone(server), door::door);
     service.layer(door).with_state(Arc::clone(server))

@@ -1,27 +1,23 @@
 //! Signing in with a code, signing out, and who one is.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::Extension;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, HeaderMap, SET_COOKIE, USER_AGENT};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::timeout;
 
+use crate::body;
 use crate::door::{self, Sender};
 use crate::page::VERSION;
 use crate::refusal::{Refusal, json};
 use crate::state::{Event, Server};
 
-/// The longest body that signs anybody in.
-const LONGEST: usize = 4 << 10;
-/// How long that may take to come.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// For how long a browser keeps the cookie: the longest that browsers take, 400 days.
 const COOKIE_LIFE: u64 = 400 * 24 * 60 * 60;
 
@@ -55,8 +51,7 @@ pub(crate) async fn sign_in(
         let hint = "a code works once, within two minutes: `acpctl web pair` prints another one";
         Refusal::new(StatusCode::UNAUTHORIZED, "this code does not work", hint)
     };
-    let body = timeout(PATIENCE, to_bytes(body, LONGEST)).await.ok().and_then(Result::ok);
-    let said: Option<SignIn> = body.and_then(|body| serde_json::from_slice(&body).ok());
+    let said: Option<SignIn> = body::json(body).await;
     let device =
         device(headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default());
     let signed_in = match said {

@@ -1,21 +1,26 @@
-//! `GET /acp`: the door of a socket.
+//! `GET /acp`: the door of a socket. The transport for remote agents lets a server offer WebSockets alone, and so does
+//! this one: what is no upgrade is answered with how to come in.
 
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::http::header::{ALLOW, UPGRADE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
 
 use crate::check::Client;
 use crate::door::{self, Sender};
 use crate::refusal::Refusal;
 use crate::relay::relay;
+use crate::secret::Secret;
 use crate::state::Server;
 
 /// What is spoken: protocol version 1, a message in each text frame.
 const PROTOCOL: &str = "acp.v1";
+/// What the transport calls a connection.
+const CONNECTION: HeaderName = HeaderName::from_static("acp-connection-id");
 
 /// Opens a socket for whoever has a token.
 pub(crate) async fn acp(
@@ -26,10 +31,7 @@ pub(crate) async fn acp(
     socket: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     let token = door::token(&server, &headers, sender)?;
-    let socket = socket.map_err(|_| {
-        let hint = "connect with a WebSocket";
-        Refusal::new(StatusCode::UPGRADE_REQUIRED, "this address is for sockets", hint)
-    })?;
+    let Ok(socket) = socket else { return Ok(only_sockets(StatusCode::UPGRADE_REQUIRED)) };
     let place = Arc::clone(&server.sockets).try_acquire_owned().map_err(|_| {
         let hint = "close pages that you do not need";
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many sockets are open", hint)
@@ -39,8 +41,29 @@ pub(crate) async fn acp(
     let client = Client { scopes: token.scopes, agent, place: token.name.clone() };
     let longest = 2 * server.limits.message;
     let socket = socket.protocols([PROTOCOL]).max_message_size(longest).max_frame_size(longest);
-    Ok(socket.on_upgrade(async move |socket| {
+    let mut response = socket.on_upgrade(async move |socket| {
         relay(server, socket, token, client).await;
         drop(place);
-    }))
+    });
+    // Each socket is a connection of its own, and nothing else refers to it.
+    let id = Secret::code().ok().and_then(|id| HeaderValue::from_str(id.reveal()).ok());
+    response.headers_mut().extend(id.map(|id| (CONNECTION, id)));
+    Ok(response)
+}
+
+/// `POST` and `DELETE` of the transport's other form, which is not here.
+pub(crate) async fn no_stream() -> Response {
+    only_sockets(StatusCode::METHOD_NOT_ALLOWED)
+}
+
+fn only_sockets(status: StatusCode) -> Response {
+    let hint = "connect with a WebSocket";
+    let mut response =
+        Refusal::new(status, "this address is for WebSockets alone", hint).into_response();
+    let headers = response.headers_mut();
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        headers.insert(ALLOW, HeaderValue::from_static("GET"));
+    }
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    response
 }

@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::failure::Failure;
 use crate::guess::Guesses;
 use crate::invitation::Invitation;
+use crate::made::Made;
 use crate::names::Names;
 use crate::store::Store;
 
@@ -73,6 +74,7 @@ pub(crate) struct Server {
     pub(crate) tell: Box<dyn Fn(Event) + Send + Sync>,
     pub(crate) daemon: acpd_client::Options,
     pub(crate) news: News,
+    pub(crate) made: Made,
 }
 
 /// What open sockets have to hear of.

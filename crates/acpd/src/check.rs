@@ -50,6 +50,15 @@ pub fn report() -> Result<ConfigReport, Failure> {
     })
 }
 
+/// The configuration without what may be a secret.
+///
+/// # Errors
+/// When there is no place for one, or it is no TOML.
+pub fn redacted() -> Result<String, Failure> {
+    let file = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?.config_file();
+    config::redacted(&file).map_err(|why| Failure::new(why, None::<String>))
+}
+
 /// Finds out whether a daemon could start, without starting one. Returns what to tell then.
 ///
 /// # Errors

@@ -20,9 +20,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use acp_wire::{Body, Framer, Id, build};
-use acpd_api::{AgentInfo, AgentList, ConfigChanged, Status, VariableFrom, VariableInfo, is_named};
+use acpd_api::{
+    AgentInfo, AgentList, AgentMetrics, ConfigChanged, JournalMetrics, Status, VariableFrom,
+    VariableInfo, is_named,
+};
 use acpd_core::ids::ClientId;
 use acpd_core::{ClientEvent, StatusPart, ToClient};
+use acpd_sys::paths::Paths;
 use acpd_sys::socket;
 use bytes::Bytes;
 use interprocess::local_socket::tokio::Stream;
@@ -33,6 +37,7 @@ use crate::config::{self, Config, Installed, OnDisk, Profile, Transport};
 use crate::environment;
 use crate::host::Reaper;
 use crate::journal::Journal;
+use crate::log;
 use crate::refusal::{no_descriptors, silent_for_too_long, tell};
 use crate::search::SearchIndex;
 
@@ -63,7 +68,10 @@ fn size(what: &ToClient) -> usize {
         ToClient::Values(values) => 1024 + values.extra.len(),
         ToClient::Search { search, .. } => 1024 * (1 + search.sessions.len()),
         // Their lines are read when it is their turn.
-        ToClient::Read(_) | ToClient::Log(_) | ToClient::Usage { .. } => 1024,
+        ToClient::Read(_)
+        | ToClient::Log(_)
+        | ToClient::Usage { .. }
+        | ToClient::LogLevel { .. } => 1024,
     }
 }
 
@@ -130,6 +138,10 @@ pub struct Service {
     pub config: Arc<Config>,
     /// Where that was read.
     pub config_file: Arc<OnDisk>,
+    /// Where the daemon's files are.
+    pub paths: Arc<Paths>,
+    /// What the daemon logs.
+    pub log: log::Filter,
     /// Longest line in bytes.
     pub line_limit: usize,
 }
@@ -155,6 +167,23 @@ impl Service {
     async fn config_changed(&self) -> Option<ConfigChanged> {
         let (config, file) = (Arc::clone(&self.config), Arc::clone(&self.config_file));
         tokio::task::spawn_blocking(move || file.change(&config)).await.ok().flatten()
+    }
+
+    /// Adds how large the journal and its index are.
+    async fn tell_sizes(&self, journal: &mut JournalMetrics) {
+        let paths = Arc::clone(&self.paths);
+        let look = move || {
+            let size = |path: &Path| path.metadata().map(|file| file.len()).ok();
+            let with_log = |path: &Path| {
+                let mut log = path.as_os_str().to_owned();
+                log.push("-wal");
+                Some(size(path)? + size(Path::new(&log)).unwrap_or_default())
+            };
+            (with_log(&paths.database()), with_log(&paths.search_index()))
+        };
+        // Without an answer it is only not told.
+        let sizes = tokio::task::spawn_blocking(look).await.unwrap_or_default();
+        (journal.bytes, journal.index_bytes) = sizes;
     }
 
     /// Adds what an agent inherits.
@@ -214,6 +243,12 @@ fn look_for(profile: &Profile) -> (bool, Option<String>) {
             (found.is_ok(), profile.install.clone().filter(|_| found.is_err()))
         }
     }
+}
+
+/// What is counted of an agent.
+fn counted(agent: AgentInfo) -> AgentMetrics {
+    let AgentInfo { name, state, restarts, sessions, processes, rss, .. } = agent;
+    AgentMetrics { name, state, restarts: restarts.into(), sessions, processes, rss }
 }
 
 /// A variable of an agent.
@@ -398,6 +433,14 @@ impl Out {
             ToClient::Log(page) => self.lines.push_back(journal.log(page).await),
             ToClient::Values(values) => self.lines.push_back(journal.values(values).await),
             ToClient::Usage { id, asked } => self.lines.push_back(journal.usage(id, asked).await),
+            ToClient::LogLevel { id, level } => {
+                let log = &self.service.log;
+                let changed = level.map_or(Ok(()), |level| log.change(&level));
+                self.lines.push_back(match changed {
+                    Ok(()) => build::response(&id, &log.level()),
+                    Err(fault) => build::error(&id, &fault.object()),
+                });
+            }
             ToClient::Search { id, search } => {
                 self.lines.push_back(self.service.index.find(&id, *search).await);
             }
@@ -452,6 +495,12 @@ impl Out {
                 self.service.tell_shims(&mut status.agents);
                 self.service.tell_installed(&mut status.agents).await;
                 build::response(id, &AgentList { agents: status.agents })
+            }
+            StatusPart::Metrics(mut metrics) => {
+                self.service.tell_sizes(&mut metrics.journal).await;
+                metrics.rss = acpd_sys::process::rss_bytes(std::process::id()).ok();
+                metrics.agents = status.agents.into_iter().map(counted).collect();
+                build::response(id, &metrics)
             }
             StatusPart::Agent(_) => {
                 let mut agent = status.agents.pop();

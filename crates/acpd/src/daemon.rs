@@ -144,6 +144,7 @@ struct Daemon {
     paths: Paths,
     config: Config,
     config_file: OnDisk,
+    log: log::Filter,
     exe: PathBuf,
     manager: Manager,
     lock: InstanceLock,
@@ -169,9 +170,9 @@ impl Daemon {
         crash::point("locked");
         let config_file = OnDisk::now(&paths.config_file());
         let config = check::configuration(&paths)?;
-        let file =
-            background.then(|| BoundedLog::open(&paths.daemon_log(), config.daemon.log_max_bytes));
-        log::start(&config.daemon.log_level, file);
+        let log_max_bytes = config.daemon.log_max_bytes;
+        let file = background.then(|| BoundedLog::with_stderr(&paths.daemon_log(), log_max_bytes));
+        let log = log::start(&config.daemon.log_level, file);
         process::become_subreaper().map_err(|e| Failure::system("cannot become a subreaper", e))?;
         limits::no_core_dumps().map_err(|e| Failure::system("cannot turn off core dumps", e))?;
         limits::raise_nofile_limit().ok();
@@ -204,6 +205,7 @@ impl Daemon {
             paths,
             config,
             config_file,
+            log,
             exe,
             manager,
             lock,
@@ -237,6 +239,8 @@ impl Daemon {
             reaper: reaper.clone(),
             config: Arc::new(config.clone()),
             config_file: Arc::new(self.config_file),
+            paths: Arc::new(paths.clone()),
+            log: self.log,
             line_limit: config.daemon.line_limit as usize,
         };
         // Enough to tell this journal's processes from those of another one.

@@ -10,12 +10,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use acpd_api::escape;
+use acp_wire::code;
+use acpd_api::{LogLevel, Reason, escape};
+use acpd_core::Fault;
 use acpd_sys::dir::private_file;
+use acpd_sys::startup::stderr_to;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::registry;
 use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Registry, registry, reload};
 
 /// Characters of the longest entry; the rest is cut off.
 const LONGEST: usize = 2000;
@@ -36,13 +39,24 @@ struct Inner {
     file: Option<File>,
     written: u64,
     limit: u64,
+    /// What the process writes to stderr goes there, too.
+    has_stderr: bool,
 }
 
 impl BoundedLog {
     /// Opens it for appending. A file that cannot be opened swallows what is written: a log must
     /// not stop an agent.
     pub fn open(path: &Path, limit: u64) -> BoundedLog {
-        let mut inner = Inner { path: path.to_owned(), file: None, written: 0, limit };
+        BoundedLog::open_with(path, limit, false)
+    }
+
+    /// The daemon's own: the last words of a panic are in the file as well, also after it was moved aside.
+    pub fn with_stderr(path: &Path, limit: u64) -> BoundedLog {
+        BoundedLog::open_with(path, limit, true)
+    }
+
+    fn open_with(path: &Path, limit: u64, has_stderr: bool) -> BoundedLog {
+        let mut inner = Inner { path: path.to_owned(), file: None, written: 0, limit, has_stderr };
         inner.reopen();
         BoundedLog { inner: Arc::new(Mutex::new(inner)) }
     }
@@ -65,6 +79,10 @@ impl Inner {
         self.file = private_file(&self.path).ok();
         let length = self.file.as_ref().and_then(|file| file.metadata().ok());
         self.written = length.map_or(0, |metadata| metadata.len());
+        if let Some(file) = self.file.as_ref().filter(|_| self.has_stderr) {
+            // Else stderr goes where it went.
+            stderr_to(file).ok();
+        }
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -123,12 +141,72 @@ pub fn quote(text: &str) -> &str {
     text.char_indices().nth(QUOTE).map_or(text, |(end, _)| &text[..end])
 }
 
-/// Starts logging: to the file when the daemon runs in the background, to stderr otherwise.
-pub fn start(level: &str, file: Option<BoundedLog>) {
+/// The levels; `off` is none.
+pub const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+/// What is to be logged: a level, or a filter.
+pub fn filter(text: &str) -> Option<Targets> {
     // Without the span and field filters of the library's larger filter: they need a regex engine,
     // which is a tenth of the idle daemon's memory.
-    let filter: Targets =
-        level.parse().unwrap_or_else(|_| Targets::new().with_default(tracing::Level::INFO));
+    // A single word that is no level would be taken for the name of a module.
+    let is_filter = text.contains(['=', ',', ':']);
+    if LEVELS.contains(&text) || is_filter { text.parse().ok() } else { None }
+}
+
+/// What is logged, and how to change it. Clones change the same.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    handle: reload::Handle<Targets, Registry>,
+    configured: String,
+}
+
+impl Filter {
+    /// What is logged now, and what the configuration says.
+    pub fn level(&self) -> LogLevel {
+        // The subscriber lives as long as the process.
+        let level = self.handle.with_current(Targets::to_string).unwrap_or_default();
+        LogLevel { level: level.into(), configured: self.configured.as_str().into() }
+    }
+
+    /// Logs something else from now on.
+    ///
+    /// # Errors
+    /// When it is neither a level nor a filter.
+    pub fn change(&self, level: &str) -> Result<(), Fault> {
+        let Some(filter) = filter(level) else {
+            let near = acpd_api::nearest(level, LEVELS);
+            let shown = quote(level);
+            return Err(invalid(format!("`{shown}` is no level and no filter")).hint(
+                near.map_or_else(
+                    || format!("the levels are {}", LEVELS.join(", ")),
+                    |near| format!("did you mean `{near}`?"),
+                ),
+            ));
+        };
+        let before = self.level().level;
+        // Said where it is not filtered: before, or after.
+        let tell = || tracing::info!(level, before = before.raw(), "the log level was changed");
+        let is_told = tracing::enabled!(tracing::Level::INFO);
+        if is_told {
+            tell();
+        }
+        self.handle.reload(filter).ok();
+        if !is_told {
+            tell();
+        }
+        Ok(())
+    }
+}
+
+fn invalid(text: String) -> Fault {
+    Fault::new(Reason::Invalid, text).with_code(code::INVALID_PARAMS)
+}
+
+/// Starts logging: to the file when the daemon runs in the background, to stderr otherwise.
+pub fn start(level: &str, file: Option<BoundedLog>) -> Filter {
+    let targets =
+        filter(level).unwrap_or_else(|| Targets::new().with_default(tracing::Level::INFO));
+    let (filter, handle) = reload::Layer::new(targets);
     let layer = tracing_subscriber::fmt::layer().with_target(false).with_ansi(false);
     match file {
         Some(file) => {
@@ -139,6 +217,7 @@ pub fn start(level: &str, file: Option<BoundedLog>) {
             registry().with(filter).with(layer.with_writer(|| Entries(io::stderr()))).init();
         }
     }
+    Filter { handle, configured: level.to_owned() }
 }
 
 #[cfg(test)]

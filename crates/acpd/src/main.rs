@@ -44,6 +44,9 @@ enum Command {
     /// Print what is wrong in the configuration, as JSON.
     #[command(hide = true)]
     Config,
+    /// Print which keys of the configuration are set, without what may be a secret.
+    #[command(hide = true)]
+    ConfigRedacted,
     /// Ask the installed agents of the catalogue what they can do.
     #[command(hide = true)]
     Discover {
@@ -118,6 +121,14 @@ fn main() -> ExitCode {
         },
         Command::Restore { check, file } => match acpd::copying::restore(&file, check) {
             Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failed(&failure),
+        },
+        Command::ConfigRedacted => match acpd::check::redacted() {
+            #[expect(clippy::print_stdout, reason = "what it is for")]
+            Ok(text) => {
+                print!("{text}");
+                ExitCode::SUCCESS
+            }
             Err(failure) => failed(&failure),
         },
         Command::Login { agent, own, env, words } => {

@@ -90,7 +90,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
 /// The modules of acpd-core from the bottom to the top, and what each may import of the others. A room
 /// never imports the hub: what happened is what its methods return, and what it has to know of other
 /// rooms is an argument.
-const CORE: [(&str, &[&str]); 26] = [
+const CORE: [(&str, &[&str]); 28] = [
     ("fault", &[]),
     ("gist", &[]),
     ("hash", &[]),
@@ -107,6 +107,8 @@ const CORE: [(&str, &[&str]); 26] = [
     ("budget", &["ids", "profile", "record"]),
     ("store_health", &["fault", "ids"]),
     ("shutdown", &["ids"]),
+    ("timing", &[]),
+    ("tally", &["timing"]),
     ("mcp", &["answer", "ids", "input", "profile", "record"]),
     ("auth", &["ids", "input", "record"]),
     ("views", &["ids", "input", "record"]),

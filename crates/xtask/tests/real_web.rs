@@ -1,8 +1,10 @@
 //! Clients that are not ours and not changed for us on `acpctl web`: the WebSocket transports of the official SDKs for
-//! TypeScript and Python, as they are.
+//! TypeScript, Python and Rust, as they are.
 //!
-//! Installs what is missing, and is skipped like the tests of `real_agents.rs`.
+//! Installs what is missing, and is skipped like the tests of `real_agents.rs`. The program with the Rust SDK is a package
+//! of its own in the store, with a lock file of its own: nothing of it is among what acpd is built of.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,16 +16,33 @@ use xtask::workspace::{self, succeed};
 
 /// After so many seconds a client hangs.
 const LIMIT: &str = "120";
+/// The package of the client with the Rust SDK.
+const PACKAGE: &str = r#"
+[package]
+name = "over-web"
+version = "0.0.0"
+edition = "2024"
+
+[dependencies]
+agent-client-protocol = "=5.0.0"
+agent-client-protocol-http = { version = "=5.0.0", features = ["client"] }
+reqwest = { version = "0.13", default-features = false }
+tokio = { version = "1", features = ["macros", "rt", "time"] }
+
+[workspace]
+"#;
 
 #[test]
 fn the_typescript_sdk_over_its_own_websocket() {
-    talks("tssdk", "over_web.mjs", |scripts, _| Ok(scripts.store().join("py-node/node-bin/node")))
-        .unwrap();
+    talks(Some("tssdk"), "over_web.mjs", |scripts, _| {
+        Ok(scripts.store().join("py-node/node-bin/node"))
+    })
+    .unwrap();
 }
 
 #[test]
 fn the_python_sdk_over_its_own_websocket() {
-    talks("pysdk", "over_web.py", |scripts, packages| {
+    talks(Some("pysdk"), "over_web.py", |scripts, packages| {
         let python = scripts.store().join("py-pysdk/bin/python");
         // What the SDK needs for that transport and brings only if it is asked to.
         let mut pip = Command::new(&python);
@@ -32,6 +51,27 @@ fn the_python_sdk_over_its_own_websocket() {
         Ok(python)
     })
     .unwrap();
+}
+
+#[test]
+fn the_rust_sdk_over_its_own_websocket() {
+    talks(None, "over_web.rs", |scripts, _| {
+        let package = scripts.store().join("rustsdk");
+        fs::create_dir_all(package.join("src"))?;
+        fs::write(package.join("Cargo.toml"), PACKAGE)?;
+        fs::copy(client("over_web.rs"), package.join("src/main.rs"))?;
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--quiet"]).current_dir(&package);
+        // It is built by itself, wherever the tests of acpd are built.
+        cargo.env("CARGO_TARGET_DIR", package.join("target")).env_remove("RUSTFLAGS");
+        succeed(&mut cargo)?;
+        Ok(package.join("target/debug/over-web"))
+    })
+    .unwrap();
+}
+
+fn client(script: &str) -> PathBuf {
+    workspace::root().join("crates/xtask/tests/clients").join(script)
 }
 
 /// The server; ends with the test.
@@ -45,13 +85,14 @@ impl Drop for Web {
     }
 }
 
-/// Runs one of the clients in the folder `clients`, with a session of the built-in agent.
+/// Runs one of the clients in the folder `clients`, with a session of the built-in agent. `sdk` is what the scripts
+/// install for it.
 fn talks(
-    sdk: &str,
+    sdk: Option<&str>,
     script: &str,
     interpreter: impl FnOnce(&Scripts, &Path) -> Result<PathBuf>,
 ) -> Result {
-    let Some(scripts) = ready(&[sdk])? else { return Ok(()) };
+    let Some(scripts) = ready(sdk.as_slice())? else { return Ok(()) };
     let home = Home::new(&workspace::bin_dir("debug")?)?;
     let packages = home.path("packages");
     let interpreter = interpreter(&scripts, &packages)?;
@@ -61,11 +102,11 @@ fn talks(
     BufReader::new(server.0.stdout.take().ok_or("no pipe")?).read_line(&mut url)?;
     let host =
         url.strip_prefix("http://").and_then(|url| url.split_once('/')).ok_or("no address")?.0;
-    let token = home.read(&["web", "token", "new", sdk])?;
+    let token = home.read(&["web", "token", "new", "client"])?;
 
     let mut client = home.command(Path::new("timeout"));
     client.arg(LIMIT).arg(interpreter);
-    client.arg(workspace::root().join("crates/xtask/tests/clients").join(script));
+    client.arg(self::client(script));
     client.env("PYTHONPATH", &packages).env("REAL_DIR", scripts.store());
     client.env("URL", format!("ws://{host}/acp?agent=demo")).env("TOKEN", token.trim());
     let done = client.env("WORK", home.path("work")).output()?;

@@ -120,6 +120,58 @@ fn hook(other: Option<&str>, look: impl FnOnce(&Home, &Receiver<Told>) -> Result
     home.stop()
 }
 
+#[test]
+fn node_exporter_finds_a_whole_file_or_the_old_one() {
+    let page = fs::read_to_string(workspace::root().join("docs/recipes.md")).unwrap();
+    let part = page.split("\n## ").find(|part| part.starts_with("On a dashboard")).unwrap();
+    let home = Home::new(&workspace::bin_dir("debug").unwrap()).unwrap();
+    let script = home.path(".local/bin/acpd-metrics");
+    write(&script, &format!("{}\n", blocks(part, "sh\n")[0])).unwrap();
+    let dir = home.path("textfile");
+    fs::create_dir(&dir).unwrap();
+    let bins = home.program("acpctl").parent().unwrap().display().to_string();
+    let write_file = || {
+        let mut command = home.command(&script);
+        command.arg(&dir).env("PATH", format!("{bins}:/usr/bin:/bin")).stderr(Stdio::null());
+        command.status().unwrap().success()
+    };
+    let files = || fs::read_dir(&dir).unwrap().map(|file| file.unwrap().path()).collect::<Vec<_>>();
+    assert!(!write_file(), "without a daemon");
+    assert!(files().is_empty());
+    succeed(&mut home.acpctl(&["run", "-a", "demo", "say #one"])).unwrap();
+    assert!(write_file());
+    let [file] = &files()[..] else { panic!("{:?}", files()) };
+    assert!(file.extension().is_some_and(|ext| ext == "prom"), "{file:?}");
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o644);
+    let text = fs::read_to_string(file).unwrap();
+    assert!(text.contains("\nacpd_turns_ended_total{outcome=\"end_turn\"} 1\n"), "{text}");
+    let quantile = blocks(part, "promql\n")[0];
+    let name = quantile.split_once("rate(").unwrap().1.split_once('[').unwrap().0;
+    assert!(text.contains(&format!("\n{name}{{le=")), "{quantile} asks for what there is");
+    read_by_prometheus(file);
+    home.stop().unwrap();
+}
+
+/// Prometheus' own parser reads it, where that is installed (`pip install prometheus_client`).
+fn read_by_prometheus(file: &Path) {
+    let python = |code: &str| {
+        let mut command = Command::new("python3");
+        command.args(["-c", code]).arg(file).stderr(Stdio::null());
+        command.output().ok().filter(|done| done.status.success())
+    };
+    let import = "from prometheus_client.parser import text_string_to_metric_families as parse";
+    if python(import).is_none() {
+        println!("SKIPPED: the parser of prometheus_client is missing");
+        return;
+    }
+    let read = python(&format!(
+        "{import}\nimport sys\nfor family in parse(open(sys.argv[1]).read()):\n  \
+         assert family.type != 'unknown' and family.documentation, family\n  print(family.name)"
+    ));
+    let names = String::from_utf8(read.expect("it can be read").stdout).unwrap();
+    assert!(names.contains("acpd_turn_duration_seconds\n"), "{names}");
+}
+
 /// The blocks of code of a kind.
 fn blocks<'a>(part: &'a str, kind: &str) -> Vec<&'a str> {
     part.split("\n```").filter_map(|block| block.strip_prefix(kind)).collect()

@@ -182,14 +182,14 @@ pub(crate) fn decode(raw: &str) -> Option<Cow<'_, str>> {
 /// Whether a raw string with its quotes is this key.
 pub(crate) fn is_key(raw: &[u8], key: &str) -> bool {
     let inner = &raw[1..raw.len() - 1];
-    // An escape takes more bytes than what it stands for, so hardly any key is looked through for one.
-    if inner.len() < key.len() || inner.len() == key.len() && inner != key.as_bytes() {
-        return false;
+    let is_same = |(one, other): &(&u8, &u8)| one == other && **one != b'\\';
+    let same = inner.iter().zip(key.as_bytes()).take_while(is_same).count();
+    match inner.get(same) {
+        None => same == key.len(),
+        // What begins with an escape may say the same as the rest of the key.
+        Some(b'\\') => serde_json::from_slice::<String>(raw).is_ok_and(|name| name == key),
+        Some(_) => false,
     }
-    if memchr::memchr(b'\\', inner).is_none() {
-        return inner.len() == key.len();
-    }
-    serde_json::from_slice::<String>(raw).is_ok_and(|name| name == key)
 }
 
 /// The range of a string with its quotes.

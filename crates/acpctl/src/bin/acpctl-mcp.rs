@@ -28,7 +28,8 @@ struct Args {
     #[arg(long, value_name = "DIR")]
     folder: Vec<PathBuf>,
     /// A command line that finds mistakes in the working directory, or `detect` for those that its files call for;
-    /// may be given several times. It may run code of the directory [default: none].
+    /// may be given several times. It may run code of the directory. `editor:TOOL` names the tool of an editor that is
+    /// asked first, where one lends it to the session [default: none].
     #[arg(long, value_name = "COMMAND")]
     diagnostics: Vec<String>,
     /// Fail instead of starting the daemon.

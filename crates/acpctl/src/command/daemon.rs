@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use acp_wire::code;
 use acpd_api::{
-    AgentInfo, AgentState, DaemonInfo, DaemonRestartParams, Empty, Environment, ExitCode, Status,
-    method,
+    AgentInfo, AgentState, DaemonInfo, DaemonRestartParams, Empty, Environment, ExitCode, LogLevel,
+    LogLevelParams, Status, method,
 };
 use acpd_client::{CallError, ConnectError, Connection, Options, Paths, connect, stopped_daemon};
 
@@ -15,6 +15,7 @@ use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::info::daemon::{line, mistakes};
 use crate::live::in_words;
+use crate::service::Service;
 use crate::stop::{END_DEADLINE, check_turns_continue, info, running, start_of, stop};
 use crate::table::key_values;
 use crate::text::{shell_word, text};
@@ -35,7 +36,12 @@ pub(super) fn daemon(command: Daemon, door: Door, ui: &mut Ui) -> Result {
         Daemon::Restart => restart(&paths, ui),
         Daemon::Reload => reload(&paths, ui),
         Daemon::Status(json) => status(&paths, json, ui),
-        Daemon::Logs(tail) => log_file::print(&paths.daemon_log(), tail, ui),
+        Daemon::LogLevel { level, json } => log_level(level, json, &paths, ui),
+        // A daemon that was started by the system logs to that.
+        Daemon::Logs(tail) => match Service::with_log(&paths) {
+            Some(service) => service.print_log(tail, ui),
+            None => log_file::print(&paths.daemon_log(), tail, ui),
+        },
     }
 }
 
@@ -201,15 +207,42 @@ fn successor(paths: &Paths, before: Option<(u64, u64)>, ui: &mut Ui) -> Result<D
     }
 }
 
-fn status(paths: &Paths, json: Json, ui: &mut Ui) -> Result {
+/// A connection to the daemon that runs.
+fn to_running(paths: &Paths) -> Result<Connection> {
     let options = Options { spawn: false, paths: paths.clone() };
-    let daemon = info(&mut connect(&options).map_err(|error| {
-        match error {
-            ConnectError::NotRunning { .. } => CommandError::because(ExitCode::NotFound, &error)
-                .hint("start it with `acpctl daemon start`"),
-            other => other.into(),
-        }
-    })?)?;
+    connect(&options).map_err(|error| match error {
+        ConnectError::NotRunning { .. } => CommandError::because(ExitCode::NotFound, &error)
+            .hint("start it with `acpctl daemon start`"),
+        other => other.into(),
+    })
+}
+
+/// Shows or changes what the running daemon logs.
+fn log_level(level: Option<String>, json: Json, paths: &Paths, ui: &mut Ui) -> Result {
+    let mut connection = to_running(paths)?;
+    let is_change = level.is_some();
+    let now: LogLevel = connection.call(method::DAEMON_LOG_LEVEL, &LogLevelParams { level })?;
+    if json.json {
+        return Ok(ui.json(&now)?);
+    }
+    if !is_change {
+        ui.print(text!("{}\n", now.level))?;
+    }
+    if now.level != now.configured {
+        let LogLevel { level, configured } = &now;
+        ui.say(text!(
+            "acpd logs `{}` until it starts again or reads its configuration, which says `{}`",
+            level,
+            configured
+        ));
+    } else if is_change {
+        ui.say(text!("acpd logs `{}`, as its configuration says", now.level));
+    }
+    Ok(())
+}
+
+fn status(paths: &Paths, json: Json, ui: &mut Ui) -> Result {
+    let daemon = info(&mut to_running(paths)?)?;
     if json.json {
         return Ok(ui.json(&daemon)?);
     }

@@ -13,16 +13,19 @@ mod config;
 mod daemon;
 mod doctor;
 mod man;
+mod metrics;
 mod pending;
 mod policy;
 mod ps;
 mod queue;
+mod report;
 mod restore;
 mod run;
 mod service;
 mod session;
 #[cfg(feature = "tui")]
 mod top;
+mod trace;
 mod usage;
 mod wait;
 
@@ -70,6 +73,9 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Policy(Later(command)) => policy::policy(command, door, ui)?,
         Command::Daemon(Later(command)) => daemon::daemon(command, door, ui)?,
         Command::Doctor(Later(args)) => doctor::doctor(args, ui)?,
+        Command::Metrics(Later(args)) => metrics::metrics(args, door, ui)?,
+        Command::Trace(Later(args)) => return trace::trace(&args, door, ui),
+        Command::Report(Later(args)) => report::report(&args, ui)?,
         Command::Config(Later(command)) => config::config(&command, ui)?,
         Command::Service(Later(command)) => service::service(command, door, ui)?,
         Command::Backup(Later(args)) => backup::backup(&args, ui)?,

@@ -8,7 +8,7 @@ mod systemd;
 
 use std::env;
 use std::fs;
-use std::io;
+use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -16,9 +16,12 @@ use acpd_api::{ExitCode, Untrusted};
 use acpd_client::{Connection, Paths, daemon_exe};
 use serde::Serialize;
 
+use crate::cli::Tail;
 use crate::error::{CommandError, Result};
+use crate::log_file;
 use crate::stop::running;
 use crate::text::{Text, text};
+use crate::ui::Ui;
 
 /// acpd as a service of this user.
 #[derive(Debug)]
@@ -178,6 +181,34 @@ impl Service {
             Manager::Systemd => systemd::run(systemd::FORGET),
             Manager::Launchd => Ok(()),
         }
+    }
+
+    /// The service whose manager has started the daemon that runs, and so has its log.
+    pub(crate) fn with_log(paths: &Paths) -> Option<Service> {
+        let service = Service::here(paths).ok().filter(Service::is_installed)?;
+        let runs = service.state().is_ok_and(|state| state.pid.is_some());
+        runs.then_some(service)
+    }
+
+    /// Prints what the manager has kept of the daemon's log.
+    pub(crate) fn print_log(&self, tail: Tail, ui: &mut Ui) -> Result {
+        let Some(mut command) = self.log_command(tail.follow, tail.lines) else {
+            return log_file::print(&log_file()?, tail, ui);
+        };
+        let program = command.get_program().to_owned();
+        let failed = |error| CommandError::file("run", program.as_ref(), &error);
+        let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
+        let mut lines = child.stdout.take().map(BufReader::new);
+        let mut line = Vec::new();
+        while let Some(lines) = &mut lines
+            && lines.read_until(b'\n', &mut line).map_err(failed)? > 0
+        {
+            ui.relay_bytes(&std::mem::take(&mut line))?;
+            ui.flush()?;
+        }
+        // What it could not do it has said itself.
+        let status = child.wait().map_err(failed)?;
+        if status.success() { Ok(()) } else { Err(CommandError::told()) }
     }
 
     /// The command that prints the log, where the manager keeps it.

@@ -160,3 +160,25 @@ fn a_purge_asks_and_leaves_nothing() {
         assert!(!home.path(left).exists(), "{left} is left");
     }
 }
+
+#[test]
+fn the_log_of_a_daemon_that_the_system_has_started_is_the_systems() {
+    let show =
+        "printf 'MainPID=812\\nId=acpd.service\\nActiveState=active\\nUnitFileState=enabled\\n'";
+    let home = home(show);
+    script(&home.path("bin/journalctl"), "echo \"journal $*\"");
+    fs::create_dir_all(home.path("state/log")).unwrap();
+    fs::write(home.path("state/log/acpd.log"), "the file\n").unwrap();
+    let logs = || {
+        let mut command = home.acpctl(["daemon", "logs", "-n", "7"]);
+        command.env("ACPD_EXE", home.path("bin/acpd"));
+        command.env("PATH", format!("{}:/usr/bin:/bin", home.path("bin").display()));
+        home.wait(command.spawn().unwrap())
+    };
+    assert_eq!(logs().out, "the file\n", "there is no service");
+    let [unit, _] = units(&home);
+    fs::create_dir_all(unit.parent().unwrap()).unwrap();
+    fs::write(unit, "").unwrap();
+    let done = logs();
+    assert_eq!(done.out, "journal --user --quiet --unit acpd.service --lines 7\n", "{done:?}");
+}

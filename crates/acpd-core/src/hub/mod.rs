@@ -3,6 +3,7 @@
 
 mod clients;
 mod hook;
+mod metrics;
 mod process;
 mod questions;
 mod recover;
@@ -10,6 +11,7 @@ mod requests;
 mod services;
 mod session;
 mod shutdown;
+mod trace;
 mod unwritten;
 mod watch;
 
@@ -33,6 +35,7 @@ use crate::session::State;
 use crate::session::table::Sessions;
 use crate::shutdown::Shutdown;
 use crate::store_health::StoreHealth;
+use crate::tally::Tally;
 use crate::timers::{Timer, Timers};
 use crate::watch::Watch;
 
@@ -57,6 +60,7 @@ pub struct Hub {
     store_health: StoreHealth,
     shutdown: Shutdown,
     watch: Watch,
+    tally: Tally,
 }
 
 impl Hub {
@@ -195,6 +199,7 @@ impl Hub {
                 Timer::Limit(key) if self.sessions.contains_key(&key) => self.limit_over(key, out),
                 Timer::Asked(ask) => self.on_asked_timer(ask, out),
                 Timer::Terminal(terminal) => self.terminals.look(terminal, self.now, out),
+                Timer::Lent(call) => self.lent_call_late(call, out),
                 Timer::Unused => self.on_unused_timer(out),
                 Timer::Aside => self.on_aside_timer(out),
                 Timer::Resumable => self.on_resumable_timer(out),

@@ -46,6 +46,7 @@ use crate::session::turn::{Queued, Running};
 use crate::session::{Session, State};
 use crate::shutdown::Shutdown;
 use crate::store_health::StoreHealth;
+use crate::tally::Tally;
 use crate::timers::{Timer, Timers};
 use crate::tool_calls::frozen::Frozen;
 use crate::watch::Watch;
@@ -113,6 +114,7 @@ impl Hub {
             store_health: StoreHealth::default(),
             shutdown: Shutdown::default(),
             watch: Watch::default(),
+            tally: Tally::default(),
         }
     }
 

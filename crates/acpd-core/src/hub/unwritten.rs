@@ -46,6 +46,7 @@ impl Hub {
                     answer @ Effect::Client(
                         _,
                         ToClient::Log(_)
+                        | ToClient::LogLevel { .. }
                         | ToClient::Search { .. }
                         | ToClient::Status { .. }
                         | ToClient::Usage { .. },
@@ -110,6 +111,7 @@ pub(crate) fn answers(effect: &Effect, to: &Requester) -> bool {
             | ToClient::Log(LogPage { id, .. })
             | ToClient::Search { id, .. }
             | ToClient::Usage { id, .. }
+            | ToClient::LogLevel { id, .. }
             | ToClient::Values(SessionValues { id, .. }) => *id == to.id,
             ToClient::Read(_) => false,
         },

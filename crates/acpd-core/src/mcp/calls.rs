@@ -1,7 +1,7 @@
 //! Open calls of MCP servers that live in a client. Only [`Calls`] knows which are open; the hub says who
-//! is connected, and writes the answers that it gets back to the agents.
+//! is connected, and gives the answers that it gets back to the agents and tools.
 //!
-//! A call is on disk from its start to its end: each end here is a record.
+//! A call of an agent is on disk from its start to its end: each end here is a record.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,58 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::answer::Answer;
-use crate::ids::{ClientId, HostId, InteractionId};
+use crate::ids::{ClientId, HostId, InteractionId, Requester};
 use crate::input::{Batch, Effect, ToClient};
 use crate::mcp::client_mcp::{Server, with_id};
 use crate::record::Record;
 
-/// Calls of one process to one client that may be open at once.
+/// Calls of one process to one client that may be open at once, and of all tools of acpd.
 const OPEN: usize = 64;
 
-/// A call of an agent that a client has not answered.
+/// Who waits for the answer to a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// An agent, with its own id of the request.
+    Agent { host: HostId, request: Id },
+    /// A tool of acpd, as a client.
+    Client(Requester),
+}
+
+impl Caller {
+    pub(crate) fn of_host(&self) -> Option<HostId> {
+        match self {
+            Caller::Agent { host, .. } => Some(*host),
+            Caller::Client(_) => None,
+        }
+    }
+
+    pub(crate) fn of_client(&self) -> Option<ClientId> {
+        match self {
+            Caller::Agent { .. } => None,
+            Caller::Client(to) => Some(to.client),
+        }
+    }
+
+    pub(crate) fn is_agent(&self, of: HostId, asked: &Id) -> bool {
+        matches!(self, Caller::Agent { host, request } if *host == of && request == asked)
+    }
+
+    pub(crate) fn is_client(&self, of: &Requester) -> bool {
+        matches!(self, Caller::Client(to) if to == of)
+    }
+}
+
+/// The answer to a call, for who has made it.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    Agent(Answer),
+    Client(Requester, Bytes),
+}
+
+/// A call that a client has not answered.
 #[derive(Debug)]
 pub(crate) struct Call {
-    pub(crate) host: HostId,
-    /// The agent's own id of the request.
-    pub(crate) agent_request: Id,
+    pub(crate) caller: Caller,
     /// As the agent sent it.
     pub(crate) line: Bytes,
     /// Who answers it, or what stands for it while it has no connection.
@@ -45,6 +83,19 @@ impl Call {
         let line = build::notification("$/cancel_request", &json!({ "requestId": id.0 }));
         out.effects.push(Effect::Client(self.client, ToClient::Line(line)));
     }
+
+    /// What its caller gets: this answer, under the caller's id.
+    fn ended(self, line: &Bytes) -> Ended {
+        match self.caller {
+            Caller::Agent { host, request } => {
+                Ended::Agent(Answer { host, line: set_id(line, &request) })
+            }
+            Caller::Client(to) => {
+                let line = set_id(line, &to.id);
+                Ended::Client(to, line)
+            }
+        }
+    }
 }
 
 /// The calls that are open.
@@ -57,7 +108,8 @@ impl Calls {
     /// # Errors
     /// When the process has too many calls open at this client.
     pub(crate) fn check_room(&self, call: &Call) -> Result<(), ErrorObject> {
-        let same = |open: &&Call| open.client == call.client && open.host == call.host;
+        let of = call.caller.of_host();
+        let same = |open: &&Call| open.client == call.client && open.caller.of_host() == of;
         if self.open.values().filter(same).count() >= OPEN {
             let text = format!("{OPEN} calls of MCP servers of this client are open already");
             return Err(ErrorObject::new(code::INTERNAL, text));
@@ -101,15 +153,14 @@ impl Calls {
         id: &Id,
         line: &Bytes,
         out: &mut Batch,
-    ) -> Option<Answer> {
+    ) -> Option<Ended> {
         let id = id.as_u64().map(InteractionId)?;
         self.open.get(&id).filter(|call| call.client == client)?;
-        let Call { host, agent_request, .. } = self.end(id, out)?;
-        Some(Answer { host, line: set_id(line, &agent_request) })
+        Some(self.end(id, out)?.ended(line))
     }
 
     /// News of a client about a call that it works on, for each process that has made such a call: two
-    /// sessions may have the same server, and agents count as they like.
+    /// sessions may have the same server, and agents count as they like. Tools hear none.
     pub(crate) fn news(&self, client: ClientId, line: &Bytes) -> Vec<Answer> {
         let (server, request) = (["params", "serverId"], ["params", "requestId"]);
         let (Some(id), Some(of)) = (str_at(line, &server), str_at(line, &request)) else {
@@ -121,7 +172,8 @@ impl Calls {
         };
         let about = self.open.values().filter(is_about);
         let line = |call: &Call| with_id(line, &server, &call.server.name());
-        about.map(|call| Answer { host: call.host, line: line(call) }).collect()
+        let told = |call: &Call| Some(Answer { host: call.caller.of_host()?, line: line(call) });
+        about.filter_map(told).collect()
     }
 
     /// The calls that are meant.
@@ -137,25 +189,27 @@ impl Calls {
         error: impl Fn(&Call) -> ErrorObject,
         is_there: impl Fn(ClientId) -> bool,
         out: &mut Batch,
-    ) -> Option<Answer> {
+    ) -> Option<Ended> {
         let call = self.open.get(&id)?;
         if is_there(call.client) {
             call.stop(id, out);
         }
         let call = self.end(id, out)?;
-        Some(Answer::error(call.host, &call.agent_request, &error(&call)))
+        let line = build::error(&Id::null(), &error(&call));
+        Some(call.ended(&line))
     }
 
-    /// The process that called is gone.
-    pub(crate) fn drop_host(
+    /// Who called is gone.
+    pub(crate) fn drop_caller(
         &mut self,
-        host: HostId,
+        is_gone: impl Fn(&Caller) -> bool,
         is_there: impl Fn(ClientId) -> bool,
         out: &mut Batch,
     ) {
-        for (id, call) in self.open.extract_if(.., |_, call| call.host == host) {
-            out.records.push(Record::InteractionGone { id });
-            if is_there(call.client) {
+        let gone = self.which(|call| is_gone(&call.caller));
+        for id in gone {
+            let call = self.end(id, out).filter(|call| is_there(call.client));
+            if let Some(call) = call {
                 call.stop(id, out);
             }
         }
@@ -163,7 +217,9 @@ impl Calls {
 
     fn end(&mut self, id: InteractionId, out: &mut Batch) -> Option<Call> {
         let done = self.open.remove(&id)?;
-        out.records.push(Record::InteractionGone { id });
+        if done.caller.of_host().is_some() {
+            out.records.push(Record::InteractionGone { id });
+        }
         Some(done)
     }
 }

@@ -132,11 +132,6 @@ pub(crate) fn undeclared(params: &Bytes) -> Bytes {
     with_list(params, &own)
 }
 
-/// The params of a session for an agent that takes all of its servers.
-pub(crate) fn for_agent(params: &Bytes) -> Bytes {
-    told(params, |_, _| true)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

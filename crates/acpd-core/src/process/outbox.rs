@@ -42,6 +42,11 @@ impl Outbox {
         self.unwritten.iter().any(|(unwritten, _)| *unwritten == chunk)
     }
 
+    /// How many lines are not known to be written.
+    pub(crate) fn len(&self) -> usize {
+        self.unwritten.len()
+    }
+
     /// Takes a line of this length and returns its number.
     pub(crate) fn push(&mut self, len: usize) -> u64 {
         let chunk = self.next;

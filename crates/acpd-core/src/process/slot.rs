@@ -31,7 +31,6 @@ pub(crate) struct Slot {
     host: Option<Host>,
     /// The way out of its last refused start.
     pub(crate) start_hint: Option<String>,
-    pub(crate) restarts: u32,
     failures: Failures,
     /// What its `initialize` said of a client, see [`crate::hub::process::client_meta`].
     pub(crate) client_meta: Option<String>,
@@ -166,6 +165,8 @@ pub(crate) struct Host {
     pub(crate) lost: bool,
     /// The last [`crate::input::ToHost::Lease`] that was sent: whether it is busy.
     pub(crate) leased: Option<bool>,
+    /// When this daemon began to make it.
+    pub(crate) made: Option<Time>,
     pub(crate) ready_since: Option<Time>,
     /// From when on its credentials are too old.
     pub(crate) stale_from: Option<Time>,
@@ -190,6 +191,7 @@ impl Host {
             catch_up: None,
             lost: false,
             leased: None,
+            made: None,
             ready_since: None,
             stale_from: None,
             exited: false,

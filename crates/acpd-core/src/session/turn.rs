@@ -89,6 +89,12 @@ impl Queued {
 }
 
 impl Running {
+    /// The agent may work on it. Returns how long that took (ms), the first time and if this daemon has seen all of it.
+    pub(crate) fn touch(&mut self, now: Time) -> Option<u64> {
+        let is_first = !std::mem::replace(&mut self.touched, true);
+        (is_first && self.whole).then(|| now.since(self.started))
+    }
+
     /// Somebody wants it to end. Returns whether nobody did before.
     pub(crate) fn cancel(&mut self, cancel: Cancel) -> bool {
         let is_first = self.cancelling.is_none();

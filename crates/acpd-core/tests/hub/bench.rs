@@ -322,6 +322,7 @@ impl Bench {
             Effect::Client(client, ToClient::Status { id, mut status, part }) => {
                 let line = match part {
                     StatusPart::Agent(_) => build::response(&id, &status.agents.pop()),
+                    StatusPart::Metrics(metrics) => build::response(&id, &metrics),
                     StatusPart::All | StatusPart::Agents => build::response(&id, &status),
                 };
                 self.deliver(client, line);
@@ -435,6 +436,8 @@ impl Bench {
             Effect::ForgetCredentials { .. } => self.forgotten += 1,
             Effect::WatchLogin { wanted, .. } => self.watched.push(wanted),
             Effect::Host(_, ToHost::Note(text)) => self.notes.push(text),
+            // What the relay does with it is tested with the relay.
+            Effect::Trace(_) => {}
             Effect::Failure { session, what, code, .. } => {
                 self.failures.push((session, what, code));
             }
@@ -451,6 +454,9 @@ impl Bench {
             }
             Effect::Abort | Effect::Exit => self.exited = true,
             Effect::Client(_, ToClient::Search { search, .. }) => self.searched.push(*search),
+            Effect::Client(client, ToClient::LogLevel { id, .. }) => {
+                self.deliver(client, build::response(&id, &json!({"level":"info"})));
+            }
             Effect::Client(client, ToClient::Usage { id, .. }) => {
                 self.deliver(client, build::response(&id, &json!({"totals":[]})));
             }

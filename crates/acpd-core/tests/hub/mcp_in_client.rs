@@ -587,3 +587,138 @@ fn a_name_that_is_taken_is_a_session_that_is_opened() {
     call(&mut bench, 7, &known_as(&request));
     assert_eq!(asked(&mut bench, b)["params"]["serverId"], "other");
 }
+
+/// A tool of acpd asks for the servers that are lent to a session.
+fn lent(bench: &mut Bench, tool: ClientId, session: &str) -> Value {
+    bench.say(tool, &json!({"id":"list","method":"_acpd/mcp/list","params":{"session":session}}));
+    let mut got = bench.got(tool);
+    assert_eq!(got.len(), 1, "{got:?}");
+    got.remove(0)["result"]["servers"].take()
+}
+
+/// A tool of acpd calls a server.
+fn ask(bench: &mut Bench, tool: ClientId, server: &str, method: &str) {
+    let params = json!({"ref":{"session":"s"},"server":server,"method":method,"params":{"n":1}});
+    bench.say(tool, &json!({"id":"call","method":"_acpd/mcp/call","params":params}));
+}
+
+#[test]
+fn a_tool_asks_the_editor_of_its_session_and_no_other() {
+    let mut bench = bench();
+    let (a, b, tool) = (bench.plain(), bench.plain(), bench.open());
+    session(&mut bench, a, "s", "mine");
+    session(&mut bench, b, "t", "mine");
+    assert_eq!(lent(&mut bench, tool, "s"), json!(["tools"]));
+    ask(&mut bench, tool, "tools", "tools/call");
+    let request = asked(&mut bench, a);
+    let params = &request["params"];
+    assert_eq!(params["requestId"].as_str().map(|id| id.starts_with("acpd-")), Some(true));
+    let said = (&params["serverId"], &params["method"], &params["params"]);
+    assert_eq!(said, (&json!("mine"), &json!("tools/call"), &json!({"n":1})));
+    // Of news about it the tool hears nothing, and nobody else answers.
+    let news = json!({"serverId":"mine","requestId":params["requestId"],"method":"news"});
+    bench.say(a, &json!({"method":"mcp/message","params":news}));
+    bench.say(b, &json!({"id":request["id"],"result":{"result":null}}));
+    assert_eq!((bench.got(tool), bench.heard()), (vec![], vec![]));
+    let inner = json!({"result":{"content":[]}});
+    bench.say(a, &json!({"id":request["id"],"result":inner}));
+    let answer = json!({"id":"call","result":inner});
+    assert_eq!(bench.got(tool), [answer]);
+    assert_eq!((bench.got(b), bench.heard()), (vec![], vec![]));
+    assert_eq!(bench.snapshot.interactions.len(), 0, "the agent has not called");
+
+    for (server, method, text) in [
+        ("other", "tools/list", "no client that is connected lends the session a server `other`"),
+        ("tools", "resources/read", "calls only `tools/list` and `tools/call`"),
+    ] {
+        ask(&mut bench, tool, server, method);
+        let got = bench.got(tool);
+        let message = got[0]["error"]["message"].as_str().expect("an error");
+        assert!(message.contains(text), "{message}");
+    }
+    bench.feed(Input::Client(a, ClientEvent::Closed));
+    assert_eq!(lent(&mut bench, tool, "s"), json!([]));
+    assert_eq!(bench.got(b), Vec::<Value>::new());
+}
+
+#[test]
+fn a_call_of_a_tool_ends_in_time_when_it_is_cancelled_and_with_either_side() {
+    let mut bench = bench();
+    let a = bench.plain();
+    session(&mut bench, a, "s", "mine");
+    let stopped = |bench: &mut Bench, request: &Value| {
+        let got = bench.got(a);
+        assert_eq!(methods(&got), ["$/cancel_request"], "{got:?}");
+        assert_eq!(got[0]["params"]["requestId"], request["id"]);
+    };
+    let begun = |bench: &mut Bench| {
+        let tool = bench.open();
+        ask(bench, tool, "tools", "tools/list");
+        (tool, asked(bench, a))
+    };
+    let (tool, request) = begun(&mut bench);
+    bench.pass(19_000);
+    assert_eq!(bench.got(tool), Vec::<Value>::new());
+    bench.pass(1_000);
+    let got = bench.got(tool);
+    let text = "the client did not answer for its MCP server `tools` in time";
+    assert_eq!(got[0]["error"]["message"], text);
+    stopped(&mut bench, &request);
+    // A late answer goes nowhere.
+    bench.say(a, &json!({"id":request["id"],"result":{"result":null}}));
+    assert_eq!((bench.got(tool), bench.heard()), (vec![], vec![]));
+
+    let (tool, request) = begun(&mut bench);
+    bench.say(tool, &json!({"method":"$/cancel_request","params":{"requestId":"call"}}));
+    assert_eq!(bench.got(tool)[0]["error"]["code"], -32800);
+    stopped(&mut bench, &request);
+
+    let (tool, request) = begun(&mut bench);
+    bench.feed(Input::Client(tool, ClientEvent::Closed));
+    stopped(&mut bench, &request);
+
+    let (tool, _) = begun(&mut bench);
+    bench.feed(Input::Client(a, ClientEvent::Closed));
+    assert_eq!(bench.got(tool)[0]["error"]["message"], GONE);
+    bench.reboot();
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
+
+#[test]
+fn a_tool_reaches_servers_that_the_agent_does_not_take() {
+    let mut bench = Bench::new();
+    let (a, tool) = (bench.client(&json!({"notices":true})), bench.open());
+    let params = json!({"cwd":"/w","mcpServers":[server("tools", "mine")]});
+    bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
+    let request = bench.heard_one("session/new");
+    assert_eq!(request["params"]["mcpServers"], json!([]));
+    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    assert_eq!(notices(&bench.got(a)).len(), 1, "it was left out");
+    assert_eq!(lent(&mut bench, tool, "s"), json!(["tools"]));
+    ask(&mut bench, tool, "tools", "tools/list");
+    assert_eq!(asked(&mut bench, a)["params"]["serverId"], "mine");
+}
+
+#[test]
+fn a_tool_reaches_servers_of_who_opens_a_session_that_runs_and_so_does_the_next_process() {
+    let mut bench = bench();
+    let (a, b, tool) = (bench.plain(), bench.plain(), bench.open());
+    let tools = used(&mut bench, a, "s");
+    let brought = json!([server("ide", "of b"), {"name":"x","command":"x","args":[],"env":[]}]);
+    let params = json!({"sessionId":"s","cwd":"/w","mcpServers":brought});
+    bench.say(b, &json!({"id":1,"method":"session/load","params":params}));
+    let got = bench.got(b);
+    let answer = got.iter().find(|line| line["id"] == 1).expect("an answer");
+    let ignored = &answer["result"]["_meta"]["_acpd"]["ignoredMcpServers"];
+    assert_eq!(*ignored, json!(["ide", "x"]), "by the process that there is");
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    assert_eq!(lent(&mut bench, tool, "s"), json!(["tools", "ide"]));
+    ask(&mut bench, tool, "ide", "tools/list");
+    assert_eq!(asked(&mut bench, b)["params"]["serverId"], "of b");
+    bench.feed(Input::Client(tool, ClientEvent::Closed));
+    let request = next_process(&mut bench);
+    let servers = request["params"]["mcpServers"].as_array().expect("a list");
+    let names: Vec<_> = servers.iter().map(|server| server["name"].as_str()).collect();
+    assert_eq!(names, [Some("tools"), Some("ide")]);
+    assert_eq!(servers[0]["serverId"], tools);
+}

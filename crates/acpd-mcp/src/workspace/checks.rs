@@ -14,7 +14,7 @@
 use std::collections::hash_map::{DefaultHasher, HashMap};
 use std::hash::{Hash as _, Hasher as _};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -121,14 +121,9 @@ impl Checks {
         folders: &Folders,
         commands: &[String],
         args: &DiagnosticsArgs,
+        only: &Only,
         stopped: &Stopped,
     ) -> Result<Value, Failure> {
-        let only = args.path.as_deref().map(|path| {
-            let path = folders.named(path);
-            folders.roots.kind(&path)?;
-            Ok::<_, Failure>(path.canonicalize().unwrap_or(path))
-        });
-        let only = only.transpose()?;
         let commands = commands_for(folders, commands)?;
         self.done.retain(|command, _| commands.contains(command));
         let state = state_of(folders)?;
@@ -152,17 +147,39 @@ impl Checks {
             runs.push(check.run);
             found.extend(check.findings);
         }
-        found.sort();
-        found.dedup();
-        found.retain(|one| only.as_ref().is_none_or(|only| one.path.starts_with(only)));
-        let left_out = found.len().saturating_sub(FINDINGS);
-        let shown = found.iter().take(FINDINGS).map(|one| one.shown(folders));
-        Ok(json!({
-            "diagnostics": shown.collect::<Vec<_>>(),
-            "leftOut": left_out,
-            "commands": runs,
-        }))
+        let mut answer = show(folders, only, found);
+        answer["commands"] = json!(runs);
+        Ok(answer)
     }
+}
+
+/// The file or folder that is asked about; all of them if there is none.
+#[derive(Debug)]
+pub(super) struct Only(Option<PathBuf>);
+
+impl Only {
+    /// # Errors
+    /// When it is not there, or outside.
+    pub(super) fn of(folders: &Folders, path: Option<&Path>) -> Result<Only, Failure> {
+        let Some(path) = path.map(|path| folders.named(path)) else { return Ok(Only(None)) };
+        folders.roots.kind(&path)?;
+        Ok(Only(Some(path.canonicalize().unwrap_or(path))))
+    }
+
+    #[cfg(test)]
+    pub(super) fn all() -> Only {
+        Only(None)
+    }
+}
+
+/// The worst of what was found, as an agent gets it.
+pub(super) fn show(folders: &Folders, only: &Only, mut found: Vec<Finding>) -> Value {
+    found.sort();
+    found.dedup();
+    found.retain(|one| only.0.as_ref().is_none_or(|only| one.path.starts_with(only)));
+    let left_out = found.len().saturating_sub(FINDINGS);
+    let shown = found.iter().take(FINDINGS).map(|one| one.shown(folders));
+    json!({"diagnostics": shown.collect::<Vec<_>>(), "leftOut": left_out})
 }
 
 /// The command lines that are to be run.
@@ -250,7 +267,8 @@ fn check(command: &str, folders: &Folders, stopped: &Stopped) -> Result<Check, F
     Ok(Check { run, findings, is_whole })
 }
 
-fn tail(text: &str) -> String {
+/// The end of a longer text, safe to show.
+pub(super) fn tail(text: &str) -> String {
     let text = acpd_api::escape::prose(text.trim()).to_string();
     let from = text.char_indices().rev().nth(TAIL).map_or(0, |(at, _)| at);
     text[from..].to_owned()

@@ -10,7 +10,7 @@ use crate::report::line;
 use crate::ticket::decoded;
 
 /// Findings of one command.
-const MOST: usize = 10_000;
+pub(super) const MOST: usize = 10_000;
 
 /// How bad it is. The worst comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,12 +23,12 @@ pub(super) enum Severity {
 /// Something about a line of a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Finding {
-    severity: Severity,
+    pub(super) severity: Severity,
     pub(super) path: PathBuf,
-    line: u64,
-    column: Option<u64>,
-    code: Option<String>,
-    message: String,
+    pub(super) line: u64,
+    pub(super) column: Option<u64>,
+    pub(super) code: Option<String>,
+    pub(super) message: String,
 }
 
 impl Finding {
@@ -59,7 +59,7 @@ impl Severity {
     }
 
     /// Reads the word of a tool; what acpd does not know says little.
-    fn of(word: &str) -> Severity {
+    pub(super) fn of(word: &str) -> Severity {
         match word {
             "error" | "error: internal compiler error" => Severity::Error,
             "warning" => Severity::Warning,
@@ -93,7 +93,7 @@ fn plainly(path: &Path) -> PathBuf {
 }
 
 /// A message as an agent gets it.
-fn message(text: &str) -> String {
+pub(super) fn message(text: &str) -> String {
     line(&text.into())
 }
 

@@ -70,6 +70,11 @@ impl Folders {
         &self.all[0]
     }
 
+    /// Whether a path, as the system names it, is in one of them.
+    pub(super) fn contain(&self, path: &Path) -> bool {
+        self.all.iter().any(|folder| path.starts_with(folder))
+    }
+
     /// What an argument names.
     pub(super) fn named(&self, path: &Path) -> PathBuf {
         self.cwd().join(path)

@@ -1,13 +1,15 @@
 //! The files of a session, looked into, and mistakes in them, found by commands.
 //!
-//! Nothing here needs the daemon: the folders and the commands come with the start of the server. Answers are plain text, as
-//! the tools of a terminal give it; only what `diagnostics` finds has members.
+//! Nothing here needs the daemon: the folders and the commands come with the start of the server, and what an editor says
+//! (`lent.rs`) with the call. Answers are plain text, as the tools of a terminal give it; only what `diagnostics` finds has
+//! members.
 
 mod checks;
 mod findings;
 mod folders;
 mod list;
 mod read;
+mod reported;
 mod search;
 
 use std::path::PathBuf;
@@ -15,19 +17,26 @@ use std::sync::Mutex;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::lent::{Lent, Tool};
+use crate::options::EDITOR;
+use crate::report::line;
 use crate::running::locked;
-use checks::Checks;
+use acpd_services::fs::Kind;
+use checks::{Checks, Only};
 pub(crate) use checks::{Stop, Stopped};
 use folders::Folders;
+use reported::reported;
 
 /// The folders that the tools are for, and the commands that find mistakes there.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     folders: Vec<PathBuf>,
     commands: Vec<String>,
+    /// The tools of editors that tell mistakes; none for those that are known.
+    tools: Vec<Tool>,
     /// Held while commands run.
     checks: Mutex<Checks>,
 }
@@ -112,10 +121,35 @@ pub(crate) struct DiagnosticsArgs {
 }
 
 impl Workspace {
-    /// Of these folders, the working directory first; without any, of the directory of this process.
-    pub(crate) fn new(folders: Vec<PathBuf>, commands: Vec<String>) -> Workspace {
+    /// Of these folders, the working directory first; without any, of the directory of this process. What finds mistakes
+    /// are command lines, and tools of editors with [`EDITOR`] before their names.
+    pub(crate) fn new(folders: Vec<PathBuf>, diagnostics: Vec<String>) -> Workspace {
         let folders = if folders.is_empty() { vec![PathBuf::from(".")] } else { folders };
-        Workspace { folders, commands, checks: Mutex::default() }
+        let (mut commands, mut tools) = (Vec::new(), Vec::new());
+        for text in diagnostics {
+            match text.strip_prefix(EDITOR) {
+                Some(tool) => tools.push(Tool::named(tool)),
+                None => commands.push(text),
+            }
+        }
+        Workspace { folders, commands, tools, checks: Mutex::default() }
+    }
+
+    /// The tools of editors that tell mistakes, if a person has named some.
+    pub(crate) fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// The file that is asked about, if there is one.
+    ///
+    /// # Errors
+    /// When it is outside of the folders.
+    pub(crate) fn file(&self, args: &DiagnosticsArgs) -> Result<Option<PathBuf>, Failure> {
+        let Some(path) = &args.path else { return Ok(None) };
+        let folders = Folders::open(&self.folders)?;
+        let path = folders.named(path);
+        let kind = folders.roots.kind(&path)?;
+        Ok(Some(path).filter(|_| kind == Kind::File))
     }
 
     pub(crate) fn search(&self, args: &SearchArgs) -> Result<String, Failure> {
@@ -134,14 +168,37 @@ impl Workspace {
         list::tree(&Folders::open(&self.folders)?, args)
     }
 
-    /// Runs the commands, one call at a time.
+    /// What an editor says; else runs the commands, one call at a time.
     pub(crate) fn check(
         &self,
         args: &DiagnosticsArgs,
+        lent: &Lent,
         stopped: &Stopped,
     ) -> Result<Value, Failure> {
+        let folders = Folders::open(&self.folders)?;
+        let only = Only::of(&folders, args.path.as_deref())?;
+        if let Lent::Said(source, said) = lent {
+            return Ok(reported(&folders, &only, source, said));
+        }
         let mut checks = locked(&self.checks);
-        checks.run(&Folders::open(&self.folders)?, &self.commands, args, stopped)
+        let checked = checks.run(&folders, &self.commands, args, &only, stopped);
+        let Lent::Failed(source, why) = lent else { return checked };
+        let why = line(&why.into());
+        match checked {
+            Ok(mut answer) => {
+                answer["editor"] = source.shown();
+                answer["editor"]["failed"] = json!(why);
+                Ok(answer)
+            }
+            Err(failure) if self.commands.is_empty() => Err(Failure {
+                message: format!(
+                    "the editor's `{}` gave no answer: {why}; and {}",
+                    source.server, failure.message
+                ),
+                ..failure
+            }),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Waits until no command runs.

@@ -369,6 +369,7 @@ impl World {
                 self.feed(Input::Summary { session, text: "all of it".to_owned() })?;
             }
             Effect::Failure { .. } => self.truth.hit("failure logged"),
+            Effect::Trace(_) => self.truth.hit("trace begun"),
             // The agents of the simulation do everything themselves.
             Effect::Serve { request, .. }
             | Effect::CreateTerminal { terminal: request, .. }
@@ -535,9 +536,11 @@ impl World {
                 StatusPart::All => build::response(&id, &status),
                 StatusPart::Agents => build::response(&id, &status.agents),
                 StatusPart::Agent(_) => build::response(&id, &status.agents.pop()),
+                StatusPart::Metrics(metrics) => build::response(&id, &metrics),
             }],
             ToClient::Log(LogPage { id, .. }) => vec![build::response(&id, &json!({"entries":[]}))],
             ToClient::Usage { id, .. } => vec![build::response(&id, &json!({"totals":[]}))],
+            ToClient::LogLevel { id, .. } => vec![build::response(&id, &json!({"level":"info"}))],
             ToClient::Search { id, .. } => vec![build::response(&id, &json!({"hits":[]}))],
             ToClient::Rows(_) => return Err(format!("client {}: it does not watch", id.0)),
         };

@@ -44,6 +44,9 @@ restart_max_delay = "100ms"
 [agents.demo]
 command = ${JSON.stringify(agent)}
 env = { ACPD_TEST_POINTS = ${JSON.stringify(this.path('points'))} }
+[agents.broken]
+command = ["/usr/bin/false"]
+restart = "never"
 [agents.story]
 command = ${JSON.stringify([process.execPath, fileURLToPath(new URL('story.js', import.meta.url))])}
 `);

@@ -2,6 +2,8 @@
 // The page in a real browser, with the real server, daemon and scripted agent.
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 
 import { Home, climb, enter, launch, openSession, says, streamOf, until, update } from './home.js';
@@ -482,6 +484,42 @@ scene('a session begins, has modes, and is found', async () => {
   await page.click('.hits a');
   await page.waitForSelector('.row.is-chosen:has-text("needleword")');
   assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('a session begins in a worktree of its own, and what git says is told in the form', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  const repository = home.path('home/repository');
+  const git = (/** @type {string[]} */ ...args) => execFileSync('git', ['-C', repository, '-c', 'user.name=a', '-c', 'user.email=a@b', ...args], { env: home.env });
+  mkdirSync(repository);
+  await page.goto(`${home.url}/#/new`);
+  const begin = async (/** @type {string} */ name) => {
+    await page.fill('#new-cwd', repository);
+    await page.fill('#new-name', name);
+    await page.check('#new-worktree');
+    await page.click('button:text-is("Begin")');
+  };
+  await begin('apart');
+  await page.waitForSelector('.trouble:has-text("is in no git repository")');
+  git('init', '-q', '-b', 'main');
+  git('commit', '-q', '--allow-empty', '-m', 'first');
+  await begin('not a branch');
+  await page.waitForSelector('.trouble:has-text("cannot name a branch")');
+  assert.equal(await page.inputValue('#new-name'), 'not a branch', 'what was written stays');
+  await begin('apart');
+  await page.waitForSelector('.session-head h1:text-is("apart")');
+  const place = `${repository}.worktrees/apart`;
+  const [{ cwd }] = JSON.parse(await home.acpctl('session', 'ls', '--json')).sessions.filter((/** @type {any} */ it) => it.name === 'apart');
+  assert.equal(cwd, place);
+  assert.equal(String(execFileSync('git', ['-C', place, 'symbolic-ref', '--short', 'HEAD'])).trim(), 'acpd/apart');
+  // One whose session does not begin goes again.
+  await page.goto(`${home.url}/#/new`);
+  await page.selectOption('#new-agent', 'broken');
+  await begin('gone');
+  await page.waitForSelector('.trouble');
+  await until('the worktree to be removed', () => !existsSync(`${repository}.worktrees/gone`));
+  assert.equal(String(git('branch', '--list', 'acpd/*')).replace(/[ +*]/g, '').trim(), 'acpd/apart');
+  assert.deepEqual(wrong.filter((it) => !/status of 4\d\d/.test(it)), []);
   await context.close();
 });
 

@@ -26,6 +26,7 @@ export function New({ store }) {
   const [agent, setAgent] = useState('');
   const [cwd, setCwd] = useState('');
   const [name, setName] = useState('');
+  const [isApart, setApart] = useState(false);
   const [text, setText] = useState('');
   // Whether the agent takes images is known when it has begun.
   const files = useFiles(true);
@@ -38,7 +39,7 @@ export function New({ store }) {
     setBusy(true);
     setTrouble(undefined);
     try {
-      await beginSession(store, { agent: chosen?.name, cwd: where, name: name.trim(), blocks: blocksOf(text, files), text });
+      await beginSession(store, { agent: chosen?.name, cwd: where, name: name.trim(), worktree: isApart, blocks: blocksOf(text, files), text });
     } catch (/** @type {any} */ error) {
       setTrouble({ text: error.message, hint: error.hint });
     }
@@ -58,6 +59,8 @@ export function New({ store }) {
         <datalist id="folders">${folders.map((it) => html`<option value=${it} />`)}</datalist></div>
       <div class="field"><label for="new-name">Name <span class="is-dim">(optional)</span></label>
         <input id="new-name" value=${name} maxlength="100" autocapitalize="off" onInput=${(/** @type {any} */ e) => setName(e.target.value)} /></div>
+      <div class="field"><label class="check"><input type="checkbox" id="new-worktree" checked=${isApart} onChange=${(/** @type {any} */ e) => setApart(e.target.checked)} aria-describedby="new-worktree-is" /> In a git worktree of its own</label>
+        <p id="new-worktree-is" class="is-dim">${isApart ? `On a new branch, acpd/${oneLine(name.trim()) || 'NUMBER'}, beside the repository. What is not committed is not in it.` : 'Its changes stay apart from yours, on a branch.'}</p></div>
       <div class="field"><label for="new-text">Prompt</label>
         <textarea id="new-text" rows="6" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)}></textarea></div>
       <div class="buttons"><${Attach} files=${files} disabled=${!may} /></div><${Attached} files=${files} />

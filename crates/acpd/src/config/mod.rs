@@ -11,6 +11,7 @@ mod inherited;
 mod keys;
 mod launch;
 mod on_disk;
+mod redacted;
 mod reference;
 mod resolved;
 mod tables;
@@ -28,6 +29,7 @@ pub use launch::{
     CommandNotFound, environment, every_agent_gets, fingerprint, resolve_program, with_home,
 };
 pub use on_disk::OnDisk;
+pub use redacted::redacted;
 pub use reference::reference_markdown;
 pub use resolved::{Config, DEMO_AGENT, policy};
 pub use tables::auth::{Credential, CredentialSource};

@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::mpsc::TrySendError;
+use std::time::Instant;
 
-use acpd_core::{Accepted, Batch, Effect};
+use acpd_api::Histogram;
+use acpd_core::{Accepted, Batch, Effect, Timing};
 use acpd_store::{CommitBatch, Writer};
 
 use crate::crash;
@@ -17,6 +19,8 @@ pub(super) struct WriterDied;
 struct Pending {
     /// `None`: there was nothing to commit, only an order to keep.
     tag: Option<u64>,
+    /// When it was given to the store, if there is something to commit.
+    since: Option<Instant>,
     effects: Vec<Effect>,
     /// The requests that came with it.
     accepted: Vec<Accepted>,
@@ -31,12 +35,14 @@ pub(super) struct Commits {
     next_tag: u64,
     /// The journal cannot be written.
     failing: bool,
+    /// How long transactions took.
+    took: Timing,
 }
 
 impl Commits {
     pub(super) fn new(writer: Writer) -> Commits {
         let (pending, unsent) = (VecDeque::new(), VecDeque::new());
-        Commits { writer, pending, unsent, next_tag: 0, failing: false }
+        Commits { writer, pending, unsent, next_tag: 0, failing: false, took: Timing::quick() }
     }
 
     /// The writer, to be closed.
@@ -47,6 +53,16 @@ impl Commits {
     /// Returns whether everything is committed.
     pub(super) fn is_empty(&self) -> bool {
         self.pending.is_empty()
+    }
+
+    /// How many batches are not committed.
+    pub(super) fn waiting(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// How long transactions took.
+    pub(super) fn latency(&self) -> Histogram {
+        self.took.histogram()
     }
 
     pub(super) fn is_failing(&self) -> bool {
@@ -67,7 +83,8 @@ impl Commits {
         }
         crash::point("before-commit");
         let tag = (!records.is_empty()).then(|| self.tag());
-        self.pending.push_back(Pending { tag, effects, accepted });
+        let since = tag.map(|_| Instant::now());
+        self.pending.push_back(Pending { tag, since, effects, accepted });
         if let Some(tag) = tag {
             self.unsent.push_back(CommitBatch { records, durable, tag });
             self.send()?;
@@ -79,7 +96,7 @@ impl Commits {
     pub(super) fn push_nothing(&mut self) -> Result<(), WriterDied> {
         let tag = self.tag();
         let (effects, accepted) = (Vec::new(), Vec::new());
-        self.pending.push_back(Pending { tag: Some(tag), effects, accepted });
+        self.pending.push_back(Pending { tag: Some(tag), since: None, effects, accepted });
         self.unsent.push_back(CommitBatch { records: Vec::new(), durable: false, tag });
         self.send()
     }
@@ -107,6 +124,9 @@ impl Commits {
     /// The effects of the next batch up to `tag`, which is committed; none if there is no more.
     pub(super) fn next_committed(&mut self, tag: u64) -> Option<Vec<Effect>> {
         let next = self.pending.pop_front_if(|next| next.tag.is_none_or(|own| own <= tag))?;
+        if let Some(since) = next.since {
+            self.took.took(since.elapsed());
+        }
         if !next.effects.is_empty() {
             crash::point("after-commit");
         }

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use acp_wire::code;
 use acpd_core::ids::{ClientId, HostId};
-use acpd_core::{Batch, Effect, HostEvent, Input, LeftOut, ToClient, ToHost};
+use acpd_core::{Batch, Effect, HostEvent, Input, LeftOut, StatusPart, ToClient, ToHost};
 use bytes::Bytes;
 
+use super::trace::Peer;
 use super::{End, Relay};
 use crate::config::{self, Transport};
 use crate::crash;
@@ -79,6 +80,7 @@ impl Relay {
             Effect::ForgetCredentials { agent } => self.credentials.forget(&agent),
             Effect::Hook { event, about } => self.hooks.run(event, about),
             Effect::Notify { title, body } => self.hooks.notify(&title, &body),
+            Effect::Trace(trace) => self.traces.begin(*trace),
             // Somebody asked for what the agent does not have, or took it back.
             Effect::Failure {
                 agent,
@@ -101,6 +103,11 @@ impl Relay {
     fn tell_host(&mut self, host: HostId, mut order: ToHost, out: &mut Batch) {
         match &mut order {
             ToHost::Write { line, .. } => {
+                // Before the servers of the configuration come into it, with their secrets.
+                if self.traces.are_on() {
+                    let way = self.way(Peer::Agent(host), true);
+                    self.traces.line(way, line, line.len() as u64, &self.hub, &self.sinks);
+                }
                 if let Some(whole) = self.with_servers(host, line, out) {
                     *line = whole;
                 }
@@ -152,7 +159,17 @@ impl Relay {
         Some(line)
     }
 
-    pub(super) fn send(&mut self, client: ClientId, what: ToClient, out: &mut Batch) {
+    pub(super) fn send(&mut self, client: ClientId, mut what: ToClient, out: &mut Batch) {
+        if let ToClient::Status { part: StatusPart::Metrics(metrics), .. } = &mut what {
+            metrics.queues.transactions = self.commits.waiting() as u64;
+            metrics.latencies.commit = self.commits.latency();
+        }
+        if let ToClient::Line(line) = &what
+            && self.traces.are_on()
+        {
+            let way = self.way(Peer::Client(client), true);
+            self.traces.line(way, line, line.len() as u64, &self.hub, &self.sinks);
+        }
         if let Some(event) = self.sinks.send(client, what) {
             self.input(Input::Client(client, event), out);
         }

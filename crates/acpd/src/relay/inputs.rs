@@ -9,11 +9,17 @@ use acpd_store::{Report, StoreError};
 
 use super::Relay;
 use super::commits::WriterDied;
+use super::trace::{Peer, Way};
 use crate::check::Tried;
 use crate::clients::FromClient;
 use crate::service::Pulse;
 
 impl Relay {
+    /// The way of a line that goes now.
+    pub(super) fn way(&self, peer: Peer, to_peer: bool) -> Way {
+        Way { now: self.clock.now(), peer, to_peer }
+    }
+
     pub(super) fn input(&mut self, input: Input, out: &mut Batch) {
         let now = self.clock.now();
         if let Some(slept) = self.suspend.news() {
@@ -27,9 +33,16 @@ impl Relay {
             FromClient::Sink(sink) => return self.sinks.insert(client, sink),
             FromClient::Event(event) => event,
         };
-        match event {
+        match &event {
+            ClientEvent::Lines(lines) if self.traces.are_on() => {
+                let way = self.way(Peer::Client(client), false);
+                self.traces.bodies(way, lines.iter(), &self.hub, &self.sinks);
+            }
             ClientEvent::Drained if !self.sinks.drained(client) => return,
-            ClientEvent::Closed => self.sinks.remove(client),
+            ClientEvent::Closed => {
+                self.sinks.remove(client);
+                self.traces.end(client);
+            }
             _ => {}
         }
         self.input(Input::Client(client, event), out);
@@ -37,6 +50,11 @@ impl Relay {
 
     pub(super) fn host_event(&mut self, host: HostId, event: HostEvent, out: &mut Batch) {
         match &event {
+            HostEvent::Output(frames) if self.traces.are_on() => {
+                let way = self.way(Peer::Agent(host), false);
+                let bodies = frames.iter().map(|frame| &frame.body);
+                self.traces.bodies(way, bodies, &self.hub, &self.sinks);
+            }
             HostEvent::Refused(_) => self.hosts.refused(host),
             HostEvent::Adopted { pid, .. } => {
                 tracing::info!(host = host.0, pid, "an agent of an earlier daemon still runs");

@@ -19,6 +19,7 @@ mod hosts;
 mod inputs;
 mod opening;
 mod sinks;
+mod trace;
 
 use std::io;
 use std::time::Duration;
@@ -34,6 +35,7 @@ use self::commits::{Commits, WriterDied};
 use self::hosts::Hosts;
 use self::opening::Opening;
 use self::sinks::Sinks;
+use self::trace::Traces;
 use crate::awake::Awake;
 use crate::check::Trials;
 use crate::clients::FromClient;
@@ -124,6 +126,7 @@ pub struct Relay {
     awake: Option<Awake>,
     trials: Trials,
     sinks: Sinks,
+    traces: Traces,
     hosts: Hosts,
     opening: Opening,
     end: Option<End>,
@@ -191,6 +194,7 @@ impl Relay {
             awake,
             trials,
             sinks,
+            traces: Traces::default(),
             hosts: Hosts::default(),
             opening: Opening::new(open, &first),
             end: None,

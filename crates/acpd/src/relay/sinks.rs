@@ -4,12 +4,23 @@ use std::collections::BTreeMap;
 
 use acpd_core::ids::ClientId;
 use acpd_core::{ClientEvent, ToClient};
+use bytes::Bytes;
 
 use crate::clients::Sink;
 use crate::config::Daemon;
 
 /// A client is let go when this many times its queue limit, and one line of any length, wait for it.
 const OVERRUN: usize = 8;
+
+/// Whether something may be added that can be left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    Enough,
+    /// The client has to read first.
+    None,
+    /// There is no such client.
+    Gone,
+}
 
 /// The sending ends of all connections. What the hub has to hear is returned.
 pub(super) struct Sinks {
@@ -57,6 +68,22 @@ impl Sinks {
             return Some(ClientEvent::Lagged);
         }
         None
+    }
+
+    /// Whether a client can be sent something that it can do without: it does not lag for that.
+    pub(super) fn room(&self, client: ClientId) -> Room {
+        match self.by_client.get(&client) {
+            Some(sink) if sink.waiting() < self.lagging / 2 => Room::Enough,
+            Some(_) => Room::None,
+            None => Room::Gone,
+        }
+    }
+
+    /// Sends a line for which there is [`Room`].
+    pub(super) fn offer(&self, client: ClientId, line: Bytes) {
+        if let Some(sink) = self.by_client.get(&client) {
+            sink.send(ToClient::Line(line));
+        }
     }
 
     /// A client has read everything that it was sent. Returns whether it lags no more.

@@ -28,6 +28,8 @@ fn a_shell_offers_the_sessions_agents_questions_and_settings_that_there_are() {
     assert_eq!(offered(&env, &["run", "--session", "fix-logo"]), ["fix-logout"]);
     assert_eq!(offered(&env, &["run", "--agent", "oth"]), ["other"]);
     assert_eq!(offered(&env, &["agent", "show", "oth"]), ["other"]);
+    assert_eq!(offered(&env, &["trace", "fix-logo"]), ["fix-logout"]);
+    assert_eq!(offered(&env, &["trace", "--agent", "oth"]), ["other"]);
     let modes = offered(&env, &["session", "mode", "fix-login", ""]);
     assert!(modes.contains(&"code".to_owned()), "{modes:?}");
     let options = offered(&env, &["session", "set", "fix-login", ""]);
@@ -49,6 +51,7 @@ fn a_shell_offers_the_sessions_agents_questions_and_settings_that_there_are() {
 fn completion_is_quick_and_silent_without_a_daemon_and_with_one_that_is_stopped() {
     let env = home([echo()]);
     assert_eq!(offered(&env, &["attach", ""]), [""; 0]);
+    assert_eq!(offered(&env, &["daemon", "log-level", "de"]), ["debug"]);
     assert!(!env.socket().exists(), "it starts no daemon");
     env.acpctl(&["run", "-s", "fix", "hello"]).success();
     let daemon = env.daemon_pid();

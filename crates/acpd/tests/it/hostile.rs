@@ -222,12 +222,15 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
     stage.screen(&["chat", "fix", "--plain"], &[("a line is a prompt", "\u{4}")]);
     questions(&mut stage);
     tools(&mut stage);
+    traces(&mut stage);
     sessions(&mut stage);
     agents(&mut stage);
     web(&mut stage);
     stage.both(&["completions", "bash"]);
     stage.all(&["daemon", "status"]);
     stage.both(&["daemon", "logs"]);
+    stage.all(&["daemon", "log-level"]);
+    stage.both(&["daemon", "log-level", &evil("level")]);
     stage.both(&["service", "install", "--dry-run"]);
     stage.both(&["service", "uninstall", "--purge", "--dry-run"]);
     stage.piped(&["service", "uninstall", "--purge"]);
@@ -238,6 +241,8 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
     stage.both(&["daemon", "reload"]);
     stage.all(&["config", "check"]);
     stage.all(&["doctor"]);
+    stage.all(&["metrics"]);
+    stage.both(&["report", "--output", "-"]);
     stage.both(&["config", "show"]);
     stage.both(&["config", "path"]);
     let edit = &["config", "edit"];
@@ -395,6 +400,23 @@ fn turns(stage: &mut Stage) {
     stage.check(&["attach", "fix", "--json"], json.finish());
     let initialize = json!({"id": 0, "method": "initialize", "params": {"protocolVersion": 1}});
     stage.talk(&["acp"], &[("", &format!("{initialize}\n")), ("agent version", "\u{4}")]);
+}
+
+fn traces(stage: &mut Stage) {
+    let full = ["trace", "fix", "--full"];
+    let mut tracing = stage.start(&full);
+    tracing.wait_stdout("Ctrl-C ends it");
+    stage.piped(&["run", "-s", "fix", "say"]);
+    tracing.wait_stdout("stopReason");
+    tracing.interrupt();
+    stage.end(&full, tracing);
+    let json = ["trace", "--agent", "evil", "--full", "--clients", "--json"];
+    let mut tracing = stage.env.spawn_acpctl(&json);
+    tracing.wait_stderr("Ctrl-C ends it");
+    stage.piped(&["run", "-s", "fix", "say"]);
+    tracing.wait_stdout("\"took\"");
+    tracing.interrupt();
+    stage.check(&json, tracing.finish());
 }
 
 fn questions(stage: &mut Stage) {

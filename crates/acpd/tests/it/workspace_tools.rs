@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-use acpd_test::harness::{Config, TestEnv, exists, until};
-use serde_json::json;
+use acpd_test::harness::{Client, Config, Running, TestEnv, exists, until};
+use serde_json::{Value, json};
 
 use crate::mcp_host::{Host, calls};
 use crate::{echo, home, home_with};
@@ -299,4 +299,71 @@ fn an_agent_is_lent_the_folders_of_its_session_and_the_commands_of_the_configura
     let read = calls(&env, "read", "read", json!({"path": env.path("check")}));
     let run = env.acpctl(&["run", "-s", "lead", &read]).success();
     assert!(run.stdout().contains("leads out of the session's directories"), "{run:?}");
+}
+
+/// An editor on a session of an agent that has acpd's tools, and lends it an MCP server of the name `ide`.
+fn editor(env: &TestEnv) -> (Running, Client, String) {
+    let (bridge, mut editor) = env.bridge(&["echo"]);
+    editor.ok("initialize", json!({"protocolVersion": 1}));
+    let lent = json!([{"type": "acp", "name": "ide", "serverId": "ide-1"}]);
+    let made = editor.ok("session/new", json!({"cwd": env.work("main"), "mcpServers": lent}));
+    let session = made["sessionId"].as_str().unwrap().to_owned();
+    (bridge, editor, session)
+}
+
+/// Answers the next message for the server in the editor; what that was.
+fn lends(editor: &mut Client, inner: &Value) -> Value {
+    let request = editor.next_of("mcp/message");
+    assert_eq!(request["params"]["serverId"], "ide-1");
+    editor.respond(&request, inner.clone());
+    request["params"].clone()
+}
+
+#[test]
+fn an_editor_that_lends_a_tool_for_it_says_what_the_mistakes_are_and_commands_do_else() {
+    let table = "[mcp.acpd]\nbuiltin = [\"workspace\"]\n[[workspace]]\npath = \"/\"\n\
+        diagnostics = [\"touch ran; echo 'src/a.c:7:1: error: of the command'\"]";
+    for agent in [echo(), echo().flags("mcp-acp")] {
+        let env = home_with(&Config::new([agent]).tables(table));
+        let file = env.work("main").canonicalize().unwrap().join("src/a.c");
+        write(&env.work("main"), "src/a.c", "int needle;\n");
+        let (bridge, mut editor, session) = editor(&env);
+        let check = calls(&env, "check", "diagnostics", json!({"path": "src/a.c"}));
+        let listed = json!({"result": {"tools": [{"name": "open_file"}, {"name": "getDiagnostics",
+            "inputSchema": {"type": "object", "properties": {"uri": {"type": "string"}}}}]}});
+
+        let prompt = editor.prompt(&session, &check);
+        assert_eq!(lends(&mut editor, &listed)["method"], "tools/list");
+        let of = |file: &str, said: &str| {
+            let place = json!({"start": {"line": 2, "character": 4}});
+            json!({"uri": file, "diagnostics": [{"message": said, "severity": 1, "range": place}]})
+        };
+        let uri = format!("file://{}", file.display());
+        let said = json!([of(&uri, "of the editor"), of("file:///etc/passwd", "elsewhere")]);
+        let text = json!({"content": [{"type": "text", "text": said.to_string()}]});
+        let called = lends(&mut editor, &json!({ "result": text }))["params"].take();
+        assert_eq!(
+            (&called["name"], &called["arguments"]),
+            (&json!("getDiagnostics"), &json!({"uri": uri}))
+        );
+        editor.answer(prompt).unwrap();
+        let heard = editor.said(&session);
+        assert!(heard.contains("of the editor") && heard.contains("ide"), "{heard}");
+        assert!(!heard.contains("elsewhere") && !heard.contains("of the command"), "{heard}");
+        assert!(!env.work("main").join("ran").exists(), "no command has run");
+
+        // It says no, and it goes.
+        let prompt = editor.prompt(&session, &check);
+        lends(&mut editor, &json!({"error": {"code": -1, "message": "not now"}}));
+        editor.answer(prompt).unwrap();
+        let heard = editor.said(&session);
+        assert!(heard.contains("of the command") && heard.contains("not now"), "{heard}");
+        drop(editor);
+        bridge.finish().success();
+        let mut watcher = env.client("echo");
+        watcher.attach(&session, None);
+        watcher.say(&session, &check).unwrap();
+        let heard = watcher.said(&session);
+        assert!(heard.contains("of the command") && !heard.contains("not now"), "{heard}");
+    }
 }

@@ -161,7 +161,7 @@ impl Target {
         name: Option<&str>,
     ) -> Result<Target> {
         let worktree = Worktree::make(dir, name.or(args.session.as_deref()))?;
-        let target = worktree.inside(dir).and_then(|cwd| {
+        let target = worktree.inside(dir).map_err(CommandError::from).and_then(|cwd| {
             let cwd = utf8(&cwd)?;
             match existing(turn, args, &cwd)? {
                 Some(session) => {

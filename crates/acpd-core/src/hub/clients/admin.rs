@@ -6,9 +6,9 @@ use acp_wire::bound::NAME;
 use acp_wire::{build, clipped};
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, CancelParams, CancelResult, DaemonInfo,
-    DaemonRestartParams, DaemonStopParams, Empty, LogParams, Reason, RenameParams, RestartParams,
-    SearchParams, SessionInfo, SessionList, SessionListParams, SessionRef, Status, StatusParams,
-    UsageParams, method, nearest,
+    DaemonRestartParams, DaemonStopParams, Empty, LogLevelParams, LogParams, Reason, RenameParams,
+    RestartParams, SearchParams, SessionInfo, SessionList, SessionListParams, SessionRef, Status,
+    StatusParams, UsageParams, method, nearest,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -108,8 +108,18 @@ impl Hub {
                 let usage = ToClient::Usage { id: to.id.clone(), asked };
                 out.effects.push(Effect::Client(to.client, usage));
             }
+            method::DAEMON_LOG_LEVEL => {
+                let LogLevelParams { level } = read_or_default(params)?;
+                self.close_request(to);
+                let effect = ToClient::LogLevel { id: to.id.clone(), level };
+                out.effects.push(Effect::Client(to.client, effect));
+            }
+            method::METRICS => self.send_metrics(to, out),
+            method::TRACE => self.begin_trace(asked, out)?,
             method::INTERACTION_LIST => self.list_interactions(to, out),
             method::INTERACTION_ANSWER => self.answer_from_outside(asked, out)?,
+            method::MCP_LIST => self.list_lent_servers(to, &read(params)?, out)?,
+            method::MCP_CALL => self.call_lent_server(asked, out)?,
             method::POLICY_LIST => {
                 let list = self.decisions.info();
                 self.answer(to, &list, out);
@@ -199,7 +209,7 @@ impl Hub {
     }
 
     /// Whether an agent of this name is configured, or was when it had sessions.
-    fn is_agent(&self, name: &str) -> bool {
+    pub(crate) fn is_agent(&self, name: &str) -> bool {
         self.config.agents.contains_key(name)
             || self.sessions.values().any(|session| session.row.agent == name)
     }
@@ -272,7 +282,7 @@ impl Hub {
             other_pids: others.filter_map(pid).collect(),
             rss: None,
             processes: None,
-            restarts: slots.iter().map(|agent| agent.restarts).sum(),
+            restarts: self.tally.restarts_of(name),
             command: profile.command.iter().map(Into::into).collect(),
             version: info.map(|info| format!("{} {}", info.name, info.version).into()),
             sessions: self.sessions.count_of(name) as u32,
@@ -292,7 +302,7 @@ impl Hub {
         }
     }
 
-    fn send_status(
+    pub(crate) fn send_status(
         &mut self,
         to: &Requester,
         part: StatusPart,
@@ -302,6 +312,7 @@ impl Hub {
         let names = match &part {
             StatusPart::Agent(name) => BTreeSet::from([name.clone()]),
             StatusPart::All | StatusPart::Agents => self.agent_names(),
+            StatusPart::Metrics(_) => self.counted_agents(),
         };
         let sessions = if part == StatusPart::All {
             self.session_infos(|row| !row.archived)

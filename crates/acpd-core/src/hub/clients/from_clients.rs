@@ -28,7 +28,7 @@ use crate::hub::Hub;
 use crate::hub::session::naming::NameClash;
 use crate::ids::{ClientId, Requester, SessionKey, SlotId};
 use crate::input::{Accepted, Batch, Effect, ReadStyle, ToClient, View};
-use crate::mcp::client_mcp::{MESSAGE, for_agent};
+use crate::mcp::client_mcp::MESSAGE;
 use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name};
 use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::profile::Profile;
@@ -48,6 +48,7 @@ impl Hub {
         };
         let Some(gone) = self.clients.disconnect(client, was_at, self.now) else { return };
         self.client_methods_of_gone(client, out);
+        self.calls_of_caller(client, out);
         self.questions.drop_client(client);
         self.watch.end(client);
         if gone.token.is_some() {
@@ -397,7 +398,7 @@ impl Hub {
                 .with_code(code::CANCELLED);
             return self.refuse(to, &fault, out);
         }
-        if !self.cancel_opener(to, out) {
+        if !self.cancel_lent_call(to, out) && !self.cancel_opener(to, out) {
             self.cancel_relayed(to, out);
         }
     }
@@ -581,7 +582,7 @@ impl Hub {
             WaitFor::New(mut new) => {
                 let (params, notices) = (&mut new.params, &mut new.notices);
                 let servers = self.gather_servers(slot, to.client, &new.cwd, params, notices);
-                let params = raw(&for_agent(&new.params));
+                let params = raw(&self.params_for_agent(slot, &new.params));
                 let ask = self.ask(host, Purpose::NewSession(new), out);
                 let line = build::request(&Id::from(ask), "session/new", &params);
                 self.host_write_with(slot, line, &servers, out);

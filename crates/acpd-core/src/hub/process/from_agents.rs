@@ -313,11 +313,12 @@ impl Hub {
             if is_user && (said.any(|said| is_echo(&line, said)) || is_last()) {
                 return;
             }
-            running.touched |= is_work(class);
+            let first = is_work(class).then(|| running.touch(now)).flatten();
             if matches!(class, UpdateClass::Conversation | UpdateClass::ToolCall) {
                 running.echo = None;
                 self.note_spoken(key);
             }
+            self.tally.first_update(first);
             self.note_said(key, update, &line);
         }
         self.journal_update(key, line, class, out);

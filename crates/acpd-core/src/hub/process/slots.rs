@@ -154,7 +154,7 @@ impl Hub {
         (slot.printed, slot.start_hint) = (None, None);
         let profile = slot.profile.clone();
         let timeout = self.profile_of(id).start_timeout;
-        self.processes.put(id, Host::new(host));
+        self.processes.put(id, Host { made: Some(self.now), ..Host::new(host) });
         self.set_agent_state(id, State::Starting, None, out);
         self.timers.clear(Timer::Idle(id));
         self.timers.set(Timer::Slot(id), self.now.after(timeout));
@@ -249,6 +249,8 @@ impl Hub {
         self.timers.clear(Timer::Slot(id));
         if let Some(host) = self.slot_mut(id).host_mut() {
             host.ready_since = Some(now);
+            let made = host.made.unwrap_or(now);
+            self.tally.agent_start(now.since(made));
         }
         self.set_agent_state(id, State::Ready, None, out);
         self.save_host(id, out);

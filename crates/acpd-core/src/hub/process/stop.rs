@@ -253,7 +253,9 @@ impl Hub {
                 self.give_up(id, kind, out);
             }
             Verdict::Start { delay } if self.comes_back(id, unexpected) => {
-                self.slot_mut(id).restarts += u32::from(unexpected);
+                if unexpected {
+                    self.tally.restarted(&self.processes[&id].profile);
+                }
                 if delay == 0 {
                     self.start_agent(id, out);
                 } else {

@@ -371,6 +371,9 @@ impl Hub {
     /// What follows from the end of a question: nobody is asked any more, and its session goes on.
     fn tell_closed(&mut self, interaction: InteractionId, closed: &Closed, out: &mut Batch) {
         let key = closed.question.session;
+        if let Question::Permission(_) = closed.question.question {
+            self.tally.permission(self.now.since(closed.question.at));
+        }
         out.records.push(Record::InteractionGone { id: interaction });
         for &(client, id) in &closed.offers {
             let line = build::notification("$/cancel_request", &json!({ "requestId": id }));

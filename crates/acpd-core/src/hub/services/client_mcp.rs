@@ -11,28 +11,36 @@
 //! What two clients call the same must not be the same for an agent, so it gets ids of acpd's
 //! (`acpd-1-7`). The session's list of servers has in the place of the client's `serverId` that number,
 //! the number of the client, and the client's id ([`Server`]). So it is on disk whose a server is,
-//! without a table of its own, and another client can take the place of one that is gone.
+//! without a table of its own, and another client can take the place of one that is gone. Servers that the
+//! agent does not take are kept as well: tools of acpd ask them (`_acpd/mcp/call`).
 //!
-//! Architecture invariant: a call is on disk until it is answered, and is given to one client once:
-//! again only to one that came back without it.
+//! Architecture invariant: a call of an agent is on disk until it is answered, and is given to one client once:
+//! again only to one that came back without it. A call of a tool ends with the connection that made it.
 
 use acp_wire::{ErrorObject, Id, Message, build, code, str_at};
+use acpd_api::{McpCallParams, McpServerList, Reason, SessionRef, method};
 use bytes::Bytes;
+use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::clients::Client;
+use crate::clients::{Asked, Client, Served};
+use crate::fault::Fault;
 use crate::hash::number_of;
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey, SlotId};
+use crate::ids::{ClientId, HostId, InteractionId, Process, Requester, SessionKey, SlotId};
 use crate::input::Batch;
-use crate::mcp::calls::Call;
+use crate::mcp::calls::{Call, Caller, Ended};
 use crate::mcp::client_mcp::{
     Declared, MESSAGE, Server, each, is_in_client, items, label, list, server_id, told, with_id,
     with_list,
 };
-use crate::params::raw;
+use crate::params::{raw, read};
 use crate::record::{InteractionRow, Record};
 use crate::session::State;
+use crate::timers::Timer;
+
+/// How long a client may take to answer a tool (ms).
+const LENT: u64 = 20_000;
 
 /// A list of these servers.
 fn array(items: &[Bytes]) -> Bytes {
@@ -68,7 +76,8 @@ fn gone(label: &str) -> ErrorObject {
 }
 
 impl Hub {
-    /// Gives the servers that live in a client ids of acpd's, if the agent takes such servers.
+    /// Gives the servers that live in a client ids of acpd's. What the agent does not take is left out of what it
+    /// is told.
     pub(crate) fn declare_servers(
         &mut self,
         slot: SlotId,
@@ -85,8 +94,8 @@ impl Hub {
     /// The same for a list of servers.
     fn declare(&mut self, slot: SlotId, client: ClientId, given: &Bytes) -> (Bytes, Vec<String>) {
         let mut left_out = Vec::new();
-        let agent = self.processes[&slot].profile.clone();
-        let takes = self.processes.known(&agent).capabilities.mcp_acp;
+        let agent = &self.processes[&slot].profile;
+        let takes = self.takes_servers(agent);
         let client = self.clients.get(&client).map_or(0, |here| here.number);
         let declared = each(given, |item| {
             if !takes {
@@ -94,13 +103,23 @@ impl Hub {
                 left_out.push(format!(
                     "the MCP server `{label}` of the client was left out: agent `{agent}` does not take servers of type `acp`"
                 ));
-                return None;
             }
-            let Some(id) = server_id(item) else { return Some(item.clone()) };
+            let Some(id) = server_id(item) else { return takes.then(|| item.clone()) };
             let server = Server { number: self.ids.issue(), client, id };
             Some(with_id(item, &["serverId"], &server.kept()))
         });
         (declared, left_out)
+    }
+
+    /// Whether an agent takes servers that live in a client.
+    fn takes_servers(&self, agent: &str) -> bool {
+        self.processes.known(agent).capabilities.mcp_acp
+    }
+
+    /// The params of a session as its agent gets them.
+    pub(crate) fn params_for_agent(&self, slot: SlotId, params: &Bytes) -> Bytes {
+        let takes = self.takes_servers(&self.processes[&slot].profile);
+        told(params, |_, _| takes)
     }
 
     /// From now on a session has these servers.
@@ -125,13 +144,12 @@ impl Hub {
     /// in sentences for people.
     pub(crate) fn params_again(&mut self, key: SessionKey) -> (Box<RawValue>, Vec<String>) {
         let session = self.session(key);
-        let agent = session.row.agent.clone();
         let params = Bytes::copy_from_slice(session.restore_params().get().as_bytes());
-        let takes = self.processes.known(&agent).capabilities.mcp_acp;
+        let takes = self.takes_servers(&session.row.agent);
         let mut left_out = Vec::new();
         let params = told(&params, |server, item| {
-            let there = self.client_of(server).is_some_and(|of| self.clients.contains_key(&of));
-            if !there {
+            let there = self.is_there(server);
+            if takes && !there {
                 let label = label(item);
                 left_out.push(format!(
                     "the MCP server `{label}` was left out: the client that has it is not connected"
@@ -179,11 +197,22 @@ impl Hub {
             return Vec::new();
         }
         let names = || brought.iter().map(|item| label(item)).collect();
-        let may = may && self.may_control(client, key).is_ok();
-        if !may || !matches!(self.session(key).state, State::Dormant) {
+        if !may || self.may_control(client, key).is_err() {
             return names();
         }
         let slot = self.session(key).slot;
+        let is_held = !matches!(self.session(key).state, State::Dormant);
+        if is_held {
+            let ignored = names();
+            // The process is told of none; tools of acpd can ask those that it could not have.
+            let is_known = |item: &Bytes| known.iter().any(|other| label(other) == label(item));
+            brought.retain(|item| is_in_client(item) && !is_known(item));
+            if !brought.is_empty() {
+                let (declared, _) = self.declare(slot, client, &array(&brought));
+                self.keep_servers(key, array(&[known, items(&declared)].concat()), out);
+            }
+            return ignored;
+        }
         let (declared, left_out) = self.declare(slot, client, &array(&brought));
         for text in left_out {
             self.notice(key, "warning", &text, out);
@@ -245,6 +274,11 @@ impl Hub {
         here.or_else(|| self.clients.with_token(|token| is_it(number_of(token))))
     }
 
+    /// Whether the client that has a server is connected.
+    fn is_there(&self, server: &Server) -> bool {
+        self.client_of(server).is_some_and(|of| self.clients.contains_key(&of))
+    }
+
     /// The server that a process knows by this name: of a session that it holds, or of one that it is
     /// just to make or to load.
     fn server(&self, slot: SlotId, host: HostId, name: &str) -> Option<(Server, String)> {
@@ -303,8 +337,100 @@ impl Hub {
             ErrorObject::new(code::NOT_FOUND, text)
         })?;
         let client = self.client_of(&server).ok_or_else(|| gone(&label))?;
-        let (host, line) = (row.host, row.line.clone());
-        Ok(Call { host, agent_request: id.clone(), line, client, server, label })
+        let caller = Caller::Agent { host: row.host, request: id.clone() };
+        Ok(Call { caller, line: row.line.clone(), client, server, label })
+    }
+
+    /// The servers of a session that live in clients which are connected, with what people call them.
+    fn lent_servers(&self, key: SessionKey) -> Vec<(String, Server)> {
+        let Some(list) = &self.session(key).mcp_servers else { return Vec::new() };
+        let mut lent = Vec::new();
+        each(list, |item| {
+            let server = server_id(item).and_then(|kept| Server::read(&kept));
+            lent.extend(server.map(|server| (label(item), server)));
+            None
+        });
+        lent.retain(|(_, server)| self.is_there(server));
+        lent
+    }
+
+    /// `_acpd/mcp/list` of a tool.
+    pub(crate) fn list_lent_servers(
+        &mut self,
+        to: &Requester,
+        session: &SessionRef,
+        out: &mut Batch,
+    ) -> Served {
+        let lent = self.lent_servers(self.resolve(session)?);
+        let servers = lent.into_iter().map(|(label, _)| label.into()).collect();
+        self.answer(to, &McpServerList { servers }, out);
+        Ok(())
+    }
+
+    /// `_acpd/mcp/call` of a tool, for a server in a client that is connected.
+    pub(crate) fn call_lent_server(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let params: McpCallParams = read(asked.params)?;
+        if !["tools/list", "tools/call"].contains(&params.method.as_str()) {
+            let text = format!("`{}` calls only `tools/list` and `tools/call`", method::MCP_CALL);
+            return Err(Fault::invalid(text));
+        }
+        let key = self.resolve(&params.session)?;
+        let none = || {
+            let text = format!(
+                "no client that is connected lends the session a server `{}`",
+                params.server
+            );
+            Fault::new(Reason::Invalid, text).with_code(code::NOT_FOUND)
+        };
+        let mut lent = self.lent_servers(key).into_iter();
+        let (label, server) = lent.find(|(label, _)| *label == params.server).ok_or_else(none)?;
+        let client = self.client_of(&server).ok_or_else(none)?;
+        let id = InteractionId(self.ids.issue());
+        let message = json!({
+            "serverId": server.id,
+            "requestId": format!("acpd-{}", id.text()),
+            "method": params.method,
+            "params": params.params,
+        });
+        let line = build::request(&Id::from(id.0), MESSAGE, &message);
+        let caller = Caller::Client(asked.to.clone());
+        let call = Call { caller, line, client, server, label };
+        self.calls.check_room(&call).map_err(|error| Fault::new(Reason::TooMany, error.message))?;
+        self.open_call(id, call, out);
+        self.timers.set(Timer::Lent(id), self.now.after(LENT));
+        Ok(())
+    }
+
+    /// A client has not answered a tool in time.
+    pub(crate) fn lent_call_late(&mut self, id: InteractionId, out: &mut Batch) {
+        let error = |call: &Call| {
+            let text =
+                format!("the client did not answer for its MCP server `{}` in time", call.label);
+            ErrorObject::new(code::INTERNAL, text)
+        };
+        self.withdraw_call(id, error, out);
+    }
+
+    /// `$/cancel_request` of a client for a call of its own; whether it was one.
+    pub(crate) fn cancel_lent_call(&mut self, to: &Requester, out: &mut Batch) -> bool {
+        let error = ErrorObject::new(code::CANCELLED, "cancelled by the client");
+        self.withdraw_calls(|call| call.caller.is_client(to), |_| error.clone(), out)
+    }
+
+    /// Nobody waits any more for what this connection has asked.
+    pub(crate) fn calls_of_caller(&mut self, client: ClientId, out: &mut Batch) {
+        let clients = &self.clients;
+        let is_there = |client| clients.get(&client).is_some_and(Client::is_back);
+        self.calls.drop_caller(|caller| caller.of_client() == Some(client), is_there, out);
+    }
+
+    /// Gives the answer to a call to whoever has asked.
+    fn end_call(&mut self, ended: Option<Ended>, out: &mut Batch) {
+        match ended {
+            Some(Ended::Agent(answer)) => self.write_answer(Some(answer), out),
+            Some(Ended::Client(to, line)) => self.respond(&to, None, line, out),
+            None => {}
+        }
     }
 
     /// Goes on with a call of the last daemon; whether the row is one.
@@ -335,9 +461,12 @@ impl Hub {
         line: &Bytes,
         out: &mut Batch,
     ) -> bool {
-        let answer = self.calls.answered(client, id, line, out);
-        let was_one = answer.is_some();
-        self.write_answer(answer, out);
+        let ended = self.calls.answered(client, id, line, out);
+        let was_one = ended.is_some();
+        if let Some(id) = id.as_u64().filter(|_| was_one) {
+            self.timers.clear(Timer::Lent(InteractionId(id)));
+        }
+        self.end_call(ended, out);
         was_one
     }
 
@@ -353,7 +482,7 @@ impl Hub {
 
     /// `$/cancel_request` of an agent for a call; whether it was one.
     pub(crate) fn cancel_call(&mut self, host: HostId, request: &Id, out: &mut Batch) -> bool {
-        let is_meant = |call: &Call| call.host == host && call.agent_request == *request;
+        let is_meant = |call: &Call| call.caller.is_agent(host, request);
         let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
         self.withdraw_calls(is_meant, |_| error.clone(), out)
     }
@@ -375,7 +504,7 @@ impl Hub {
     pub(crate) fn drop_calls(&mut self, host: HostId, out: &mut Batch) {
         let clients = &self.clients;
         let is_there = |client| clients.get(&client).is_some_and(Client::is_back);
-        self.calls.drop_host(host, is_there, out);
+        self.calls.drop_caller(|caller| caller.of_host() == Some(host), is_there, out);
     }
 
     /// Answers calls with an error; whether there was one.
@@ -387,11 +516,20 @@ impl Hub {
     ) -> bool {
         let meant = self.calls.which(is_meant);
         for id in &meant {
-            let clients = &self.clients;
-            let is_there = |client| clients.get(&client).is_some_and(Client::is_back);
-            let answer = self.calls.withdraw(*id, &error, is_there, out);
-            self.write_answer(answer, out);
+            self.withdraw_call(*id, &error, out);
         }
         !meant.is_empty()
+    }
+
+    fn withdraw_call(
+        &mut self,
+        id: InteractionId,
+        error: impl Fn(&Call) -> ErrorObject,
+        out: &mut Batch,
+    ) {
+        let clients = &self.clients;
+        let is_there = |client| clients.get(&client).is_some_and(Client::is_back);
+        let ended = self.calls.withdraw(id, error, is_there, out);
+        self.end_call(ended, out);
     }
 }

@@ -27,7 +27,6 @@ use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::ids::{HostId, NOBODY, Process, Requester, SessionKey, SlotId, duration};
 use crate::input::{Batch, ReadStyle};
-use crate::mcp::client_mcp::for_agent;
 use crate::params::{filter_of, own_meta, path, raw, session_cwd};
 use crate::process::slot::{Parked, WaitFor, Waiting};
 use crate::profile::Sharing;
@@ -317,7 +316,7 @@ impl Hub {
         let opener = adoption.openers[0].to.client;
         let (params, notices) = (&mut adoption.params, &mut adoption.notices);
         let servers = self.gather_servers(slot, opener, &adoption.cwd, params, notices);
-        let params = raw(&for_agent(&adoption.params));
+        let params = raw(&self.params_for_agent(slot, &adoption.params));
         let ask = self.ask(host, Purpose::Adopt(Box::new(adoption)), out);
         let line = build::request(&Id::from(ask), method, &params);
         self.host_write_with(slot, line, &servers, out);

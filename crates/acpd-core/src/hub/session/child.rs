@@ -143,10 +143,11 @@ impl Hub {
         session.activity.heard(now);
         if let Some(running) = session.running.as_mut() {
             running.last_line = now;
-            running.touched |= class.is_some_and(is_work);
+            let first = class.is_some_and(is_work).then(|| running.touch(now)).flatten();
             if matches!(class, Some(UpdateClass::Conversation | UpdateClass::ToolCall)) {
                 self.note_spoken(key);
             }
+            self.tally.first_update(first);
         }
         self.append(key, EventKind::Child, line.clone(), None, out);
         if class == Some(UpdateClass::ToolCall) {

@@ -28,7 +28,7 @@ use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
-use crate::mcp::client_mcp::{for_agent, undeclared};
+use crate::mcp::client_mcp::undeclared;
 use crate::params::{own_meta, raw, session_cwd, valid_name};
 use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::profile::Sharing;
@@ -212,7 +212,11 @@ impl Hub {
         let (of, notices) = (new.to.client, &mut new.notices);
         let servers = self.gather_servers(slot, of, &new.cwd, &mut new.params, notices);
         let id = json!(self.session(key).row.agent_id).to_string();
-        let params = raw(&set_member(&for_agent(&new.params), &["sessionId"], id.as_bytes()));
+        let params = raw(&set_member(
+            &self.params_for_agent(slot, &new.params),
+            &["sessionId"],
+            id.as_bytes(),
+        ));
         let ask = self.ask(host, Purpose::NewSession(new), out);
         let line = build::request(&Id::from(ask), "session/fork", &params);
         self.host_write_with(slot, line, &servers, out);

@@ -186,9 +186,8 @@ impl Hub {
         let row = session.row.edit();
         row.last_prompt = hash(&steer.text());
         row.updated = now;
-        if let Some(running) = session.running.as_mut() {
-            running.touched = true;
-        }
+        let first = session.running.as_mut().and_then(|running| running.touch(now));
+        self.tally.first_update(first);
     }
 
     /// A person ends what a session works on: no message that is on its way begins another turn.

@@ -419,10 +419,11 @@ impl Hub {
             Some(key) => vec![key],
             None => self.sessions.of_slot(slot),
         };
+        let now = self.now;
         for key in meant {
-            if let Some(running) = self.session_mut(key).running.as_mut() {
-                running.touched = true;
-            }
+            let running = self.session_mut(key).running.as_mut();
+            let first = running.and_then(|running| running.touch(now));
+            self.tally.first_update(first);
         }
     }
 
@@ -473,6 +474,7 @@ impl Hub {
     pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome, out: &mut Batch) {
         let now = self.now;
         let Some(mut running) = self.session_mut(key).running.take() else { return };
+        self.tally.turn_ended(&outcome, now.since(running.started));
         let usage = self.book_turn(key, running.number, running.tokens, out);
         let session = self.session_mut(key);
         let row = session.row.edit();

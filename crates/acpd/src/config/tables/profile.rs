@@ -117,8 +117,9 @@ keys! {
         /// The mode that sessions begin with, by its id or its name.
         Shared "mode" => pub mode: Option<String> as Line = None;
         /// What the tool `diagnostics` of [acpd's own server](delegation.md#diagnostics) runs here: command lines for a
-        /// shell, or `"detect"` for those that the files here call for. They may run code of the directory. When
-        /// unset, or an empty list: nothing.
+        /// shell, or `"detect"` for those that the files here call for. They may run code of the directory.
+        /// `"editor:TOOL"` names the tool of an editor that is asked first, in place of the usual names. When unset, or an
+        /// empty list: no command.
         Shared "diagnostics" => pub diagnostics: Option<Vec<String>> as CommandLines = None;
     }
     beside {}

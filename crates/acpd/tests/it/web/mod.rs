@@ -5,6 +5,7 @@ mod limits;
 mod push;
 mod sockets;
 mod tls;
+mod worktrees;
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};

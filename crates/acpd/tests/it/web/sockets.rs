@@ -6,8 +6,9 @@ use acpd_test::harness::{kill9, signal, until};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tungstenite::Message;
+use tungstenite::client::IntoClientRequest as _;
 
-use super::{Socket, Web, token};
+use super::{Socket, Web, connect, token};
 use crate::{echo, home};
 
 #[test]
@@ -269,4 +270,37 @@ fn a_second_protocol_is_not_answered() {
         ("sec-websocket-protocol", "acp.v1, other"),
     ];
     Socket::open(&web.host, &format!("ws://{}/acp", web.host), &headers).unwrap();
+}
+
+#[test]
+fn the_transport_is_websocket_alone_and_says_so() {
+    let env = home([echo()]);
+    let web = Web::start(&env);
+    let token = token(&env, "ide", "watch,prompt");
+    let bearer = format!("Bearer {token}");
+    let ask = |method: &str| {
+        let request = web.bare(&format!("{method} /acp")).header("host", &web.host);
+        request.header("authorization", &bearer)
+    };
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}});
+    let stream = ask("GET").header("accept", "text/event-stream").send();
+    let (posted, deleted) = (ask("POST").json(&initialize).send(), ask("DELETE").send());
+    for (answer, status, allow) in
+        [(&stream, 426, None), (&posted, 405, Some("GET")), (&deleted, 405, Some("GET"))]
+    {
+        assert_eq!((answer.status, answer.header("allow")), (status, allow), "{answer:?}");
+        assert_eq!(answer.header("upgrade"), Some("websocket"));
+        let told = json!({"error": "this address is for WebSockets alone", "hint": "connect with a WebSocket"});
+        assert_eq!(answer.json(), told);
+    }
+    // The answer to an upgrade names the connection.
+    let id = || {
+        let mut request = format!("ws://{}/acp", web.host).into_client_request().unwrap();
+        request.headers_mut().insert("authorization", bearer.parse().unwrap());
+        let (_socket, answer) = tungstenite::client(request, connect(&web.host)).unwrap();
+        answer.headers()["acp-connection-id"].to_str().unwrap().to_owned()
+    };
+    let (one, other) = (id(), id());
+    assert_eq!(one.len(), 32);
+    assert_ne!(one, other);
 }

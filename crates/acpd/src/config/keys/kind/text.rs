@@ -8,6 +8,7 @@ use toml::de::DeValue;
 use super::{Kind, quoted, quoted_list};
 use crate::config::error::did_you_mean;
 use crate::config::keys::fault::{Fault, list, string};
+use crate::log;
 
 /// A host, or its address, and a port.
 pub(crate) struct Address;
@@ -68,8 +69,6 @@ pub(crate) fn valid_name(name: &str) -> bool {
 /// What to log: a level, or a filter of the `tracing` library.
 pub(crate) struct LogFilter;
 
-const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
-
 impl Kind for LogFilter {
     type Value = String;
 
@@ -80,14 +79,11 @@ impl Kind for LogFilter {
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<String, Fault> {
         let text = string(value, &Self::describe())?;
-        // A single word that is no level would be taken for the name of a module.
-        let is_filter = text.contains(['=', ',', ':']);
-        let valid = text.parse::<tracing_subscriber::filter::Targets>().is_ok();
-        if LEVELS.contains(&text) || (is_filter && valid) {
+        if log::filter(text).is_some() {
             return Ok(text.to_owned());
         }
         Err(Fault {
-            hint: did_you_mean(text, LEVELS),
+            hint: did_you_mean(text, log::LEVELS),
             ..Fault::new(value, format!("must be {}", Self::describe()))
         })
     }

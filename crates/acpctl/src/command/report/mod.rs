@@ -1,0 +1,73 @@
+//! `acpctl report`: what a maintainer asks for, in one text without secrets, prompts and names.
+//!
+//! What is in it is chosen, not filtered: no word of a conversation and no value that a person or an agent has chosen is
+//! put into it in the first place ([`log`], `acpd config-redacted`). What is left is looked at once more for what looks like a
+//! secret, and for the names of the person and the machine ([`names`]).
+
+mod log;
+mod names;
+mod parts;
+
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use acpd_api::{ExitCode, Untrusted, redact};
+use acpd_client::Paths;
+use jiff::Timestamp;
+
+use crate::cli;
+use crate::confirm::{left, yes};
+use crate::error::{CommandError, Result};
+use crate::text::text;
+use crate::ui::Ui;
+use names::Names;
+
+/// Makes the report, shows it, and writes it.
+pub(super) fn report(args: &cli::Report, ui: &mut Ui) -> Result {
+    let to_stdout = args.output.as_deref() == Some(Path::new("-"));
+    if !to_stdout && !args.yes && !ui.can_ask() {
+        let text = "the report is shown before it is written, and this is no terminal";
+        return Err(CommandError::new(ExitCode::Usage, text)
+            .hint("`--yes` writes it without asking, `--output -` prints it"));
+    }
+    let paths = Paths::discover()?;
+    ui.spin("looking");
+    let text = Names::here().replaced(&redact::text(&parts::all(&paths)));
+    ui.stop_spinning();
+    let shown = Untrusted::from(text.as_str());
+    if to_stdout {
+        return Ok(ui.print(text!("{}", shown.prose()))?);
+    }
+    let file = args.output.clone().unwrap_or_else(file_name);
+    if !args.yes {
+        ui.page();
+        ui.print(text!("{}", shown.prose()))?;
+        ui.end_page()?;
+        if !yes(ui, text!("write this to `{}`? y/n > ", file))? {
+            return Err(left());
+        }
+    }
+    write(&file, &text)?;
+    ui.say(text!("written to `{}`: look at it once more before you send it", file));
+    Ok(())
+}
+
+/// A name that no earlier report has.
+fn file_name() -> PathBuf {
+    let now = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+    PathBuf::from(format!("acpd-report-{now}.md"))
+}
+
+/// Writes a new file that only its owner can read.
+fn write(file: &Path, text: &str) -> Result {
+    let failed = |error: io::Error| CommandError::file("write", file, &error);
+    let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+    match new {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(failed(error).hint("`--output FILE` names another one"))
+        }
+        new => new.and_then(|mut new| new.write_all(text.as_bytes())).map_err(failed),
+    }
+}

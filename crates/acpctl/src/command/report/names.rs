@@ -1,0 +1,81 @@
+//! Takes the person and the machine out of a text.
+
+use std::env;
+
+use acpd_api::redact::{HIDDEN, is_secret_name};
+
+/// Shorter values of variables are not looked for: they are in many words.
+const SECRET: usize = 6;
+
+/// Texts and what stands in their places, in this order.
+#[derive(Debug)]
+pub(super) struct Names(Vec<(String, &'static str)>);
+
+impl Names {
+    /// Those of this person and this machine, and secrets in the environment of this command.
+    pub(super) fn here() -> Names {
+        let variable = |name: &str| env::var(name).ok();
+        let home = env::home_dir().and_then(|home| home.into_os_string().into_string().ok());
+        let user = variable("USER").or_else(|| variable("LOGNAME"));
+        let of_home = home.as_deref().and_then(|home| home.rsplit('/').next()).map(str::to_owned);
+        let host = nix::unistd::gethostname().ok().and_then(|host| host.into_string().ok());
+        let short = host.as_deref().and_then(|host| host.split('.').next()).map(str::to_owned);
+        let secrets = env::vars_os().filter_map(|(name, value)| {
+            let is_secret = name.to_str().is_some_and(is_secret_name);
+            value.into_string().ok().filter(|value| is_secret && value.len() >= SECRET)
+        });
+        let mut all: Vec<(String, &'static str)> = secrets.map(|secret| (secret, HIDDEN)).collect();
+        let home = home.map(|home| home.trim_end_matches('/').to_owned());
+        all.extend(home.map(|home| (home, "~")));
+        all.extend([user, of_home].into_iter().flatten().map(|user| (user, "USER")));
+        all.extend([host, short].into_iter().flatten().map(|host| (host, "HOST")));
+        all.retain(|(name, _)| !name.is_empty());
+        Names(all)
+    }
+
+    /// The text without them, where they are whole words.
+    pub(super) fn replaced(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (name, instead) in &self.0 {
+            text = replaced(&text, name, instead);
+        }
+        text
+    }
+}
+
+fn replaced(text: &str, name: &str, instead: &str) -> String {
+    let is_part = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut before = None;
+    while let Some(at) = rest.find(name) {
+        let (head, tail) = rest.split_at(at);
+        let (found, after) = tail.split_at(name.len());
+        out.push_str(head);
+        let is_inside =
+            is_part(head.chars().next_back().or(before)) && is_part(name.chars().next());
+        let goes_on = is_part(after.chars().next()) && is_part(name.chars().next_back());
+        out.push_str(if is_inside || goes_on { found } else { instead });
+        before = found.chars().next_back();
+        rest = after;
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_words_are_replaced_and_parts_of_others_stay() {
+        let names = Names(vec![
+            ("/home/ada".to_owned(), "~"),
+            ("ada".to_owned(), "USER"),
+            ("box".to_owned(), "HOST"),
+            ("hunter2".to_owned(), HIDDEN),
+        ]);
+        let text = "/home/ada/x of ada@box, adamant boxes and box.local; /home/adam hunter2!";
+        let clean = "~/x of USER@HOST, adamant boxes and HOST.local; /home/adam [hidden]!";
+        assert_eq!(names.replaced(text), clean);
+    }
+}

@@ -1,0 +1,280 @@
+//! The parts of a report. One that cannot be made says so, and the others are there all the same.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use acpd_api::redact::HIDDEN;
+use acpd_api::{AgentInfo, AgentList, Empty, SessionInfo, Status, Untrusted, method};
+use acpd_client::{Connection, Paths, daemon_exe};
+use jiff::Timestamp;
+use nix::sys::utsname::uname;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::log::clean;
+use crate::human;
+use crate::log_file;
+use crate::service::{self, Service};
+
+/// Entries of the log.
+const LINES: usize = 200;
+/// Sessions that are told one by one.
+const SESSIONS: usize = 50;
+/// Characters of what an agent calls itself.
+const VERSION: usize = 60;
+/// The most of what a program says, in bytes.
+const OUTPUT: usize = 1 << 20;
+
+/// All of it, in Markdown.
+pub(super) fn all(paths: &Paths) -> String {
+    let service = Service::here(paths).ok();
+    let installed = service.as_ref().filter(|service| service.is_installed());
+    let state = installed.and_then(|service| service.state().ok()).unwrap_or_default();
+    let mut daemon = state.running(paths).ok().flatten();
+    let status = daemon.as_mut().and_then(|daemon| asked::<Status>(daemon, method::STATUS));
+    let agents = daemon.as_mut().and_then(|daemon| asked::<AgentList>(daemon, method::AGENT_LIST));
+    let parts = [
+        ("Versions", versions(status.as_ref())),
+        ("What `acpctl doctor` finds", doctor()),
+        ("Configuration", configuration()),
+        ("Agents", agents.as_ref().map_or_else(not_running, |list| of_agents(&list.agents))),
+        ("Sessions", status.as_ref().map_or_else(not_running, |status| sessions(&status.sessions))),
+        ("The end of the log", log(paths, installed.filter(|_| state.pid.is_some()))),
+        ("Metrics", status.as_ref().map_or_else(not_running, |_| metrics())),
+    ];
+    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
+    let mut text = format!(
+        "# acpd report\n\nMade {now} by `acpctl report`. It holds no word of a conversation, no secret, and no name of \
+         a person, a machine,\na session or a directory in which one works, as far as acpctl knows them. `{HIDDEN}` stands for what was \
+         left out.\n"
+    );
+    for (title, part) in parts {
+        // Writing to a string does not fail.
+        let _ = write!(text, "\n## {title}\n\n{}\n", part.trim_end());
+    }
+    text
+}
+
+fn not_running() -> String {
+    "acpd is not running, or does not answer.".to_owned()
+}
+
+fn asked<T: serde::de::DeserializeOwned>(daemon: &mut Connection, method: &str) -> Option<T> {
+    daemon.call(method, &Empty {}).ok()
+}
+
+fn block(kind: &str, text: &str) -> String {
+    let fence = "`".repeat(human::fence(text));
+    format!("{fence}{kind}\n{}\n{fence}", text.trim_end())
+}
+
+fn versions(status: Option<&Status>) -> String {
+    let mut rows = vec![("acpctl", env!("CARGO_PKG_VERSION").to_owned())];
+    rows.push(("acpd, installed", said(Command::new(daemon_exe()).arg("--version"))));
+    rows.push((
+        "acpd, running",
+        status.map_or_else(
+            || "not running".to_owned(),
+            |Status { daemon, .. }| {
+                let up = human::now().saturating_sub(daemon.since);
+                format!("{}, for {}", daemon.version.raw(), human::duration(up))
+            },
+        ),
+    ));
+    if let Ok(system) = uname() {
+        let word = |part: &std::ffi::OsStr| part.to_string_lossy().into_owned();
+        let parts = [system.sysname(), system.release(), system.machine()].map(word);
+        rows.push(("system", parts.join(" ")));
+    }
+    rows.extend(distribution().map(|name| ("distribution", name)));
+    for name in ["TERM", "LANG", "SHELL"] {
+        let value = env::var(name).unwrap_or_default();
+        let last = value.rsplit('/').next().unwrap_or_default();
+        rows.push((name, last.chars().take(40).collect()));
+    }
+    let is_ours = |name: &String| name.starts_with("ACPD_") || name.starts_with("ACPCTL_");
+    let set: Vec<String> =
+        env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(is_ours).collect();
+    rows.push(("variables of acpd that are set", set.join(" ")));
+    let lines = rows.iter().map(|(name, value)| format!("- {name}: {}", value.trim()));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn distribution() -> Option<String> {
+    let text = std::fs::read_to_string("/etc/os-release").ok()?;
+    let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(name.trim_matches('"').to_owned())
+}
+
+/// What a program prints; nothing if it cannot be run.
+fn said(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let mut bytes = output.map(|output| output.stdout).unwrap_or_default();
+    bytes.truncate(OUTPUT);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What another command of acpctl prints. It starts no daemon.
+fn acpctl(args: &[&str]) -> String {
+    let Ok(exe) = env::current_exe() else { return String::new() };
+    said(Command::new(exe).arg("--no-spawn").args(args))
+}
+
+fn doctor() -> String {
+    #[derive(Deserialize)]
+    struct Found {
+        findings: Vec<Finding>,
+    }
+    #[derive(Deserialize)]
+    struct Finding {
+        check: String,
+        state: String,
+        text: String,
+    }
+    let Ok(found) = serde_json::from_str::<Found>(&acpctl(&["doctor", "--json"])) else {
+        return "It could not look.".to_owned();
+    };
+    let line = |Finding { check, state, text }: &Finding| {
+        // These quote agents and the files of a shell.
+        let quotes = ["agents", "login shell", "configuration"].contains(&check.as_str());
+        let text = if quotes && state != "ok" { before_quote(text) } else { text.clone() };
+        format!("{state:<8} {check:<13} {text}\n")
+    };
+    block("text", &found.findings.iter().map(line).collect::<String>())
+}
+
+/// acpd's own words, which come before what it quotes.
+fn before_quote(text: &str) -> String {
+    match text.split_once([':', '`']) {
+        Some((words, _)) => format!("{} {HIDDEN}", words.trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+fn configuration() -> String {
+    let output = Command::new(daemon_exe()).arg("config-redacted").stdin(Stdio::null()).output();
+    match output {
+        Ok(output) if output.status.success() => {
+            match String::from_utf8_lossy(&output.stdout).trim() {
+                "" => "There is none, or it is empty: everything has its default.".to_owned(),
+                text => {
+                    let note = "What is not there has its default (docs/configuration.md).";
+                    format!("{note}\n\n{}", block("toml", text))
+                }
+            }
+        }
+        // Its error quotes nothing of the file.
+        Ok(output) => block("text", &String::from_utf8_lossy(&output.stderr)),
+        Err(_) => "The program acpd cannot be run.".to_owned(),
+    }
+}
+
+fn of_agents(agents: &[AgentInfo]) -> String {
+    let is_used =
+        |agent: &&AgentInfo| agent.sessions > 0 || agent.pid.is_some() || agent.reason.is_some();
+    let mut text =
+        "agent          state         restarts sessions processes memory   version\n".to_owned();
+    for agent in agents.iter().filter(is_used) {
+        let state = word(&agent.state);
+        let memory = agent.rss.map(human::bytes).map(|size| size.as_str().to_owned());
+        let version: String =
+            agent.version.as_ref().map_or("-", Untrusted::raw).chars().take(VERSION).collect();
+        let _ = writeln!(
+            text,
+            "{:<14} {state:<13} {:<8} {:<8} {:<9} {:<8} {version}",
+            agent.name.raw(),
+            agent.restarts,
+            agent.sessions,
+            agent.processes.map_or_else(|| "-".to_owned(), |count| count.to_string()),
+            memory.unwrap_or_else(|| "-".to_owned()),
+        );
+        if let Some(reason) = &agent.reason {
+            let _ = writeln!(text, "               {}", before_quote(reason.raw()));
+        }
+    }
+    let known = agents.iter().filter(|agent| agent.installed == Some(true)).count();
+    format!("{known} of {} known agents are installed.\n\n{}", agents.len(), block("text", &text))
+}
+
+fn sessions(sessions: &[SessionInfo]) -> String {
+    let mut states: BTreeMap<String, usize> = BTreeMap::new();
+    for session in sessions {
+        *states.entry(word(&session.state)).or_default() += 1;
+    }
+    let counts: Vec<String> =
+        states.iter().map(|(state, count)| format!("{count} {state}")).collect();
+    let mut text =
+        "agent          state      turn         last            prompts queued clients lines   used\n".to_owned();
+    let now = human::now();
+    for session in sessions.iter().take(SESSIONS) {
+        let last = session.turn.last.as_ref().map_or("-", |last| outcome(last.raw()));
+        let _ = writeln!(
+            text,
+            "{:<14} {:<10} {:<12} {last:<15} {:<7} {:<6} {:<7} {:<7} {}",
+            session.agent.raw(),
+            word(&session.state),
+            word(&session.turn.state),
+            session.prompts,
+            session.queued,
+            session.clients,
+            session.seq,
+            human::ago(session.updated, now),
+        );
+    }
+    format!("{}.\n\n{}", counts.join(", "), block("text", &text))
+}
+
+/// How a turn has ended, unless that is a word of the agent's own.
+fn outcome(last: &str) -> &'static str {
+    let known = [
+        "end_turn",
+        "max_tokens",
+        "max_turn_requests",
+        "refusal",
+        "cancelled",
+        "error",
+        "interrupted",
+        "unwedged",
+        "outcome_unknown",
+    ];
+    known.into_iter().find(|word| *word == last).unwrap_or("other")
+}
+
+/// The word of a state.
+fn word(state: &impl serde::Serialize) -> String {
+    match serde_json::to_value(state) {
+        Ok(Value::String(word)) => word,
+        _ => "-".to_owned(),
+    }
+}
+
+/// What the daemon has said last: to its manager, if that has started it.
+fn log(paths: &Paths, manager: Option<&Service>) -> String {
+    let log = match manager.map(|service| service.log_command(false, LINES)) {
+        Some(Some(mut command)) => said(&mut command),
+        Some(None) => {
+            service::log_file().map_or_else(|_| String::new(), |file| log_file::last(&file, LINES))
+        }
+        None => log_file::last(&paths.daemon_log(), LINES),
+    };
+    if log.is_empty() {
+        return "Nothing has been written.".to_owned();
+    }
+    let mut text = block("text", &clean(&log));
+    let size = |path: &Path| path.metadata().map_or(0, |file| file.len());
+    let agent = paths.agent_log("agent");
+    let files = agent.parent().and_then(|dir| std::fs::read_dir(dir).ok());
+    for file in files.into_iter().flatten().flatten() {
+        let name = file.file_name().to_string_lossy().into_owned();
+        let bytes = human::bytes(size(&file.path()));
+        let _ = write!(text, "\n\n`{name}` has {bytes}; what agents write is not in this report.");
+    }
+    text
+}
+
+fn metrics() -> String {
+    block("text", &acpctl(&["metrics"]))
+}

@@ -1,0 +1,167 @@
+//! `acpctl trace`: the lines between acpd and an agent, as they go.
+
+use acp_wire::{Message, parse};
+use acpd_api::{Direction, Empty, ExitCode, LineKind, TraceParams, Traced, Untrusted, method};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::value::RawValue;
+
+use crate::cli::{self, Which};
+use crate::door::Door;
+use crate::error::{CommandError, Result};
+use crate::human;
+use crate::live::{Event, Live, result_of};
+use crate::lookup::find_live;
+use crate::paint::{BOLD, CYAN, DIM, Paint, RED, YELLOW};
+use crate::text::{Text, text};
+use crate::ui::Ui;
+
+/// Shows lines until Ctrl-C, or until the daemon is gone.
+pub(super) fn trace(args: &cli::Trace, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+    let mut live = Live::new(door.single_link()?)?;
+    let (of, params) = begin(args, &mut live, ui)?;
+    let _: Empty = live.call(ui, method::TRACE, &params)?;
+    let words = text!("tracing {}; Ctrl-C ends it", of);
+    ui.say(ui.err_paint().apply(DIM, words));
+    loop {
+        let line = match live.next(ui)? {
+            Event::Line(line) => line,
+            Event::Interrupt | Event::Detach => return Ok(ExitCode::Cancelled),
+            Event::Key(_) | Event::Late => continue,
+            Event::Closed | Event::Failed(_) => {
+                let text = "acpd has ended or is starting again, and the trace with it";
+                return Err(CommandError::new(ExitCode::Error, text)
+                    .hint("begin it again when acpd is back"));
+            }
+        };
+        let Ok(Message::Notification { method, params: Some(params) }) = parse(&line) else {
+            continue;
+        };
+        if method == method::TRACED {
+            show(params, args.json, ui)?;
+        }
+    }
+}
+
+/// What is traced, in words, and how the daemon is asked for it.
+fn begin(args: &cli::Trace, live: &mut Live, ui: &mut Ui) -> Result<(Text, TraceParams)> {
+    let params = TraceParams {
+        clients: args.clients,
+        full: args.full,
+        method: args.method.clone(),
+        ..TraceParams::default()
+    };
+    if let (None, Some(agent)) = (&args.session, &args.agent) {
+        let words = text!("agent `{}`", Untrusted::from(agent.as_str()));
+        return Ok((words, TraceParams { agent: Some(agent.clone()), ..params }));
+    }
+    let session = args.session.clone().unwrap_or_else(|| "-".to_owned());
+    let session = find_live(live, &Which { session, agent: args.agent.clone() }, ui)?;
+    let words = text!("session `{}` of {}", session.handle(), session.agent);
+    Ok((words, TraceParams { session: Some(session.exactly()), ..params }))
+}
+
+fn show(params: &RawValue, json: bool, ui: &mut Ui) -> Result {
+    let traced: Traced = result_of(method::TRACED, params)?;
+    if json {
+        return Ok(ui.json_line(&traced)?);
+    }
+    let paint = ui.out_paint();
+    if traced.missed > 0 {
+        let words = text!(
+            "... {} missed: this terminal was too slow",
+            human::counted(traced.missed, "line")
+        );
+        ui.print(text!("{}\n", paint.apply(YELLOW, words)))?;
+    }
+    ui.print(text!("{}\n", line(&traced, paint)))?;
+    if let Some(message) = &traced.message {
+        let message = Untrusted::from(message.get());
+        ui.print(text!("    {}\n", paint.apply(DIM, text!("{}", message.verbatim()))))?;
+    }
+    Ok(())
+}
+
+/// A line of the trace.
+fn line(traced: &Traced, paint: Paint) -> Text {
+    let arrow = match traced.direction {
+        Direction::ToAgent | Direction::ToClient => "->",
+        Direction::FromAgent | Direction::FromClient => "<-",
+    };
+    let peer = match (&traced.agent, traced.client) {
+        (_, Some(client)) => text!("client {}", client),
+        (agent, None) => text!("{}", agent),
+    };
+    let kind: &'static str = match traced.kind {
+        LineKind::Request => "request",
+        LineKind::Notification => "notice",
+        LineKind::Response => "answer",
+        LineKind::Error => "error",
+        LineKind::Unreadable => "unreadable",
+    };
+    let style = match traced.kind {
+        LineKind::Error | LineKind::Unreadable => RED,
+        LineKind::Request => CYAN,
+        LineKind::Notification | LineKind::Response => DIM,
+    };
+    let mut line = text!(
+        "{} {} {} {}",
+        paint.apply(DIM, time(traced.at)),
+        arrow,
+        paint.apply(BOLD, peer),
+        paint.apply(style, kind),
+    );
+    if let Some(method) = &traced.method {
+        line += text!(" {}", method);
+    }
+    if let Some(update) = &traced.update {
+        line += text!(" {}", update);
+    }
+    if let Some(id) = &traced.id {
+        line += text!(" #{}", Untrusted::from(id.0.get()));
+    }
+    if let Some(took) = traced.took {
+        line += text!(" after {}", took_of(took));
+    }
+    line + paint.apply(DIM, text!(" {}", human::bytes(traced.bytes)))
+}
+
+/// A time of the day on this machine's clock.
+fn time(at: u64) -> Text {
+    let at = i64::try_from(at).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
+    at.map_or_else(
+        || "-".into(),
+        |at| Untrusted::of(at.to_zoned(TimeZone::system()).strftime("%H:%M:%S%.3f")).into(),
+    )
+}
+
+fn took_of(ms: f64) -> Text {
+    if ms < 10.0 {
+        Untrusted::from(format!("{ms:.1}ms")).into()
+    } else if ms < 10_000.0 {
+        Untrusted::from(format!("{ms:.0}ms")).into()
+    } else {
+        human::duration(ms as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_line_says_who_what_and_how_long() {
+        let told = |value: serde_json::Value| {
+            let traced: Traced = serde_json::from_value(value).unwrap();
+            line(&traced, Paint::plain()).to_string().split_once(' ').unwrap().1.to_owned()
+        };
+        let answer = json!({"at":1,"direction":"from_agent","agent":"demo","kind":"response","id":7,
+            "method":"session/prompt","bytes":85,"took":1234.5});
+        assert_eq!(told(answer), "<- demo answer session/prompt #7 after 1234ms 85 B");
+        let update = json!({"at":1,"direction":"to_client","client":3,"kind":"notification",
+            "method":"session/update","update":"plan\u{1b}","bytes":2048});
+        assert_eq!(told(update), "-> client 3 notice session/update plan<U+001B> 2.0 KB");
+    }
+}

@@ -1,0 +1,287 @@
+//! Takes out what may be a secret, for eyes that look for a fault: the wire that is traced, a report for a bug.
+//!
+//! Where a secret belongs, its place is known: all values there become [`HIDDEN`], whatever they are. Where it does not
+//! belong (in running text), it is known by its looks, which is the best that can be done.
+
+use serde_json::{Map, Value};
+
+/// What stands in the place of a value.
+pub const HIDDEN: &str = "[hidden]";
+
+/// Members whose values are nobody's business: how programs are started, and what they are told beside the conversation.
+const PLACES: [&str; 4] = ["mcpServers", "env", "headers", "_meta"];
+/// Parts of names of members that hold secrets.
+const SECRET_NAMES: [&str; 11] = [
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "passphrase",
+    "apikey",
+    "credential",
+    "authorization",
+    "cookie",
+    "privatekey",
+    "bearer",
+];
+/// Methods of which neither params nor results are shown.
+const SECRET_METHODS: [&str; 6] = [
+    "authenticate",
+    "providers/set",
+    "elicitation/create",
+    "mcp/message",
+    "_auth/status_update",
+    "auth/status_update",
+];
+/// How keys and tokens of well-known places begin.
+const BEGINNINGS: [&str; 20] = [
+    "sk-",
+    "sk_",
+    "pk_",
+    "rk_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "xapp-",
+    "AKIA",
+    "AIza",
+    "ya29.",
+    "eyJ",
+    "npm_",
+    "hf_",
+];
+/// A word that begins like a key is one if it is at least as long as this.
+const KEY: usize = 16;
+/// So long words of letters and digits mixed are taken for keys, however they begin.
+const LONG_KEY: usize = 32;
+
+/// A message, with its structure and without secrets. `method` is its own, or that of the request that it answers.
+pub fn message(mut message: Value, method: Option<&str>) -> Value {
+    let is_secret = method.is_some_and(|method| SECRET_METHODS.contains(&method));
+    if let Value::Object(members) = &mut message {
+        for (name, value) in members {
+            match name.as_str() {
+                "jsonrpc" | "id" | "method" => {}
+                "params" | "result" if is_secret => hide(value),
+                _ => value_of(name, value),
+            }
+        }
+    }
+    message
+}
+
+/// Takes out what may be a secret below a member of this name.
+fn value_of(name: &str, value: &mut Value) {
+    if PLACES.contains(&name) || (is_secret_name(name) && !value.is_number()) {
+        return hide(value);
+    }
+    match value {
+        Value::String(said) => *said = text(said),
+        Value::Array(values) => values.iter_mut().for_each(|value| value_of(name, value)),
+        Value::Object(members) => with_names(members),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// An object like `{"name": "API_TOKEN", "value": …}` is a member, too.
+fn with_names(members: &mut Map<String, Value>) {
+    let named = members.get("name").and_then(Value::as_str).is_some_and(is_secret_name);
+    for (name, value) in members {
+        if named && name == "value" {
+            hide(value);
+        } else {
+            value_of(name, value);
+        }
+    }
+}
+
+/// Leaves the structure and no value. The names of members stay.
+fn hide(value: &mut Value) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(hide),
+        Value::Object(members) => members.values_mut().for_each(hide),
+        Value::Null => {}
+        value => *value = Value::from(HIDDEN),
+    }
+}
+
+/// Whether something of this name holds a secret, as its words say.
+pub fn is_secret_name(name: &str) -> bool {
+    let plain: String =
+        name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    SECRET_NAMES.iter().any(|part| plain.contains(part)) || plain.ends_with("key")
+}
+
+/// Running text without what looks like a key: by its beginning, by its length, behind a name like `API_KEY=` or a word like
+/// `Bearer`, or between `//` and `@` of an address.
+pub fn text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut hides_next = false;
+    for word in text.split_inclusive(is_space) {
+        let bare = word.trim_end_matches(is_space);
+        let space = &word[bare.len()..];
+        if bare.is_empty() {
+            out.push_str(space);
+            continue;
+        }
+        if hides_next && !bare.eq_ignore_ascii_case("bearer") && !bare.eq_ignore_ascii_case("basic")
+        {
+            out.push_str(HIDDEN);
+            hides_next = false;
+        } else {
+            hides_next = announces(bare) || (hides_next && !bare.is_empty());
+            clean_word(bare, &mut out);
+        }
+        out.push_str(space);
+    }
+    out
+}
+
+fn is_space(c: char) -> bool {
+    c.is_whitespace() || c.is_control()
+}
+
+/// Whether the next word is a secret: `Bearer`, `token:`, `--api-key`.
+fn announces(word: &str) -> bool {
+    let word = word.trim_start_matches(is_mark);
+    if word.eq_ignore_ascii_case("bearer") {
+        return true;
+    }
+    let (name, is_option) = match word.strip_prefix("--") {
+        Some(name) => (name, true),
+        None => (word, false),
+    };
+    let name = name.trim_end_matches(['"', '\'']);
+    let bare = name.trim_end_matches([':', '=']);
+    (is_option || bare.len() < name.len())
+        && bare.chars().all(|c| c.is_alphanumeric() || "-_.\"'".contains(c))
+        && is_secret_name(bare)
+}
+
+fn is_mark(c: char) -> bool {
+    "\"'`([{<,;".contains(c)
+}
+
+/// A word without the parts of it that look like secrets.
+fn clean_word(word: &str, out: &mut String) {
+    if let Some((before, after)) = word.split_once("://")
+        && let Some((_, host)) = after.split('/').next().and_then(|host| host.rsplit_once('@'))
+    {
+        let rest = &after[after.find(host).unwrap_or_default()..];
+        out.push_str(before);
+        out.push_str("://");
+        out.push_str(HIDDEN);
+        out.push('@');
+        return clean_word(rest, out);
+    }
+    let mut rest = word;
+    let mut hides = false;
+    while !rest.is_empty() {
+        let is_part = |c: char| c.is_alphanumeric() || "-_.+/~".contains(c);
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let (part, after) = rest.split_at(end);
+        if !part.is_empty() {
+            let shown = if hides || looks_like_key(part) { HIDDEN } else { part };
+            out.push_str(shown);
+            hides = false;
+        }
+        let mark = after.find(is_part).unwrap_or(after.len());
+        let (marks, next) = after.split_at(mark);
+        out.push_str(marks);
+        hides = (hides && !next.is_empty())
+            || (marks.contains(['=', ':']) && !part.is_empty() && is_secret_name(part));
+        rest = next;
+    }
+}
+
+fn looks_like_key(part: &str) -> bool {
+    let begins = BEGINNINGS.iter().any(|begin| {
+        part.match_indices(begin).any(|(at, _)| {
+            let before = part[..at].chars().next_back();
+            before.is_none_or(|c| !c.is_alphanumeric()) && part.len() - at >= KEY
+        })
+    });
+    begins || part.split(['/', '.']).any(is_random)
+}
+
+/// A long word in which letters and digits are mixed. Ids of sessions look so, too; better that than a key.
+fn is_random(part: &str) -> bool {
+    let has = |test: fn(char) -> bool| part.chars().any(test);
+    let is_uuid = part.len() == 36 && part.bytes().filter(|b| *b == b'-').count() == 4;
+    part.len() >= LONG_KEY
+        && !is_uuid
+        && has(|c| c.is_ascii_digit())
+        && has(char::is_alphabetic)
+        && part.chars().filter(|c| "-_".contains(*c)).count() * 6 < part.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn where_secrets_belong_no_value_is_left() {
+        let line = json!({"jsonrpc":"2.0","id":3,"method":"session/new","params":{
+            "cwd":"/w","mcpServers":[{"name":"gh","command":"npx","args":["--token","abc"],
+                "env":[{"name":"A","value":"b"}]}],
+            "_meta":{"x":{"token":"t","deep":[1,true]}},
+            "options":[{"name":"API_TOKEN","value":"v"},{"name":"model","value":"opus"}],
+            "usage":{"inputTokens":7},"accessToken":"u","refresh_token":{"a":"w"}}});
+        let clean = message(line, Some("session/new"));
+        assert_eq!(
+            clean["params"],
+            json!({"cwd":"/w","mcpServers":[{"name":HIDDEN,"command":HIDDEN,
+                "args":[HIDDEN,HIDDEN],"env":[{"name":HIDDEN,"value":HIDDEN}]}],
+                "_meta":{"x":{"token":HIDDEN,"deep":[HIDDEN,HIDDEN]}},
+                "options":[{"name":"API_TOKEN","value":HIDDEN},{"name":"model","value":"opus"}],
+                "usage":{"inputTokens":7},"accessToken":HIDDEN,"refresh_token":{"a":HIDDEN}})
+        );
+        assert_eq!((&clean["id"], &clean["method"]), (&json!(3), &json!("session/new")));
+        let login = json!({"method":"authenticate","id":1,"params":{"methodId":"k","x":"y"}});
+        let clean = message(login, Some("authenticate"));
+        assert_eq!(clean["params"], json!({"methodId":HIDDEN,"x":HIDDEN}));
+        let answer = json!({"id":1,"result":{"action":"accept","content":{"pin":12}}});
+        let clean = message(answer, Some("elicitation/create"));
+        assert_eq!(clean["result"], json!({"action":HIDDEN,"content":{"pin":HIDDEN}}));
+    }
+
+    #[test]
+    fn in_text_a_secret_is_known_by_its_looks() {
+        for (said, clean) in [
+            ("use sk-ant-REDACTED-REDACTED now", "use [hidden] now"),
+            ("export API_KEY=hunter2 and go", "export API_KEY=[hidden] and go"),
+            ("Authorization: Bearer abc.def", "Authorization: Bearer [hidden]"),
+            ("password: hunter2\nnext", "password: [hidden]\nnext"),
+            ("curl -H 'X-Token: hunter2'", "curl -H 'X-Token: [hidden]"),
+            ("run --api-key hunter2 x", "run --api-key [hidden] x"),
+            ("https://me:hunter2@host.org/a", "https://[hidden]@host.org/a"),
+            ("{\"token\":\"hunter2\"}", "{\"token\":\"[hidden]\"}"),
+            ("id 0123456789abcdef0123456789abcdef!", "id [hidden]!"),
+            (
+                "https://h/cb?code=x&access_token=hunter2",
+                "https://h/cb?code=x&access_token=[hidden]",
+            ),
+        ] {
+            assert_eq!(text(said), clean);
+        }
+        for plain in [
+            "the tokens are 12 of 200",
+            "crates/acpd-core/src/hub/session/turn.rs:12",
+            "a-very-long-name-of-a-branch-with-2-digits-and-more",
+            "0199c0de-7e57-7000-8000-000000000001",
+            "2026-11-23T09:17:31Z  INFO acpd is ready pid=17",
+            "",
+            "  two  spaces\n",
+        ] {
+            assert_eq!(text(plain), plain);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `_acpd/trace`: who may look at which lines. The relay has the lines; what it has to know of them is told here.
+
+use acpd_api::{Empty, TraceParams};
+
+use crate::clients::{Asked, Served};
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{ClientId, HostId, SessionKey};
+use crate::input::{Batch, Effect, Trace, TraceOf};
+use crate::params::read;
+
+/// Bytes of a pattern.
+const PATTERN: usize = 200;
+
+impl Hub {
+    pub(crate) fn begin_trace(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
+        let TraceParams { session, agent, clients, full, method } = read(params)?;
+        let of = match (session, agent) {
+            (Some(session), None) => TraceOf::Session(self.resolve(&session)?),
+            (None, Some(agent)) if self.is_agent(&agent) => TraceOf::Agent(agent),
+            (None, Some(agent)) => return Err(self.unknown_agent(&agent)),
+            _ => return Err(Fault::invalid("name either a session or an agent")),
+        };
+        if method.as_ref().is_some_and(|pattern| pattern.len() > PATTERN) {
+            return Err(Fault::invalid(format!("a pattern has at most {PATTERN} bytes")));
+        }
+        self.answer(to, &Empty {}, out);
+        let trace = Trace { client: to.client, of, clients, full, method };
+        out.effects.push(Effect::Trace(Box::new(trace)));
+        Ok(())
+    }
+
+    /// The agent of a process.
+    pub fn agent_of(&self, host: HostId) -> Option<&str> {
+        Some(&self.processes[&self.processes.slot_of(host)?].profile)
+    }
+
+    /// Whether a line of a process that names this session (as its agent does), or none, is about a session.
+    pub fn is_about(&self, key: SessionKey, host: HostId, id: Option<&str>) -> bool {
+        let Some(slot) = self.processes.slot_of(host) else { return false };
+        let Some(session) = self.sessions.get(&key).filter(|session| session.slot == slot) else {
+            return false;
+        };
+        self.processes[&slot].dedicated == Some(key)
+            || id.is_some_and(|id| {
+                id == session.row.agent_id || self.sessions.routed(slot, id) == Some(key)
+            })
+    }
+
+    /// Whether a line of a client that names this session (as clients do) is about it.
+    pub fn is_named(&self, key: SessionKey, id: &str) -> bool {
+        self.sessions.get(&key).is_some_and(|session| {
+            let row = &session.row;
+            row.public_id == id || row.children.values().any(|child| child.public_id == id)
+        })
+    }
+
+    /// Whether a client talks with this agent, or this session, if its line names one, is the agent's.
+    pub fn talks_with(&self, client: ClientId, agent: &str, id: Option<&str>) -> bool {
+        match id {
+            Some(id) => self.sessions.is_taken(agent, id),
+            None => self
+                .clients
+                .get(&client)
+                .is_some_and(|client| client.profile.as_deref() == Some(agent)),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What the hub counts for monitoring. Nothing is decided by it, and a new daemon begins at nothing.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use acpd_api::{Latencies, Outcome};
+
+use crate::timing::Timing;
+
+/// The words under which turns that ended are counted: an agent may say any number of others.
+const OUTCOMES: [&str; 9] = [
+    "end_turn",
+    "max_tokens",
+    "max_turn_requests",
+    "refusal",
+    "cancelled",
+    "error",
+    "interrupted",
+    "unwedged",
+    "outcome_unknown",
+];
+const OTHER: &str = "other";
+
+/// The counters of the hub.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    ended: BTreeMap<&'static str, u64>,
+    /// Restarts after unexpected exits, by profile.
+    restarts: BTreeMap<String, u32>,
+    turn: Timing,
+    first_update: Timing,
+    permission: Timing,
+    agent_start: Timing,
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        // All of them from the start: a counter that appears later has no beginning.
+        let ended = OUTCOMES.iter().chain([&OTHER]).map(|word| (*word, 0)).collect();
+        let [turn, first_update, permission, agent_start] = [(); 4].map(|()| Timing::slow());
+        Tally { ended, restarts: BTreeMap::new(), turn, first_update, permission, agent_start }
+    }
+}
+
+impl Tally {
+    /// A turn has ended, which took so many milliseconds.
+    pub(crate) fn turn_ended(&mut self, outcome: &Outcome, ms: u64) {
+        let word = OUTCOMES.iter().find(|word| **word == outcome.word()).unwrap_or(&OTHER);
+        *self.ended.entry(word).or_default() += 1;
+        self.turn.took(Duration::from_millis(ms));
+    }
+
+    /// An agent has said the first thing in a turn, if it has: after so many milliseconds.
+    pub(crate) fn first_update(&mut self, ms: Option<u64>) {
+        if let Some(ms) = ms {
+            self.first_update.took(Duration::from_millis(ms));
+        }
+    }
+
+    /// A permission question is over that was open for so many milliseconds.
+    pub(crate) fn permission(&mut self, ms: u64) {
+        self.permission.took(Duration::from_millis(ms));
+    }
+
+    /// An agent has started in so many milliseconds.
+    pub(crate) fn agent_start(&mut self, ms: u64) {
+        self.agent_start.took(Duration::from_millis(ms));
+    }
+
+    /// An agent of this profile has ended without being told to, and is started again.
+    pub(crate) fn restarted(&mut self, profile: &str) {
+        *self.restarts.entry(profile.to_owned()).or_default() += 1;
+    }
+
+    pub(crate) fn restarts_of(&self, profile: &str) -> u32 {
+        self.restarts.get(profile).copied().unwrap_or_default()
+    }
+
+    /// The profiles that were restarted.
+    pub(crate) fn restarted_agents(&self) -> impl Iterator<Item = &String> {
+        self.restarts.keys()
+    }
+
+    /// How many turns have ended in which way.
+    pub(crate) fn ended(&self) -> BTreeMap<String, u64> {
+        self.ended.iter().map(|(word, count)| ((*word).to_owned(), *count)).collect()
+    }
+
+    /// How long things took, but for what only others know.
+    pub(crate) fn latencies(&self) -> Latencies {
+        Latencies {
+            turn: self.turn.histogram(),
+            first_update: self.first_update.histogram(),
+            permission: self.permission.histogram(),
+            agent_start: self.agent_start.histogram(),
+            ..Latencies::default()
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Mistakes that an editor knows of: asked of an MCP server that it lends to the session (MCP in the client).
+//!
+//! ```text
+//!  _acpd/mcp/list ─▶ for each server: tools/list ─▶ a tool of a known name ─▶ tools/call ─▶ Said
+//!        │ nobody lends one       │ none has such a tool             │ an error, or it took too long
+//!        ▼                        ▼                                  ▼
+//!      Absent                   Absent                             Failed
+//! ```
+//!
+//! The daemon passes on what is for the session of this server and nothing else, and waits 20 seconds for an editor.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use acp_wire::acp::uri_part;
+use acpd_api::{McpCallParams, McpServerList, SessionRef, Untrusted, method};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::daemon::Daemon;
+use crate::failure::Failure;
+use crate::report::line;
+
+/// Tools of editors that tell mistakes; the first that is there is asked. [`Tool`] names another one.
+const KNOWN: [&str; 5] =
+    ["getDiagnostics", "get_diagnostics", "diagnostics", "get_file_problems", "problems"];
+/// Servers that are asked for their tools.
+const SERVERS: usize = 8;
+/// After this time nothing more is asked.
+const TIME: Duration = Duration::from_secs(30);
+/// The version of MCP in which every request stands for itself. Older servers do not look for it.
+const VERSION: &str = "2026-07-28";
+
+/// A tool that tells mistakes, as a person has named it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tool {
+    server: Option<String>,
+    name: String,
+}
+
+impl Tool {
+    /// `TOOL` or `SERVER/TOOL`.
+    pub(crate) fn named(text: &str) -> Tool {
+        let (server, name) = match text.split_once('/') {
+            Some((server, name)) => (Some(server.to_owned()), name),
+            None => (None, text),
+        };
+        Tool { server, name: name.to_owned() }
+    }
+
+    fn known() -> Vec<Tool> {
+        KNOWN.iter().map(|name| Tool { server: None, name: (*name).to_owned() }).collect()
+    }
+}
+
+/// Who was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) server: String,
+    pub(crate) tool: Option<String>,
+}
+
+/// What came of asking.
+#[derive(Debug)]
+pub(crate) enum Lent {
+    /// No editor lends such a tool.
+    Absent,
+    /// Its answer: the `result` of `tools/call`.
+    Said(Source, Value),
+    /// It did not answer, or said no.
+    Failed(Source, String),
+}
+
+/// A tool, as a server lists it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    name: String,
+    #[serde(default)]
+    input_schema: Schema,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Schema {
+    properties: Map<String, Value>,
+    required: Vec<String>,
+}
+
+impl Listed {
+    /// What to call it with: the file, in the member that it has for one.
+    fn arguments(&self, file: Option<&Path>) -> Result<Map<String, Value>, String> {
+        let mut arguments = Map::new();
+        if let Some(file) = file {
+            let of = |name: &&str| self.input_schema.properties.contains_key(*name);
+            if of(&"uri") {
+                arguments.insert("uri".to_owned(), json!(uri(file)));
+            } else if let Some(name) =
+                ["path", "filePath", "file_path", "file"].iter().find(|n| of(n))
+            {
+                arguments.insert((*name).to_owned(), json!(file));
+            }
+        }
+        let missing = self.input_schema.required.iter().find(|name| !arguments.contains_key(*name));
+        match missing {
+            Some(name) => Err(format!("it wants `{name}`, and `path` of a file gives none")),
+            None => Ok(arguments),
+        }
+    }
+}
+
+/// The servers that editors lend to a session.
+#[derive(Debug)]
+struct Servers<'a> {
+    daemon: &'a Daemon,
+    session: SessionRef,
+}
+
+/// Asks whoever lends a tool for it to the session of this number. `tools` names the tools; none for the known ones.
+pub(crate) async fn ask(
+    daemon: &Daemon,
+    session: u64,
+    tools: &[Tool],
+    file: Option<&Path>,
+) -> Lent {
+    let session = SessionRef { number: Some(session), ..SessionRef::default() };
+    let servers = Servers { daemon, session };
+    let tools = if tools.is_empty() { Tool::known() } else { tools.to_vec() };
+    servers.ask(&tools, file).await
+}
+
+impl Servers<'_> {
+    async fn ask(&self, tools: &[Tool], file: Option<&Path>) -> Lent {
+        let until = Instant::now() + TIME;
+        // A daemon that is away lends nothing.
+        let list: McpServerList =
+            self.daemon.ask(method::MCP_LIST, self.session.clone()).await.unwrap_or_default();
+        let mut failed = None;
+        for server in list.servers.iter().map(Untrusted::raw).take(SERVERS) {
+            let is_of = |tool: &&Tool| tool.server.as_deref().is_none_or(|of| of == server);
+            let tools: Vec<&Tool> = tools.iter().filter(is_of).collect();
+            if tools.is_empty() || Instant::now() >= until {
+                continue;
+            }
+            let source = |tool: Option<String>| Source { server: server.to_owned(), tool };
+            let listed = match self.call(server, "tools/list", Map::new()).await {
+                Ok(mut listed) => {
+                    serde_json::from_value(listed["tools"].take()).unwrap_or_default()
+                }
+                Err(why) => {
+                    failed.get_or_insert(Lent::Failed(source(None), why));
+                    continue;
+                }
+            };
+            let listed: Vec<Listed> = listed;
+            let named = |tool: &&Tool| listed.iter().find(|listed| listed.name == tool.name);
+            let Some(tool) = tools.iter().find_map(named) else { continue };
+            let source = source(Some(tool.name.clone()));
+            let params = match tool.arguments(file) {
+                Ok(arguments) => json!({"name": tool.name, "arguments": arguments}),
+                Err(why) => return Lent::Failed(source, why),
+            };
+            let params = params.as_object().cloned().unwrap_or_default();
+            return match self.call(server, "tools/call", params).await {
+                Ok(said) if said["isError"] == true => Lent::Failed(source, text_of(&said)),
+                Ok(said) => Lent::Said(source, said),
+                Err(why) => Lent::Failed(source, why),
+            };
+        }
+        failed.unwrap_or(Lent::Absent)
+    }
+
+    /// Asks a server; its result, or why there is none.
+    async fn call(
+        &self,
+        server: &str,
+        method: &str,
+        mut params: Map<String, Value>,
+    ) -> Result<Value, String> {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": VERSION,
+            "io.modelcontextprotocol/clientInfo": {"name": "acpd", "version": env!("CARGO_PKG_VERSION")},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        params.insert("_meta".to_owned(), meta);
+        let params = RawValue::from_string(json!(params).to_string()).map_err(|e| e.to_string())?;
+        let params = McpCallParams {
+            session: self.session.clone(),
+            server: server.to_owned(),
+            method: method.to_owned(),
+            params: Some(params),
+        };
+        let answer: Result<Value, Failure> = self.daemon.ask(method::MCP_CALL, params).await;
+        let mut answer = answer.map_err(|failure| failure.message)?;
+        match answer.get("error") {
+            Some(error) => Err(error["message"].as_str().unwrap_or("it says no").to_owned()),
+            None => Ok(answer["result"].take()),
+        }
+    }
+}
+
+/// The text of a tool's result.
+pub(crate) fn text_of(said: &Value) -> String {
+    let content = said["content"].as_array().into_iter().flatten();
+    content.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+}
+
+impl Source {
+    pub(crate) fn shown(&self) -> Value {
+        let safe = |text: &str| line(&text.into());
+        let mut shown = json!({"server": safe(&self.server)});
+        if let Some(tool) = &self.tool {
+            shown["tool"] = json!(safe(tool));
+        }
+        shown
+    }
+}
+
+/// A file as a URI.
+fn uri(file: &Path) -> String {
+    let text = file.to_string_lossy();
+    let parts: Vec<_> = text.split('/').map(uri_part).collect();
+    format!("file://{}", parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(schema: Value) -> Listed {
+        serde_json::from_value(json!({"name": "t", "inputSchema": schema})).unwrap()
+    }
+
+    #[test]
+    fn a_tool_is_called_with_the_file_as_it_wants_it() {
+        let file = Some(Path::new("/w/a b/ü.rs"));
+        let of = |name: &str| json!({"properties": {name: {}}, "required": [name]});
+        let asked = |schema: Value, file| listed(schema).arguments(file).map(Value::Object);
+        assert_eq!(asked(of("uri"), file), Ok(json!({"uri": "file:///w/a%20b/%C3%BC.rs"})));
+        assert_eq!(asked(of("filePath"), file), Ok(json!({"filePath": "/w/a b/ü.rs"})));
+        assert_eq!(asked(json!({}), file), Ok(json!({})));
+        assert_eq!(asked(json!({"properties": {"uri": {}}}), None), Ok(json!({})));
+        for (schema, file) in [(of("uri"), None), (of("project"), file)] {
+            assert!(asked(schema, file).unwrap_err().starts_with("it wants `"));
+        }
+    }
+
+    #[test]
+    fn a_tool_is_named_with_its_server_or_without() {
+        assert_eq!(Tool::named("x"), Tool { server: None, name: "x".to_owned() });
+        let of_ide = Tool { server: Some("ide".to_owned()), name: "x/y".to_owned() };
+        assert_eq!(Tool::named("ide/x/y"), of_ide);
+    }
+}

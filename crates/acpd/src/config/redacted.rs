@@ -1,0 +1,170 @@
+//! The configuration for somebody else's eyes: which keys are set, and of their values only those that cannot be a secret.
+//!
+//! What is shown is a list, and everything else is hidden: so a key that comes later is hidden until somebody says here that
+//! it may be shown.
+
+use std::path::Path;
+
+use acpd_api::redact::HIDDEN;
+use toml::{Table, Value};
+
+/// Keys whose texts are one of a few words, or names of agents, models and variables.
+const SHOWN: [&str; 24] = [
+    "agent",
+    "agents",
+    "builtin",
+    "client_meta",
+    "closed_by",
+    "default_agent",
+    "empty_turn",
+    "host",
+    "inherit_env",
+    "log_level",
+    "login_shell",
+    "mode",
+    "model",
+    "on_interrupted",
+    "on_limit",
+    "on_lost",
+    "per_day",
+    "restart",
+    "restore",
+    "services",
+    "sharing",
+    "type",
+    "when_over",
+    "keys",
+];
+/// Tables in which everything is hidden, numbers too.
+const HIDDEN_TABLES: [&str; 3] = ["env", "headers", "credentials"];
+
+/// The file as TOML without what may be a secret; also one with mistakes, if it is TOML.
+///
+/// # Errors
+/// When it cannot be read or is no TOML: where, in words that quote nothing of it.
+pub fn redacted(path: &Path) -> Result<String, String> {
+    let bytes = match acpd_sys::file::read(path, super::LONGEST) {
+        Ok(bytes) => bytes,
+        Err(_) if !path.exists() => return Ok(String::new()),
+        Err(error) => return Err(format!("it cannot be read: {error}")),
+    };
+    let text = String::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
+    let table: Table = text.parse().map_err(|error: toml::de::Error| {
+        let line = error.span().map(|span| text[..span.start].lines().count().max(1));
+        line.map_or_else(
+            || "it is no TOML".to_owned(),
+            |line| format!("it is no TOML: line {line}"),
+        )
+    })?;
+    let shown = Value::Table(clean_table(table));
+    toml::to_string(&shown).map_err(|_| "it cannot be shown".to_owned())
+}
+
+fn clean_table(table: Table) -> Table {
+    table.into_iter().map(|(key, value)| (key.clone(), clean(&key, value))).collect()
+}
+
+fn clean(key: &str, value: Value) -> Value {
+    match value {
+        Value::Table(table) if HIDDEN_TABLES.contains(&key) => {
+            table.into_iter().map(|(name, _)| (name, hidden())).collect::<Table>().into()
+        }
+        Value::Table(table) => Value::Table(clean_table(table)),
+        Value::Array(values) if key == "command" => {
+            // The name of the program, and how many words follow.
+            let program = values.first().and_then(Value::as_str).map(program);
+            let words = values.iter().skip(1).map(|_| hidden());
+            Value::Array(program.into_iter().chain(words).collect())
+        }
+        Value::Array(values) => {
+            Value::Array(values.into_iter().map(|value| clean(key, value)).collect())
+        }
+        Value::String(text) if key == "command" => program(&text),
+        Value::String(text) if SHOWN.contains(&key) || is_quantity(&text) => Value::String(text),
+        Value::String(_) => hidden(),
+        value => value,
+    }
+}
+
+fn hidden() -> Value {
+    Value::from(HIDDEN)
+}
+
+/// The name of the program that a command line begins with.
+fn program(line: &str) -> Value {
+    let word = line.split_whitespace().next().unwrap_or_default();
+    let name = word.rsplit('/').next().unwrap_or_default();
+    // What is set before the program is a variable.
+    if name.contains('=') { hidden() } else { Value::from(name) }
+}
+
+/// A size or a time: a number and a unit.
+fn is_quantity(text: &str) -> bool {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    unit.len() < text.len() && unit.len() <= 4 && unit.chars().all(|c| c.is_ascii_alphabetic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> Result<String, String> {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("config.toml");
+        std::fs::write(&path, text).expect("a file");
+        redacted(&path)
+    }
+
+    #[test]
+    fn only_what_cannot_be_a_secret_is_shown() {
+        let text = r#"
+            # planted in a comment
+            default_agent = "claude"
+            [daemon]
+            log_level = "debug"
+            client_queue = "64KiB"
+            [agents.claude]
+            command = ["/opt/planted/npx", "--key", "planted"]
+            model = "opus"
+            idle_timeout = "5m"
+            env = { API_KEY = "planted", N = 7 }
+            login_file = "/planted"
+            [agents.claude.credentials]
+            TOKEN = { env = "planted" }
+            [agents.other]
+            command = "PLANTED=planted other planted"
+            [mcp.gh]
+            command = "npx planted"
+            args = ["planted"]
+            url = "https://planted"
+            headers = { Authorization = "planted" }
+            [hooks]
+            on_turn_end = "planted"
+            [new]
+            key = "planted"
+            nested = [{ a = "planted", b = 1 }]
+        "#;
+        let shown = shown(text).expect("TOML");
+        assert!(!shown.contains("planted"), "{shown}");
+        for line in [
+            "default_agent = \"claude\"",
+            "log_level = \"debug\"",
+            "client_queue = \"64KiB\"",
+            "command = [\"npx\", \"[hidden]\", \"[hidden]\"]",
+            "model = \"opus\"",
+            "idle_timeout = \"5m\"",
+            "API_KEY = \"[hidden]\"",
+            "N = \"[hidden]\"",
+            "Authorization = \"[hidden]\"",
+            "command = \"npx\"",
+        ] {
+            assert!(shown.lines().any(|shown| shown == line), "{line} in {shown}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_toml_is_told_by_its_line_alone() {
+        assert_eq!(shown("a = 1\nplanted planted\n"), Err("it is no TOML: line 2".to_owned()));
+        assert_eq!(redacted(Path::new("/nonexistent/config.toml")), Ok(String::new()));
+    }
+}

@@ -1,0 +1,266 @@
+//! Lines that somebody looks at as they go (`_acpd/trace`).
+//!
+//! ```text
+//!  agent ─▶ tap ─▶ hub ─▶ batch ─ commit ─▶ tap ─▶ agent
+//!            └──────── who traces ◀──────────┘
+//! ```
+//!
+//! Without anybody who looks, the tap is one comparison per batch of lines. A line that its reader has no room for is counted
+//! and left out, so nothing waits for a reader.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use acp_wire::{Body, Id, Message, Outcome, build, parse, str_at};
+use acpd_api::{Direction, LineKind, RawId, Traced, method, redact};
+use acpd_core::ids::{ClientId, HostId, Time};
+use acpd_core::{Hub, Trace, TraceOf};
+use bytes::Bytes;
+use glob::Pattern;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::sinks::{Room, Sinks};
+
+/// Longest line whose content is shown, in bytes.
+const SHOWN: usize = 256 << 10;
+/// Requests whose answers are waited for.
+const OPEN: usize = 1024;
+
+/// At the other end of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Peer {
+    Agent(HostId),
+    Client(ClientId),
+}
+
+/// Everybody who looks.
+#[derive(Default)]
+pub(super) struct Traces(Vec<Tracer>);
+
+/// Somebody who looks.
+struct Tracer {
+    client: ClientId,
+    of: TraceOf,
+    clients: bool,
+    full: bool,
+    method: Option<Pattern>,
+    /// Requests that are not answered, by who has sent them. The oldest are forgotten first.
+    open: BTreeMap<(Peer, bool, String), Asked>,
+    missed: u64,
+}
+
+/// A request that was shown.
+struct Asked {
+    method: String,
+    session: Option<String>,
+    at: Instant,
+}
+
+/// Where and when a line goes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way {
+    pub(super) now: Time,
+    pub(super) peer: Peer,
+    pub(super) to_peer: bool,
+}
+
+impl Way {
+    fn direction(self) -> Direction {
+        match (self.peer, self.to_peer) {
+            (Peer::Agent(_), true) => Direction::ToAgent,
+            (Peer::Agent(_), false) => Direction::FromAgent,
+            (Peer::Client(_), true) => Direction::ToClient,
+            (Peer::Client(_), false) => Direction::FromClient,
+        }
+    }
+}
+
+impl Traces {
+    /// Whether anybody looks.
+    pub(super) fn are_on(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Somebody wants to look, in place of what they looked at.
+    pub(super) fn begin(&mut self, trace: Trace) {
+        let Trace { client, of, clients, full, method } = trace;
+        self.end(client);
+        // What is no pattern is a name.
+        let pattern =
+            |text: String| Pattern::new(&text).or_else(|_| Pattern::new(&Pattern::escape(&text)));
+        let method = method.and_then(|text| pattern(text).ok());
+        let (open, missed) = (BTreeMap::new(), 0);
+        self.0.push(Tracer { client, of, clients, full, method, open, missed });
+    }
+
+    /// A connection has ended.
+    pub(super) fn end(&mut self, client: ClientId) {
+        self.0.retain(|tracer| tracer.client != client);
+    }
+
+    /// Shows lines that have come in.
+    pub(super) fn bodies<'a>(
+        &mut self,
+        way: Way,
+        bodies: impl Iterator<Item = &'a Body>,
+        hub: &Hub,
+        sinks: &Sinks,
+    ) {
+        for body in bodies {
+            match body {
+                Body::Line(line) => self.line(way, line, line.len() as u64, hub, sinks),
+                Body::Oversized { head, len, .. } => self.line(way, head, *len, hub, sinks),
+            }
+        }
+    }
+
+    /// Shows a line to everybody whom it concerns.
+    pub(super) fn line(&mut self, way: Way, line: &Bytes, bytes: u64, hub: &Hub, sinks: &Sinks) {
+        if matches!(way.peer, Peer::Client(client) if self.0.iter().any(|t| t.client == client)) {
+            // Nobody looks at looking.
+            return;
+        }
+        let seen = Seen::of(line);
+        let shown = |tracer: &mut Tracer| tracer.show(way, &seen, (line, bytes), hub, sinks);
+        self.0.retain_mut(shown);
+    }
+}
+
+/// What a line says of itself.
+struct Seen<'a> {
+    kind: LineKind,
+    id: Option<Id>,
+    method: Option<Cow<'a, str>>,
+    session: Option<Cow<'a, str>>,
+    /// What a `session/update` tells.
+    update: Option<Cow<'a, str>>,
+}
+
+impl Seen<'_> {
+    fn of(line: &Bytes) -> Seen<'_> {
+        let (kind, id, method) = match parse(line) {
+            Ok(Message::Request { id, method, .. }) => (LineKind::Request, Some(id), Some(method)),
+            Ok(Message::Notification { method, .. }) => {
+                (LineKind::Notification, None, Some(method))
+            }
+            Ok(Message::Response { id, outcome: Outcome::Result(_) }) => {
+                (LineKind::Response, Some(id), None)
+            }
+            Ok(Message::Response { id, outcome: Outcome::Error(_) }) => {
+                (LineKind::Error, Some(id), None)
+            }
+            Err(_) => {
+                return Seen {
+                    kind: LineKind::Unreadable,
+                    id: None,
+                    method: None,
+                    session: None,
+                    update: None,
+                };
+            }
+        };
+        let session = str_at(line, &["params", "sessionId"])
+            .or_else(|| str_at(line, &["result", "sessionId"]));
+        let update = str_at(line, &["params", "update", "sessionUpdate"]);
+        Seen { kind, id, method, session, update }
+    }
+
+    fn is_answer(&self) -> bool {
+        matches!(self.kind, LineKind::Response | LineKind::Error)
+    }
+}
+
+impl Tracer {
+    /// Shows a line, if it is one of those that are wanted. Returns whether anybody is there to look.
+    fn show(
+        &mut self,
+        way: Way,
+        seen: &Seen<'_>,
+        (line, bytes): (&Bytes, u64),
+        hub: &Hub,
+        sinks: &Sinks,
+    ) -> bool {
+        let id = seen.id.as_ref().map(|id| serde_json::to_string(id).unwrap_or_default());
+        // An answer goes the other way than its request.
+        let asked = match &id {
+            Some(id) if seen.is_answer() => self.open.remove(&(way.peer, !way.to_peer, id.clone())),
+            _ => None,
+        };
+        let session =
+            seen.session.as_deref().or_else(|| asked.as_ref().and_then(|a| a.session.as_deref()));
+        if asked.is_none() && !self.concerns(way.peer, session, hub) {
+            return true;
+        }
+        let method = match &asked {
+            Some(asked) => Some(asked.method.as_str()),
+            None => seen.method.as_deref(),
+        };
+        if let Some(pattern) = &self.method
+            && !method.is_some_and(|method| pattern.matches(method))
+        {
+            return true;
+        }
+        let room = sinks.room(self.client);
+        if room == Room::Enough {
+            let message = self.full.then(|| shown(line, bytes, method)).flatten();
+            let traced = Traced {
+                at: way.now.0,
+                direction: way.direction(),
+                agent: match way.peer {
+                    Peer::Agent(host) => hub.agent_of(host).map(Into::into),
+                    Peer::Client(_) => None,
+                },
+                client: match way.peer {
+                    Peer::Agent(_) => None,
+                    Peer::Client(client) => Some(client.0),
+                },
+                kind: seen.kind,
+                id: id.as_ref().and_then(|id| RawValue::from_string(id.clone()).ok()).map(RawId),
+                method: method.map(Into::into),
+                update: seen.update.as_deref().map(Into::into),
+                session_id: session.map(Into::into),
+                bytes,
+                took: asked.as_ref().map(|asked| asked.at.elapsed().as_secs_f64() * 1e3),
+                missed: std::mem::take(&mut self.missed),
+                message,
+            };
+            sinks.offer(self.client, build::notification(method::TRACED, &traced));
+        } else {
+            self.missed += 1;
+        }
+        if let (LineKind::Request, Some(id), Some(method)) = (seen.kind, id, method) {
+            if self.open.len() >= OPEN {
+                let oldest = self.open.iter().min_by_key(|(_, asked)| asked.at);
+                if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                    self.open.remove(&oldest);
+                }
+            }
+            let session = session.map(str::to_owned);
+            let asked = Asked { method: method.to_owned(), session, at: Instant::now() };
+            self.open.insert((way.peer, way.to_peer, id), asked);
+        }
+        room != Room::Gone
+    }
+
+    fn concerns(&self, peer: Peer, session: Option<&str>, hub: &Hub) -> bool {
+        match (peer, &self.of) {
+            (Peer::Agent(host), TraceOf::Agent(agent)) => hub.agent_of(host) == Some(agent),
+            (Peer::Agent(host), TraceOf::Session(key)) => hub.is_about(*key, host, session),
+            (Peer::Client(_), _) if !self.clients => false,
+            (Peer::Client(client), TraceOf::Agent(agent)) => hub.talks_with(client, agent, session),
+            (Peer::Client(_), TraceOf::Session(key)) => {
+                session.is_some_and(|id| hub.is_named(*key, id))
+            }
+        }
+    }
+}
+
+/// The content of a line, without secrets.
+fn shown(line: &Bytes, bytes: u64, method: Option<&str>) -> Option<Box<RawValue>> {
+    if bytes > SHOWN as u64 {
+        return None;
+    }
+    let message = serde_json::from_slice(line).ok()?;
+    to_raw_value(&redact::message(message, method)).ok()
+}

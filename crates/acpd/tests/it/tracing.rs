@@ -1,0 +1,181 @@
+//! `acpctl trace`: the lines between acpd and an agent, as they go.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+
+use acpd_test::harness::{Config, Running, TestEnv};
+use serde_json::{Value, json};
+
+use crate::{echo, home, home_with};
+
+/// A trace that has begun.
+fn trace(env: &TestEnv, args: &[&str]) -> Running {
+    let mut tracing = env.spawn_acpctl(&[&["trace"], args].concat());
+    tracing.wait_stderr("Ctrl-C ends it");
+    tracing
+}
+
+/// What it has printed when it is ended by Ctrl-C.
+fn ended(tracing: Running) -> Vec<Value> {
+    tracing.interrupt();
+    let done = tracing.finish().code(130);
+    done.stdout().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+fn methods(lines: &[Value]) -> Vec<&str> {
+    lines.iter().filter_map(|line| line["method"].as_str()).collect()
+}
+
+#[test]
+fn a_session_is_traced_both_ways_with_times_and_without_values() {
+    let env = home([echo()]);
+    env.acpctl(&["run", "-s", "fix", "hello"]).success();
+    env.acpctl(&["run", "-s", "other", "hello"]).success();
+    let mut tracing = trace(&env, &["fix", "--json"]);
+    env.acpctl(&["run", "-s", "other", "not this"]).success();
+    env.acpctl(&["run", "-s", "fix", "my secret plan"]).success();
+    tracing.wait_stdout("\"took\"");
+    let lines = ended(tracing);
+    let (first, last) = (&lines[0], &lines[lines.len() - 1]);
+    assert_eq!(
+        (&first["direction"], &first["kind"], &first["method"], &first["agent"]),
+        (&json!("to_agent"), &json!("request"), &json!("session/prompt"), &json!("echo"))
+    );
+    assert_eq!(
+        (&last["direction"], &last["kind"], &last["method"], &last["id"]),
+        (&json!("from_agent"), &json!("response"), &json!("session/prompt"), &first["id"])
+    );
+    assert!(last["took"].as_f64().unwrap() > 0.0, "{last}");
+    assert!(last["at"].as_u64() >= first["at"].as_u64());
+    let update = lines.iter().find(|line| line["update"] == "agent_message_chunk").unwrap();
+    assert!(update["bytes"].as_u64().unwrap() > 20, "{update}");
+    let all = serde_json::to_string(&lines).unwrap();
+    assert!(!all.contains("secret plan") && !all.contains("message\":{"), "{all}");
+    assert_eq!(lines.iter().filter(|line| line["method"] == "session/prompt").count(), 2);
+}
+
+#[test]
+fn an_agent_is_traced_from_its_start_and_a_pattern_chooses_methods_with_their_answers() {
+    let env = home([echo()]);
+    env.acpctl(&["daemon", "start"]).success();
+    let mut all = trace(&env, &["--agent", "echo", "--json"]);
+    let mut some = trace(&env, &["--agent", "echo", "--json", "--method", "session/n*"]);
+    let mut people = trace(&env, &["--agent", "echo", "--method", "initialize"]);
+    env.acpctl(&["run", "hello"]).success();
+    all.wait_stdout("usage_update");
+    some.wait_stdout("\"took\"");
+    people.wait_stdout("answer initialize");
+    let all = ended(all);
+    for method in ["initialize", "session/new", "session/prompt", "session/update"] {
+        assert!(methods(&all).contains(&method), "{method} in {all:?}");
+    }
+    let some = ended(some);
+    assert_eq!(methods(&some), ["session/new", "session/new"]);
+    assert_eq!(some[1]["kind"], "response");
+    people.interrupt();
+    let people = people.finish().code(130);
+    assert!(people.stdout().contains("-> echo request initialize #"), "{people:?}");
+}
+
+#[test]
+fn with_clients_both_ends_of_acpd_are_seen_and_nobody_sees_who_looks() {
+    let env = home([echo()]);
+    env.acpctl(&["run", "-s", "fix", "hello"]).success();
+    let other = trace(&env, &["fix", "--clients", "--json"]);
+    let mut tracing = trace(&env, &["fix", "--clients", "--json"]);
+    let mut client = env.client("echo");
+    let session = env.session("fix");
+    let (id, cwd) = (session["sessionId"].as_str().unwrap().to_owned(), &session["cwd"]);
+    client.ok("session/resume", json!({"sessionId": id, "cwd": cwd, "mcpServers": []}));
+    client.say(&id, "words").expect("an answer");
+    tracing.wait_stdout("to_client\",\"client\"");
+    client.sync();
+    let lines = ended(tracing);
+    let of = |direction: &str, kind: &str| {
+        lines.iter().any(|line| {
+            line["direction"] == direction
+                && line["kind"] == kind
+                && line["method"] == "session/prompt"
+        })
+    };
+    for (direction, kind) in
+        [("from_client", "request"), ("to_agent", "request"), ("from_agent", "response")]
+    {
+        assert!(of(direction, kind), "{direction} {kind} in {lines:?}");
+    }
+    assert!(!methods(&lines).iter().any(|method| method.starts_with("_acpd/trace")), "{lines:?}");
+    ended(other);
+}
+
+#[test]
+fn full_lines_show_the_conversation_and_no_secret() {
+    let env = home([echo()]);
+    env.acpctl(&["daemon", "start"]).success();
+    let mut tracing = trace(&env, &["--agent", "echo", "--clients", "--full", "--json"]);
+    let mut client = env.client("echo");
+    let server = json!({"name": "gh", "command": "/bin/planted-1", "args": ["--key", "planted-2"],
+        "env": [{"name": "GH_TOKEN", "value": "planted-3"}]});
+    let meta = json!({"x": {"token": "planted-4"}});
+    let made = client
+        .ok("session/new", json!({"cwd": env.work(""), "mcpServers": [server], "_meta": meta}));
+    let id = made["sessionId"].as_str().unwrap().to_owned();
+    client.say(&id, "plain words, API_KEY=planted-5 and Bearer planted-6").expect("an answer");
+    tracing.wait_stdout("plain words");
+    tracing.wait_stdout("stopReason");
+    let lines = ended(tracing);
+    let all = serde_json::to_string(&lines).unwrap();
+    assert!(!all.contains("planted"), "{all}");
+    let new = lines
+        .iter()
+        .find(|line| line["direction"] == "to_agent" && line["method"] == "session/new");
+    let servers = &new.unwrap()["message"]["params"]["mcpServers"];
+    assert_eq!(servers[0]["env"][0]["value"], "[hidden]", "the structure is there");
+}
+
+#[test]
+fn a_trace_says_that_the_daemon_has_gone_and_starts_none() {
+    let env = home([echo()]);
+    env.acpctl(&["run", "-s", "fix", "hello"]).success();
+    for end in ["restart", "stop"] {
+        let tracing = trace(&env, &["fix"]);
+        env.acpctl(&["daemon", end]).success();
+        tracing.finish().code(1).explains(&["acpd has ended", "and the trace with it"]);
+    }
+    env.acpctl(&["--no-spawn", "trace", "fix"]).code(3).explains(&["acpd is not running"]);
+}
+
+#[test]
+fn what_cannot_be_traced_is_named() {
+    let env = home([echo()]);
+    env.acpctl(&["run", "-s", "fix", "hello"]).success();
+    env.acpctl(&["trace", "--agent", "ech"]).code(3).explains(&["no agent `ech`", "`echo`"]);
+    env.acpctl(&["trace", "nobody"]).code(3).explains(&["nobody"]);
+    let neither = env.connect().call("_acpd/trace", json!({})).unwrap_err();
+    assert_eq!(neither["message"], "name either a session or an agent");
+}
+
+#[test]
+fn a_reader_that_does_not_read_costs_nobody_anything_and_is_told_what_it_has_missed() {
+    let env = home_with(&Config::new([echo().unrecorded()]).daemon("client_queue", "\"64KiB\""));
+    env.acpctl(&["run", "-s", "fix", "hello"]).success();
+    let mut slow = UnixStream::connect(env.socket()).expect("a connection");
+    let params = json!({"agent": "echo", "full": true});
+    let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "_acpd/trace", "params": params});
+    writeln!(slow, "{ask}").expect("a daemon that reads");
+    let mut said = slow.try_clone().expect("a second handle");
+    let mut lines = BufReader::new(slow)
+        .lines()
+        .map(|line| -> Value { serde_json::from_str(&line.expect("a line")).expect("JSON") });
+    assert_eq!(lines.next().expect("an answer")["result"], json!({}));
+    // Many times what waits for a client at most, and what the system keeps of a socket.
+    env.acpctl(&["run", "-s", "fix", "[chunks 6000]"]).success();
+    env.acpctl(&["run", "-s", "fix", "quick"]).success();
+    // It reads all that there is, and sees again what comes then.
+    writeln!(said, "{}", json!({"jsonrpc": "2.0", "id": 2, "method": "_acpd/ping"})).expect("room");
+    let mut shown: Vec<Value> = lines.by_ref().take_while(|line| line["id"] != 2).collect();
+    env.acpctl(&["run", "-s", "fix", "more"]).success();
+    shown.push(lines.next().expect("a line"));
+    let missed: u64 = shown.iter().filter_map(|line| line["params"]["missed"].as_u64()).sum();
+    let all = shown.len() as u64 + missed;
+    assert!(missed > 1000 && all > 6000, "of {all} lines, {missed} were missed");
+}

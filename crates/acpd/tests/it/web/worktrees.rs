@@ -1,0 +1,101 @@
+//! Worktrees of git for sessions that a page begins.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use acpd_test::harness::TestEnv;
+use serde_json::{Value, json};
+
+use super::{Answer, Web, token};
+use crate::{echo, home};
+
+fn git(dir: &Path, args: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.args(["-c", "user.name=a", "-c", "user.email=a@b"]).arg("-C").arg(dir).args(args);
+    // As if the person had set nothing.
+    git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+    let done = git.output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    String::from_utf8(done.stdout).unwrap().trim().to_owned()
+}
+
+/// A repository with a commit in which there is the directory `sub`.
+fn repository(env: &TestEnv) -> PathBuf {
+    let top = env.work("main").canonicalize().unwrap();
+    fs::create_dir(top.join("sub")).unwrap();
+    fs::write(top.join("sub/file"), "").unwrap();
+    git(&top, &["init", "-q", "-b", "main"]);
+    git(&top, &["add", "."]);
+    git(&top, &["commit", "-q", "-m", "first"]);
+    top
+}
+
+fn ask(web: &Web, token: &str, method: &str, body: &Value) -> Answer {
+    let request = web.bare(&format!("{method} /worktree")).header("host", &web.host);
+    request.header("authorization", &format!("Bearer {token}")).json(body).send()
+}
+
+#[test]
+fn one_is_made_where_the_session_is_to_work_and_taken_back_if_it_is_empty() {
+    let env = home([echo()]);
+    let top = repository(&env);
+    let web = Web::start(&env);
+    let mine = token(&env, "mine", "watch,prompt");
+    let place = |name: &str| top.with_file_name("main.worktrees").join(name);
+    let named = ask(&web, &mine, "POST", &json!({"cwd": top.join("sub"), "name": "fix"}));
+    assert_eq!(named.status, 200, "{named:?}");
+    let expected =
+        json!({"cwd": place("fix").join("sub"), "path": place("fix"), "branch": "acpd/fix"});
+    assert_eq!(named.json(), expected);
+    let numbered = ask(&web, &mine, "POST", &json!({"cwd": top}));
+    assert_eq!(numbered.json()["path"], json!(place("1")));
+
+    // Only by who had it made, and only while nothing is in it.
+    let path = |name: &str| json!({ "path": place(name) });
+    let other = token(&env, "other", "watch,prompt");
+    assert_eq!(ask(&web, &other, "DELETE", &path("fix")).status, 409);
+    assert_eq!(ask(&web, &mine, "DELETE", &json!({ "path": top })).status, 409);
+    fs::write(place("fix").join("work"), "").unwrap();
+    assert_eq!(ask(&web, &mine, "DELETE", &path("fix")).status, 409);
+    git(&place("fix"), &["add", "."]);
+    git(&place("fix"), &["commit", "-q", "-m", "work"]);
+    assert_eq!(ask(&web, &mine, "DELETE", &path("fix")).status, 409);
+    assert!(place("fix").join("work").exists());
+    assert_eq!(ask(&web, &mine, "DELETE", &path("1")).status, 204);
+    assert!(!place("1").exists());
+    assert_eq!(ask(&web, &mine, "DELETE", &path("1")).status, 409, "it was made once");
+    assert_eq!(git(&top, &["branch", "--list", "--format=%(refname:short)", "acpd/*"]), "acpd/fix");
+}
+
+#[test]
+fn what_git_cannot_do_and_what_a_token_is_not_for_is_refused_with_the_way_out() {
+    let env = home([echo()]);
+    let web = Web::start(&env);
+    let mine = token(&env, "mine", "watch,prompt");
+    let outside = env.path("outside");
+    fs::create_dir(&outside).unwrap();
+    let refused = |token: &str, status: u16, body: &Value, error: &str| {
+        let answer = ask(&web, token, "POST", body);
+        assert_eq!(answer.status, status, "{answer:?}");
+        let told = answer.json();
+        assert!(told["error"].as_str().unwrap().contains(error), "{told}");
+        assert!(told["hint"].is_string(), "{told}");
+    };
+    refused(&mine, 409, &json!({"cwd": outside}), "is in no git repository");
+    let top = repository(&env);
+    refused(&mine, 400, &json!({"cwd": "main"}), "`main` is no absolute path");
+    refused(&mine, 409, &json!({"cwd": top.join("none")}), "cannot enter");
+    for name in ["../x", "a b", "x/y", ".hidden", "x.lock"] {
+        refused(&mine, 400, &json!({"cwd": top, "name": name}), "cannot name a branch");
+    }
+    refused(&mine, 400, &json!([]), "cannot be read");
+    assert_eq!(ask(&web, &mine, "POST", &json!({"cwd": top, "name": "x"})).status, 200);
+    refused(&mine, 409, &json!({"cwd": top, "name": "x"}), "exists");
+    let watcher = token(&env, "watcher", "watch");
+    refused(&watcher, 403, &json!({"cwd": top}), "may not begin sessions");
+    refused("wrong", 401, &json!({"cwd": top}), "not signed in");
+    let stranger = web.bare("POST /worktree").header("host", &web.host).json(&json!({"cwd": top}));
+    assert_eq!(stranger.header("origin", "http://evil").send().status, 403);
+    assert_eq!(git(&top, &["branch", "--list", "--format=%(refname:short)", "acpd/*"]), "acpd/x");
+}
