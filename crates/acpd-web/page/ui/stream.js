@@ -291,8 +291,19 @@ export class Stream extends Component {
 
   /** Shows the row with this line. @param {number} seq */
   showLine(seq) {
-    const after = this.items.findIndex((item) => item.seq > seq);
-    this.show(after < 0 ? this.items.length - 1 : after - 1);
+    const at = () => {
+      const after = this.items.findIndex((item) => item.seq > seq);
+      return Math.max(0, after < 0 ? this.items.length - 1 : after - 1);
+    };
+    const row = this.items[at()]?.row;
+    const folded = Array.isArray(row) && row.findLast((block) => block.seq <= seq);
+    if (folded) {
+      // It leaves its group.
+      this.choices.set(folded.id, true);
+      this.choice++;
+      this.readItems();
+    }
+    this.show(at());
   }
 
   /** The row that is chosen, or the one at the top of the screen. */
