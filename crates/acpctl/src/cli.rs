@@ -17,7 +17,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use crate::when;
-pub(crate) use keep::{Backup, Restore};
+pub(crate) use keep::{Backup, Gc, Restore};
 pub(crate) use later::Later;
 pub(crate) use operations::{Daemon, Doctor, Report, Trace};
 pub(crate) use queue::{Queue, QueueCommand};
@@ -147,6 +147,8 @@ pub(crate) enum Command {
     Backup(Later<Backup>),
     /// Put a backup in the place of the journal, which is kept beside it.
     Restore(Later<Restore>),
+    /// Delete the sessions that are over the limits of the configuration, and show before what that is.
+    Gc(Later<Gc>),
     /// Print what makes a shell complete commands, sessions, agents and questions.
     #[command(after_help = COMPLETIONS)]
     Completions {

@@ -27,6 +27,8 @@ pub(crate) struct Tally {
     ended: BTreeMap<&'static str, u64>,
     /// Restarts after unexpected exits, by profile.
     restarts: BTreeMap<String, u32>,
+    /// Sessions that limits of the configuration have let go.
+    expired: u64,
     turn: Timing,
     first_update: Timing,
     permission: Timing,
@@ -38,7 +40,8 @@ impl Default for Tally {
         // All of them from the start: a counter that appears later has no beginning.
         let ended = OUTCOMES.iter().chain([&OTHER]).map(|word| (*word, 0)).collect();
         let [turn, first_update, permission, agent_start] = [(); 4].map(|()| Timing::slow());
-        Tally { ended, restarts: BTreeMap::new(), turn, first_update, permission, agent_start }
+        let restarts = BTreeMap::new();
+        Tally { ended, restarts, expired: 0, turn, first_update, permission, agent_start }
     }
 }
 
@@ -79,6 +82,15 @@ impl Tally {
     /// The profiles that were restarted.
     pub(crate) fn restarted_agents(&self) -> impl Iterator<Item = &String> {
         self.restarts.keys()
+    }
+
+    /// A limit of the configuration has let a session go.
+    pub(crate) fn session_expired(&mut self) {
+        self.expired += 1;
+    }
+
+    pub(crate) fn expired(&self) -> u64 {
+        self.expired
     }
 
     /// How many turns have ended in which way.

@@ -41,6 +41,7 @@ pub use tables::profile::{
     Profile, Restart, RestoreMethod, Sharing, Source, Transport, Tui, UseLoginShell, WhenOver,
     Workspace,
 };
+pub use tables::retention::Retention;
 
 /// The longest file that is read, in bytes: far more than a person writes.
 const LONGEST: u64 = 4 << 20;
