@@ -608,20 +608,6 @@ pub(crate) enum Policy {
     Test(PolicyTest),
 }
 
-/// The kinds of tool calls (ACP, `ToolKind`).
-const KINDS: [&str; 10] = [
-    "read",
-    "edit",
-    "delete",
-    "move",
-    "search",
-    "execute",
-    "think",
-    "fetch",
-    "switch_mode",
-    "other",
-];
-
 /// A tool call that might be asked about.
 #[derive(Debug, Args)]
 pub(crate) struct PolicyTest {
@@ -629,7 +615,7 @@ pub(crate) struct PolicyTest {
     #[arg(short, long)]
     pub(crate) agent: Option<String>,
     /// Kind of the call [default: execute with `--command`, fetch with `--url`, else other].
-    #[arg(long, value_parser = KINDS)]
+    #[arg(long, value_parser = acp_wire::acp::TOOL_KINDS)]
     pub(crate) kind: Option<String>,
     /// Title of the call.
     #[arg(long)]
