@@ -638,8 +638,14 @@ pub(crate) struct PolicyTest {
 pub(crate) enum Config {
     /// Tell every mistake in it; exit with 1 if there is one.
     Check(Json),
-    /// Print the file.
-    Show,
+    /// Tell the value that each key comes to, and who says so: the file, the catalogue, the default.
+    ///
+    /// Without a key: all but those of agents about which the file says nothing. What may be a secret is hidden.
+    #[command(after_long_help = "Examples:\n  \
+        acpctl config show agents.claude\n  \
+        acpctl config show daemon.log_level --json\n  \
+        acpctl config show --file")]
+    Show(ConfigShow),
     /// Print where the file is, or would be.
     Path,
     /// Open the file in $VISUAL or $EDITOR, then check it.
@@ -651,6 +657,19 @@ pub(crate) enum Config {
         after_long_help = "Example: acpctl config schema > ~/.config/acpd/config.schema.json"
     )]
     Schema,
+}
+
+/// What of the configuration is shown, and how.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigShow {
+    /// A key or a table, as in `daemon`, `agents.claude` or `agents.claude.env`.
+    pub(crate) key: Option<String>,
+    /// Print the file as it is.
+    #[arg(long, conflicts_with_all = ["key", "json"])]
+    pub(crate) file: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Which part of a log.
