@@ -47,9 +47,10 @@ pub use exit::{ExitCode, LOGIN_NOT_BEGUN};
 pub use gc::{GcLimit, GcParams, GcResult, GcSession};
 pub use hook::{AgentTroubleInfo, HookEvent, HookInfo, TurnEndInfo};
 pub use info::{
-    AgentInfo, AgentState, ConfigChanged, ConfigMistake, ConfigReport, DaemonInfo, Doing,
-    DoingKind, LoginShellInfo, McpInfo, McpKind, Parent, RestoreLevel, SessionInfo, SessionState,
-    ShimInfo, Status, StoreState, TurnInfo, TurnState, VariableFrom, VariableInfo,
+    AgentInfo, AgentState, ConfigChanged, ConfigMistake, ConfigPlace, ConfigReport, ConfigValue,
+    ConfigValues, DaemonInfo, Doing, DoingKind, LoginShellInfo, McpInfo, McpKind, Parent,
+    RestoreLevel, SessionInfo, SessionState, ShimInfo, Status, StoreState, TurnInfo, TurnState,
+    VariableFrom, VariableInfo,
 };
 pub use interaction::{
     AnswerInfo, AnswerParams, AnswerResult, ForgetParams, GivenAnswer, InteractionInfo,

@@ -100,6 +100,12 @@ pub fn check(path: &Path, index: &Path) -> Result<(), OpenError> {
     schema::check(&conn, path)
 }
 
+/// How many bytes a database takes on the disk, with its write-ahead log, if it is there.
+pub fn size_on_disk(path: &Path) -> Option<u64> {
+    let size = |path: &Path| path.metadata().map(|file| file.len()).ok();
+    Some(size(path)? + size(&log_path(path)).unwrap_or_default())
+}
+
 /// Where SQLite puts the write-ahead log.
 fn log_path(path: &Path) -> PathBuf {
     let mut log = path.as_os_str().to_owned();

@@ -100,6 +100,13 @@ fn the_readme() {
 }
 
 #[test]
+fn configuration() {
+    let mut page = Page::open("docs/configuration.md");
+    page.play("$ acpctl config show daemon.max_clients");
+    page.end();
+}
+
+#[test]
 fn delegation() {
     let mut page = Page::open("docs/delegation.md");
     page.not_run(

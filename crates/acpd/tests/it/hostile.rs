@@ -243,7 +243,8 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
     stage.all(&["doctor"]);
     stage.all(&["metrics"]);
     stage.both(&["report", "--output", "-"]);
-    stage.both(&["config", "show"]);
+    stage.all(&["config", "show"]);
+    stage.both(&["config", "show", "--file"]);
     stage.both(&["config", "schema"]);
     stage.both(&["config", "path"]);
     let edit = &["config", "edit"];

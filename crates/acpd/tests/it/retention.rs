@@ -76,8 +76,10 @@ fn many_sessions_go_in_several_calls_of_one_command() {
 fn a_daemon_that_dies_while_a_journal_goes_leaves_the_rest_of_it_to_the_next() {
     let env = hosted([echo()]);
     let mut start = env.acpctl_command(&["daemon", "start"]);
-    assert!(start.env("ACPD_CRASH", "tidied:3").output().unwrap().status.success());
-    env.acpctl(&["run", "-s", "long", "[big 9000000] [number 9000 n 0]"]).success();
+    assert!(start.env("ACPD_CRASH", "tidied:2").output().unwrap().status.success());
+    let long = "[big 3000000] [big 3000000] [big 3000000]";
+    env.acpctl(&["run", "--detach", "-s", "long", long]).success();
+    env.acpctl(&["wait", "long"]).success();
     env.acpctl(&["run", "-s", "short", "say #kept"]).success();
     let first = env.daemon_pid();
     // The daemon may die before the answer.
