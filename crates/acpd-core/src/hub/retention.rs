@@ -7,7 +7,7 @@
 //!
 //! Whoever asks calls again until nothing is left; time comes again after [`NEXT`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::code;
 use acpd_api::{GcParams, GcResult, GcSession, Reason};
@@ -77,8 +77,10 @@ impl Hub {
                 let text = format!("the journal could not be read: {reason}");
                 self.refuse(&to, &Fault::new(Reason::StoreFailed, text), out);
             }
-            (Look::Time, Ok(sizes)) => self.collect_by_time(&sizes, out),
-            (Look::Time, Err(_)) => self.timers.set(Timer::Retention, self.now.after(PAUSE)),
+            (Look::Time, Ok(sizes)) if !self.store_health.is_failing() => {
+                self.collect_by_time(&sizes, out);
+            }
+            (Look::Time, _) => self.timers.set(Timer::Retention, self.now.after(PAUSE)),
         }
     }
 
@@ -92,6 +94,7 @@ impl Hub {
     ) {
         let mut gone = self.plan(sizes);
         if let Some(only) = &params.only {
+            let only: BTreeSet<u32> = only.iter().copied().collect();
             gone.retain(|goes| only.contains(&goes.key.0));
         }
         let most = if params.dry_run { gone.len() } else { ROUND };
