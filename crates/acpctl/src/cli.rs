@@ -17,7 +17,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use crate::when;
-pub(crate) use keep::{Backup, Restore};
+pub(crate) use keep::{Backup, Gc, Restore};
 pub(crate) use later::Later;
 pub(crate) use operations::{Daemon, Doctor, Report, Trace};
 pub(crate) use queue::{Queue, QueueCommand};
@@ -147,6 +147,8 @@ pub(crate) enum Command {
     Backup(Later<Backup>),
     /// Put a backup in the place of the journal, which is kept beside it.
     Restore(Later<Restore>),
+    /// Delete the sessions that are over the limits of the configuration, and show before what that is.
+    Gc(Later<Gc>),
     /// Print what makes a shell complete commands, sessions, agents and questions.
     #[command(after_help = COMPLETIONS)]
     Completions {
@@ -608,20 +610,6 @@ pub(crate) enum Policy {
     Test(PolicyTest),
 }
 
-/// The kinds of tool calls (ACP, `ToolKind`).
-const KINDS: [&str; 10] = [
-    "read",
-    "edit",
-    "delete",
-    "move",
-    "search",
-    "execute",
-    "think",
-    "fetch",
-    "switch_mode",
-    "other",
-];
-
 /// A tool call that might be asked about.
 #[derive(Debug, Args)]
 pub(crate) struct PolicyTest {
@@ -629,7 +617,7 @@ pub(crate) struct PolicyTest {
     #[arg(short, long)]
     pub(crate) agent: Option<String>,
     /// Kind of the call [default: execute with `--command`, fetch with `--url`, else other].
-    #[arg(long, value_parser = KINDS)]
+    #[arg(long, value_parser = acp_wire::acp::TOOL_KINDS)]
     pub(crate) kind: Option<String>,
     /// Title of the call.
     #[arg(long)]

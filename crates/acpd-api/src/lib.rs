@@ -13,6 +13,7 @@ mod environment;
 mod error;
 pub mod escape;
 mod exit;
+mod gc;
 mod hook;
 mod info;
 mod interaction;
@@ -43,6 +44,7 @@ pub use copy::{CopyLine, CopyReport};
 pub use environment::{Environment, is_named};
 pub use error::{ErrorData, Reason};
 pub use exit::{ExitCode, LOGIN_NOT_BEGUN};
+pub use gc::{GcLimit, GcParams, GcResult, GcSession};
 pub use hook::{AgentTroubleInfo, HookEvent, HookInfo, TurnEndInfo};
 pub use info::{
     AgentInfo, AgentState, ConfigChanged, ConfigMistake, ConfigPlace, ConfigReport, ConfigValue,

@@ -5,16 +5,17 @@ use acpd_api::{
     ArchiveFilter, AttachParams, AuthInfo, AuthSource, AuthState, Bucket, BudgetInfo, CancelParams,
     CaughtUp, ClientMeta, ClientToken, ConfigChanged, ConfigMistake, ConfigPlace, ConfigValue,
     ConfigValues, Cost, DaemonInfo, DaemonStopParams, Doing, DoingKind, ErrorData, ExitCode,
-    Histogram, Hit, HookInfo, InteractionInfo, JournalMetrics, Latencies, LoadMeta, LoginMethod,
-    LoginShellInfo, McpInfo, McpKind, Metrics, NewSessionMeta, OptionInfo, Outcome, Parent, Part,
-    PermissionDecided, PermissionMeta, PromptQueued, Question, QueueEditParams, QueueInfo,
-    QueueMetrics, QueueRemoveParams, QueuedPrompt, RawCall, RawId, Reason, Received, RemoveParams,
-    RemoveResult, RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role,
-    SearchParams, SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice,
-    SessionRef, SessionState, ShimInfo, Shown, ShownDiff, ShownUnclear, Skipped, Speaker,
-    StateChanged, Status, StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo,
-    TurnMetrics, TurnStarted, TurnState, TurnUsage, UndoParams, UndoResult, UpdateMeta, Usage,
-    UsageBy, UsageParams, UsageReport, UsageTotal, VariableFrom, VariableInfo,
+    GcLimit, GcParams, GcResult, GcSession, Histogram, Hit, HookInfo, InteractionInfo,
+    JournalMetrics, Latencies, LoadMeta, LoginMethod, LoginShellInfo, McpInfo, McpKind, Metrics,
+    NewSessionMeta, OptionInfo, Outcome, Parent, Part, PermissionDecided, PermissionMeta,
+    PromptQueued, Question, QueueEditParams, QueueInfo, QueueMetrics, QueueRemoveParams,
+    QueuedPrompt, RawCall, RawId, Reason, Received, RemoveParams, RemoveResult, RenameParams,
+    ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams, SearchResult,
+    SessionGone, SessionInfo, SessionListParams, SessionNotice, SessionRef, SessionState, ShimInfo,
+    Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged, Status, StoreState,
+    TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnMetrics, TurnStarted, TurnState,
+    TurnUsage, UndoParams, UndoResult, UpdateMeta, Usage, UsageBy, UsageParams, UsageReport,
+    UsageTotal, VariableFrom, VariableInfo,
 };
 use serde_json::{Value, json};
 
@@ -471,6 +472,9 @@ fn metrics_look_like_this() {
             events: 9,
             bytes: Some(4_096),
             index_bytes: None,
+            expired: 2,
+            removed: 300,
+            given_back: 4_096,
         },
         latencies: Latencies { turn: histogram, ..Latencies::default() },
     });
@@ -484,6 +488,28 @@ fn deleting_and_its_undo_look_like_this() {
         RemoveResult { until: Some(9) },
         UndoParams { session: Some("fix".to_owned()), agent: None },
         UndoResult { session: session(), name_taken: Some("fix".into()), kept: 2 },
+    ));
+}
+
+#[test]
+fn what_the_limits_let_go_looks_like_this() {
+    let gone = GcSession {
+        session_id: "s-1".into(),
+        number: 7,
+        agent: "demo".into(),
+        name: Some("fix".into()),
+        title: None,
+        cwd: "/w".into(),
+        updated: 5,
+        bytes: 4_096,
+        limit: GcLimit::MaxAge,
+        workspace: Some("/w".into()),
+    };
+    insta::assert_json_snapshot!((
+        GcParams { dry_run: true, ..GcParams::default() },
+        GcParams { dry_run: false, now: true, only: Some(vec![7]) },
+        GcResult { sessions: vec![gone], bytes: 4_096, left: 3, until: Some(9) },
+        [GcLimit::MaxSessions, GcLimit::MaxSize],
     ));
 }
 

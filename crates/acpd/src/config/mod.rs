@@ -42,6 +42,7 @@ pub use tables::profile::{
     Profile, Restart, RestoreMethod, Sharing, Source, Transport, Tui, UseLoginShell, WhenOver,
     Workspace,
 };
+pub use tables::retention::Retention;
 pub use values::values;
 
 /// The longest file that is read, in bytes: far more than a person writes.

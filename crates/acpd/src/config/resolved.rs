@@ -9,6 +9,7 @@ use acpd_policy::{Policy, PolicyConfig, PolicyError};
 use crate::config::error::UnknownAgent;
 use crate::config::tables::mcp::McpServer;
 use crate::config::tables::profile::{Budget, Daemon, Hooks, Profile, Tui, Workspace};
+use crate::config::tables::retention::Retention;
 
 /// The agent that is used when nothing else is configured: the daemon's own scripted one.
 pub const DEMO_AGENT: &str = "demo";
@@ -22,6 +23,8 @@ pub struct Config {
     pub hooks: Hooks,
     /// What may be spent.
     pub budget: Budget,
+    /// How much of what was said is kept.
+    pub retention: Retention,
     /// The full screens.
     pub tui: Tui,
     /// Directories with settings of their own.

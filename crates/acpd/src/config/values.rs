@@ -59,6 +59,7 @@ fn all(file: &File<'_>, known: &DeTable<'_>, config: &Config) -> Vec<ConfigValue
     values.extend(file.single("daemon", &config.daemon));
     values.extend(file.single("hooks", &config.hooks));
     values.extend(file.single("budget", &config.budget));
+    values.extend(file.single("retention", &config.retention));
     values.extend(file.single("tui", &config.tui));
     for (name, profile) in &config.agents {
         values.extend(rows(&format!("agents.{name}"), profile, &file.of_agent(known, name)));

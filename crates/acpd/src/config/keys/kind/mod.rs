@@ -86,6 +86,29 @@ impl Kind for Flag {
     }
 }
 
+/// A value, or nothing said.
+pub(crate) struct Perhaps<K>(K);
+
+impl<K: Kind> Kind for Perhaps<K> {
+    type Value = Option<K::Value>;
+
+    fn describe() -> String {
+        K::describe()
+    }
+
+    fn schema() -> Schema {
+        K::schema()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Self::Value, Fault> {
+        K::read(value).map(Some)
+    }
+
+    fn show(value: &Self::Value) -> String {
+        value.as_ref().map_or_else(String::new, K::show)
+    }
+}
+
 /// One of a few words.
 pub(crate) trait Choice: Copy + PartialEq + 'static {
     /// Every choice with its word.
