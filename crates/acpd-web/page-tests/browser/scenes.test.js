@@ -406,6 +406,29 @@ scene('files go with a prompt, and with the first one', async () => {
   await context.close();
 });
 
+scene('who goes up stays there while more comes, also if that is a few lines', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  await home.acpctl('run', '-s', 'short', `say #short ${'words '.repeat(900)}`);
+  await openSession(page, 'short');
+  await page.waitForSelector('.turn:has-text("done")');
+  const range = () => page.evaluate(() => {
+    const box = document.querySelector('.scroller');
+    return box ? box.scrollHeight - box.clientHeight : 0;
+  });
+  await until('it to be drawn', async () => await range() > 100);
+  const { height } = page.viewportSize() ?? { height: 0 };
+  await page.setViewportSize({ width: 1280, height: height + await range() - 24 });
+  await until('it to be drawn anew', async () => await range() === 24);
+  await climb(page);
+  // What is drawn anew, long after the key, moves nothing.
+  await page.waitForTimeout(1000);
+  await home.acpctl('session', 'rename', 'short', 'shorter');
+  await page.waitForSelector('.session-head h1:text-is("shorter")');
+  assert.equal(await page.evaluate(() => document.querySelector('.scroller')?.scrollTop), 0);
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
 scene('a running turn is steered', async () => {
   const { page, context, wrong } = await enter(browser, home);
   await home.prompt('steered', 'go #on [pause middle]');

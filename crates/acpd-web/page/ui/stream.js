@@ -251,7 +251,9 @@ export class Stream extends Component {
     this.own = -1;
     if (this.isGesture) {
       this.gestureAt = performance.now();
-      this.isAtEnd = box.scrollHeight - box.clientHeight - box.scrollTop < END;
+      const range = box.scrollHeight - box.clientHeight;
+      // Where there is little to scroll, its beginning is not its end.
+      this.isAtEnd = range - box.scrollTop <= Math.min(END, range / 2);
     }
     this.hold();
     const wanted = this.wanted();
