@@ -77,10 +77,8 @@ impl Hub {
                 let text = format!("the journal could not be read: {reason}");
                 self.refuse(&to, &Fault::new(Reason::StoreFailed, text), out);
             }
-            (Look::Time, Ok(sizes)) if !self.store_health.is_failing() => {
-                self.collect_by_time(&sizes, out);
-            }
-            (Look::Time, _) => self.timers.set(Timer::Retention, self.now.after(PAUSE)),
+            (Look::Time, Ok(sizes)) => self.collect_by_time(&sizes, out),
+            (Look::Time, Err(_)) => self.timers.set(Timer::Retention, self.now.after(PAUSE)),
         }
     }
 
@@ -165,9 +163,9 @@ impl Hub {
         }
     }
 
-    /// Deletes some of what goes.
+    /// Deletes some of what goes, unless nothing can be written: then it would only pile up.
     fn collect_by_time(&mut self, sizes: &Sizes, out: &mut Batch) {
-        let gone = self.plan(sizes);
+        let gone = if self.store_health.is_failing() { Vec::new() } else { self.plan(sizes) };
         for goes in gone.iter().take(ROUND) {
             self.expire(goes, false, out);
         }
