@@ -228,7 +228,7 @@ impl Soak {
                 return;
             }
             let warming = self.warming.load(Ordering::Relaxed);
-            match self.home.read_json(&["gc", "--yes", "--json"]) {
+            match self.home.read_json(&["gc", "--yes"]) {
                 Ok(gone) => {
                     let gone = gone["sessions"].as_array().map_or(0, Vec::len);
                     self.counts.expired.fetch_add(gone as u64, Ordering::Relaxed);
