@@ -23,11 +23,11 @@ const LEFT_OUT: &str = "binary(packages) + binary(page) + binary(/^real_/)";
 /// Profiles of a program: each is kept by one of those that end at the same time.
 const POOL: &str = "%8m";
 
-/// Runs the tests and prints what they have covered.
+/// Runs the tests, of these packages or of all, and prints what they have covered.
 ///
 /// # Errors
 /// When something is missing, or the report cannot be made. A test that fails is told, and counts as far as it came.
-pub fn run() -> Result {
+pub fn run(packages: &[String]) -> Result {
     for (command, install) in [("llvm-cov", "cargo-llvm-cov"), ("nextest", "cargo-nextest")] {
         if !has_cargo(command) {
             return Err(
@@ -56,7 +56,13 @@ pub fn run() -> Result {
             fs::remove_file(path)?;
         }
     }
-    let mut tests = command(&["nextest", "run", "--workspace", "--all-features", "--locked"]);
+    let mut tests = command(&["nextest", "run", "--all-features", "--locked"]);
+    if packages.is_empty() {
+        tests.arg("--workspace");
+    }
+    for package in packages {
+        tests.args(["--package", package]);
+    }
     tests.args(["--no-fail-fast", "-E", &format!("not ({LEFT_OUT})")]);
     let flags = format!("-Cinstrument-coverage --cfg=coverage -Clinker={}", linker.display());
     if let Err(failed) = succeed(tests.env("RUSTFLAGS", flags)) {

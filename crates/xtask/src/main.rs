@@ -54,7 +54,10 @@ enum Command {
     /// Take lines and frames apart in Miri, which sees what the language leaves undefined.
     Miri,
     /// Tell which lines the tests run.
-    Coverage,
+    Coverage {
+        /// Only by the tests of these [default: all].
+        packages: Vec<String>,
+    },
     /// Check licences, sources and known vulnerabilities of dependencies.
     Deny,
     /// Install acpd and acpctl with `cargo install`.
@@ -88,7 +91,7 @@ fn run(command: Command) -> Result {
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Sanitize => sanitize::run(),
         Command::Miri => miri::run(),
-        Command::Coverage => coverage::run(),
+        Command::Coverage { packages } => coverage::run(&packages),
         Command::Deny => deny::run(),
         Command::Install => install::run(),
         Command::Vendor => vendor::run(),
