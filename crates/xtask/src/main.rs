@@ -4,7 +4,10 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{Result, bench, demo, deny, dist, fuzz, install, real, soak, test, torture, vendor};
+use xtask::{
+    Result, bench, coverage, demo, deny, dist, fuzz, install, miri, real, sanitize, soak, test,
+    torture, vendor,
+};
 
 /// Developer commands of acpd.
 #[derive(Debug, Parser)]
@@ -46,6 +49,12 @@ enum Command {
     Soak(soak::Options),
     /// Run the fuzzers of the tests for longer.
     Fuzz(fuzz::Options),
+    /// Run shims, and what starts and ends processes, under AddressSanitizer.
+    Sanitize,
+    /// Take lines and frames apart in Miri, which sees what the language leaves undefined.
+    Miri,
+    /// Tell which lines the tests run.
+    Coverage,
     /// Check licences, sources and known vulnerabilities of dependencies.
     Deny,
     /// Install acpd and acpctl with `cargo install`.
@@ -77,6 +86,9 @@ fn run(command: Command) -> Result {
         Command::Torture(options) => torture::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
+        Command::Sanitize => sanitize::run(),
+        Command::Miri => miri::run(),
+        Command::Coverage => coverage::run(),
         Command::Deny => deny::run(),
         Command::Install => install::run(),
         Command::Vendor => vendor::run(),
