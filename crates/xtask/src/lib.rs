@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "programs for developers")]
 
 pub mod bench;
+pub mod cross;
 pub mod demo;
 pub mod deny;
 mod dice;

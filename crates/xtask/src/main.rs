@@ -4,7 +4,9 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{Result, bench, demo, deny, dist, fuzz, install, real, soak, test, torture, vendor};
+use xtask::{
+    Result, bench, cross, demo, deny, dist, fuzz, install, real, soak, test, torture, vendor,
+};
 
 /// Developer commands of acpd.
 #[derive(Debug, Parser)]
@@ -46,6 +48,11 @@ enum Command {
     Soak(soak::Options),
     /// Run the fuzzers of the tests for longer.
     Fuzz(fuzz::Options),
+    /// Look at another system from here: check the macOS build, run the Windows build under Wine.
+    Cross {
+        /// Which.
+        system: cross::System,
+    },
     /// Check licences, sources and known vulnerabilities of dependencies.
     Deny,
     /// Install acpd and acpctl with `cargo install`.
@@ -77,6 +84,7 @@ fn run(command: Command) -> Result {
         Command::Torture(options) => torture::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
+        Command::Cross { system } => cross::run(system),
         Command::Deny => deny::run(),
         Command::Install => install::run(),
         Command::Vendor => vendor::run(),

@@ -1,0 +1,104 @@
+//! `cargo xtask cross`: the systems that this one is not, as far as they can be seen from here. The macOS build is checked, and
+//! not run; the Windows build is run under Wine. `docs/platforms.md` says what that shows.
+//!
+//! A script that is shared by several projects fetches a compiler for both (`../shared/tools/cross.sh`). Their files are in a
+//! target directory of their own.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::ValueEnum;
+
+use crate::Result;
+use crate::workspace::{self, succeed};
+
+/// Seeds of the simulation under Wine, unless `ACPD_SIM_SEEDS` says otherwise.
+const SEEDS: &str = "200";
+
+/// What runs on Windows so far: everything below the daemon but the shim.
+const ON_WINDOWS: [&str; 8] = [
+    "acp-wire",
+    "acpd-api",
+    "acpd-policy",
+    "acpd-core",
+    "acpd-store",
+    "acpd-sys",
+    "acpd-client",
+    "acpd-demo",
+];
+
+/// A system that this one is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum System {
+    /// Checks that it builds, with warnings denied.
+    Macos,
+    /// Builds it and runs the tests under Wine.
+    Windows,
+}
+
+/// What the developer's machine lacks for this, in words; `None` if it lacks nothing.
+pub fn missing() -> Option<String> {
+    let Some(script) = script() else {
+        return Some("there is no `../shared/tools/cross.sh`".to_owned());
+    };
+    let cache = env::var_os("CROSS_DIR").map(PathBuf::from).or_else(|| {
+        let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        let cache = cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")));
+        Some(cache?.join("acpd-cross"))
+    });
+    let is_ready = cache.is_some_and(|cache| cache.join("ready").exists());
+    (!is_ready).then(|| format!("no compiler for it: run `{} setup`", script.display()))
+}
+
+fn script() -> Option<PathBuf> {
+    Some(workspace::shared()?.join("tools/cross.sh")).filter(|script| script.is_file())
+}
+
+/// Checks or tests one of them.
+///
+/// # Errors
+/// When something is missing, or is not right.
+pub fn run(system: System) -> Result {
+    if let Some(missing) = missing() {
+        return Err(missing.into());
+    }
+    match system {
+        System::Macos => macos(),
+        System::Windows => windows(),
+    }
+}
+
+fn cross(args: &[&str]) -> Result<Command> {
+    let script = script().ok_or("there is no script for it")?;
+    let mut command = Command::new(script);
+    command.args(args).current_dir(workspace::root());
+    let target = workspace::metadata(&["--no-deps"])?["target_directory"]
+        .as_str()
+        .map(|target| PathBuf::from(target).join("cross"));
+    command.env("CARGO_TARGET_DIR", target.ok_or("cargo tells no target directory")?);
+    Ok(command)
+}
+
+/// Nothing is linked, so programs and libraries are checked alike.
+fn macos() -> Result {
+    let what =
+        ["macos", "check", "--workspace", "--exclude", "xtask", "--all-features", "--locked"];
+    let mut check = cross(&what)?;
+    succeed(check.env("CARGO_BUILD_WARNINGS", "deny"))
+}
+
+fn windows() -> Result {
+    let script = script().ok_or("there is no script for it")?;
+    let mut test =
+        cross(&["windows", "test", "--locked", "--no-fail-fast", "--features", "acpd-test/sim"])?;
+    for package in ON_WINDOWS.iter().chain(&["acpd-test"]) {
+        test.args(["-p", package]);
+    }
+    test.args(["--lib", "--tests"]);
+    test.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", format!("{} run", script.display()));
+    if env::var_os("ACPD_SIM_SEEDS").is_none() {
+        test.env("ACPD_SIM_SEEDS", SEEDS);
+    }
+    succeed(&mut test)
+}
