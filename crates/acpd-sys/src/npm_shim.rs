@@ -69,10 +69,15 @@ fn parse(text: &str) -> Option<Call> {
     // `endLocal & …` or what comes after it; a quotation mark would begin another command.
     let before = before.trim();
     let starts_the_call = KNOWN_STARTS.contains(&before);
-    let is_file =
-        !file.split('\\').any(|part| part.is_empty() || part.contains(['"', '%', ':', '/']));
+    let is_name = |part: &str| !part.is_empty() && !part.contains(is_special);
+    let is_file = file.split('\\').all(is_name);
     let all = starts_the_call && is_file && args.iter().all(|arg| is_plain(arg));
     all.then(|| Call { program: program.to_owned(), args, file: file.to_owned() })
+}
+
+/// What no name of a file has, or what cmd.exe reads more into.
+fn is_special(c: char) -> bool {
+    c.is_control() || "\"%:/*?<>|".contains(c)
 }
 
 /// Returns whether neither cmd.exe nor anybody else reads more into a word than what stands there.
@@ -145,6 +150,7 @@ mod tests {
             (" %*", " %* & calc"),
             (r"node_modules\a\cli.js", r"%TEMP%\cli.js"),
             (r"node_modules\a\cli.js", r"a\\cli.js"),
+            (r"node_modules\a\cli.js", "a\rcli.js"),
             (r#"_prog=node""#, r#"_prog=node & calc""#),
         ] {
             let bad = good.replace(from, to);

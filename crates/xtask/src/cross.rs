@@ -17,16 +17,20 @@ use crate::workspace::{self, succeed};
 const SEEDS: &str = "200";
 
 /// What runs on Windows so far: everything below the daemon but the shim.
-const ON_WINDOWS: [&str; 8] = [
+const ON_WINDOWS: [&str; 9] = [
     "acp-wire",
     "acpd-api",
     "acpd-policy",
+    "acpd-view",
     "acpd-core",
     "acpd-store",
     "acpd-sys",
     "acpd-client",
     "acpd-demo",
 ];
+
+/// Of our own crates.
+const DENY_WARNINGS: [&str; 3] = ["-Zwarnings", "--config", "build.warnings='deny'"];
 
 /// A system that this one is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -84,8 +88,7 @@ fn cross(args: &[&str]) -> Result<Command> {
 fn macos() -> Result {
     let what =
         ["macos", "check", "--workspace", "--exclude", "xtask", "--all-features", "--locked"];
-    let mut check = cross(&what)?;
-    succeed(check.env("CARGO_BUILD_WARNINGS", "deny"))
+    succeed(cross(&what)?.args(DENY_WARNINGS))
 }
 
 fn windows() -> Result {
@@ -95,7 +98,7 @@ fn windows() -> Result {
     for package in ON_WINDOWS.iter().chain(&["acpd-test"]) {
         test.args(["-p", package]);
     }
-    test.args(["--lib", "--tests"]);
+    test.args(["--lib", "--tests"]).args(DENY_WARNINGS);
     test.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", format!("{} run", script.display()));
     if env::var_os("ACPD_SIM_SEEDS").is_none() {
         test.env("ACPD_SIM_SEEDS", SEEDS);
