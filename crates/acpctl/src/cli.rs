@@ -17,7 +17,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use crate::when;
-pub(crate) use keep::{Backup, Restore};
+pub(crate) use keep::{Backup, Gc, Restore};
 pub(crate) use later::Later;
 pub(crate) use operations::{Daemon, Doctor, Report, Trace};
 pub(crate) use queue::{Queue, QueueCommand};
@@ -147,6 +147,8 @@ pub(crate) enum Command {
     Backup(Later<Backup>),
     /// Put a backup in the place of the journal, which is kept beside it.
     Restore(Later<Restore>),
+    /// Delete the sessions that are over the limits of the configuration, and show before what that is.
+    Gc(Later<Gc>),
     /// Print what makes a shell complete commands, sessions, agents and questions.
     #[command(after_help = COMPLETIONS)]
     Completions {
@@ -608,20 +610,6 @@ pub(crate) enum Policy {
     Test(PolicyTest),
 }
 
-/// The kinds of tool calls (ACP, `ToolKind`).
-const KINDS: [&str; 10] = [
-    "read",
-    "edit",
-    "delete",
-    "move",
-    "search",
-    "execute",
-    "think",
-    "fetch",
-    "switch_mode",
-    "other",
-];
-
 /// A tool call that might be asked about.
 #[derive(Debug, Args)]
 pub(crate) struct PolicyTest {
@@ -629,7 +617,7 @@ pub(crate) struct PolicyTest {
     #[arg(short, long)]
     pub(crate) agent: Option<String>,
     /// Kind of the call [default: execute with `--command`, fetch with `--url`, else other].
-    #[arg(long, value_parser = KINDS)]
+    #[arg(long, value_parser = acp_wire::acp::TOOL_KINDS)]
     pub(crate) kind: Option<String>,
     /// Title of the call.
     #[arg(long)]
@@ -652,8 +640,14 @@ pub(crate) struct PolicyTest {
 pub(crate) enum Config {
     /// Tell every mistake in it; exit with 1 if there is one.
     Check(Json),
-    /// Print the file.
-    Show,
+    /// Tell the value that each key comes to, and who says so: the file, the catalogue, the default.
+    ///
+    /// Without a key: all but those of agents about which the file says nothing. What may be a secret is hidden.
+    #[command(after_long_help = "Examples:\n  \
+        acpctl config show agents.claude\n  \
+        acpctl config show daemon.log_level --json\n  \
+        acpctl config show --file")]
+    Show(ConfigShow),
     /// Print where the file is, or would be.
     Path,
     /// Open the file in $VISUAL or $EDITOR, then check it.
@@ -665,6 +659,19 @@ pub(crate) enum Config {
         after_long_help = "Example: acpctl config schema > ~/.config/acpd/config.schema.json"
     )]
     Schema,
+}
+
+/// What of the configuration is shown, and how.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigShow {
+    /// A key or a table, as in `daemon`, `agents.claude` or `agents.claude.env`.
+    pub(crate) key: Option<String>,
+    /// Print the file as it is.
+    #[arg(long, conflicts_with_all = ["key", "json"])]
+    pub(crate) file: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Which part of a log.

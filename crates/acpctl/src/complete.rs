@@ -69,6 +69,7 @@ fn with_values(command: &str, arg: Arg) -> Arg {
         ("set", "value") => values,
         ("run" | "handoff", "set") => option_values,
         ("log-level", "level") => return arg.add(ArgValueCandidates::new(levels)),
+        ("show", "key") => return arg.add(ArgValueCandidates::new(tables)),
         _ => return arg,
     };
     arg.add(ArgValueCompleter::new(move |begun: &OsStr| offered(find, begun)))
@@ -77,6 +78,13 @@ fn with_values(command: &str, arg: Arg) -> Arg {
 /// What a daemon can log, also without one.
 fn levels() -> Vec<CompletionCandidate> {
     ["off", "error", "warn", "info", "debug", "trace"].map(CompletionCandidate::new).into()
+}
+
+/// Tables of the configuration that there always are.
+fn tables() -> Vec<CompletionCandidate> {
+    ["agents", "budget", "daemon", "default_agent", "hooks", "policy", "tui"]
+        .map(CompletionCandidate::new)
+        .into()
 }
 
 /// What there is to choose, and what it is.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{AuthInfo, BudgetInfo, Untrusted, Usage};
 
@@ -83,6 +84,54 @@ pub struct ConfigReport {
     pub exists: bool,
     /// What is wrong in it, in the order of the file.
     pub mistakes: Vec<ConfigMistake>,
+}
+
+/// What the configuration comes to, key by key: what `acpctl config show` tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigValues {
+    /// The file.
+    pub file: Untrusted,
+    /// Whether it is there; without it, everything has its default.
+    pub exists: bool,
+    /// Agents that have a table of their own, and the default one.
+    pub agents: Vec<Untrusted>,
+    /// All keys, those of every known agent among them.
+    pub values: Vec<ConfigValue>,
+    /// The directory that `here` is about.
+    pub dir: Untrusted,
+    /// What counts in it: `agent`, and with that agent `model`, `mode` and `diagnostics`.
+    pub here: Vec<ConfigValue>,
+}
+
+/// What holds for a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigValue {
+    /// Its table and its name, with dots between them.
+    pub key: Untrusted,
+    /// As it would be written, without what may be a secret; null if it is unset.
+    pub value: Value,
+    /// Who says so. If several add up, the innermost comes last.
+    pub from: Vec<ConfigPlace>,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "place", rename_all = "snake_case")]
+pub enum ConfigPlace {
+    /// Nobody says anything.
+    Default,
+    /// What acpd knows of the agent.
+    Catalogue,
+    /// The file.
+    File {
+        /// The line in it, counted from 1.
+        line: u32,
+        /// The table there; none at the top of the file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        table: Option<Untrusted>,
+    },
 }
 
 /// Something that is wrong with a configuration.

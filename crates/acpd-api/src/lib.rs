@@ -13,6 +13,7 @@ mod environment;
 mod error;
 pub mod escape;
 mod exit;
+mod gc;
 mod hook;
 mod info;
 mod interaction;
@@ -43,11 +44,13 @@ pub use copy::{CopyLine, CopyReport};
 pub use environment::{Environment, is_named};
 pub use error::{ErrorData, Reason};
 pub use exit::{ExitCode, LOGIN_NOT_BEGUN};
+pub use gc::{GcLimit, GcParams, GcResult, GcSession};
 pub use hook::{AgentTroubleInfo, HookEvent, HookInfo, TurnEndInfo};
 pub use info::{
-    AgentInfo, AgentState, ConfigChanged, ConfigMistake, ConfigReport, DaemonInfo, Doing,
-    DoingKind, LoginShellInfo, McpInfo, McpKind, Parent, RestoreLevel, SessionInfo, SessionState,
-    ShimInfo, Status, StoreState, TurnInfo, TurnState, VariableFrom, VariableInfo,
+    AgentInfo, AgentState, ConfigChanged, ConfigMistake, ConfigPlace, ConfigReport, ConfigValue,
+    ConfigValues, DaemonInfo, Doing, DoingKind, LoginShellInfo, McpInfo, McpKind, Parent,
+    RestoreLevel, SessionInfo, SessionState, ShimInfo, Status, StoreState, TurnInfo, TurnState,
+    VariableFrom, VariableInfo,
 };
 pub use interaction::{
     AnswerInfo, AnswerParams, AnswerResult, ForgetParams, GivenAnswer, InteractionInfo,

@@ -110,6 +110,9 @@ methods! {
     SESSION_REMOVE = "_acpd/session/remove", Refused("delete a session");
     /// Brings a deleted session back: [`crate::UndoParams`] → [`crate::UndoResult`].
     SESSION_UNDO = "_acpd/session/undo", Refused("bring a session back");
+    /// Deletes some of the sessions that the limits of the configuration let go, or says which that are:
+    /// [`crate::GcParams`] → [`crate::GcResult`].
+    GC = "_acpd/gc", Refused("delete sessions");
     /// What turns have used, added up: [`crate::UsageParams`] → [`crate::UsageReport`].
     USAGE = "_acpd/usage", Allowed;
     /// Figures and counters of the daemon, for monitoring: [`crate::Empty`] → [`crate::Metrics`].

@@ -98,6 +98,15 @@ pub struct JournalMetrics {
     /// Size of the search index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_bytes: Option<u64>,
+    /// Sessions that limits of the configuration have let go.
+    #[serde(default)]
+    pub expired: u64,
+    /// Lines of deleted sessions that were removed, in bytes.
+    #[serde(default)]
+    pub removed: u64,
+    /// By how much the database has become shorter.
+    #[serde(default)]
+    pub given_back: u64,
 }
 
 /// How long things took.

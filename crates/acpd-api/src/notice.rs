@@ -83,6 +83,28 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The words that [`Outcome::word`] gives, but for stop reasons that the protocol does not
+    /// name: an agent may say any number of those.
+    pub const WORDS: [&str; 9] = [
+        "end_turn",
+        "max_tokens",
+        "max_turn_requests",
+        "refusal",
+        "cancelled",
+        "error",
+        "interrupted",
+        "unwedged",
+        "outcome_unknown",
+    ];
+
+    /// Stands for all stop reasons that are not among the [words](Outcome::WORDS).
+    pub const OTHER: &str = "other";
+
+    /// The word that is one of the known ones, where an agent's own must not be told.
+    pub fn known_word(word: &str) -> &'static str {
+        Outcome::WORDS.into_iter().find(|known| *known == word).unwrap_or(Outcome::OTHER)
+    }
+
     /// One word for lists: the stop reason or the kind of the outcome.
     pub fn word(&self) -> &str {
         match self {
@@ -211,4 +233,25 @@ pub struct AgentNotice {
     /// Why, when there is something to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Untrusted>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Outcome;
+
+    #[test]
+    fn every_outcome_of_acpd_is_a_known_word_and_an_agents_own_is_none() {
+        let reason = || "why".into();
+        let outcomes = [
+            Outcome::Stopped { stop_reason: "end_turn".into() },
+            Outcome::Error { code: -32603, message: reason() },
+            Outcome::Interrupted { reason: reason() },
+            Outcome::Unwedged { reason: reason() },
+            Outcome::OutcomeUnknown { reason: reason() },
+        ];
+        for outcome in outcomes {
+            assert_eq!(Outcome::known_word(outcome.word()), outcome.word());
+        }
+        assert_eq!(Outcome::known_word("the agent's secret"), Outcome::OTHER);
+    }
 }

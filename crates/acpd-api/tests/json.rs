@@ -3,18 +3,19 @@
 use acpd_api::{
     AgentInfo, AgentMetrics, AgentNotice, AgentState, AgentTroubleInfo, Amount, Answered,
     ArchiveFilter, AttachParams, AuthInfo, AuthSource, AuthState, Bucket, BudgetInfo, CancelParams,
-    CaughtUp, ClientMeta, ClientToken, ConfigChanged, ConfigMistake, Cost, DaemonInfo,
-    DaemonStopParams, Doing, DoingKind, ErrorData, ExitCode, Histogram, Hit, HookInfo,
-    InteractionInfo, JournalMetrics, Latencies, LoadMeta, LoginMethod, LoginShellInfo, McpInfo,
-    McpKind, Metrics, NewSessionMeta, OptionInfo, Outcome, Parent, Part, PermissionDecided,
-    PermissionMeta, PromptQueued, Question, QueueEditParams, QueueInfo, QueueMetrics,
-    QueueRemoveParams, QueuedPrompt, RawCall, RawId, Reason, Received, RemoveParams, RemoveResult,
-    RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams,
-    SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice, SessionRef,
-    SessionState, ShimInfo, Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged, Status,
-    StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnMetrics, TurnStarted,
-    TurnState, TurnUsage, UndoParams, UndoResult, UpdateMeta, Usage, UsageBy, UsageParams,
-    UsageReport, UsageTotal, VariableFrom, VariableInfo,
+    CaughtUp, ClientMeta, ClientToken, ConfigChanged, ConfigMistake, ConfigPlace, ConfigValue,
+    ConfigValues, Cost, DaemonInfo, DaemonStopParams, Doing, DoingKind, ErrorData, ExitCode,
+    GcLimit, GcParams, GcResult, GcSession, Histogram, Hit, HookInfo, InteractionInfo,
+    JournalMetrics, Latencies, LoadMeta, LoginMethod, LoginShellInfo, McpInfo, McpKind, Metrics,
+    NewSessionMeta, OptionInfo, Outcome, Parent, Part, PermissionDecided, PermissionMeta,
+    PromptQueued, Question, QueueEditParams, QueueInfo, QueueMetrics, QueueRemoveParams,
+    QueuedPrompt, RawCall, RawId, Reason, Received, RemoveParams, RemoveResult, RenameParams,
+    ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams, SearchResult,
+    SessionGone, SessionInfo, SessionListParams, SessionNotice, SessionRef, SessionState, ShimInfo,
+    Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged, Status, StoreState,
+    TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnMetrics, TurnStarted, TurnState,
+    TurnUsage, UndoParams, UndoResult, UpdateMeta, Usage, UsageBy, UsageParams, UsageReport,
+    UsageTotal, VariableFrom, VariableInfo,
 };
 use serde_json::{Value, json};
 
@@ -152,6 +153,28 @@ fn status_looks_like_this() {
     };
     let status = Status { daemon, agents: vec![agent()], sessions: vec![session()] };
     insta::assert_json_snapshot!(status);
+}
+
+#[test]
+fn what_a_configuration_comes_to_looks_like_this() {
+    let value = |key: &str, value: Value, from| ConfigValue { key: key.into(), value, from };
+    let file = |line, table: Option<&str>| ConfigPlace::File { line, table: table.map(Into::into) };
+    insta::assert_json_snapshot!(ConfigValues {
+        file: "/home/ada/.config/acpd/config.toml".into(),
+        exists: true,
+        agents: vec!["claude".into()],
+        values: vec![
+            value("default_agent", json!("claude"), vec![file(1, None)]),
+            value("daemon.max_clients", json!(64), vec![ConfigPlace::Default]),
+            value(
+                "agents.claude.env",
+                json!({"KEY": "[hidden]"}),
+                vec![ConfigPlace::Catalogue, file(7, Some("agents.claude"))],
+            ),
+        ],
+        dir: "/src".into(),
+        here: vec![value("model", Value::Null, vec![ConfigPlace::Default])],
+    });
 }
 
 #[test]
@@ -449,6 +472,9 @@ fn metrics_look_like_this() {
             events: 9,
             bytes: Some(4_096),
             index_bytes: None,
+            expired: 2,
+            removed: 300,
+            given_back: 4_096,
         },
         latencies: Latencies { turn: histogram, ..Latencies::default() },
     });
@@ -462,6 +488,28 @@ fn deleting_and_its_undo_look_like_this() {
         RemoveResult { until: Some(9) },
         UndoParams { session: Some("fix".to_owned()), agent: None },
         UndoResult { session: session(), name_taken: Some("fix".into()), kept: 2 },
+    ));
+}
+
+#[test]
+fn what_the_limits_let_go_looks_like_this() {
+    let gone = GcSession {
+        session_id: "s-1".into(),
+        number: 7,
+        agent: "demo".into(),
+        name: Some("fix".into()),
+        title: None,
+        cwd: "/w".into(),
+        updated: 5,
+        bytes: 4_096,
+        limit: GcLimit::MaxAge,
+        workspace: Some("/w".into()),
+    };
+    insta::assert_json_snapshot!((
+        GcParams { dry_run: true, ..GcParams::default() },
+        GcParams { dry_run: false, now: true, only: Some(vec![7]) },
+        GcResult { sessions: vec![gone], bytes: 4_096, left: 3, until: Some(9) },
+        [GcLimit::MaxSessions, GcLimit::MaxSize],
     ));
 }
 

@@ -47,6 +47,13 @@ pub enum Input {
         /// A few KiB for the agent, empty if the journal says nothing.
         text: String,
     },
+    /// How much was said in sessions, asked for with [`Effect::Measure`].
+    Measured {
+        /// Number of the question.
+        question: u64,
+        /// Bytes by session, or why that cannot be told.
+        sizes: Result<BTreeMap<SessionKey, u64>, String>,
+    },
     /// A command that acpd runs for an agent has ended. Comes once for each that was made, also if it
     /// is released by then.
     TerminalEnded {
@@ -319,6 +326,13 @@ pub enum Effect {
         session: SessionKey,
         /// Up to this position.
         upto: Seq,
+    },
+    /// Find out how much was said in these sessions, and report [`Input::Measured`].
+    Measure {
+        /// Number of the question.
+        question: u64,
+        /// Which.
+        sessions: Vec<SessionKey>,
     },
     /// Run a command for an agent, and report [`Input::Served`]. The terminal is named by the number
     /// of the request.

@@ -45,6 +45,7 @@ mod prompt;
 mod questions;
 pub mod record;
 mod requests;
+mod retention;
 mod session;
 mod shutdown;
 mod store_health;

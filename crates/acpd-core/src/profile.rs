@@ -33,6 +33,8 @@ pub struct Config {
     pub notify: bool,
     /// Directories with settings of their own.
     pub workspaces: Vec<Workspace>,
+    /// How much is kept where no workspace says something else.
+    pub retention: Limits,
     /// What may be spent in a day.
     pub budget: Option<BudgetLimit>,
     /// How far agents may work with agents.
@@ -53,7 +55,7 @@ pub struct Defaults {
 }
 
 /// A directory with settings of its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Workspace {
     /// The directory, absolute; all below it belongs to it.
     pub path: String,
@@ -61,12 +63,27 @@ pub struct Workspace {
     pub agent: Option<String>,
     /// What its sessions begin with.
     pub defaults: Defaults,
+    /// No limit lets its sessions go.
+    pub keep: bool,
+    /// Limits in place of those for all.
+    pub retention: Limits,
 }
 
 impl Workspace {
-    fn has(&self, dir: &str) -> bool {
+    pub(crate) fn has(&self, dir: &str) -> bool {
         Path::new(dir).starts_with(&self.path)
     }
+}
+
+/// How much is kept without a person's doing. What is not set has no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// How long after its last use a session stays (ms).
+    pub max_age: Option<u64>,
+    /// So many sessions.
+    pub max_sessions: Option<u32>,
+    /// So many bytes of what was said.
+    pub max_size: Option<u64>,
 }
 
 impl Config {

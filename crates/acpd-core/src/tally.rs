@@ -7,26 +7,15 @@ use acpd_api::{Latencies, Outcome};
 
 use crate::timing::Timing;
 
-/// The words under which turns that ended are counted: an agent may say any number of others.
-const OUTCOMES: [&str; 9] = [
-    "end_turn",
-    "max_tokens",
-    "max_turn_requests",
-    "refusal",
-    "cancelled",
-    "error",
-    "interrupted",
-    "unwedged",
-    "outcome_unknown",
-];
-const OTHER: &str = "other";
-
 /// The counters of the hub.
 #[derive(Debug)]
 pub(crate) struct Tally {
+    /// Turns that ended, by how: an agent may say any number of other words.
     ended: BTreeMap<&'static str, u64>,
     /// Restarts after unexpected exits, by profile.
     restarts: BTreeMap<String, u32>,
+    /// Sessions that limits of the configuration have let go.
+    expired: u64,
     turn: Timing,
     first_update: Timing,
     permission: Timing,
@@ -36,17 +25,18 @@ pub(crate) struct Tally {
 impl Default for Tally {
     fn default() -> Tally {
         // All of them from the start: a counter that appears later has no beginning.
-        let ended = OUTCOMES.iter().chain([&OTHER]).map(|word| (*word, 0)).collect();
+        let ended = Outcome::WORDS.into_iter().chain([Outcome::OTHER]);
+        let ended = ended.map(|word| (word, 0)).collect();
         let [turn, first_update, permission, agent_start] = [(); 4].map(|()| Timing::slow());
-        Tally { ended, restarts: BTreeMap::new(), turn, first_update, permission, agent_start }
+        let restarts = BTreeMap::new();
+        Tally { ended, restarts, expired: 0, turn, first_update, permission, agent_start }
     }
 }
 
 impl Tally {
     /// A turn has ended, which took so many milliseconds.
     pub(crate) fn turn_ended(&mut self, outcome: &Outcome, ms: u64) {
-        let word = OUTCOMES.iter().find(|word| **word == outcome.word()).unwrap_or(&OTHER);
-        *self.ended.entry(word).or_default() += 1;
+        *self.ended.entry(Outcome::known_word(outcome.word())).or_default() += 1;
         self.turn.took(Duration::from_millis(ms));
     }
 
@@ -79,6 +69,15 @@ impl Tally {
     /// The profiles that were restarted.
     pub(crate) fn restarted_agents(&self) -> impl Iterator<Item = &String> {
         self.restarts.keys()
+    }
+
+    /// A limit of the configuration has let a session go.
+    pub(crate) fn session_expired(&mut self) {
+        self.expired += 1;
+    }
+
+    pub(crate) fn expired(&self) -> u64 {
+        self.expired
     }
 
     /// How many turns have ended in which way.

@@ -29,6 +29,8 @@ pub(crate) enum Timer {
     Unused,
     /// Deleted sessions that nobody has brought back.
     Aside,
+    /// The next look for sessions that the limits of the configuration let go.
+    Retention,
     /// Clients that were expected to come back.
     Resumable,
     /// Who watches may be told something again.

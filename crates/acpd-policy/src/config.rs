@@ -128,3 +128,18 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
         d.deserialize_any(OneOrMany(PhantomData))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use acp_wire::acp::TOOL_KINDS;
+
+    use super::Kind;
+
+    #[test]
+    fn every_kind_of_the_protocol_is_known_by_its_own_name() {
+        for name in TOOL_KINDS {
+            assert_eq!(Kind::named(name).map(|kind| kind.to_string()).as_deref(), Some(name));
+        }
+        assert_eq!(Kind::named("teleport"), None);
+    }
+}

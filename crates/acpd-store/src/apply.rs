@@ -12,9 +12,10 @@ use acpd_core::record::{
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
+use crate::chores::{PIECE, remove_lines};
 use crate::code::{
-    MAX_SEQ, STATE_KEYS, canceller_code, desired_code, event_key, int, json_code, kind_code,
-    rest_code, restore_code, seq_of, state_key_code,
+    STATE_KEYS, canceller_code, desired_code, event_key, int, json_code, kind_code, rest_code,
+    restore_code, seq_of, state_key_code,
 };
 use crate::error::StoreError;
 use crate::reader::event;
@@ -27,6 +28,20 @@ pub(crate) struct Apply<'c> {
     insert_event: CachedStatement<'c>,
     /// Sessions that got events; `None` for those that do not exist.
     tails: HashMap<SessionKey, Option<Tail>>,
+    removed: Removed,
+    /// Bytes of lines that this transaction may still remove.
+    room: u64,
+}
+
+/// What a transaction has done about deleted sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Removed {
+    /// There were some.
+    pub(crate) any: bool,
+    /// Bytes of their lines that are gone.
+    pub(crate) bytes: u64,
+    /// Those of which lines are left.
+    pub(crate) unfinished: Vec<SessionKey>,
 }
 
 /// New head and last states of a session after this transaction; 0 = unchanged.
@@ -41,7 +56,8 @@ impl<'c> Apply<'c> {
         let insert_event = conn.prepare_cached(
             "INSERT INTO events (key, pv, kind, at, line, origin) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?;
-        Ok(Apply { conn, insert_event, tails: HashMap::new() })
+        let (tails, removed) = (HashMap::new(), Removed::default());
+        Ok(Apply { conn, insert_event, tails, removed, room: PIECE })
     }
 
     pub(crate) fn record(&mut self, record: &Record) -> Result<(), StoreError> {
@@ -145,8 +161,8 @@ impl<'c> Apply<'c> {
         Ok(())
     }
 
-    /// Moves the heads and last states of the sessions that got events.
-    pub(crate) fn finish(self) -> Result<(), StoreError> {
+    /// Moves the heads and last states of the sessions that got events. Returns what is left to do.
+    pub(crate) fn finish(self) -> Result<Removed, StoreError> {
         for (session, tail) in &self.tails {
             let Some(tail) = tail else { continue };
             if tail.head != 0 {
@@ -165,7 +181,7 @@ impl<'c> Apply<'c> {
                 }
             }
         }
-        Ok(())
+        Ok(self.removed)
     }
 
     fn run(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
@@ -286,8 +302,14 @@ impl<'c> Apply<'c> {
 
     fn session_removed(&mut self, session: SessionKey) -> Result<(), StoreError> {
         self.tails.insert(session, None);
-        let journal = [event_key(session, 0)?, event_key(session, MAX_SEQ)?];
-        self.run("DELETE FROM events WHERE key BETWEEN ?1 AND ?2", journal)?;
+        // Its number is never given again, so nobody finds lines without it.
+        self.removed.any = true;
+        let (bytes, is_empty) = remove_lines(self.conn, session, self.room)?;
+        self.room = self.room.saturating_sub(bytes);
+        self.removed.bytes += bytes;
+        if !is_empty {
+            self.removed.unfinished.push(session);
+        }
         for sql in [
             "DELETE FROM sessions WHERE session = ?1",
             "DELETE FROM secrets WHERE session = ?1",

@@ -10,43 +10,80 @@ use crate::error::StoreError;
 
 /// The database, its write-ahead log, and the index of that.
 #[derive(Debug)]
-pub(crate) struct Files(Vec<Watched>);
+pub(crate) struct Files {
+    database: Watched,
+    /// The database file never gets shorter than this.
+    shortest: u64,
+    /// The database has become shorter than its file, which is cut to `shortest` or more when the log is emptied.
+    is_cut_expected: bool,
+    beside: [Watched; 2],
+}
 
 #[derive(Debug)]
 struct Watched {
     path: PathBuf,
     /// As it was when it was last looked at; none before it is there.
     seen: Option<Stamp>,
-    /// It never gets shorter.
-    only_grows: bool,
 }
 
 impl Files {
-    /// Of the database at this path, which is open and has been read.
-    pub(crate) fn of(path: &Path) -> Files {
+    /// Of the database at this path, which is open and has been read. With its log it has this length.
+    pub(crate) fn of(path: &Path, length: u64) -> Files {
         let beside = |suffix: &str| {
             let mut name = path.as_os_str().to_owned();
             name.push(suffix);
-            PathBuf::from(name)
+            Watched::of(name.into())
         };
-        let files = [(path.to_owned(), true), (beside("-wal"), false), (beside("-shm"), false)];
-        let watched = files.map(|(path, only_grows)| {
-            // One that cannot be looked at now is looked at later.
-            let seen = stamp(&path).ok().flatten();
-            Watched { path, seen, only_grows }
-        });
-        Files(watched.into())
+        let beside = [beside("-wal"), beside("-shm")];
+        let database = Watched::of(path.to_owned());
+        // A daemon may have died between what it gave back and the cut.
+        let on_disk = database.length();
+        let (shortest, is_cut_expected) = (on_disk.min(length), on_disk > length);
+        Files { database, shortest, is_cut_expected, beside }
     }
 
     /// Makes sure that what is written now is there afterwards. Costs three looks at the file system. The error
     /// names the file that is another one by now.
     pub(crate) fn check(&mut self) -> Result<(), StoreError> {
-        self.0.iter_mut().try_for_each(Watched::check)
+        self.database.check(self.shortest)?;
+        if !self.is_cut_expected {
+            self.shortest = self.database.length();
+        }
+        self.beside.iter_mut().try_for_each(|file| file.check(0))
+    }
+
+    /// The database has become shorter, and has this length now. Its file follows at any time.
+    pub(crate) fn gets_shorter(&mut self, length: u64) {
+        self.shortest = self.shortest.min(length);
+        self.is_cut_expected = true;
+    }
+
+    /// Whether the file may still be cut.
+    pub(crate) fn is_cut_expected(&self) -> bool {
+        self.is_cut_expected
+    }
+
+    /// The database has this length, and nobody empties its log at this moment: a file that is not longer is not cut any
+    /// more.
+    pub(crate) fn has_length(&mut self, length: u64) -> Result<(), StoreError> {
+        self.database.check(self.shortest)?;
+        self.is_cut_expected = self.database.length() > length;
+        Ok(())
     }
 }
 
 impl Watched {
-    fn check(&mut self) -> Result<(), StoreError> {
+    fn of(path: PathBuf) -> Watched {
+        // One that cannot be looked at now is looked at later.
+        let seen = stamp(&path).ok().flatten();
+        Watched { path, seen }
+    }
+
+    fn length(&self) -> u64 {
+        self.seen.as_ref().map_or(0, |seen| seen.length)
+    }
+
+    fn check(&mut self, shortest: u64) -> Result<(), StoreError> {
         let gone = |what: &str| {
             Err(StoreError::Gone(format!("`{}` was {what} while acpd runs", self.path.display())))
         };
@@ -54,12 +91,47 @@ impl Watched {
         match (&self.seen, now) {
             (Some(_), None) => return gone("removed"),
             (Some(seen), Some(now)) if seen.id != now.id => return gone("replaced"),
-            (Some(seen), Some(now)) if self.only_grows && now.length < seen.length => {
-                return gone("cut");
-            }
+            (Some(_), Some(now)) if now.length < shortest => return gone("cut"),
             (_, Some(now)) => self.seen = Some(now),
             (None, None) => {}
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_cut_as_far_as_the_database_became_shorter_and_no_further() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("acpd.db");
+        let file = File::create(&path).unwrap();
+        let is_cut = |files: &mut Files, length: u64| {
+            file.set_len(length).unwrap();
+            files.check().is_err_and(|error| error.to_string().contains("was cut"))
+        };
+        file.set_len(100).unwrap();
+        let mut files = Files::of(&path, 100);
+        assert!(!is_cut(&mut files, 120) && is_cut(&mut files, 110));
+        assert!(!is_cut(&mut files, 120));
+
+        files.gets_shorter(80);
+        files.gets_shorter(60);
+        assert!(is_cut(&mut files, 59) && !is_cut(&mut files, 80));
+        files.has_length(60).unwrap();
+        assert!(files.is_cut_expected(), "it is cut further");
+        // It has grown again before it was cut: nobody cuts it now.
+        files.has_length(90).unwrap();
+        assert!(!files.is_cut_expected());
+        assert!(!is_cut(&mut files, 80) && is_cut(&mut files, 79));
+
+        // What a daemon has given back that died before the cut.
+        file.set_len(100).unwrap();
+        let mut files = Files::of(&path, 60);
+        assert!(!is_cut(&mut files, 60) && is_cut(&mut files, 50));
     }
 }

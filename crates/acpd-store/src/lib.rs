@@ -21,6 +21,7 @@
 
 mod apply;
 mod checkpoint;
+mod chores;
 mod code;
 mod connection;
 mod copy;
@@ -31,13 +32,16 @@ mod reader;
 mod schema;
 mod search;
 mod shared;
+mod sizes;
 mod snapshot;
 mod usage;
 mod writer;
 
+pub use chores::Tidied;
 pub use copy::{Copied, CopyError, Stage, back_up, look, restore};
 pub use error::{OpenError, StoreError};
-pub use open::{check, check_not_emptied, open};
+pub use open::{check, check_not_emptied, open, size_on_disk};
 pub use reader::Reader;
 pub use search::{Found, Index};
+pub use sizes::Sizes;
 pub use writer::{CommitBatch, Report, Writer};

@@ -10,6 +10,7 @@ use acpd_core::record::Snapshot;
 use acpd_sys::file::stamp;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::chores::{self, Chores};
 use crate::connection::{LOCK_WAIT, connect};
 use crate::error::{OpenError, StoreError};
 use crate::files::Files;
@@ -34,6 +35,7 @@ pub fn open(
     let sql_failed = |error| failed(StoreError::from(error));
 
     let mut conn = connect(path, LOCK_WAIT, 512).map_err(sql_failed)?;
+    chores::prepare_to_shrink(&conn).map_err(sql_failed)?;
     let mode: String = conn
         .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
         .map_err(sql_failed)?;
@@ -43,6 +45,9 @@ pub fn open(
     conn.pragma_update(None, "secure_delete", "ON").map_err(sql_failed)?;
     schema::migrate(&mut conn, path)?;
     let snapshot = snapshot::read(&mut conn).map_err(failed)?;
+
+    let length = chores::length(&conn).map_err(sql_failed)?;
+    let files = Files::of(path, length);
 
     // A second connection: a checkpoint on the writer's own would be in the way of its commits.
     let aside = connect(path, Duration::ZERO, 64).map_err(sql_failed)?;
@@ -54,7 +59,8 @@ pub fn open(
     let work = Work {
         conn,
         shared: Arc::clone(&shared),
-        files: Files::of(path),
+        files,
+        chores: Chores::new(),
         report,
         log_limit: LONG,
         full: true,
@@ -92,6 +98,12 @@ pub fn check(path: &Path, index: &Path) -> Result<(), OpenError> {
     let conn = Connection::open_with_flags(path, flags).map_err(failed)?;
     conn.busy_timeout(LOCK_WAIT).map_err(failed)?;
     schema::check(&conn, path)
+}
+
+/// How many bytes a database takes on the disk, with its write-ahead log, if it is there.
+pub fn size_on_disk(path: &Path) -> Option<u64> {
+    let size = |path: &Path| path.metadata().map(|file| file.len()).ok();
+    Some(size(path)? + size(&log_path(path)).unwrap_or_default())
 }
 
 /// Where SQLite puts the write-ahead log.

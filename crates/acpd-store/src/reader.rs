@@ -57,7 +57,8 @@ impl Reader {
     /// The lines after `after` up to and including `upto`, in order.
     ///
     /// Stops with the line that makes it `max_bytes` or more, so there is at least one line unless
-    /// there is none left: an empty page is the end.
+    /// there is none left: an empty page is the end. Of a deleted session there is none, also while the
+    /// writer still removes them.
     pub fn events(
         &mut self,
         session: SessionKey,
@@ -66,7 +67,8 @@ impl Reader {
         max_bytes: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
         let sql = "SELECT key, pv, kind, at, line, origin FROM events \
-                   WHERE key > ?1 AND key <= ?2 ORDER BY key";
+                   WHERE key > ?1 AND key <= ?2 \
+                   AND EXISTS (SELECT 1 FROM sessions WHERE session = ?3) ORDER BY key";
         self.page(sql, session, after, upto, max_bytes)
     }
 
@@ -84,7 +86,8 @@ impl Reader {
     ) -> Result<Vec<EventRow>, StoreError> {
         const { assert!(LIVE == 1 && STATE == 16, "the query has these codes in its text") };
         let sql = "SELECT key, pv, kind, at, line, origin FROM events \
-                   WHERE key > ?1 AND key <= ?2 AND kind < 16 AND kind <> 1 ORDER BY key";
+                   WHERE key > ?1 AND key <= ?2 AND kind < 16 AND kind <> 1 \
+                   AND EXISTS (SELECT 1 FROM sessions WHERE session = ?3) ORDER BY key";
         self.page(sql, session, after, upto, max_bytes)
     }
 
@@ -138,8 +141,11 @@ impl Reader {
         upto: Seq,
         max_bytes: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
-        let bounds =
-            [event_key(session, after.min(MAX_SEQ))?, event_key(session, upto.min(MAX_SEQ))?];
+        let bounds = params![
+            event_key(session, after.min(MAX_SEQ))?,
+            event_key(session, upto.min(MAX_SEQ))?,
+            session.0
+        ];
         let mut statement = self.conn.prepare_cached(sql)?;
         let mut found = statement.query(bounds)?;
         let mut rows = Vec::new();

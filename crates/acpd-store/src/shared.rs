@@ -1,6 +1,6 @@
 //! Signals between the writer's handle, the writer's thread and the checkpoint thread.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 /// Words between the threads.
@@ -93,6 +93,15 @@ impl Shared {
     /// Waits for one's turn to copy from the log.
     pub(crate) fn copying(&self) -> MutexGuard<'_, ()> {
         self.copying.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same without waiting; `None` while somebody else copies.
+    pub(crate) fn try_copying(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.copying.try_lock() {
+            Ok(turn) => Some(turn),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// The store is closed.

@@ -4,7 +4,7 @@
 //! A transaction that fails changes nothing; it is tried again batch by batch, so that the batch that
 //! fails is known, reported and kept. Nothing that comes after it is applied before it.
 //!
-//! While nothing is to be written it looks every [`LOOK`] whether its files are still there, and says so
+//! While nothing is to be written it does what [`crate::chores`] has to do, and looks every [`LOOK`] whether its files are still there, and says so
 //! when they are not.
 //!
 //! A log that has grown past [`LONG`] is emptied between two transactions. That is the back-pressure
@@ -21,6 +21,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::apply::Apply;
 use crate::checkpoint::{checkpoint, pages_in_log};
+use crate::chores::{self, Chores, Tidied};
 use crate::error::StoreError;
 use crate::files::Files;
 use crate::shared::Shared;
@@ -66,6 +67,8 @@ pub enum Report {
     },
     /// After a failure with nothing to write: something could be written again.
     Works,
+    /// Lines of deleted sessions were removed, or room was given back to the disk.
+    Tidied(Tidied),
 }
 
 /// The handle of the writer's thread.
@@ -130,6 +133,7 @@ pub(crate) struct Work<F> {
     pub(crate) conn: Connection,
     pub(crate) shared: Arc<Shared>,
     pub(crate) files: Files,
+    pub(crate) chores: Chores,
     pub(crate) report: F,
     /// A log of more pages is emptied.
     pub(crate) log_limit: u32,
@@ -165,13 +169,22 @@ impl<F: Fn(Report)> Work<F> {
     fn serve(&mut self, batches: &Receiver<CommitBatch>) -> Result<(), StoreError> {
         let mut waiting = VecDeque::new();
         loop {
-            match batches.recv_timeout(LOOK) {
+            let wait = self.chores.wait().map_or(LOOK, |wait| wait.min(LOOK));
+            match batches.recv_timeout(wait) {
                 Ok(batch) => {
                     waiting.push_back(batch);
                     waiting.extend(batches.try_iter().take(QUEUE));
                     self.commit_all(&mut waiting)?;
+                    if self.chores.is_overdue() {
+                        self.do_chore();
+                    }
                 }
-                Err(RecvTimeoutError::Timeout) => self.look()?,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.look()?;
+                    if self.chores.is_due() {
+                        self.do_chore();
+                    }
+                }
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
         }
@@ -211,6 +224,27 @@ impl<F: Fn(Report)> Work<F> {
         Ok(())
     }
 
+    /// One step of what is to be done while nothing is to be written. One that fails is tried again later: of a disk
+    /// that is full, the next batch tells.
+    fn do_chore(&mut self) {
+        let done = self.prepare().and_then(|()| {
+            self.sync(false)?;
+            let tidied = self.chores.step(&mut self.conn)?;
+            if tidied.given_back > 0 {
+                self.files.gets_shorter(chores::length(&self.conn)?);
+            }
+            Ok(tidied)
+        });
+        match done {
+            Ok(tidied) if tidied == Tidied::default() => {}
+            Ok(tidied) => {
+                (self.report)(Report::Tidied(tidied));
+                self.shared.committed();
+            }
+            Err(_) => self.chores.put_off(),
+        }
+    }
+
     /// Tells of a failure and waits until it is time to try again. Gives the reason back when all is over.
     fn wait_out(
         &self,
@@ -235,25 +269,46 @@ impl<F: Fn(Report)> Work<F> {
         batches: impl Iterator<Item = &'b CommitBatch> + Clone,
     ) -> Result<(), StoreError> {
         self.prepare()?;
-        let full = batches.clone().any(|batch| batch.durable);
-        if full != self.full {
-            // SQLite ignores this within a transaction.
-            self.conn.pragma_update(None, "synchronous", if full { "FULL" } else { "NORMAL" })?;
-            self.full = full;
-        }
+        self.sync(batches.clone().any(|batch| batch.durable))?;
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut apply = Apply::new(&tx)?;
         for record in batches.flat_map(|batch| &batch.records) {
             apply.record(record)?;
         }
-        apply.finish()?;
+        let removed = apply.finish()?;
         tx.commit()?;
+        if removed.any {
+            self.chores.removed(removed.unfinished);
+            if removed.bytes > 0 {
+                (self.report)(Report::Tidied(Tidied { removed: removed.bytes, given_back: 0 }));
+            }
+        }
         Ok(())
+    }
+
+    /// Whether the next transaction must survive a loss of power.
+    fn sync(&mut self, full: bool) -> Result<(), StoreError> {
+        if full != self.full {
+            // SQLite ignores this within a transaction.
+            self.conn.pragma_update(None, "synchronous", if full { "FULL" } else { "NORMAL" })?;
+            self.full = full;
+        }
+        Ok(())
+    }
+
+    /// Finds out whether the file has followed a database that has become shorter.
+    fn expect_no_cut(&mut self) -> Result<(), StoreError> {
+        // Whoever copies from the log may be about to cut it.
+        let Some(_turn) = self.shared.try_copying() else { return Ok(()) };
+        self.files.has_length(chores::length(&self.conn)?)
     }
 
     /// What has to be done between two transactions.
     fn prepare(&mut self) -> Result<(), StoreError> {
         self.files.check()?;
+        if self.files.is_cut_expected() {
+            self.expect_no_cut()?;
+        }
         let length = pages_in_log(&self.conn)?;
         if length > self.log_limit {
             let _turn = self.shared.copying();

@@ -180,6 +180,7 @@ mod tests {
                 "_acpd/daemon/log_level",
                 "_acpd/daemon/restart",
                 "_acpd/daemon/stop",
+                "_acpd/gc",
                 "_acpd/mcp/call",
                 "_acpd/mcp/list",
                 "_acpd/policy/forget",

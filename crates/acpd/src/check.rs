@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use acp_wire::Id;
-use acpd_api::{ConfigReport, Environment};
+use acpd_api::{ConfigReport, ConfigValues, Environment};
 use acpd_core::ids::ClientId;
 use acpd_sys::dir::private_dir;
 use acpd_sys::limits;
@@ -48,6 +48,16 @@ pub fn report() -> Result<ConfigReport, Failure> {
         exists: file.exists(),
         mistakes: mistakes.unwrap_or_default(),
     })
+}
+
+/// What the configuration comes to, here.
+///
+/// # Errors
+/// When there is no place for one, or something is wrong in it.
+pub fn values() -> Result<ConfigValues, Failure> {
+    let file = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?.config_file();
+    let here = std::env::current_dir().unwrap_or_default();
+    config::values(&file, &here).map_err(|e| Failure::new(&e, e.hint()))
 }
 
 /// The configuration without what may be a secret.

@@ -26,6 +26,7 @@ use acpd_api::{
 };
 use acpd_core::ids::ClientId;
 use acpd_core::{ClientEvent, StatusPart, ToClient};
+use acpd_store::size_on_disk;
 use acpd_sys::paths::Paths;
 use acpd_sys::socket;
 use bytes::Bytes;
@@ -172,18 +173,10 @@ impl Service {
     /// Adds how large the journal and its index are.
     async fn tell_sizes(&self, journal: &mut JournalMetrics) {
         let paths = Arc::clone(&self.paths);
-        let look = move || {
-            let size = |path: &Path| path.metadata().map(|file| file.len()).ok();
-            let with_log = |path: &Path| {
-                let mut log = path.as_os_str().to_owned();
-                log.push("-wal");
-                Some(size(path)? + size(Path::new(&log)).unwrap_or_default())
-            };
-            (with_log(&paths.database()), with_log(&paths.search_index()))
-        };
+        let look = move || [paths.database(), paths.search_index()].map(|path| size_on_disk(&path));
         // Without an answer it is only not told.
         let sizes = tokio::task::spawn_blocking(look).await.unwrap_or_default();
-        (journal.bytes, journal.index_bytes) = sizes;
+        [journal.bytes, journal.index_bytes] = sizes;
     }
 
     /// Adds what an agent inherits.

@@ -23,6 +23,9 @@ pub const POINTS: [&str; 16] = [
     "before-exec",
 ];
 
+/// The point after each step of what is done for the journal while nothing is to be written.
+pub const TIDYING: [&str; 1] = ["tidied"];
+
 /// Points on the way of a backup and of a restore, which are processes of their own.
 pub const COPYING: [&str; 3] = ["copying", "copy-checked", "copy-kept"];
 
@@ -57,5 +60,5 @@ pub(crate) fn point(name: &'static str) {
 
 /// Asked in builds that check such things.
 fn is_known(name: &str) -> bool {
-    POINTS.contains(&name) || COPYING.contains(&name)
+    POINTS.contains(&name) || TIDYING.contains(&name) || COPYING.contains(&name)
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use acpd_api::Environment;
 use acpd_core::{Batch, Hub};
+use acpd_store::Report;
 use acpd_sys::lock::{InstanceLock, LockError};
 use acpd_sys::paths::Paths;
 use acpd_sys::{inherit, limits, process, startup};
@@ -182,6 +183,9 @@ impl Daemon {
             .map_err(|e| Failure::new(&e, e.hint()))?;
         let (report, reports) = mpsc::unbounded_channel();
         let (writer, reader, snapshot) = acpd_store::open(&paths.database(), move |event| {
+            if matches!(event, Report::Tidied(_)) {
+                crash::point("tidied");
+            }
             // The relay is gone only when the daemon ends.
             report.send(event).ok();
         })

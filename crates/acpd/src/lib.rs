@@ -35,6 +35,7 @@ pub mod service;
 pub mod services;
 pub mod settings;
 pub mod signals;
+pub mod sizes;
 mod summary;
 pub mod suspend;
 pub mod terminals;

@@ -4,9 +4,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use acpd::failure::Failure;
 use acpd::login;
 use acpd_api::{LOGIN_NOT_BEGUN, escape, json};
 use clap::{CommandFactory as _, Parser, Subcommand};
+use serde::Serialize;
 
 /// Keeps AI coding agents alive.
 #[derive(Debug, Parser)]
@@ -47,6 +49,9 @@ enum Command {
         /// Print the JSON schema of the file instead.
         #[arg(long)]
         schema: bool,
+        /// Print what it comes to instead.
+        #[arg(long, conflicts_with = "schema")]
+        values: bool,
     },
     /// Print which keys of the configuration are set, without what may be a secret.
     #[command(hide = true)]
@@ -112,18 +117,12 @@ fn main() -> ExitCode {
             Err(failure) => failed(&failure),
         },
         #[expect(clippy::print_stdout, reason = "what it is for")]
-        Command::Config { schema: true } => {
+        Command::Config { schema: true, .. } => {
             println!("{:#}", acpd::config::schema());
             ExitCode::SUCCESS
         }
-        Command::Config { schema: false } => match acpd::check::report() {
-            #[expect(clippy::print_stdout, reason = "what it is for")]
-            Ok(report) => {
-                println!("{}", json::line(&report).unwrap_or_default());
-                ExitCode::SUCCESS
-            }
-            Err(failure) => failed(&failure),
-        },
+        Command::Config { values: true, .. } => tell(acpd::check::values()),
+        Command::Config { .. } => tell(acpd::check::report()),
         Command::Backup { file } => match acpd::copying::back_up(&file) {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => failed(&failure),
@@ -167,6 +166,18 @@ fn main() -> ExitCode {
         Command::ScriptedAgent => {
             acpd_demo::run(acpd_demo::Options::new(acpd_demo::Options::default_state()))
         }
+    }
+}
+
+/// Prints an answer for acpctl as JSON.
+fn tell(found: Result<impl Serialize, Failure>) -> ExitCode {
+    match found {
+        #[expect(clippy::print_stdout, reason = "what it is for")]
+        Ok(found) => {
+            println!("{}", json::line(&found).unwrap_or_default());
+            ExitCode::SUCCESS
+        }
+        Err(failure) => failed(&failure),
     }
 }
 

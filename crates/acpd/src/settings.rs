@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use acpd_core::profile::{
-    BudgetLimit, Config as HubConfig, DaemonFacts, Defaults, Delegation, McpServer, Profile,
-    Restart, Services, StopTimes, TimeZone, Workspace,
+    BudgetLimit, Config as HubConfig, DaemonFacts, Defaults, Delegation, Limits, McpServer,
+    Profile, Restart, Services, StopTimes, TimeZone, Workspace,
 };
 use acpd_policy::Policy;
 use acpd_sys::paths::Paths;
@@ -25,6 +25,11 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
         hooks: config.hooks.configured().map(|(event, _)| event).collect(),
         keep_deleted: ms(config.daemon.keep_deleted),
         workspaces: config.workspaces.iter().map(workspace).collect(),
+        retention: Limits {
+            max_age: config.retention.max_age.map(ms),
+            max_sessions: config.retention.max_sessions,
+            max_size: config.retention.max_size,
+        },
         budget: budget(config),
         delegation: delegation(config),
         time_zone: TimeZone::system(),
@@ -47,6 +52,12 @@ fn workspace(workspace: &config::Workspace) -> Workspace {
         path: path.to_string_lossy().into_owned(),
         agent: workspace.agent.clone(),
         defaults: Defaults { model: workspace.model.clone(), mode: workspace.mode.clone() },
+        keep: workspace.keep,
+        retention: Limits {
+            max_age: workspace.max_age.map(ms),
+            max_sessions: workspace.max_sessions,
+            max_size: workspace.max_size,
+        },
     }
 }
 

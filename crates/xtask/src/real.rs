@@ -166,9 +166,10 @@ impl Scripts {
         &self.store
     }
 
-    /// Starts a stand-in for the model providers.
+    /// Starts a stand-in for the model providers: the script, with what `model.py` adds to it.
     pub fn start_model(&self) -> Result<Model> {
         let mut command = Command::new("python3");
+        command.arg(workspace::root().join("crates/xtask/src/model.py"));
         command.arg(self.script("fake_llm.py")).args(["--port", "0"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;

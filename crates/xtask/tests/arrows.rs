@@ -90,7 +90,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
 /// The modules of acpd-core from the bottom to the top, and what each may import of the others. A room
 /// never imports the hub: what happened is what its methods return, and what it has to know of other
 /// rooms is an argument.
-const CORE: [(&str, &[&str]); 28] = [
+const CORE: [(&str, &[&str]); 29] = [
     ("fault", &[]),
     ("gist", &[]),
     ("hash", &[]),
@@ -105,6 +105,7 @@ const CORE: [(&str, &[&str]); 28] = [
     ("timers", &["ids"]),
     ("input", &["ids", "record"]),
     ("budget", &["ids", "profile", "record"]),
+    ("retention", &["ids", "profile"]),
     ("store_health", &["fault", "ids"]),
     ("shutdown", &["ids"]),
     ("timing", &[]),

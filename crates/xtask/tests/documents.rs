@@ -100,6 +100,13 @@ fn the_readme() {
 }
 
 #[test]
+fn configuration() {
+    let mut page = Page::open("docs/configuration.md");
+    page.play("$ acpctl config show daemon.max_clients");
+    page.end();
+}
+
+#[test]
 fn delegation() {
     let mut page = Page::open("docs/delegation.md");
     page.not_run(
@@ -162,6 +169,10 @@ fn service() {
         "is for a service manager; tests/user_service.rs has a real one",
     );
     page.before("acpctl run -s main 'say #one'");
+    page.before(
+        "printf '[retention]\\nmax_age = \"90d\"\\n' >> \"$(acpctl config path)\" && acpctl daemon reload",
+    );
+    page.play("acpctl gc --dry-run");
     page.play_but(
         "acpctl backup ~/acpd.backup",
         &[("acpctl restore ~/acpd.backup", "asks a person; tests of acpd restore with --yes")],

@@ -3,28 +3,29 @@
 //! Installs what is missing, and is skipped like the tests of `real_agents.rs`.
 
 use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value;
-use xtask::home::Home;
+use serde_json::{Value, json};
+use xtask::home::{Home, wait_for};
 use xtask::real::{INSPECTOR, ready};
 use xtask::{Result, workspace};
 
 #[test]
-fn claude_delegates_to_codex() {
-    delegates("claude", "mcp__acpd__prompt", "zedcodex").unwrap();
+fn claude_gives_work_to_codex_and_copilot_two_levels_deep() {
+    delegates(CLAUDE, CODEX).unwrap();
 }
 
 #[test]
-fn claude_delegates_to_copilot() {
-    delegates("claude", "mcp__acpd__prompt", "copilot").unwrap();
+fn codex_gives_work_to_claude_and_copilot_two_levels_deep() {
+    delegates(CODEX, CLAUDE).unwrap();
 }
 
 #[test]
-#[ignore = "takes a big download; run it with `cargo test -p xtask --test real_tools -- --ignored`"]
-fn opencode_delegates_to_codex() {
-    delegates("opencode", "acpd_prompt", "zedcodex").unwrap();
+fn opencode_gives_work_to_codex_and_copilot_two_levels_deep() {
+    delegates(OPENCODE, CODEX).unwrap();
 }
 
 #[test]
@@ -69,9 +70,36 @@ fn inspected() -> Result {
     home.stop()
 }
 
-/// A real agent gives work to another one, by a tool that it has its own name for, and again after a kill of everything.
-fn delegates(host: &'static str, tool: &str, helper: &'static str) -> Result {
-    let Some(scripts) = ready(&[host, helper])? else { return Ok(()) };
+/// Only a failing test waits so long.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// An agent that takes MCP servers from acpd, and what it calls their tool `prompt`.
+#[derive(Clone, Copy)]
+struct Host {
+    agent: &'static str,
+    tool: &'static str,
+}
+
+const CLAUDE: Host = Host { agent: "claude", tool: "mcp__acpd__prompt" };
+const CODEX: Host = Host { agent: "zedcodex", tool: "prompt" };
+const OPENCODE: Host = Host { agent: "opencode", tool: "acpd_prompt" };
+/// It gives no work to others: it takes no servers over stdio from a client.
+const LEAF: &str = "copilot";
+
+impl Host {
+    /// What has the stand-in for its model give work to another agent.
+    fn asks(self, session: &str, agent: &str, prompt: &str) -> String {
+        let arguments = json!({"session_name": session, "agent": agent, "prompt": prompt});
+        // A prompt may have such a call in it, and its bracket ends none but its own.
+        let arguments = arguments.to_string().replace(']', "\\u005d");
+        format!("[call {} {arguments}]", self.tool)
+    }
+}
+
+/// `lead` gives work to `middle`, which gives some of it to a third agent, and to that third one itself; and again by
+/// the same names when everything was killed.
+fn delegates(lead: Host, middle: Host) -> Result {
+    let Some(scripts) = ready(&[lead.agent, middle.agent, LEAF])? else { return Ok(()) };
     let model = scripts.start_model()?;
     let home = Home::new(&workspace::bin_dir("debug")?)?;
     let program = scripts.run_agent().display().to_string();
@@ -82,32 +110,69 @@ fn delegates(host: &'static str, tool: &str, helper: &'static str) -> Result {
         format!("[agents.{name}]\ncommand = [{program:?}, {name:?}]\nenv = {{ {env} }}\n")
     };
     home.configure(&format!(
-        "[daemon]\nhost = \"shim\"\n[mcp.acpd]\nbuiltin = [\"delegate\"]\n{}{}",
-        agent(host),
-        agent(helper)
+        "[daemon]\nhost = \"shim\"\n[mcp.acpd]\nbuiltin = [\"delegate\"]\n[policy]\ndefault = \"allow\"\n{}{}{}",
+        agent(lead.agent),
+        agent(middle.agent),
+        agent(LEAF)
     ))?;
     let asks = |word: &str| {
-        let arguments =
-            format!(r#"{{"session_name":"helper","agent":"{helper}","prompt":"say {word}"}}"#);
-        let prompt = format!("[call {tool} {arguments}]");
-        home.read(&["run", "-n", "--yes", "-a", host, "-s", "lead", &prompt])
+        let deep = middle.asks("third", LEAF, &format!("say {word}"));
+        let first = lead.asks("helper", middle.agent, &format!("say {word} {deep}"));
+        let second = lead.asks("other", LEAF, &format!("say {word}"));
+        run(&home, &["run", "-n", "-a", lead.agent, "-s", "lead", &format!("{first} {second}")])
     };
-    let first = asks("#one")?;
-    let lead = home.read_json(&["session", "show", "lead"])?;
-    let helper = home.read_json(&["session", "show", "helper"]);
-    let helper = helper.map_err(|error| format!("{error}; {host} said: {first}"))?;
-    assert_eq!(helper["parent"]["sessionId"], lead["sessionId"]);
-    // The stand-in tells by tags what the agent remembers.
-    let said = home.read(&["session", "log", "helper", "--last"])?;
-    assert!(said.contains("tags=one"), "{said}");
+    // The stand-in tells by tags what each agent remembers.
+    let remember = |tags: &str, said: &str| -> Result {
+        for name in ["helper", "third", "other"] {
+            let last = home.read(&["session", "log", name, "--last"]);
+            let last = last.map_err(|error| format!("{error}; {} said: {said}", lead.agent))?;
+            assert!(last.contains(&format!("tags={tags}")), "{name}: {last}\n{said}");
+        }
+        Ok(())
+    };
+    let said = asks("#one")?;
+    remember("one", &said)?;
+    for (name, parent) in [("helper", "lead"), ("third", "helper"), ("other", "lead")] {
+        let show = |name| home.read_json(&["session", "show", name]);
+        assert_eq!(show(name)?["parent"]["sessionId"], show(parent)?["sessionId"], "{name}");
+    }
+    let tree = home.read(&["ps", "--tree"])?;
+    let places = ["lead", "└ third"].map(|words| tree.find(words));
+    assert!(places[0].is_some() && places[1] > places[0], "{tree}");
 
     // All processes of acpd and of the agents die; the same names go on.
     for process in home.processes() {
         // It may have ended with another one.
         kill(Pid::from_raw(i32::try_from(process.pid)?), Signal::SIGKILL).ok();
     }
-    asks("#two")?;
-    let said = home.read(&["session", "log", "helper", "--last"])?;
-    assert!(said.contains("tags=one,two"), "{said}");
+    let said = asks("#two")?;
+    remember("one,two", &said)?;
     home.stop()
+}
+
+/// Runs `acpctl` to its end; what it printed. What agents ask meanwhile, a person allows: codex asks before each call of a
+/// tool, with more answers than a policy takes for a yes or no.
+fn run(home: &Home, args: &[&str]) -> Result<String> {
+    let mut command = home.acpctl(args);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut asked = Ok(());
+    wait_for("the turn to end", PATIENCE, || {
+        asked = answer(home);
+        asked.is_err() || !matches!(child.try_wait(), Ok(None))
+    })
+    .inspect_err(|_| drop(child.kill()))?;
+    asked?;
+    let output = child.wait_with_output()?;
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {error}");
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+fn answer(home: &Home) -> Result {
+    let open = home.read_json(&["pending"])?;
+    for id in open["interactions"].as_array().into_iter().flatten().map(|one| &one["id"]) {
+        let id = id.as_str().ok_or("a question has no id")?;
+        let _ = home.acpctl(&["allow", id]).output()?;
+    }
+    Ok(())
 }

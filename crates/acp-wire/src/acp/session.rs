@@ -319,6 +319,20 @@ fn content_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Cow<'de, str>>
     <&RawValue>::deserialize(d).map(|raw| Reader::new(raw).text(&["text"]))
 }
 
+/// The kinds of tool calls (ACP, `ToolKind`).
+pub const TOOL_KINDS: [&str; 10] = [
+    "read",
+    "edit",
+    "delete",
+    "move",
+    "search",
+    "execute",
+    "think",
+    "fetch",
+    "switch_mode",
+    "other",
+];
+
 /// The params of `session/request_permission`.
 #[derive(Debug, Clone)]
 pub struct PermissionRequest<'a> {

@@ -1,4 +1,4 @@
-//! Arguments of `backup` and `restore`.
+//! Arguments of `backup`, `restore` and `gc`.
 
 use std::path::PathBuf;
 
@@ -40,6 +40,30 @@ pub(crate) struct Restore {
     /// Cut off turns that run, too.
     #[arg(long, requires = "yes")]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+/// Arguments of `gc`.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(after_long_help = "\
+Examples:
+  acpctl gc --dry-run
+  acpctl gc --yes --json
+
+The limits are those of `[retention]` and `[[workspace]]` in the configuration; acpd itself looks every hour whether something \
+is over them. A session in which something runs, waits or asks, and one that somebody has open, stays. What is deleted comes \
+back with `acpctl session undo`, for as long as `keep_deleted` says.")]
+pub(crate) struct Gc {
+    /// Show what would be deleted, and delete nothing.
+    #[arg(long, conflicts_with_all = ["yes", "now"])]
+    pub(crate) dry_run: bool,
+    /// Do not ask for confirmation.
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Delete it for good: `session undo` does not bring it back, and its room is free soon.
+    #[arg(long)]
+    pub(crate) now: bool,
     #[command(flatten)]
     pub(crate) json: Json,
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use acpd_api::{
-    AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, LoginShellInfo, ShimInfo, Status,
-    StoreState, Untrusted, method,
+    AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, GcParams, GcResult,
+    LoginShellInfo, Metrics, ShimInfo, Status, StoreState, Untrusted, method,
 };
 use acpd_client::{Connection, Paths};
 use nix::sys::statvfs::statvfs;
@@ -21,11 +21,13 @@ use crate::info::daemon::mistakes;
 use crate::paint::{DIM, GREEN, Paint, RED, YELLOW};
 use crate::service::{FileState, Service, State};
 use crate::stop::running;
-use crate::text::{Text, text};
+use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
 /// Less room than this on the disk of the journal is a problem, in bytes.
 const ROOM: u64 = 200 << 20;
+/// A journal that is larger than this, and that no limit keeps smaller, is told of.
+const LARGE: u64 = 1 << 30;
 
 /// What was looked at, in JSON.
 #[derive(Debug, Serialize)]
@@ -148,6 +150,7 @@ fn look(paths: &Paths) -> Vec<Finding> {
         Err(error) => findings.push(Finding::of("program", error)),
     }
     findings.push(disk(paths));
+    findings.extend(kept_aside(paths));
     let listens = state.as_ref().ok().filter(|state| state.listens && state.pid.is_none());
     let daemon = match listens {
         // Looking would start it.
@@ -188,6 +191,46 @@ fn disk(paths: &Paths) -> Finding {
         .fix("make room: while nothing can be written, acpd holds agents back")
 }
 
+/// Journals that a restore has left beside the one in use.
+fn kept_aside(paths: &Paths) -> Option<Finding> {
+    let files = paths.state.read_dir().ok()?.flatten();
+    let kept = files.filter(|file| {
+        let name = file.file_name();
+        name.to_str().is_some_and(|name| name.starts_with("acpd-before-restore-"))
+    });
+    let (mut journals, mut bytes) = (0, 0);
+    for file in kept {
+        let is_journal = Path::new(&file.file_name()).extension().is_some_and(|end| end == "db");
+        journals += u64::from(is_journal);
+        bytes += file.metadata().map_or(0, |file| file.len());
+    }
+    let text = text!(
+        "{} of before a restore, {}",
+        human::counted(journals, "journal"),
+        human::bytes(bytes)
+    );
+    let folder = Untrusted::of(paths.state.display());
+    (bytes > 0).then(|| {
+        let files = text!("{}/acpd-before-restore-*", shell_word(&folder));
+        Finding::warning("kept aside", text.as_str())
+            .fix(text!("when you do not want it back: rm {}", files).as_str())
+    })
+}
+
+/// A journal that gets larger and larger.
+fn size(daemon: &mut Connection) -> Option<Finding> {
+    let metrics: Metrics = daemon.call(method::METRICS, &Empty {}).ok()?;
+    let bytes = metrics.journal.bytes.filter(|bytes| *bytes > LARGE)?;
+    let look = GcParams { dry_run: true, ..GcParams::default() };
+    // Without a limit that is refused.
+    if daemon.call::<_, GcResult>(method::GC, &look).is_ok() {
+        return None;
+    }
+    let text = text!("{}, and nothing limits how much is kept", human::bytes(bytes));
+    let fix = "set `max_age` or `max_size` under `[retention]` in the configuration: `acpctl config edit`";
+    Some(Finding::warning("journal", text.as_str()).fix(fix))
+}
+
 /// What the daemon says of itself and its agents; its pid.
 fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
     let Status { daemon: info, .. } = daemon.call(method::STATUS, &Empty {})?;
@@ -203,6 +246,7 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
         let found = Finding::problem("journal", format!("cannot be written: {}", reason.raw()));
         findings.push(Finding { fix: hint.clone(), ..found });
     }
+    findings.extend(size(daemon));
     if info.since > human::now() {
         let text = "it is earlier than when acpd started: ages and time limits are wrong";
         findings.push(Finding::warning("clock", text).fix("set the clock of this machine"));

@@ -89,6 +89,11 @@ impl Page {
         self.sample(name, None, value);
     }
 
+    fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.family(name, Kind::Counter, help);
+        self.sample(name, None, value);
+    }
+
     /// One value for each label; a family without values is left out.
     fn labelled<V: Display>(
         &mut self,
@@ -168,6 +173,21 @@ fn page(metrics: &Metrics) -> String {
     if let Some(bytes) = journal.index_bytes {
         page.gauge("acpd_search_index_bytes", "Size of the search index, with its log.", bytes);
     }
+    page.counter(
+        "acpd_sessions_expired_total",
+        "Sessions that limits of the configuration have let go.",
+        journal.expired,
+    );
+    page.counter(
+        "acpd_journal_removed_bytes_total",
+        "Lines of deleted sessions that were removed.",
+        journal.removed,
+    );
+    page.counter(
+        "acpd_journal_given_back_bytes_total",
+        "By how much the database has become shorter.",
+        journal.given_back,
+    );
     let took = &metrics.latencies;
     page.histogram("acpd_turn_duration_seconds", "How long turns took.", &took.turn);
     page.histogram(

@@ -12,6 +12,7 @@ mod completions;
 mod config;
 mod daemon;
 mod doctor;
+mod gc;
 mod man;
 mod metrics;
 mod pending;
@@ -80,6 +81,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Service(Later(command)) => service::service(command, door, ui)?,
         Command::Backup(Later(args)) => backup::backup(&args, ui)?,
         Command::Restore(Later(args)) => restore::restore(&args, ui)?,
+        Command::Gc(Later(args)) => gc::gc(args, door, ui)?,
         Command::Completions { shell } => completions::completions(shell, ui)?,
         Command::Man { dir } => man::man(&dir)?,
     }

@@ -61,6 +61,9 @@ impl Hub {
                 events: self.sessions.values().map(|session| session.head).sum(),
                 bytes: None,
                 index_bytes: None,
+                expired: self.tally.expired(),
+                removed: 0,
+                given_back: 0,
             },
             latencies: self.tally.latencies(),
         }

@@ -8,6 +8,7 @@ mod process;
 mod questions;
 mod recover;
 mod requests;
+mod retention;
 mod services;
 mod session;
 mod shutdown;
@@ -31,6 +32,7 @@ use crate::questions::Questions;
 use crate::questions::decisions::Decisions;
 use crate::record::{Dormant, Record};
 use crate::requests::Requests;
+use crate::retention::Looks;
 use crate::session::State;
 use crate::session::table::Sessions;
 use crate::shutdown::Shutdown;
@@ -56,6 +58,7 @@ pub struct Hub {
     requests: Requests,
     decisions: Decisions,
     budget: Budget,
+    looks: Looks,
     timers: Timers,
     store_health: StoreHealth,
     shutdown: Shutdown,
@@ -84,6 +87,7 @@ impl Hub {
                 self.on_directory_found(question, exists, out);
             }
             Input::Summary { session, text } => self.on_summary(session, text, out),
+            Input::Measured { question, sizes } => self.on_measured(question, sizes, out),
             Input::TerminalEnded { terminal, end } => self.on_terminal_ended(terminal, end, out),
             Input::TerminalSeen { terminal, tail } => self.on_terminal_seen(terminal, tail, out),
             Input::StoreFailing { reason, hint } => self.store_health.fails(self.now, reason, hint),
@@ -202,6 +206,7 @@ impl Hub {
                 Timer::Lent(call) => self.lent_call_late(call, out),
                 Timer::Unused => self.on_unused_timer(out),
                 Timer::Aside => self.on_aside_timer(out),
+                Timer::Retention => self.on_retention_timer(out),
                 Timer::Resumable => self.on_resumable_timer(out),
                 // The end of the batch tells them.
                 Timer::Watch

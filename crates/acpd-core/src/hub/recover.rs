@@ -40,6 +40,7 @@ use crate::record::snapshot::{HostState, SessionState, Snapshot};
 use crate::record::{Asked, AskedRow, Desired, InteractionRow, Record, Sender, TurnRow, TurnStage};
 use crate::requests::Requests;
 use crate::requests::purpose::{Adoption, Directory, NewSession, Purpose, Steer};
+use crate::retention::Looks;
 use crate::session::limit::Held;
 use crate::session::table::{Aside, Sessions};
 use crate::session::turn::{Queued, Running};
@@ -83,6 +84,7 @@ impl Hub {
         hub.start_needed(out);
         hub.watch_unused();
         hub.watch_aside(hub.now);
+        hub.watch_retention();
         for agent in hub.logins.profiles() {
             hub.watch_login(agent, out);
         }
@@ -110,6 +112,7 @@ impl Hub {
             calls: Calls::default(),
             terminals: Terminals::default(),
             requests: Requests::default(),
+            looks: Looks::default(),
             timers: Timers::default(),
             store_health: StoreHealth::default(),
             shutdown: Shutdown::default(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use acp_wire::{Body, Frame, Message, StateKey, build};
 use acpd_api::{Environment, HookEvent};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
-use acpd_core::profile::{Config, DaemonFacts, Delegation, Profile, TimeZone};
+use acpd_core::profile::{Config, DaemonFacts, Delegation, Limits, Profile, TimeZone};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, UsageRow, ValueKey};
 use acpd_core::{
     Adopt, Batch, ClientEvent, Effect, FileService, HostEvent, Hub, Input, LeftProcess, LogPage,
@@ -132,6 +132,7 @@ impl Bench {
             keep_deleted: 0,
             notify: true,
             workspaces: Vec::new(),
+            retention: Limits::default(),
             budget: None,
             delegation: Delegation::default(),
             time_zone: TimeZone::UTC,
@@ -468,6 +469,14 @@ impl Bench {
             Effect::Summarize { session, .. } => {
                 let text = self.summary.to_owned();
                 self.feed(Input::Summary { session, text });
+            }
+            Effect::Measure { question, sessions } => {
+                let size = |key| {
+                    let lines = self.journal.get(&key).into_iter().flatten();
+                    (key, lines.map(|row| row.line.len() as u64).sum())
+                };
+                let sizes = Ok(sessions.into_iter().map(size).collect());
+                self.feed(Input::Measured { question, sizes });
             }
             Effect::Client(client, ToClient::Log(LogPage { id, session_id, .. })) => {
                 let page = json!({"sessionId":session_id,"entries":[]});

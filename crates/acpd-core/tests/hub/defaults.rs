@@ -62,6 +62,7 @@ fn the_innermost_workspace_comes_first_and_one_of_another_agent_has_no_say() {
         path: path.to_owned(),
         agent: agent.map(str::to_owned),
         defaults,
+        ..Workspace::default()
     };
     let mut bench = Bench::new();
     let heard = begins(
@@ -117,8 +118,8 @@ fn an_agent_that_dies_meanwhile_holds_no_prompt_up() {
 #[test]
 fn a_client_that_says_where_it_works_gets_the_agent_of_that_workspace() {
     let mut bench = Bench::with_agents(&["one", "two"]);
-    let defaults = Defaults::default();
-    let workspace = Workspace { path: "/w".to_owned(), agent: Some("two".to_owned()), defaults };
+    let agent = Some("two".to_owned());
+    let workspace = Workspace { path: "/w".to_owned(), agent, ..Workspace::default() };
     bench.configure(|config| config.workspaces = vec![workspace]);
     for (meta, agent) in [
         (json!({"cwd":"/w/x"}), "two"),

@@ -33,6 +33,7 @@ mod reseeds;
 mod restore_steps;
 mod restores;
 mod resumable;
+mod retention;
 mod schema;
 mod searching;
 mod start_queue;

@@ -23,6 +23,7 @@ use acpd_core::ids::{Seq, SessionKey, Time};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::checkpoint::checkpoint;
+use crate::chores;
 use crate::code::{MAX_SEQ, SEQ_BITS, event_key, int, seq_of, session_of, unknown};
 use crate::connection::{LOCK_WAIT, connect};
 use crate::error::{OpenError, StoreError};
@@ -219,6 +220,7 @@ impl Index {
         tx.execute("DELETE FROM documents WHERE rowid BETWEEN ?1 AND ?2", journal)?;
         tx.execute("DELETE FROM cursors WHERE session = ?1", [session.0])?;
         tx.commit()?;
+        chores::shrink_all(&self.conn)?;
         // Deleted text must leave the write-ahead log, too.
         checkpoint(&self.conn, "TRUNCATE")?;
         Ok(())
@@ -234,6 +236,7 @@ fn fitting(path: &Path, generation: &str) -> Result<Connection, OpenError> {
 /// An index that does not fit is as good as damaged.
 fn begin(path: &Path, generation: &str) -> Result<Connection, StoreError> {
     let mut conn = connect(path, LOCK_WAIT, 512)?;
+    chores::prepare_to_shrink(&conn)?;
     conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     // Nothing that a loss of power takes is missed: it is indexed again.
     conn.pragma_update(None, "synchronous", "NORMAL")?;

@@ -8,3 +8,4 @@ mod opening;
 mod reading;
 mod running;
 mod searching;
+mod tidying;

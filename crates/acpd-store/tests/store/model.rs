@@ -1,6 +1,6 @@
 //! Random records mean in SQL what they mean in `Snapshot::apply`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::{Id, StateKey};
 use acpd_api::{Amount, AuthSource, AuthState, Cost, RestoreLevel, Tokens, Usage};
@@ -25,10 +25,12 @@ pub(crate) struct Model {
     pub(crate) snapshot: Snapshot,
     pub(crate) journals: BTreeMap<SessionKey, Vec<EventRow>>,
     pub(crate) values: BTreeMap<SessionKey, BTreeMap<ValueKey, Bytes>>,
+    /// Sessions that were deleted.
+    pub(crate) removed: BTreeSet<SessionKey>,
 }
 
 impl Model {
-    /// Gives events their positions and applies the batch.
+    /// Gives events their positions and new sessions numbers that no deleted one had, and applies the batch.
     pub(crate) fn apply(&mut self, batch: &mut [Record]) {
         for record in batch {
             match record {
@@ -56,6 +58,12 @@ impl Model {
                 Record::SessionRemoved { session } => {
                     self.journals.remove(session);
                     self.values.remove(session);
+                    if self.snapshot.sessions.contains_key(session) {
+                        self.removed.insert(*session);
+                    }
+                }
+                Record::Session(row) if self.removed.contains(&row.key) => {
+                    row.key = SessionKey(4 + self.removed.len() as u32);
                 }
                 _ => {}
             }

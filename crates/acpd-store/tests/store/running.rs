@@ -27,8 +27,12 @@ impl Running {
     /// Opens `acpd.db` in this directory.
     pub(crate) fn open(dir: &Path) -> Result<Running, OpenError> {
         let (send, reports) = channel();
-        let (writer, reader, snapshot) =
-            open(&dir.join("acpd.db"), move |report| drop(send.send(report)))?;
+        let (writer, reader, snapshot) = open(&dir.join("acpd.db"), move |report| {
+            // Nobody waits for what is done while nothing else is.
+            if !matches!(report, Report::Tidied(_)) {
+                drop(send.send(report));
+            }
+        })?;
         Ok(Running { writer, reader, snapshot, reports, last_tag: 0 })
     }
 

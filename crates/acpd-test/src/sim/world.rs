@@ -149,6 +149,7 @@ impl World {
             keep_deleted: if seed.is_multiple_of(2) { 0 } else { 60 * 60_000 },
             notify: true,
             workspaces: Vec::new(),
+            retention: acpd_core::profile::Limits::default(),
             budget: None,
             delegation: acpd_core::profile::Delegation::default(),
             time_zone: acpd_core::profile::TimeZone::UTC,
@@ -367,6 +368,14 @@ impl World {
             Effect::Summarize { session, .. } => {
                 self.truth.hit("summary asked for");
                 self.feed(Input::Summary { session, text: "all of it".to_owned() })?;
+            }
+            Effect::Measure { question, sessions } => {
+                let size = |key| {
+                    let lines = self.store.journals.get(&key).map_or(&[][..], |of| &of.rows);
+                    (key, lines.iter().map(|row| row.line.len() as u64).sum())
+                };
+                let sizes = Ok(sessions.into_iter().map(size).collect());
+                self.feed(Input::Measured { question, sizes })?;
             }
             Effect::Failure { .. } => self.truth.hit("failure logged"),
             Effect::Trace(_) => self.truth.hit("trace begun"),

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use crate::config::file;
 use crate::config::tables::profile::Profile;
 
-const TEXT: &str = include_str!("../../catalogue.toml");
+pub(super) const TEXT: &str = include_str!("../../catalogue.toml");
 
 /// Every known agent by its name, as the catalogue has it.
 pub(super) static KNOWN: LazyLock<BTreeMap<String, Profile>> = LazyLock::new(|| {

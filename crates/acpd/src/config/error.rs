@@ -139,6 +139,11 @@ impl<'a> Text<'a> {
     }
 }
 
+/// The line of a byte position, counted from 1.
+pub(super) fn line_of(text: &str, byte: usize) -> u32 {
+    position(text, byte).0
+}
+
 /// Line and column (in characters) of a byte position, both counted from 1.
 fn position(text: &str, byte: usize) -> (u32, u32) {
     let before = &text[..text.floor_char_boundary(byte)];

@@ -17,6 +17,7 @@ use crate::config::tables::mcp::{self, McpServer};
 use crate::config::tables::profile::{
     Budget, Daemon, Hooks, Host, Profile, Root, Source, Transport, Tui, Workspace,
 };
+use crate::config::tables::retention::Retention;
 
 type Name<'i> = Spanned<DeString<'i>>;
 type Value<'i> = Spanned<DeValue<'i>>;
@@ -43,6 +44,7 @@ fn config(text: &Text<'_>, document: &DeTable<'_>, catalogue: BTreeMap<String, P
     let mut daemon = Daemon::default();
     let mut hooks = Hooks::default();
     let mut budget = Budget::default();
+    let mut retention = Retention::default();
     let mut tui = Tui::default();
     let mut workspaces = Vec::new();
     let (mut defaults, mut tables, mut servers) = (None, None, None);
@@ -52,6 +54,7 @@ fn config(text: &Text<'_>, document: &DeTable<'_>, catalogue: BTreeMap<String, P
             "daemon" => top.section("daemon", value, &mut daemon),
             "hooks" => top.section("hooks", value, &mut hooks),
             "budget" => top.section("budget", value, &mut budget),
+            "retention" => top.section("retention", value, &mut retention),
             "tui" => top.section("tui", value, &mut tui),
             "defaults" => defaults = top.table("defaults", value),
             "agents" => tables = top.table("agents", value),
@@ -78,8 +81,18 @@ fn config(text: &Text<'_>, document: &DeTable<'_>, catalogue: BTreeMap<String, P
     let workspaces = workspaces.into_iter().map(|(_, workspace)| workspace).collect();
     let default_agent = root.default_agent.or_else(|| configured.first().cloned());
     let default_agent = default_agent.unwrap_or_else(|| DEMO_AGENT.to_owned());
-    let config =
-        Config { daemon, hooks, budget, tui, workspaces, policy, default_agent, agents, mcp };
+    let config = Config {
+        daemon,
+        hooks,
+        budget,
+        retention,
+        tui,
+        workspaces,
+        policy,
+        default_agent,
+        agents,
+        mcp,
+    };
     check_default(text, document, &config);
     config
 }
@@ -309,6 +322,8 @@ fn top_level_hint(unknown: &str) -> Option<String> {
         Some(format!("`{unknown}` belongs in `[hooks]`"))
     } else if has(names::<Budget>()) {
         Some(format!("`{unknown}` belongs in `[budget]`"))
+    } else if has(names::<Retention>()) {
+        Some(format!("`{unknown}` belongs in `[retention]`"))
     } else if has(names::<Profile>()) {
         Some(format!("`{unknown}` belongs in `[defaults]` or `[agents.NAME]`"))
     } else {
@@ -316,6 +331,7 @@ fn top_level_hint(unknown: &str) -> Option<String> {
             "daemon",
             "hooks",
             "budget",
+            "retention",
             "tui",
             "workspace",
             "defaults",

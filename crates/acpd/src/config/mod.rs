@@ -16,6 +16,7 @@ mod reference;
 mod resolved;
 mod schema;
 mod tables;
+mod values;
 
 use std::io;
 use std::path::Path;
@@ -41,6 +42,8 @@ pub use tables::profile::{
     Profile, Restart, RestoreMethod, Sharing, Source, Transport, Tui, UseLoginShell, WhenOver,
     Workspace,
 };
+pub use tables::retention::Retention;
+pub use values::values;
 
 /// The longest file that is read, in bytes: far more than a person writes.
 const LONGEST: u64 = 4 << 20;
@@ -51,12 +54,14 @@ const LONGEST: u64 = 4 << 20;
 /// [`ConfigError`] when the file cannot be read, is not TOML, or says something that acpd does not
 /// understand; it has all mistakes with their places in the file and, where there is one, the way out.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
+    parse(path, &text_of(path)?)
+}
+
+/// The text of the file; none is as good as an empty one.
+fn text_of(path: &Path) -> Result<String, ConfigError> {
     match acpd_sys::file::read(path, LONGEST) {
-        Ok(bytes) => {
-            let text = String::from_utf8(bytes).map_err(|_| ConfigError::not_text(path))?;
-            parse(path, &text)
-        }
-        Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => parse(path, ""),
+        Ok(bytes) => String::from_utf8(bytes).map_err(|_| ConfigError::not_text(path)),
+        Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => Err(ConfigError::unreadable(path, &error)),
     }
 }

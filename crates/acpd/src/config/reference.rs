@@ -7,6 +7,7 @@ use crate::config::keys::{Key, Keys, Scope};
 use crate::config::launch::BASE;
 use crate::config::tables::mcp::McpServer;
 use crate::config::tables::profile::{Budget, Daemon, Hooks, Profile, Root, Tui, Workspace};
+use crate::config::tables::retention::Retention;
 
 /// The reference of all keys and of the catalogue, as Markdown.
 ///
@@ -18,6 +19,7 @@ pub fn reference_markdown() -> String {
     section(&mut out, "`[daemon]`", "", &Daemon::keys(), |_| true);
     section(&mut out, "`[hooks]`", "", &Hooks::keys(), |_| true);
     section(&mut out, "`[budget]`", "", &Budget::keys(), |_| true);
+    section(&mut out, "`[retention]`", "", &Retention::keys(), |_| true);
     section(&mut out, "`[tui]`", "", &Tui::keys(), |_| true);
     section(
         &mut out,

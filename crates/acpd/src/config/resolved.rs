@@ -1,5 +1,6 @@
 //! The configuration as it is used, resolved to plain values.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -8,6 +9,7 @@ use acpd_policy::{Policy, PolicyConfig, PolicyError};
 use crate::config::error::UnknownAgent;
 use crate::config::tables::mcp::McpServer;
 use crate::config::tables::profile::{Budget, Daemon, Hooks, Profile, Tui, Workspace};
+use crate::config::tables::retention::Retention;
 
 /// The agent that is used when nothing else is configured: the daemon's own scripted one.
 pub const DEMO_AGENT: &str = "demo";
@@ -21,6 +23,8 @@ pub struct Config {
     pub hooks: Hooks,
     /// What may be spent.
     pub budget: Budget,
+    /// How much of what was said is kept.
+    pub retention: Retention,
     /// The full screens.
     pub tui: Tui,
     /// Directories with settings of their own.
@@ -51,13 +55,18 @@ impl Config {
 
     /// What finds mistakes in the files of a directory: what the innermost directory says that says something.
     pub fn diagnostics(&self, dir: &Path) -> &[String] {
-        let said = self.workspaces.iter().filter_map(|workspace| {
-            let home = || std::env::home_dir().unwrap_or_default();
-            let path = workspace.path.clone().unwrap_or_else(home);
-            let lines = workspace.diagnostics.as_deref()?;
-            dir.starts_with(&path).then(|| (path.components().count(), lines))
-        });
-        said.max_by_key(|(depth, _)| *depth).map_or(&[], |(_, lines)| lines)
+        let mut inside = self.workspaces_of(dir).into_iter();
+        inside.find_map(|(_, workspace)| workspace.diagnostics.as_deref()).unwrap_or_default()
+    }
+
+    /// The directories with settings of their own that this one belongs to, the innermost first, each with its place in
+    /// the file.
+    pub(super) fn workspaces_of(&self, dir: &Path) -> Vec<(usize, &Workspace)> {
+        let path = |of: &Workspace| of.path.clone().or_else(std::env::home_dir).unwrap_or_default();
+        let all = self.workspaces.iter().enumerate();
+        let mut inside: Vec<_> = all.filter(|(_, of)| dir.starts_with(path(of))).collect();
+        inside.sort_by_key(|(_, of)| Reverse(path(of).components().count()));
+        inside
     }
 }
 

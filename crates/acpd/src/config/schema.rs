@@ -11,6 +11,7 @@ use crate::config::keys::{Key, Keys, Scope, kind};
 use crate::config::tables::mcp::{self, McpServer};
 use crate::config::tables::policy;
 use crate::config::tables::profile::{Budget, Daemon, Hooks, Profile, Root, Tui, Workspace};
+use crate::config::tables::retention::Retention;
 
 /// The JSON schema of the configuration. Its dialect is the one that editors of TOML know.
 ///
@@ -22,6 +23,7 @@ pub fn schema() -> Schema {
         ("daemon", table::<Daemon>(Scope::Shared, "How the daemon itself behaves.")),
         ("hooks", table::<Hooks>(Scope::Shared, "Commands that are run when something happens.")),
         ("budget", table::<Budget>(Scope::Shared, "What may be spent.")),
+        ("retention", table::<Retention>(Scope::Shared, "How much of what was said is kept.")),
         ("tui", table::<Tui>(Scope::Shared, "The screens `acpctl top` and `acpctl chat`.")),
         ("defaults", table::<Profile>(Scope::Shared, "What counts for every agent.")),
         ("agents", agents()),

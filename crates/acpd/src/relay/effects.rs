@@ -58,6 +58,7 @@ impl Relay {
             Effect::Summarize { session, upto } => {
                 self.services.summarize(self.readers.journal.clone(), session, upto);
             }
+            Effect::Measure { question, sessions } => self.sizes.measure(question, sessions),
             Effect::CreateTerminal { terminal, new } => {
                 let environment = self.agents.environment(&new.agent);
                 self.terminals.create(terminal, *new, environment);
@@ -163,6 +164,8 @@ impl Relay {
         if let ToClient::Status { part: StatusPart::Metrics(metrics), .. } = &mut what {
             metrics.queues.transactions = self.commits.waiting() as u64;
             metrics.latencies.commit = self.commits.latency();
+            (metrics.journal.removed, metrics.journal.given_back) =
+                (self.tidied.removed, self.tidied.given_back);
         }
         if let ToClient::Line(line) = &what
             && self.traces.are_on()

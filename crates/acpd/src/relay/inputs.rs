@@ -92,6 +92,10 @@ impl Relay {
             }
             Report::Failing { reason, .. } => self.store_fails(&reason, out),
             Report::Works => self.store_works(out),
+            Report::Tidied(more) => {
+                self.tidied.removed += more.removed;
+                self.tidied.given_back += more.given_back;
+            }
         }
     }
 

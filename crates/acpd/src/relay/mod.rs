@@ -28,7 +28,7 @@ use acpd_api::Environment;
 use acpd_core::ids::{ClientId, HostId};
 use acpd_core::record::Record;
 use acpd_core::{Batch, ClientEvent, HostEvent, Hub, Input};
-use acpd_store::{Report, Writer};
+use acpd_store::{Report, Tidied, Writer};
 use tokio::sync::{mpsc, oneshot};
 
 use self::commits::{Commits, WriterDied};
@@ -50,6 +50,7 @@ use crate::search::SearchIndex;
 use crate::service::Pulse;
 use crate::services::Services;
 use crate::signals::{Call, Calls};
+use crate::sizes::Sizes;
 use crate::suspend::SuspendWatch;
 use crate::terminals::Terminals;
 
@@ -116,6 +117,9 @@ pub struct Relay {
     commits: Commits,
     readers: Readers,
     services: Services,
+    sizes: Sizes,
+    /// What was done for the journal while nothing was to be written.
+    tidied: Tidied,
     terminals: Terminals,
     logins: Logins,
     credentials: Credentials,
@@ -165,6 +169,7 @@ impl Relay {
         let (generation, reaper) = (&agents.generation, agents.reaper.clone());
         let terminals = Terminals::start(generation, hub.incarnation(), reaper, done.clone())?;
         let services = Services::new(done.clone());
+        let sizes = Sizes::new(agents.paths.database(), done.clone());
         let logins = Logins::new(done);
         let login_shell = LoginShell::new(
             agents.config.daemon.login_shell,
@@ -186,6 +191,8 @@ impl Relay {
             commits: Commits::new(writer),
             readers,
             services,
+            sizes,
+            tidied: Tidied::default(),
             terminals,
             logins,
             credentials,

@@ -3,6 +3,7 @@
 mod mcp;
 mod mistakes;
 mod schema;
+mod values;
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -101,7 +101,7 @@ fn the_file_is_shown_found_and_edited_and_checked_then() {
     let file = env.path("config").join("config.toml");
     let path = env.acpctl(&["config", "path"]).success();
     assert_eq!(path.stdout().trim_end(), file.display().to_string());
-    let shown = env.acpctl(&["config", "show"]).success();
+    let shown = env.acpctl(&["config", "show", "--file"]).success();
     assert_eq!(shown.stdout(), fs::read_to_string(&file).unwrap());
     env.acpctl(&["daemon", "start"]).success();
     let edit = |more: &str| {
@@ -127,6 +127,57 @@ fn the_file_is_shown_found_and_edited_and_checked_then() {
     let schema: Value = serde_json::from_str(schema.stdout()).unwrap();
     assert_eq!(schema, acpd::config::schema());
     fs::remove_file(&file).unwrap();
-    env.acpctl(&["config", "show"]).success().explains(&["everything has its default"]);
+    for show in [&["config", "show"][..], &["config", "show", "--file"]] {
+        env.acpctl(show).success().explains(&["everything has its default"]);
+    }
     env.acpctl(&["config", "check"]).success().explains(&["everything has its default"]);
+}
+
+#[test]
+fn every_key_is_shown_with_its_value_and_who_says_so() {
+    let env = hosted([echo()]);
+    change(&env, "[[workspace]]\npath = '/'\nmodel = 'large'\n");
+    let file = env.path("config").join("config.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let line = |key: &str| text.lines().position(|line| line.starts_with(key)).unwrap() + 1;
+    let shown = env.acpctl(&["config", "show"]).success();
+    let found = |begin: &str, end: &str| {
+        let mut lines = shown.stdout().lines();
+        assert!(
+            lines.any(|line| line.starts_with(begin) && line.ends_with(end)),
+            "{begin} … {end}: {}",
+            shown.stdout()
+        );
+    };
+    found("host = \"shim\" ", &format!(" # config.toml:{}", line("host")));
+    found("max_clients = 64 ", "  # default");
+    found("# title = (unset) ", "  # default");
+    found("# agent = \"echo\" ", &format!(" # config.toml:{}", line("default_agent")));
+    found("# model = \"large\" ", &format!(" # config.toml:{}", line("model")));
+    assert!(!shown.stdout().contains("[agents.claude]"), "nothing is said about it");
+
+    // What is shown is a configuration that comes to the same.
+    let json = |args: &[&str]| -> Value {
+        let args = [&["config", "show", "--json"], args].concat();
+        serde_json::from_str(env.acpctl(&args).success().stdout()).unwrap()
+    };
+    let values = |shown: &Value| -> Vec<(Value, Value)> {
+        let values = shown["values"].as_array().unwrap().iter();
+        values.map(|value| (value["key"].clone(), value["value"].clone())).collect()
+    };
+    let before = json(&[]);
+    assert_eq!(before["file"], file.display().to_string());
+    fs::write(&file, shown.stdout()).unwrap();
+    assert_eq!(values(&json(&[])), values(&before));
+    fs::write(&file, &text).unwrap();
+
+    let one = json(&["agents.claude.command"]);
+    assert_eq!(one["values"].as_array().map(Vec::len), Some(1), "{one}");
+    assert_eq!(one["values"][0]["from"][0]["place"], "catalogue");
+    assert!(json(&["daemon"])["values"].as_array().unwrap().len() > 5);
+    env.acpctl(&["config", "show", "deamon"])
+        .code(2)
+        .explains(&["deamon", "did you mean `daemon`"]);
+    change(&env, "max_clinets = 1\n");
+    env.acpctl(&["config", "show"]).code(1).explains(&["1 mistake", "max_clinets"]);
 }

@@ -243,7 +243,8 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
     stage.all(&["doctor"]);
     stage.all(&["metrics"]);
     stage.both(&["report", "--output", "-"]);
-    stage.both(&["config", "show"]);
+    stage.all(&["config", "show"]);
+    stage.both(&["config", "show", "--file"]);
     stage.both(&["config", "schema"]);
     stage.both(&["config", "path"]);
     let edit = &["config", "edit"];
@@ -251,6 +252,12 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
     command.env("EDITOR", "true");
     stage.end(edit, Running::on_terminal(command));
     stage.seen.insert(("config edit".to_owned(), false));
+    let limits = stage.env.path("config").join("config.toml");
+    let config = std::fs::read_to_string(&limits).unwrap();
+    std::fs::write(&limits, config + "\n[retention]\nmax_size = 4096\n").unwrap();
+    stage.both(&["daemon", "reload"]);
+    stage.all(&["gc", "--dry-run"]);
+    stage.talk(&["gc"], &[("y/n", "n\n")]);
     let file = stage.env.path("backup.db").display().to_string();
     stage.all(&["backup", &file]);
     stage.talk(&["restore", &file], &[("y/n", "n\n")]);

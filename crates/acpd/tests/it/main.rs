@@ -48,6 +48,7 @@ mod queueing;
 mod recovering;
 mod reporting;
 mod restoring;
+mod retention;
 mod screens;
 mod searching;
 mod service;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use acpd_api::redact::HIDDEN;
-use acpd_api::{AgentInfo, AgentList, Empty, SessionInfo, Status, Untrusted, method};
+use acpd_api::{AgentInfo, AgentList, Empty, Outcome, SessionInfo, Status, Untrusted, method};
 use acpd_client::{Connection, Paths, daemon_exe};
 use jiff::Timestamp;
 use nix::sys::utsname::uname;
@@ -210,7 +210,7 @@ fn sessions(sessions: &[SessionInfo]) -> String {
         "agent          state      turn         last            prompts queued clients lines   used\n".to_owned();
     let now = human::now();
     for session in sessions.iter().take(SESSIONS) {
-        let last = session.turn.last.as_ref().map_or("-", |last| outcome(last.raw()));
+        let last = session.turn.last.as_ref().map_or("-", |last| Outcome::known_word(last.raw()));
         let _ = writeln!(
             text,
             "{:<14} {:<10} {:<12} {last:<15} {:<7} {:<6} {:<7} {:<7} {}",
@@ -225,22 +225,6 @@ fn sessions(sessions: &[SessionInfo]) -> String {
         );
     }
     format!("{}.\n\n{}", counts.join(", "), block("text", &text))
-}
-
-/// How a turn has ended, unless that is a word of the agent's own.
-fn outcome(last: &str) -> &'static str {
-    let known = [
-        "end_turn",
-        "max_tokens",
-        "max_turn_requests",
-        "refusal",
-        "cancelled",
-        "error",
-        "interrupted",
-        "unwedged",
-        "outcome_unknown",
-    ];
-    known.into_iter().find(|word| *word == last).unwrap_or("other")
 }
 
 /// The word of a state.

@@ -102,6 +102,7 @@ impl Hub {
             }
             method::SESSION_REMOVE => self.session_remove(asked, out)?,
             method::SESSION_UNDO => self.session_undo(asked, out)?,
+            method::GC => self.collect(to, read_or_default(params)?, out)?,
             method::USAGE => {
                 let asked: UsageParams = read_or_default(params)?;
                 self.close_request(to);

@@ -32,8 +32,12 @@ pub(crate) struct Key<T> {
     pub(crate) kind: fn() -> String,
     /// What may be written, for editors.
     pub(crate) schema: fn() -> Schema,
-    /// The default, as TOML.
+    /// A value as TOML; nothing if it is unset.
+    pub(crate) show: fn(&T) -> String,
+    /// The default in the same way.
     pub(crate) default: fn() -> String,
+    /// Whether what several tables say adds up.
+    pub(crate) adds_up: bool,
     /// The documentation, line by line.
     pub(crate) doc: &'static [&'static str],
     /// Takes over a value.
@@ -90,7 +94,9 @@ macro_rules! keys {
                         scope: Scope::$scope,
                         kind: <$kind as Kind>::describe,
                         schema: <$kind as Kind>::schema,
+                        show: |this| <$kind as Kind>::show(&this.$field),
                         default: || <$kind as Kind>::show(&Self::default().$field),
+                        adds_up: <$kind as Kind>::ADDS_UP,
                         doc: &[$($doc),*],
                         set: |this, value| {
                             <$kind as Kind>::merge(&mut this.$field, <$kind as Kind>::read(value)?);

@@ -1,6 +1,7 @@
 //! The kinds of the keys about logins and credentials.
 
 use std::collections::BTreeMap;
+use std::iter::once;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
 use crate::config::keys::fault::{Fault, all, list, string, table};
-use crate::config::keys::kind::{Arguments, CommandLine, Directory, Kind, Timeout, quoted};
+use crate::config::keys::kind::{Arguments, CommandLine, Directory, Kind, Timeout, inline, quoted};
 use crate::config::keys::schema::{Schema, VARIABLE, entries_of, list_of, text};
 
 /// What an error of an agent is known by.
@@ -105,6 +106,8 @@ pub(crate) struct Credentials;
 impl Kind for Credentials {
     type Value = BTreeMap<String, Credential>;
 
+    const ADDS_UP: bool = true;
+
     fn describe() -> String {
         "a table of references".to_owned()
     }
@@ -144,14 +147,28 @@ impl Kind for Credentials {
         all(table(value, &Self::describe())?.iter().map(one))
     }
 
-    fn show(_: &Self::Value) -> String {
-        // Only the default is ever shown.
-        "{}".to_owned()
+    fn show(value: &Self::Value) -> String {
+        inline(value.iter().map(|(name, credential)| (name.as_str(), show(credential))))
     }
 
     fn merge(slot: &mut Self::Value, new: Self::Value) {
         slot.extend(new);
     }
+}
+
+fn show(credential: &Credential) -> String {
+    let source = match &credential.source {
+        CredentialSource::Command(words) => ("command", Arguments::show(words)),
+        CredentialSource::File(path) => ("file", quoted(&path.to_string_lossy())),
+        CredentialSource::Env(name) => ("env", quoted(name)),
+        CredentialSource::Systemd(name) => ("systemd", quoted(name)),
+        #[cfg(feature = "keyring")]
+        CredentialSource::Keyring { service, user } => {
+            ("keyring", quoted(&format!("{service}/{user}")))
+        }
+    };
+    let ttl = credential.ttl.as_ref().map(|ttl| ("ttl", Timeout::show(ttl)));
+    inline(once(source).chain(ttl))
 }
 
 const CREDENTIAL: &str = "one of `{ command = [\"program\", …] }`, `{ file = \"~/path\" }`, \

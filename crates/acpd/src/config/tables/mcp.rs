@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::iter::once;
 use std::path::PathBuf;
 
 use acpd_api::{McpKind, Tools};
@@ -12,7 +13,7 @@ use toml::de::{DeString, DeValue};
 
 use crate::config::keys::fault::{Fault, all, list, string};
 use crate::config::keys::kind::{
-    Arguments, Choice, Command, Count, Directory, Flag, Kind, OneOf, SomeOf, quoted,
+    Arguments, Choice, Command, Count, Directory, Flag, Kind, OneOf, SomeOf, inline, quoted,
 };
 use crate::config::keys::schema::{Schema, VARIABLE, entries_of, text};
 use crate::config::keys::{Key, Keys, Scope, keys};
@@ -283,8 +284,19 @@ fn values_schema(name: &str, may_prefix: bool) -> Schema {
 }
 
 fn show(values: &Values) -> String {
-    // Only the default is ever shown.
-    if values.is_empty() { "{}".to_owned() } else { "{…}".to_owned() }
+    let reference = |source: &SecretSource, prefix: &str| {
+        let (kind, place) = match source {
+            SecretSource::Env(name) => ("env", name.clone()),
+            SecretSource::File(path) => ("file", path.to_string_lossy().into_owned()),
+        };
+        let prefix =
+            Some(prefix).filter(|prefix| !prefix.is_empty()).map(|text| ("prefix", quoted(text)));
+        inline(once((kind, quoted(&place))).chain(prefix))
+    };
+    inline(values.iter().map(|(name, value)| match value {
+        Value::Text(text) => (name.as_str(), quoted(text)),
+        Value::Reference { source, prefix } => (name.as_str(), reference(source, prefix)),
+    }))
 }
 
 /// Environment variables.

@@ -4,3 +4,4 @@ pub(crate) mod auth;
 pub(crate) mod mcp;
 pub(crate) mod policy;
 pub(crate) mod profile;
+pub(crate) mod retention;

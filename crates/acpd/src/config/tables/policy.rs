@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use acp_wire::acp::TOOL_KINDS;
 use serde_json::json;
 
 use crate::config::keys::schema::{Schema, table_of};
@@ -17,19 +18,6 @@ const GLOBS: [(&str, &str); 6] = [
     ("url", "Globs on the addresses that it fetches."),
 ];
 
-const KINDS: [&str; 10] = [
-    "read",
-    "edit",
-    "delete",
-    "move",
-    "search",
-    "execute",
-    "think",
-    "fetch",
-    "switch_mode",
-    "other",
-];
-
 /// The table `[policy]`.
 pub(crate) fn schema() -> Schema {
     let ruling = |about: &str| json!({"enum": ["ask", "allow", "reject"], "description": about});
@@ -41,7 +29,7 @@ pub(crate) fn schema() -> Schema {
     let mut rule = BTreeMap::from(globs);
     rule.insert("name", json!({"type": "string", "description": "What people call it."}));
     rule.insert("decision", ruling("What it decides."));
-    rule.insert("kind", one_or_more(json!({"enum": KINDS}), "Kinds of tool calls."));
+    rule.insert("kind", one_or_more(json!({"enum": TOOL_KINDS}), "Kinds of tool calls."));
     let mut rule = table_of(rule);
     rule["required"] = json!(["decision"]);
     rule["description"] = json!("A rule. Every condition that it names must hold.");

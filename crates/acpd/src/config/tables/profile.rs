@@ -12,8 +12,8 @@ use toml::de::DeValue;
 use crate::config::keys::fault::Fault;
 use crate::config::keys::kind::{
     Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag,
-    KeyNames, Kind, Line, LineSize, LogFilter, Members, Money, Names, OneOf, Port, Size, SomeOf,
-    Time, TimeOrNever, Timeout,
+    KeyNames, Kind, Line, LineSize, LogFilter, Members, Money, Names, OneOf, Perhaps, Port, Size,
+    SomeOf, Time, TimeOrNever, Timeout,
 };
 use crate::config::keys::schema::{Schema, list_of, text};
 use crate::config::keys::variables::Variables;
@@ -122,6 +122,14 @@ keys! {
         /// `"editor:TOOL"` names the tool of an editor that is asked first, in place of the usual names. When unset, or an
         /// empty list: no command.
         Shared "diagnostics" => pub diagnostics: Option<Vec<String>> as CommandLines = None;
+        /// Whether sessions of all agents that work here stay until you delete them, whatever `[retention]` says.
+        Shared "keep" => pub keep: bool as Flag = false;
+        /// `max_age` of `[retention]` for the sessions of all agents that work here.
+        Shared "retention.max_age" => pub max_age: Option<Duration> as Perhaps<Timeout> = None;
+        /// `max_sessions` of `[retention]` for these: they are counted by themselves.
+        Shared "retention.max_sessions" => pub max_sessions: Option<u32> as Perhaps<Count> = None;
+        /// `max_size` of `[retention]` for these: they are added up by themselves.
+        Shared "retention.max_size" => pub max_size: Option<u64> as Perhaps<Size> = None;
     }
     beside {}
 }

@@ -24,6 +24,9 @@ pub(crate) trait Kind {
     /// What the program sees of it.
     type Value;
 
+    /// Whether what an inner table says comes beside what was said before it, and not in its place.
+    const ADDS_UP: bool = false;
+
     /// What may be written, as in "must be …".
     fn describe() -> String;
 
@@ -44,6 +47,12 @@ pub(crate) trait Kind {
 
 pub(crate) fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
+}
+
+/// A table on one line, of values that are TOML already.
+pub(crate) fn inline<'a>(entries: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    let entries = entries.into_iter().map(|(name, value)| format!("{} = {value}", quoted(name)));
+    format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
 }
 
 fn quoted_list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
@@ -74,6 +83,29 @@ impl Kind for Flag {
 
     fn show(value: &bool) -> String {
         value.to_string()
+    }
+}
+
+/// A value, or nothing said.
+pub(crate) struct Perhaps<K>(K);
+
+impl<K: Kind> Kind for Perhaps<K> {
+    type Value = Option<K::Value>;
+
+    fn describe() -> String {
+        K::describe()
+    }
+
+    fn schema() -> Schema {
+        K::schema()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Self::Value, Fault> {
+        K::read(value).map(Some)
+    }
+
+    fn show(value: &Self::Value) -> String {
+        value.as_ref().map_or_else(String::new, K::show)
     }
 }
 

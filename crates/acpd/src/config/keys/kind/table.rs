@@ -7,7 +7,7 @@ use serde_json::json;
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
-use super::{Kind, quoted, quoted_list};
+use super::{Kind, inline, quoted, quoted_list};
 use crate::config::error::did_you_mean;
 use crate::config::keys::fault::{Fault, all, list, string, table};
 use crate::config::keys::schema::{
@@ -20,6 +20,8 @@ pub(crate) struct Environment;
 
 impl Kind for Environment {
     type Value = Variables;
+
+    const ADDS_UP: bool = true;
 
     fn describe() -> String {
         "a table of strings".to_owned()
@@ -34,10 +36,7 @@ impl Kind for Environment {
     }
 
     fn show(value: &Variables) -> String {
-        let pairs = value.iter();
-        let pairs: Vec<_> =
-            pairs.map(|(name, value)| format!("{} = {}", quoted(name), quoted(value))).collect();
-        format!("{{{}}}", pairs.join(", "))
+        inline(value.iter().map(|(name, value)| (name.as_str(), quoted(value))))
     }
 
     fn merge(slot: &mut Variables, new: Variables) {
@@ -153,6 +152,8 @@ pub(crate) struct Names;
 
 impl Kind for Names {
     type Value = Vec<String>;
+
+    const ADDS_UP: bool = true;
 
     fn describe() -> String {
         "a list of names, or of beginnings of names like \"AWS_*\"".to_owned()

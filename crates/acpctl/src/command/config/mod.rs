@@ -1,5 +1,7 @@
 //! `acpctl config …`. Only the daemon's program understands the file: `acpd config` is asked.
 
+mod show;
+
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -33,7 +35,12 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
     let file = paths.config_file();
     match command {
         Config::Path => Ok(ui.relay_line(&Untrusted::of(file.display()))?),
-        Config::Show => {
+        Config::Show(wanted) if !wanted.file => {
+            // What is wrong is told whole; only what is right comes to something.
+            told_wrong(&report()?)?;
+            show::show(understood(&asked(&["--values"])?)?, wanted, ui)
+        }
+        Config::Show(_) => {
             let failed = |error: io::Error| CommandError::file("read", &file, &error);
             let mut bytes = Vec::new();
             match open_file(&file) {
@@ -122,12 +129,18 @@ fn offer_schema(file: &Path, schema_file: &Path) {
 
 /// Says that nothing is wrong, or fails with what is.
 fn told(report: &ConfigReport, ui: &mut Ui) -> Result {
+    told_wrong(report)?;
+    ui.say(if report.exists {
+        text!("`{}` has no mistakes", report.file)
+    } else {
+        text!("there is no `{}`: everything has its default", report.file)
+    });
+    Ok(())
+}
+
+/// Fails with what is wrong, if something is.
+fn told_wrong(report: &ConfigReport) -> Result {
     if report.mistakes.is_empty() {
-        ui.say(if report.exists {
-            text!("`{}` has no mistakes", report.file)
-        } else {
-            text!("there is no `{}`: everything has its default", report.file)
-        });
         return Ok(());
     }
     let count = counted(report.mistakes.len() as u64, "mistake");

@@ -1,0 +1,166 @@
+//! `acpctl config show`: what the configuration comes to, in the form of the file, with who says so behind each value.
+
+use std::path::Path;
+
+use acpd_api::{ConfigPlace, ConfigValue, ConfigValues, Untrusted, escape, nearest};
+use serde_json::Value;
+
+use crate::cli::ConfigShow;
+use crate::error::{CommandError, Result};
+use crate::paint::{DIM, Paint};
+use crate::text::{Text, text};
+use crate::ui::Ui;
+
+/// The column of what is said behind a value, where the value leaves room.
+const BEHIND: usize = 44;
+/// Tables of which there are many, each with a name or a number.
+const MANY: [&str; 3] = ["agents", "mcp", "workspace"];
+
+/// Prints what holds for the wanted keys.
+///
+/// # Errors
+/// When there is no such key.
+pub(super) fn show(mut found: ConfigValues, wanted: &ConfigShow, ui: &mut Ui) -> Result {
+    choose(&mut found, wanted.key.as_deref())?;
+    if wanted.json {
+        return Ok(ui.json(&found)?);
+    }
+    if !found.exists {
+        ui.say(text!("there is no `{}`: everything has its default", found.file));
+    }
+    let paint = ui.out_paint();
+    let file = Path::new(found.file.raw()).file_name();
+    let file = Untrusted::from(file.unwrap_or_default().to_string_lossy());
+    let mut table = "";
+    for (at, value) in found.values.iter().enumerate() {
+        let (of, name) = split(value.key.raw());
+        if of != table {
+            table = of;
+            let gap = if at == 0 { "" } else { "\n" };
+            ui.print(text!("{}{}\n", gap, header(of)))?;
+        }
+        ui.print(line(&text!("{} = ", escape::one_line(name)), value, &file, paint))?;
+    }
+    if !found.here.is_empty() {
+        let begun = text!("# A session begun in `{}` without another word has:", found.dir);
+        ui.print(text!("\n{}\n", paint.apply(DIM, begun)))?;
+        for value in &found.here {
+            ui.print(line(&text!("# {} = ", value.key), value, &file, paint))?;
+        }
+    }
+    Ok(())
+}
+
+/// Leaves the values of a key or a table; without one, all but those of agents about which the file says nothing.
+fn choose(found: &mut ConfigValues, wanted: Option<&str>) -> Result {
+    let Some(wanted) = wanted else {
+        let agents = &found.agents;
+        found.values.retain(|value| {
+            let of = value.key.raw().strip_prefix("agents.");
+            of.is_none_or(|of| agents.iter().any(|agent| is_below(of, agent.raw())))
+        });
+        return Ok(());
+    };
+    let all = std::mem::take(&mut found.values);
+    let (chosen, others): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|value| is_below(value.key.raw(), wanted));
+    if chosen.is_empty() {
+        let known = others.iter().flat_map(|value| [value.key.raw(), split(value.key.raw()).0]);
+        let error = CommandError::usage(text!("no key or table `{}`", escape::one_line(wanted)));
+        return Err(match nearest(wanted, known) {
+            Some(near) => error.hint(text!("did you mean `{}`?", escape::one_line(near))),
+            None => error.hint("`acpctl config show` without a key shows what there is"),
+        });
+    }
+    found.values = chosen;
+    found.here = Vec::new();
+    Ok(())
+}
+
+/// Whether a key is the wanted one, or in the wanted table.
+fn is_below(key: &str, wanted: &str) -> bool {
+    key.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// The table of a key, and its name there.
+fn split(key: &str) -> (&str, &str) {
+    let Some((table, name)) = key.split_once('.') else { return ("", key) };
+    if !MANY.contains(&table) {
+        return (table, name);
+    }
+    let of = name.find('.').map_or(key.len(), |dot| table.len() + 1 + dot);
+    (&key[..of], key[of..].trim_start_matches('.'))
+}
+
+fn header(table: &str) -> Text {
+    if table.starts_with("workspace.") {
+        "[[workspace]]".into()
+    } else {
+        text!("[{}]", escape::one_line(table))
+    }
+}
+
+/// A value, and behind it who says so.
+fn line(name: &Text, value: &ConfigValue, file: &Untrusted, paint: Paint) -> Text {
+    let shown = match &value.value {
+        // A key without a value is no TOML.
+        Value::Null if name.as_str().starts_with('#') => text!("{}(unset)", name),
+        Value::Null => text!("# {}(unset)", name),
+        value => text!("{}{}", name, escape::one_line(&toml(value))),
+    };
+    let pad = Text::repeated(" ", BEHIND.saturating_sub(shown.width()));
+    let from = Text::join(value.from.iter().map(|place| said_by(place, file)), ", ");
+    text!("{}{}{}\n", shown, pad, paint.apply(DIM, text!("  # {}", from)))
+}
+
+fn said_by(place: &ConfigPlace, file: &Untrusted) -> Text {
+    match place {
+        ConfigPlace::Default => "default".into(),
+        ConfigPlace::Catalogue => "catalogue".into(),
+        ConfigPlace::File { line, table } => match table.as_ref().map(Untrusted::raw) {
+            Some("defaults") => text!("{}:{}, [defaults]", file, *line),
+            _ => text!("{}:{}", file, *line),
+        },
+    }
+}
+
+/// JSON as TOML on one line: they differ in tables alone.
+fn toml(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(toml).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(entries) => {
+            let entries = entries
+                .iter()
+                .map(|(name, value)| format!("{} = {}", Value::from(name.as_str()), toml(value)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+        value => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_split_behind_its_table() {
+        assert_eq!(split("default_agent"), ("", "default_agent"));
+        assert_eq!(split("daemon.log_level"), ("daemon", "log_level"));
+        assert_eq!(split("agents.a.stop.eof"), ("agents.a", "stop.eof"));
+        assert_eq!(split("workspace.0.path"), ("workspace.0", "path"));
+    }
+
+    #[test]
+    fn a_table_is_told_from_another_one_that_begins_like_it() {
+        assert!(is_below("agents.a.env", "agents.a") && is_below("agents.a", "agents.a"));
+        assert!(!is_below("agents.ab.env", "agents.a"));
+    }
+
+    #[test]
+    fn tables_are_written_as_toml_has_them() {
+        let value = serde_json::json!([{"a": "x\"\u{1b}", "b c": true}, []]);
+        assert_eq!(toml(&value), "[{\"a\" = \"x\\\"\\u001b\", \"b c\" = true}, []]");
+    }
+}

@@ -1,0 +1,126 @@
+//! `acpctl gc`: deletes the sessions that are over the limits of the configuration, after a look.
+
+use acpd_api::{GcLimit, GcParams, GcResult, GcSession, Untrusted, method};
+use acpd_client::Connection;
+
+use crate::cli;
+use crate::confirm::{left, yes};
+use crate::door::Door;
+use crate::error::{CommandError, Result};
+use crate::human;
+use crate::table::{Cut, Table};
+use crate::text::{Text, text};
+use crate::ui::Ui;
+
+/// Shows what is over a limit, and deletes it.
+pub(super) fn gc(args: cli::Gc, door: Door, ui: &mut Ui) -> Result {
+    let mut connection = door.connect()?;
+    let look = GcParams { dry_run: true, ..GcParams::default() };
+    let found: GcResult = connection.call(method::GC, &look)?;
+    if found.sessions.is_empty() || args.dry_run {
+        return show(&found, args.json, ui);
+    }
+    if !args.yes {
+        confirm(&found, args.now, ui)?;
+    }
+    let gone = delete(&mut connection, &found, args.now)?;
+    if args.json.json {
+        return Ok(ui.json(&gone)?);
+    }
+    let what = text!("deleted {}", amount(&gone));
+    ui.say(match gone.until {
+        Some(until) => {
+            let until = human::clock(until);
+            text!("{}; until {}, `acpctl session undo NAME` brings each back", what, until)
+        }
+        None => what,
+    });
+    Ok(())
+}
+
+/// Deletes what was found, as far as it still may go: a part with each call.
+fn delete(connection: &mut Connection, found: &GcResult, now: bool) -> Result<GcResult> {
+    let mut only: Vec<u32> = found.sessions.iter().map(|session| session.number).collect();
+    let mut all = GcResult { sessions: Vec::new(), bytes: 0, left: 0, until: None };
+    loop {
+        let params = GcParams { dry_run: false, now, only: Some(only.clone()) };
+        let gone: GcResult = connection.call(method::GC, &params)?;
+        only.retain(|number| gone.sessions.iter().all(|session| session.number != *number));
+        all.bytes += gone.bytes;
+        all.until = all.until.max(gone.until);
+        let is_over = gone.left == 0 || gone.sessions.is_empty();
+        all.sessions.extend(gone.sessions);
+        if is_over {
+            return Ok(all);
+        }
+    }
+}
+
+fn show(found: &GcResult, json: cli::Json, ui: &mut Ui) -> Result {
+    if json.json {
+        return Ok(ui.json(found)?);
+    }
+    if found.sessions.is_empty() {
+        ui.say("nothing is over a limit");
+        return Ok(());
+    }
+    ui.print(table(found).render(ui.out_paint(), ui.out_width()))?;
+    ui.say(text!("{} would be deleted", amount(found)));
+    Ok(())
+}
+
+/// Shows what would be lost, and asks.
+fn confirm(found: &GcResult, now: bool, ui: &mut Ui) -> Result {
+    if !ui.can_ask() {
+        let text = text!("deleting {} needs confirmation", amount(found));
+        return Err(
+            CommandError::usage(text).hint("add `--yes`; `--dry-run` shows what would be deleted")
+        );
+    }
+    ui.talk(&table(found).render(ui.err_paint(), Some(ui.err_size().0)));
+    let how = if now { " for good" } else { "" };
+    let prompt = text!("delete {}{}, with all that was said? y/n > ", amount(found), how);
+    if yes(ui, prompt)? { Ok(()) } else { Err(left()) }
+}
+
+/// How many sessions, and how much was said in them.
+fn amount(found: &GcResult) -> Text {
+    let count = human::counted(found.sessions.len() as u64, "session");
+    text!("{} ({})", count, human::bytes(found.bytes))
+}
+
+fn table(found: &GcResult) -> Table {
+    let (now, home) = (human::now(), std::env::var("HOME").ok());
+    let mut table = Table::new(["SESSION", "AGENT", "USED", "SIZE", "LIMIT", "DIRECTORY"])
+        .cut("DIRECTORY", Cut::Middle(12))
+        .drop(&["AGENT"]);
+    for session in &found.sessions {
+        table.row([
+            handle(session).into(),
+            (&session.agent).into(),
+            human::ago(session.updated, now).into(),
+            human::bytes(session.bytes).into(),
+            limit(session).into(),
+            human::directory(&session.cwd, home.as_deref()).into(),
+        ]);
+    }
+    table
+}
+
+fn handle(session: &GcSession) -> &Untrusted {
+    session.name.as_ref().unwrap_or(&session.session_id)
+}
+
+/// The limit by which it goes.
+fn limit(session: &GcSession) -> Text {
+    let key = match session.limit {
+        GcLimit::MaxAge => "max_age",
+        GcLimit::MaxSessions => "max_sessions",
+        GcLimit::MaxSize => "max_size",
+        GcLimit::Other => "other",
+    };
+    match &session.workspace {
+        Some(workspace) => text!("{} of {}", key, workspace),
+        None => key.into(),
+    }
+}

@@ -1,0 +1,174 @@
+//! Deleting what the limits of the configuration let go: when a person asks for it (`_acpd/gc`), and from time to time.
+//!
+//! ```text
+//!  asked, or time ─▶ Measure ─▶ sizes ─▶ crate::retention plans ─┬▶ said what would go
+//!                                                                └▶ some deleted, as by a person ─▶ the next ones later
+//! ```
+//!
+//! Whoever asks calls again until nothing is left; time comes again after [`NEXT`].
+
+use std::collections::BTreeMap;
+
+use acp_wire::code;
+use acpd_api::{GcParams, GcResult, GcSession, Reason};
+
+use crate::clients::Served;
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{Requester, SessionKey, Time};
+use crate::input::{Batch, Effect};
+use crate::retention::{Candidate, Goes, Look, Rules};
+use crate::timers::Timer;
+
+/// From the start of the daemon to its first look (ms): what comes back then comes back first.
+const FIRST: u64 = 5 * 60_000;
+/// From one look to the next.
+const PAUSE: u64 = 60 * 60_000;
+/// While a client is away, which may have any session open.
+const AWAITED: u64 = 10 * 60_000;
+/// So many sessions go at once: each is a part of the transaction.
+const ROUND: usize = 16;
+/// Until the next of them go.
+const NEXT: u64 = 1000;
+
+/// Bytes by session.
+type Sizes = BTreeMap<SessionKey, u64>;
+
+impl Hub {
+    fn rules(&self) -> Rules<'_> {
+        Rules { all: self.config.retention, workspaces: &self.config.workspaces }
+    }
+
+    /// `_acpd/gc`.
+    pub(crate) fn collect(&mut self, to: &Requester, params: GcParams, out: &mut Batch) -> Served {
+        if !self.rules().are_any() {
+            let text = "nothing in the configuration limits how much is kept";
+            let hint =
+                "add `[retention]` with `max_age = \"90d\"`, say, then `acpctl daemon reload`";
+            let fault = Fault::new(Reason::Invalid, text).with_code(code::INVALID_REQUEST);
+            return Err(fault.hint(hint));
+        }
+        let question = self.looks.ask(Look::Asked(to.clone(), params));
+        self.measure(question, out);
+        Ok(())
+    }
+
+    fn measure(&self, question: u64, out: &mut Batch) {
+        let sessions = self.sessions.keys().copied().collect();
+        out.effects.push(Effect::Measure { question, sessions });
+    }
+
+    /// It is known how much was said in each session.
+    pub(crate) fn on_measured(
+        &mut self,
+        question: u64,
+        sizes: Result<Sizes, String>,
+        out: &mut Batch,
+    ) {
+        let Some(look) = self.looks.answered(question) else { return };
+        match (look, sizes) {
+            (Look::Asked(to, params), Ok(sizes)) => {
+                match self.store_health.fault().filter(|_| !params.dry_run) {
+                    Some(fault) => self.refuse(&to, &fault, out),
+                    None => self.collect_measured(&to, &params, &sizes, out),
+                }
+            }
+            (Look::Asked(to, _), Err(reason)) => {
+                let text = format!("the journal could not be read: {reason}");
+                self.refuse(&to, &Fault::new(Reason::StoreFailed, text), out);
+            }
+            (Look::Time, Ok(sizes)) => self.collect_by_time(&sizes, out),
+            (Look::Time, Err(_)) => self.timers.set(Timer::Retention, self.now.after(PAUSE)),
+        }
+    }
+
+    /// Says what would go, or deletes some of it.
+    fn collect_measured(
+        &mut self,
+        to: &Requester,
+        params: &GcParams,
+        sizes: &Sizes,
+        out: &mut Batch,
+    ) {
+        let mut gone = self.plan(sizes);
+        if let Some(only) = &params.only {
+            gone.retain(|goes| only.contains(&goes.key.0));
+        }
+        let most = if params.dry_run { gone.len() } else { ROUND };
+        let left = gone.len().saturating_sub(most) as u32;
+        gone.truncate(most);
+        let sessions: Vec<GcSession> = gone.iter().map(|goes| self.gc_session(goes)).collect();
+        let bytes = sessions.iter().map(|session| session.bytes).sum();
+        let mut until = None;
+        if !params.dry_run {
+            for goes in &gone {
+                until = until.max(self.expire(goes, params.now, out));
+            }
+        }
+        let until = until.map(|until: Time| until.0);
+        self.answer(to, &GcResult { sessions, bytes, left, until }, out);
+    }
+
+    fn expire(&mut self, goes: &Goes, for_good: bool, out: &mut Batch) -> Option<Time> {
+        self.tally.session_expired();
+        self.delete_for_person(goes.key, for_good, out)
+    }
+
+    fn gc_session(&self, goes: &Goes) -> GcSession {
+        let row = &self.session(goes.key).row;
+        GcSession {
+            session_id: row.public_id.clone().into(),
+            number: goes.key.0,
+            agent: row.agent.clone().into(),
+            name: row.name.clone().map(Into::into),
+            title: row.shown_title().map(Into::into),
+            cwd: row.cwd.clone().into(),
+            updated: row.updated.0,
+            bytes: goes.bytes,
+            limit: goes.limit,
+            workspace: goes.workspace.clone().map(Into::into),
+        }
+    }
+
+    fn plan(&self, sizes: &Sizes) -> Vec<Goes> {
+        // Those that nobody used go by themselves.
+        let used = self.sessions.iter().filter(|(_, session)| !session.is_unused());
+        let candidates = used.map(|(key, session)| Candidate {
+            key: *key,
+            cwd: session.row.cwd.clone(),
+            updated: session.row.updated,
+            bytes: sizes.get(key).copied().unwrap_or(0),
+            // A prompt that waits for a login needs no process, and is wanted nevertheless.
+            in_use: self.is_in_use(*key) || !session.queue.is_empty(),
+        });
+        self.rules().plan(self.now, candidates.collect())
+    }
+
+    /// Looks some time after the start, if there is a limit.
+    pub(crate) fn watch_retention(&mut self) {
+        if self.rules().are_any() {
+            self.timers.set(Timer::Retention, self.now.after(FIRST));
+        }
+    }
+
+    pub(crate) fn on_retention_timer(&mut self, out: &mut Batch) {
+        if self.clients.are_awaited() {
+            self.timers.set(Timer::Retention, self.now.after(AWAITED));
+        } else if self.rules().need_sizes() {
+            let question = self.looks.ask(Look::Time);
+            self.measure(question, out);
+        } else {
+            self.collect_by_time(&Sizes::new(), out);
+        }
+    }
+
+    /// Deletes some of what goes.
+    fn collect_by_time(&mut self, sizes: &Sizes, out: &mut Batch) {
+        let gone = self.plan(sizes);
+        for goes in gone.iter().take(ROUND) {
+            self.expire(goes, false, out);
+        }
+        let pause = if gone.len() > ROUND { NEXT } else { PAUSE };
+        self.timers.set(Timer::Retention, self.now.after(pause));
+    }
+}

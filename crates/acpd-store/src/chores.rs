@@ -1,0 +1,214 @@
+//! What the writer does for the journal while nothing is to be written: it removes the lines of deleted sessions, and
+//! gives their room back to the disk.
+//!
+//! ```text
+//!  a session is deleted ─▶ its row goes, and PIECE bytes of lines ── all? ─▶ shrink
+//!                               │ no                                          ▲
+//!                               ▼                                             │
+//!                      remove, piece by piece ── none is left ────────────────┤
+//!  start ─▶ seek journals without a session ── found ─▶ remove                │
+//!                               └───────────── none ──────────────────────────┘
+//! ```
+//!
+//! Nothing here is remembered on disk: what is left when the daemon dies is found by the next one, because a journal
+//! without a session is a deleted one.
+//!
+//! Architecture invariant: each step is a transaction of its own that moves some hundred KiB (one longer line at most), and
+//! a batch never waits for more than one step.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use acpd_core::ids::SessionKey;
+use rusqlite::{Connection, params};
+
+use crate::code::{MAX_SEQ, event_key, session_of};
+use crate::error::StoreError;
+
+/// Lines that one transaction removes, in bytes.
+pub(crate) const PIECE: u64 = 256 << 10;
+/// The same, in number.
+const LINES: u32 = 512;
+/// Journals that one step looks at.
+const SEEKS: u32 = 16;
+/// Pages that one step gives back.
+const PAGES: u32 = 64;
+/// So many free pages are worth giving back: 4 MiB.
+const WORTH: u32 = (4 << 20) / 4096;
+/// So many free pages stay, for what is written next.
+const SPARE: u32 = (1 << 20) / 4096;
+/// How long the writer waits for a batch before the next step.
+const PAUSE: Duration = Duration::from_millis(10);
+/// With batches that come all the time, a step is done between two of them after so long.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// After a step that failed.
+const LATER: Duration = Duration::from_mins(1);
+/// `auto_vacuum` of a database that can give pages back.
+const INCREMENTAL: u32 = 2;
+
+/// What one transaction has done about deleted sessions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tidied {
+    /// Bytes of lines that are gone.
+    pub removed: u64,
+    /// Bytes by which the database is shorter.
+    pub given_back: u64,
+}
+
+/// What is still to be done.
+#[derive(Debug)]
+pub(crate) struct Chores {
+    /// Deleted sessions of which lines are left.
+    journals: BTreeSet<SessionKey>,
+    /// Journals behind this key have not been looked at.
+    seek: Option<i64>,
+    /// Room is given back if there is more than so many free pages.
+    shrink: Option<u32>,
+    /// The last step, or when the next one may be tried after a failure.
+    at: Instant,
+}
+
+impl Chores {
+    /// Those of a database that was just opened.
+    pub(crate) fn new() -> Chores {
+        let (journals, at) = (BTreeSet::new(), Instant::now());
+        Chores { journals, seek: Some(0), shrink: Some(WORTH), at }
+    }
+
+    /// Sessions were deleted; of these lines are left.
+    pub(crate) fn removed(&mut self, unfinished: Vec<SessionKey>) {
+        self.journals.extend(unfinished);
+        self.shrink.get_or_insert(WORTH);
+    }
+
+    /// How long to wait for a batch before the next step; `None` if there is nothing to do.
+    pub(crate) fn wait(&self) -> Option<Duration> {
+        (!self.are_done()).then(|| self.at.saturating_duration_since(Instant::now()).max(PAUSE))
+    }
+
+    fn are_done(&self) -> bool {
+        self.shrink.is_none() && self.seek.is_none() && self.journals.is_empty()
+    }
+
+    /// Whether a step may be done now.
+    pub(crate) fn is_due(&self) -> bool {
+        !self.are_done() && self.at <= Instant::now()
+    }
+
+    /// Whether a step has to be done although batches come all the time.
+    pub(crate) fn is_overdue(&self) -> bool {
+        !self.are_done() && self.at.elapsed() > PATIENCE
+    }
+
+    /// Does a step.
+    pub(crate) fn step(&mut self, conn: &mut Connection) -> Result<Tidied, StoreError> {
+        let mut tidied = Tidied::default();
+        if let Some(session) = self.journals.first().copied() {
+            let tx = conn.transaction()?;
+            let (removed, is_empty) = remove_lines(&tx, session, PIECE)?;
+            tx.commit()?;
+            tidied.removed = removed;
+            if is_empty {
+                self.journals.pop_first();
+            }
+        } else if let Some(behind) = self.seek {
+            self.seek = self.look(conn, behind)?;
+        } else if let Some(over) = self.shrink {
+            tidied.given_back = shrink(conn, over)?;
+            // What is begun goes on to the end.
+            self.shrink = (tidied.given_back > 0).then_some(SPARE);
+        }
+        self.at = Instant::now();
+        Ok(tidied)
+    }
+
+    /// A step failed. Nothing but room is missing until it is tried again.
+    pub(crate) fn put_off(&mut self) {
+        self.at = Instant::now() + LATER;
+    }
+
+    /// Looks at some journals, and notes those without a session. Returns where to go on.
+    fn look(&mut self, conn: &mut Connection, mut behind: i64) -> Result<Option<i64>, StoreError> {
+        let tx = conn.transaction()?;
+        let mut next = tx.prepare_cached("SELECT min(key) FROM events WHERE key > ?1")?;
+        let mut known = tx.prepare_cached("SELECT 1 FROM sessions WHERE session = ?1")?;
+        for _ in 0..SEEKS {
+            let Some(key) = next.query_row([behind], |row| row.get::<_, Option<i64>>(0))? else {
+                return Ok(None);
+            };
+            let session = session_of(key);
+            if !known.exists([session.0])? {
+                self.journals.insert(session);
+            }
+            behind = event_key(session, MAX_SEQ)?;
+        }
+        Ok(Some(behind))
+    }
+}
+
+/// Removes lines from the beginning of a journal, until it is so many bytes. Returns how many, and whether no line is left.
+pub(crate) fn remove_lines(
+    conn: &Connection,
+    session: SessionKey,
+    most: u64,
+) -> Result<(u64, bool), StoreError> {
+    let all = [event_key(session, 0)?, event_key(session, MAX_SEQ)?];
+    let mut lines = conn.prepare_cached(
+        "SELECT key, length(line) FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3",
+    )?;
+    let mut rows = lines.query(params![all[0], all[1], LINES])?;
+    let (mut last, mut bytes, mut count) = (None, 0, 0);
+    while bytes < most {
+        let Some(row) = rows.next()? else { break };
+        last = Some(row.get::<_, i64>(0)?);
+        bytes += row.get::<_, i64>(1)? as u64;
+        count += 1;
+    }
+    drop(rows);
+    if let Some(last) = last {
+        let mut remove = conn.prepare_cached("DELETE FROM events WHERE key BETWEEN ?1 AND ?2")?;
+        remove.execute([all[0], last])?;
+    }
+    Ok((bytes, bytes < most && count < LINES))
+}
+
+/// Makes a new database one that can give pages back. Before the first table, and before `journal_mode`.
+pub(crate) fn prepare_to_shrink(conn: &Connection) -> rusqlite::Result<()> {
+    if number(conn, "page_count")? == 0 {
+        conn.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
+    }
+    Ok(())
+}
+
+/// Gives back all that is worth it, piece by piece.
+pub(crate) fn shrink_all(conn: &Connection) -> rusqlite::Result<()> {
+    let mut over = WORTH;
+    while shrink(conn, over)? > 0 {
+        over = SPARE;
+    }
+    Ok(())
+}
+
+/// Gives some free pages back, if there are more than so many and the database was made for that. Returns how many bytes.
+fn shrink(conn: &Connection, over: u32) -> rusqlite::Result<u64> {
+    let free = number(conn, "freelist_count")?;
+    if free <= over || number(conn, "auto_vacuum")? != INCREMENTAL {
+        return Ok(0);
+    }
+    let before = length(conn)?;
+    let most = free.saturating_sub(SPARE).min(PAGES);
+    let mut vacuum = conn.prepare(&format!("PRAGMA incremental_vacuum({most})"))?;
+    let mut pages = vacuum.query([])?;
+    while pages.next()?.is_some() {}
+    drop(pages);
+    Ok(before.saturating_sub(length(conn)?))
+}
+
+/// Length of the database in bytes. The file may still be longer.
+pub(crate) fn length(conn: &Connection) -> rusqlite::Result<u64> {
+    Ok(u64::from(number(conn, "page_count")?) * u64::from(number(conn, "page_size")?))
+}
+
+fn number(conn: &Connection, pragma: &str) -> rusqlite::Result<u32> {
+    conn.pragma_query_value(None, pragma, |row| row.get(0))
+}

@@ -1,0 +1,269 @@
+//! What is done while nothing is to be written: lines of deleted sessions go, and their room is given back.
+
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use acpd_core::ids::{Seq, SessionKey};
+use acpd_core::record::{EventKind, Record};
+use acpd_store::{CommitBatch, Report, Sizes, StoreError, Tidied, Writer, open};
+use rusqlite::Connection;
+
+use crate::crash::pin_log;
+use crate::running::{Running, event, session};
+
+const LONG: SessionKey = SessionKey(1);
+const SHORT: SessionKey = SessionKey(2);
+/// Lines of the long journal, and bytes of each.
+const LINES: u64 = 120;
+const LINE: u64 = 100_000;
+/// The test is given up after this time.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Free pages that stay, and so many that nobody begins to give them back.
+const SPARE: u64 = 256;
+const WORTH: u64 = 1024;
+
+fn line(session: SessionKey, seq: Seq, length: u64) -> Record {
+    event(session.0, seq, EventKind::Update, vec![b'x'; length as usize])
+}
+
+/// A database with a long journal, and a short one behind it.
+fn fill(dir: &Path) {
+    let mut store = Running::start(dir);
+    store.commit(vec![session(LONG.0), session(SHORT.0)]);
+    for seq in 1..=LINES {
+        store.commit(vec![line(LONG, seq, LINE)]);
+    }
+    store.commit((1..=3).map(|seq| line(SHORT, seq, 5000)).collect());
+    store.close();
+}
+
+fn number(dir: &Path, sql: &str) -> u64 {
+    let conn = Connection::open(dir.join("acpd.db")).unwrap();
+    conn.query_row(sql, [], |row| row.get(0).map(|number: i64| number as u64)).unwrap()
+}
+
+/// Lines of the long journal that are in the file.
+fn lines_left(dir: &Path) -> u64 {
+    number(dir, "SELECT count(*) FROM events WHERE key >> 36 = 1")
+}
+
+fn free_pages(dir: &Path) -> u64 {
+    number(dir, "PRAGMA freelist_count")
+}
+
+fn check_whole(dir: &Path) {
+    let conn = Connection::open(dir.join("acpd.db")).unwrap();
+    let verdict: String = conn.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(verdict, "ok");
+    assert_eq!(number(dir, "SELECT count(*) FROM events WHERE key >> 36 = 2"), 3);
+}
+
+/// A store of which each report is seen on the writer's thread before anything else happens there.
+struct Seen {
+    writer: Writer,
+    reports: Receiver<Report>,
+}
+
+impl Seen {
+    fn start(dir: &Path, look: impl Fn(&Report) + Send + 'static) -> Seen {
+        let (send, reports) = channel();
+        let (writer, ..) = open(&dir.join("acpd.db"), move |report| {
+            look(&report);
+            send.send(report).ok();
+        })
+        .unwrap();
+        Seen { writer, reports }
+    }
+
+    fn commit(&self, tag: u64, records: Vec<Record>) {
+        self.writer.commit(CommitBatch { records, durable: false, tag }).unwrap();
+    }
+
+    fn report(&self) -> Report {
+        self.reports.recv_timeout(PATIENCE).expect("the writer reports")
+    }
+
+    /// What has been done, by the time at which `is_enough` says so.
+    fn tidied(&self, mut is_enough: impl FnMut(Tidied) -> bool) -> Tidied {
+        let mut sum = Tidied::default();
+        while !is_enough(sum) {
+            if let Report::Tidied(more) = self.report() {
+                sum.removed += more.removed;
+                sum.given_back += more.given_back;
+            }
+        }
+        sum
+    }
+
+    /// Commits until the database file has at most so many bytes; nothing may fail meanwhile.
+    fn commit_until_cut(&self, dir: &Path, bytes: u64) {
+        let path = dir.join("acpd.db");
+        let begin = Instant::now();
+        for tag in 1000.. {
+            self.commit(tag, vec![Record::Boot { boot: tag }]);
+            loop {
+                match self.report() {
+                    Report::Committed { .. } => break,
+                    Report::Tidied(_) => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+            if fs::metadata(&path).unwrap().len() <= bytes {
+                return;
+            }
+            assert!(begin.elapsed() < PATIENCE, "the file is not cut");
+        }
+    }
+}
+
+fn remove() -> Vec<Record> {
+    vec![Record::SessionRemoved { session: LONG }]
+}
+
+#[test]
+fn a_long_journal_goes_in_pieces_and_whoever_dies_in_between_leaves_a_whole_database() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    let pin = pin_log(&dir.path().join("acpd.db"));
+    let (path, (keep, kept)) = (dir.path().to_owned(), channel());
+    let store = Seen::start(dir.path(), move |_| {
+        let read = |name| fs::read(path.join(name)).unwrap();
+        keep.send((read("acpd.db"), read("acpd.db-wal"))).ok();
+    });
+    store.commit(1, remove());
+    let tidied = store.tidied(|sum| sum.removed >= LINES * LINE);
+    assert_eq!(tidied.removed, LINES * LINE);
+    store.tidied(|sum| sum.given_back > 0 && free_pages(dir.path()) <= SPARE);
+    drop(pin);
+    store.writer.close().unwrap();
+
+    let wrecks: Vec<_> = kept.iter().collect();
+    assert!(wrecks.len() > 40, "{} transactions are few", wrecks.len());
+    let mut left = LINES;
+    // Some, and the last one: each costs a database.
+    let some = wrecks.iter().enumerate().filter(|(n, _)| n % 15 == 0 || n + 1 == wrecks.len());
+    for (_, (database, log)) in some {
+        let unpacked = || {
+            let dir = tempfile::tempdir().unwrap();
+            fs::write(dir.path().join("acpd.db"), database).unwrap();
+            fs::write(dir.path().join("acpd.db-wal"), log).unwrap();
+            dir
+        };
+        // Who looks empties the log.
+        let dir = unpacked();
+        check_whole(dir.path());
+        let found = lines_left(dir.path());
+        assert!(found <= left, "{found} lines after {left}");
+        left = found;
+
+        let dir = unpacked();
+        let again = Seen::start(dir.path(), |_| {});
+        let lines = left * LINE;
+        again.tidied(|sum| sum.removed >= lines && free_pages(dir.path()) <= WORTH);
+        again.commit_until_cut(dir.path(), 6 << 20);
+        again.writer.close().unwrap();
+        check_whole(dir.path());
+        assert_eq!(lines_left(dir.path()), 0);
+    }
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn nobody_reads_a_deleted_journal_while_its_lines_go() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    let mut store = Running::start(dir.path());
+    assert_eq!(store.journal(LONG).len() as u64, LINES);
+    store.commit(remove());
+    assert_eq!(store.journal(LONG), []);
+    assert_eq!(store.reader.replay(LONG, 0, Seq::MAX, usize::MAX).unwrap(), []);
+    assert_eq!(store.journal(SHORT).len(), 3);
+    store.close();
+}
+
+#[test]
+fn the_file_gets_shorter_under_a_daemon_that_goes_on_and_a_cut_is_still_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    let path = dir.path().join("acpd.db");
+    assert!(fs::metadata(&path).unwrap().len() > LINES * LINE);
+    let store = Seen::start(dir.path(), |_| {});
+    store.commit(1, remove());
+    store.tidied(|sum| sum.given_back > 0 && free_pages(dir.path()) <= SPARE);
+    store.commit_until_cut(dir.path(), 3 << 20);
+    check_whole(dir.path());
+
+    // Longer than it was ever to be: what is not expected is a cut.
+    for tag in 1..=10 {
+        store.commit(tag, vec![line(SHORT, 3 + tag, 1_000_000)]);
+        assert_eq!(store.report(), Report::Committed { tag });
+    }
+    fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
+    store.commit(11, vec![line(SHORT, 14, 10)]);
+    let told = store.report();
+    let Report::Failing { reason: StoreError::Gone(reason), .. } = &told else {
+        panic!("{told:?}");
+    };
+    assert!(reason.contains("was cut"), "{reason}");
+    store.writer.close().unwrap_err();
+}
+
+#[test]
+fn lines_go_also_while_there_is_always_something_to_write() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    let store = Seen::start(dir.path(), |_| {});
+    store.commit(0, remove());
+    let begin = Instant::now();
+    // The first is part of the transaction that deletes the session.
+    let mut steps = 0;
+    for tag in 1.. {
+        store.commit(tag, vec![Record::Boot { boot: tag }]);
+        steps += u32::from(matches!(store.report(), Report::Tidied(_)));
+        if steps > 1 {
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "nothing more is removed");
+    }
+    store.writer.close().unwrap();
+}
+
+#[test]
+fn a_journal_that_an_older_acpd_made_loses_its_lines_and_keeps_its_length() {
+    let dir = tempfile::tempdir().unwrap();
+    let conn = Connection::open(dir.path().join("acpd.db")).unwrap();
+    conn.execute_batch(include_str!("../fixtures/v1.sql")).unwrap();
+    drop(conn);
+    let mut store = Running::start(dir.path());
+    store.commit(vec![session(7)]);
+    for seq in 1..=LINES {
+        store.commit(vec![line(SessionKey(7), seq, LINE)]);
+    }
+    store.close();
+    let length = fs::metadata(dir.path().join("acpd.db")).unwrap().len();
+    let store = Seen::start(dir.path(), |_| {});
+    store.commit(1, vec![Record::SessionRemoved { session: SessionKey(7) }]);
+    let tidied = store.tidied(|sum| sum.removed >= LINE * LINES);
+    assert_eq!(tidied.given_back, 0);
+    store.writer.close().unwrap();
+    assert_eq!(number(dir.path(), "SELECT count(*) FROM events WHERE key >> 36 = 7"), 0);
+    assert_eq!(fs::metadata(dir.path().join("acpd.db")).unwrap().len(), length);
+}
+
+#[test]
+fn a_journal_is_measured_once_and_then_only_what_is_new() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Running::start(dir.path());
+    store.commit(vec![session(1), session(2)]);
+    store.commit((1..=9000).map(|seq| line(LONG, seq, seq % 7)).collect());
+    let bytes = (1..=9000).map(|seq| seq % 7).sum::<u64>();
+    let mut sizes = Sizes::open(&dir.path().join("acpd.db")).unwrap();
+    assert_eq!(sizes.of([LONG, SHORT]).unwrap(), [(LONG, bytes), (SHORT, 0)].into());
+    store.commit(vec![line(LONG, 9001, 70_000), line(SHORT, 1, 5)]);
+    assert_eq!(sizes.of([LONG, SHORT]).unwrap(), [(LONG, bytes + 70_000), (SHORT, 5)].into());
+    assert_eq!(sizes.of([SHORT]).unwrap(), [(SHORT, 5)].into());
+    drop(sizes);
+    store.close();
+}

@@ -1,0 +1,102 @@
+//! Limits of how much is kept, and the room that is given back.
+
+use std::fs;
+
+use acpd_test::harness::{Config, TestEnv, exists, until};
+use serde_json::Value;
+
+use crate::{echo, home, home_with, hosted};
+
+fn limited(limits: &str) -> TestEnv {
+    home_with(&Config::new([echo()]).tables(&format!("[retention]\n{limits}")))
+}
+
+fn names(env: &TestEnv) -> Vec<String> {
+    let list = env.acpctl(&["session", "ls", "--json"]).success();
+    let list: Value = serde_json::from_str(list.stdout()).unwrap();
+    let names = list["sessions"].as_array().unwrap().iter().map(|one| one["name"].clone());
+    let mut names: Vec<String> = names.map(|name| name.as_str().unwrap().to_owned()).collect();
+    names.sort();
+    names
+}
+
+fn journal(env: &TestEnv) -> Value {
+    let metrics = env.connect().ok("_acpd/metrics", serde_json::json!({}));
+    metrics["journal"].clone()
+}
+
+#[test]
+fn what_is_over_a_limit_is_shown_and_deleted_and_comes_back() {
+    let env = limited("max_sessions = 1");
+    for name in ["one", "two", "three"] {
+        env.acpctl(&["run", "-s", name, "say #x"]).success();
+    }
+    let shown = env.acpctl(&["gc", "--dry-run"]).success();
+    assert!(shown.stderr().contains("2 sessions") && shown.stderr().contains("would be deleted"));
+    let rows: Vec<&str> = shown.stdout().lines().collect();
+    assert!(rows[1].starts_with("one ") && rows[1].contains("max_sessions"), "{shown:?}");
+    assert_eq!((rows.len(), names(&env).len()), (3, 3));
+    env.acpctl(&["gc"]).code(2).explains(&["needs confirmation", "--dry-run"]);
+    assert_eq!(names(&env).len(), 3);
+
+    env.acpctl(&["gc", "--yes"]).success().explains(&["deleted 2 sessions", "session undo"]);
+    assert_eq!(names(&env), ["three"]);
+    env.acpctl(&["gc", "--yes"]).success().explains(&["nothing is over a limit"]);
+    env.acpctl(&["session", "undo", "one"]).success();
+    assert_eq!(names(&env), ["one", "three"]);
+    assert_eq!(journal(&env)["expired"], 2);
+    let gone = env.acpctl(&["gc", "--yes", "--now", "--json"]).success();
+    let gone: Value = serde_json::from_str(gone.stdout()).unwrap();
+    assert_eq!((&gone["sessions"][0]["name"], &gone["left"]), (&"three".into(), &0.into()));
+    assert_eq!(gone.get("until"), None);
+    assert!(journal(&env)["removed"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn without_a_limit_a_person_hears_how_to_set_one() {
+    let env = home([echo()]);
+    env.acpctl(&["gc", "--dry-run"])
+        .code(2)
+        .explains(&["nothing in the configuration", "[retention]"]);
+}
+
+#[test]
+fn many_sessions_go_in_several_calls_of_one_command() {
+    let env = limited("max_sessions = 1");
+    let mut client = env.client("echo");
+    for n in 0..40 {
+        let session = client.new_session(&env.work("main"), Some(&format!("s{n}")));
+        client.ok("session/close", serde_json::json!({"sessionId": session}));
+    }
+    env.acpctl(&["gc", "--yes"]).success().explains(&["deleted 39 sessions"]);
+    assert_eq!(names(&env), ["s39"]);
+}
+
+#[test]
+fn a_daemon_that_dies_while_a_journal_goes_leaves_the_rest_of_it_to_the_next() {
+    let env = hosted([echo()]);
+    let mut start = env.acpctl_command(&["daemon", "start"]);
+    assert!(start.env("ACPD_CRASH", "tidied:2").output().unwrap().status.success());
+    let long = "[big 3000000] [big 3000000] [big 3000000]";
+    env.acpctl(&["run", "--detach", "-s", "long", long]).success();
+    env.acpctl(&["wait", "long"]).success();
+    env.acpctl(&["run", "-s", "short", "say #kept"]).success();
+    let first = env.daemon_pid();
+    // The daemon may die before the answer.
+    let _ = env.acpctl(&["session", "rm", "--yes", "--now", "long"]);
+    until("the daemon to die", || (!exists(first)).then_some(()));
+
+    env.acpctl(&["daemon", "start"]).success();
+    assert_eq!(names(&env), ["short"]);
+    until("the room to be given back", || (journal(&env)["givenBack"].as_u64()? > 0).then_some(()));
+    assert!(journal(&env)["removed"].as_u64().unwrap() > 100_000);
+    env.acpctl(&["run", "-s", "short", "say #more"]).success();
+    let database = env.path("state").join("acpd.db");
+    until("the file to be shorter", || {
+        (fs::metadata(&database).ok()?.len() < 5_000_000).then_some(())
+    });
+    env.acpctl(&["run", "-s", "short", "say #last"]).success();
+    assert_eq!(env.status()["daemon"]["store"]["state"], "ok");
+    let log = env.acpctl(&["session", "log", "short"]).success();
+    assert!(log.stdout().contains("#kept") && log.stdout().contains("#last"), "{log:?}");
+}
