@@ -115,6 +115,7 @@ fn raw_values_are_slices_of_the_line() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "so much takes minutes there")]
 fn params_may_nest_deeper_than_a_typed_parser_allows() {
     let depth = 100_000;
     let line =

@@ -199,6 +199,7 @@ fn a_line_at_the_limit_passes_and_one_byte_more_does_not() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "so much takes minutes there")]
 fn an_oversized_line_is_told_at_once_and_dropped_while_it_streams_by() {
     let limit = 1 << 20;
     let mut framer = Framer::new(limit);
@@ -240,6 +241,7 @@ fn a_framer_goes_on_inside_an_oversized_line() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "so much takes minutes there")]
 fn a_big_line_leaves_no_big_buffer_behind() {
     let mut framer = Framer::new(64 << 20);
     for _ in 0..3 {
@@ -272,6 +274,7 @@ fn lines_are_slices_of_the_read_buffer() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "so much takes minutes there")]
 fn the_read_buffer_always_has_room() {
     let mut framer = Framer::new(1 << 20);
     for _ in 0..4 {

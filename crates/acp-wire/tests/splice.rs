@@ -304,6 +304,7 @@ fn braces_and_quotes_inside_strings_do_not_confuse_the_scan() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "so much takes minutes there")]
 fn deep_nesting_does_not_overflow_the_stack() {
     let depth = 500_000;
     let line = format!("{{\"a\":{}{},\"id\":1}}", "[".repeat(depth), "]".repeat(depth));

@@ -203,6 +203,7 @@ fn of_a_member_that_comes_twice_the_last_stays_as_it_is() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "so much takes minutes there")]
 fn an_object_with_many_members_is_looked_through_too() {
     let members: Vec<String> = (0..50_000).map(|at| format!("\"k{at}\":{at}")).collect();
     let line = |more: &str| Bytes::from(format!("{{{}{more}}}", members.join(",")));

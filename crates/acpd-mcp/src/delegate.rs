@@ -18,10 +18,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::daemon::{is_told_over, last_ticket, off};
 use crate::failure::Failure;
+use crate::followed::Followed;
 use crate::paths::{directory, folder, link, runs_under_agent};
 use crate::report::{Report, Status, ToAnswer, age, line, said};
 use crate::running::{AT_ONCE, End, Running, Wanted, locked};
@@ -35,8 +36,6 @@ const PROMPT: usize = 1 << 20;
 const FILES: usize = 64;
 /// Sessions in a list.
 const LISTED: usize = 50;
-/// Pause between two looks at a turn that another process sent.
-const LOOK: Duration = Duration::from_millis(500);
 
 /// Arguments of `prompt`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -520,16 +519,29 @@ impl Server {
         ticket: &Ticket,
         context: &RequestContext<RoleServer>,
     ) -> Result<(), Failure> {
-        loop {
-            let session = self.session_of(ticket).await?;
-            if is_told_over(&session, ticket.turn) {
-                return Ok(());
-            }
-            tokio::select! {
-                () = sleep(LOOK) => {}
-                () = context.ct.cancelled() => return Err(Failure::new("the call was cancelled")),
-            }
+        tokio::select! {
+            told = self.told_over(ticket) => told,
+            () = context.ct.cancelled() => Err(Failure::new("the call was cancelled")),
         }
+    }
+
+    async fn told_over(&self, ticket: &Ticket) -> Result<(), Failure> {
+        let session = self.session_of(ticket).await?;
+        if is_told_over(&session, ticket.turn) {
+            return Ok(());
+        }
+        let Ok(_place) = self.followed.try_acquire() else {
+            let error =
+                format!("{AT_ONCE} turns of others are waited for at the same time already");
+            return Err(Failure::new(error).hint("wait for one of them"));
+        };
+        let options = self.daemon.options().clone();
+        let mut followed = off(move || Followed::begin(&options, &session)).await?;
+        // It may have ended before it was followed.
+        while !is_told_over(&self.session_of(ticket).await?, ticket.turn) {
+            followed.news().await?;
+        }
+        Ok(())
     }
 
     pub(crate) async fn session_of(&self, ticket: &Ticket) -> Result<SessionInfo, Failure> {

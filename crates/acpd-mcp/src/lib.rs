@@ -6,6 +6,7 @@
 //!                                 ├─▶ workspace: what `files` looks into; no daemon needed
 //!                                 ├─▶ lent: what editors know of mistakes, for `diagnostics`
 //!                                 ├─▶ daemon: short questions, a connection each
+//!                                 ├─▶ followed: a session in which others work, until a turn in it is over
 //!                                 └─▶ running: a prompt, its connection and its thread, until its turn is over
 //!                                        └─▶ report: what of the turn the model gets, and what is told meanwhile
 //! ```
@@ -20,8 +21,10 @@ mod daemon;
 mod delegate;
 mod failure;
 mod files;
+mod followed;
 mod history;
 mod lent;
+mod line;
 mod options;
 mod paths;
 mod report;

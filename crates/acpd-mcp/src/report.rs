@@ -21,7 +21,9 @@ const ANSWER: usize = 12_000;
 const LINE: usize = 400;
 /// Bytes of a question that an agent may answer.
 const QUESTION: usize = 32 << 10;
-/// Entries of a list.
+/// Bytes of all such questions of one answer.
+const QUESTIONS: usize = 64 << 10;
+/// Entries of a list, and lines that are told at once.
 const MOST: usize = 50;
 
 /// What came of a prompt.
@@ -179,8 +181,15 @@ impl Report {
         }
         let questions = open.iter().take(MOST);
         let questions = questions.map(|open| short(asked(&open.question).as_str())).collect();
+        let mut room = QUESTIONS;
+        // The others are there when these are answered.
+        let fits = |asked: &ToAnswer| {
+            let rest = room.checked_sub(asked.asks.to_string().len());
+            room = rest.unwrap_or(room);
+            rest.is_some()
+        };
         let to_answer = open.iter().filter(|_| answers).filter_map(ToAnswer::of);
-        let to_answer = to_answer.take(MOST).collect();
+        let to_answer = to_answer.filter(fits).take(MOST).collect();
         Report { status: Status::WaitsForPerson, questions, to_answer, ..self }
     }
 
@@ -333,6 +342,11 @@ impl Told {
             lines.push("waits for a person: `acpctl pending`".to_owned());
         }
         self.waits = waits;
+        // The newest are what a host has room for.
+        let left_out = lines.len().saturating_sub(MOST);
+        if left_out > 0 {
+            lines.splice(..left_out, [format!("… {left_out} lines more")]);
+        }
         lines
     }
 
@@ -353,3 +367,6 @@ impl Told {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

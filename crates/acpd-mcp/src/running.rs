@@ -15,28 +15,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use acp_wire::acp::{ContentBlock, NewSessionResult, SteeringParams};
-use acp_wire::{ErrorObject, Id, Message, Outcome, build, parse, str_at};
+use acp_wire::{Id, Message, Outcome, build, parse, str_at};
 use acpd_api::{
-    AnswerParams, AttachParams, AttachResult, ClientMeta, GivenAnswer, NAMESPACE, NewSessionMeta,
-    Reason, Role, SessionInfo, SessionRef, TurnEnded, TurnState, method,
+    AnswerParams, GivenAnswer, NAMESPACE, NewSessionMeta, Reason, Role, SessionInfo, SessionRef,
+    TurnEnded, TurnState, method,
 };
-use acpd_client::{Incoming, LinkReader, LinkWriter, Options, PATIENCE, initialize_params, link};
+use acpd_client::{Incoming, LinkReader, LinkWriter, Options};
 use acpd_view::State;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
 use crate::daemon::is_idle;
 use crate::failure::Failure;
+use crate::line::{Line, closed, read};
 use crate::ticket::Ticket;
 
 /// Turns that run at the same time for one host.
 pub(crate) const AT_ONCE: usize = 16;
-
-/// What the server calls itself.
-const NAME: &str = "acpctl mcp";
 
 /// What is to be done.
 #[derive(Debug, Clone)]
@@ -135,8 +132,7 @@ type Answer = Result<Box<RawValue>, Failure>;
 impl Running {
     /// Sends a prompt. Waits until there is a session for it.
     pub(crate) fn begin(options: &Options, wanted: Wanted) -> Result<Running, Failure> {
-        let (reader, writer) = link(options.clone(), PATIENCE)?;
-        let mut line = Line { reader, writer, last_id: 0 };
+        let mut line = Line::open(options)?;
         let begun = line.begin(wanted);
         let Line { reader, writer, last_id } = line;
         let Begun { session, ticket, prompt, own } = begun.inspect_err(|_| writer.end())?;
@@ -230,26 +226,13 @@ struct Begun {
     own: Option<String>,
 }
 
-/// The connection before the prompt is sent.
-struct Line {
-    reader: LinkReader,
-    writer: LinkWriter,
-    last_id: u64,
-}
-
 impl Line {
+    /// Sends the prompt, in a session that is there or is made for it.
     fn begin(&mut self, wanted: Wanted) -> Result<Begun, Failure> {
         let agent = wanted.known.as_ref().map(|known| known.agent.raw().to_owned());
         let agent = agent.or_else(|| wanted.agent.clone());
-        let meta = ClientMeta {
-            cwd: agent.is_none().then(|| wanted.cwd.clone()),
-            agent,
-            notices: true,
-            seq: true,
-            tool: true,
-            ..ClientMeta::default()
-        };
-        let _: Value = self.call("initialize", &initialize_params(&meta, NAME))?;
+        let cwd = agent.is_none().then(|| wanted.cwd.clone());
+        self.greet(agent, cwd)?;
         let session = match &wanted.known {
             Some(known) => self.attach(known.exactly(), Role::Controller)?,
             None => self.make(&wanted)?,
@@ -296,42 +279,6 @@ impl Line {
     fn show(&mut self, id: &str) -> Result<SessionInfo, Failure> {
         let session = SessionRef { session: id.to_owned(), ..SessionRef::default() };
         self.call(method::SESSION_SHOW, &session)
-    }
-
-    fn attach(&mut self, session: SessionRef, role: Role) -> Result<SessionInfo, Failure> {
-        let params = AttachParams { session, after: None, role };
-        let attached: AttachResult = self.call(method::SESSION_ATTACH, &params)?;
-        Ok(attached.session)
-    }
-
-    /// Sends a request and waits for its answer; what else comes is of no turn of ours.
-    fn call<R: DeserializeOwned>(
-        &mut self,
-        method: &str,
-        params: &impl Serialize,
-    ) -> Result<R, Failure> {
-        let id = self.send(method, params)?;
-        loop {
-            let line = match self.reader.recv()? {
-                Incoming::Line(line) => line,
-                Incoming::Lost | Incoming::Back => continue,
-                Incoming::Closed => return Err(closed()),
-            };
-            let Ok(Message::Response { id: answered, outcome }) = parse(&line) else { continue };
-            if answered != id {
-                continue;
-            }
-            let result = read(outcome)?;
-            return serde_json::from_str(result.get())
-                .map_err(|error| Failure::new(format!("cannot read what acpd answered: {error}")));
-        }
-    }
-
-    fn send(&mut self, method: &str, params: &impl Serialize) -> Result<Id, Failure> {
-        self.last_id += 1;
-        let id = Id::from(self.last_id);
-        let is_sent = self.writer.send(build::request(&id, method, params));
-        if is_sent { Ok(id) } else { Err(closed()) }
     }
 }
 
@@ -437,13 +384,17 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn read(outcome: Outcome<'_>) -> Result<Box<RawValue>, Failure> {
-    match outcome {
-        Outcome::Result(result) => Ok(result.to_owned()),
-        Outcome::Error(error) => Err(Failure::rpc(&ErrorObject::from_raw(error))),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn closed() -> Failure {
-    Failure::new("acpd closed the connection")
+    #[test]
+    fn so_many_prompts_have_a_place_and_one_that_was_not_sent_gives_its_own_back() {
+        let mut turns = Turns::default();
+        assert!((0..AT_ONCE).all(|_| turns.reserve()));
+        assert!(!turns.reserve() && !turns.reserve());
+        turns.begun(None);
+        assert!(turns.reserve());
+        assert!(!turns.reserve());
+    }
 }

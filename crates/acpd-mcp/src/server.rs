@@ -13,12 +13,13 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _, tool_handler};
+use tokio::sync::Semaphore;
 
 use crate::daemon::Daemon;
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::report::transcript;
-use crate::running::{Turns, locked};
+use crate::running::{AT_ONCE, Turns, locked};
 use crate::ticket::{TEMPLATE, Ticket};
 use crate::workspace::Workspace;
 
@@ -39,6 +40,8 @@ pub(crate) struct Server {
     pub(crate) answers: bool,
     /// Prompts that this process has sent.
     pub(crate) turns: Arc<Mutex<Turns>>,
+    /// Places for those who wait for turns of others, each with a connection.
+    pub(crate) followed: Arc<Semaphore>,
     /// The folders of the tools for files.
     pub(crate) workspace: Arc<Workspace>,
     tool_router: ToolRouter<Self>,
@@ -58,6 +61,7 @@ pub fn serve(options: &Options) -> io::Result<()> {
         own: options.session,
         answers: options.answer,
         turns: Arc::default(),
+        followed: Arc::new(Semaphore::new(AT_ONCE)),
         workspace: Arc::clone(&workspace),
         tool_router: Server::tools(options),
     };

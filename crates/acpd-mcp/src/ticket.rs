@@ -56,7 +56,30 @@ pub(crate) fn decoded(part: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn whatever_an_agent_calls_its_session_the_ticket_leads_back_and_is_one_word(
+            turn in 1_u64.., agent in "[a-z][a-z0-9_.-]{0,20}", session in ".{1,40}",
+        ) {
+            let ticket = Ticket { turn, agent, session };
+            let text = ticket.to_string();
+            prop_assert!(text.bytes().all(|byte| byte.is_ascii_graphic()), "{text}");
+            prop_assert_eq!(Ticket::parse(&text), Some(ticket));
+        }
+
+        #[test]
+        fn any_text_is_a_ticket_or_none(text in ".{0,60}", rest in "[a-z0-9/%]{0,30}") {
+            for text in [text, format!("{SCHEME}{rest}")] {
+                if let Some(ticket) = Ticket::parse(&text) {
+                    prop_assert_eq!(Ticket::parse(&ticket.to_string()), Some(ticket));
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_ticket_leads_back_to_the_turn() {

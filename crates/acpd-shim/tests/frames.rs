@@ -152,6 +152,7 @@ proptest! {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "so much takes minutes there")]
 fn the_longest_pieces_pass() {
     let bytes = vec![b'x'; PIECE];
     to_shim(ToShim::In { chunk: 1, at: 0, last: false, bytes: &bytes });

@@ -14,7 +14,7 @@ use acpd_shim::frame::{PIECE, Stage, Status, Step, ToShim, WINDOW};
 use acpd_shim::launch::{How, StartError};
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::Identity;
-use acpd_sys::process::{Liveness, ProcessId, StopSignal, pss_bytes, reap};
+use acpd_sys::process::{ExitKind, Liveness, ProcessId, StopSignal, pss_bytes, reap};
 
 use common::{Heard, Host, program, sh, wait_until};
 
@@ -277,7 +277,7 @@ fn a_lease_that_runs_out_leaves_what_is_unread() {
     let host = Host::start_with(sh("echo kept; cat; echo end"), |launch| {
         launch.lease = Some(Duration::from_millis(1));
     });
-    reap(host.started.shim.pid).unwrap();
+    assert_eq!(reap(host.started.shim.pid).unwrap(), ExitKind::Code(0));
     assert_eq!(host.shim_dir.verify(), Identity::Dead);
     assert!(!host.launch.socket.exists());
     assert_eq!(host.shim_dir.exit().unwrap(), Some(Status::Code(0)));
@@ -300,7 +300,7 @@ fn a_disk_that_takes_nothing_is_waited_for() {
     // Not even a zombie, so its end was to be written.
     wait_until(|| ProcessId::of(agent.pid) != Some(agent));
     std::fs::remove_dir(&in_the_way).unwrap();
-    reap(host.started.shim.pid).unwrap();
+    assert_eq!(reap(host.started.shim.pid).unwrap(), ExitKind::Code(0));
     assert_eq!(host.shim_dir.exit().unwrap(), Some(Status::Code(0)));
 }
 
@@ -325,7 +325,7 @@ fn a_terminated_shim_stops_its_agent() {
     let pid = nix::unistd::Pid::from_raw(host.started.shim.pid as i32);
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
-    reap(host.started.shim.pid).unwrap();
+    assert_eq!(reap(host.started.shim.pid).unwrap(), ExitKind::Code(0));
     assert_eq!(host.shim_dir.exit().unwrap(), Some(Status::Code(0)));
 }
 
@@ -339,7 +339,7 @@ fn a_killed_shim_leaves_orphans_that_are_found() {
     wait_until(|| host.has_recorded(&ids));
     let pid = nix::unistd::Pid::from_raw(host.started.shim.pid as i32);
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
-    reap(host.started.shim.pid).unwrap();
+    assert_eq!(reap(host.started.shim.pid).unwrap(), ExitKind::Signal(9));
     daemon.wait_for(&Heard::Lost);
     assert_eq!(host.shim_dir.verify(), Identity::Dead);
     let mut orphans = Orphans::of(&host.shim_dir);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use acpd_core::ids::{Seq, SessionKey, Time};
 use acpd_core::record::{Dormant, EventKind, EventRow, Record, SessionRow, Used};
-use acpd_store::{CommitBatch, open};
+use acpd_store::{CommitBatch, Report, open};
 use bytes::Bytes;
 
 /// Events of a batch: what one read of 64 KiB gives.
@@ -22,6 +22,10 @@ const BATCH: u64 = 256;
 const LINE: usize = 256;
 /// Events that are appended.
 const EVENTS: u64 = 2_000_000;
+/// How long it is looked at the removal of a journal.
+const REMOVING: Duration = Duration::from_secs(30);
+/// A pause between some commits.
+const PAUSE: Duration = Duration::from_millis(15);
 /// Events of the session that is replayed.
 const REPLAYED: u64 = 100_000;
 
@@ -34,7 +38,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let path = dir.path().join("acpd.db");
     let (reported, reports) = channel();
-    let (writer, mut reader, _) = open(&path, move |report| drop(reported.send(report)))?;
+    let (tidied, done) = channel();
+    let (writer, mut reader, _) = open(&path, move |report| match report {
+        Report::Tidied(more) => drop(tidied.send(more)),
+        report => drop(reported.send(report)),
+    })?;
     let commit = |tag, durable, records| -> Result<Duration, Box<dyn Error>> {
         let start = Instant::now();
         writer.commit(CommitBatch { records, durable, tag })?;
@@ -86,6 +94,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let rate = count as f64 / start.elapsed().as_secs_f64();
     println!("replay: {rate:.0} rows/s over {count} rows");
+
+    let took = commit(0, true, vec![Record::SessionRemoved { session: SessionKey(1) }])?;
+    println!("removal of {} MiB: {took:?}", (EVENTS * LINE as u64) >> 20);
+    let (mut times, mut seq, start) = (Vec::new(), 2500, Instant::now());
+    let (mut removed, mut given_back) = (0, 0);
+    while start.elapsed() < REMOVING && removed < EVENTS / BATCH * BATCH * LINE as u64 {
+        seq += 1;
+        times.push(commit(seq, false, vec![event(2, seq)])?);
+        for more in done.try_iter() {
+            removed += more.removed;
+            given_back += more.given_back;
+        }
+        // What is done meanwhile waits for a pause.
+        std::thread::sleep(if seq % 10 == 0 { PAUSE } else { Duration::ZERO });
+    }
+    let time = start.elapsed();
+    println!("in {time:?}: {} MiB of it gone, {} MiB given back", removed >> 20, given_back >> 20);
+    print_times("commit of one row meanwhile", &mut times);
 
     let start = Instant::now();
     writer.close()?;

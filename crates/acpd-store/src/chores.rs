@@ -28,7 +28,7 @@ use crate::error::StoreError;
 /// Lines that one transaction removes, in bytes.
 pub(crate) const PIECE: u64 = 256 << 10;
 /// The same, in number.
-const LINES: u32 = 512;
+const LINES: u32 = 2048;
 /// Journals that one step looks at.
 const SEEKS: u32 = 16;
 /// Pages that one step gives back.
@@ -39,8 +39,8 @@ const WORTH: u32 = (4 << 20) / 4096;
 const SPARE: u32 = (1 << 20) / 4096;
 /// How long the writer waits for a batch before the next step.
 const PAUSE: Duration = Duration::from_millis(10);
-/// With batches that come all the time, a step is done between two of them after so long.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// With batches that come all the time, a step is done between two of them after so long: as much must go as is written.
+const PATIENCE: Duration = Duration::from_millis(50);
 /// After a step that failed.
 const LATER: Duration = Duration::from_mins(1);
 /// `auto_vacuum` of a database that can give pages back.

@@ -50,6 +50,8 @@ export class Session {
     this.cwd = row?.cwd ?? '';
     this.place = place;
     this.told = told;
+    /** Which journal it is. @type {string | undefined} */
+    this.journal = undefined;
     this.state = new State(id, this.cwd);
     /** Lines up to this one are not asked for, as long as nothing was read. */
     this.from = row ? Math.max(0, row.seq - FIRST) : -1;
@@ -140,6 +142,10 @@ export class Session {
     this.takesImages = told.agentCapabilities?.promptCapabilities?.image === true;
     this.canSteer = told._meta?.steering?.supported === true;
     const role = this.isController ? 'controller' : 'observer';
+    // A backup has taken the place of the journal, say, and its numbers mean other lines.
+    const { generation } = told.agentCapabilities?._meta?._acpd ?? {};
+    if (this.journal !== undefined && this.journal !== generation) this.forget();
+    this.journal = generation;
     try {
       if (this.from < 0) {
         const row = await link.request('_acpd/session/show', this.ref);
@@ -147,17 +153,23 @@ export class Session {
         this.cwd = row.cwd;
         this.state = new State(this.id, row.cwd);
       }
-      const { session } = await link.request('_acpd/session/attach', { ref: this.ref, after: this.cursor, role });
-      if (session.seq < this.cursor) {
-        // Another journal: a backup, say.
-        this.state = new State(this.id, this.cwd);
-        this.from = 0;
-        await link.request('_acpd/session/attach', { ref: this.ref, after: 0, role });
-      }
+      await link.request('_acpd/session/attach', { ref: this.ref, after: this.cursor, role });
     } catch (error) {
       if (!(error instanceof Refusal) || error.lost || error.reason !== 'session_not_found') throw error;
-      this.over('this session was deleted');
+      this.over('acpd does not have this session any more');
     }
+  }
+
+  /** The journal is another one: nothing that was read of the last one counts. */
+  forget() {
+    this.state = new State(this.id, this.cwd);
+    this.from = -1;
+    this.phase = 'loading';
+    this.hasAll = false;
+    this.lost.clear();
+    this.began.clear();
+    // Words that it has are not those that were just sent.
+    for (const sent of this.sent) sent.seq = Infinity;
   }
 
   /** @param {string} why */

@@ -60,6 +60,8 @@ export class Store {
     this.sessions = [];
     /** @type {Route} */
     this.route = { view: 'inbox' };
+    /** Where its person was before a view that lies above it. @type {Route} */
+    this.before = this.route;
     /** How questions ended that are not there any more. @type {Map<string, string>} */
     this.ended = new Map();
     this.now = Date.now();
@@ -198,8 +200,14 @@ export class Store {
   /** @param {Route} route */
   go(route) {
     this.route = route;
+    if (['inbox', 'session'].includes(route.view)) this.before = route;
     if (route.view === 'session' && this.signed === 'in') this.openSession(route.agent ?? '', route.id ?? '');
     this.told();
+  }
+
+  /** Leaves a view that lies above another one. */
+  back() {
+    if (this.route !== this.before) navigate(this.before);
   }
 
   /** Remembers what is known, for when there is no connection. */
@@ -212,7 +220,7 @@ export class Store {
   /** @param {string} agent @param {string} id */
   async openSession(agent, id) {
     /** @param {Session} it */
-    const isIt = (it) => it.agent === agent && it.id === id;
+    const isIt = (it) => it.agent === agent && it.id === id && it.phase !== 'over';
     const row = this.fleet.sessions.get(keyOf(agent, id));
     const made = this.sessions.some(isIt) ? undefined : await this.sessionOf(agent, id, row).catch(() => undefined);
     // Meanwhile another one may have been made.

@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "programs for developers")]
 
 pub mod bench;
+pub mod coverage;
 pub mod cross;
 pub mod demo;
 pub mod deny;
@@ -10,8 +11,10 @@ pub mod dist;
 pub mod fuzz;
 pub mod home;
 pub mod install;
+pub mod miri;
 mod peer;
 pub mod real;
+pub mod sanitize;
 pub mod soak;
 pub mod test;
 pub mod torture;

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    Result, bench, cross, demo, deny, dist, fuzz, install, real, soak, test, torture, vendor,
+    Result, bench, coverage, cross, demo, deny, dist, fuzz, install, miri, real, sanitize, soak,
+    test, torture, vendor,
 };
 
 /// Developer commands of acpd.
@@ -53,6 +54,15 @@ enum Command {
         /// Which.
         system: cross::System,
     },
+    /// Run shims, and what starts and ends processes, under AddressSanitizer.
+    Sanitize,
+    /// Take lines and frames apart in Miri, which sees what the language leaves undefined.
+    Miri,
+    /// Tell which lines the tests run.
+    Coverage {
+        /// Only by the tests of these [default: all].
+        packages: Vec<String>,
+    },
     /// Check licences, sources and known vulnerabilities of dependencies.
     Deny,
     /// Install acpd and acpctl with `cargo install`.
@@ -85,6 +95,9 @@ fn run(command: Command) -> Result {
         Command::Soak(options) => soak::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Cross { system } => cross::run(system),
+        Command::Sanitize => sanitize::run(),
+        Command::Miri => miri::run(),
+        Command::Coverage { packages } => coverage::run(&packages),
         Command::Deny => deny::run(),
         Command::Install => install::run(),
         Command::Vendor => vendor::run(),

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::workspace::{self, cargo_command, succeed};
-use crate::{Result, bench, cross, deny, real, torture};
+use crate::{Result, bench, cross, deny, miri, real, sanitize, torture};
 
 /// Seeds of the simulation in continuous integration, unless `ACPD_SIM_SEEDS` says otherwise.
 const CI_SEEDS: &str = "2000";
@@ -35,9 +35,15 @@ pub fn run(fast: bool) -> Result {
     stages.run("build of the tests", || {
         workspace::cargo(&["test", "--workspace", "--all-features", "--no-run", "--quiet"])
     })?;
+    if !fast {
+        stages.run("Miri", miri::run)?;
+        stages.run("AddressSanitizer", sanitize::run)?;
+    }
     stages.print();
     if fast {
-        eprintln!("not with --fast: clippy, documentation, real agents and clients");
+        eprintln!(
+            "not with --fast: clippy, documentation, Miri, AddressSanitizer, real agents and clients"
+        );
     } else if let Err(missing) = real::needs() {
         if workspace::in_ci() {
             return Err(missing);

@@ -55,6 +55,75 @@ test -z "$left" || { echo "left: $left"; exit 1; }
 step done
 "#;
 
+/// What somebody does who has never seen acpd, in the same Debian: with a service manager, a reboot, and all of it taken out.
+const NEWCOMER: &str = r#"
+set -eu
+step() { echo "== $*"; }
+mkdir -p /run/systemd/system
+useradd --create-home eve
+runtime=/run/user/$(id -u eve)
+as_eve() { su eve --shell /bin/sh --command "cd && export XDG_RUNTIME_DIR=$runtime && $1"; }
+tells() { echo "$ $1"; as_eve "$1" > /told 2>&1 || { cat /told; exit 1; }; cat /told; }
+says() { grep -F -q -- "$1" /told || { echo "not said: $1"; exit 1; }; }
+groups() { for group in /sys/fs/cgroup /sys/fs/cgroup/systemd /sys/fs/cgroup/unified; do
+    test ! -f "$group/cgroup.procs" || echo "$group/$GROUP"; done; }
+log_in() {
+    mkdir -p "$runtime" && chown eve "$runtime" && chmod 700 "$runtime"
+    sh -c 'for group; do mkdir -p "$group" && chown -R eve "$group" && echo $$ > "$group/cgroup.procs"; done
+        exec su eve --shell /bin/sh --command "cd && XDG_RUNTIME_DIR='"$runtime"' exec /usr/lib/systemd/systemd --user"' \
+        login $(groups) > /manager 2>&1 &
+    for _ in $(seq 200); do test ! -S "$runtime/systemd/private" || break; sleep 0.1; done
+    as_eve 'systemctl --user is-system-running --wait' > /dev/null || { cat /manager; exit 1; }
+}
+# Every process of a person ends at once, and what is kept in memory is gone.
+reboot() { as_eve 'kill -KILL -1' || true; rm -r "$runtime"; }
+
+log_in
+step installed
+dpkg --install /one.deb > /dev/null
+files() { (cd /home/eve && find . -not -type d | sort); }
+files > /before
+tells 'acpctl doctor'
+tells 'acpctl service install'
+says 'it starts when you log in, or with its first client'
+tells 'acpctl service status'
+tells 'acpctl doctor'
+
+step used
+tells 'acpctl run -s first "say #one"'
+says 'You said: say #one | history=0 tags=one'
+says 'a script without a model'
+tells 'acpctl agent ls -a'
+says demo
+test -s "/usr/share/doc/$PACKAGE/docs/editors.md"
+printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}' > /home/eve/editor
+as_eve 'acpctl acp < editor; rm editor' > /told
+says '"protocolVersion":1'
+daemon=$(as_eve 'systemctl --user show acpd.service --property=MainPID --value')
+test "$daemon" -gt 1
+
+step rebooted
+as_eve 'acpctl run -s first -n --detach "[slow 600]"' > /dev/null
+reboot
+log_in
+as_eve 'acpctl run -s first -n "say #two"' | grep -x 'You said: say #two | history=2 tags=one,two'
+tells 'acpctl --no-spawn daemon status'
+tells 'acpctl service status'
+
+step removed
+tells 'acpctl service uninstall --purge --yes'
+dpkg --purge "$PACKAGE" > /dev/null
+files > /after
+diff /before /after
+left=$(find / -xdev -newer /before \( -name '*acpd*' -o -name '*acpctl*' -o -name "*$PACKAGE*" \) \
+    -not -path '/proc/*' -not -path '/sys/*')
+test -z "$left" || { echo "left: $left"; exit 1; }
+left=$(ps -u eve -o args= | grep acp || true)
+test -z "$left" || { echo "runs: $left"; exit 1; }
+reboot
+step done
+"#;
+
 #[test]
 fn a_clean_debian_installs_uses_upgrades_and_purges_the_package() {
     match missing() {
@@ -82,23 +151,36 @@ fn package() -> Result {
     let sources = ["/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"];
     let sources = sources.into_iter().find(|path| Path::new(path).exists());
     let mut debian = Command::new("mmdebstrap");
-    debian.args(["--quiet", "--variant=minbase", "--format=directory", &codename()?]).arg(&root);
+    debian.args(["--quiet", "--variant=minbase", "--include=procps,systemd", "--format=directory"]);
+    debian.arg(codename()?).arg(&root);
     succeed(debian.args(sources))?;
     for (revision, name) in [("1", "one.deb"), ("2", "two.deb")] {
         fs::copy(built(revision)?, root.join(name))?;
     }
 
-    // All that it starts ends with its first process, and its mounts with that.
-    let inside = "mount -t proc proc \"$0/proc\" && exec chroot \"$0\" /bin/sh -c \"$1\"";
+    play(&root, SCRIPT)?;
+    play(&root, NEWCOMER)
+}
+
+/// Runs a script in a root directory. All that it starts ends with its first process, and its mounts with that.
+fn play(root: &Path, script: &str) -> Result {
+    let inside =
+        "mount -t proc proc \"$0/proc\" && mount --rbind /sys/fs/cgroup \"$0/sys/fs/cgroup\" &&
+        exec chroot \"$0\" /bin/sh -c \"$1\"";
+    fs::create_dir_all(root.join("sys/fs/cgroup"))?;
     let mut run = Command::new("unshare");
-    run.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", inside])
-        .arg(&root)
-        .arg(SCRIPT);
-    run.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("PACKAGE", PACKAGE);
+    run.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", inside]);
+    run.arg(root).arg(script).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    let group = format!("acpd-test-{}", std::process::id());
+    run.env("GROUP", &group).env("PACKAGE", PACKAGE);
     let done = run.env("DEBIAN_FRONTEND", "noninteractive").output()?;
+    let groups = "for group in /sys/fs/cgroup/$GROUP /sys/fs/cgroup/*/$GROUP; do
+        test ! -d \"$group\" || find \"$group\" -depth -type d -exec rmdir {} +; done";
+    succeed(Command::new("sh").args(["-c", groups]).env("GROUP", &group))?;
     let (said, told) =
         (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     assert!(done.status.success() && said.ends_with("== done\n"), "{said}\n{told}");
+    println!("{said}");
     Ok(())
 }
 

@@ -143,6 +143,11 @@ impl Clients {
         }
     }
 
+    /// Names the journal: numbers of lines are of this one.
+    pub(crate) fn generation(&self) -> &str {
+        &self.generation
+    }
+
     /// What the answer to `initialize` says to a client with a token.
     pub(crate) fn resumed(&self, client: ClientId) -> Option<Resumed> {
         let client = self.connected.get(&client)?;

@@ -7,7 +7,7 @@
 //!
 //! Whoever asks calls again until nothing is left; time comes again after [`NEXT`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::code;
 use acpd_api::{GcParams, GcResult, GcSession, Reason};
@@ -92,6 +92,7 @@ impl Hub {
     ) {
         let mut gone = self.plan(sizes);
         if let Some(only) = &params.only {
+            let only: BTreeSet<u32> = only.iter().copied().collect();
             gone.retain(|goes| only.contains(&goes.key.0));
         }
         let most = if params.dry_run { gone.len() } else { ROUND };
@@ -162,9 +163,9 @@ impl Hub {
         }
     }
 
-    /// Deletes some of what goes.
+    /// Deletes some of what goes, unless nothing can be written: then it would only pile up.
     fn collect_by_time(&mut self, sizes: &Sizes, out: &mut Batch) {
-        let gone = self.plan(sizes);
+        let gone = if self.store_health.is_failing() { Vec::new() } else { self.plan(sizes) };
         for goes in gone.iter().take(ROUND) {
             self.expire(goes, false, out);
         }

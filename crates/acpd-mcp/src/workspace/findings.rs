@@ -270,7 +270,88 @@ impl SarifResult {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// A path as compilers print it.
+    fn path() -> impl Strategy<Value = String> {
+        let part = "[a-z_.][a-z0-9_.-]{0,8}";
+        let root = prop_oneof![Just(""), Just("/"), Just("./"), Just("../")];
+        (root, vec(part, 1..4), "[a-z]{1,3}")
+            .prop_map(|(root, parts, end)| format!("{root}{}.{end}", parts.join("/")))
+    }
+
+    /// A message of a linter that has no words for how bad something is.
+    const SAID: &str = "[A-Z][A-Za-z0-9`]{0,8}( [a-z0-9`]{1,8}){0,4}";
+
+    proptest! {
+        #[test]
+        fn what_is_written_in_any_of_its_spellings_is_read_back(
+            path in path(), at in 1_u64..100_000, column in 1_u64..500, said in SAID,
+            level in prop_oneof![Just("error"), Just("warning"), Just("note")],
+        ) {
+            let place = plainly(&Path::new("/w").join(&path)).display().to_string();
+            for (output, code) in [
+                (format!("{path}:{at}:{column}: {level}: {said}"), ""),
+                (format!("{path}:{at}:{column}: {level}[E1]: {said}"), " E1"),
+                (format!("{path}({at},{column}): {level} TS1: {said}"), " TS1"),
+                (format!("{path}:{at}:{column} - {level} TS1: {said}"), " TS1"),
+            ] {
+                let expected = format!("{place}:{at}:{column} {level}{code} {said}");
+                prop_assert_eq!(read(&output), [expected], "{}", output);
+            }
+            let bare = format!("{path}:{at}: {said}");
+            prop_assert_eq!(read(&bare), [format!("{place}:{at} warning {said}")]);
+        }
+
+        #[test]
+        fn sarif_and_cargos_json_are_read_whatever_their_texts_are(
+            name in "[^/\\x00]{1,12}", at in 1_u64..100_000, column in 1_u64..500, said in ".{0,600}",
+        ) {
+            prop_assume!(name != "." && name != "..");
+            let place = json!({"physicalLocation": {
+                "artifactLocation": {"uri": acp_wire::acp::file_uri(&format!("/w/{name}"))},
+                "region": {"startLine": at, "startColumn": column}}});
+            let sarif = json!({"version": "2.1.0", "runs": [{"results": [
+                {"level": "note", "message": {"text": said}, "locations": [place]}]}]});
+            let span = json!({"file_name": name, "line_start": at, "column_start": column,
+                "is_primary": true});
+            let cargo = json!({"message": {"level": "note", "message": said, "code": null,
+                "spans": [span]}});
+            for output in [sarif.to_string(), cargo.to_string()] {
+                let found = findings(&output, Path::new("/w"));
+                prop_assert_eq!(found.len(), 1, "{}", output);
+                let one = &found[0];
+                prop_assert_eq!(&one.path, &Path::new("/w").join(&name));
+                prop_assert_eq!((one.line, one.column), (at, Some(column)));
+                prop_assert_eq!(&one.message, &message(&said));
+            }
+        }
+
+        #[test]
+        fn no_output_is_too_much_and_nothing_of_it_is_more_than_a_line(
+            lines in vec(prop_oneof![
+                ".{0,80}", "[a-z./(),:0-9 \\-]{0,40}", "\\{.{0,60}\\}",
+                path().prop_map(|path| format!("{path}:1:1: error: \u{1b}[31mx\u{202e}")),
+            ], 0..30),
+        ) {
+            for one in findings(&lines.join("\n"), Path::new("/w")) {
+                prop_assert!(!one.message.is_empty());
+                prop_assert!(!one.message.chars().any(char::is_control), "{:?}", one.message);
+                prop_assert!(one.message.chars().count() <= 401);
+                prop_assert!(one.path.is_absolute());
+                prop_assert!(!one.path.components().any(|part| part == Component::ParentDir));
+            }
+        }
+    }
+
+    #[test]
+    fn so_many_findings_are_read_and_no_more() {
+        let output = "a.rs:1:1: error: x\n".repeat(MOST + 1);
+        assert_eq!(findings(&output, Path::new("/w")).len(), MOST);
+    }
 
     fn read(output: &str) -> Vec<String> {
         let show = |one: Finding| {

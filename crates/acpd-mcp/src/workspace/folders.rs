@@ -213,7 +213,65 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn however_a_path_is_spelled_it_leads_nowhere_else(
+            parts in vec(prop_oneof![
+                Just(".."), Just("."), Just("a"), Just("b"), Just("out"), Just("up"), Just("secret"), Just("none"), Just(""),
+            ], 0..9),
+            is_absolute: bool,
+        ) {
+            let home = tempfile::tempdir().unwrap();
+            let home = home.path().canonicalize().unwrap();
+            let work = home.join("work");
+            fs::create_dir_all(work.join("a/b")).unwrap();
+            fs::write(home.join("secret"), "").unwrap();
+            fs::write(work.join("a/secret"), "").unwrap();
+            symlink(&home, work.join("out")).unwrap();
+            symlink("..", work.join("a/b/up")).unwrap();
+            let folders = Folders::open(std::slice::from_ref(&work)).unwrap();
+            let mut path = PathBuf::from(parts.join("/").trim_start_matches('/'));
+            if is_absolute {
+                path = work.join(path);
+            }
+            let real = folders.named(&path).canonicalize();
+            let wanted = Wanted { path: Some(&path), ignored: true, depth: None };
+            let mut seen = Vec::new();
+            let walked = folders.walk(wanted, |found| {
+                seen.push(found.path.canonicalize().unwrap());
+                true
+            });
+            prop_assert!(seen.iter().all(|path| path.starts_with(&work)), "{path:?}: {seen:?}");
+            if real.as_ref().is_ok_and(|real| real.starts_with(&work)) {
+                prop_assert!(walked.is_ok(), "{path:?}: {walked:?}");
+            } else {
+                prop_assert!(walked.is_err() && seen.is_empty(), "{path:?}: {walked:?}");
+            }
+        }
+
+        #[test]
+        fn a_page_is_no_longer_than_it_may_be_and_a_part_of_a_line_is_around_its_place(
+            lines in vec(".{0,60}", 0..30), most in 1_usize..400, at in 0_usize..60,
+        ) {
+            let mut page = Page::new(most);
+            let kept: Vec<bool> = lines.iter().map(|line| page.line(line)).collect();
+            let text = page.end(&[]);
+            prop_assert!(text.len() <= most);
+            prop_assert_eq!(kept.iter().filter(|kept| **kept).count(), text.matches('\n').count());
+            for line in &lines {
+                let at = line.floor_char_boundary(at.min(line.len()));
+                let part = around(line, at, most);
+                prop_assert!(part.len() <= most + 2 * '…'.len_utf8());
+                let inside = part.trim_start_matches('…').trim_end_matches('…');
+                prop_assert!(line.contains(inside));
+            }
+        }
+    }
 
     #[test]
     fn no_name_from_outside_is_listed_however_a_link_is_swapped() {

@@ -184,14 +184,20 @@ export async function openSession(page, name) {
 
 /** Goes up to the first block. @param {import('playwright-core').Page} page */
 export async function climb(page) {
-  const isThere = () => page.evaluate(() => document.querySelector('.scroller')?.scrollTop === 0
-    && !!document.querySelector('.row[aria-posinset="1"]') && !document.querySelector('.older'));
+  const look = () => page.evaluate(() => {
+    const box = document.querySelector('.scroller');
+    const rows = [...document.querySelectorAll('.row')].map((it) => it.getAttribute('aria-posinset'));
+    const place = [box?.scrollTop, box?.clientHeight, box?.scrollHeight];
+    const told = [...document.querySelectorAll('.older, .empty, .connection, .away')].map((it) => it.textContent);
+    return { place, rows: [rows[0], rows.at(-1)], told, focus: document.activeElement?.className, isOlder: !!document.querySelector('.older') };
+  });
   // Twice: what is older may be about to come.
   for (let [tries, seen] = [0, 0]; seen < 2; tries++) {
-    assert.ok(tries < 400, 'the beginning is not reached');
     await page.locator('.scroller').press('Home');
     await page.waitForTimeout(50);
-    seen = await isThere() ? seen + 1 : 0;
+    const { place, rows, isOlder, ...more } = await look();
+    assert.ok(tries < 400, `the beginning is not reached: ${JSON.stringify({ place, rows, ...more })}`);
+    seen = place[0] === 0 && rows[0] === '1' && !isOlder ? seen + 1 : 0;
   }
 }
 

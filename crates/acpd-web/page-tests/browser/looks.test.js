@@ -201,7 +201,10 @@ scene('ten thousand blocks: at most eighty are in the document, and scrolling is
   const at = await place();
   await home.acpctl('run', '-s', 'long', '[chunks 50] say #more');
   await page.waitForSelector('.to-end:has-text("new")');
-  assert.deepEqual(await place(), at);
+  // Browsers scroll by parts of a pixel.
+  const [row, top] = await place();
+  assert.equal(row, at[0]);
+  assert.ok(Math.abs(Number(top) - Number(at[1])) <= 1, `${top}, and before ${at[1]}`);
   await page.click('.to-end');
   await page.waitForSelector('.answer:has-text("#more")');
   await page.waitForSelector('.to-end', { state: 'detached' });

@@ -40,7 +40,9 @@ scene('a code lets one browser in, once, and does not stay in its history', asyn
   await one.goto(`${home.url}/#code=${code}`);
   await one.waitForSelector('.inbox');
   await two.goto(`${home.url}/#code=${code}`);
-  await two.waitForSelector('.door .trouble');
+  // Why and what to do are one below the other.
+  const boxes = await Promise.all(['strong', '.hint'].map((it) => two.locator(`.door .trouble ${it}`).boundingBox()));
+  assert.ok(boxes[0] && boxes[1] && boxes[1].y >= boxes[0].y + boxes[0].height);
   await page.goto(`${home.url}/#/help`);
   await page.click('text=Sign out');
   await page.waitForSelector('.door');
@@ -118,6 +120,8 @@ scene('a question is answered in one browser and gone in the other', async () =>
   await b.page.waitForSelector('.question', { state: 'detached' });
   await b.page.waitForSelector('.question-bar.is-over:has-text("by")');
   for (const { page } of [a, b]) await page.waitForSelector('.said-line:has-text("by")');
+  // It is one sentence, however many colours are in it.
+  assert.equal(await a.page.locator('.said-line').evaluate((it) => it.childNodes.length), 2);
   assert.deepEqual([...a.wrong, ...b.wrong], []);
   await Promise.all([a.context.close(), b.context.close()]);
 });
@@ -256,6 +260,116 @@ scene('a newer version is told, and a running page gets no file of it', { skip: 
   await context.close();
 });
 
+scene('a backup that takes the place of the journal is what the page shows then', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  await home.acpctl('run', '-s', 'kept', 'say #one');
+  await home.acpctl('backup', home.path('backup'));
+  await home.acpctl('run', '-s', 'kept', 'say #two');
+  await home.acpctl('run', '-s', 'later', 'say #three');
+  await openSession(page, 'later');
+  await page.waitForSelector('.answer:has-text("#three")');
+  await openSession(page, 'kept');
+  await page.waitForSelector('.answer:has-text("#two")');
+  await page.evaluate(() => { Object.assign(window, { isSame: true }); });
+  await page.fill('#prompt', 'a draft that stays');
+  // The page is away until the numbers have gone on: they are those of other lines.
+  await home.stopServing();
+  await page.waitForSelector('.connection.is-away');
+  await home.acpctl('restore', home.path('backup'), '--yes', '--force');
+  await home.acpctl('run', '-s', 'kept', 'say #four and more');
+  await home.serve();
+  await page.waitForSelector('.answer:has-text("#four")');
+  await page.waitForSelector('.entry:has(.name:text-is("later"))', { state: 'detached' });
+  assert.equal((await streamOf(page)).includes('#two'), false, 'it was never said in this journal');
+  assert.equal(await page.locator('.prompt').count(), 2);
+  assert.equal(await page.inputValue('#prompt'), 'a draft that stays');
+  assert.equal(await page.evaluate(() => 'isSame' in window), true);
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('a session that was deleted is open again when it comes back', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  await home.acpctl('run', '-s', 'undone', 'say #undone');
+  await openSession(page, 'undone');
+  await page.waitForSelector('.answer:has-text("#undone")');
+  await home.acpctl('session', 'rm', '--yes', 'undone');
+  await page.waitForSelector('.trouble:has-text("was deleted")');
+  await page.waitForSelector('.entry:has(.name:text-is("undone"))', { state: 'detached' });
+  await home.acpctl('session', 'undo');
+  await page.waitForSelector('.entry:has(.name:text-is("undone"))');
+  await page.goto(`${home.url}/#/`);
+  await openSession(page, 'undone');
+  await page.waitForSelector('.answer:has-text("#undone")');
+  await page.waitForSelector('#prompt:enabled');
+  await page.waitForSelector('.conversation .trouble', { state: 'detached' });
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('with keys alone a session is begun, left and found, and what was found is not folded away', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  const { keyboard } = page;
+  const focus = () => page.evaluate(() => document.activeElement?.id || document.activeElement?.className);
+  await keyboard.press('n');
+  await page.waitForSelector('#new-agent:focus');
+  await keyboard.press('Tab');
+  assert.equal(await focus(), 'new-cwd');
+  await keyboard.type(home.path('work'));
+  await keyboard.press('Tab');
+  await keyboard.type('by keys');
+  for (let at = 0; at < 2; at++) await keyboard.press('Tab');
+  assert.equal(await focus(), 'new-text');
+  await keyboard.type('[tool Edit one] [tool Edit needlekey]');
+  for (let at = 0; at < 2; at++) await keyboard.press('Tab');
+  await keyboard.press('Enter');
+  await page.waitForSelector('.session-head h1:text-is("by keys")');
+  await page.waitForSelector('.turn:has-text("done")');
+  const session = page.url();
+  await keyboard.press('?');
+  await page.waitForSelector('.keys');
+  await keyboard.press('Escape');
+  await page.waitForSelector('.keys', { state: 'detached' });
+  assert.equal(page.url(), session, 'back where one was');
+  await keyboard.press('/');
+  await page.waitForSelector('.dialog input:focus');
+  await keyboard.type('needlekey');
+  await page.waitForSelector('.hits a:has(.who:has-text("demo"))');
+  await page.focus('.hits li:last-child a');
+  const hits = await page.locator('.hits li').count();
+  for (let at = 0; at < hits && !(await page.locator('.hits a:focus .who').innerText()).startsWith('tool'); at++) await keyboard.press('Shift+Tab');
+  await keyboard.press('Enter');
+  await page.waitForSelector('.row.is-chosen .call .diff');
+  await keyboard.press('g');
+  await keyboard.press('i');
+  await page.waitForSelector('.side a.entry:focus');
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('what is sent without a connection stays in the field, also if the page is closed', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  await home.acpctl('run', '-s', 'unsent', 'say #before');
+  await openSession(page, 'unsent');
+  await page.waitForSelector('.answer:has-text("#before")');
+  await home.stopServing();
+  await page.waitForSelector('.connection.is-away');
+  await page.fill('#prompt', 'say #unsent');
+  await page.press('#prompt', 'Enter');
+  await page.waitForSelector('.dock .trouble:has-text("acpd is not connected")');
+  assert.equal(await page.inputValue('#prompt'), 'say #unsent');
+  await home.serve();
+  await page.waitForSelector('.connection:not(.is-away)');
+  await page.reload();
+  await page.waitForSelector('.answer:has-text("#before")');
+  assert.equal(await page.inputValue('#prompt'), 'say #unsent');
+  await page.press('#prompt', 'Enter');
+  await page.waitForSelector('.answer:has-text("#unsent")');
+  assert.equal(await page.locator('.prompt:has-text("#unsent")').count(), 1);
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
 scene('files go with a prompt, and with the first one', async () => {
   const { page, context, wrong } = await enter(browser, home);
   const file = (/** @type {string} */ name, /** @type {string} */ mimeType, /** @type {Buffer} */ buffer) => ({ name, mimeType, buffer });
@@ -288,6 +402,29 @@ scene('files go with a prompt, and with the first one', async () => {
   await page.click('button:text-is("Begin")');
   await page.waitForSelector('.answer:has-text("#begun")');
   assert.match(await page.locator('.prompt').innerText(), /remember the milk/);
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('who goes up stays there while more comes, also if that is a few lines', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  await home.acpctl('run', '-s', 'short', `say #short ${'words '.repeat(900)}`);
+  await openSession(page, 'short');
+  await page.waitForSelector('.turn:has-text("done")');
+  const range = () => page.evaluate(() => {
+    const box = document.querySelector('.scroller');
+    return box ? box.scrollHeight - box.clientHeight : 0;
+  });
+  await until('it to be drawn', async () => await range() > 100);
+  const { height } = page.viewportSize() ?? { height: 0 };
+  await page.setViewportSize({ width: 1280, height: height + await range() - 24 });
+  await until('it to be drawn anew', async () => await range() === 24);
+  await climb(page);
+  // What is drawn anew, long after the key, moves nothing.
+  await page.waitForTimeout(1000);
+  await home.acpctl('session', 'rename', 'short', 'shorter');
+  await page.waitForSelector('.session-head h1:text-is("shorter")');
+  assert.equal(await page.evaluate(() => document.querySelector('.scroller')?.scrollTop), 0);
   assert.deepEqual(wrong, []);
   await context.close();
 });

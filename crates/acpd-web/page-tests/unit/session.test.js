@@ -23,6 +23,7 @@ class Daemon {
     /** @type {string[]} */ this.prompts = [];
     /** @type {Json[]} */ this.queue = [];
     this.isThere = true;
+    this.generation = 'g1';
     /** Prompts are taken and not answered. */
     this.loses = false;
   }
@@ -49,7 +50,7 @@ class Daemon {
     const answer = (/** @type {unknown} */ result) => socket.take({ id, result });
     const session = { sessionId: 's', seq: this.journal.length, cwd: '/w' };
     switch (method) {
-      case 'initialize': return answer({ agentCapabilities: {}, _meta: { steering: { supported: true } } });
+      case 'initialize': return answer({ agentCapabilities: { _meta: { _acpd: { generation: this.generation } } }, _meta: { steering: { supported: true } } });
       case '_acpd/session/attach': {
         answer({ session });
         for (const { seq, line } of this.journal.slice(params.after)) {
@@ -239,18 +240,24 @@ test('a prompt that waits in the queue has arrived', async () => {
   session.close();
 });
 
-test('another journal is read from its beginning', async () => {
-  daemon = new Daemon();
-  for (let at = 0; at < 5; at++) daemon.turn(`old ${at}`);
-  const session = open({ cwd: '/w', seq: daemon.journal.length });
-  await until('the session', () => session.phase === 'live');
-  daemon.journal = [];
-  daemon.prompts = [];
-  daemon.turn('new');
-  for (const socket of [...daemon.sockets]) socket.lose();
-  await until('the new journal', () => told(session.state).flat().includes('answer re new'));
-  assert.deepEqual(told(session.state), truth());
-  session.close();
+test('of another journal nothing that was known counts, also when its numbers have gone on', async () => {
+  for (const more of [1, 9]) {
+    daemon = new Daemon();
+    for (let at = 0; at < 5; at++) daemon.turn(`old ${at}`);
+    const session = open({ cwd: '/w', seq: daemon.journal.length });
+    await until('the session', () => session.phase === 'live');
+    daemon.loses = true;
+    session.prompt('new 0', [{ type: 'text', text: 'new 0' }]);
+    await until('it to be sent', () => session.isController && session.link.open.size > 0);
+    Object.assign(daemon, { journal: [], prompts: [], generation: `g${more + 1}`, loses: false });
+    for (let at = 0; at < more; at++) daemon.turn(`new ${at}`);
+    for (const socket of [...daemon.sockets]) socket.lose();
+    await until('the new journal', () => session.phase === 'live' && session.cursor === daemon.journal.length && !session.hasOlder);
+    assert.deepEqual(told(session.state), truth());
+    await until('what was sent to come back', () => session.returned === 'new 0');
+    assert.equal(daemon.prompts.length, more, 'it is not sent again');
+    session.close();
+  }
 });
 
 test('a connection that is signed out is not tried again', async () => {

@@ -9,6 +9,7 @@ import { html } from './html.js';
 import { Inbox, nameOf } from './inbox.js';
 import { useKeys } from './keys.js';
 import { Conversation, Help, Missing, New, Search } from './later.js';
+import { Trouble } from './parts.js';
 
 /** @typedef {import('../store.js').Store} Store */
 
@@ -83,7 +84,7 @@ function Connection({ store }) {
 function Door({ store }) {
   const [code, setCode] = useState('');
   return html`<main class="door"><h1>acpd</h1>
-    ${store.refused && html`<p class="trouble" role="alert"><strong>${store.refused.text}</strong>${store.refused.hint && html`<span class="hint">${store.refused.hint}</span>`}</p>`}
+    ${store.refused && html`<${Trouble} ...${store.refused} />`}
     <p>Run <code>acpctl web</code> in a terminal and open the link that it shows, or type its code here. A code works once, for two minutes.</p>
     <form onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); if (code.trim()) store.signIn(code.trim().replace(/^.*#code=/, '')); }}>
       <label for="code">Code</label><input id="code" autocomplete="one-time-code" autocapitalize="off" spellcheck=${false} value=${code} onInput=${(/** @type {any} */ event) => setCode(event.target.value)} />

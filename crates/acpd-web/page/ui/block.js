@@ -81,7 +81,7 @@ function BlockView({ block, view }) {
     case 'turn': return html`<${TurnEnd} block=${block} line=${line} view=${view} isOpen=${isOpen} toggle=${toggle} />`;
     case 'question':
       // One that is open has its own card.
-      return block.question?.answer ? html`<div class="said-line"><span class="icon" aria-hidden="true">✓</span>${line}</div>` : null;
+      return block.question?.answer ? html`<div class="said-line"><span class="icon" aria-hidden="true">✓</span><span>${line}</span></div>` : null;
     default: return html`<div class=${`notice is-${block.notice?.severity ?? 'warning'}`}>${line}</div>`;
   }
 }

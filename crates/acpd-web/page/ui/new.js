@@ -3,7 +3,7 @@
 
 import { begin as beginSession } from '../begin.js';
 import { oneLine } from '../fold/escape.js';
-import { useState } from '../lib/hooks.js';
+import { useEffect, useRef, useState } from '../lib/hooks.js';
 import { Attach, Attached, blocksOf, useFiles } from './files.js';
 import { html } from './html.js';
 import { Top, Trouble } from './parts.js';
@@ -30,6 +30,9 @@ export function New({ store }) {
   const [text, setText] = useState('');
   // Whether the agent takes images is known when it has begun.
   const files = useFiles(true);
+  const first = useRef(/** @type {HTMLElement | null} */ (null));
+  // The person asked for the form, by a key or a press.
+  useEffect(() => first.current?.focus(), []);
   const [isBusy, setBusy] = useState(false);
   const [trouble, setTrouble] = useState(/** @type {{text: string, hint?: string} | undefined} */ (undefined));
   const chosen = agents.find((it) => it.name === (agent || agents[0]?.name));
@@ -51,7 +54,7 @@ export function New({ store }) {
       ${!may && html`<${Trouble} text="This browser may not begin sessions" hint=${"its key has no `prompt` scope"} />`}
       ${trouble && html`<${Trouble} text=${trouble.text} hint=${trouble.hint} />`}
       <div class="field"><label for="new-agent">Agent</label>
-        <select id="new-agent" value=${chosen?.name} onChange=${(/** @type {any} */ e) => setAgent(e.target.value)}>
+        <select id="new-agent" ref=${first} value=${chosen?.name} onChange=${(/** @type {any} */ e) => setAgent(e.target.value)}>
           ${agents.map((it) => html`<option value=${it.name}>${oneLine(it.title && it.title !== it.name ? `${it.name} (${it.title})` : it.name)}</option>`)}</select>
         ${chosen && ['needs_login', 'expired'].includes(chosen.auth?.state) && html`<p class="is-warning">wants a login${chosen.auth.hint ? `: ${oneLine(chosen.auth.hint)}` : ''}</p>`}</div>
       <div class="field"><label for="new-cwd">Directory</label>

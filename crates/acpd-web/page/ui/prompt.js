@@ -42,6 +42,12 @@ export function Prompt({ session, row, mayPrompt, isWorking }) {
   const send = (how) => {
     const blocks = blocksOf(text, files);
     if (why || blocks.length === 0) return;
+    if (!session.link.isLive) {
+      // What is not sent stays where a closed page does not lose it.
+      session.error = { text: 'acpd is not connected', hint: 'what you wrote stays here; send it when acpd is back' };
+      session.changed();
+      return;
+    }
     session[how](text, blocks);
     write('');
     files.clear();

@@ -251,7 +251,9 @@ export class Stream extends Component {
     this.own = -1;
     if (this.isGesture) {
       this.gestureAt = performance.now();
-      this.isAtEnd = box.scrollHeight - box.clientHeight - box.scrollTop < END;
+      const range = box.scrollHeight - box.clientHeight;
+      // Where there is little to scroll, its beginning is not its end.
+      this.isAtEnd = range - box.scrollTop <= Math.min(END, range / 2);
     }
     this.hold();
     const wanted = this.wanted();
@@ -291,8 +293,19 @@ export class Stream extends Component {
 
   /** Shows the row with this line. @param {number} seq */
   showLine(seq) {
-    const after = this.items.findIndex((item) => item.seq > seq);
-    this.show(after < 0 ? this.items.length - 1 : after - 1);
+    const at = () => {
+      const after = this.items.findIndex((item) => item.seq > seq);
+      return Math.max(0, after < 0 ? this.items.length - 1 : after - 1);
+    };
+    const row = this.items[at()]?.row;
+    const folded = Array.isArray(row) && row.findLast((block) => block.seq <= seq);
+    if (folded) {
+      // It leaves its group.
+      this.choices.set(folded.id, true);
+      this.choice++;
+      this.readItems();
+    }
+    this.show(at());
   }
 
   /** The row that is chosen, or the one at the top of the screen. */

@@ -196,3 +196,26 @@ fn without_a_file_everything_has_its_default_or_is_of_the_catalogue() {
     assert_eq!(found.agents, ["demo"]);
     assert_eq!(found.here[0].value, "demo");
 }
+
+#[test]
+fn no_key_that_may_be_written_is_left_out() {
+    let found = values_in("", "/");
+    let schema = config::schema();
+    let mut looked_up = 0;
+    for (table, about) in schema["properties"].as_object().unwrap() {
+        // Each of these has entries of its own, and is looked at above.
+        if ["agents", "defaults", "mcp", "workspace"].contains(&&**table) {
+            continue;
+        }
+        match about["properties"].as_object() {
+            Some(keys) => keys.keys().for_each(|key| {
+                find(&found.values, &format!("{table}.{key}"));
+                looked_up += 1;
+            }),
+            None => {
+                find(&found.values, table);
+            }
+        }
+    }
+    assert!(looked_up > 20, "{looked_up}");
+}

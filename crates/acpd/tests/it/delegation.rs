@@ -102,6 +102,48 @@ fn who_does_not_wait_gets_a_ticket_and_can_steer_wait_and_cancel() {
 }
 
 #[test]
+fn a_turn_of_somebody_else_is_waited_for_without_a_look_every_now_and_then() {
+    let env = hosted([echo()]);
+    let mut host = Host::start(&env, &[]);
+    let run = env.spawn_acpctl(&["run", "-s", "mine", "#one [pause own]"]);
+    env.wait_point("own");
+    // Who waits follows the session, and says so nowhere else.
+    let followed = |clients: u64| {
+        until("the session to be followed", || {
+            (env.session("mine")["clients"] == clients).then_some(())
+        });
+    };
+    followed(1);
+    let waits = host.begin("wait", json!({"ticket": "mine"}));
+    followed(2);
+    // A host that waits no more leaves no connection behind.
+    host.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": {"requestId": waits, "reason": "enough"}}));
+    followed(1);
+    let late = host.call("wait", json!({"ticket": "mine", "timeout_seconds": 1}));
+    assert_eq!(late["status"], "working", "{late}");
+    followed(1);
+    let waits = host.begin("wait", json!({"ticket": "mine"}));
+    followed(2);
+    env.kill_daemon();
+    env.release("own");
+    let done = host.result(waits);
+    assert!(done["answer"].as_str().unwrap().contains("tags=one"), "{done}");
+    run.finish().success();
+    followed(0);
+
+    // A session that is deleted meanwhile is waited for no more.
+    let run = env.spawn_acpctl(&["run", "-s", "mine", "#two [pause gone]"]);
+    env.wait_point("gone");
+    let waits = host.begin("wait", json!({"ticket": "mine"}));
+    followed(2);
+    env.acpctl(&["session", "rm", "mine", "--yes", "--force"]).success();
+    let gone = host.answer(waits);
+    assert_eq!(gone["result"]["isError"], true, "{gone}");
+    run.finish().code(3);
+}
+
+#[test]
 fn a_daemon_that_is_killed_in_mid_call_costs_nothing_and_nothing_runs_twice() {
     let env = hosted([echo()]);
     let mut host = Host::start(&env, &[]);

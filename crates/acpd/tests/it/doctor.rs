@@ -77,3 +77,22 @@ fn the_processes_that_keep_agents_are_told_with_their_version() {
     let shims = env.agent("echo")["shims"].clone();
     assert_eq!(shims[0]["pid"], env.shims()[0].pid);
 }
+
+#[test]
+fn journals_that_a_restore_has_left_are_told_with_what_deletes_them() {
+    let env = home([echo()]);
+    assert_eq!(findings(&env, "kept aside"), Vec::<Value>::new());
+    for name in
+        ["acpd-before-restore-1.db", "acpd-before-restore-2.db", "acpd-before-restore-2.db-wal"]
+    {
+        std::fs::write(env.path("state").join(name), vec![0; 4096]).unwrap();
+    }
+    let found = findings(&env, "kept aside");
+    assert_eq!((found.len(), &found[0]["state"]), (1, &"warning".into()));
+    let text = found[0]["text"].as_str().unwrap();
+    assert!(text.contains("2 journals") && text.contains("12"), "{text}");
+    let fix = found[0]["fix"].as_str().unwrap();
+    let (_, command) = fix.split_once(": ").unwrap();
+    assert!(std::process::Command::new("sh").args(["-c", command]).status().unwrap().success());
+    assert_eq!(findings(&env, "kept aside"), Vec::<Value>::new());
+}

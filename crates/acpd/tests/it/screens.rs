@@ -189,6 +189,33 @@ fn a_daemon_that_is_killed_comes_back_and_the_draft_stays() {
 }
 
 #[test]
+fn a_backup_that_takes_the_place_of_the_journal_ends_a_conversation_and_mixes_nothing() {
+    let env = hosted([Agent::new("agent")]);
+    let _ = env.acpctl(&["run", "-s", "kept", "say #one"]).success();
+    let file = env.path("backup").display().to_string();
+    let _ = env.acpctl(&["backup", &file]).success();
+    let _ = env.acpctl(&["run", "-s", "kept", "say #two"]).success();
+    let mut chat = start(&env, &["chat", "kept"]);
+    chat.sees("You said: say #two");
+    chat.types("what I was about to say");
+    chat.sees("what I was about to say");
+    let _ = env.acpctl(&["restore", &file, "--yes"]).success();
+    // The same numbers are other lines now.
+    let _ = env.acpctl(&["run", "-s", "kept", "say #three, which is more"]).success();
+    let seen = chat.sees("acpd closed the connection");
+    assert!(seen.contains("say #two") && !seen.contains("#three"), "{seen}");
+    assert!(seen.contains("what I was about to say"), "{seen}");
+    chat.types(CTRL_D);
+    let _ = chat.ends();
+    chat.sees("what I was about to say");
+    let mut chat = start(&env, &["chat", "kept"]);
+    let seen = chat.sees("You said: say #three, which is more");
+    assert!(seen.contains("say #one") && !seen.contains("#two"), "{seen}");
+    chat.types(CTRL_D);
+    assert!(chat.ends().success());
+}
+
+#[test]
 fn the_screen_keeps_the_live_end_while_it_is_resized() {
     let env = hosted([Agent::new("agent")]);
     let mut chat = start(&env, &["chat", "--new"]);

@@ -65,7 +65,10 @@ fn sessions(soak: &Soak, n: u64, rng: &mut Rng, left: &mut Vec<String>) -> Resul
             return Ok(());
         }
         let session = peer.session(&soak.home.path("work"))?;
-        left.push(session.clone());
+        // The others are left to the limits of the configuration.
+        if rng.below(3) > 0 {
+            left.push(session.clone());
+        }
         count(&soak.counts.sessions);
         for _ in 0..=rng.below(4) {
             let text = PROMPTS[rng.below(PROMPTS.len() as u64) as usize];

@@ -1,7 +1,8 @@
 //! `cargo xtask soak`: eight agents and sixteen clients for as long as one likes, to see whether anything grows.
 //!
-//! Each client begins a session, floods it with what `clients.rs` has in store, deletes it, and begins the next one. All the
-//! while somebody kills agents and shims. What the daemon, the shims and the files take is looked at many times:
+//! Each client begins a session, floods it with what `clients.rs` has in store, deletes it or leaves it to the limits of the
+//! configuration, and begins the next one. All the while somebody kills agents and shims, and somebody else goes by the limits
+//! and makes backups. What the daemon, the shims and the files take is looked at many times:
 //!
 //! ```text
 //!  0 ─────────────── a third ──────────────── two thirds ─────────────── the end
@@ -41,6 +42,9 @@ const LOOKS: u32 = 90;
 const LULL: u64 = 1500;
 /// One kill in so many is of the daemon, while it gets warm.
 const DAEMONS: u64 = 12;
+
+/// From one `acpctl gc` to the next; a backup follows every third of them.
+const TIDY: Duration = Duration::from_secs(5);
 
 /// What to do.
 #[derive(Debug, Clone, clap::Args)]
@@ -87,6 +91,7 @@ pub fn run(options: &Options) -> Result {
             scope.spawn(move || clients::run(soak, n));
         }
         scope.spawn(|| soak.kill());
+        scope.spawn(|| soak.tidy());
         let series = soak.watch(time);
         soak.over.set();
         series
@@ -103,6 +108,7 @@ pub fn run(options: &Options) -> Result {
 fn configuration(home: &Home) -> String {
     let mut text = "default_agent = \"soak0\"\n\
         [daemon]\nkeep_deleted = \"0s\"\n\
+        [retention]\nmax_sessions = 30\nmax_size = \"64MiB\"\n\
         [defaults]\nstop.eof = \"200ms\"\nstop.term = \"200ms\"\nstop.leftovers = \"50ms\"\n\
         restart_delay = \"10ms\"\nrestart_max_delay = \"50ms\"\nrestart_budget = 1000000\nready_after = \"1ms\"\n"
         .to_owned();
@@ -135,6 +141,8 @@ struct Counts {
     agents: AtomicU64,
     shims: AtomicU64,
     daemons: AtomicU64,
+    expired: AtomicU64,
+    backups: AtomicU64,
 }
 
 /// Whether it is over; somebody may wait for that.
@@ -212,6 +220,32 @@ impl Soak {
         }
     }
 
+    /// Goes by the limits and makes backups, until it is over.
+    fn tidy(&self) {
+        let backup = self.home.path("backup").display().to_string();
+        for round in 1_u32.. {
+            if self.over.wait(TIDY) {
+                return;
+            }
+            let warming = self.warming.load(Ordering::Relaxed);
+            match self.home.read_json(&["gc", "--yes"]) {
+                Ok(gone) => {
+                    let gone = gone["sessions"].as_array().map_or(0, Vec::len);
+                    self.counts.expired.fetch_add(gone as u64, Ordering::Relaxed);
+                }
+                // The daemon was killed meanwhile.
+                Err(_) if warming => {}
+                Err(error) => self.fail(format!("acpctl gc: {error}")),
+            }
+            if round.is_multiple_of(3) {
+                match self.home.read(&["backup", &backup]) {
+                    Ok(_) => count(&self.counts.backups),
+                    Err(error) => self.fail(format!("acpctl backup: {error}")),
+                }
+            }
+        }
+    }
+
     /// Looks at the figures until the time is over.
     fn watch(&self, time: Duration) -> Result<Series> {
         let start = Instant::now();
@@ -237,15 +271,19 @@ impl Soak {
 
     fn print(&self) {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Counts { prompts, cut, sessions, agents, shims, daemons } = &self.counts;
+        let Counts { prompts, cut, sessions, agents, shims, daemons, expired, backups } =
+            &self.counts;
         println!(
-            "{} prompts in {} sessions, {} cut off; killed: {} agents, {} shims, {} times the daemon",
+            "{} prompts in {} sessions, {} cut off; killed: {} agents, {} shims, {} times the daemon; \
+             {} sessions over a limit, {} backups",
             get(prompts),
             get(sessions),
             get(cut),
             get(agents),
             get(shims),
             get(daemons),
+            get(expired),
+            get(backups),
         );
     }
 }

@@ -523,9 +523,11 @@ impl Hub {
             result = remove_member(&result, &[session[0], session[1], "fork"]);
         }
         result = set_member(&result, &["protocolVersion"], b"1");
-        let mut own = json!({ "version": self.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile });
-        if let Some(Resumed { generation, received, again }) = self.clients.resumed(to.client) {
-            own["generation"] = generation.into();
+        let mut own = json!({
+            "version": self.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile,
+            "generation": self.clients.generation(),
+        });
+        if let Some(Resumed { received, again, .. }) = self.clients.resumed(to.client) {
             own["received"] = received.into();
             own["again"] = json!(again);
         }
