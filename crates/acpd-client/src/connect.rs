@@ -2,7 +2,6 @@
 
 use std::env;
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,14 +9,11 @@ use std::time::{Duration, Instant};
 use acpd_sys::dir;
 use acpd_sys::lock::{self, InstanceLock, LockError};
 use acpd_sys::paths::{Paths, beside};
-use acpd_sys::socket::{check_server_dir, own_uid};
+use acpd_sys::socket::{Stream, check_place, other_end, own_uid};
 use acpd_sys::startup::{StartupOutcome, spawn_daemon};
-use interprocess::local_socket::Stream;
-use interprocess::local_socket::prelude::*;
-use interprocess::os::unix::uds_local_socket::Stream as UdsStream;
 
 use crate::error::{ConnectError, NotAnswering};
-use crate::stream::{into_socket, is_timeout};
+use crate::stream::is_timeout;
 
 /// How long a daemon that does not take up connections is waited for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -39,9 +35,8 @@ pub struct Options {
 
 /// The bare socket of a connection on which nothing was said yet, for who has a runtime; otherwise the same as
 /// [`connect`](crate::connect()).
-pub fn open_socket(options: &Options) -> Result<UnixStream, ConnectError> {
-    let failed = |source| ConnectError::Socket { socket: options.paths.socket(), source };
-    into_socket(open_or_start(options)?).map_err(failed)
+pub fn open_socket(options: &Options) -> Result<Stream, ConnectError> {
+    open_or_start(options)
 }
 
 /// The socket of the user's daemon; see [`connect`](crate::connect()).
@@ -157,19 +152,18 @@ fn named_socket(paths: &Paths) -> Option<PathBuf> {
 }
 
 fn try_socket(socket: &Path, paths: &Paths) -> Result<Option<Stream>, ConnectError> {
-    let Some(directory) = socket.parent().filter(|directory| is_there(directory)) else {
+    if !check_place(socket)? {
         return Ok(None);
-    };
-    check_server_dir(directory)?;
+    }
     let failed = |source| ConnectError::Socket { socket: socket.to_owned(), source };
     let stream = match acpd_sys::socket::connect(socket, PATIENCE) {
-        Ok(stream) => Stream::from(UdsStream::from(stream)),
+        Ok(stream) => stream,
         Err(error) if nobody_listens(&error) => return Ok(None),
         Err(error) if is_timeout(&error) => return Err(NotAnswering::now(paths).into()),
         Err(error) => return Err(failed(error)),
     };
-    let uid = stream.peer_creds().map_err(failed)?.euid();
-    if uid == Some(own_uid()) {
+    let uid = other_end(&stream).map_err(failed)?.uid;
+    if uid == own_uid() {
         Ok(Some(stream))
     } else {
         Err(ConnectError::ForeignServer { socket: socket.to_owned(), uid })

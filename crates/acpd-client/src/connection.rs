@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use acp_wire::{Body, ErrorObject, Framer, Id, Message, Outcome, build, parse};
 use acpd_api::{ClientMeta, NAMESPACE};
+use acpd_sys::socket::Stream;
 use bytes::Bytes;
-use interprocess::local_socket::Stream;
-use interprocess::local_socket::traits::Stream as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -48,7 +47,7 @@ pub struct Connection {
 impl Connection {
     fn new(stream: Stream, options: Options) -> Connection {
         // Some systems refuse it for a connection that has ended: then the first write tells.
-        stream.set_send_timeout(Some(PATIENCE)).ok();
+        stream.set_write_timeout(Some(PATIENCE)).ok();
         let stream = Arc::new(stream);
         let reader = Reader {
             stream: Arc::clone(&stream),
@@ -137,7 +136,7 @@ impl Connection {
             // There is no limit of zero.
             let left = doubt.after().saturating_sub(since.elapsed()).max(Duration::from_millis(1));
             // As above.
-            self.reader.stream.set_recv_timeout(Some(left)).ok();
+            self.reader.stream.set_read_timeout(Some(left)).ok();
             match self.reader.next_line() {
                 Err(error) if is_timeout(&error) => doubt.check(&self.options)?,
                 line => return Ok(line?),
@@ -154,7 +153,7 @@ impl Connection {
                 return false;
             }
             // As above.
-            self.reader.stream.set_recv_timeout(Some(left)).ok();
+            self.reader.stream.set_read_timeout(Some(left)).ok();
             match self.reader.next_line() {
                 Ok(Some(_)) => {}
                 Err(error) if is_timeout(&error) => return false,
@@ -182,8 +181,8 @@ impl Connection {
     pub fn split(self) -> (Reader, Writer) {
         let Connection { mut reader, writer, held, .. } = self;
         // As above.
-        reader.stream.set_recv_timeout(None).ok();
-        writer.stream.set_send_timeout(None).ok();
+        reader.stream.set_read_timeout(None).ok();
+        writer.stream.set_write_timeout(None).ok();
         reader.held = held;
         (reader, writer)
     }

@@ -9,6 +9,7 @@ use acpd_sys::dir::DirError;
 use acpd_sys::lock::{self, LockError};
 use acpd_sys::paths::Paths;
 use acpd_sys::process::{Condition, condition};
+use acpd_sys::socket::UserId;
 use acpd_sys::startup::SpawnError;
 use serde::Deserialize;
 use thiserror::Error;
@@ -37,12 +38,12 @@ pub enum ConnectError {
     #[error(transparent)]
     NotAnswering(#[from] NotAnswering),
     /// Somebody else listens there.
-    #[error("`{}` is served by {}, not by you", .socket.display(), user(*.uid))]
+    #[error("`{}` is served by user {uid}, not by you", .socket.display())]
     ForeignServer {
         /// The socket.
         socket: PathBuf,
-        /// The server's effective user id, if the system says it.
-        uid: Option<u32>,
+        /// The server's user.
+        uid: UserId,
     },
     /// Another client starts the daemon and does not come to an end.
     #[error(transparent)]
@@ -215,10 +216,6 @@ pub fn error_data(error: &ErrorObject) -> Option<ErrorData> {
 pub fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
-}
-
-fn user(uid: Option<u32>) -> String {
-    uid.map_or_else(|| "an unknown user".to_owned(), |uid| format!("user {uid}"))
 }
 
 #[cfg(test)]

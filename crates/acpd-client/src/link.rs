@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 
 use acp_wire::{Body, ErrorObject, Framer};
 use acpd_api::Untrusted;
+use acpd_sys::socket::{Stream, hang_up};
 use bytes::Bytes;
-use interprocess::local_socket::Stream;
-use interprocess::local_socket::traits::Stream as _;
 use thiserror::Error;
 
 use crate::connect::Options;
@@ -21,7 +20,7 @@ use crate::connection::connect;
 use crate::error::{ConnectError, NotAnswering, error_data};
 use crate::resume::{Resumption, Unresumable, Verdict, unnumbered};
 use crate::silence::{Doubt, QUIET};
-use crate::stream::{hang_up, is_timeout, read_block, write_line};
+use crate::stream::{is_timeout, read_block, write_line};
 
 /// The usual patience of a link: how long a daemon may stay away while the user waits for it. While the
 /// user waits for nothing, it may stay away for any time.
@@ -505,7 +504,7 @@ impl LinkReader {
     fn limit_reads(&self, limit: Option<Duration>) {
         if let Some(stream) = &self.stream {
             // Some systems refuse it for a connection that has ended: then the next read tells.
-            let _ = stream.set_recv_timeout(limit);
+            let _ = stream.set_read_timeout(limit);
         }
     }
 

@@ -10,8 +10,7 @@ use std::time::Duration;
 use acp_wire::{Id, build};
 use acpd_api::{Empty, method};
 use acpd_sys::paths::Paths;
-use interprocess::local_socket::Stream;
-use interprocess::local_socket::traits::Stream as _;
+use acpd_sys::socket::Stream;
 
 use crate::connect::{Options, open};
 use crate::error::{ConnectError, NotAnswering};
@@ -78,8 +77,8 @@ pub(crate) fn check_answers(options: &Options) -> Result<(), NotAnswering> {
 
 /// Waits for any word.
 fn ping(stream: &Stream) -> io::Result<usize> {
-    stream.set_send_timeout(Some(ANSWER))?;
-    stream.set_recv_timeout(Some(ANSWER))?;
+    stream.set_write_timeout(Some(ANSWER))?;
+    stream.set_read_timeout(Some(ANSWER))?;
     write_line(stream, &build::request(&Id::from(1), method::PING, &Empty {}))?;
     read_block(stream, &mut [0; 1024])
 }

@@ -1,11 +1,8 @@
 //! The bytes of a connection.
 
 use std::io::{self, IoSlice, Read, Write};
-use std::net::Shutdown;
-use std::os::fd::AsFd as _;
-use std::os::unix::net::UnixStream;
 
-use interprocess::local_socket::Stream;
+use acpd_sys::socket::Stream;
 
 /// Reads some bytes; 0 at the end.
 pub(crate) fn read_block(mut stream: &Stream, block: &mut [u8]) -> io::Result<usize> {
@@ -28,20 +25,6 @@ pub(crate) fn write_line(mut stream: &Stream, line: &[u8]) -> io::Result<()> {
         stream.write_all(b"\n")?;
     }
     stream.flush()
-}
-
-/// The socket itself, for who has a runtime.
-pub(crate) fn into_socket(stream: Stream) -> io::Result<UnixStream> {
-    let Stream::UdSocket(stream) = stream;
-    stream.as_fd().try_clone_to_owned().map(UnixStream::from)
-}
-
-/// Ends a connection, also for whoever reads from it just now.
-pub(crate) fn hang_up(stream: &Stream) {
-    let Stream::UdSocket(stream) = stream;
-    // One that has ended already needs nothing.
-    let copy = stream.as_fd().try_clone_to_owned().map(UnixStream::from);
-    let _ = copy.and_then(|copy| copy.shutdown(Shutdown::Both));
 }
 
 pub(crate) fn is_timeout(error: &io::Error) -> bool {

@@ -48,7 +48,7 @@ pub fn run(options: Options) -> ExitCode {
         let _ = writeln!(std::io::stderr(), "scripted agent: {text}");
     };
     if options.flags.ignore_term
-        && let Err(error) = ignore_term()
+        && let Err(error) = acpd_sys::process::ignore_term()
     {
         complain(&format!("cannot ignore SIGTERM: {error}"));
         return ExitCode::from(2);
@@ -108,23 +108,6 @@ fn park() -> ! {
     loop {
         std::thread::park();
     }
-}
-
-/// Starts the program again below a shell that ignores SIGTERM: an ignored signal stays ignored across exec,
-/// and so the agent needs no signal handler. The process id stays the same.
-fn ignore_term() -> std::io::Result<()> {
-    use std::os::unix::process::CommandExt as _;
-    const DONE: &str = "ACPD_AGENT_TERM_IGNORED";
-    if std::env::var_os(DONE).is_some() {
-        return Ok(());
-    }
-    let error = std::process::Command::new("sh")
-        .args(["-c", r#"trap "" TERM; exec "$0" "$@""#])
-        .arg(std::env::current_exe()?)
-        .args(std::env::args_os().skip(1))
-        .env(DONE, "1")
-        .exec();
-    Err(error)
 }
 
 /// The agent: what the main thread and the turns share.

@@ -1,9 +1,13 @@
 //! Why a directory or file is not fit to hold what is private, and what to do about it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use thiserror::Error;
+
+use crate::os::{self, shell_word};
+pub use crate::user::Openness;
+use crate::user::UserId;
 
 /// Why a directory or file is not fit to hold what is private.
 #[derive(Debug, Error)]
@@ -43,16 +47,16 @@ pub enum DirError {
     ForeignOwner {
         /// The path in question.
         path: PathBuf,
-        /// The owner's user id.
-        owner: u32,
+        /// The owner.
+        owner: UserId,
     },
     /// Other users may enter it.
-    #[error("`{}` is open to other users (mode {mode:04o})", .path.display())]
+    #[error("`{}` is open to other users ({})", .path.display(), os::openness(*.mode))]
     OpenToOthers {
         /// The path in question.
         path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
+        /// What opens it.
+        mode: Openness,
     },
     /// We may not write in it.
     #[error("`{}` is not writable", .path.display())]
@@ -77,43 +81,21 @@ impl DirError {
             }
             DirError::Open { .. } => None,
             DirError::Symlink { path } | DirError::WrongKind { path, .. } => {
-                Some(format!("move it away: run `mv {0} {0}.old`", shell_word(path)))
+                Some(format!("move it away: run `{}`", os::moving_away(&shell_word(path))))
             }
             DirError::ForeignOwner { .. } => Some(
                 "choose a directory of your own with ACPD_RUNTIME_DIR or ACPD_STATE_DIR".to_owned(),
             ),
             DirError::OpenToOthers { path, .. } => {
-                Some(format!("run `chmod 700 {}`", shell_word(path)))
+                Some(format!("run `{}`", os::closing(&shell_word(path))))
             }
             DirError::NotWritable { path, source } => {
                 Some(if source.kind() == io::ErrorKind::ReadOnlyFilesystem {
                     "choose a directory on a writable file system with ACPD_STATE_DIR".to_owned()
                 } else {
-                    format!("run `chmod 700 {}`", shell_word(path))
+                    format!("run `{}`", os::closing(&shell_word(path)))
                 })
             }
         }
-    }
-}
-
-/// A path as a person would type it in a shell.
-pub(crate) fn shell_word(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_alphanumeric() || "/._-+:@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hints_quote_paths_that_a_shell_would_split() {
-        assert_eq!(shell_word(Path::new("/run/user/1/acpd")), "/run/user/1/acpd");
-        assert_eq!(shell_word(Path::new("/a b/it's")), r"'/a b/it'\''s'");
     }
 }

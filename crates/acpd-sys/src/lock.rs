@@ -3,19 +3,16 @@
 //! The kernel releases a lock when its holder dies, however it dies. acpd never removes a lock
 //! file: a removed file can be locked twice.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Seek as _, Write as _};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use nix::libc::O_NOFOLLOW;
 use thiserror::Error;
 
-use crate::file::{self, Stamp};
+use crate::{file, os};
 
 /// More than the lines of a lock file have, in bytes.
 const LONGEST: u64 = 16 << 10;
@@ -25,19 +22,13 @@ const LONGEST: u64 = 16 << 10;
 /// [`acquire_wait`](InstanceLock::acquire_wait) for a moment.
 #[derive(Debug)]
 pub struct InstanceLock {
-    file: File,
-}
-
-impl AsFd for InstanceLock {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
-    }
+    pub(crate) file: File,
 }
 
 impl Drop for InstanceLock {
     fn drop(&mut self) {
         // Closing is not enough: a child between fork and exec has the file open as well.
-        let _ = self.file.unlock();
+        let _ = os::unlock(&self.file);
     }
 }
 
@@ -69,24 +60,11 @@ fn holder(pid: Option<u32>) -> String {
 impl InstanceLock {
     /// Takes the lock or says at once who has it. The directory must exist.
     pub fn acquire(path: &Path) -> Result<InstanceLock, LockError> {
-        take(path, |file| match file.try_lock() {
+        take(path, |file| match os::try_lock(file) {
             Ok(()) => Ok(()),
             Err(TryLockError::WouldBlock) => Err(held(path)),
             Err(TryLockError::Error(source)) => Err(failed(path, source)),
         })
-    }
-
-    /// Takes over the lock of the program that ran in this process before: nobody else can get it in between.
-    pub fn inherited(fd: OwnedFd, path: &Path) -> Result<InstanceLock, LockError> {
-        let mut file = File::from(fd);
-        let failed = |source| failed(path, source);
-        if !is_at(&file, path).map_err(failed)? {
-            return Err(held(path));
-        }
-        // Held already, so this changes nothing; a file that is not is locked, or refused.
-        file.try_lock().map_err(|_| held(path))?;
-        sign(&mut file).map_err(failed)?;
-        Ok(InstanceLock { file })
     }
 
     /// Adds a line below our pid, for those who meet the lock: good for a message or a try, nothing
@@ -105,7 +83,7 @@ impl InstanceLock {
         thread::Builder::new()
             .name("lock".to_owned())
             .spawn(move || {
-                let wait = |file: &File| file.lock().map_err(|source| failed(&owned, source));
+                let wait = |file: &File| os::lock(file).map_err(|source| failed(&owned, source));
                 // Nobody listens any more: the lock goes with the message.
                 let _ = send.send(take(&owned, wait));
             })
@@ -121,7 +99,7 @@ fn take(
     lock: impl Fn(&File) -> Result<(), LockError>,
 ) -> Result<InstanceLock, LockError> {
     loop {
-        let mut file = open(path).map_err(|source| failed(path, source))?;
+        let mut file = os::open_lock(path).map_err(|source| failed(path, source))?;
         lock(&file)?;
         if is_at(&file, path).map_err(|source| failed(path, source))? {
             sign(&mut file).map_err(|source| failed(path, source))?;
@@ -130,26 +108,20 @@ fn take(
     }
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    options.mode(0o600).custom_flags(O_NOFOLLOW).open(path)
-}
-
 /// Returns whether the open file is the one that `path` names now.
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    let open = Stamp::from(&file.metadata()?);
+pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let open = os::stamp_of(file)?;
     Ok(file::stamp(path)?.is_some_and(|named| named.id == open.id))
 }
 
 /// Writes our pid over whatever an earlier holder left.
-fn sign(file: &mut File) -> io::Result<()> {
+pub(crate) fn sign(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     writeln!(file, "{}", std::process::id())
 }
 
-fn held(path: &Path) -> LockError {
+pub(crate) fn held(path: &Path) -> LockError {
     let pid = signature(path).map(|signature| signature.pid);
     LockError::Held { path: path.to_owned(), pid }
 }
@@ -170,7 +142,7 @@ pub fn is_held(path: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         other => other?,
     };
-    match file.try_lock_shared() {
+    match os::try_lock_shared(&file) {
         Ok(()) => Ok(false),
         Err(TryLockError::WouldBlock) => Ok(true),
         Err(TryLockError::Error(error)) => Err(error),
@@ -185,6 +157,6 @@ pub fn signature(path: &Path) -> Option<Signature> {
     Some(Signature { pid, line: lines.next().map(str::to_owned) })
 }
 
-fn failed(path: &Path, source: io::Error) -> LockError {
+pub(crate) fn failed(path: &Path, source: io::Error) -> LockError {
     LockError::Io { path: path.to_owned(), source }
 }

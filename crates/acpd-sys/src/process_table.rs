@@ -1,9 +1,8 @@
-//! What the system tells of a process: the types that Linux and macOS have in common.
+//! What the system tells of a process: the types that all systems have in common.
 
 use std::fmt;
 
-use nix::sys::signal::Signal;
-use nix::sys::wait::WaitStatus;
+use crate::user::{self, UserId};
 
 /// A process, told apart from every other that has or had its pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,7 +12,28 @@ pub struct ProcessId {
     /// When the kernel started it, as an opaque number that fits in an `i64`. On Linux: 23 bits
     /// of a hash of the boot id, then 40 bits of clock ticks since boot, so that the same pid
     /// at the same uptime of another boot is another process. On macOS: microseconds since 1970.
+    /// On Windows: units of 100 nanoseconds since 1601.
     pub start: u64,
+}
+
+/// What became of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    /// It runs.
+    Alive,
+    /// It ended, or waits only to be reaped, or its pid is another process by now.
+    Gone,
+    /// The system does not say: neither kill nor forget it.
+    Unverifiable,
+}
+
+/// The two ways to ask a process to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopSignal {
+    /// `SIGTERM`: a request.
+    Term,
+    /// `SIGKILL`: no request.
+    Kill,
 }
 
 /// What a process does, as far as the system tells.
@@ -49,40 +69,18 @@ pub enum ExitKind {
     Signal(i32),
 }
 
-impl From<std::process::ExitStatus> for ExitKind {
-    fn from(status: std::process::ExitStatus) -> ExitKind {
-        use std::os::unix::process::ExitStatusExt as _;
-        match (status.code(), status.signal()) {
-            (Some(code), _) => ExitKind::Code(code),
-            (None, signal) => ExitKind::Signal(signal.unwrap_or_default()),
-        }
-    }
-}
-
-impl fmt::Display for ExitKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ExitKind::Code(code) => write!(f, "exit code {code}"),
-            ExitKind::Signal(number) => match Signal::try_from(*number) {
-                Ok(signal) => write!(f, "signal {number} ({signal})"),
-                Err(_) => write!(f, "signal {number}"),
-            },
-        }
-    }
-}
-
 /// The process at the other end of a connection, as the kernel saw it when it connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
-    /// Its effective user id: what access is decided by.
-    pub uid: u32,
+    /// Its user: what access is decided by.
+    pub uid: UserId,
     /// Its pid, where the system tells. For logs: pids are used again.
     pub pid: Option<u32>,
 }
 
-/// The effective user id of this process.
-pub fn own_uid() -> u32 {
-    nix::unistd::geteuid().as_raw()
+/// The user of this process.
+pub fn own_uid() -> UserId {
+    user::own_user()
 }
 
 /// A line of the process table.
@@ -92,7 +90,7 @@ pub(crate) struct Entry {
     pub(crate) parent: u32,
     pub(crate) group: u32,
     pub(crate) session: u32,
-    pub(crate) uid: u32,
+    pub(crate) uid: UserId,
     pub(crate) condition: Condition,
 }
 
@@ -100,13 +98,5 @@ impl Entry {
     /// Returns whether it has ended and waits only to be reaped.
     pub(crate) fn is_zombie(&self) -> bool {
         self.condition == Condition::Ended
-    }
-}
-
-pub(crate) fn exit_kind(status: WaitStatus) -> Option<ExitKind> {
-    match status {
-        WaitStatus::Exited(_, code) => Some(ExitKind::Code(code)),
-        WaitStatus::Signaled(_, signal, _) => Some(ExitKind::Signal(signal as i32)),
-        _ => None,
     }
 }

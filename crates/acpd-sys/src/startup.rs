@@ -1,31 +1,25 @@
 //! Starting the daemon in the background, and hearing how that went.
 //!
-//! The client starts the daemon with the write end of a pipe and its number in `ACPD_STARTUP_FD`. The
+//! The client starts the daemon with the write end of a pipe and its number (on Windows, its name) in `ACPD_STARTUP_FD`. The
 //! daemon writes `ready` and a newline, or `error ` and a text up to the end. So the client
 //! can print the daemon's own reason at once, instead of guessing after a time-out.
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, PipeReader, Read as _, Write as _};
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, RawFd};
-use std::os::unix::process::CommandExt as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::stat::{SFlag, fstat};
-use nix::unistd::{ForkResult, fork};
 use thiserror::Error;
 
 use crate::dir::{self, DirError};
-use crate::inherit::{self, handed, keep_from_next_program};
-use crate::process::start_detached;
-use crate::wait::{PollFlags, until_ready};
+use crate::startup_pipe::{Started, Teller, start};
 
+/// What names the daemon's end of the pipe.
 const VARIABLE: &str = "ACPD_STARTUP_FD";
 
 /// The most that is read of a reason.
-const REASON_LIMIT: u64 = 64 * 1024;
+const REASON_LIMIT: usize = 64 * 1024;
 
 /// Why the daemon could not even be started.
 #[derive(Debug, Error)]
@@ -57,9 +51,7 @@ impl SpawnError {
 
 /// The client's end: a daemon that has been started and has not yet spoken.
 #[derive(Debug)]
-pub struct StartupPipe {
-    pipe: PipeReader,
-}
+pub struct StartupPipe(Started);
 
 /// What became of the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,9 +68,7 @@ pub enum StartupOutcome {
 
 /// The daemon's end. Dropped without a word it means that the daemon died.
 #[derive(Debug)]
-pub struct Notifier {
-    pipe: File,
-}
+pub struct Notifier(Teller);
 
 /// Starts `exe` as a daemon: no child of ours and in a session of its own, at `/`, with nothing on stdin, with stdout
 /// and stderr appended to `log` (made, with its directory, private), our environment with a
@@ -95,50 +85,14 @@ pub fn spawn_daemon(
         dir::private_dir(parent).map_err(SpawnError::Log)?;
     }
     let out = dir::private_file(log).map_err(SpawnError::Log)?;
-    start(exe, args, out).map_err(|source| SpawnError::Exec { exe: exe.to_owned(), source })
+    start(exe, args, out, VARIABLE)
+        .map(StartupPipe)
+        .map_err(|source| SpawnError::Exec { exe: exe.to_owned(), source })
 }
 
 /// From now on this file gets what the process writes to stderr, such as the words of a panic.
 pub fn stderr_to(file: &File) -> io::Result<()> {
-    Ok(nix::unistd::dup2_stderr(file)?)
-}
-
-fn start(
-    exe: &Path,
-    args: impl IntoIterator<Item = impl AsRef<OsStr>>,
-    out: File,
-) -> io::Result<StartupPipe> {
-    let (read, write) = io::pipe()?;
-    let number = write.as_raw_fd();
-    let is_bare_name = exe.components().count() == 1 && !exe.has_root();
-    let program = if is_bare_name { exe.to_owned() } else { std::path::absolute(exe)? };
-    let mut command = Command::new(program);
-    command
-        .args(args)
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(out.try_clone()?)
-        .stderr(out)
-        .env(VARIABLE, number.to_string())
-        // Another mark, and not none: under an agent, a process without one is that agent's.
-        .env("ACPD_HOST", "-");
-    // SAFETY: between fork and exec only async-signal-safe calls are allowed: `start_detached`
-    // is, and so are the calls behind `keep_from_next_program` and `leave`, fork and _exit. The descriptor
-    // is open: `write` outlives the spawn.
-    unsafe {
-        command.pre_exec(move || {
-            if let ForkResult::Parent { .. } = fork()? {
-                nix::libc::_exit(0);
-            }
-            start_detached()?;
-            keep_from_next_program();
-            inherit::leave(BorrowedFd::borrow_raw(number)).map(drop)
-        });
-    }
-    // Our child ends at once; its child is the daemon. A failed exec is told all the same.
-    command.spawn()?.wait()?;
-    drop(write);
-    Ok(StartupPipe { pipe: read })
+    crate::startup_pipe::stderr_to(file)
 }
 
 impl StartupPipe {
@@ -150,10 +104,10 @@ impl StartupPipe {
             if said.starts_with(b"ready\n") {
                 return StartupOutcome::Ready;
             }
-            match self.read_until(end, &mut said) {
-                Ok(true) => {}
+            match self.0.read_until(end, &mut said) {
+                Ok(true) if said.len() < REASON_LIMIT => {}
                 Ok(false) => return StartupOutcome::TimedOut,
-                Err(_) => break,
+                Ok(true) | Err(_) => break,
             }
         }
         let text = String::from_utf8_lossy(&said);
@@ -161,21 +115,6 @@ impl StartupPipe {
             Some(reason) => StartupOutcome::Failed(reason.trim_end().to_owned()),
             None => StartupOutcome::Died,
         }
-    }
-
-    /// Reads once: true if there was something, false if the deadline passed, an error at the
-    /// end of the pipe or beyond what a reason may be.
-    fn read_until(&mut self, end: Instant, said: &mut Vec<u8>) -> io::Result<bool> {
-        if !until_ready(self.pipe.as_fd(), PollFlags::POLLIN, end)? {
-            return Ok(false);
-        }
-        let mut chunk = [0; 4096];
-        let count = self.pipe.read(&mut chunk)?;
-        if count == 0 || said.len() as u64 >= REASON_LIMIT {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        said.extend_from_slice(&chunk[..count]);
-        Ok(true)
     }
 }
 
@@ -186,13 +125,7 @@ pub fn startup_notifier() -> Option<Notifier> {
     let value = std::env::var(VARIABLE).ok()?;
     // SAFETY: no other thread reads the environment: the contract above.
     unsafe { std::env::remove_var(VARIABLE) };
-    let number: RawFd = value.parse().ok()?;
-    let found = fstat(handed(number).ok()?).ok()?;
-    if SFlag::from_bits_truncate(found.st_mode) & SFlag::S_IFMT != SFlag::S_IFIFO {
-        return None;
-    }
-    // Agents do not inherit it: the client would wait for them.
-    Some(Notifier { pipe: File::from(inherit::take(number).ok()?) })
+    Teller::named(&value).map(Notifier)
 }
 
 impl Notifier {
@@ -208,6 +141,6 @@ impl Notifier {
 
     fn say(mut self, text: &str) {
         // A client that waits no longer does not concern the daemon.
-        let _ = self.pipe.write_all(text.as_bytes());
+        let _ = self.0.write_all(text.as_bytes());
     }
 }

@@ -17,11 +17,8 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use nix::errno::Errno;
-use nix::sys::signal::killpg;
-
 use crate::os;
-use crate::process::{Liveness, ProcessId, StopSignal, child, rss_bytes, signal_one};
+use crate::process::{Liveness, ProcessId, StopSignal, rss_bytes, signal_one};
 use crate::process_table::Entry;
 use crate::socket::own_uid;
 
@@ -149,12 +146,7 @@ impl Tree {
         if !self.known.contains(&self.leader) || self.unseen.contains(&self.leader) {
             return Ok(());
         }
-        match killpg(child(self.leader.pid)?, signal.as_nix()) {
-            Ok(()) | Err(Errno::ESRCH) => Ok(()),
-            // What macOS says of a group that has only zombies in it.
-            Err(Errno::EPERM) if self.alive.is_empty() => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        os::signal_group(self.leader, signal, !self.alive.is_empty())
     }
 
     /// Sends the signal once to each process of the tree, and looks again until there is no new
@@ -223,6 +215,7 @@ impl Tree {
         // Those with the mark are found by it.
         let silent = unseen.filter(|pid| environ(**pid).is_none());
         self.take_in(table, silent.copied().collect());
+        self.take_in(table, os::members(self.leader));
         let marked = self.marked(table);
         self.take_in(table, marked);
         if self.below_us {
@@ -581,7 +574,7 @@ mod tests {
         let mut tree = Tree::new("m", id(LEADER, 0));
         let own = std::process::id();
         let mut sudo = entry(LEADER + 1, LEADER, LEADER, LEADER);
-        sudo.uid = own_uid() + 1;
+        sudo.uid = crate::user::nobody();
         let found = look(
             &mut tree,
             vec![
@@ -604,7 +597,7 @@ mod tests {
         let look_up = |pid| {
             done.set(done.get() + 1);
             if done.get() > looks {
-                return Err(io::Error::from(Errno::EMFILE));
+                return Err(io::ErrorKind::OutOfMemory.into());
             }
             Ok(Some(entry(pid, pid + 1, pid, pid)))
         };
@@ -616,7 +609,7 @@ mod tests {
         assert!(is_below(LEADER, LEADER + 2, 3).unwrap());
         for looks in 0..3 {
             let told = is_below(LEADER, LEADER + 2, looks).unwrap_err();
-            assert_eq!(told.raw_os_error(), Some(Errno::EMFILE as i32));
+            assert_eq!(told.kind(), io::ErrorKind::OutOfMemory);
         }
     }
 

@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod coverage;
+pub mod cross;
 pub mod demo;
 pub mod deny;
 mod dice;

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    Result, bench, coverage, demo, deny, dist, fuzz, install, miri, real, sanitize, soak, test,
-    torture, vendor,
+    Result, bench, coverage, cross, demo, deny, dist, fuzz, install, miri, real, sanitize, soak,
+    test, torture, vendor,
 };
 
 /// Developer commands of acpd.
@@ -49,6 +49,11 @@ enum Command {
     Soak(soak::Options),
     /// Run the fuzzers of the tests for longer.
     Fuzz(fuzz::Options),
+    /// Look at another system from here: check the macOS build, run the Windows build under Wine.
+    Cross {
+        /// Which.
+        system: cross::System,
+    },
     /// Run shims, and what starts and ends processes, under AddressSanitizer.
     Sanitize,
     /// Take lines and frames apart in Miri, which sees what the language leaves undefined.
@@ -89,6 +94,7 @@ fn run(command: Command) -> Result {
         Command::Torture(options) => torture::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
+        Command::Cross { system } => cross::run(system),
         Command::Sanitize => sanitize::run(),
         Command::Miri => miri::run(),
         Command::Coverage { packages } => coverage::run(&packages),

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::workspace::{self, cargo_command, succeed};
-use crate::{Result, bench, deny, miri, real, sanitize, torture};
+use crate::{Result, bench, cross, deny, miri, real, sanitize, torture};
 
 /// Seeds of the simulation in continuous integration, unless `ACPD_SIM_SEEDS` says otherwise.
 const CI_SEEDS: &str = "2000";
@@ -49,6 +49,13 @@ pub fn run(fast: bool) -> Result {
             return Err(missing);
         }
         eprintln!("SKIPPED: the tests with real agents and clients: {missing}");
+    }
+    if fast {
+        eprintln!("SKIPPED with --fast: macOS, `cargo xtask cross`");
+    } else if let Some(missing) = cross::missing().filter(|_| !workspace::in_ci()) {
+        eprintln!("SKIPPED: macOS: {missing}");
+    } else {
+        stages.run("macOS", || cross::run(cross::System::Macos))?;
     }
     if fast {
         eprintln!("SKIPPED with --fast: the kill loop, `cargo xtask torture --matrix`");

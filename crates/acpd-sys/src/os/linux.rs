@@ -8,13 +8,16 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socket, sockopt};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
-use crate::process_table::{Condition, Entry, ExitKind, Peer, ProcessId, exit_kind, own_uid};
+use crate::process_table::{Condition, Entry, ExitKind, Peer, ProcessId, own_uid};
+pub(crate) use crate::unix::*;
 
 /// `sun_path` has 108 bytes, the last one a zero.
 pub(crate) const SOCKET_PATH_LIMIT: usize = 107;
@@ -49,6 +52,10 @@ pub(crate) fn notification(title: &str, body: &str) -> Option<Vec<String>> {
     Some(words.map(str::to_owned).to_vec())
 }
 
+pub(crate) fn since_boot() -> Duration {
+    clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from).unwrap_or_default()
+}
+
 pub(crate) fn fallback_runtime_dir() -> PathBuf {
     PathBuf::from(format!("/tmp/acpd-{}", own_uid()))
 }
@@ -62,6 +69,13 @@ pub(crate) fn peer_of(fd: BorrowedFd<'_>) -> io::Result<Peer> {
 pub(crate) fn stream_socket() -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC;
     Ok(socket(AddressFamily::Unix, SockType::Stream, flags, None)?)
+}
+
+/// Marks every descriptor but the standard ones; `false` if the kernel is too old for it.
+pub(crate) fn keep_from_next_program() -> bool {
+    use nix::libc::{CLOSE_RANGE_CLOEXEC, SYS_close_range, c_uint, syscall};
+    // SAFETY: it marks descriptors and touches no memory.
+    unsafe { syscall(SYS_close_range, 3, c_uint::MAX, CLOSE_RANGE_CLOEXEC) == 0 }
 }
 
 pub(crate) fn become_subreaper() -> io::Result<()> {

@@ -6,14 +6,17 @@ use std::mem::{MaybeUninit, size_of};
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::libc::{self, c_int};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socket, sockopt};
+use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, getpeereid, getsid};
 
 use crate::process_table::{Condition, Entry, ExitKind, Peer, ProcessId};
+pub(crate) use crate::unix::*;
 
 /// `sun_path` has 104 bytes, the last one a zero.
 pub(crate) const SOCKET_PATH_LIMIT: usize = 103;
@@ -33,6 +36,10 @@ end run";
     Some(words.map(str::to_owned).to_vec())
 }
 
+pub(crate) fn since_boot() -> Duration {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default()
+}
+
 pub(crate) fn fallback_runtime_dir() -> PathBuf {
     // TMPDIR, which the system sets to a per-user directory, or that directory itself.
     std::env::temp_dir().join("acpd")
@@ -49,6 +56,11 @@ pub(crate) fn stream_socket() -> io::Result<OwnedFd> {
     let made = socket(AddressFamily::Unix, SockType::Stream, SockFlag::empty(), None)?;
     fcntl(&made, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
     Ok(made)
+}
+
+/// There is no call that marks all.
+pub(crate) fn keep_from_next_program() -> bool {
+    false
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as on Linux, where it can fail")]

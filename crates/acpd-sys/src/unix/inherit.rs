@@ -1,10 +1,15 @@
 //! Descriptors that pass from one program to the next in the same process: from a service manager to
 //! us, and from us to the program that takes our place.
 
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::path::Path;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+
+use crate::lock::{InstanceLock, LockError, failed, held, is_at, sign};
+use crate::os;
 
 /// A descriptor of our own for what was handed over under this number. The number itself stays open.
 ///
@@ -36,14 +41,8 @@ pub fn leave_number(handed_over: RawFd) -> io::Result<()> {
 /// Keeps every descriptor but the standard ones from the next program: whoever started us may have left
 /// files, locks and pipes open that are none of its business. Safe between fork and exec.
 pub(crate) fn keep_from_next_program() {
-    #[cfg(target_os = "linux")]
-    {
-        use nix::libc::{CLOSE_RANGE_CLOEXEC, SYS_close_range, c_uint, syscall};
-        // SAFETY: it marks descriptors and touches no memory.
-        let marked = unsafe { syscall(SYS_close_range, 3, c_uint::MAX, CLOSE_RANGE_CLOEXEC) };
-        if marked == 0 {
-            return;
-        }
+    if os::keep_from_next_program() {
+        return;
     }
     for number in 3..LAST_DESCRIPTOR {
         // SAFETY: as above; a number that is not open is refused.
@@ -61,4 +60,25 @@ pub(crate) fn handed<'a>(number: RawFd) -> io::Result<BorrowedFd<'a>> {
     }
     // SAFETY: it is only looked at and copied, by calls that refuse a closed one.
     Ok(unsafe { BorrowedFd::borrow_raw(number) })
+}
+
+impl AsFd for InstanceLock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl InstanceLock {
+    /// Takes over the lock of the program that ran in this process before: nobody else can get it in between.
+    pub fn inherited(fd: OwnedFd, path: &Path) -> Result<InstanceLock, LockError> {
+        let mut file = File::from(fd);
+        let failed = |source| failed(path, source);
+        if !is_at(&file, path).map_err(failed)? {
+            return Err(held(path));
+        }
+        // Held already, so this changes nothing; a file that is not is locked, or refused.
+        file.try_lock().map_err(|_| held(path))?;
+        sign(&mut file).map_err(failed)?;
+        Ok(InstanceLock { file })
+    }
 }

@@ -1,10 +1,10 @@
 //! Who is at the other end of a socket, and whether a socket file is left over.
 
 use std::io;
-use std::net::SocketAddr;
-use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::os::unix::fs::FileTypeExt as _;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,6 +20,13 @@ use crate::dir::{self, DirError};
 use crate::{file, os};
 
 pub use crate::process_table::{Peer, own_uid};
+pub use crate::user::UserId;
+
+/// One end of a connection.
+pub type Stream = UnixStream;
+
+/// Takes up connections.
+pub type Listener = UnixListener;
 
 /// Why a socket file stays where it is.
 #[derive(Debug, Error)]
@@ -48,7 +55,7 @@ pub enum StaleError {
 
 /// Connects to a Unix socket, and waits for at most `patience`, which must not be zero, while nobody
 /// takes up the connections that wait there: then [`io::ErrorKind::TimedOut`].
-pub fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+pub fn connect(path: &Path, patience: Duration) -> io::Result<Stream> {
     let socket = os::stream_socket()?;
     // The limit on sending is the one on connecting, too.
     setsockopt(&socket, SendTimeout, &TimeVal::milliseconds(patience.as_millis() as i64))?;
@@ -62,13 +69,24 @@ pub fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
+/// Ends a connection, also for whoever reads from it or writes to it just now.
+pub fn hang_up(stream: &Stream) {
+    // One that has ended already needs nothing.
+    let _ = stream.shutdown(Shutdown::Both);
+}
+
+/// The process at the other end.
+pub fn other_end(stream: &Stream) -> io::Result<Peer> {
+    peer_of(stream.as_fd())
+}
+
 /// The process at the other end of this Unix socket.
 pub fn peer_of(fd: BorrowedFd<'_>) -> io::Result<Peer> {
     os::peer_of(fd)
 }
 
 /// The user whose process listens on this port of this machine, where the system tells.
-pub fn listener_uid(addr: SocketAddr) -> Option<u32> {
+pub fn listener_uid(addr: SocketAddr) -> Option<UserId> {
     os::listener_uid(addr)
 }
 
@@ -76,6 +94,15 @@ pub fn listener_uid(addr: SocketAddr) -> Option<u32> {
 /// to others: a stranger could otherwise listen there in the daemon's place.
 pub fn check_server_dir(path: &Path) -> Result<(), DirError> {
     dir::check_private_dir(path)
+}
+
+/// Whether a socket may be there at all. If there is a directory, it is checked as by [`check_server_dir`].
+pub fn check_place(socket: &Path) -> Result<bool, DirError> {
+    let Some(directory) = socket.parent() else { return Ok(false) };
+    match directory.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        _ => check_server_dir(directory).map(|()| true),
+    }
 }
 
 /// A socket file, told apart from another one at the same path: its device and its inode.

@@ -12,7 +12,7 @@ use nix::unistd::{AccessFlags, access};
 
 use crate::process_table::own_uid;
 
-pub use crate::dir_error::DirError;
+pub use crate::dir_error::{DirError, Openness};
 
 const OTHERS: u32 = 0o077;
 

@@ -1,0 +1,180 @@
+//! The command scripts that npm makes on Windows for the programs of packages (`claude.cmd`), and what is behind them.
+//!
+//! Such a script runs `node` with a file beside it. Whoever starts it goes through cmd.exe, which has rules of its own for
+//! arguments (some cannot be passed at all), and stays between the agent and whoever ends it. So acpd starts what is
+//! behind it. A script that is not exactly as npm writes it is left alone: it may do anything.
+//!
+//! ```text
+//! "%_prog%"  --no-warnings "%dp0%\node_modules\pkg\cli.js" %*
+//!  node       arguments     a file beside the script        whatever it is called with
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use crate::file;
+
+/// No such script is longer, in bytes.
+const LONGEST: u64 = 4 << 10;
+
+/// What has stood before the call in versions of npm, to end the script's own variables.
+const KNOWN_STARTS: [&str; 3] =
+    ["", "endLocal &", "endLocal & goto #_undefined_# 2>NUL || title %COMSPEC% &"];
+
+/// What a script runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Behind {
+    /// The interpreter: a path if it is installed beside the script, else a name.
+    pub program: PathBuf,
+    /// Its first arguments, the last one the file that it runs.
+    pub args: Vec<String>,
+}
+
+/// What is behind this script, if npm has written it and the file that it runs is there.
+pub fn behind(script: &Path) -> Option<Behind> {
+    let is_script = script.extension().is_some_and(|found| found.eq_ignore_ascii_case("cmd"));
+    let dir = script.parent().filter(|_| is_script)?;
+    let text = String::from_utf8(file::read(script, LONGEST).ok()?).ok()?;
+    let Call { program, mut args, file } = parse(&text)?;
+    let file = file.split('\\').fold(dir.to_owned(), |path, part| path.join(part));
+    if !file.is_file() {
+        return None;
+    }
+    args.push(file.to_str()?.to_owned());
+    let beside = dir.join(format!("{program}.exe"));
+    let program = if beside.is_file() { beside } else { program.into() };
+    Some(Behind { program, args })
+}
+
+/// The call of a script, its file relative to the script.
+#[derive(Debug, PartialEq, Eq)]
+struct Call {
+    program: String,
+    args: Vec<String>,
+    file: String,
+}
+
+fn parse(text: &str) -> Option<Call> {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_npms = lines.next()?.eq_ignore_ascii_case("@echo off") && lines.next()? == "GOTO start";
+    let program = text.lines().find_map(|line| {
+        let name = line.trim().strip_prefix(r#"SET "_prog="#)?.strip_suffix('"')?;
+        (!name.contains('%')).then_some(name)
+    })?;
+    let last = lines.next_back().filter(|_| is_npms && is_plain(program))?;
+    // What stands before it ends the script's own variables, in words that npm has changed over time.
+    let (before, call) = last.split_once(r#""%_prog%""#)?;
+    let (args, file) = call.trim().strip_suffix(" %*")?.trim().split_once(r#""%dp0%\"#)?;
+    let file = file.strip_suffix('"')?;
+    let args: Vec<String> = args.split_whitespace().map(str::to_owned).collect();
+    // `endLocal & …` or what comes after it; a quotation mark would begin another command.
+    let before = before.trim();
+    let starts_the_call = KNOWN_STARTS.contains(&before);
+    let is_name = |part: &str| !part.is_empty() && !part.contains(is_special);
+    let is_file = file.split('\\').all(is_name);
+    let all = starts_the_call && is_file && args.iter().all(|arg| is_plain(arg));
+    all.then(|| Call { program: program.to_owned(), args, file: file.to_owned() })
+}
+
+/// What no name of a file has, or what cmd.exe reads more into.
+fn is_special(c: char) -> bool {
+    c.is_control() || "\"%:/*?<>|".contains(c)
+}
+
+/// Returns whether neither cmd.exe nor anybody else reads more into a word than what stands there.
+fn is_plain(word: &str) -> bool {
+    !word.is_empty()
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.=,/".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// As npm 10 writes it, with this between program and file.
+    fn script(args: &str, file: &str) -> String {
+        [
+            "@ECHO off",
+            "GOTO start",
+            ":find_dp0",
+            "SET dp0=%~dp0",
+            "EXIT /b",
+            ":start",
+            "SETLOCAL",
+            "CALL :find_dp0",
+            "",
+            r#"IF EXIST "%dp0%\node.exe" ("#,
+            r#"  SET "_prog=%dp0%\node.exe""#,
+            ") ELSE (",
+            r#"  SET "_prog=node""#,
+            "  SET PATHEXT=%PATHEXT:;.JS;=;%",
+            ")",
+            "",
+            &format!(
+                r#"endLocal & goto #_undefined_# 2>NUL || title %COMSPEC% & "%_prog%" {args} "%dp0%\{file}" %*"#
+            ),
+            "",
+        ]
+        .join("\r\n")
+    }
+
+    #[test]
+    fn what_is_behind_a_script_of_npm_is_found() {
+        let home = tempfile::TempDir::new().unwrap();
+        let (cmd, file) = (home.path().join("agent.CMD"), home.path().join("node_modules"));
+        fs::create_dir_all(file.join("@a b")).unwrap();
+        let file = file.join("@a b").join("cli.js");
+        fs::write(&cmd, script("--no-warnings", r"node_modules\@a b\cli.js")).unwrap();
+        assert_eq!(behind(&cmd), None, "the file is missing");
+        fs::write(&file, "").unwrap();
+        let args = vec!["--no-warnings".to_owned(), file.to_str().unwrap().to_owned()];
+        assert_eq!(behind(&cmd), Some(Behind { program: "node".into(), args: args.clone() }));
+        let node = home.path().join("node.exe");
+        fs::write(&node, "").unwrap();
+        assert_eq!(behind(&cmd), Some(Behind { program: node, args }));
+        let other = home.path().join("agent.bat");
+        fs::rename(&cmd, &other).unwrap();
+        assert_eq!(behind(&other), None);
+    }
+
+    #[test]
+    fn a_script_that_does_more_is_left_alone() {
+        let good = script("", r"node_modules\a\cli.js");
+        assert!(parse(&good).is_some());
+        for (from, to) in [
+            ("GOTO start", "calc.exe"),
+            (r#""%_prog%""#, r#"calc & "%_prog%" "--x""#),
+            (" %*", " %* & calc"),
+            (r"node_modules\a\cli.js", r"%TEMP%\cli.js"),
+            (r"node_modules\a\cli.js", r"a\\cli.js"),
+            (r"node_modules\a\cli.js", "a\rcli.js"),
+            (r#"_prog=node""#, r#"_prog=node & calc""#),
+        ] {
+            let bad = good.replace(from, to);
+            assert_ne!(bad, good);
+            assert_eq!(parse(&bad), None, "{to}");
+        }
+        assert_eq!(parse(&script("%X%", "cli.js")), None);
+        assert_eq!(parse(&script(r#"" & calc & ""#, "cli.js")), None);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_cmd_would_read_gets_into_what_is_started(args in ".{0,20}", file in ".{1,20}") {
+            if let Some(call) = parse(&script(&args, &file)) {
+                for word in call.args.iter().chain([&call.file]) {
+                    prop_assert!(!word.contains(['%', '"', '\n', '\r']), "{word:?}");
+                }
+                prop_assert!(call.args.iter().all(|arg| is_plain(arg)));
+            }
+        }
+
+        #[test]
+        fn no_text_upsets_the_reader(text in ".{0,400}") {
+            let _ = parse(&text);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Who may do what with a file or a pipe: security descriptors, made and read.
+
+use std::io;
+use std::os::windows::io::{AsRawHandle, RawHandle};
+use std::ptr::{null, null_mut};
+
+use windows_sys::Win32::Foundation::{ERROR_SUCCESS, LocalFree};
+use windows_sys::Win32::Security::Authorization::{
+    ConvertStringSecurityDescriptorToSecurityDescriptorW, GetSecurityInfo, SDDL_REVISION_1,
+    SE_OBJECT_TYPE, SetSecurityInfo,
+};
+use windows_sys::Win32::Security::{
+    ACCESS_ALLOWED_ACE, ACL, DACL_SECURITY_INFORMATION, GetAce, GetSecurityDescriptorDacl,
+    INHERIT_ONLY_ACE, OWNER_SECURITY_INFORMATION, PROTECTED_DACL_SECURITY_INFORMATION,
+    PSECURITY_DESCRIPTOR, SECURITY_ATTRIBUTES,
+};
+
+use crate::handle::check;
+use crate::user::{UserId, own_user};
+
+/// The kind of an entry that lets somebody in.
+const ALLOWED: u8 = 0;
+
+/// The kinds that let nobody in: they refuse, or have something noted.
+const NEVER_ALLOWS: [u8; 5] = [1, 2, 3, 6, 7];
+
+/// A descriptor in the system's memory, which is given back when it is dropped.
+#[derive(Debug)]
+struct Descriptor(PSECURITY_DESCRIPTOR);
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: the system has made it for whoever frees it, and nobody else does.
+        unsafe { LocalFree(self.0) };
+    }
+}
+
+/// What is made with this is the user's own and for nobody else, whatever the directory would hand down.
+#[derive(Debug)]
+pub(crate) struct PrivateTo(Descriptor);
+
+impl PrivateTo {
+    /// For a file or a pipe.
+    pub(crate) fn user() -> io::Result<PrivateTo> {
+        PrivateTo::with("")
+    }
+
+    /// For a directory, and for what will be made in it.
+    pub(crate) fn user_and_below() -> io::Result<PrivateTo> {
+        PrivateTo::with("OICI")
+    }
+
+    fn with(flags: &str) -> io::Result<PrivateTo> {
+        let own = own_user();
+        let text = format!("O:{own}D:P(A;{flags};GA;;;{own})");
+        let text: Vec<u16> = text.encode_utf16().chain([0]).collect();
+        let mut made = null_mut();
+        // SAFETY: the text ends with a zero, and the place is ours.
+        check(unsafe {
+            ConvertStringSecurityDescriptorToSecurityDescriptorW(
+                text.as_ptr(),
+                SDDL_REVISION_1,
+                &raw mut made,
+                null_mut(),
+            )
+        })?;
+        Ok(PrivateTo(Descriptor(made)))
+    }
+
+    /// What calls that make something take. Lives no longer than the descriptor, and no child inherits the handle.
+    pub(crate) fn attributes(&self) -> SECURITY_ATTRIBUTES {
+        SECURITY_ATTRIBUTES {
+            nLength: size_of::<SECURITY_ATTRIBUTES>() as u32,
+            lpSecurityDescriptor: self.0.0,
+            bInheritHandle: 0,
+        }
+    }
+
+    /// Gives an open file this list of who may do what; its handle must have `WRITE_DAC`.
+    pub(crate) fn apply(&self, file: &impl AsRawHandle, kind: SE_OBJECT_TYPE) -> io::Result<()> {
+        let (mut present, mut list, mut by_default) = (0, null_mut(), 0);
+        // SAFETY: the descriptor is whole, and the places are ours.
+        check(unsafe {
+            let by_default = &raw mut by_default;
+            GetSecurityDescriptorDacl(self.0.0, &raw mut present, &raw mut list, by_default)
+        })?;
+        let what = DACL_SECURITY_INFORMATION | PROTECTED_DACL_SECURITY_INFORMATION;
+        // SAFETY: the handle is open, and the list lives as long as the descriptor.
+        let error = unsafe {
+            SetSecurityInfo(file.as_raw_handle(), kind, what, null_mut(), null_mut(), list, null())
+        };
+        result(error)
+    }
+}
+
+fn result(error: u32) -> io::Result<()> {
+    if error == ERROR_SUCCESS { Ok(()) } else { Err(io::Error::from_raw_os_error(error as i32)) }
+}
+
+/// Who owns something, and who else may do anything with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) owner: UserId,
+    /// One of those who may, if it is neither the owner nor the system nor an administrator.
+    pub(crate) other: Option<UserId>,
+}
+
+/// What the system says of an open file, directory or pipe; its handle must have `READ_CONTROL`.
+pub(crate) fn who_may(handle: RawHandle, kind: SE_OBJECT_TYPE) -> io::Result<Access> {
+    let (mut owner, mut list, mut descriptor) = (null_mut(), null_mut::<ACL>(), null_mut());
+    let what = OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION;
+    // SAFETY: the handle is open, and the places are ours.
+    result(unsafe {
+        let (owner, list, made) = (&raw mut owner, &raw mut list, &raw mut descriptor);
+        GetSecurityInfo(handle, kind, what, owner, null_mut(), list, null_mut(), made)
+    })?;
+    let _freed = Descriptor(descriptor);
+    // SAFETY: the call has put a pointer into the descriptor there, which lives.
+    let owner = unsafe { UserId::copied(owner) }?;
+    // Without a list everybody may do everything.
+    let mut other = list.is_null().then_some(UserId::EVERYONE);
+    // SAFETY: it is not null then, and leads to the head of a list in the descriptor.
+    let count = if list.is_null() { 0 } else { u32::from(unsafe { (*list).AceCount }) };
+    for at in 0..count {
+        let mut entry = null_mut();
+        // SAFETY: the list is whole, and the place is ours.
+        check(unsafe { GetAce(list, at, &raw mut entry) })?;
+        let entry = entry.cast::<ACCESS_ALLOWED_ACE>();
+        // SAFETY: every entry begins with this head.
+        let head = unsafe { (*entry).Header };
+        if u32::from(head.AceFlags) & INHERIT_ONLY_ACE != 0 || NEVER_ALLOWS.contains(&head.AceType)
+        {
+            continue;
+        }
+        if head.AceType != ALLOWED {
+            // Whom it lets in, and when, is not looked for.
+            other = other.or(Some(UserId::EVERYONE));
+            continue;
+        }
+        // SAFETY: an entry of this kind ends with the SID that begins here.
+        let who = unsafe { UserId::copied((&raw mut (*entry).SidStart).cast()) }?;
+        let known = [own_user(), UserId::SYSTEM, UserId::ADMINISTRATORS, UserId::CREATOR];
+        if !known.contains(&who) {
+            other = other.or(Some(who));
+        }
+    }
+    Ok(Access { owner, other })
+}

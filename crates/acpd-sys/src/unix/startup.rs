@@ -1,0 +1,112 @@
+//! The pipe between a daemon that starts and the client that has started it: a descriptor that passes through the exec.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, PipeReader, Read as _, Write};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, RawFd};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use nix::sys::stat::{SFlag, fstat};
+use nix::unistd::{ForkResult, fork};
+
+use crate::child::start_detached;
+use crate::inherit::{self, handed, keep_from_next_program};
+use crate::wait::{PollFlags, until_ready};
+
+/// The client's end.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pipe: PipeReader,
+}
+
+/// The daemon's end.
+#[derive(Debug)]
+pub(crate) struct Teller {
+    pipe: File,
+}
+
+pub(crate) fn stderr_to(file: &File) -> io::Result<()> {
+    Ok(nix::unistd::dup2_stderr(file)?)
+}
+
+pub(crate) fn start(
+    exe: &Path,
+    args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    out: File,
+    variable: &str,
+) -> io::Result<Started> {
+    let (read, write) = io::pipe()?;
+    let number = write.as_raw_fd();
+    let is_bare_name = exe.components().count() == 1 && !exe.has_root();
+    let program = if is_bare_name { exe.to_owned() } else { std::path::absolute(exe)? };
+    let mut command = Command::new(program);
+    command
+        .args(args)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(out.try_clone()?)
+        .stderr(out)
+        .env(variable, number.to_string())
+        // Another mark, and not none: under an agent, a process without one is that agent's.
+        .env("ACPD_HOST", "-");
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed: `start_detached`
+    // is, and so are the calls behind `keep_from_next_program` and `leave`, fork and _exit. The descriptor
+    // is open: `write` outlives the spawn.
+    unsafe {
+        command.pre_exec(move || {
+            if let ForkResult::Parent { .. } = fork()? {
+                nix::libc::_exit(0);
+            }
+            start_detached()?;
+            keep_from_next_program();
+            inherit::leave(BorrowedFd::borrow_raw(number)).map(drop)
+        });
+    }
+    // Our child ends at once; its child is the daemon. A failed exec is told all the same.
+    command.spawn()?.wait()?;
+    drop(write);
+    Ok(Started { pipe: read })
+}
+
+impl Started {
+    /// Reads once: true if there was something, false if the deadline passed, an error at the
+    /// end of the pipe.
+    pub(crate) fn read_until(&mut self, end: Instant, said: &mut Vec<u8>) -> io::Result<bool> {
+        if !until_ready(self.pipe.as_fd(), PollFlags::POLLIN, end)? {
+            return Ok(false);
+        }
+        let mut chunk = [0; 4096];
+        let count = self.pipe.read(&mut chunk)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        said.extend_from_slice(&chunk[..count]);
+        Ok(true)
+    }
+}
+
+impl Teller {
+    /// The end that this value of the variable names.
+    pub(crate) fn named(value: &str) -> Option<Teller> {
+        let number: RawFd = value.parse().ok()?;
+        let found = fstat(handed(number).ok()?).ok()?;
+        if SFlag::from_bits_truncate(found.st_mode) & SFlag::S_IFMT != SFlag::S_IFIFO {
+            return None;
+        }
+        // Agents do not inherit it: the client would wait for them.
+        Some(Teller { pipe: File::from(inherit::take(number).ok()?) })
+    }
+}
+
+impl Write for Teller {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.pipe.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.pipe.flush()
+    }
+}

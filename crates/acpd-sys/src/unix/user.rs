@@ -1,0 +1,18 @@
+//! Users: their effective ids.
+
+/// A user: an effective user id.
+pub type UserId = u32;
+
+/// What opens a directory or file to others: its permission bits.
+pub type Openness = u32;
+
+/// The effective user id of this process.
+pub(crate) fn own_user() -> UserId {
+    nix::unistd::geteuid().as_raw()
+}
+
+/// Another user.
+#[cfg(test)]
+pub(crate) fn nobody() -> UserId {
+    65534
+}

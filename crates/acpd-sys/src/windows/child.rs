@@ -1,0 +1,117 @@
+//! Children: how they start detached, how their end is waited for, how they are ended.
+//!
+//! A pid stays a process's own as long as somebody has a handle to it: the [`Child`] of whoever started it.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::windows::io::{AsRawHandle as _, OwnedHandle};
+use std::os::windows::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, SetConsoleCtrlHandler};
+use windows_sys::Win32::System::Threading::{
+    CREATE_NEW_PROCESS_GROUP, CREATE_SUSPENDED, GetExitCodeProcess,
+};
+
+use crate::handle::{check, wait_any};
+use crate::os::{self, job};
+use crate::process_table::{ExitKind, ProcessId, StopSignal};
+
+/// Makes the command start in a group of its own, and suspended: it runs when it is adopted, see [`adopt`].
+pub fn detach_child(cmd: &mut Command) {
+    cmd.creation_flags(CREATE_NEW_PROCESS_GROUP | CREATE_SUSPENDED);
+}
+
+/// The same: there are no cgroups.
+pub fn detach_child_into(cmd: &mut Command, _procs: File) {
+    detach_child(cmd);
+}
+
+/// The same: what is made here is inherited by nobody.
+pub fn detach_child_alone(cmd: &mut Command) {
+    detach_child(cmd);
+}
+
+/// Lets a child run that was just started with [`detach_child`], in a Job of its own. It is ended on an error.
+pub fn adopt(pid: u32) -> io::Result<ProcessId> {
+    job::adopt(pid)
+}
+
+/// Nothing to close: what is inherited here is named by whoever leaves it.
+#[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
+pub fn close_inherited() -> io::Result<()> {
+    Ok(())
+}
+
+/// Lets a request to end (`CTRL_BREAK`) pass, from now on.
+pub fn ignore_term() -> io::Result<()> {
+    /// Takes it, so that nobody else does.
+    unsafe extern "system" fn take(kind: u32) -> i32 {
+        i32::from(kind == CTRL_BREAK_EVENT)
+    }
+    // SAFETY: the handler lives as long as the program, and touches nothing.
+    check(unsafe { SetConsoleCtrlHandler(Some(take), 1) })
+}
+
+/// Waits until our child `pid` has ended. Its pid stays its own as long as its [`Child`] is there. Blocks the
+/// thread.
+pub fn wait_leader(pid: u32) -> io::Result<ExitKind> {
+    let process = os::open(pid)?;
+    wait_any(&[process.as_raw_handle()], None)?;
+    exit_of(&process)
+}
+
+/// The same without the wait: `None` if it has not ended.
+pub fn try_wait_leader(pid: u32) -> io::Result<Option<ExitKind>> {
+    let process = os::open(pid)?;
+    match wait_any(&[process.as_raw_handle()], Some(Duration::ZERO))? {
+        None => Ok(None),
+        Some(_) => exit_of(&process).map(Some),
+    }
+}
+
+/// The same as [`wait_leader`]: there are no zombies.
+pub fn reap(pid: u32) -> io::Result<ExitKind> {
+    wait_leader(pid)
+}
+
+fn exit_of(process: &OwnedHandle) -> io::Result<ExitKind> {
+    let mut code = 0;
+    // SAFETY: the handle is open, and the place is ours.
+    check(unsafe { GetExitCodeProcess(process.as_raw_handle(), &raw mut code) })?;
+    Ok(ExitKind::Code(code as i32))
+}
+
+/// There are none: nobody becomes the parent of others' children.
+pub fn reap_orphans(_kept: &BTreeSet<u32>) -> usize {
+    0
+}
+
+/// Kills a child that was just started with [`detach_child`], and its group, and reaps it.
+pub fn discard(mut started: Child) {
+    if let Some(id) = ProcessId::of(started.id()) {
+        // It may have ended already.
+        let _ = os::signal_group(id, StopSignal::Kill, true);
+    }
+    let _ = started.kill();
+    let _ = started.wait();
+}
+
+/// Ends this process if it still is this process. A single process cannot be asked to.
+pub(crate) fn signal_one(id: ProcessId, signal: StopSignal) {
+    if signal == StopSignal::Kill {
+        // It may end at this moment, which is what we want of it.
+        let _ = job::kill_one(id);
+    }
+}
+
+/// Nothing tells a process here: it looks for itself, when it is asked the next time.
+pub fn nudge(_pid: u32) {}
+
+/// The file of this very program.
+pub fn running_program(path: &Path) -> PathBuf {
+    os::running_program(path)
+}

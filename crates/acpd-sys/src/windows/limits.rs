@@ -1,0 +1,52 @@
+//! Resource limits of this process. Windows has none of those that others have: handles are limited by memory, dumps are
+//! the system's affair, new files have the access list of their directory, and the heap gives back by itself.
+
+use std::io;
+
+/// Nothing to raise.
+#[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
+pub fn raise_nofile_limit() -> io::Result<()> {
+    Ok(())
+}
+
+/// Kept for the moment in which no other is left, which does not come here.
+#[derive(Debug, Default)]
+pub struct Spare(());
+
+impl Spare {
+    /// Takes none.
+    pub fn new() -> Spare {
+        Spare(())
+    }
+
+    /// Returns whether there was one: there is always another.
+    pub fn release(&mut self) -> bool {
+        true
+    }
+
+    /// Nothing to take.
+    pub fn refill(&mut self) {}
+}
+
+/// Nothing to forbid.
+#[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
+pub fn no_core_dumps() -> io::Result<()> {
+    Ok(())
+}
+
+/// Nothing to do: what is made in a private directory is as private.
+pub fn private_files() {}
+
+/// What new files are open to: there are no such bits.
+pub fn found_umask() -> u32 {
+    0o077
+}
+
+/// The heap does.
+pub fn return_large_buffers() {}
+
+/// The heap does.
+pub fn return_small_buffers() {}
+
+/// The system takes it when it needs it.
+pub fn give_back_unused() {}

@@ -1,0 +1,142 @@
+//! The pipe between a daemon that starts and the client that has started it. No handle is inherited for it: it has a
+//! name, by chance, and is for this user alone.
+//!
+//! A daemon belongs to nobody's console, and to nobody's Job where that lets it go. Where it does not (an editor that
+//! ends all that it has started), the daemon ends with it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, Read as _, Write};
+use std::os::windows::io::AsRawHandle as _;
+use std::os::windows::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use windows_sys::Win32::Foundation::{HANDLE_FLAG_INHERIT, SetHandleInformation};
+use windows_sys::Win32::System::Console::{
+    GetStdHandle, STD_ERROR_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, SetStdHandle,
+};
+use windows_sys::Win32::System::Threading::{
+    CREATE_BREAKAWAY_FROM_JOB, CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW,
+};
+
+use crate::handle::check;
+use crate::os;
+use crate::socket::{Listener, Stream, connect, other_end, own_uid};
+
+/// How long the daemon tries to reach its client.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The client's end.
+#[derive(Debug)]
+pub(crate) struct Started {
+    listener: Listener,
+    daemon: Child,
+    stream: Option<Stream>,
+}
+
+/// The daemon's end.
+#[derive(Debug)]
+pub(crate) struct Teller(Stream);
+
+/// From now on this file gets what the process writes to stderr. It stays open for as long as the process is.
+pub(crate) fn stderr_to(file: &File) -> io::Result<()> {
+    let handle = std::os::windows::io::IntoRawHandle::into_raw_handle(file.try_clone()?);
+    // SAFETY: the handle is open, and nobody closes it.
+    check(unsafe { SetStdHandle(STD_ERROR_HANDLE, handle) })
+}
+
+/// Keeps our own standard handles from what we start: who reads our output to its end would wait for the daemon.
+fn keep_standard_handles() {
+    for which in [STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, STD_ERROR_HANDLE] {
+        // SAFETY: it takes the handle that there is, or none, which is refused.
+        unsafe { SetHandleInformation(GetStdHandle(which), HANDLE_FLAG_INHERIT, 0) };
+    }
+}
+
+pub(crate) fn start(
+    exe: &Path,
+    args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    out: File,
+    variable: &str,
+) -> io::Result<Started> {
+    let chance = RandomState::new().hash_one(Instant::now());
+    let name = os::socket_at(&std::env::temp_dir(), &format!("start-{chance:016x}"));
+    let listener = Listener::bind(&name)?;
+    let is_bare_name = exe.components().count() == 1 && !exe.has_root();
+    let program = if is_bare_name { exe.to_owned() } else { std::path::absolute(exe)? };
+    let root = std::env::var_os("SystemRoot").unwrap_or_else(|| r"C:\".into());
+    let mut command = Command::new(program);
+    command
+        .args(args)
+        .current_dir(root)
+        .stdin(Stdio::null())
+        .stdout(out.try_clone()?)
+        .stderr(out)
+        .env(variable, &name)
+        // Another mark, and not none: under an agent, a process without one is that agent's.
+        .env("ACPD_HOST", "-");
+    keep_standard_handles();
+    let alone = CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP;
+    let freed = command.creation_flags(alone | CREATE_BREAKAWAY_FROM_JOB).spawn();
+    let daemon = match freed {
+        // What a Job says that lets nobody go.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            command.creation_flags(alone).spawn()?
+        }
+        freed => freed?,
+    };
+    Ok(Started { listener, daemon, stream: None })
+}
+
+impl Started {
+    /// Reads once: true if there was something, false if the deadline passed, an error at the
+    /// end of the pipe.
+    pub(crate) fn read_until(&mut self, end: Instant, said: &mut Vec<u8>) -> io::Result<bool> {
+        let stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => {
+                let daemon = self.daemon.as_raw_handle();
+                match self.listener.accept_until(Some(end), Some(daemon))? {
+                    Some(stream) => stream,
+                    None if Instant::now() >= end => return Ok(false),
+                    None => return Err(io::ErrorKind::UnexpectedEof.into()),
+                }
+            }
+        };
+        let stream = self.stream.insert(stream);
+        let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        stream.set_read_timeout(Some(left))?;
+        let mut chunk = [0; 4096];
+        let count = match (&*stream).read(&mut chunk) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(false),
+            read => read?,
+        };
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        said.extend_from_slice(&chunk[..count]);
+        Ok(true)
+    }
+}
+
+impl Teller {
+    /// The end that this value of the variable names.
+    pub(crate) fn named(value: &str) -> Option<Teller> {
+        let stream = connect(Path::new(value), PATIENCE).ok()?;
+        let is_ours = other_end(&stream).is_ok_and(|client| client.uid == own_uid());
+        is_ours.then_some(Teller(stream))
+    }
+}
+
+impl Write for Teller {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        (&self.0).flush()
+    }
+}

@@ -1,0 +1,439 @@
+//! Windows, or Wine: pipes, Jobs, private directories, locks and the start of the daemon, with real processes.
+#![cfg(windows)]
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use acpd_sys::dir::{DirError, private_dir, private_file, secret_file};
+use acpd_sys::file::{ReadError, read, stamp, version};
+use acpd_sys::lock::{InstanceLock, LockError, is_held, signature};
+use acpd_sys::paths::Paths;
+use acpd_sys::process::{
+    ExitKind, Liveness, ProcessId, StopSignal, adopt, detach_child, discard, try_wait_leader,
+    wait_leader,
+};
+use acpd_sys::socket::{
+    Listener, StaleError, Stream, clear_stale_socket, connect, hang_up, other_end, own_uid,
+};
+use acpd_sys::startup::{StartupOutcome, StartupPipe, spawn_daemon, startup_notifier};
+use acpd_sys::tree::Tree;
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+/// Longer than any machine takes; a passing test never waits for it.
+const LONG: Duration = Duration::from_mins(1);
+/// Less than anything takes that is waited for, and more than nothing.
+const SOON: Duration = Duration::from_millis(20);
+
+fn is_wine() -> bool {
+    Path::new(r"C:\windows\system32\winecfg.exe").exists()
+}
+
+#[expect(clippy::print_stderr, reason = "a test that did not run must be seen")]
+fn skip(why: &str) {
+    eprintln!("SKIPPED: {why}");
+}
+
+fn paths(home: &TempDir) -> Paths {
+    let place = |name: &str| home.path().join(name);
+    Paths { runtime: place("run"), state: place("state"), config: place("config") }
+}
+
+// ---- the parts of helper processes
+
+#[test]
+#[ignore = "a helper process of the others"]
+#[expect(clippy::print_stdout, reason = "the test reads what it says")]
+fn helper() {
+    let Some(part) = common::part() else { return };
+    let (part, rest) = part.split_once(' ').unwrap_or((&part, ""));
+    match part {
+        // Until the test kills us, or ends.
+        "stay" => {
+            println!("up");
+            let _ = std::io::stdin().read(&mut [0]);
+        }
+        "parent" => {
+            // It reads what we read, so it stays as long as the test does.
+            let child = common::helper("stay").stdout(Stdio::piped()).spawn();
+            let mut child = child.unwrap();
+            await_up(&mut child);
+            println!("child {}", child.id());
+            println!("up");
+            let _ = std::io::stdin().read(&mut [0]);
+            drop(child);
+        }
+        "keeper" => {
+            // It keeps an agent, and says who that is.
+            let mut command = common::helper("stay");
+            detach_child(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+            let mut child = command.spawn().unwrap();
+            adopt(child.id()).unwrap();
+            await_up(&mut child);
+            println!("child {}", child.id());
+            println!("up");
+            let _ = std::io::stdin().read(&mut [0]);
+        }
+        "lock" => {
+            let _lock = InstanceLock::acquire(Path::new(rest)).unwrap();
+            println!("up");
+            let _ = std::io::stdin().read(&mut [0]);
+        }
+        "code" => std::process::exit(rest.parse().unwrap()),
+        "args" => {
+            println!();
+            for arg in std::env::args().skip(1 + common::HELPER_ARGS.len()) {
+                println!("<<{arg:?}");
+            }
+        }
+        "ready" => startup_notifier().unwrap().ready(),
+        "failed" => startup_notifier().unwrap().failed("no database\nthe disk is full\n"),
+        "dies" => {}
+        other => unreachable!("{other}"),
+    }
+}
+
+/// Waits until a helper says that it is up; what it said before.
+fn await_up(child: &mut Child) -> Vec<String> {
+    let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+    lines.map(Result::unwrap).take_while(|line| line != "up").collect()
+}
+
+fn start(part: &str) -> (Child, ProcessId, Vec<String>) {
+    let mut command = common::helper(part);
+    detach_child(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut child = command.spawn().unwrap();
+    let id = adopt(child.id()).unwrap();
+    let said = await_up(&mut child);
+    (child, id, said)
+}
+
+fn pid_in(said: &[String]) -> u32 {
+    let line = said.iter().find_map(|line| line.split_once("child ")).expect("a pid");
+    line.1.trim().parse().unwrap()
+}
+
+// ---- processes
+
+#[test]
+fn an_adopted_child_runs_and_its_end_is_told() {
+    let mut command = common::helper("code 7");
+    detach_child(command.stdout(Stdio::null()));
+    let mut child = command.spawn().unwrap();
+    assert_eq!(try_wait_leader(child.id()).unwrap(), None, "it waits to be adopted");
+    let id = adopt(child.id()).unwrap();
+    assert_eq!(id.pid, child.id());
+    assert_eq!(wait_leader(child.id()).unwrap(), ExitKind::Code(7));
+    assert_eq!(id.is_alive(), Liveness::Gone);
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_tree_is_seen_and_killed_as_a_whole() {
+    let (mut parent, id, said) = start("parent");
+    let below = ProcessId::of(pid_in(&said)).unwrap();
+    let mut tree = Tree::new("m", id);
+    let alive = tree.alive();
+    assert!(alive.contains(&id) && alive.contains(&below), "{alive:?}");
+    assert!(tree.usage().bytes > 0);
+    tree.stop(StopSignal::Kill, false);
+    wait_leader(id.pid).unwrap();
+    parent.wait().unwrap();
+    while !tree.is_empty() {
+        thread::yield_now();
+    }
+    assert_eq!(below.is_alive(), Liveness::Gone);
+}
+
+#[test]
+fn what_has_lost_its_parent_is_still_of_the_tree() {
+    let (mut parent, id, said) = start("parent");
+    let below = ProcessId::of(pid_in(&said)).unwrap();
+    // Waiting for the parent would close what its child reads.
+    let _stdin = parent.stdin.take();
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    let mut tree = Tree::new("m", id);
+    assert_eq!(tree.alive(), [below], "the leader is gone, its job is not");
+    tree.stop(StopSignal::Kill, true);
+    while !tree.is_empty() {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn an_agent_ends_with_whoever_keeps_it() {
+    let mut keeper =
+        common::helper("keeper").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let said = await_up(&mut keeper);
+    let agent = ProcessId::of(pid_in(&said)).unwrap();
+    keeper.kill().unwrap();
+    keeper.wait().unwrap();
+    while agent.is_alive() == Liveness::Alive {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn what_was_started_and_not_wanted_is_gone() {
+    let (child, id, _) = start("stay");
+    discard(child);
+    assert_ne!(id.is_alive(), Liveness::Alive);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #[test]
+    fn arguments_arrive_as_they_are(args in proptest::collection::vec(r#"[ -~äß"\\&|<>^%]{0,12}"#, 1..4)) {
+        // Behind the arguments of a test program: names of tests that there are not.
+        let args: Vec<String> = args.iter().map(|arg| format!("x{arg}")).collect();
+        let out = common::helper("args").args(&args).output().unwrap();
+        let said = String::from_utf8(out.stdout).unwrap();
+        let said: Vec<&str> = said.lines().filter_map(|line| line.split_once("<<")).map(|(_, arg)| arg).collect();
+        let expected: Vec<String> = args.iter().map(|arg| format!("{arg:?}")).collect();
+        prop_assert_eq!(said, expected);
+    }
+}
+
+// ---- pipes
+
+fn pair(path: &Path) -> (Listener, Stream, Stream) {
+    let mut listener = Listener::bind(path).unwrap();
+    let client = connect(path, LONG).unwrap();
+    let server = listener.accept().unwrap();
+    (listener, client, server)
+}
+
+#[test]
+fn both_ends_know_each_other() {
+    let home = TempDir::new().unwrap();
+    let (_listener, client, server) = pair(&paths(&home).socket());
+    for end in [&client, &server] {
+        let peer = other_end(end).unwrap();
+        assert_eq!(peer.uid, own_uid());
+        assert_eq!(peer.pid, Some(std::process::id()));
+    }
+}
+
+#[test]
+fn bytes_go_both_ways_at_the_same_time_and_end_with_the_other_end() {
+    let home = TempDir::new().unwrap();
+    let (_listener, client, server) = pair(&paths(&home).socket());
+    let big: Vec<u8> = (0..1_000_000_u32).map(|number| number as u8).collect();
+    thread::scope(|scope| {
+        for (from, to) in [(&client, &server), (&server, &client)] {
+            let big = &big;
+            scope.spawn(move || (&*from).write_all(big).unwrap());
+            scope.spawn(move || {
+                let mut got = vec![0; big.len()];
+                (&*to).read_exact(&mut got).unwrap();
+                assert!(got == *big);
+            });
+        }
+    });
+    (&client).write_all(b"last").unwrap();
+    drop(client);
+    let mut rest = Vec::new();
+    (&server).read_to_end(&mut rest).unwrap();
+    assert_eq!(rest, b"last");
+    assert_eq!((&server).write(b"x").unwrap_err().kind(), std::io::ErrorKind::BrokenPipe);
+}
+
+#[test]
+fn a_name_has_one_server() {
+    let home = TempDir::new().unwrap();
+    let path = paths(&home).socket();
+    clear_stale_socket(&path).unwrap();
+    let listener = Listener::bind(&path).unwrap();
+    if is_wine() {
+        skip("Wine lets a second server have the same name");
+    } else {
+        Listener::bind(&path).unwrap_err();
+    }
+    assert!(matches!(clear_stale_socket(&path), Err(StaleError::InUse { .. })));
+    drop(listener);
+    assert_eq!(connect(&path, SOON).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    Listener::bind(&path).unwrap();
+}
+
+#[test]
+fn a_read_gives_up_after_its_limit_and_loses_nothing() {
+    let home = TempDir::new().unwrap();
+    let (_listener, client, server) = pair(&paths(&home).socket());
+    client.set_read_timeout(Some(SOON)).unwrap();
+    let late = (&client).read(&mut [0; 8]).unwrap_err();
+    assert_eq!(late.kind(), std::io::ErrorKind::TimedOut);
+    (&server).write_all(b"word").unwrap();
+    let mut word = [0; 4];
+    (&client).read_exact(&mut word).unwrap();
+    assert_eq!(&word, b"word");
+    client.set_write_timeout(Some(SOON)).unwrap();
+    let full = loop {
+        if let Err(error) = (&client).write(&[0; 64 << 10]) {
+            break error;
+        }
+    };
+    assert_eq!(full.kind(), std::io::ErrorKind::TimedOut);
+}
+
+#[test]
+fn a_connection_that_is_hung_up_ends_for_who_reads_from_it() {
+    let home = TempDir::new().unwrap();
+    let (_listener, client, _server) = pair(&paths(&home).socket());
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| (&client).read(&mut [0]));
+        hang_up(&client);
+        assert_eq!(reader.join().unwrap().unwrap(), 0);
+    });
+    assert_eq!((&client).read(&mut [0]).unwrap(), 0);
+}
+
+#[test]
+fn a_connection_that_nobody_takes_up_waits() {
+    let home = TempDir::new().unwrap();
+    let path = paths(&home).socket();
+    let mut listener = Listener::bind(&path).unwrap();
+    let _first = connect(&path, SOON).unwrap();
+    assert_eq!(connect(&path, SOON).unwrap_err().kind(), std::io::ErrorKind::TimedOut);
+    let _server = listener.accept().unwrap();
+    connect(&path, LONG).unwrap();
+}
+
+// ---- files
+
+#[test]
+fn a_private_directory_and_what_is_in_it_are_ours_alone() {
+    let home = TempDir::new().unwrap();
+    let dir = home.path().join("a").join("b");
+    private_dir(&dir).unwrap();
+    private_dir(&dir).unwrap();
+    let path = dir.join("log");
+    private_file(&path).unwrap().write_all(b"one ").unwrap();
+    private_file(&path).unwrap().write_all(b"two").unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one two");
+    secret_file(&path).unwrap();
+    assert!(matches!(private_dir(&path), Err(DirError::WrongKind { .. })));
+    assert!(matches!(private_file(&dir), Err(DirError::WrongKind { .. })));
+    assert!(matches!(
+        private_dir(&path.join("below")),
+        Err(DirError::Create { .. } | DirError::Open { .. })
+    ));
+}
+
+#[test]
+fn a_path_of_any_length_is_made() {
+    let home = TempDir::new().unwrap();
+    let deep: PathBuf = (0..8).map(|number| format!("{number}{}", "d".repeat(60))).collect();
+    let dir = home.path().join(deep);
+    assert!(dir.as_os_str().len() > 400);
+    private_dir(&dir).unwrap();
+    private_file(&dir.join("log")).unwrap();
+}
+
+#[test]
+fn a_file_is_told_apart_from_its_successor() {
+    let home = TempDir::new().unwrap();
+    let (path, other) = (home.path().join("file"), home.path().join("other"));
+    assert_eq!(stamp(&path).unwrap(), None);
+    fs::write(&path, "12345").unwrap();
+    fs::write(&other, "12345").unwrap();
+    let first = stamp(&path).unwrap().unwrap();
+    assert_eq!(first.length, 5);
+    assert_ne!(first.id, stamp(&other).unwrap().unwrap().id);
+    let before = version(&path).unwrap();
+    assert!(before.changed_at() > 1_600_000_000_000);
+    fs::rename(&other, &path).unwrap();
+    assert_ne!(stamp(&path).unwrap().unwrap().id, first.id);
+    assert_ne!(version(&path), Some(before));
+    assert_eq!(read(&path, 5).unwrap(), b"12345");
+    assert!(matches!(read(&path, 4), Err(ReadError::TooLong { limit: 4 })));
+    for place in [home.path(), Path::new("NUL")] {
+        assert!(matches!(read(place, 4), Err(ReadError::NotAFile)), "{}", place.display());
+    }
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_not_read() {
+    let home = TempDir::new().unwrap();
+    let path = paths(&home).socket();
+    let _listener = Listener::bind(&path).unwrap();
+    assert!(matches!(read(&path, 4), Err(ReadError::NotAFile)));
+}
+
+#[test]
+fn a_lock_has_one_holder_whose_words_can_be_read() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("acpd.lock");
+    assert!(!is_held(&path).unwrap());
+    let lock = InstanceLock::acquire(&path).unwrap();
+    lock.add_line("a line").unwrap();
+    let own = std::process::id();
+    let error = InstanceLock::acquire(&path).unwrap_err();
+    assert!(matches!(error, LockError::Held { pid: Some(pid), .. } if pid == own), "{error:?}");
+    assert!(is_held(&path).unwrap());
+    assert_eq!(signature(&path).unwrap().line.unwrap(), "a line");
+    let late = InstanceLock::acquire_wait(&path, Duration::ZERO);
+    assert!(matches!(late, Err(LockError::Held { .. })));
+    drop(lock);
+    InstanceLock::acquire_wait(&path, LONG).unwrap();
+}
+
+#[test]
+fn a_lock_dies_with_its_process() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("acpd.lock");
+    let mut holder = common::helper(&format!("lock {}", path.display()));
+    let mut holder = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    await_up(&mut holder);
+    let error = InstanceLock::acquire(&path).unwrap_err();
+    assert!(matches!(error, LockError::Held { pid, .. } if pid == Some(holder.id())));
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    InstanceLock::acquire_wait(&path, LONG).unwrap();
+}
+
+// ---- the start of the daemon
+
+/// Starts a daemon with a part to play.
+fn start_daemon(part: &str, home: &TempDir) -> StartupPipe {
+    static ENVIRONMENT: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _guard = ENVIRONMENT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    // SAFETY: all tests of this program that change the environment do so under the lock, and the system's own calls
+    // for it may be made by any thread.
+    unsafe { std::env::set_var(common::PART, part) };
+    let exe = std::env::current_exe().unwrap();
+    let started =
+        spawn_daemon(&exe, common::HELPER_ARGS, &home.path().join("log").join("acpd.log"));
+    // SAFETY: as above.
+    unsafe { std::env::remove_var(common::PART) };
+    started.unwrap()
+}
+
+#[test]
+fn a_daemon_tells_its_client_how_its_start_went() {
+    let home = TempDir::new().unwrap();
+    assert_eq!(start_daemon("ready", &home).wait(LONG), StartupOutcome::Ready);
+    let failed = StartupOutcome::Failed("no database\nthe disk is full".to_owned());
+    assert_eq!(start_daemon("failed", &home).wait(LONG), failed);
+    assert_eq!(start_daemon("dies", &home).wait(LONG), StartupOutcome::Died);
+    assert_eq!(start_daemon("ready", &home).wait(Duration::ZERO), StartupOutcome::TimedOut);
+    let missing = spawn_daemon(Path::new(r"C:\no\such.exe"), ["run"], &home.path().join("x.log"));
+    assert!(missing.is_err());
+}
+
+#[test]
+fn the_directories_are_the_users_own() {
+    let paths = Paths::discover().unwrap();
+    for dir in [&paths.runtime, &paths.state, &paths.config] {
+        assert!(dir.is_absolute(), "{}", dir.display());
+        assert!(dir.components().any(|part| part.as_os_str() == "acpd"), "{}", dir.display());
+    }
+    let local = std::env::var_os("LOCALAPPDATA").unwrap();
+    assert!(paths.state.starts_with(&local) && paths.runtime.starts_with(&local));
+}

@@ -1,0 +1,106 @@
+//! `cargo xtask cross`: the systems that this one is not, as far as they can be seen from here. The macOS build is checked, and
+//! not run; the Windows build is run under Wine. `docs/platforms.md` says what that shows.
+//!
+//! A script that is shared by several projects fetches a compiler for both (`../shared/tools/cross.sh`). Their files are in a
+//! target directory of their own.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::ValueEnum;
+
+use crate::Result;
+use crate::workspace::{self, succeed};
+
+/// What builds for Windows so far: everything below the daemon but the shim.
+const ON_WINDOWS: [&str; 10] = [
+    "acp-wire",
+    "acpd-api",
+    "acpd-policy",
+    "acpd-view",
+    "acpd-core",
+    "acpd-store",
+    "acpd-sys",
+    "acpd-client",
+    "acpd-demo",
+    "acpd-test",
+];
+
+/// Of our own crates.
+const DENY_WARNINGS: [&str; 3] = ["-Zwarnings", "--config", "build.warnings='deny'"];
+
+/// A system that this one is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum System {
+    /// Checks that it builds, with warnings denied.
+    Macos,
+    /// Checks what there is, and runs the tests of the layer for the system under Wine.
+    Windows,
+}
+
+/// What the developer's machine lacks for this, in words; `None` if it lacks nothing.
+pub fn missing() -> Option<String> {
+    let Some(script) = script() else {
+        return Some("there is no `../shared/tools/cross.sh`".to_owned());
+    };
+    let cache = env::var_os("CROSS_DIR").map(PathBuf::from).or_else(|| {
+        let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        let cache = cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")));
+        Some(cache?.join("acpd-cross"))
+    });
+    let is_ready = cache.is_some_and(|cache| cache.join("ready").exists());
+    (!is_ready).then(|| format!("no compiler for it: run `{} setup`", script.display()))
+}
+
+fn script() -> Option<PathBuf> {
+    Some(workspace::shared()?.join("tools/cross.sh")).filter(|script| script.is_file())
+}
+
+/// Checks or tests one of them.
+///
+/// # Errors
+/// When something is missing, or is not right.
+pub fn run(system: System) -> Result {
+    if let Some(missing) = missing() {
+        return Err(missing.into());
+    }
+    match system {
+        System::Macos => macos(),
+        System::Windows => windows(),
+    }
+}
+
+fn cross(args: &[&str]) -> Result<Command> {
+    let script = script().ok_or("there is no script for it")?;
+    let mut command = Command::new(script);
+    command.args(args).current_dir(workspace::root());
+    let target = workspace::metadata(&["--no-deps"])?["target_directory"]
+        .as_str()
+        .map(|target| PathBuf::from(target).join("cross"));
+    command.env("CARGO_TARGET_DIR", target.ok_or("cargo tells no target directory")?);
+    Ok(command)
+}
+
+/// Nothing is linked, so programs and libraries are checked alike.
+fn macos() -> Result {
+    let what =
+        ["macos", "check", "--workspace", "--exclude", "xtask", "--all-features", "--locked"];
+    succeed(cross(&what)?.args(DENY_WARNINGS))
+}
+
+/// The libraries are checked; the layer for the system is tested.
+fn windows() -> Result {
+    let script = script().ok_or("there is no script for it")?;
+    let mut check =
+        cross(&["windows", "check", "--locked", "--lib", "--features", "acpd-test/sim"])?;
+    for package in ON_WINDOWS {
+        check.args(["-p", package]);
+    }
+    succeed(check.args(DENY_WARNINGS))?;
+    let what =
+        ["windows", "test", "--locked", "--no-fail-fast", "-p", "acpd-sys", "--lib", "--tests"];
+    let mut test = cross(&what)?;
+    test.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", format!("{} run", script.display()));
+    succeed(test.args(DENY_WARNINGS))
+}
