@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use acpd_sys::dir::{DirError, private_file};
 use acpd_sys::file::stamp;
+use acpd_sys::paths::Paths;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, params};
 
@@ -336,8 +337,8 @@ fn keep(journal: &Path) -> Result<Option<PathBuf>, CopyError> {
     if !journal.exists() {
         return Ok(None);
     }
-    let (dir, name) = (journal.parent().unwrap_or(Path::new(".")), "acpd-before-restore");
-    let kept = |number: u32, end: &str| dir.join(format!("{name}-{number}.db{end}"));
+    let (dir, name) = (journal.parent().unwrap_or(Path::new(".")), Paths::KEPT_ASIDE);
+    let kept = |number: u32, end: &str| dir.join(format!("{name}{number}.db{end}"));
     // One that a killed process has left is the journal itself.
     let free = (1..=u32::MAX)
         .find(|n| !kept(*n, "").exists() || is_same(&kept(*n, ""), journal))

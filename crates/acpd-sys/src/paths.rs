@@ -137,6 +137,9 @@ impl Paths {
         self.state.join("acpd.lock")
     }
 
+    /// How the names of journals begin that a restore has kept beside the one in use.
+    pub const KEPT_ASIDE: &str = "acpd-before-restore-";
+
     /// The database.
     pub fn database(&self) -> PathBuf {
         self.state.join("acpd.db")

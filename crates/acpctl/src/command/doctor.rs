@@ -196,7 +196,7 @@ fn kept_aside(paths: &Paths) -> Option<Finding> {
     let files = paths.state.read_dir().ok()?.flatten();
     let kept = files.filter(|file| {
         let name = file.file_name();
-        name.to_str().is_some_and(|name| name.starts_with("acpd-before-restore-"))
+        name.to_str().is_some_and(|name| name.starts_with(Paths::KEPT_ASIDE))
     });
     let (mut journals, mut bytes) = (0, 0);
     for file in kept {
@@ -211,7 +211,7 @@ fn kept_aside(paths: &Paths) -> Option<Finding> {
     );
     let folder = Untrusted::of(paths.state.display());
     (bytes > 0).then(|| {
-        let files = text!("{}/acpd-before-restore-*", shell_word(&folder));
+        let files = text!("{}/{}*", shell_word(&folder), Paths::KEPT_ASIDE);
         Finding::warning("kept aside", text.as_str())
             .fix(text!("when you do not want it back: rm {}", files).as_str())
     })

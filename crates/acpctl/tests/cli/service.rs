@@ -139,8 +139,8 @@ fn a_daemon_whose_agents_would_end_with_it_is_not_taken_over_in_a_turn() {
 #[test]
 fn a_purge_asks_and_leaves_nothing() {
     let home = home("exit 0");
-    for file in ["state/acpd/acpd.db", "state/acpd/log/acpd.log", "state/acpd/web/tokens"] {
-        let file = home.path(".local").join(file);
+    for file in ["acpd.db", "acpd-before-restore-1.db", "log/acpd.log", "web/tokens"] {
+        let file = home.path(".local/state/acpd").join(file);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, "x").unwrap();
     }
@@ -151,11 +151,12 @@ fn a_purge_asks_and_leaves_nothing() {
     assert_eq!(asked.code, Some(2), "{asked:?}");
     assert!(asked.err.contains("hint: add `--yes`"), "{asked:?}");
     let shown = service(&home, &["uninstall", "--purge", "--dry-run"]);
-    assert!(shown.out.contains(".local/state/acpd  3 B\n"), "{shown:?}");
+    assert!(shown.out.contains(".local/state/acpd  4 B\n"), "{shown:?}");
     assert!(home.path(".local/state/acpd/acpd.db").exists());
     let done = service(&home, &["uninstall", "--purge", "--yes", "--no-spawn"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.err.contains(".bashrc"), "{done:?}");
+    assert!(done.err.contains(".local/state/acpd  4 B\n"), "{done:?}");
     for left in [".local/state/acpd", ".config/acpd", "run"] {
         assert!(!home.path(left).exists(), "{left} is left");
     }

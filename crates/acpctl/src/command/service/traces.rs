@@ -102,7 +102,7 @@ pub(super) fn mentions() -> Vec<PathBuf> {
 
 fn is_state(name: &str) -> bool {
     let is_dir = ["log", "shims", "web", "demo"].contains(&name);
-    is_dir || name.starts_with("acpd.") || name.starts_with("search.db")
+    is_dir || ["acpd.", "search.db", Paths::KEPT_ASIDE].iter().any(|own| name.starts_with(own))
 }
 
 /// A directory, and those of its entries that have such a name.
@@ -139,7 +139,8 @@ mod tests {
         let state = dir.path().join("state");
         fs::create_dir_all(state.join("log/agents")).unwrap();
         fs::create_dir_all(state.join("letters")).unwrap();
-        for name in ["acpd.db", "acpd.db-wal", "search.db", "log/acpd.log", "letters/mum"] {
+        let kept = "acpd-before-restore-1.db";
+        for name in ["acpd.db", "acpd.db-wal", kept, "search.db", "log/acpd.log", "letters/mum"] {
             fs::write(state.join(name), "x").unwrap();
         }
         let traces = || Traces { dirs: vec![own(&state, &is_state).unwrap()], files: Vec::new() };

@@ -33,10 +33,16 @@ pub(super) fn uninstall(
         ui.print(traces.list())?;
         return Ok(());
     }
-    if args.purge && !args.yes {
+    if !args.purge {
+        return take_out(service, paths, door, ui);
+    }
+    if args.yes {
+        ui.say("stopping every agent and deleting, with every conversation:");
+        ui.talk(&traces.list());
+    } else {
         confirm(&traces, ui)?;
     }
-    if args.purge { purge(service, paths, door, ui) } else { take_out(service, paths, door, ui) }
+    purge(service, paths, door, ui)
 }
 
 /// What runs continues under a daemon that nobody watches, as before the service.
