@@ -51,11 +51,12 @@ pub fn run(fast: bool) -> Result {
         eprintln!("SKIPPED: the tests with real agents and clients: {missing}");
     }
     if fast {
-        eprintln!("SKIPPED with --fast: macOS, `cargo xtask cross`");
+        eprintln!("SKIPPED with --fast: macOS and Windows, `cargo xtask cross`");
     } else if let Some(missing) = cross::missing().filter(|_| !workspace::in_ci()) {
-        eprintln!("SKIPPED: macOS: {missing}");
+        eprintln!("SKIPPED: macOS and Windows: {missing}");
     } else {
         stages.run("macOS", || cross::run(cross::System::Macos))?;
+        stages.run("Windows", || cross::run(cross::System::Windows))?;
     }
     if fast {
         eprintln!("SKIPPED with --fast: the kill loop, `cargo xtask torture --matrix`");
