@@ -27,6 +27,13 @@ const ON_WINDOWS: [&str; 10] = [
     "acpd-test",
 ];
 
+/// Of these, those whose tests pass there.
+const RUN_ON_WINDOWS: [&str; 4] = ["acp-wire", "acpd-api", "acpd-view", "acpd-sys"];
+
+const SIMULATION: &str = "acpd-test/sim";
+/// Seeds of it there, unless `ACPD_SIM_SEEDS` says otherwise.
+const SEEDS: &str = "100";
+
 /// Of our own crates.
 const DENY_WARNINGS: [&str; 3] = ["-Zwarnings", "--config", "build.warnings='deny'"];
 
@@ -35,7 +42,7 @@ const DENY_WARNINGS: [&str; 3] = ["-Zwarnings", "--config", "build.warnings='den
 pub enum System {
     /// Checks that it builds, with warnings denied.
     Macos,
-    /// Checks what there is, and runs the tests of the layer for the system under Wine.
+    /// Checks what there is, and runs the tests of what is done under Wine.
     Windows,
 }
 
@@ -89,18 +96,33 @@ fn macos() -> Result {
     succeed(cross(&what)?.args(DENY_WARNINGS))
 }
 
-/// The libraries are checked; the layer for the system is tested.
+/// The libraries are checked; the tests of those that are done run under Wine, and some of the simulation.
 fn windows() -> Result {
-    let script = script().ok_or("there is no script for it")?;
-    let mut check =
-        cross(&["windows", "check", "--locked", "--lib", "--features", "acpd-test/sim"])?;
+    let mut check = cross(&["windows", "check", "--locked", "--lib", "--features", SIMULATION])?;
     for package in ON_WINDOWS {
         check.args(["-p", package]);
     }
     succeed(check.args(DENY_WARNINGS))?;
-    let what =
-        ["windows", "test", "--locked", "--no-fail-fast", "-p", "acpd-sys", "--lib", "--tests"];
-    let mut test = cross(&what)?;
+    let mut test = wine(&["--no-fail-fast", "--lib", "--tests"])?;
+    for package in RUN_ON_WINDOWS {
+        test.args(["-p", package]);
+    }
+    succeed(test.args(DENY_WARNINGS))?;
+    let mut simulation =
+        wine(&["-p", "acpd-test", "--features", SIMULATION, "--test", "simulation"])?;
+    if env::var_os("ACPD_SIM_SEEDS").is_none() {
+        simulation.env("ACPD_SIM_SEEDS", SEEDS);
+    }
+    succeed(simulation.args(DENY_WARNINGS))
+}
+
+/// Tests that run under Wine.
+fn wine(what: &[&str]) -> Result<Command> {
+    let script = script().ok_or("there is no script for it")?;
+    let mut test = cross(&["windows", "test", "--locked"])?;
+    test.args(what);
     test.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", format!("{} run", script.display()));
-    succeed(test.args(DENY_WARNINGS))
+    // Snapshots are looked for with cargo, which does not run there.
+    test.env("INSTA_WORKSPACE_ROOT", workspace::root());
+    Ok(test)
 }
