@@ -1,7 +1,8 @@
 //! Why a directory or file is not fit to hold what is private, and what to do about it.
 
+use std::fs::Metadata;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -98,4 +99,24 @@ impl DirError {
             }
         }
     }
+}
+
+/// What is at this path, if that is a directory and no link, which may lead elsewhere; a junction of Windows is one.
+pub(crate) fn real_dir(path: &Path) -> Result<Metadata, DirError> {
+    let found = path.symlink_metadata().map_err(|source| failed(path, source))?;
+    if found.is_symlink() {
+        return Err(DirError::Symlink { path: path.to_owned() });
+    }
+    if !found.is_dir() {
+        return Err(DirError::WrongKind { path: path.to_owned(), expected: "directory" });
+    }
+    Ok(found)
+}
+
+pub(crate) fn failed(path: &Path, source: io::Error) -> DirError {
+    DirError::Open { path: path.to_owned(), source }
+}
+
+pub(crate) fn no_regular_file(path: &Path) -> DirError {
+    DirError::WrongKind { path: path.to_owned(), expected: "regular file" }
 }

@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
@@ -85,9 +86,24 @@ pub fn spawn_daemon(
         dir::private_dir(parent).map_err(SpawnError::Log)?;
     }
     let out = dir::private_file(log).map_err(SpawnError::Log)?;
-    start(exe, args, out, VARIABLE)
+    command(exe, args, out)
+        .and_then(|command| start(command, VARIABLE))
         .map(StartupPipe)
         .map_err(|source| SpawnError::Exec { exe: exe.to_owned(), source })
+}
+
+fn command(
+    exe: &Path,
+    args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    out: File,
+) -> io::Result<Command> {
+    let is_bare_name = exe.components().count() == 1 && !exe.has_root();
+    let program = if is_bare_name { exe.to_owned() } else { std::path::absolute(exe)? };
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
+    // Another mark, and not none: under an agent, a process without one is that agent's.
+    command.env("ACPD_HOST", "-");
+    Ok(command)
 }
 
 /// From now on this file gets what the process writes to stderr, such as the words of a panic.
@@ -99,15 +115,19 @@ impl StartupPipe {
     /// Waits for the daemon's word for up to `deadline`.
     pub fn wait(mut self, deadline: Duration) -> StartupOutcome {
         let end = Instant::now() + deadline;
-        let mut said = Vec::new();
+        let (mut said, mut piece) = (Vec::new(), [0; 4096]);
         loop {
             if said.starts_with(b"ready\n") {
                 return StartupOutcome::Ready;
             }
-            match self.0.read_until(end, &mut said) {
-                Ok(true) if said.len() < REASON_LIMIT => {}
-                Ok(false) => return StartupOutcome::TimedOut,
-                Ok(true) | Err(_) => break,
+            let count = match self.0.read_until(end, &mut piece) {
+                Ok(Some(count)) => count,
+                Ok(None) => return StartupOutcome::TimedOut,
+                Err(_) => 0,
+            };
+            said.extend_from_slice(&piece[..count]);
+            if count == 0 || said.len() >= REASON_LIMIT {
+                break;
             }
         }
         let text = String::from_utf8_lossy(&said);

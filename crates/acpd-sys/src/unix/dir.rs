@@ -1,7 +1,6 @@
 //! Directories and files that nobody else may touch.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
-use std::io;
 use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
@@ -10,6 +9,7 @@ use std::path::Path;
 use nix::libc::{ELOOP, ENXIO, O_NOFOLLOW, O_NONBLOCK};
 use nix::unistd::{AccessFlags, access};
 
+use crate::dir_error::{failed, no_regular_file, real_dir};
 use crate::process_table::own_uid;
 
 pub use crate::dir_error::{DirError, Openness};
@@ -33,13 +33,7 @@ pub fn private_dir(path: &Path) -> Result<(), DirError> {
 
 /// The same check without the creation, and without the question whether we may write.
 pub(crate) fn check_private_dir(path: &Path) -> Result<(), DirError> {
-    let found = path.symlink_metadata().map_err(|source| failed(path, source))?;
-    if found.is_symlink() {
-        return Err(DirError::Symlink { path: path.to_owned() });
-    }
-    if !found.is_dir() {
-        return Err(DirError::WrongKind { path: path.to_owned(), expected: "directory" });
-    }
+    let found = real_dir(path)?;
     check_owner(path, &found)?;
     check_closed(path, &found)
 }
@@ -102,12 +96,4 @@ fn check_closed(path: &Path, found: &Metadata) -> Result<(), DirError> {
         return Ok(());
     }
     Err(DirError::OpenToOthers { path: path.to_owned(), mode })
-}
-
-fn failed(path: &Path, source: io::Error) -> DirError {
-    DirError::Open { path: path.to_owned(), source }
-}
-
-fn no_regular_file(path: &Path) -> DirError {
-    DirError::WrongKind { path: path.to_owned(), expected: "regular file" }
 }

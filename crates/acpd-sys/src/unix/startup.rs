@@ -1,12 +1,10 @@
 //! The pipe between a daemon that starts and the client that has started it: a descriptor that passes through the exec.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, PipeReader, Read as _, Write};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 use nix::sys::stat::{SFlag, fstat};
@@ -32,26 +30,11 @@ pub(crate) fn stderr_to(file: &File) -> io::Result<()> {
     Ok(nix::unistd::dup2_stderr(file)?)
 }
 
-pub(crate) fn start(
-    exe: &Path,
-    args: impl IntoIterator<Item = impl AsRef<OsStr>>,
-    out: File,
-    variable: &str,
-) -> io::Result<Started> {
+/// Starts the daemon, whose end of the pipe is named by this variable.
+pub(crate) fn start(mut command: Command, variable: &str) -> io::Result<Started> {
     let (read, write) = io::pipe()?;
     let number = write.as_raw_fd();
-    let is_bare_name = exe.components().count() == 1 && !exe.has_root();
-    let program = if is_bare_name { exe.to_owned() } else { std::path::absolute(exe)? };
-    let mut command = Command::new(program);
-    command
-        .args(args)
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(out.try_clone()?)
-        .stderr(out)
-        .env(variable, number.to_string())
-        // Another mark, and not none: under an agent, a process without one is that agent's.
-        .env("ACPD_HOST", "-");
+    command.current_dir("/").env(variable, number.to_string());
     // SAFETY: between fork and exec only async-signal-safe calls are allowed: `start_detached`
     // is, and so are the calls behind `keep_from_next_program` and `leave`, fork and _exit. The descriptor
     // is open: `write` outlives the spawn.
@@ -72,19 +55,16 @@ pub(crate) fn start(
 }
 
 impl Started {
-    /// Reads once: true if there was something, false if the deadline passed, an error at the
-    /// end of the pipe.
-    pub(crate) fn read_until(&mut self, end: Instant, said: &mut Vec<u8>) -> io::Result<bool> {
+    /// Reads once: how many bytes, 0 at the end of the pipe; `None` if the deadline passed.
+    pub(crate) fn read_until(
+        &mut self,
+        end: Instant,
+        said: &mut [u8],
+    ) -> io::Result<Option<usize>> {
         if !until_ready(self.pipe.as_fd(), PollFlags::POLLIN, end)? {
-            return Ok(false);
+            return Ok(None);
         }
-        let mut chunk = [0; 4096];
-        let count = self.pipe.read(&mut chunk)?;
-        if count == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        said.extend_from_slice(&chunk[..count]);
-        Ok(true)
+        self.pipe.read(said).map(Some)
     }
 }
 

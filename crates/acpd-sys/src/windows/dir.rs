@@ -15,6 +15,7 @@ use windows_sys::Win32::Storage::FileSystem::{
     SYNCHRONIZE, WRITE_DAC,
 };
 
+use crate::dir_error::{failed, no_regular_file, real_dir};
 use crate::handle::check;
 use crate::os::{Access, PrivateTo, who_may};
 use crate::user::{UserId, own_user};
@@ -57,14 +58,7 @@ fn is_plain(path: &[u16]) -> bool {
 
 /// The same check without the creation.
 pub(crate) fn check_private_dir(path: &Path) -> Result<(), DirError> {
-    let found = path.symlink_metadata().map_err(|source| failed(path, source))?;
-    // Junctions lead elsewhere, too.
-    if found.is_symlink() {
-        return Err(DirError::Symlink { path: path.to_owned() });
-    }
-    if !found.is_dir() {
-        return Err(DirError::WrongKind { path: path.to_owned(), expected: "directory" });
-    }
+    real_dir(path)?;
     let mut options = OpenOptions::new();
     let dir = options
         .access_mode(READ_CONTROL | FILE_READ_ATTRIBUTES)
@@ -142,12 +136,4 @@ fn check_closed(path: &Path, access: Access) -> Result<(), DirError> {
         None => Ok(()),
         Some(mode) => Err(DirError::OpenToOthers { path: path.to_owned(), mode }),
     }
-}
-
-fn failed(path: &Path, source: io::Error) -> DirError {
-    DirError::Open { path: path.to_owned(), source }
-}
-
-fn no_regular_file(path: &Path) -> DirError {
-    DirError::WrongKind { path: path.to_owned(), expected: "regular file" }
 }

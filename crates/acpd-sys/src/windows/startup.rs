@@ -4,14 +4,13 @@
 //! A daemon belongs to nobody's console, and to nobody's Job where that lets it go. Where it does not (an editor that
 //! ends all that it has started), the daemon ends with it.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read as _, Write};
 use std::os::windows::io::AsRawHandle as _;
 use std::os::windows::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use windows_sys::Win32::Foundation::{HANDLE_FLAG_INHERIT, SetHandleInformation};
@@ -56,28 +55,13 @@ fn keep_standard_handles() {
     }
 }
 
-pub(crate) fn start(
-    exe: &Path,
-    args: impl IntoIterator<Item = impl AsRef<OsStr>>,
-    out: File,
-    variable: &str,
-) -> io::Result<Started> {
+/// Starts the daemon, whose end of the pipe is named by this variable.
+pub(crate) fn start(mut command: Command, variable: &str) -> io::Result<Started> {
     let chance = RandomState::new().hash_one(Instant::now());
     let name = os::socket_at(&std::env::temp_dir(), &format!("start-{chance:016x}"));
     let listener = Listener::bind(&name)?;
-    let is_bare_name = exe.components().count() == 1 && !exe.has_root();
-    let program = if is_bare_name { exe.to_owned() } else { std::path::absolute(exe)? };
     let root = std::env::var_os("SystemRoot").unwrap_or_else(|| r"C:\".into());
-    let mut command = Command::new(program);
-    command
-        .args(args)
-        .current_dir(root)
-        .stdin(Stdio::null())
-        .stdout(out.try_clone()?)
-        .stderr(out)
-        .env(variable, &name)
-        // Another mark, and not none: under an agent, a process without one is that agent's.
-        .env("ACPD_HOST", "-");
+    command.current_dir(root).env(variable, &name);
     keep_standard_handles();
     let alone = CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP;
     let freed = command.creation_flags(alone | CREATE_BREAKAWAY_FROM_JOB).spawn();
@@ -92,33 +76,31 @@ pub(crate) fn start(
 }
 
 impl Started {
-    /// Reads once: true if there was something, false if the deadline passed, an error at the
-    /// end of the pipe.
-    pub(crate) fn read_until(&mut self, end: Instant, said: &mut Vec<u8>) -> io::Result<bool> {
+    /// Reads once: how many bytes, 0 at the end of the pipe; `None` if the deadline passed.
+    pub(crate) fn read_until(
+        &mut self,
+        end: Instant,
+        said: &mut [u8],
+    ) -> io::Result<Option<usize>> {
         let stream = match self.stream.take() {
             Some(stream) => stream,
             None => {
                 let daemon = self.daemon.as_raw_handle();
                 match self.listener.accept_until(Some(end), Some(daemon))? {
                     Some(stream) => stream,
-                    None if Instant::now() >= end => return Ok(false),
-                    None => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    None if Instant::now() >= end => return Ok(None),
+                    // The daemon has ended.
+                    None => return Ok(Some(0)),
                 }
             }
         };
         let stream = self.stream.insert(stream);
         let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         stream.set_read_timeout(Some(left))?;
-        let mut chunk = [0; 4096];
-        let count = match (&*stream).read(&mut chunk) {
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(false),
-            read => read?,
-        };
-        if count == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        match (&*stream).read(said) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(None),
+            read => read.map(Some),
         }
-        said.extend_from_slice(&chunk[..count]);
-        Ok(true)
     }
 }
 
