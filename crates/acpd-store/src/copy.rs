@@ -14,7 +14,6 @@
 //! (`generation`), which cursors and tokens of clients and the marks of processes belong to, and goes on counting
 //! boots and sessions where the later of both journals was.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,6 +28,7 @@ use rusqlite::{Connection, OpenFlags, params};
 
 use crate::connection::LOCK_WAIT;
 use crate::error::{OpenError, StoreError};
+use crate::files::{remove_files, with_end};
 use crate::snapshot::number;
 use crate::{checkpoint, schema};
 
@@ -379,26 +379,17 @@ fn rename(from: &Path, to: &Path) -> Result<(), CopyError> {
 
 /// Removes a database and what SQLite keeps beside it.
 fn remove(path: &Path) -> Result<(), CopyError> {
-    remove_files(path, &[""])?;
+    remove_ends(path, &[""])?;
     remove_beside(path)
 }
 
 /// Removes what SQLite keeps beside a database.
 fn remove_beside(path: &Path) -> Result<(), CopyError> {
-    remove_files(path, &["-wal", "-shm", "-journal"])
+    remove_ends(path, &["-wal", "-shm", "-journal"])
 }
 
-fn remove_files(path: &Path, ends: &[&str]) -> Result<(), CopyError> {
-    for end in ends {
-        let file = with_end(path, end);
-        match fs::remove_file(&file) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(failed("remove", &file)(error));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+fn remove_ends(path: &Path, ends: &[&str]) -> Result<(), CopyError> {
+    remove_files(path, ends).map_err(|(file, error)| failed("remove", &file)(error))
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {
@@ -407,12 +398,6 @@ fn is_same(one: &Path, other: &Path) -> bool {
         stamp(&path).ok().flatten().map(|found| found.id)
     };
     id(one).is_some_and(|found| id(other) == Some(found))
-}
-
-fn with_end(path: &Path, end: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(end);
-    name.into()
 }
 
 fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CopyError {

@@ -2,6 +2,8 @@
 //!
 //! SQLite keeps writing into such files, and the next daemon finds nothing of it.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use acpd_sys::file::{Stamp, stamp};
@@ -29,12 +31,7 @@ struct Watched {
 impl Files {
     /// Of the database at this path, which is open and has been read. With its log it has this length.
     pub(crate) fn of(path: &Path, length: u64) -> Files {
-        let beside = |suffix: &str| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(suffix);
-            Watched::of(name.into())
-        };
-        let beside = [beside("-wal"), beside("-shm")];
+        let beside = ["-wal", "-shm"].map(|end| Watched::of(with_end(path, end)));
         let database = Watched::of(path.to_owned());
         // A daemon may have died between what it gave back and the cut.
         let on_disk = database.length();
@@ -97,6 +94,26 @@ impl Watched {
         }
         Ok(())
     }
+}
+
+/// The name of a file that stands beside another one.
+pub(crate) fn with_end(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+/// Removes the files that have the name of this one with each of these ends, if they are there. The error comes with the
+/// file.
+pub(crate) fn remove_files(path: &Path, ends: &[&str]) -> Result<(), (PathBuf, io::Error)> {
+    for end in ends {
+        let file = with_end(path, end);
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err((file, error)),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

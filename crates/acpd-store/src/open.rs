@@ -1,6 +1,6 @@
 //! Opening a database: private, with a write-ahead log, up to date.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::{Builder, JoinHandle};
@@ -13,7 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::chores::{self, Chores};
 use crate::connection::{LOCK_WAIT, connect};
 use crate::error::{OpenError, StoreError};
-use crate::files::Files;
+use crate::files::{Files, with_end};
 use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::writer::{LONG, QUEUE, Report, Work, Writer};
@@ -67,7 +67,7 @@ pub fn open(
         page_limit: None,
     };
     let thread = spawn("store", move || work.run(queue)).map_err(thread_failed)?;
-    let (log, for_checkpoints) = (log_path(path), Arc::clone(&shared));
+    let (log, for_checkpoints) = (with_end(path, "-wal"), Arc::clone(&shared));
     let checkpoints = spawn("checkpoint", move || checkpoint::run(aside, log, for_checkpoints))
         .map_err(thread_failed)?;
     // A killed daemon leaves a log; look at it once.
@@ -103,14 +103,7 @@ pub fn check(path: &Path, index: &Path) -> Result<(), OpenError> {
 /// How many bytes a database takes on the disk, with its write-ahead log, if it is there.
 pub fn size_on_disk(path: &Path) -> Option<u64> {
     let size = |path: &Path| path.metadata().map(|file| file.len()).ok();
-    Some(size(path)? + size(&log_path(path)).unwrap_or_default())
-}
-
-/// Where SQLite puts the write-ahead log.
-fn log_path(path: &Path) -> PathBuf {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    log.into()
+    Some(size(path)? + size(&with_end(path, "-wal")).unwrap_or_default())
 }
 
 fn spawn<T: Send + 'static>(

@@ -14,8 +14,6 @@
 mod turn;
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use acpd_api::{Part, Speaker};
@@ -27,6 +25,7 @@ use crate::chores;
 use crate::code::{MAX_SEQ, SEQ_BITS, event_key, int, seq_of, session_of, unknown};
 use crate::connection::{LOCK_WAIT, connect};
 use crate::error::{OpenError, StoreError};
+use crate::files::remove_files;
 use crate::reader::Reader;
 use crate::snapshot::number;
 use turn::{Document, Turn};
@@ -264,18 +263,10 @@ fn begin(path: &Path, generation: &str) -> Result<Connection, StoreError> {
 
 /// Removes an index and what SQLite keeps beside it.
 fn discard(path: &Path) -> Result<(), OpenError> {
-    for end in ["", "-wal", "-shm"] {
-        let mut file = OsString::from(path);
-        file.push(end);
-        match std::fs::remove_file(file) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                let source = StoreError::Io(error.to_string());
-                return Err(OpenError::Store { path: path.into(), source });
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+    remove_files(path, &["", "-wal", "-shm"]).map_err(|(_, error)| {
+        let source = StoreError::Io(error.to_string());
+        OpenError::Store { path: path.into(), source }
+    })
 }
 
 fn keys(conn: &Connection, table: &str) -> Result<BTreeSet<SessionKey>, StoreError> {
