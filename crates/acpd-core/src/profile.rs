@@ -70,7 +70,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    pub(crate) fn has(&self, dir: &str) -> bool {
+    fn has(&self, dir: &str) -> bool {
         Path::new(dir).starts_with(&self.path)
     }
 }
@@ -86,17 +86,17 @@ pub struct Limits {
     pub max_size: Option<u64>,
 }
 
-impl Config {
-    /// The workspaces that a directory belongs to, the innermost first.
-    fn workspaces_of(&self, dir: &str) -> Vec<&Workspace> {
-        let mut found: Vec<_> = self.workspaces.iter().filter(|of| of.has(dir)).collect();
-        found.sort_by_key(|workspace| std::cmp::Reverse(workspace.path.len()));
-        found
-    }
+/// Those of the workspaces that a directory belongs to, the innermost first.
+pub(crate) fn workspaces_of<'c>(workspaces: &'c [Workspace], dir: &str) -> Vec<&'c Workspace> {
+    let mut found: Vec<_> = workspaces.iter().filter(|of| of.has(dir)).collect();
+    found.sort_by_key(|workspace| std::cmp::Reverse(workspace.path.len()));
+    found
+}
 
+impl Config {
     /// The agent of a client that names none, and works in this directory.
     pub(crate) fn agent_for(&self, dir: Option<&str>) -> &str {
-        let found = dir.map(|dir| self.workspaces_of(dir)).unwrap_or_default();
+        let found = dir.map(|dir| workspaces_of(&self.workspaces, dir)).unwrap_or_default();
         let agent = found.into_iter().find_map(|workspace| workspace.agent.as_deref());
         agent.unwrap_or(&self.default_agent)
     }
@@ -104,7 +104,8 @@ impl Config {
     /// What a session of an agent begins with in a directory.
     pub(crate) fn defaults(&self, agent: &str, dir: &str) -> Defaults {
         let own = |of: &&Workspace| of.agent.as_deref().is_none_or(|named| named == agent);
-        let found = self.workspaces_of(dir).into_iter().filter(own).map(|of| &of.defaults);
+        let found =
+            workspaces_of(&self.workspaces, dir).into_iter().filter(own).map(|of| &of.defaults);
         let mut all: Vec<&Defaults> = found.collect();
         all.push(&self.profile(agent).defaults);
         Defaults {

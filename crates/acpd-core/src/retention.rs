@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use acpd_api::{GcLimit, GcParams};
 
 use crate::ids::{Requester, SessionKey, Time};
-use crate::profile::{Limits, Workspace};
+use crate::profile::{Limits, Workspace, workspaces_of};
 
 /// Questions for sizes that are not answered yet.
 #[derive(Debug, Default)]
@@ -91,33 +91,29 @@ impl<'c> Rules<'c> {
         self.workspaces.iter().map(|workspace| workspace.retention).chain([self.all])
     }
 
-    /// The limit of one kind that a session in this directory is under, and the workspace that has it.
+    /// The limit of one kind that a session in these workspaces is under, and the directory of the one that has it.
     fn find<T>(
         &self,
-        cwd: &str,
+        inside: &[&'c Workspace],
         kind: impl Fn(&Limits) -> Option<T>,
     ) -> Option<(T, Option<&'c str>)> {
-        let around = self.workspaces.iter().filter(|workspace| workspace.has(cwd));
-        let own = around.filter_map(|of| Some((kind(&of.retention)?, of.path.as_str())));
-        let innermost = own.max_by_key(|(_, path)| path.len());
-        match innermost {
-            Some((limit, path)) => Some((limit, Some(path))),
-            None => Some((kind(&self.all)?, None)),
-        }
+        let own = inside.iter().find_map(|of| Some((kind(&of.retention)?, Some(of.path.as_str()))));
+        own.or_else(|| Some((kind(&self.all)?, None)))
     }
 
     /// What goes at this time, the session that was used longest ago first.
     pub(crate) fn plan(&self, now: Time, mut sessions: Vec<Candidate>) -> Vec<Goes> {
-        let is_kept = |cwd: &str| self.workspaces.iter().any(|of| of.keep && of.has(cwd));
-        sessions.retain(|session| !is_kept(&session.cwd));
+        let inside = |session: &Candidate| workspaces_of(self.workspaces, &session.cwd);
+        sessions.retain(|session| !inside(session).iter().any(|of| of.keep));
         // Those in use have their room in any case. Of the others, those that were used last come first.
         sessions.sort_by_key(|one| (!one.in_use, Reverse((one.updated, one.key))));
         let (mut counts, mut sizes) = (BTreeMap::new(), BTreeMap::new());
         let mut gone = Vec::new();
         for session in sessions {
-            let age = self.find(&session.cwd, |limits| limits.max_age);
-            let count = self.find(&session.cwd, |limits| limits.max_sessions);
-            let size = self.find(&session.cwd, |limits| limits.max_size);
+            let inside = inside(&session);
+            let age = self.find(&inside, |limits| limits.max_age);
+            let count = self.find(&inside, |limits| limits.max_sessions);
+            let size = self.find(&inside, |limits| limits.max_size);
             let (counted, taken) = (
                 counts.entry(count.map(|(_, group)| group)).or_insert(0_u32),
                 sizes.entry(size.map(|(_, group)| group)).or_insert(0_u64),

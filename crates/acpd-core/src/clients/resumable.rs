@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::{Id, build};
-use acpd_api::{Empty, RawId, Reason, Received, Resume, Resumed, method};
+use acpd_api::{Empty, RawId, Reason, Received, Resume, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -148,13 +148,13 @@ impl Clients {
         &self.generation
     }
 
-    /// What the answer to `initialize` says to a client with a token.
-    pub(crate) fn resumed(&self, client: ClientId) -> Option<Resumed> {
+    /// What the answer to `initialize` says to a client with a token alone: how many of its lines are safe, and which
+    /// requests it is to send again (see [`acpd_api::Resumed`]).
+    pub(crate) fn resumed(&self, client: ClientId) -> Option<(u64, Vec<RawId>)> {
         let client = self.connected.get(&client)?;
         let received = self.resumable.get(client.token.as_ref()?)?.received;
         let raw = |id: &Id| RawValue::from_string(id.raw().to_owned()).ok().map(RawId);
-        let again = client.again.iter().filter_map(raw).collect();
-        Some(Resumed { generation: self.generation.clone(), received, again })
+        Some((received, client.again.iter().filter_map(raw).collect()))
     }
 
     /// Time in which nobody can come back (ms) does not count.

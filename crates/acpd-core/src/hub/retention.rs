@@ -48,14 +48,15 @@ impl Hub {
             let fault = Fault::new(Reason::Invalid, text).with_code(code::INVALID_REQUEST);
             return Err(fault.hint(hint));
         }
+        // All of them only where the sizes decide: it reads through the journal.
+        let sessions = if self.rules().need_sizes() {
+            self.sessions.keys().copied().collect()
+        } else {
+            self.chosen(&params, &Sizes::new()).0.iter().map(|goes| goes.key).collect()
+        };
         let question = self.looks.ask(Look::Asked(to.clone(), params));
-        self.measure(question, out);
-        Ok(())
-    }
-
-    fn measure(&self, question: u64, out: &mut Batch) {
-        let sessions = self.sessions.keys().copied().collect();
         out.effects.push(Effect::Measure { question, sessions });
+        Ok(())
     }
 
     /// It is known how much was said in each session.
@@ -90,14 +91,7 @@ impl Hub {
         sizes: &Sizes,
         out: &mut Batch,
     ) {
-        let mut gone = self.plan(sizes);
-        if let Some(only) = &params.only {
-            let only: BTreeSet<u32> = only.iter().copied().collect();
-            gone.retain(|goes| only.contains(&goes.key.0));
-        }
-        let most = if params.dry_run { gone.len() } else { ROUND };
-        let left = gone.len().saturating_sub(most) as u32;
-        gone.truncate(most);
+        let (gone, left) = self.chosen(params, sizes);
         let sessions: Vec<GcSession> = gone.iter().map(|goes| self.gc_session(goes)).collect();
         let bytes = sessions.iter().map(|session| session.bytes).sum();
         let mut until = None;
@@ -108,6 +102,19 @@ impl Hub {
         }
         let until = until.map(|until: Time| until.0);
         self.answer(to, &GcResult { sessions, bytes, left, until }, out);
+    }
+
+    /// What is shown or deleted with one answer, and how many sessions are left for the next ones.
+    fn chosen(&self, params: &GcParams, sizes: &Sizes) -> (Vec<Goes>, u32) {
+        let mut gone = self.plan(sizes);
+        if let Some(only) = &params.only {
+            let only: BTreeSet<u32> = only.iter().copied().collect();
+            gone.retain(|goes| only.contains(&goes.key.0));
+        }
+        let most = if params.dry_run { gone.len() } else { ROUND };
+        let left = gone.len().saturating_sub(most) as u32;
+        gone.truncate(most);
+        (gone, left)
     }
 
     fn expire(&mut self, goes: &Goes, for_good: bool, out: &mut Batch) -> Option<Time> {
@@ -157,7 +164,8 @@ impl Hub {
             self.timers.set(Timer::Retention, self.now.after(AWAITED));
         } else if self.rules().need_sizes() {
             let question = self.looks.ask(Look::Time);
-            self.measure(question, out);
+            let sessions = self.sessions.keys().copied().collect();
+            out.effects.push(Effect::Measure { question, sessions });
         } else {
             self.collect_by_time(&Sizes::new(), out);
         }

@@ -12,7 +12,7 @@ use acp_wire::{
     set_id, set_member, str_at,
 };
 use acpd_api::method::{self, CLIENT_LEAVE, DAEMON_RESTART, DAEMON_STOP, SESSION_LOG};
-use acpd_api::{ClientMeta, NAMESPACE, NewSessionMeta, Reason, Resumed, Role, is_own};
+use acpd_api::{ClientMeta, NAMESPACE, NewSessionMeta, Reason, Role, is_own};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -527,7 +527,7 @@ impl Hub {
             "version": self.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile,
             "generation": self.clients.generation(),
         });
-        if let Some(Resumed { received, again, .. }) = self.clients.resumed(to.client) {
+        if let Some((received, again)) = self.clients.resumed(to.client) {
             own["received"] = received.into();
             own["again"] = json!(again);
         }
