@@ -6,6 +6,7 @@
 //! Architecture invariant: what is offered is one plain word for every shell. Names and ids may be an agent's, and
 //! shells put them into the command line as they are.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsStr;
 use std::process;
@@ -13,8 +14,8 @@ use std::thread;
 use std::time::Duration;
 
 use acpd_api::{
-    AgentList, ClientMeta, Empty, InteractionList, Question, Role, SessionInfo, SessionList,
-    SessionListParams, SessionState, Untrusted, method,
+    AgentList, ClientMeta, Empty, InteractionList, LogLevel, Question, Role, SessionInfo,
+    SessionList, SessionListParams, SessionState, Untrusted, method,
 };
 use acpd_client::Connection;
 use acpd_view::{ConfigOption, Settings};
@@ -25,6 +26,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::cli;
+use crate::configured;
 use crate::door::{Door, initialize_params};
 use crate::error::Result;
 use crate::info;
@@ -77,14 +79,19 @@ fn with_values(command: &str, arg: Arg) -> Arg {
 
 /// What a daemon can log, also without one.
 fn levels() -> Vec<CompletionCandidate> {
-    ["off", "error", "warn", "info", "debug", "trace"].map(CompletionCandidate::new).into()
+    LogLevel::LEVELS.map(CompletionCandidate::new).into()
 }
 
-/// Tables of the configuration that there always are.
+/// What the configuration has: tables, and keys that are in none. It is asked for without a daemon.
 fn tables() -> Vec<CompletionCandidate> {
-    ["agents", "budget", "daemon", "default_agent", "hooks", "policy", "tui"]
-        .map(CompletionCandidate::new)
-        .into()
+    let Ok(found) = configured::values() else { return Vec::new() };
+    let mut tables = BTreeSet::new();
+    for value in &found.values {
+        let key = value.key.raw();
+        tables.extend([key.split('.').next(), key.rsplit_once('.').map(|(table, _)| table)]);
+    }
+    let tables = tables.into_iter().flatten().map(Untrusted::from).filter(is_plain);
+    tables.map(|table| CompletionCandidate::new(table.raw())).collect()
 }
 
 /// What there is to choose, and what it is.

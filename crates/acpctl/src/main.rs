@@ -5,6 +5,7 @@ mod beside;
 mod cli;
 mod command;
 mod complete;
+mod configured;
 mod confirm;
 mod copying;
 mod dirs;

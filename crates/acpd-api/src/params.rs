@@ -54,6 +54,11 @@ pub struct LogLevel {
     pub configured: Untrusted,
 }
 
+impl LogLevel {
+    /// The levels, the quietest first. A filter is made of them.
+    pub const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+}
+
 /// Names an agent profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

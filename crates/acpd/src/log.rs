@@ -141,16 +141,13 @@ pub fn quote(text: &str) -> &str {
     text.char_indices().nth(QUOTE).map_or(text, |(end, _)| &text[..end])
 }
 
-/// The levels; `off` is none.
-pub const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
-
 /// What is to be logged: a level, or a filter.
 pub fn filter(text: &str) -> Option<Targets> {
     // Without the span and field filters of the library's larger filter: they need a regex engine,
     // which is a tenth of the idle daemon's memory.
     // A single word that is no level would be taken for the name of a module.
     let is_filter = text.contains(['=', ',', ':']);
-    if LEVELS.contains(&text) || is_filter { text.parse().ok() } else { None }
+    if LogLevel::LEVELS.contains(&text) || is_filter { text.parse().ok() } else { None }
 }
 
 /// What is logged, and how to change it. Clones change the same.
@@ -174,11 +171,11 @@ impl Filter {
     /// When it is neither a level nor a filter.
     pub fn change(&self, level: &str) -> Result<(), Fault> {
         let Some(filter) = filter(level) else {
-            let near = acpd_api::nearest(level, LEVELS);
+            let near = acpd_api::nearest(level, LogLevel::LEVELS);
             let shown = quote(level);
             return Err(invalid(format!("`{shown}` is no level and no filter")).hint(
                 near.map_or_else(
-                    || format!("the levels are {}", LEVELS.join(", ")),
+                    || format!("the levels are {}", LogLevel::LEVELS.join(", ")),
                     |near| format!("did you mean `{near}`?"),
                 ),
             ));

@@ -489,14 +489,20 @@ fn status(boot: u64) -> Value {
         "database": "/d", "log": "/l", "config": "/c"}, "agents": [], "sessions": []})
 }
 
-#[test]
-fn restart_waits_for_the_next_incarnation() {
+/// A `daemon restart` that the daemon has taken up: it is gone, and what comes next is not there yet.
+fn restarting() -> (Home, UnixListener, Child) {
     let (home, listener) = Home::listening();
     let child = home.acpctl(["daemon", "restart"]).spawn().unwrap();
     let mut client = Client::accept(&listener);
     client.answer(method::STATUS, status(3));
     client.answer(method::DAEMON_RESTART, json!({}));
     drop(client);
+    (home, listener, child)
+}
+
+#[test]
+fn restart_waits_for_the_next_incarnation() {
+    let (home, listener, child) = restarting();
     for boot in [3, 4] {
         Client::accept(&listener).answer(method::STATUS, status(boot));
     }
@@ -645,12 +651,7 @@ fn a_daemon_that_does_not_know_a_method_is_of_another_version_and_the_way_out_is
 
 #[test]
 fn a_restart_says_which_version_has_taken_the_place_of_which() {
-    let (home, listener) = Home::listening();
-    let child = home.acpctl(["daemon", "restart"]).spawn().unwrap();
-    let mut client = Client::accept(&listener);
-    client.answer(method::STATUS, status(3));
-    client.answer(method::DAEMON_RESTART, json!({}));
-    drop(client);
+    let (home, listener, child) = restarting();
     Client::accept(&listener).answer(method::STATUS, other_version(4));
     let done = home.wait(child);
     let own = env!("CARGO_PKG_VERSION");

@@ -1,17 +1,16 @@
-//! `acpctl config …`. Only the daemon's program understands the file: `acpd config` is asked.
+//! `acpctl config …`.
 
 mod show;
 
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
 
 use acpd_api::{ConfigReport, Empty, ExitCode, Status, Untrusted, method};
-use acpd_client::{Paths, daemon_exe, open_file};
-use serde::de::{DeserializeOwned, IgnoredAny};
+use acpd_client::{Paths, open_file};
 
 use crate::cli::Config;
+use crate::configured;
 use crate::confirm::yes;
 use crate::editor;
 use crate::error::{CommandError, Result};
@@ -36,9 +35,12 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
     match command {
         Config::Path => Ok(ui.relay_line(&Untrusted::of(file.display()))?),
         Config::Show(wanted) if !wanted.file => {
-            // What is wrong is told whole; only what is right comes to something.
-            told_wrong(&report()?)?;
-            show::show(understood(&asked(&["--values"])?)?, wanted, ui)
+            let found = configured::values().or_else(|error| {
+                // Only what is right comes to something; what is wrong is told whole.
+                told_wrong(&configured::report()?)?;
+                Err(error)
+            })?;
+            show::show(found, wanted, ui)
         }
         Config::Show(_) => {
             let failed = |error: io::Error| CommandError::file("read", &file, &error);
@@ -53,9 +55,9 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
             };
             Ok(ui.relay_bytes(&bytes)?)
         }
-        Config::Schema => Ok(ui.relay_bytes(&schema()?)?),
+        Config::Schema => Ok(ui.relay_bytes(&configured::schema()?)?),
         Config::Check(json) => {
-            let report = report()?;
+            let report = configured::report()?;
             if json.json {
                 ui.json(&report)?;
                 return if report.mistakes.is_empty() { Ok(()) } else { Err(CommandError::told()) };
@@ -76,7 +78,7 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
                     // They had nothing to say.
                     fs::remove_file(&file).and(fs::remove_file(paths.config.join(SCHEMA))).ok();
                 }
-                match told(&report()?, ui) {
+                match told(&configured::report()?, ui) {
                     Err(error) if ui.can_ask() => ui.talk(&error.render(ui.err_paint())),
                     told => {
                         told?;
@@ -91,37 +93,10 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
     }
 }
 
-/// What the daemon's program finds in the file.
-fn report() -> Result<ConfigReport> {
-    asked(&[]).and_then(|output| understood(&output))
-}
-
-/// What may be in the file.
-fn schema() -> Result<Vec<u8>> {
-    let output = asked(&["--schema"])?;
-    understood::<IgnoredAny>(&output)?;
-    Ok(output.stdout)
-}
-
-fn asked(args: &[&str]) -> Result<Output> {
-    let exe = daemon_exe();
-    let output = Command::new(&exe).arg("config").args(args).stdin(Stdio::null()).output();
-    output.map_err(|error| CommandError::file("run", &exe, &error))
-}
-
-fn understood<T: DeserializeOwned>(output: &Output) -> Result<T> {
-    serde_json::from_slice(&output.stdout).map_err(|_| {
-        let said = Untrusted::from(String::from_utf8_lossy(&output.stderr));
-        let text = text!("`{} config` failed: {}", daemon_exe(), said);
-        CommandError::new(ExitCode::Error, text)
-            .hint("acpctl and acpd may differ in version: install both again")
-    })
-}
-
 /// Puts the schema beside a file that asks for it there, as this version has it. Without it the file can be edited, too.
 fn offer_schema(file: &Path, schema_file: &Path) {
     if fs::read_to_string(file).is_ok_and(|text| text.starts_with(BEGIN))
-        && let Ok(schema) = schema()
+        && let Ok(schema) = configured::schema()
     {
         fs::write(schema_file, schema).ok();
     }

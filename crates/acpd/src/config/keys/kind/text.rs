@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use acpd_api::LogLevel;
 use serde_json::json;
 use toml::Spanned;
 use toml::de::DeValue;
@@ -91,7 +92,7 @@ impl Kind for LogFilter {
     }
 
     fn schema() -> Schema {
-        text(&format!("^({})$|[=,:]", log::LEVELS.join("|")))
+        text(&format!("^({})$|[=,:]", LogLevel::LEVELS.join("|")))
     }
 
     fn read(value: &Spanned<DeValue<'_>>) -> Result<String, Fault> {
@@ -100,7 +101,7 @@ impl Kind for LogFilter {
             return Ok(text.to_owned());
         }
         Err(Fault {
-            hint: did_you_mean(text, log::LEVELS),
+            hint: did_you_mean(text, LogLevel::LEVELS),
             ..Fault::new(value, format!("must be {}", Self::describe()))
         })
     }
