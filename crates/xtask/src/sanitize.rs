@@ -27,11 +27,7 @@ pub fn run() -> Result {
         () => None,
     };
     if let Some(missing) = missing {
-        if workspace::in_ci() {
-            return Err(missing.into());
-        }
-        eprintln!("SKIPPED: AddressSanitizer: {missing}");
-        return Ok(());
+        return workspace::skip("AddressSanitizer", missing);
     }
     let mut tests = cargo_command(&["nextest", "run", "--locked", "--no-fail-fast"]);
     // With a target, what runs while it is built is as ever.

@@ -45,15 +45,12 @@ pub fn run(fast: bool) -> Result {
             "not with --fast: clippy, documentation, Miri, AddressSanitizer, real agents and clients"
         );
     } else if let Err(missing) = real::needs() {
-        if workspace::in_ci() {
-            return Err(missing);
-        }
-        eprintln!("SKIPPED: the tests with real agents and clients: {missing}");
+        workspace::skip("the tests with real agents and clients", missing)?;
     }
     if fast {
         eprintln!("SKIPPED with --fast: macOS and Windows, `cargo xtask cross`");
-    } else if let Some(missing) = cross::missing().filter(|_| !workspace::in_ci()) {
-        eprintln!("SKIPPED: macOS and Windows: {missing}");
+    } else if let Some(missing) = cross::missing() {
+        workspace::skip("macOS and Windows", missing)?;
     } else {
         stages.run("macOS", || cross::run(cross::System::Macos))?;
         stages.run("Windows", || cross::run(cross::System::Windows))?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::env;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -26,6 +27,18 @@ pub fn shared() -> Option<PathBuf> {
 /// Returns whether this is a run of the continuous integration, in which nothing is skipped.
 pub fn in_ci() -> bool {
     env::var_os("CI").is_some_and(|ci| ci == "true")
+}
+
+/// Says that something is not done, for want of what it needs.
+///
+/// # Errors
+/// In continuous integration, in which nothing is skipped.
+pub fn skip(what: &str, missing: impl Display) -> Result {
+    if in_ci() {
+        return Err(missing.to_string().into());
+    }
+    eprintln!("SKIPPED: {what}: {missing}");
+    Ok(())
 }
 
 /// A cargo command in the workspace.
