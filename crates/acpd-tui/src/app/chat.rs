@@ -571,7 +571,9 @@ impl State {
             self.flash(Look::Warning, words);
             return Vec::new();
         }
-        let handle = self.chat_session().map(SessionInfo::handle).cloned();
+        // A session that has just begun may not be in the list yet; its id is known.
+        let of_key = self.chat.as_ref().map(|chat| &chat.key.session_id);
+        let handle = self.chat_session().map(SessionInfo::handle).or(of_key).cloned();
         let mut effects = self.close_chat();
         if !is_from_top {
             self.left = handle;
