@@ -234,9 +234,7 @@ impl Shim {
             }
             self.pass_time(Instant::now());
         }
-        self.end();
-        // What stays is the directory of a dead shim.
-        self.dir.remove().ok();
+        self.leave();
     }
 
     fn serve(mut self) {
@@ -246,10 +244,7 @@ impl Shim {
             self.drain();
             self.talk();
             if self.acknowledged {
-                self.end();
-                // What stays is the directory of a dead shim.
-                self.dir.remove().ok();
-                return;
+                return self.leave();
             }
             if self.gone && self.link.is_none() && self.lease_is_over(now) && !self.stuck {
                 // A shim that was told to end does so even if the disk takes nothing.
@@ -279,6 +274,16 @@ impl Shim {
     fn end(&self) {
         self.cgroup.iter().for_each(Cgroup::remove);
         socket::remove(&self.socket);
+    }
+
+    /// Ends, with nothing to be found any more.
+    fn leave(self) {
+        self.end();
+        let Shim { dir, _lock, output, .. } = self;
+        // Not everywhere is a file removed that is open.
+        drop((_lock, output));
+        // What stays is the directory of a dead shim.
+        dir.remove().ok();
     }
 
     fn lease_is_over(&self, now: Instant) -> bool {
