@@ -84,7 +84,7 @@ enum Ready {
 struct Shim {
     dir: ShimDir,
     /// Held as long as we live.
-    _lock: InstanceLock,
+    lock: InstanceLock,
     signals: Signals,
     incoming: Incoming,
     socket: PathBuf,
@@ -192,7 +192,7 @@ impl Shim {
             tree: agent.leader.map(|leader| Tree::below_us(&launch.marker, leader)),
             output: Output::new(dir.clone(), launch.memory, launch.spool),
             dir,
-            _lock: lock,
+            lock,
             signals,
             incoming,
             socket: launch.socket,
@@ -279,9 +279,9 @@ impl Shim {
     /// Ends, with nothing to be found any more.
     fn leave(self) {
         self.end();
-        let Shim { dir, _lock, output, .. } = self;
+        let Shim { dir, lock, output, .. } = self;
         // Not everywhere is a file removed that is open.
-        drop((_lock, output));
+        drop((lock, output));
         // What stays is the directory of a dead shim.
         dir.remove().ok();
     }
