@@ -17,6 +17,8 @@ use acpd_sys::process::{
 use acpd_sys::socket::{Stream, connect};
 use tempfile::TempDir;
 
+/// Shims that this process has started.
+static HOSTS: AtomicU64 = AtomicU64::new(1);
 /// Nothing takes so long: what does is a failure.
 const LONG: Duration = Duration::from_mins(1);
 
@@ -88,10 +90,8 @@ impl Host {
         change: impl FnOnce(&mut Launch),
     ) -> Result<Host, StartError> {
         let state = TempDir::new().unwrap();
-        // What is left of a host is looked for by its marker: another test's is none of its own.
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let marker = format!("shim-test-{}-{count}", std::process::id());
+        // What is left of an agent is found by its mark, and tests run side by side.
+        let marker = format!("{}-{}", std::process::id(), HOSTS.fetch_add(1, Ordering::Relaxed));
         let shim_dir = ShimDir::create(state.path(), &marker).unwrap();
         let place = |name: &str| state.path().join(name);
         let paths = Paths { runtime: place("run"), state: place("state"), config: place("c") };
