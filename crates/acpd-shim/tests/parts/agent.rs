@@ -20,12 +20,13 @@ use crate::common::own;
 
 /// Plays the agent.
 pub(crate) fn play(script: &str) -> ExitCode {
-    let mut out = io::stdout().lock();
+    let (mut out, mut err) = (io::stdout().lock(), io::stderr());
+    let mut children = Vec::new();
     for words in script.split(';') {
         let (word, rest) = words.split_once(' ').unwrap_or((words, ""));
         match word {
             "say" => writeln!(out, "{rest}").unwrap(),
-            "err" => writeln!(io::stderr(), "{rest}").unwrap(),
+            "err" => writeln!(err, "{rest}").unwrap(),
             "pid" => writeln!(out, "{}", std::process::id()).unwrap(),
             "count" => count(&mut out, rest.parse().unwrap()),
             "env" => std::env::vars().for_each(|(name, value)| {
@@ -34,7 +35,8 @@ pub(crate) fn play(script: &str) -> ExitCode {
             "read" => drop(io::stdin().lock().read_line(&mut String::new()).unwrap()),
             "cat" => cat(&mut out),
             "child" => {
-                Command::new(own()).args(["agent", &rest.replace(',', ";")]).spawn().unwrap();
+                let script = rest.replace(',', ";");
+                children.push(Command::new(own()).args(["agent", &script]).spawn().unwrap());
             }
             "deaf" => acpd_sys::process::ignore_term().unwrap(),
             "stay" => loop {
