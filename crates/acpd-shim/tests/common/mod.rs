@@ -255,8 +255,14 @@ impl Daemon {
         assert_eq!(self.read_exactly(from, expected.len()), expected);
     }
 
-    pub(crate) fn read_bytes(&mut self, count: usize) -> String {
-        String::from_utf8(self.read_exactly(0, count)).unwrap()
+    /// Reads all output up to these words.
+    pub(crate) fn read_up_to(&mut self, last: &str) -> String {
+        let mut text = String::new();
+        while !text.ends_with(last) {
+            let more = self.read_exactly(text.len() as u64, 1);
+            text.push_str(std::str::from_utf8(&more).unwrap());
+        }
+        text
     }
 
     /// Reads so many lines with a pid each.
