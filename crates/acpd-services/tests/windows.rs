@@ -155,8 +155,9 @@ async fn a_whole_line_without_arguments_is_for_the_shell_and_names_of_variables_
 
     // Found by the path that the request gives, in whatever letters.
     let dir = TempDir::new().unwrap();
-    fs::copy(std::env::current_exe().unwrap(), dir.path().join("my program.exe")).unwrap();
-    let mut named = request("b", "talk");
+    let shell = Path::new(&std::env::var("SystemRoot").unwrap()).join(r"system32\cmd.exe");
+    fs::copy(shell, dir.path().join("my program.exe")).unwrap();
+    let mut named = request("b", "");
     named.command = "my program".to_owned();
     named.args.clear();
     named.env.push(("Path".to_owned(), dir.path().to_str().unwrap().to_owned()));
@@ -229,7 +230,12 @@ fn files_are_made_replaced_and_read() {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a test that did not run must be seen")]
 fn a_file_that_may_not_be_written_is_not_replaced() {
+    if Path::new(r"C:\windows\system32\winecfg.exe").exists() {
+        eprintln!("SKIPPED: Wine lets root write what is marked as read-only");
+        return;
+    }
     let world = World::new();
     world.write("in/a", "old").unwrap();
     let set = |read_only| {

@@ -1,4 +1,4 @@
-//! The process: one thread around `poll`.
+//! The process: one thread that waits for everything at once.
 
 mod daemon;
 mod process;

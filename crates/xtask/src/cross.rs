@@ -13,8 +13,8 @@ use clap::ValueEnum;
 use crate::Result;
 use crate::workspace::{self, succeed};
 
-/// What builds for Windows so far: everything below the daemon but the shim.
-const ON_WINDOWS: [&str; 10] = [
+/// What builds for Windows so far: everything below the daemon.
+const ON_WINDOWS: [&str; 12] = [
     "acp-wire",
     "acpd-api",
     "acpd-policy",
@@ -22,13 +22,16 @@ const ON_WINDOWS: [&str; 10] = [
     "acpd-core",
     "acpd-store",
     "acpd-sys",
+    "acpd-shim",
+    "acpd-services",
     "acpd-client",
     "acpd-demo",
     "acpd-test",
 ];
 
 /// Of these, those whose tests pass there.
-const RUN_ON_WINDOWS: [&str; 4] = ["acp-wire", "acpd-api", "acpd-view", "acpd-sys"];
+const RUN_ON_WINDOWS: [&str; 6] =
+    ["acp-wire", "acpd-api", "acpd-view", "acpd-sys", "acpd-shim", "acpd-services"];
 
 const SIMULATION: &str = "acpd-test/sim";
 /// Seeds of it there, unless `ACPD_SIM_SEEDS` says otherwise.
