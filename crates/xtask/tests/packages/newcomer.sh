@@ -1,4 +1,5 @@
 # What somebody does who has never seen acpd: with a service manager, a reboot, and all of it taken out.
+step logged in
 useradd --create-home --groups systemd-journal eve
 runtime=/run/user/$(id -u eve)
 as() { su "$1" --shell /bin/sh --command "cd && export XDG_RUNTIME_DIR=$runtime && $2"; }
@@ -31,6 +32,7 @@ systemd-machine-id-setup > /dev/null 2>&1
 /usr/lib/systemd/systemd-journald > /journald 2>&1 &
 comes 'a place for logs' test -S /run/systemd/journal/stdout
 log_in
+
 step installed
 dpkg --install /one.deb > /dev/null
 files() { (cd /home/eve && find . -not -type d | sort); }
