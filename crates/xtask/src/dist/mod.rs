@@ -15,6 +15,7 @@ mod materials;
 mod stage;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -147,16 +148,24 @@ impl Release {
         let mut cargo =
             cargo_command(&["build", "--release", "--locked", "-p", "acpd", "-p", "acpctl"]);
         cargo.arg("--target").arg(&self.target).arg("--target-dir").arg(&self.build);
-        // Paths of this machine are in the messages of panics, and so in the programs.
+        cargo.env("RUSTC_WRAPPER", self.compiler()?);
+        cargo.env("SOURCE_DATE_EPOCH", &self.time);
+        succeed(&mut cargo)?;
+        Ok(self.build.join(&self.target).join("release"))
+    }
+
+    /// A compiler that knows no path of this machine: they are in the messages of panics, and so in the programs. Flags of
+    /// cargo would not reach macros and build scripts, by whose hashes the crates that use them differ.
+    fn compiler(&self) -> Result<PathBuf> {
         let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
         let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
         let home = home.ok_or("there is no home directory")?;
         let flags = [(workspace::root(), "acpd"), (self.build.clone(), "build"), (home, "cargo")]
-            .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
-        cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
-        cargo.env("SOURCE_DATE_EPOCH", &self.time);
-        succeed(&mut cargo)?;
-        Ok(self.build.join(&self.target).join("release"))
+            .map(|(from, to)| format!(" '--remap-path-prefix={}={to}'", from.display()));
+        let compiler = self.dist.join("rustc");
+        fs::write(&compiler, format!("#!/bin/sh\nexec \"$@\"{}\n", flags.concat()))?;
+        fs::set_permissions(&compiler, fs::Permissions::from_mode(0o755))?;
+        Ok(compiler)
     }
 
     /// The staged tree, as it lies below `/usr` or `~/.local`.
