@@ -62,17 +62,21 @@ pub(crate) fn start(mut command: Command, variable: &str) -> io::Result<Started>
     let listener = Listener::bind(&name)?;
     let root = std::env::var_os("SystemRoot").unwrap_or_else(|| r"C:\".into());
     command.current_dir(root).env(variable, &name);
+    let daemon = spawn_alone(&mut command)?;
+    Ok(Started { listener, daemon, stream: None })
+}
+
+/// Starts something without a console that is seen, and out of our Job where that lets it go.
+pub(crate) fn spawn_alone(command: &mut Command) -> io::Result<Child> {
     keep_standard_handles();
     let alone = CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP;
-    let freed = command.creation_flags(alone | CREATE_BREAKAWAY_FROM_JOB).spawn();
-    let daemon = match freed {
+    match command.creation_flags(alone | CREATE_BREAKAWAY_FROM_JOB).spawn() {
         // What a Job says that lets nobody go.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            command.creation_flags(alone).spawn()?
+            command.creation_flags(alone).spawn()
         }
-        freed => freed?,
-    };
-    Ok(Started { listener, daemon, stream: None })
+        freed => freed,
+    }
 }
 
 impl Started {
