@@ -1,0 +1,344 @@
+//! The daemon and the agent `demo` as programs of Windows, or under Wine: a first prompt, permissions, two clients, and the
+//! deaths of agents and daemons.
+#![cfg(windows)]
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use acpd_client::{Options, Writer, connect};
+use acpd_sys::paths::Paths;
+use acpd_sys::process::ProcessId;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Longer than any machine takes; a passing test never waits for it.
+const DEADLINE: Duration = Duration::from_mins(1);
+/// From one look at something that does not tell to the next.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A home of its own, with a daemon in it. When it goes, nothing of it is left.
+struct Home {
+    dir: TempDir,
+    daemon: RefCell<Option<Child>>,
+}
+
+impl Home {
+    /// `host` is that of the configuration.
+    fn new(host: &str) -> Home {
+        let dir = TempDir::new().unwrap();
+        let home = Home { dir, daemon: RefCell::new(None) };
+        let config = home.path("config");
+        fs::create_dir_all(&config).unwrap();
+        fs::create_dir_all(home.path("work")).unwrap();
+        let text = format!("default_agent = \"demo\"\n[daemon]\nhost = \"{host}\"\nlog_level = \"debug\"\n");
+        fs::write(config.join("config.toml"), text).unwrap();
+        home.start();
+        home
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn paths(&self) -> Paths {
+        let path = |name| self.path(name);
+        Paths { runtime: path("run"), state: path("state"), config: path("config") }
+    }
+
+    /// Starts the daemon, and waits until it listens.
+    fn start(&self) {
+        let paths = self.paths();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acpd"));
+        command.args(["run", "--background"]);
+        command.env("ACPD_RUNTIME_DIR", &paths.runtime).env("ACPD_STATE_DIR", &paths.state);
+        command.env("ACPD_CONFIG_DIR", &paths.config);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        *self.daemon.borrow_mut() = Some(command.spawn().unwrap());
+        drop(self.client());
+    }
+
+    /// Kills the daemon.
+    fn kill(&self) {
+        let mut daemon = self.daemon.borrow_mut().take().unwrap();
+        daemon.kill().unwrap();
+        daemon.wait().unwrap();
+    }
+
+    /// A connection, as soon as there is a daemon.
+    fn client(&self) -> Client {
+        let options = Options { spawn: false, paths: self.paths() };
+        let connection = until("a daemon that answers", || connect(&options).ok());
+        let (mut reader, writer) = connection.split();
+        let (send, lines) = channel();
+        thread::spawn(move || {
+            while let Ok(Some(line)) = reader.next_line() {
+                if send.send(serde_json::from_slice(&line).unwrap()).is_err() {
+                    return;
+                }
+            }
+        });
+        Client { writer, lines, seen: Vec::new(), from: 0 }
+    }
+
+    /// A client of ACP.
+    fn editor(&self) -> Client {
+        let mut client = self.client();
+        let info = json!({"name": "test", "version": "0"});
+        client.ok(
+            "initialize",
+            json!({"protocolVersion": 1, "clientCapabilities": {}, "clientInfo": info}),
+        );
+        client
+    }
+
+    fn session(&self, client: &mut Client) -> String {
+        let params = json!({"cwd": self.path("work"), "mcpServers": []});
+        client.ok("session/new", params)["sessionId"].as_str().unwrap().to_owned()
+    }
+
+    fn daemon_pid(&self) -> u32 {
+        self.client().ok("_acpd/status", json!({}))["daemon"]["pid"].as_u64().unwrap() as u32
+    }
+
+    /// The process of the agent.
+    fn agent(&self) -> ProcessId {
+        let status = self.client().ok("_acpd/status", json!({}));
+        let agents = status["agents"].as_array().unwrap();
+        let pid = agents.iter().find(|agent| agent["name"] == "demo").unwrap()["pid"].as_u64();
+        ProcessId::of(pid.expect("a process of the agent") as u32).expect("it is there")
+    }
+
+    /// How the turns of a session ended.
+    fn outcomes(&self, session: &str) -> Vec<String> {
+        let log = self.client().ok("_acpd/session/log", json!({"ref": {"session": session}}));
+        let text = log.to_string();
+        let lines = log["entries"].as_array().unwrap_or_else(|| panic!("{text}"));
+        let of_turns = lines.iter().map(|line| &line["line"]);
+        let ends = of_turns.filter(|line| line["method"] == "_acpd/turn_ended");
+        let kinds = ends.map(|line| line["params"]["outcome"]["kind"].as_str().unwrap().to_owned());
+        kinds.collect()
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.paths().daemon_log()).unwrap_or_default()
+    }
+}
+
+impl Drop for Home {
+    #[expect(clippy::print_stderr, reason = "whoever looks why a test failed needs it")]
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("{}", self.log());
+        }
+        let pid = self.daemon_pid();
+        self.client().ok("_acpd/daemon/stop", json!({}));
+        until("the daemon to be gone", || ProcessId::of(pid).is_none().then_some(()));
+        let shims = fs::read_dir(self.path("state").join("shims"));
+        let left = shims.map_or(0, Iterator::count);
+        assert!(left == 0 || thread::panicking(), "{left} shims are left");
+    }
+}
+
+/// What comes of it as soon as it is something.
+fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < end, "waited for {what}");
+        thread::sleep(LOOK);
+    }
+}
+
+fn kill(process: ProcessId) {
+    let pid = process.pid.to_string();
+    let killed = Command::new("taskkill").args(["/F", "/PID", &pid]).output().unwrap();
+    assert!(killed.status.success(), "{killed:?}");
+}
+
+/// One end of a connection.
+struct Client {
+    writer: Writer,
+    lines: Receiver<Value>,
+    seen: Vec<Value>,
+    /// The next message to look at.
+    from: usize,
+}
+
+impl Client {
+    /// The next message that fits, after the one that this gave last; `None` at the end of the connection.
+    fn find(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Option<Value> {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            while let Some(message) = self.seen.get(self.from) {
+                self.from += 1;
+                if fits(message) {
+                    return Some(message.clone());
+                }
+            }
+            match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(line) => self.seen.push(line),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => panic!("waited for {what}: {:?}", self.seen),
+            }
+        }
+    }
+
+    fn next(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        self.find(what, fits).unwrap_or_else(|| panic!("the connection ended before {what}"))
+    }
+
+    fn hear(&mut self, text: &str) {
+        self.next(text, |message| {
+            let update = &message["params"]["update"];
+            let said = update["content"]["text"].as_str().unwrap_or_default();
+            update["sessionUpdate"] == "agent_message_chunk" && said.contains(text)
+        });
+    }
+
+    fn wait_closed(&mut self) {
+        while self.find("the end of the connection", |_| true).is_some() {}
+    }
+
+    fn answer(&mut self, id: u64) -> Value {
+        let message =
+            self.next("an answer", |message| message["id"] == id && message["method"].is_null());
+        assert!(message["error"].is_null(), "{message}");
+        message["result"].clone()
+    }
+
+    fn ok(&mut self, method: &str, params: Value) -> Value {
+        let id = self.writer.request(method, &params).unwrap();
+        self.answer(id)
+    }
+
+    fn prompt(&mut self, session: &str, text: &str) -> u64 {
+        let prompt = json!([{"type": "text", "text": text}]);
+        let params = json!({"sessionId": session, "prompt": prompt});
+        self.writer.request("session/prompt", &params).unwrap()
+    }
+
+    /// A whole turn.
+    fn say(&mut self, session: &str, text: &str) {
+        let id = self.prompt(session, text);
+        assert_eq!(self.answer(id)["stopReason"], "end_turn");
+    }
+}
+
+#[test]
+fn an_agent_of_the_daemon_itself_answers() {
+    let home = Home::new("direct");
+    let mut client = home.editor();
+    let session = home.session(&mut client);
+    client.say(&session, "hello [think hm] there");
+    assert_eq!(home.outcomes(&session), ["stopped"]);
+}
+
+#[test]
+fn an_agent_behind_a_shim_answers() {
+    let home = Home::new("shim");
+    let mut client = home.editor();
+    let session = home.session(&mut client);
+    client.say(&session, "hello there");
+    assert_eq!(home.outcomes(&session), ["stopped"]);
+}
+
+#[test]
+fn an_agent_that_is_killed_in_mid_turn_comes_back_with_its_session() {
+    let home = Home::new("shim");
+    let mut client = home.editor();
+    let session = home.session(&mut client);
+    client.say(&session, "hello");
+    let turn = client.prompt(&session, "[number 1 n 0] [hang]");
+    client.hear("n/1");
+    let before = home.agent();
+    kill(before);
+    client.next("the end of the turn", |message| message["id"] == turn);
+    client.say(&session, "again");
+    assert_ne!(home.agent(), before);
+    assert_eq!(home.outcomes(&session), ["stopped", "interrupted", "stopped"]);
+}
+
+#[test]
+fn a_turn_goes_on_while_the_daemon_is_killed_and_comes_again() {
+    let home = Home::new("shim");
+    let mut client = home.editor();
+    let session = home.session(&mut client);
+    client.prompt(&session, "[number 20 n 50000]");
+    client.hear("n/1");
+    let agent = home.agent();
+    home.kill();
+    client.wait_closed();
+    home.start();
+    until("the turn to end", || (home.outcomes(&session) == ["stopped"]).then_some(()));
+    assert_eq!(home.agent(), agent, "it is the same process");
+}
+
+#[test]
+fn two_clients_see_one_conversation() {
+    let home = Home::new("shim");
+    let (mut one, mut two) = (home.editor(), home.editor());
+    let session = home.session(&mut one);
+    one.say(&session, "first");
+    two.ok("_acpd/session/attach", json!({"ref": {"session": session}, "after": 0}));
+    two.hear("first");
+    let turn = one.prompt(&session, "second");
+    two.hear("second");
+    one.answer(turn);
+    two.say(&session, "third");
+    one.hear("third");
+}
+
+#[test]
+fn a_permission_is_asked_for_and_given() {
+    let home = Home::new("shim");
+    let mut client = home.editor();
+    let session = home.session(&mut client);
+    let turn = client.prompt(&session, "[ask]");
+    let question = client.next("the question", |message| {
+        message["method"] == "session/request_permission"
+    });
+    let options = question["params"]["options"].as_array().unwrap();
+    let allow = options.iter().find(|option| option["kind"] == "allow_once").unwrap();
+    let outcome = json!({"outcome": "selected", "optionId": allow["optionId"]});
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"outcome": outcome}});
+    client.writer.send(answer.to_string().as_bytes()).unwrap();
+    assert_eq!(client.answer(turn)["stopReason"], "end_turn");
+}
+
+#[test]
+fn a_restart_is_another_process_and_keeps_agents_and_turns() {
+    let home = Home::new("shim");
+    let mut client = home.editor();
+    let session = home.session(&mut client);
+    client.prompt(&session, "[number 20 n 50000]");
+    client.hear("n/1");
+    let (daemon, agent) = (home.daemon_pid(), home.agent());
+    home.client().ok("_acpd/daemon/restart", json!({}));
+    client.wait_closed();
+    let ended = home.daemon.borrow_mut().take().unwrap().wait().unwrap();
+    assert!(ended.success(), "{ended}");
+    until("the turn to end", || (home.outcomes(&session) == ["stopped"]).then_some(()));
+    assert_ne!(home.daemon_pid(), daemon);
+    assert_eq!(home.agent(), agent, "it is the same process");
+}
+
+#[test]
+fn a_second_daemon_is_refused() {
+    let home = Home::new("direct");
+    let paths = home.paths();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acpd"));
+    command.arg("run");
+    command.env("ACPD_RUNTIME_DIR", &paths.runtime).env("ACPD_STATE_DIR", &paths.state);
+    command.env("ACPD_CONFIG_DIR", &paths.config);
+    let second = command.output().unwrap();
+    let words = String::from_utf8_lossy(&second.stderr);
+    let pid = home.daemon_pid();
+    assert!(words.contains(&format!("is locked by process {pid}")), "{words}");
+}
