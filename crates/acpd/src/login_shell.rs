@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use acpd_api::escape::shell_word;
 use acpd_sys::login_shell;
 use acpd_sys::process::{ExitKind, running_program};
+use acpd_sys::program::os_string;
 use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
 
@@ -219,7 +220,7 @@ fn parse(said: &[u8]) -> Option<Variables> {
         // A name may begin with `=` on some systems.
         let at = pair.iter().skip(1).position(|byte| *byte == b'=')? + 1;
         let (name, value) = (&pair[..at], &pair[at + 1..]);
-        (!is_own(name)).then(|| (login_shell::text(name), login_shell::text(value)))
+        Some((os_string(name)?, os_string(value)?)).filter(|_| !is_own(name))
     });
     let is_acpds = |name: &OsStr| name.as_encoded_bytes().starts_with(b"ACPD_");
     let acpds = std::env::vars_os().filter(|(name, _)| is_acpds(name));

@@ -35,7 +35,9 @@ impl Home {
         let config = home.path("config");
         fs::create_dir_all(&config).unwrap();
         fs::create_dir_all(home.path("work")).unwrap();
-        let text = format!("default_agent = \"demo\"\n[daemon]\nhost = \"{host}\"\nlog_level = \"debug\"\n");
+        let text = format!(
+            "default_agent = \"demo\"\n[daemon]\nhost = \"{host}\"\nlog_level = \"debug\"\n"
+        );
         fs::write(config.join("config.toml"), text).unwrap();
         home.start();
         home
@@ -301,9 +303,8 @@ fn a_permission_is_asked_for_and_given() {
     let mut client = home.editor();
     let session = home.session(&mut client);
     let turn = client.prompt(&session, "[ask]");
-    let question = client.next("the question", |message| {
-        message["method"] == "session/request_permission"
-    });
+    let question =
+        client.next("the question", |message| message["method"] == "session/request_permission");
     let options = question["params"]["options"].as_array().unwrap();
     let allow = options.iter().find(|option| option["kind"] == "allow_once").unwrap();
     let outcome = json!({"outcome": "selected", "optionId": allow["optionId"]});

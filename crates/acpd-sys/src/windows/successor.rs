@@ -13,9 +13,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::child::spawn_apart;
 use crate::door::Handed;
 use crate::lock::InstanceLock;
-use crate::startup_pipe::spawn_alone;
 
 /// The pid of the daemon before.
 const VARIABLE: &str = "ACPD_HERITAGE";
@@ -43,6 +43,6 @@ impl Heritage {
     /// Starts the next daemon, and lets go of the lock. This one is to end then.
     pub fn pass_to(self, mut command: Command) -> io::Result<()> {
         command.env(VARIABLE, std::process::id().to_string());
-        spawn_alone(&mut command).map(drop)
+        spawn_apart(&mut command).map(drop)
     }
 }

@@ -18,6 +18,7 @@ use acpd_core::{HostEvent, SpawnError, StopStep, ToHost};
 use acpd_shim::LastWords;
 use acpd_sys::pipes::{Receiver, Sender, receiver, sender, what_is_there};
 use acpd_sys::process::{ExitKind, ProcessId, detach_child, wait_leader};
+use acpd_sys::program::is_no_program;
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -204,7 +205,7 @@ fn refusal(program: &std::path::Path, cwd: &std::path::Path, error: &io::Error) 
             | io::ErrorKind::PermissionDenied
             | io::ErrorKind::NotADirectory
             | io::ErrorKind::InvalidInput
-    ) || error.raw_os_error() == Some(8);
+    ) || is_no_program(error);
     let (what, hint) = if cwd.is_dir() {
         let hint = "check `command` in the configuration, or the permissions of that file";
         (format!("cannot start `{}`: {error}", program.display()), hint)
