@@ -235,8 +235,7 @@ impl Shim {
             self.pass_time(Instant::now());
         }
         self.end();
-        // What stays is the directory of a dead shim.
-        self.dir.remove().ok();
+        self.remove_dir();
     }
 
     fn serve(mut self) {
@@ -247,9 +246,7 @@ impl Shim {
             self.talk();
             if self.acknowledged {
                 self.end();
-                // What stays is the directory of a dead shim.
-                self.dir.remove().ok();
-                return;
+                return self.remove_dir();
             }
             if self.gone && self.link.is_none() && self.lease_is_over(now) && !self.stuck {
                 // A shim that was told to end does so even if the disk takes nothing.
@@ -279,6 +276,16 @@ impl Shim {
     fn end(&self) {
         self.cgroup.iter().for_each(Cgroup::remove);
         socket::remove(&self.socket);
+    }
+
+    /// Removes its directory, as the last thing that it does. Where what is open keeps its directory, that goes when
+    /// the shim holds nothing any more; what stays then is the directory of a dead shim.
+    fn remove_dir(self) {
+        let dir = self.dir.clone();
+        if dir.remove().is_err() {
+            drop(self);
+            dir.remove().ok();
+        }
     }
 
     fn lease_is_over(&self, now: Instant) -> bool {
