@@ -12,7 +12,7 @@ use acpd_core::{Batch, Hub};
 use acpd_store::Report;
 use acpd_sys::lock::{InstanceLock, LockError};
 use acpd_sys::paths::Paths;
-use acpd_sys::successor::Heritage;
+use acpd_sys::successor::{Heritage, KEEPS_TERMINAL};
 use acpd_sys::{limits, process, startup};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -85,7 +85,7 @@ fn start_again(
     manager.keep_socket();
     let mut command = Command::new(exe);
     command.arg("run").envs(brought.iter());
-    if background {
+    if background || !KEEPS_TERMINAL {
         command.arg("--background");
     }
     heritage

@@ -4,8 +4,9 @@
 
 use std::cell::RefCell;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Once;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,15 +31,22 @@ struct Home {
 impl Home {
     /// `host` is that of the configuration.
     fn new(host: &str) -> Home {
+        Home::with(host, |_| String::new())
+    }
+
+    /// With more of a configuration, by the directory of its programs.
+    fn with(host: &str, more: impl FnOnce(&Path) -> String) -> Home {
         let dir = TempDir::new().unwrap();
         let home = Home { dir, daemon: RefCell::new(None) };
         let config = home.path("config");
         fs::create_dir_all(&config).unwrap();
         fs::create_dir_all(home.path("work")).unwrap();
+        fs::create_dir_all(home.path("bin")).unwrap();
+        let more = more(&home.path("bin"));
         let text = format!(
             "default_agent = \"demo\"\n[daemon]\nhost = \"{host}\"\nlog_level = \"debug\"\n"
         );
-        fs::write(config.join("config.toml"), text).unwrap();
+        fs::write(config.join("config.toml"), text + &more).unwrap();
         home.start();
         home
     }
@@ -54,6 +62,7 @@ impl Home {
 
     /// Starts the daemon, and waits until it listens.
     fn start(&self) {
+        lend_libraries();
         let paths = self.paths();
         let mut command = Command::new(env!("CARGO_BIN_EXE_acpd"));
         command.args(["run", "--background"]);
@@ -89,13 +98,33 @@ impl Home {
 
     /// A client of ACP.
     fn editor(&self) -> Client {
+        self.editor_of("demo")
+    }
+
+    /// The same, of this agent.
+    fn editor_of(&self, agent: &str) -> Client {
         let mut client = self.client();
         let info = json!({"name": "test", "version": "0"});
         client.ok(
             "initialize",
-            json!({"protocolVersion": 1, "clientCapabilities": {}, "clientInfo": info}),
+            json!({"protocolVersion": 1, "clientCapabilities": {}, "clientInfo": info,
+                "_meta": {"_acpd": {"agent": agent}}}),
         );
         client
+    }
+
+    /// Why a session cannot be made.
+    fn refusal(&self, agent: &str) -> String {
+        let mut client = self.client();
+        let info = json!({"name": "test", "version": "0"});
+        let params = json!({"protocolVersion": 1, "clientCapabilities": {}, "clientInfo": info,
+            "_meta": {"_acpd": {"agent": agent}}});
+        let id = client.writer.request("initialize", &params).unwrap();
+        let answer = client.answer_or_error(id);
+        let params = json!({"cwd": self.path("work"), "mcpServers": []});
+        let id = client.writer.request("session/new", &params).unwrap();
+        let answer = if answer["error"].is_null() { client.answer_or_error(id) } else { answer };
+        answer["error"].to_string()
     }
 
     fn session(&self, client: &mut Client) -> String {
@@ -115,15 +144,29 @@ impl Home {
         ProcessId::of(pid.expect("a process of the agent") as u32).expect("it is there")
     }
 
+    /// All lines of a session's journal.
+    fn journal(&self, session: &str) -> Vec<Value> {
+        let (mut client, mut lines, mut after) = (self.client(), Vec::new(), Some(0));
+        while let Some(from) = after {
+            let params = json!({"ref": {"session": session}, "after": from});
+            let page = client.ok("_acpd/session/log", params);
+            let entries = page["entries"].as_array().unwrap();
+            lines.extend(entries.iter().map(|entry| entry["line"].clone()));
+            after = page["next"].as_u64();
+        }
+        lines
+    }
+
     /// How the turns of a session ended.
     fn outcomes(&self, session: &str) -> Vec<String> {
-        let log = self.client().ok("_acpd/session/log", json!({"ref": {"session": session}}));
-        let text = log.to_string();
-        let lines = log["entries"].as_array().unwrap_or_else(|| panic!("{text}"));
-        let of_turns = lines.iter().map(|line| &line["line"]);
-        let ends = of_turns.filter(|line| line["method"] == "_acpd/turn_ended");
-        let kinds = ends.map(|line| line["params"]["outcome"]["kind"].as_str().unwrap().to_owned());
-        kinds.collect()
+        let journal = self.journal(session);
+        let ends = journal.iter().filter(|line| line["method"] == "_acpd/turn_ended");
+        ends.map(|line| line["params"]["outcome"]["kind"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// What the agent has said in it.
+    fn said(&self, session: &str) -> String {
+        self.journal(session).iter().filter_map(chunk_text).collect()
     }
 
     /// What is on disk of shims.
@@ -168,10 +211,33 @@ fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     }
 }
 
+/// What has to be beside the tests for Wine has to be beside the programs, too.
+fn lend_libraries() {
+    static LENT: Once = Once::new();
+    let own = library(&std::env::current_exe().unwrap());
+    let lent = library(Path::new(env!("CARGO_BIN_EXE_acpd")));
+    LENT.call_once(|| {
+        if own.exists() && !lent.exists() {
+            fs::copy(&own, &lent).unwrap();
+        }
+    });
+}
+
+fn library(program: &Path) -> PathBuf {
+    program.with_file_name("bcryptprimitives.dll")
+}
+
 fn kill(process: ProcessId) {
     let pid = process.pid.to_string();
     let killed = Command::new("taskkill").args(["/F", "/PID", &pid]).output().unwrap();
     assert!(killed.status.success(), "{killed:?}");
+}
+
+/// What an agent says in a message.
+fn chunk_text(message: &Value) -> Option<&str> {
+    let update = &message["params"]["update"];
+    let is_chunk = update["sessionUpdate"] == "agent_message_chunk";
+    update["content"]["text"].as_str().filter(|_| is_chunk)
 }
 
 /// One end of a connection.
@@ -207,20 +273,19 @@ impl Client {
     }
 
     fn hear(&mut self, text: &str) {
-        self.next(text, |message| {
-            let update = &message["params"]["update"];
-            let said = update["content"]["text"].as_str().unwrap_or_default();
-            update["sessionUpdate"] == "agent_message_chunk" && said.contains(text)
-        });
+        self.next(text, |message| chunk_text(message).is_some_and(|said| said.contains(text)));
     }
 
     fn wait_closed(&mut self) {
         while self.find("the end of the connection", |_| true).is_some() {}
     }
 
+    fn answer_or_error(&mut self, id: u64) -> Value {
+        self.next("an answer", |message| message["id"] == id && message["method"].is_null())
+    }
+
     fn answer(&mut self, id: u64) -> Value {
-        let message =
-            self.next("an answer", |message| message["id"] == id && message["method"].is_null());
+        let message = self.answer_or_error(id);
         assert!(message["error"].is_null(), "{message}");
         message["result"].clone()
     }
@@ -292,6 +357,32 @@ fn a_turn_goes_on_while_the_daemon_is_killed_and_comes_again() {
     assert_eq!(home.agent(), agent, "it is the same process");
 }
 
+/// `ACPD_KILL_ROUNDS` asks for more rounds.
+#[test]
+fn a_daemon_that_is_killed_again_and_again_loses_nothing_and_says_nothing_twice() {
+    /// What the agent says from one kill to the next.
+    const PIECE: usize = 20;
+    let rounds = std::env::var("ACPD_KILL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
+    let rounds: usize = rounds.unwrap_or(3);
+    let home = Home::new("shim");
+    let mut client = home.editor();
+    let session = home.session(&mut client);
+    let numbers = (rounds + 1) * PIECE;
+    client.prompt(&session, &format!("[number {numbers} n 20000]"));
+    for round in 0..rounds {
+        let mut client = home.editor();
+        client.ok("_acpd/session/attach", json!({"ref": {"session": session}, "after": 0}));
+        client.hear(&format!("n/{}\n", round * PIECE + 1));
+        home.kill();
+        home.start();
+    }
+    until("the turn to end", || (home.outcomes(&session) == ["stopped"]).then_some(()));
+    let said = home.said(&session);
+    let told: Vec<usize> =
+        said.split("n/").skip(1).map(|n| n.lines().next().unwrap().parse().unwrap()).collect();
+    assert_eq!(told, (1..=numbers).collect::<Vec<_>>());
+}
+
 #[test]
 fn two_clients_see_one_conversation() {
     let home = Home::new("shim");
@@ -352,4 +443,54 @@ fn a_second_daemon_is_refused() {
     let words = String::from_utf8_lossy(&second.stderr);
     let pid = home.daemon_pid();
     assert!(words.contains(&format!("is locked by process {pid}")), "{words}");
+}
+
+#[test]
+fn a_script_of_npm_is_started_as_its_program_and_another_one_is_refused() {
+    const SCRIPT: &str = r#"@ECHO off
+GOTO start
+:find_dp0
+SET dp0=%~dp0
+EXIT /b
+:start
+SETLOCAL
+CALL :find_dp0
+
+IF EXIST "%dp0%\node.exe" (
+  SET "_prog=%dp0%\node.exe"
+) ELSE (
+  SET "_prog=node"
+  SET PATHEXT=%PATHEXT:;.JS;=;%
+)
+
+endLocal & goto #_undefined_# 2>NUL || title %COMSPEC% & "%_prog%"  "%dp0%\cli.js" %*
+"#;
+    lend_libraries();
+    let home = Home::with("direct", |bin| {
+        fs::write(bin.join("npms.cmd"), SCRIPT.replace('\n', "\r\n")).unwrap();
+        fs::write(bin.join("cli.js"), "").unwrap();
+        fs::write(bin.join("other.bat"), "@echo off\r\n").unwrap();
+        // It says which word it does not know.
+        let acpd = Path::new(env!("CARGO_BIN_EXE_acpd"));
+        for (file, name) in [(acpd, "node.exe"), (&library(acpd), "bcryptprimitives.dll")] {
+            if file.exists() {
+                fs::hard_link(file, bin.join(name))
+                    .or_else(|_| fs::copy(file, bin.join(name)).map(drop))
+                    .unwrap();
+            }
+        }
+        let command = |name: &str| bin.join(name).display().to_string();
+        format!(
+            "[agents.npms]\ncommand = '{}'\n[agents.other]\ncommand = ['{}', 'a b']\n",
+            command("npms.cmd"),
+            command("other.bat")
+        )
+    });
+    let npms = home.refusal("npms");
+    assert!(npms.contains("cli.js"), "{npms}");
+    let other = home.refusal("other");
+    assert!(
+        other.contains("it is a script for a shell") && other.contains("[agents.other]"),
+        "{other}"
+    );
 }

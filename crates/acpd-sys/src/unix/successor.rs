@@ -13,6 +13,9 @@ use crate::{inherit, limits};
 /// `PID LOCK [SOCKET]`: for the process with that pid, the numbers of the descriptors.
 const VARIABLE: &str = "ACPD_HERITAGE";
 
+/// Whether the next daemon has the terminal of this one.
+pub const KEEPS_TERMINAL: bool = true;
+
 /// What passes from a daemon to the one that takes its place, so that nobody gets in between.
 #[derive(Debug)]
 pub struct Heritage {

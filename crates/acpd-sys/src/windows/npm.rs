@@ -34,3 +34,18 @@ pub fn program_of(bin: &Path, name: impl AsRef<OsStr>, file: &Path) -> Option<Pa
     let runs = PathBuf::from(behind(&script)?.args.pop()?);
     (runs.canonicalize().ok()? == file.canonicalize().ok()?).then_some(script)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::npm_shim::{NeedsShell, without_shell};
+
+    #[test]
+    fn a_program_is_started_as_it_is_and_a_script_is_not() {
+        let program = PathBuf::from(r"C:\bin\agent.exe");
+        assert_eq!(without_shell(program.clone()).map(|found| found.program), Ok(program));
+        for script in ["agent.bat", "agent.CMD", "agent.ps1", "agent.js"] {
+            assert_eq!(without_shell(script.into()), Err(NeedsShell), "{script}");
+        }
+    }
+}

@@ -20,6 +20,9 @@ use crate::lock::InstanceLock;
 /// The pid of the daemon before.
 const VARIABLE: &str = "ACPD_HERITAGE";
 
+/// Whether the next daemon has the console of this one: whose shell would go on beside it.
+pub const KEEPS_TERMINAL: bool = false;
+
 /// How long the next daemon waits for the end of the one before.
 const PATIENCE: Duration = Duration::from_secs(10);
 
