@@ -474,9 +474,7 @@ endLocal & goto #_undefined_# 2>NUL || title %COMSPEC% & "%_prog%"  "%dp0%\cli.j
         let acpd = Path::new(env!("CARGO_BIN_EXE_acpd"));
         for (file, name) in [(acpd, "node.exe"), (&library(acpd), "bcryptprimitives.dll")] {
             if file.exists() {
-                fs::hard_link(file, bin.join(name))
-                    .or_else(|_| fs::copy(file, bin.join(name)).map(drop))
-                    .unwrap();
+                fs::copy(file, bin.join(name)).unwrap();
             }
         }
         let command = |name: &str| bin.join(name).display().to_string();
