@@ -118,7 +118,7 @@ fn windows() -> Result {
     }
     succeed(simulation.args(DENY_WARNINGS))?;
     // The daemon, its shims and the agent `demo` as programs.
-    succeed(wine(&["-p", "acpd", "--test", "windows"])?.args(DENY_WARNINGS))
+    succeed(wine(&["-p", "acpd", "--all-features", "--test", "windows"])?.args(DENY_WARNINGS))
 }
 
 /// Tests that run under Wine.
