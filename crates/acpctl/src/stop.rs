@@ -98,16 +98,14 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
         }
         // It may have ended before its answer was read, and have a successor already.
         Err(error) if error.is_gone() => {
-            match running(paths)?.map(|mut connection| info(&mut connection)).transpose() {
+            // It may be there, and say why it does not serve.
+            match serving(paths)? {
                 // One that was started again has the same pid.
-                Ok(Some(now)) if before.is_none_or(|(_, start)| start == start_of(&now)) => {
+                Some(now) if before.is_none_or(|(_, start)| start == start_of(&now)) => {
                     return Err(error);
                 }
-                Ok(Some(_)) => return Ok(Stopped::Died),
-                Ok(None) => Stopped::Died,
-                Err(now) if now.is_gone() => Stopped::Died,
-                // It is there, and says why it does not serve.
-                Err(now) => return Err(now),
+                Some(_) => return Ok(Stopped::Died),
+                None => Stopped::Died,
             }
         }
         Err(error) => return Err(error),
@@ -158,5 +156,14 @@ pub(crate) fn running(paths: &Paths) -> Result<Option<Connection>> {
         Ok(connection) => Ok(Some(connection)),
         Err(ConnectError::NotRunning { .. }) => Ok(None),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// What the daemon says of itself, if one runs. A socket that is about to be closed takes up connections for a moment
+/// longer, by nobody: the service manager closes its own on the side.
+pub(crate) fn serving(paths: &Paths) -> Result<Option<DaemonInfo>> {
+    match running(paths)?.map(|mut connection| info(&mut connection)).transpose() {
+        Err(error) if error.is_gone() => Ok(None),
+        found => found,
     }
 }

@@ -1,4 +1,7 @@
 //! Files inside and outside of a session's directories, with what tries to get from one to the other.
+//!
+//! Links, pipes and permission bits are here as Unix has them; what Windows has is in `windows.rs`.
+#![cfg(unix)]
 
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;

@@ -6,8 +6,8 @@
 //! - [`shim_dir`]: the directory by which the next daemon finds it, and what it leaves there;
 //! - [`orphans`]: how to end an agent whose shim was killed.
 //!
-//! Architecture invariants: a shim never parses what passes through it; it is one thread around `poll`, and
-//! waits nowhere else for a daemon or an agent; its buffers grow on demand, are bounded, and are given back.
+//! Architecture invariants: a shim never parses what passes through it; it is one thread around one
+//! [`Wait`](acpd_sys::wait::Wait), and waits nowhere else for a daemon or an agent; its buffers grow on demand, are bounded, and are given back.
 
 mod agent;
 mod cgroup;

@@ -9,6 +9,8 @@ use crate::shim_dir::ShimDir;
 /// The processes of an agent without a shim: those in its cgroup, the recorded ones, the marked ones,
 /// and all that hang on them. To be used when [`ShimDir::verify`] says that the shim is dead.
 ///
+/// On Windows there is nothing left of an agent whose shim was killed: the system ends its Job.
+///
 /// They are ended by the [stop ladder](acpd_sys::ladder), one step at a time, so that a thread that
 /// has other things to do can take them.
 #[derive(Debug)]

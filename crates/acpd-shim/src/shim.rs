@@ -1,4 +1,4 @@
-//! The process: one thread around `poll`.
+//! The process: one thread that waits for everything at once.
 
 mod daemon;
 mod process;
@@ -84,7 +84,7 @@ enum Ready {
 struct Shim {
     dir: ShimDir,
     /// Held as long as we live.
-    _lock: InstanceLock,
+    lock: InstanceLock,
     signals: Signals,
     incoming: Incoming,
     socket: PathBuf,
@@ -192,7 +192,7 @@ impl Shim {
             tree: agent.leader.map(|leader| Tree::below_us(&launch.marker, leader)),
             output: Output::new(dir.clone(), launch.memory, launch.spool),
             dir,
-            _lock: lock,
+            lock,
             signals,
             incoming,
             socket: launch.socket,
@@ -234,8 +234,7 @@ impl Shim {
             }
             self.pass_time(Instant::now());
         }
-        self.end();
-        self.remove_dir();
+        self.leave();
     }
 
     fn serve(mut self) {
@@ -245,8 +244,7 @@ impl Shim {
             self.drain();
             self.talk();
             if self.acknowledged {
-                self.end();
-                return self.remove_dir();
+                return self.leave();
             }
             if self.gone && self.link.is_none() && self.lease_is_over(now) && !self.stuck {
                 // A shim that was told to end does so even if the disk takes nothing.
@@ -278,14 +276,14 @@ impl Shim {
         socket::remove(&self.socket);
     }
 
-    /// Removes its directory, as the last thing that it does. Where what is open keeps its directory, that goes when
-    /// the shim holds nothing any more; what stays then is the directory of a dead shim.
-    fn remove_dir(self) {
-        let dir = self.dir.clone();
-        if dir.remove().is_err() {
-            drop(self);
-            dir.remove().ok();
-        }
+    /// Ends, with nothing to be found any more.
+    fn leave(self) {
+        self.end();
+        let Shim { dir, lock, output, .. } = self;
+        // Not everywhere is a file removed that is open.
+        drop((lock, output));
+        // What stays is the directory of a dead shim.
+        dir.remove().ok();
     }
 
     fn lease_is_over(&self, now: Instant) -> bool {

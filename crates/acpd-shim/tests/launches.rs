@@ -2,14 +2,16 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::os::unix::ffi::OsStringExt as _;
 use std::time::Duration;
 
 use acpd_shim::launch::{How, LadderTimes, Launch, LaunchError, Program};
+use acpd_sys::program::os_string;
 use proptest::prelude::*;
 
 fn any_text() -> impl Strategy<Value = OsString> {
-    prop::collection::vec(any::<u8>(), 0..20).prop_map(OsString::from_vec)
+    let bytes = prop::collection::vec(any::<u8>(), 0..20);
+    // On some systems not everything can be a text.
+    bytes.prop_map(|bytes| os_string(&bytes).unwrap_or_else(|| format!("{bytes:?}").into()))
 }
 
 fn any_time() -> impl Strategy<Value = Duration> {

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
 
 use acpd_shim::frame::Status;
 use acpd_shim::shim_dir::{self, Identity, ShimDir, ShimDirError};
@@ -23,8 +22,7 @@ fn text(shim_dir: &ShimDir, name: &str, text: &str) {
 #[test]
 fn shim_directories_are_private_and_found_again() {
     let (state, shim_dir) = created();
-    let mode = fs::metadata(shim_dir.path()).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o700);
+    acpd_sys::dir::private_dir(shim_dir.path()).unwrap();
     assert_eq!(shim_dir.marker(), "7-3");
     assert_eq!(shim_dir::list(state.path()).unwrap(), [ShimDir::of(state.path(), "7-3")]);
     shim_dir.remove().unwrap();
@@ -34,6 +32,7 @@ fn shim_directories_are_private_and_found_again() {
 }
 
 #[test]
+#[cfg(unix)]
 fn a_directory_takes_the_socket_of_its_shim_with_it() {
     let (state, shim_dir) = created();
     let socket = state.path().join("socket");

@@ -4,11 +4,10 @@ use std::io;
 
 use crate::os;
 
-pub(crate) use crate::child::signal_one;
 pub use crate::child::{
     Hold, adopt, become_program, close_inherited, detach_child, detach_child_alone,
-    detach_child_into, discard, drop_stdio, hold, ignore_term, nudge, reap, reap_orphans,
-    running_program, spawn_apart, start, try_wait_leader, wait_leader,
+    detach_child_into, discard, drop_stdio, ends_by, hold, ignore_term, nudge, reap, reap_orphans,
+    running_program, signal_one, spawn_apart, start, try_wait_leader, wait_leader,
 };
 pub use crate::process_table::{Condition, ExitKind, Liveness, ProcessId, StopSignal};
 
@@ -47,6 +46,12 @@ pub fn name_of(pid: u32) -> Option<String> {
 /// The memory of one process that is in RAM, in bytes; shared pages count in full.
 pub fn rss_bytes(pid: u32) -> io::Result<u64> {
     os::rss_bytes(pid)
+}
+
+/// The memory of one process in bytes that stands for no file: what it has allocated, and what it has changed of its
+/// program. Where the system does not count so, the same as [`rss_bytes`].
+pub fn anonymous_bytes(pid: u32) -> io::Result<u64> {
+    os::anonymous_bytes(pid)
 }
 
 /// The memory of one process in bytes, shared pages divided among their users. Where the

@@ -109,9 +109,9 @@ impl Tree {
 
     /// The tree of the only agent of this process, which is its subreaper: all that is below this
     /// process belongs. On Linux nothing else is looked at, so that a look costs no more than the
-    /// tree is large.
+    /// tree is large. On Windows the agent's Job says what belongs.
     pub fn below_us(marker: impl Into<String>, leader: ProcessId) -> Tree {
-        Tree { below_us: true, ..Tree::new(marker, leader) }
+        Tree { below_us: os::WHAT_IS_BELOW_US_IS_ITS, ..Tree::new(marker, leader) }
     }
 
     /// Looks at the process table once, and returns how many of the tree's processes run. If the table cannot

@@ -22,16 +22,17 @@ const ON_WINDOWS: [&str; 13] = [
     "acpd-core",
     "acpd-store",
     "acpd-sys",
+    "acpd-shim",
+    "acpd-services",
     "acpd-client",
     "acpd-demo",
-    "acpd-services",
-    "acpd-shim",
     "acpd-test",
     "acpd",
 ];
 
 /// Of these, those whose tests pass there.
-const RUN_ON_WINDOWS: [&str; 4] = ["acp-wire", "acpd-api", "acpd-view", "acpd-sys"];
+const RUN_ON_WINDOWS: [&str; 6] =
+    ["acp-wire", "acpd-api", "acpd-view", "acpd-sys", "acpd-shim", "acpd-services"];
 
 const SIMULATION: &str = "acpd-test/sim";
 /// Seeds of it there, unless `ACPD_SIM_SEEDS` says otherwise.

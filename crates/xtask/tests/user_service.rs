@@ -8,9 +8,12 @@
 
 mod builds;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 use std::time::Duration;
 
 use builds::{Build, Run};
@@ -118,6 +121,8 @@ fn service() -> Result {
     assert_eq!(user.main_pid()?, taken);
     long.finish()?;
 
+    restored_while_clients_come(&user)?;
+
     // Stopped, it leaves the agents; purged, it leaves nothing.
     let agent = user.read(&["agent", "show", "agent0"])?;
     user.systemctl(&["stop", "acpd.service"])?;
@@ -128,6 +133,46 @@ fn service() -> Result {
         assert!(!user.home.path(left).exists(), "{left} is left");
     }
     user.stop()
+}
+
+/// A client's connection has the manager start the daemon, also while another journal is put in the place of its own.
+/// There is the old one or the new one, whole, and what is put aside stays.
+fn restored_while_clients_come(user: &User) -> Result {
+    let backup = user.home.path("backup.db").display().to_string();
+    user.told(&["backup", &backup])?;
+    user.run("agent0", "since", 3)?.finish()?;
+    let (before, over) = (user.sessions()?, AtomicBool::new(false));
+    assert!(before.contains("since"), "{before:?}");
+    let said = thread::scope(|scope| {
+        for _ in 0..2 {
+            // An answer or a refusal: what matters is that they come all the time.
+            scope.spawn(|| {
+                while !over.load(Relaxed) {
+                    user.acpctl(&["status"]).output().ok();
+                }
+            });
+        }
+        let mut command = in_home(&user.home, &user.home.program("acpctl"));
+        let said = command.args(["restore", &backup, "--yes", "--force"]).output();
+        over.store(true, Relaxed);
+        said
+    })?;
+    let (succeeded, said) = (said.status.success(), String::from_utf8(said.stderr)?);
+    assert!(succeeded, "{said}");
+    let after = user.sessions()?;
+    assert!(
+        after.is_subset(&before) && !after.contains("since") && after.contains("long"),
+        "{after:?}"
+    );
+    assert_eq!(user.main_pid()?, user.daemon()?, "it is the manager's");
+    let (_, kept) = said.split_once("the journal before it is `").ok_or(said.clone())?;
+    let kept = kept.split('`').next().unwrap_or_default();
+    user.told(&["restore", kept, "--yes", "--force"])?;
+    assert_eq!(user.sessions()?, before);
+    // The next command of a client starts it, as always.
+    user.systemctl(&["stop", "acpd.service"])?;
+    assert_eq!(user.daemon()?, user.main_pid()?);
+    Ok(())
 }
 
 /// A user's manager in a home of its own.
@@ -197,6 +242,13 @@ impl User {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "acpctl {}: {said}", args.join(" "));
         Ok(said)
+    }
+
+    /// The names of all sessions.
+    fn sessions(&self) -> Result<BTreeSet<String>> {
+        let list = self.read(&["session", "ls", "--all"])?;
+        let sessions = list["sessions"].as_array().ok_or("no sessions")?;
+        Ok(sessions.iter().filter_map(|one| one["name"].as_str()).map(str::to_owned).collect())
     }
 
     fn run(&self, agent: &str, session: &str, lines: usize) -> Result<Run> {

@@ -348,8 +348,9 @@ fn watched(service: &Service, state: &State, serving: Option<u32>) -> Vec<Findin
         Finding::ok("service", "installed, and starts with your login")
     }];
     if service.lingers() == Some(false) {
-        let text = "acpd ends when you log out";
-        findings.push(Finding::warning("lingering", text).fix("loginctl enable-linger"));
+        // A choice, and what most people want.
+        let text = "acpd ends when you log out; to keep it then: loginctl enable-linger";
+        findings.push(Finding::ok("lingering", text));
     }
     findings
 }

@@ -11,6 +11,7 @@ use crate::copying::{contents, run};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human::counted;
+use crate::service::Service;
 use crate::stop::{has_shims, running, running_turns, stop};
 use crate::text::{Text, text};
 use crate::ui::Ui;
@@ -33,17 +34,20 @@ pub(super) fn restore(args: &cli::Restore, ui: &mut Ui) -> Result {
     } else {
         confirm(&found, turns, ui)?;
     }
-    if turns.is_some() || has_shims(&paths) {
-        stop(&paths, false, Door { spawn: true }, ui)?;
+    // A client that comes meanwhile would have the service manager start the daemon, again and again until it gives up.
+    let service = Service::listening(&paths);
+    if let Some(service) = &service {
+        service.ignore_clients()?;
     }
-    let held = hold_starts(&paths)?;
-    let restored = run([OsStr::new("restore"), file], "restoring", ui);
-    drop(held);
+    let restored = replace(&paths, file, turns.is_some(), ui);
     // Also after a failure: everything is as it was.
-    if turns.is_some() {
-        Door { spawn: true }.connect()?;
-    }
+    let started = match service {
+        Some(service) => service.start(turns.is_some()),
+        None if turns.is_some() => Door { spawn: true }.connect().map(drop),
+        None => Ok(()),
+    };
     let restored = restored?;
+    started?;
     if args.json.json {
         return Ok(ui.json(&restored)?);
     }
@@ -52,6 +56,15 @@ pub(super) fn restore(args: &cli::Restore, ui: &mut Ui) -> Result {
         ui.say(text!("the journal before it is `{}`", kept));
     }
     Ok(())
+}
+
+/// Puts the backup in the journal's place, while no client starts a daemon.
+fn replace(paths: &Paths, file: &OsStr, runs: bool, ui: &mut Ui) -> Result<CopyReport> {
+    if runs || has_shims(paths) {
+        stop(paths, false, Door { spawn: true }, ui)?;
+    }
+    let _held = hold_starts(paths)?;
+    run([OsStr::new("restore"), file], "restoring", ui)
 }
 
 fn check_force(args: &cli::Restore, turns: u64) -> Result {

@@ -183,6 +183,13 @@ impl Service {
         }
     }
 
+    /// The service whose manager listens for clients.
+    pub(crate) fn listening(paths: &Paths) -> Option<Service> {
+        let service = Service::here(paths).ok().filter(Service::is_installed)?;
+        let listens = service.state().is_ok_and(|state| state.listens);
+        listens.then_some(service)
+    }
+
     /// The service whose manager has started the daemon that runs, and so has its log.
     pub(crate) fn with_log(paths: &Paths) -> Option<Service> {
         let service = Service::here(paths).ok().filter(Service::is_installed)?;

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 use acpd_api::method;
 use serde_json::json;
@@ -160,6 +161,19 @@ fn a_purge_asks_and_leaves_nothing() {
     for left in [".local/state/acpd", ".config/acpd", "run"] {
         assert!(!home.path(left).exists(), "{left} is left");
     }
+}
+
+#[test]
+fn a_socket_on_which_nobody_answers_any_more_does_not_stop_a_purge() {
+    let home = home("exit 0");
+    fs::create_dir_all(home.path(".local/state/acpd")).unwrap();
+    fs::write(home.path(".local/state/acpd/acpd.db"), "x").unwrap();
+    let listener = home.listen();
+    // Ends with the test.
+    thread::spawn(move || listener.incoming().map_while(Result::ok).for_each(drop));
+    let done = service(&home, &["uninstall", "--purge", "--yes", "--no-spawn"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(!home.path(".local/state/acpd").exists());
 }
 
 #[test]

@@ -2,17 +2,23 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::net::UnixStream;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use acpd_shim::frame::{Hello, Inbox, Stage, Status, ToDaemon, ToShim, VERSION};
 use acpd_shim::launch::{How, LadderTimes, Launch, Program, StartError, Started, start_command};
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::ShimDir;
-use acpd_sys::process::{ExitKind, ProcessId, StopSignal};
+use acpd_sys::paths::Paths;
+use acpd_sys::process::{
+    ExitKind, Hold, Liveness, ProcessId, StopSignal, ends_by, hold, reap, signal_one,
+};
+use acpd_sys::socket::{Stream, connect};
 use tempfile::TempDir;
 
+/// Shims that this process has started.
+static HOSTS: AtomicU64 = AtomicU64::new(1);
 /// Nothing takes so long: what does is a failure.
 const LONG: Duration = Duration::from_mins(1);
 
@@ -23,6 +29,8 @@ pub(crate) struct Host {
     pub(crate) launch: Launch,
     pub(crate) started: Started,
     _state: TempDir,
+    /// Its pid is its own for as long as this is there.
+    _hold: Hold,
 }
 
 /// What this program was started with.
@@ -39,8 +47,19 @@ pub(crate) fn program(program: &str, args: &[&str]) -> Program {
     }
 }
 
-pub(crate) fn sh(script: &str) -> How {
-    How::Stdio(program("/bin/sh", &["-c", script]))
+/// This program.
+pub(crate) fn own() -> String {
+    std::env::current_exe().unwrap().into_os_string().into_string().unwrap()
+}
+
+/// An agent that does what the [script](super::script) says.
+pub(crate) fn agent(script: &str) -> How {
+    How::Stdio(program(&own(), &["agent", script]))
+}
+
+/// How an agent ends that this signal has ended.
+pub(crate) fn ended_by(signal: StopSignal) -> Status {
+    ends_by(signal).into()
 }
 
 pub(crate) fn free_port() -> u16 {
@@ -48,12 +67,12 @@ pub(crate) fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// Looks again and again, and lets others run in between.
+/// Looks again and again, with a moment for others in between.
 pub(crate) fn wait_until(mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + LONG;
     while !is_so() {
         assert!(Instant::now() < end, "it does not come");
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -71,12 +90,16 @@ impl Host {
         change: impl FnOnce(&mut Launch),
     ) -> Result<Host, StartError> {
         let state = TempDir::new().unwrap();
-        let shim_dir = ShimDir::create(state.path(), "1-1").unwrap();
+        // What is left of an agent is found by its mark, and tests run side by side.
+        let marker = format!("{}-{}", std::process::id(), HOSTS.fetch_add(1, Ordering::Relaxed));
+        let shim_dir = ShimDir::create(state.path(), &marker).unwrap();
+        let place = |name: &str| state.path().join(name);
+        let paths = Paths { runtime: place("run"), state: place("state"), config: place("c") };
         let hour = Duration::from_hours(1);
         let mut launch = Launch {
             how,
-            marker: "1-1".to_owned(),
-            socket: state.path().join("run/1.sock"),
+            socket: paths.shim_socket(&marker),
+            marker,
             memory: 4 << 20,
             spool: 256 << 20,
             ladder: LadderTimes { eof: hour, term: hour, leftovers: Duration::from_millis(1) },
@@ -86,26 +109,26 @@ impl Host {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.arg("shim").arg(shim_dir.path());
         let started = start_command(command, &launch, LONG)?;
-        Ok(Host { shim_dir, launch, started, _state: state })
+        let hold = hold(started.shim.pid).unwrap();
+        Ok(Host { shim_dir, launch, started, _state: state, _hold: hold })
     }
 
     pub(crate) fn connect(&self) -> Daemon {
-        let stream = UnixStream::connect(&self.launch.socket).unwrap();
+        let stream = connect(&self.launch.socket, LONG).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
         Daemon { stream, inbox: Inbox::default(), written: 0 }
     }
 
-    /// Returns whether a killed shim would leave these to be found.
-    pub(crate) fn has_recorded(&self, ids: &[ProcessId]) -> bool {
-        let tree = self.shim_dir.tree().unwrap();
-        let has_cgroup = self.shim_dir.record().unwrap().unwrap().cgroup.is_some();
-        has_cgroup || ids.iter().all(|id| tree.contains(id))
+    /// Kills the shim; how it ended.
+    pub(crate) fn kill(&self) -> ExitKind {
+        signal_one(self.started.shim, StopSignal::Kill);
+        reap(self.started.shim.pid).unwrap()
     }
 
     /// The shim ends, and nothing of it stays.
     pub(crate) fn assert_clean(&self) {
         // A sanitizer that has found something lets it end in another way.
-        let exit = acpd_sys::process::reap(self.started.shim.pid).unwrap();
+        let exit = reap(self.started.shim.pid).unwrap();
         assert_eq!(exit, ExitKind::Code(0));
         assert!(!self.shim_dir.path().exists());
         assert!(!self.launch.socket.exists());
@@ -115,22 +138,14 @@ impl Host {
 impl Drop for Host {
     fn drop(&mut self) {
         // After a test that failed in the middle: the shim, then what it leaves.
-        if let Some(Ok(pid)) = self.still_runs().then(|| i32::try_from(self.started.shim.pid)) {
-            let pid = nix::unistd::Pid::from_raw(pid);
-            nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).ok();
-            acpd_sys::process::reap(self.started.shim.pid).ok();
+        if self.started.shim.is_alive() == Liveness::Alive {
+            self.kill();
         }
         let mut orphans = Orphans::of(&self.shim_dir);
         while !orphans.is_gone() {
             orphans.signal(StopSignal::Kill);
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(1));
         }
-    }
-}
-
-impl Host {
-    fn still_runs(&self) -> bool {
-        self.started.shim.is_alive() == acpd_sys::process::Liveness::Alive
     }
 }
 
@@ -148,7 +163,7 @@ pub(crate) enum Heard {
 }
 
 pub(crate) struct Daemon {
-    stream: UnixStream,
+    stream: Stream,
     inbox: Inbox,
     /// The last chunk that was said to be written.
     written: u64,
@@ -163,7 +178,7 @@ impl Daemon {
 
     pub(crate) fn say_bytes(&mut self, bytes: &[u8]) {
         // A shim that has hung up is heard of when something is read.
-        self.stream.write_all(bytes).ok();
+        (&self.stream).write_all(bytes).ok();
     }
 
     pub(crate) fn next(&mut self) -> Heard {
@@ -183,7 +198,7 @@ impl Daemon {
                 None => {}
             }
             let mut chunk = [0; 8192];
-            match self.stream.read(&mut chunk) {
+            match (&self.stream).read(&mut chunk) {
                 Ok(0) => return Heard::Lost,
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
                     return Heard::Lost;
@@ -240,8 +255,14 @@ impl Daemon {
         assert_eq!(self.read_exactly(from, expected.len()), expected);
     }
 
-    pub(crate) fn read_bytes(&mut self, count: usize) -> String {
-        String::from_utf8(self.read_exactly(0, count)).unwrap()
+    /// Reads all output up to these words.
+    pub(crate) fn read_up_to(&mut self, last: &str) -> String {
+        let mut text = String::new();
+        while !text.ends_with(last) {
+            let more = self.read_exactly(text.len() as u64, 1);
+            text.push_str(std::str::from_utf8(&more).unwrap());
+        }
+        text
     }
 
     /// Reads so many lines with a pid each.
@@ -251,7 +272,7 @@ impl Daemon {
             let more = self.read_exactly(text.len() as u64, 1);
             text.push_str(std::str::from_utf8(&more).unwrap());
         }
-        text.lines().map(|pid| ProcessId::of(pid.parse().unwrap()).unwrap()).collect()
+        text.lines().map(|pid| ProcessId::of(pid.trim().parse().unwrap()).unwrap()).collect()
     }
 
     pub(crate) fn exit(&mut self, wanted: Stage) -> Status {

@@ -267,9 +267,17 @@ pub(crate) fn rss_bytes(pid: u32) -> io::Result<u64> {
 }
 
 pub(crate) fn pss_bytes(pid: u32) -> io::Result<u64> {
+    memory_of(pid, "Pss:")
+}
+
+pub(crate) fn anonymous_bytes(pid: u32) -> io::Result<u64> {
+    memory_of(pid, "Anonymous:")
+}
+
+fn memory_of(pid: u32, kind: &str) -> io::Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     text.lines()
-        .find_map(|line| line.strip_prefix("Pss:"))
+        .find_map(|line| line.strip_prefix(kind))
         .and_then(|rest| rest.trim().strip_suffix(" kB"))
         .and_then(|number| number.trim().parse::<u64>().ok())
         .map(|kib| kib * 1024)

@@ -201,6 +201,10 @@ pub(crate) fn pss_bytes(pid: u32) -> io::Result<u64> {
     rss_bytes(pid)
 }
 
+pub(crate) fn anonymous_bytes(pid: u32) -> io::Result<u64> {
+    rss_bytes(pid)
+}
+
 /// The plain structs that `proc_pidinfo` fills in.
 trait PidInfo {}
 impl PidInfo for libc::proc_bsdinfo {}

@@ -19,6 +19,9 @@ use crate::process_table::{ExitKind, ProcessId, StopSignal};
 use crate::stamp::{Stamp, Version};
 use crate::user::Openness;
 
+/// Whether all that is below the process of one agent is that agent's.
+pub(crate) const WHAT_IS_BELOW_US_IS_ITS: bool = true;
+
 /// The variable that names the home directory.
 pub(crate) const HOME: &str = "HOME";
 

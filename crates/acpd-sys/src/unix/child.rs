@@ -193,12 +193,17 @@ pub fn discard(mut started: Child) {
 }
 
 /// Sends the signal to this process if it still is this process.
-pub(crate) fn signal_one(id: ProcessId, signal: StopSignal) {
+pub fn signal_one(id: ProcessId, signal: StopSignal) {
     // Look right before the kill: the pid would have to go round in between to hit a stranger.
     if let (Liveness::Alive, Ok(pid)) = (id.is_alive(), child(id.pid)) {
         // It may end at this moment, which is what we want of it.
         let _ = kill(pid, as_nix(signal));
     }
+}
+
+/// How a process ends that lets this signal end it.
+pub fn ends_by(signal: StopSignal) -> ExitKind {
+    ExitKind::Signal(as_nix(signal) as i32)
 }
 
 /// Tells a process of ours that something has changed which it knows how to look up (`SIGUSR1`).

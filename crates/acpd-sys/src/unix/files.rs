@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 
 use nix::errno::Errno;
-use nix::libc::{O_NOCTTY, O_NONBLOCK, PATH_MAX};
+use nix::libc::{O_NOCTTY, O_NONBLOCK, PATH_MAX, mode_t};
 use nix::sys::stat::{Mode, fchmod, fstat};
 
 /// What takes everything and has nothing.
@@ -35,7 +35,7 @@ pub fn mode(file: &impl AsFd) -> io::Result<u32> {
 
 /// Sets them.
 pub fn set_mode(file: &impl AsFd, mode: u32) -> io::Result<()> {
-    Ok(fchmod(file, Mode::from_bits_truncate(mode))?)
+    Ok(fchmod(file, Mode::from_bits_truncate(mode as mode_t))?)
 }
 
 /// Fills the buffer from this place of a file on.

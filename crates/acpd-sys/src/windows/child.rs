@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use windows_sys::Win32::Foundation::{CloseHandle, HANDLE_FLAG_INHERIT, SetHandleInformation};
+use windows_sys::Win32::Foundation::{
+    CloseHandle, HANDLE_FLAG_INHERIT, STATUS_CONTROL_C_EXIT, SetHandleInformation,
+};
 use windows_sys::Win32::System::Console::{
     CTRL_BREAK_EVENT, GetStdHandle, STD_ERROR_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE,
     SetConsoleCtrlHandler, SetStdHandle,
@@ -182,11 +184,19 @@ pub fn discard(mut started: Child) {
 }
 
 /// Ends this process if it still is this process. A single process cannot be asked to.
-pub(crate) fn signal_one(id: ProcessId, signal: StopSignal) {
+pub fn signal_one(id: ProcessId, signal: StopSignal) {
     if signal == StopSignal::Kill {
         // It may end at this moment, which is what we want of it.
         let _ = job::kill_one(id);
     }
+}
+
+/// How a process ends that lets this end it.
+pub fn ends_by(signal: StopSignal) -> ExitKind {
+    ExitKind::Code(match signal {
+        StopSignal::Term => STATUS_CONTROL_C_EXIT,
+        StopSignal::Kill => job::KILLED as i32,
+    })
 }
 
 /// Nothing tells a process here: it looks for itself, when it is asked the next time.

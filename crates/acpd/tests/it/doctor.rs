@@ -1,5 +1,7 @@
 //! `acpctl doctor`: what is wrong, and what to do about it.
 
+use std::fs;
+
 use acpd_test::harness::{Agent, Config, TestEnv};
 use serde_json::Value;
 
@@ -31,7 +33,7 @@ fn a_healthy_home_has_no_problem_and_no_daemon_is_started_for_the_look() {
 #[test]
 fn a_home_without_a_configuration_is_not_said_to_use_one() {
     let env = home([echo()]);
-    std::fs::remove_file(env.path("config").join("config.toml")).unwrap();
+    fs::remove_file(env.path("config").join("config.toml")).unwrap();
     env.acpctl(&["daemon", "start"]).success();
     let found = findings(&env, "configuration");
     assert_eq!(found[0]["state"], "ok");
@@ -85,7 +87,7 @@ fn journals_that_a_restore_has_left_are_told_with_what_deletes_them() {
     for name in
         ["acpd-before-restore-1.db", "acpd-before-restore-2.db", "acpd-before-restore-2.db-wal"]
     {
-        std::fs::write(env.path("state").join(name), vec![0; 4096]).unwrap();
+        fs::write(env.path("state").join(name), vec![0; 4096]).unwrap();
     }
     let found = findings(&env, "kept aside");
     assert_eq!((found.len(), &found[0]["state"]), (1, &"warning".into()));
@@ -95,4 +97,23 @@ fn journals_that_a_restore_has_left_are_told_with_what_deletes_them() {
     let (_, command) = fix.split_once(": ").unwrap();
     assert!(std::process::Command::new("sh").args(["-c", command]).status().unwrap().success());
     assert_eq!(findings(&env, "kept aside"), Vec::<Value>::new());
+}
+
+#[test]
+fn a_large_journal_is_told_unless_a_limit_keeps_it_smaller() {
+    let env = home([echo()]);
+    env.acpctl(&["run", "hello"]).success();
+    assert_eq!(findings(&env, "journal"), Vec::<Value>::new());
+    // It takes no room: nothing is written there.
+    let journal = fs::File::options().write(true).open(env.path("state").join("acpd.db")).unwrap();
+    journal.set_len(3 << 29).unwrap();
+    let found = findings(&env, "journal");
+    assert_eq!((found.len(), &found[0]["state"]), (1, &"warning".into()), "{found:?}");
+    let text = found[0]["text"].as_str().unwrap();
+    assert!(text.starts_with("1.5 GB, and nothing limits"), "{text}");
+    assert!(found[0]["fix"].as_str().unwrap().contains("`[retention]`"), "{found:?}");
+
+    env.configure(&Config::new([echo()]).tables("[retention]\nmax_age = \"30d\"\n"));
+    env.acpctl(&["daemon", "reload"]).success();
+    assert_eq!(findings(&env, "journal"), Vec::<Value>::new());
 }

@@ -30,7 +30,8 @@ pub struct Options {
     /// Build nothing: pack the programs of this folder, stripped and quickly. For tests of the packages.
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
-    /// The triple of the target [default: this machine's].
+    /// The triple of the target [default: this machine's]. Its programs write completions and manual pages: for another
+    /// machine, name an emulator in cargo's `CARGO_TARGET_…_RUNNER`.
     #[arg(long)]
     target: Option<String>,
     /// The number of the package among those of one version.
@@ -47,7 +48,7 @@ pub struct Options {
 /// How programs are packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Kind {
-    /// For any system with a C library of GNU.
+    /// For any Linux with a C library of GNU; for any at all if the target is one of musl.
     Tar,
     /// For Debian and what comes from it.
     Deb,
@@ -124,7 +125,8 @@ impl Release {
         fs::create_dir_all(&self.out)?;
         let programs = self.programs()?;
         let root = self.dist.join("stage");
-        stage::stage(&root, &programs, self.programs.is_some())?;
+        let runner = runner(&self.target);
+        stage::stage(&root, &stage::Programs { dir: &programs, runner }, self.programs.is_some())?;
         for kind in &self.kinds {
             match kind {
                 Kind::Tar => self.tarball(&root)?,
@@ -245,6 +247,13 @@ impl Release {
         let sums = read(Command::new("sha256sum").args(names).current_dir(&self.out))?;
         Ok(fs::write(self.out.join(SUMS), sums)?)
     }
+}
+
+/// What cargo runs programs of another machine with, and their arguments: `CARGO_TARGET_…_RUNNER`, such as an emulator.
+fn runner(target: &str) -> Vec<String> {
+    let name = target.to_uppercase().replace('-', "_");
+    let runner = std::env::var(format!("CARGO_TARGET_{name}_RUNNER")).unwrap_or_default();
+    runner.split_whitespace().map(str::to_owned).collect()
 }
 
 /// A file of `packaging/`, with its words in `@` replaced.

@@ -19,8 +19,25 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("zsh", "share/zsh/site-functions/_acpctl"),
 ];
 
+/// The programs, as they were built.
+pub(super) struct Programs<'a> {
+    pub(super) dir: &'a Path,
+    /// What runs them, and its arguments; nothing on the machine that they are for.
+    pub(super) runner: Vec<String>,
+}
+
+impl Programs<'_> {
+    fn run(&self, name: &str) -> Command {
+        let program = self.dir.join(name);
+        let Some((runner, args)) = self.runner.split_first() else { return Command::new(program) };
+        let mut command = Command::new(runner);
+        command.args(args).arg(program);
+        command
+    }
+}
+
 /// Makes the tree anew. What a release strips while it builds is stripped here if wanted.
-pub(super) fn stage(root: &Path, programs: &Path, strip: bool) -> Result {
+pub(super) fn stage(root: &Path, programs: &Programs<'_>, strip: bool) -> Result {
     let _ = fs::remove_dir_all(root);
     let usr = root.join("usr");
     let put = |path: &str, bytes: &[u8], mode: u32| -> Result {
@@ -30,7 +47,7 @@ pub(super) fn stage(root: &Path, programs: &Path, strip: bool) -> Result {
         Ok(fs::set_permissions(&path, fs::Permissions::from_mode(mode))?)
     };
     for name in PROGRAMS {
-        put(&format!("bin/{name}"), &fs::read(programs.join(name))?, 0o755)?;
+        put(&format!("bin/{name}"), &fs::read(programs.dir.join(name))?, 0o755)?;
         if strip {
             succeed(Command::new("strip").arg(usr.join("bin").join(name)))?;
         }
@@ -40,7 +57,7 @@ pub(super) fn stage(root: &Path, programs: &Path, strip: bool) -> Result {
         put(&format!("lib/systemd/user/{name}"), &unit, 0o644)?;
     }
     for (shell, path) in COMPLETIONS {
-        let script = read(Command::new(programs.join("acpctl")).args(["completions", shell]))?;
+        let script = read(programs.run("acpctl").args(["completions", shell]))?;
         put(path, script.as_bytes(), 0o644)?;
     }
     for name in DOCS {
@@ -64,7 +81,7 @@ pub(super) fn stage(root: &Path, programs: &Path, strip: bool) -> Result {
 }
 
 /// The manual pages, which each program writes from its own command line.
-fn manuals(programs: &Path, dir: &Path) -> Result {
+fn manuals(programs: &Programs<'_>, dir: &Path) -> Result {
     fs::create_dir_all(dir)?;
     for (program, args) in [
         ("acpctl", &["man"][..]),
@@ -72,7 +89,7 @@ fn manuals(programs: &Path, dir: &Path) -> Result {
         ("acpctl-web", &["man"]),
         ("acpd", &["man"]),
     ] {
-        succeed(Command::new(programs.join(program)).args(args).arg(dir))?;
+        succeed(programs.run(program).args(args).arg(dir))?;
     }
     for page in fs::read_dir(dir)? {
         let path = page?.path();

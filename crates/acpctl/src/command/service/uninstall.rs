@@ -9,7 +9,7 @@ use crate::confirm::{left, yes};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::service::{FileState, Service};
-use crate::stop::{info, running, stop};
+use crate::stop::{info, serving, stop};
 use crate::text::text;
 use crate::ui::Ui;
 
@@ -67,7 +67,7 @@ fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     }
     stop(paths, false, door, ui)?;
     let held = hold_starts(paths)?;
-    if running(paths)?.is_some() {
+    if serving(paths)?.is_some() {
         let text = "a client has started acpd again";
         return Err(CommandError::new(ExitCode::Error, text)
             .hint("close the editors and screens that use it, then run this command again"));

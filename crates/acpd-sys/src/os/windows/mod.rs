@@ -73,6 +73,9 @@ pub(crate) const AWAKE: &[&str] = &[];
 /// It opens what it is given as the user has chosen, an address too.
 pub(crate) const OPENER: &str = "explorer";
 
+/// Whether all that is below the process of one agent is that agent's: the system's own process for our console is not.
+pub(crate) const WHAT_IS_BELOW_US_IS_ITS: bool = false;
+
 /// The variable that names the home directory.
 pub(crate) const HOME: &str = "USERPROFILE";
 
@@ -308,12 +311,20 @@ pub(crate) fn name_of(pid: u32) -> Option<String> {
 }
 
 pub(crate) fn rss_bytes(pid: u32) -> io::Result<u64> {
+    Ok(memory_of(pid)?.WorkingSetSize as u64)
+}
+
+pub(crate) fn anonymous_bytes(pid: u32) -> io::Result<u64> {
+    Ok(memory_of(pid)?.PagefileUsage as u64)
+}
+
+fn memory_of(pid: u32) -> io::Result<PROCESS_MEMORY_COUNTERS> {
     let process = open(pid)?;
     let mut counters = PROCESS_MEMORY_COUNTERS::default();
     let size = size_of_val(&counters) as u32;
     // SAFETY: the handle is open; the place is ours and of that size.
     check(unsafe { K32GetProcessMemoryInfo(process.as_raw_handle(), &raw mut counters, size) })?;
-    Ok(counters.WorkingSetSize as u64)
+    Ok(counters)
 }
 
 pub(crate) fn pss_bytes(pid: u32) -> io::Result<u64> {

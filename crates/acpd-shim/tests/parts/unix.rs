@@ -1,0 +1,135 @@
+//! What is about Unix alone: signals, sessions, environments that others can read.
+
+use acpd_shim::frame::{Stage, Status, Step, ToShim};
+use acpd_shim::launch::How;
+use acpd_shim::orphans::Orphans;
+use acpd_shim::shim_dir::Identity;
+use acpd_sys::process::{ExitKind, Liveness, ProcessId, StopSignal, reap};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::common::{Heard, Host, agent, program, wait_until};
+
+pub(crate) const TESTS: &[(&str, fn())] = &[
+    ("a_request_to_end_is_passed_on", a_request_to_end_is_passed_on),
+    ("a_stop_finds_every_descendant", a_stop_finds_every_descendant),
+    ("a_daemon_below_an_agent_outlives_it", a_daemon_below_an_agent_outlives_it),
+    ("leftovers_of_an_agent_that_died_are_ended", leftovers_of_an_agent_that_died_are_ended),
+    ("a_disk_that_takes_nothing_is_waited_for", a_disk_that_takes_nothing_is_waited_for),
+    ("a_terminated_shim_stops_its_agent", a_terminated_shim_stops_its_agent),
+    ("a_killed_shim_leaves_orphans_that_are_found", a_killed_shim_leaves_orphans_that_are_found),
+];
+
+fn sh(script: &str) -> How {
+    How::Stdio(program("/bin/sh", &["-c", script]))
+}
+
+fn pid(id: ProcessId) -> Pid {
+    Pid::from_raw(id.pid as i32)
+}
+
+/// Says its pid and stays.
+const STAY: &str = "echo $$; exec tail -f /dev/null";
+
+fn a_stop_finds_every_descendant() {
+    let script = "sh -c 'STAY' & setsid sh -c 'STAY' & (setsid sh -c 'STAY' &)
+        env -i PATH=\"$PATH\" setsid sh -c '(setsid sh -c \"STAY\" &) ; STAY' & STAY";
+    let host = Host::start(sh(&script.replace("STAY", STAY).replace("\"echo $$", "\"echo \\$\\$")));
+    let mut daemon = host.connect();
+    daemon.hello(0);
+    let ids: Vec<ProcessId> = daemon.read_pids(6);
+    daemon.say(&ToShim::Signal(Step::Kill));
+    daemon.end(Status::Signal(9));
+    for id in ids {
+        assert_eq!(id.is_alive(), Liveness::Gone);
+    }
+    host.assert_clean();
+}
+
+fn a_daemon_below_an_agent_outlives_it() {
+    let host = Host::start(sh(&format!("(ACPD_HOST=- setsid sh -c '{STAY}' &) ; {STAY}")));
+    let mut daemon = host.connect();
+    daemon.hello(0);
+    let leader = host.started.agent.unwrap();
+    let ids = daemon.read_pids(2);
+    daemon.say(&ToShim::Signal(Step::Kill));
+    daemon.end(Status::Signal(9));
+    let stranger = ids.into_iter().find(|id| *id != leader).unwrap();
+    assert_eq!(stranger.is_alive(), Liveness::Alive);
+    kill(pid(stranger), Signal::SIGKILL).unwrap();
+    host.assert_clean();
+}
+
+fn leftovers_of_an_agent_that_died_are_ended() {
+    let stubborn = "trap \"\" TERM; echo $$; while :; do tail -f /dev/null; done";
+    let host = Host::start(sh(&format!("setsid sh -c '{stubborn}' & read line; exit 3")));
+    let mut daemon = host.connect();
+    daemon.hello(0);
+    let ids = daemon.read_pids(1);
+    daemon.write_chunk(1, b"\n");
+    assert_eq!(daemon.exit(Stage::Ended), Status::Code(3));
+    assert_eq!(host.shim_dir.exit().unwrap(), Some(Status::Code(3)));
+    daemon.end(Status::Code(3));
+    assert_eq!(ids[0].is_alive(), Liveness::Gone);
+    host.assert_clean();
+}
+
+fn a_disk_that_takes_nothing_is_waited_for() {
+    let host = Host::start(sh("exec cat"));
+    let agent = host.started.agent.unwrap();
+    let in_the_way = host.shim_dir.path().join("exit.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let mut daemon = host.connect();
+    daemon.hello(0);
+    daemon.say(&ToShim::Lease { ms: 1 });
+    drop(daemon);
+    // Not even a zombie, so its end was to be written.
+    wait_until(|| ProcessId::of(agent.pid) != Some(agent));
+    std::fs::remove_dir(&in_the_way).unwrap();
+    assert_eq!(reap(host.started.shim.pid).unwrap(), ExitKind::Code(0));
+    assert_eq!(host.shim_dir.exit().unwrap(), Some(Status::Code(0)));
+}
+
+fn a_terminated_shim_stops_its_agent() {
+    let host = Host::start(sh("exec cat"));
+    kill(pid(host.started.shim), Signal::SIGINT).unwrap();
+    kill(pid(host.started.shim), Signal::SIGTERM).unwrap();
+    assert_eq!(reap(host.started.shim.pid).unwrap(), ExitKind::Code(0));
+    assert_eq!(host.shim_dir.exit().unwrap(), Some(Status::Code(0)));
+}
+
+fn a_killed_shim_leaves_orphans_that_are_found() {
+    let script = format!("env -i PATH=\"$PATH\" setsid sh -c '{STAY}' & {STAY}");
+    let host = Host::start(sh(&script));
+    let mut daemon = host.connect();
+    daemon.hello(0);
+    let ids = daemon.read_pids(2);
+    // One without a mark and in a session of its own is known by the record alone.
+    let has_cgroup = host.shim_dir.record().unwrap().unwrap().cgroup.is_some();
+    let is_recorded = || {
+        let tree = host.shim_dir.tree().unwrap();
+        ids.iter().all(|id| tree.contains(id))
+    };
+    wait_until(|| has_cgroup || is_recorded());
+    assert_eq!(host.kill(), ExitKind::Signal(9));
+    daemon.wait_for(&Heard::Lost);
+    assert_eq!(host.shim_dir.verify(), Identity::Dead);
+    let mut orphans = Orphans::of(&host.shim_dir);
+    assert!(!orphans.is_gone());
+    orphans.signal(StopSignal::Kill);
+    wait_until(|| orphans.is_gone());
+    for id in ids {
+        assert_eq!(id.is_alive(), Liveness::Gone);
+    }
+    assert_eq!(host.shim_dir.exit().unwrap(), None);
+}
+
+fn a_request_to_end_is_passed_on() {
+    let host = Host::start(agent("say up;stay"));
+    let mut daemon = host.connect();
+    daemon.hello(0);
+    daemon.read_output(0, b"up\n");
+    daemon.say(&ToShim::Signal(Step::Term));
+    daemon.end(Status::Signal(15));
+    host.assert_clean();
+}

@@ -1,0 +1,20 @@
+//! What is about Windows alone: Jobs.
+
+use acpd_shim::shim_dir::Identity;
+use acpd_sys::process::{Liveness, StopSignal, ends_by};
+
+use crate::common::{Host, agent, wait_until};
+
+pub(crate) const TESTS: &[(&str, fn())] =
+    &[("a_killed_shim_takes_its_agent_along", a_killed_shim_takes_its_agent_along)];
+
+fn a_killed_shim_takes_its_agent_along() {
+    let host = Host::start(agent("child pid,stay;pid;stay"));
+    let mut daemon = host.connect();
+    daemon.hello(0);
+    let ids = daemon.read_pids(2);
+    assert_eq!(host.kill(), ends_by(StopSignal::Kill));
+    wait_until(|| ids.iter().all(|id| id.is_alive() == Liveness::Gone));
+    assert_eq!(host.shim_dir.verify(), Identity::Dead);
+    assert_eq!(host.shim_dir.exit().unwrap(), None);
+}
