@@ -37,7 +37,8 @@ methods! {
     /// Ends running turns, stops every agent, then the daemon: [`crate::DaemonStopParams`] →
     /// [`crate::Empty`]. The answer is sent when the agents are gone, or, with `detach`, left alone.
     DAEMON_STOP = "_acpd/daemon/stop", Refused("stop the daemon");
-    /// Runs the installed program in the daemon's place, under the same pid; agents and turns continue:
+    /// Runs the installed program in the daemon's place, under the same pid (on Windows under another one); agents and
+    /// turns continue:
     /// [`crate::Empty`] → [`crate::Empty`]. If that program could not start, the reason is the error, and nothing
     /// changes. The answer is sent before; the successor has another [`crate::DaemonInfo::boot`].
     DAEMON_RESTART = "_acpd/daemon/restart", Allowed;

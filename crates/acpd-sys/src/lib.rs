@@ -19,6 +19,9 @@ mod dir_error;
 pub mod file;
 pub mod ladder;
 pub mod lock;
+#[cfg_attr(unix, path = "unix/npm.rs")]
+#[cfg_attr(windows, path = "windows/npm.rs")]
+pub mod npm;
 pub mod npm_shim;
 pub mod paths;
 pub mod process;
@@ -41,6 +44,9 @@ pub mod incoming;
 #[cfg_attr(unix, path = "unix/limits.rs")]
 #[cfg_attr(windows, path = "windows/limits.rs")]
 pub mod limits;
+#[cfg_attr(unix, path = "unix/login_shell.rs")]
+#[cfg_attr(windows, path = "windows/login_shell.rs")]
+pub mod login_shell;
 #[cfg_attr(unix, path = "unix/program.rs")]
 #[cfg_attr(windows, path = "windows/program.rs")]
 pub mod program;
@@ -51,6 +57,31 @@ pub mod signals;
 #[cfg_attr(windows, path = "windows/socket.rs")]
 pub mod socket;
 pub mod startup;
+
+// For the daemon alone, which has a runtime.
+#[cfg(feature = "daemon")]
+#[cfg_attr(unix, path = "unix/door.rs")]
+#[cfg_attr(windows, path = "windows/door.rs")]
+pub mod door;
+#[cfg(feature = "daemon")]
+mod news;
+#[cfg(feature = "daemon")]
+#[cfg_attr(unix, path = "unix/pipes.rs")]
+#[cfg_attr(windows, path = "windows/pipes.rs")]
+pub mod pipes;
+#[cfg(feature = "daemon")]
+#[cfg_attr(unix, path = "unix/requests.rs")]
+#[cfg_attr(windows, path = "windows/requests.rs")]
+pub mod requests;
+#[cfg(feature = "daemon")]
+#[cfg_attr(unix, path = "unix/service.rs")]
+#[cfg_attr(windows, path = "windows/service.rs")]
+pub mod service;
+#[cfg(feature = "daemon")]
+#[cfg_attr(unix, path = "unix/successor.rs")]
+#[cfg_attr(windows, path = "windows/successor.rs")]
+pub mod successor;
+
 #[cfg_attr(unix, path = "unix/startup.rs")]
 #[cfg_attr(windows, path = "windows/startup.rs")]
 mod startup_pipe;

@@ -11,7 +11,10 @@
 
 use std::path::{Path, PathBuf};
 
+use thiserror::Error;
+
 use crate::file;
+use crate::npm::needs_shell;
 
 /// No such script is longer, in bytes.
 const LONGEST: u64 = 4 << 10;
@@ -19,6 +22,25 @@ const LONGEST: u64 = 4 << 10;
 /// What has stood before the call in versions of npm, to end the script's own variables.
 const KNOWN_STARTS: [&str; 3] =
     ["", "endLocal &", "endLocal & goto #_undefined_# 2>NUL || title %COMSPEC% &"];
+
+/// Why a file cannot be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("it is a script for a shell, which would read more into its arguments than what they say")]
+pub struct NeedsShell;
+
+/// What is started for a file: itself, or what is behind a script of npm.
+///
+/// # Errors
+/// When it is a script for a shell, and not npm's. A system that runs scripts by itself has none.
+pub fn without_shell(file: PathBuf) -> Result<Behind, NeedsShell> {
+    if !needs_shell(&file) {
+        return Ok(Behind { program: file, args: Vec::new() });
+    }
+    // npm writes one for each shell.
+    let is_for_powershell = file.extension().is_some_and(|found| found.eq_ignore_ascii_case("ps1"));
+    let script = if is_for_powershell { file.with_extension("cmd") } else { file };
+    behind(&script).ok_or(NeedsShell)
+}
 
 /// What a script runs.
 #[derive(Debug, Clone, PartialEq, Eq)]

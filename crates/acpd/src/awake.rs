@@ -88,12 +88,15 @@ async fn hold(reaper: Reaper, mut stop: watch::Receiver<()>, told: Arc<AtomicBoo
 async fn start(reaper: Reaper) -> io::Result<Child> {
     let start = move || {
         let words = desktop::awake();
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).stdin(Stdio::piped());
+        let Some((program, args)) = words.split_first() else {
+            return Err(io::Error::other("acpd knows no command for that on this system"));
+        };
+        let mut command = Command::new(program);
+        command.args(args).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         set_apart(&mut command);
         let child = reaper.start_child(&mut command);
-        child.map_err(|error| io::Error::other(format!("cannot start `{}`: {error}", words[0])))
+        child.map_err(|error| io::Error::other(format!("cannot start `{program}`: {error}")))
     };
     spawn_blocking(start).await.map_err(io::Error::other)?
 }

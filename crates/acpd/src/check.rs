@@ -189,7 +189,7 @@ async fn start(exe: PathBuf, reaper: Reaper) -> io::Result<(Child, PipeReader)> 
     spawn_blocking(start).await.map_err(io::Error::other)?
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;

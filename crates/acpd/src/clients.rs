@@ -13,7 +13,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,8 +26,8 @@ use acpd_api::{
 use acpd_core::ids::ClientId;
 use acpd_core::{ClientEvent, StatusPart, ToClient};
 use acpd_store::size_on_disk;
+use acpd_sys::door;
 use acpd_sys::paths::Paths;
-use acpd_sys::socket;
 use bytes::Bytes;
 use interprocess::local_socket::tokio::Stream;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -232,7 +231,8 @@ fn look_for(profile: &Profile) -> (bool, Option<String>) {
         (Transport::TcpConnect(_), _) | (_, Installed::Here { .. }) => (true, None),
         (_, Installed::Missing { install }) => (false, Some(install)),
         (_, Installed::Other) => {
-            let found = config::resolve_program(profile, &env, Path::new(""));
+            let found = config::resolve_program(profile, &env, Path::new(""))
+                .and_then(|file| config::executable(profile, &env, file));
             (found.is_ok(), profile.install.clone().filter(|_| found.is_err()))
         }
     }
@@ -275,8 +275,7 @@ pub(crate) async fn serve(
     silence: oneshot::Receiver<()>,
 ) {
     // Now, when the process that connects is there.
-    let Stream::UdSocket(unix) = &stream;
-    let pid = socket::peer_of(unix.as_fd()).ok().and_then(|peer| peer.pid);
+    let pid = door::other_end(&stream).ok().and_then(|peer| peer.pid);
     let under_agent = match pid {
         Some(pid) => service.reaper.runs_under_agent(pid).await,
         None => Ok(false),

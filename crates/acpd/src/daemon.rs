@@ -2,9 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -15,7 +12,8 @@ use acpd_core::{Batch, Hub};
 use acpd_store::Report;
 use acpd_sys::lock::{InstanceLock, LockError};
 use acpd_sys::paths::Paths;
-use acpd_sys::{inherit, limits, process, startup};
+use acpd_sys::successor::{Heritage, KEEPS_TERMINAL};
+use acpd_sys::{limits, process, startup};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::check;
@@ -63,7 +61,7 @@ pub fn run(background: bool) -> Result<(), Failure> {
         }
     };
     match successor {
-        Some(heritage) => Err(start_again(&exe, background, &manager, &heritage)),
+        Some((heritage, brought)) => start_again(&exe, background, &manager, heritage, &brought),
         None => Ok(()),
     }
 }
@@ -75,32 +73,24 @@ fn own_program() -> PathBuf {
     called.or_else(|| std::env::current_exe().ok()).unwrap_or_else(|| PathBuf::from("acpd"))
 }
 
-/// Executes the program in place of this process; returns only if that fails.
-fn start_again(exe: &Path, background: bool, manager: &Manager, heritage: &Heritage) -> Failure {
+/// Has the program, as it is now, take this daemon's place.
+fn start_again(
+    exe: &Path,
+    background: bool,
+    manager: &Manager,
+    heritage: Heritage,
+    brought: &Environment,
+) -> Result<(), Failure> {
     crash::point("before-exec");
-    limits::restore().ok();
     manager.keep_socket();
     let mut command = Command::new(exe);
-    // The next program is told of its own descriptors, not of those that were left to us.
-    command.arg("run").env_remove(HERITAGE).envs(heritage.brought.iter());
-    if background {
+    command.arg("run").envs(brought.iter());
+    if background || !KEEPS_TERMINAL {
         command.arg("--background");
     }
-    // Without it the next daemon starts like any other.
-    if let Ok(text) = heritage.leave() {
-        command.env(HERITAGE, text);
-    }
-    let error = command.exec();
-    Failure::system(&format!("cannot start `{}` again", exe.display()), error)
-}
-
-/// What passes from a daemon to the one that takes its place, so that nobody gets in between: the
-/// lock, and the socket if it is ours.
-struct Heritage {
-    lock: InstanceLock,
-    socket: Option<OwnedFd>,
-    /// Variables that whoever asked for the restart has brought.
-    brought: Environment,
+    heritage
+        .pass_to(command)
+        .map_err(|error| Failure::system(&format!("cannot start `{}` again", exe.display()), error))
 }
 
 /// What of a terminal's environment the configuration names, as it will be read next.
@@ -113,32 +103,8 @@ fn named(mut brought: Environment, file: &Path) -> Environment {
     brought
 }
 
-/// `PID LOCK [SOCKET]`: for the process with that pid, the numbers of the descriptors.
-const HERITAGE: &str = "ACPD_HERITAGE";
-
-impl Heritage {
-    fn leave(&self) -> io::Result<String> {
-        let mut text = format!("{} {}", std::process::id(), inherit::leave(self.lock.as_fd())?);
-        if let Some(socket) = &self.socket {
-            text = format!("{text} {}", inherit::leave(socket.as_fd())?);
-        }
-        Ok(text)
-    }
-
-    /// What the daemon before us has left, if there was one.
-    fn take(paths: &Paths) -> Option<Heritage> {
-        let text = std::env::var(HERITAGE).ok()?;
-        let mut numbers = text.split(' ').map(|number| number.parse::<i32>().ok());
-        if numbers.next()? != i32::try_from(std::process::id()).ok() {
-            return None;
-        }
-        // Both are taken before either is judged, so that one that is not used is closed.
-        let mut take = || inherit::take(numbers.next()??).ok();
-        let (lock, socket) = (take(), take());
-        let lock = InstanceLock::inherited(lock?, &paths.lock()).ok()?;
-        Some(Heritage { lock, socket, brought: Environment::default() })
-    }
-}
+/// What the next daemon gets: what passes from this one, and variables that whoever asked for the restart has brought.
+type Successor = (Heritage, Environment);
 
 /// A daemon that has done everything that can fail at the start.
 struct Daemon {
@@ -164,8 +130,8 @@ impl Daemon {
         limits::private_files();
         let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
         check::private_dirs(&paths)?;
-        let (lock, left) = match Heritage::take(&paths) {
-            Some(Heritage { lock, socket, .. }) => (lock, socket),
+        let (lock, left) = match Heritage::take(&paths.lock()) {
+            Some(Heritage { lock, socket }) => (lock, socket),
             None => (InstanceLock::acquire(&paths.lock()).map_err(|error| locked(&error))?, None),
         };
         crash::point("locked");
@@ -223,8 +189,8 @@ impl Daemon {
         })
     }
 
-    /// Runs the daemon. Returns what the next one gets, if the daemon is to start again.
-    fn run(self, ready: impl FnOnce() + Send + 'static) -> Result<Option<Heritage>, Failure> {
+    /// Runs the daemon. Returns what the next one gets, if one is to take its place.
+    fn run(self, ready: impl FnOnce() + Send + 'static) -> Result<Option<Successor>, Failure> {
         let Daemon { paths, config, exe, manager, runtime, door, lock, .. } = self;
         let file = paths.config_file();
         let clock = Clock::start();
@@ -289,7 +255,7 @@ impl Daemon {
             stop.send(true).ok();
             let door = accepting.await.ok();
             tokio::time::timeout(LAST_LINES, last.written()).await.ok();
-            let socket = door.and_then(|door| door.into_socket().ok());
+            let socket = door.and_then(Door::into_socket);
             Ok::<_, Failure>((writer, restart, socket))
         });
         let (writer, restart, socket) = ended?;
@@ -310,7 +276,7 @@ impl Daemon {
                 Failure::new(format!("the journal could not be closed: {e}"), e.hint())
             })?,
         }
-        Ok(restart.map(|brought| Heritage { lock, socket, brought: named(brought, &file) }))
+        Ok(restart.map(|brought| (Heritage { lock, socket }, named(brought, &file))))
     }
 }
 

@@ -12,7 +12,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,13 +20,11 @@ use acpd_api::Reason;
 use acpd_core::Fault;
 use acpd_core::ids::ClientId;
 use acpd_sys::dir::private_dir;
+use acpd_sys::door::{self, Handed};
 use acpd_sys::limits::Spare;
 use acpd_sys::socket::{self, SocketFile};
 use interprocess::local_socket::tokio::prelude::*;
 use interprocess::local_socket::tokio::{Listener, Stream};
-use interprocess::local_socket::{GenericFilePath, ListenerOptions};
-use interprocess::os::unix::local_socket::ListenerOptionsExt as _;
-use interprocess::os::unix::uds_local_socket::tokio::Listener as UdsListener;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -60,19 +57,8 @@ impl Door {
     /// When the path is taken by something else or cannot be bound.
     pub fn open(path: PathBuf) -> Result<Door, String> {
         socket::clear_stale_socket(&path).map_err(|error| error.to_string())?;
-        let options = || -> io::Result<ListenerOptions<'_>> {
-            let name = path.as_path().to_fs_name::<GenericFilePath>()?;
-            // On drop the name stays: a successor may have bound it by then.
-            Ok(ListenerOptions::new().name(name).reclaim_name(false))
-        };
-        let bound = match options().and_then(|options| options.mode(0o600).create_tokio()) {
-            // Not every system can set the mode of a socket; its directory is private anyway.
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-                options().and_then(ListenerOptions::create_tokio)
-            }
-            other => other,
-        };
-        let listener = bound.map_err(|e| format!("cannot listen on `{}`: {e}", path.display()))?;
+        let listener = door::listen(&path)
+            .map_err(|error| format!("cannot listen on `{}`: {error}", path.display()))?;
         let file = SocketFile::at(&path);
         Ok(Door { place: Some((path, file)), listener })
     }
@@ -82,23 +68,16 @@ impl Door {
     ///
     /// # Errors
     /// When it is no such socket.
-    pub fn given(socket: OwnedFd, path: Option<PathBuf>) -> Result<Door, String> {
-        let socket = std::os::unix::net::UnixListener::from(socket);
-        let listener = socket
-            .set_nonblocking(true)
-            .and_then(|()| UdsListener::try_from(OwnedFd::from(socket)))
+    pub fn given(socket: Handed, path: Option<PathBuf>) -> Result<Door, String> {
+        let listener = door::listen_again(socket)
             .map_err(|error| format!("cannot use the socket that was handed over: {error}"))?;
         let place = path.map(|path| (path.clone(), SocketFile::at(&path)));
-        Ok(Door { place, listener: listener.into() })
+        Ok(Door { place, listener })
     }
 
-    /// The socket itself, which goes on listening. To be called on the runtime.
-    ///
-    /// # Errors
-    /// When the system does not let go of it.
-    pub fn into_socket(self) -> io::Result<OwnedFd> {
-        let Listener::UdSocket(listener) = self.listener;
-        OwnedFd::try_from(listener).map_err(|error| error.to_string()).map_err(io::Error::other)
+    /// The socket itself, which goes on listening where it passes to the next daemon. To be called on the runtime.
+    pub fn into_socket(self) -> Option<Handed> {
+        door::let_go(self.listener)
     }
 
     /// The file that goes with the daemon.
@@ -254,7 +233,7 @@ impl Shortage {
 /// Why a connection is refused before a byte of it is read.
 fn stranger(stream: &Stream) -> Option<ErrorObject> {
     let own = socket::own_uid();
-    let peer = stream.peer_creds().ok().and_then(|creds| creds.euid());
+    let peer = door::other_end(stream).ok().map(|peer| peer.uid);
     if peer == Some(own) {
         return None;
     }

@@ -5,9 +5,9 @@ use std::io::{self, PipeReader};
 use std::process::{Child, Command};
 use std::time::Duration;
 
+use acpd_sys::pipes::receiver;
 use acpd_sys::process::{ExitKind, detach_child_alone, wait_leader};
 use tokio::io::AsyncReadExt as _;
-use tokio::net::unix::pipe;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
@@ -76,7 +76,6 @@ pub async fn run_to_end(
 
 /// Reads what a command writes, until nobody can write any more or it was as much as this.
 pub async fn read(output: PipeReader, most: u64, said: &mut Vec<u8>) -> io::Result<()> {
-    let output = pipe::Receiver::from_owned_fd(output.into())?;
-    output.take(most).read_to_end(said).await?;
+    receiver(output)?.take(most).read_to_end(said).await?;
     Ok(())
 }

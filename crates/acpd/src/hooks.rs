@@ -12,7 +12,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
@@ -21,10 +20,10 @@ use std::time::Duration;
 
 use acpd_api::HookEvent;
 use acpd_sys::desktop;
+use acpd_sys::pipes::{receiver, sender};
 use acpd_sys::process::ExitKind;
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::unix::pipe;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::spawn_blocking;
 
@@ -201,14 +200,15 @@ fn command(hook: &Hook, cwd: Option<&Path>) -> Command {
 /// Writes a line to the command, which need not read it.
 async fn tell(stdin: Option<ChildStdin>, about: &[u8]) -> io::Result<()> {
     let Some(stdin) = stdin else { return Ok(()) };
-    let mut stdin = pipe::Sender::from_owned_fd(OwnedFd::from(stdin))?;
+    let mut stdin = sender(stdin)?;
     stdin.write_all(about).await?;
-    stdin.write_all(b"\n").await
+    stdin.write_all(b"\n").await?;
+    stdin.flush().await
 }
 
 /// Reads until nobody can write any more, and keeps the beginning.
 async fn listen(output: PipeReader, said: &mut Vec<u8>) -> io::Result<()> {
-    let mut output = pipe::Receiver::from_owned_fd(OwnedFd::from(output))?;
+    let mut output = receiver(output)?;
     let mut piece = [0; 1 << 10];
     loop {
         let read = output.read(&mut piece).await?;
@@ -220,7 +220,7 @@ async fn listen(output: PipeReader, said: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::path::Path;
 

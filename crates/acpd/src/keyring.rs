@@ -1,5 +1,5 @@
 //! The keyring of the system: on Linux that of the kernel, which needs neither a library nor a running
-//! service, on macOS the keychain of the user.
+//! service, on macOS the keychain of the user, on Windows their Credential Manager.
 
 #[cfg(target_os = "macos")]
 use apple_native_keyring_store::keychain::Store;
@@ -7,6 +7,8 @@ use keyring_core::Error;
 use keyring_core::api::CredentialStoreApi as _;
 #[cfg(target_os = "linux")]
 use linux_keyutils_keyring_store::Store;
+#[cfg(windows)]
+use windows_native_keyring_store::Store;
 
 /// The value that is kept for a user of a service, or why there is none; without a word of it.
 pub fn read(service: &str, user: &str) -> Result<String, String> {

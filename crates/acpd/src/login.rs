@@ -2,10 +2,10 @@
 //! runs it, because only the daemon's program knows how agents are started.
 
 use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use acpd_sys::paths::Paths;
+use acpd_sys::process::become_program;
 
 use crate::config;
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ pub fn run(login: Login) -> Failure {
     let agent = login.agent.clone();
     match prepare(login) {
         Ok(mut command) => {
-            let error = command.exec();
+            let error = become_program(&mut command);
             let program = command.get_program().to_string_lossy();
             let hint = (error.kind() == io::ErrorKind::NotFound).then(|| {
                 format!("install it, or set another command: `login` of `[agents.{agent}]`")
@@ -51,10 +51,11 @@ fn prepare(login: Login) -> Result<Command, Failure> {
     }
     let (program, args) = if login.own {
         let exe = std::env::current_exe().unwrap_or_default();
-        let program = config::resolve_program(profile, &env, &exe)
+        let started = config::resolve_program(profile, &env, &exe)
+            .and_then(|file| config::executable(profile, &env, file))
             .map_err(|e| Failure::new(&e, Some(e.hint())))?;
-        let own = profile.command.iter().skip(1).cloned();
-        (program, own.chain(login.words).collect::<Vec<_>>())
+        let own = started.args.into_iter().chain(profile.command.iter().skip(1).cloned());
+        (started.program, own.chain(login.words).collect::<Vec<_>>())
     } else {
         let mut words = login.words.into_iter();
         (words.next().unwrap_or_default().into(), words.collect())

@@ -13,18 +13,17 @@
 //! The pipe is the stdin of all of them, for writing: no shell closes it, nothing else writes to it, and a file that
 //! reads from stdin gets an error in place of waiting.
 
-use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::os::fd::AsFd as _;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use acpd_api::escape::shell_word;
+use acpd_sys::login_shell;
 use acpd_sys::process::{ExitKind, running_program};
+use acpd_sys::program::os_string;
 use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
 
@@ -92,8 +91,7 @@ impl LoginShell {
             UseLoginShell::Always => true,
             UseLoginShell::Never => false,
         };
-        let shell = std::env::var_os("SHELL").map(PathBuf::from);
-        let shell = shell.filter(|shell| is_wanted && shell.is_absolute())?;
+        let shell = login_shell::find().filter(|_| is_wanted)?;
         will_ask(&shell);
         Some(LoginShell { shell, exe, reaper, limit: LIMIT, asked: Arc::default() })
     }
@@ -205,10 +203,11 @@ fn ways(shell: &Path, exe: &Path) -> Result<Vec<Vec<String>>, String> {
 pub fn print() -> io::Result<()> {
     let mut text = BEGIN.to_vec();
     for (name, value) in std::env::vars_os() {
-        text.extend([name.as_bytes(), b"=", value.as_bytes(), b"\0"].concat());
+        let (name, value) = (name.as_encoded_bytes(), value.as_encoded_bytes());
+        text.extend([name, b"=", value, b"\0"].concat());
     }
     text.extend(END);
-    File::from(io::stdin().as_fd().try_clone_to_owned()?).write_all(&text)
+    login_shell::answer(&text)
 }
 
 /// The variables between the marks; none if a mark is missing.
@@ -221,16 +220,16 @@ fn parse(said: &[u8]) -> Option<Variables> {
         // A name may begin with `=` on some systems.
         let at = pair.iter().skip(1).position(|byte| *byte == b'=')? + 1;
         let (name, value) = (&pair[..at], &pair[at + 1..]);
-        let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-        (!is_own(name)).then(|| (text(name), text(value)))
+        Some((os_string(name)?, os_string(value)?)).filter(|_| !is_own(name))
     });
-    let acpds = std::env::vars_os().filter(|(name, _)| name.as_bytes().starts_with(b"ACPD_"));
+    let is_acpds = |name: &OsStr| name.as_encoded_bytes().starts_with(b"ACPD_");
+    let acpds = std::env::vars_os().filter(|(name, _)| is_acpds(name));
     Some(pairs.chain(acpds).collect())
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
-    use std::ffi::OsStr;
+    use std::ffi::OsString;
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt as _;
 

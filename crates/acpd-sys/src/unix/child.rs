@@ -87,6 +87,17 @@ pub fn drop_stdio() -> io::Result<()> {
     Ok(())
 }
 
+/// Starts a child that was made ready with [`detach_child`] or one of its kin, and takes care of it as
+/// [`adopt`] does.
+pub fn start(command: &mut Command) -> io::Result<Child> {
+    command.spawn()
+}
+
+/// Executes a program in place of this one; returns only if that fails.
+pub fn become_program(command: &mut Command) -> io::Error {
+    command.exec()
+}
+
 /// Closes every descriptor but stdin, stdout and stderr. To be called first in `main`, before
 /// anything was opened that is still needed.
 pub fn close_inherited() -> io::Result<()> {

@@ -50,6 +50,33 @@ pub fn adopt(pid: u32) -> io::Result<ProcessId> {
     job::adopt(pid)
 }
 
+/// Starts a child that was made ready with [`detach_child`] or one of its kin, and takes care of it as
+/// [`adopt`] does.
+pub fn start(command: &mut Command) -> io::Result<Child> {
+    let child = command.spawn()?;
+    adopt(child.id())?;
+    Ok(child)
+}
+
+/// Runs a program in place of this one: it has our console, and its exit code is ours. Returns only if it cannot be
+/// started.
+pub fn become_program(command: &mut Command) -> io::Error {
+    /// Leaves all that a console asks for to the program, which hears of it as well.
+    unsafe extern "system" fn leave(_kind: u32) -> i32 {
+        1
+    }
+    let ended = command.spawn().and_then(|mut child| {
+        // SAFETY: the handler lives as long as the program, and touches nothing.
+        check(unsafe { SetConsoleCtrlHandler(Some(leave), 1) })?;
+        child.wait()
+    });
+    match ended {
+        #[expect(clippy::exit, reason = "as if that program ran here")]
+        Ok(status) => std::process::exit(status.code().unwrap_or(1)),
+        Err(error) => error,
+    }
+}
+
 /// Starts a child that is to outlive us: without our console, in nobody's Job where ours lets it go, and running at once.
 pub fn spawn_apart(command: &mut Command) -> io::Result<Child> {
     keep_standard_handles();

@@ -52,7 +52,7 @@ pub use crate::process_table::{Peer, own_uid};
 pub use crate::user::{UserId, may_do_anything};
 
 /// What the system keeps of each direction, in bytes: as much as of a Unix pipe.
-const BUFFER: u32 = 64 << 10;
+pub(crate) const BUFFER: u32 = 64 << 10;
 
 /// Stands for no limit.
 const FOR_EVER: u64 = u64::MAX;
@@ -340,22 +340,24 @@ pub fn hang_up(stream: &Stream) {
 
 /// The process at the other end. A server is known by the owner of its pipe, a client by the token of its process.
 pub fn other_end(stream: &Stream) -> io::Result<Peer> {
-    let mut pid = 0;
     let pipe = stream.pipe.as_raw_handle();
+    if stream.is_server { client_of(pipe) } else { server_of(pipe) }
+}
+
+/// The process at the client's end of an open pipe.
+pub(crate) fn client_of(pipe: RawHandle) -> io::Result<Peer> {
+    let mut pid = 0;
     // SAFETY: the handle is open, and the place is ours.
-    check(unsafe {
-        if stream.is_server {
-            GetNamedPipeClientProcessId(pipe, &raw mut pid)
-        } else {
-            GetNamedPipeServerProcessId(pipe, &raw mut pid)
-        }
-    })?;
-    let uid = if stream.is_server {
-        user_of_process(&os::open(pid)?)?
-    } else {
-        who_may(pipe, SE_KERNEL_OBJECT)?.owner
-    };
-    Ok(Peer { uid, pid: Some(pid) })
+    check(unsafe { GetNamedPipeClientProcessId(pipe, &raw mut pid) })?;
+    Ok(Peer { uid: user_of_process(&os::open(pid)?)?, pid: Some(pid) })
+}
+
+/// The process at the server's end of an open pipe.
+pub(crate) fn server_of(pipe: RawHandle) -> io::Result<Peer> {
+    let mut pid = 0;
+    // SAFETY: as above.
+    check(unsafe { GetNamedPipeServerProcessId(pipe, &raw mut pid) })?;
+    Ok(Peer { uid: who_may(pipe, SE_KERNEL_OBJECT)?.owner, pid: Some(pid) })
 }
 
 /// The user whose process listens on this port of this machine, where the system tells.

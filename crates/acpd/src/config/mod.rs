@@ -28,7 +28,8 @@ pub use keys::kind::LONGEST_LINE;
 pub use keys::variables::Variables;
 pub use launch::installed::{Installed, installed};
 pub use launch::{
-    CommandNotFound, environment, every_agent_gets, fingerprint, resolve_program, with_home,
+    CommandNotFound, environment, every_agent_gets, executable, fingerprint, resolve_program,
+    with_home,
 };
 pub use on_disk::OnDisk;
 pub use redacted::redacted;

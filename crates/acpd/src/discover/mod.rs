@@ -17,8 +17,8 @@ use std::time::Duration;
 use acp_wire::acp::InitializeResult;
 use acpd_api::{escape, json};
 use acpd_sys::paths::Paths;
+use acpd_sys::requests::on_stop;
 use serde_json::{Value, json};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::config::{self, Config, Installed, Profile};
 use crate::settings::services;
@@ -41,9 +41,7 @@ struct Found<'a> {
 /// When stdout cannot be written, or the system gives no signals.
 pub fn run(json: bool) -> io::Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGHUP, SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    on_stop(&stop)?;
     // Where that cannot be, what an agent leaves behind is found by its mark.
     acpd_sys::process::become_subreaper().ok();
     let config = config::parse(Path::new("catalogue.toml"), "").map_err(io::Error::other)?;
@@ -105,7 +103,7 @@ fn find(profile: &Profile) -> Option<Found<'_>> {
     }
     let env: Vec<(OsString, OsString)> = config::environment(profile, std::env::vars_os());
     let words = || profile.command.iter().cloned().map(toml::Value::String).collect();
-    let (program, first, command) = match config::installed(profile, &env) {
+    let (file, first, command) = match config::installed(profile, &env) {
         Installed::Missing { .. } => return None,
         Installed::Here { program, args } => (program, args, toml::Value::Array(words())),
         Installed::Other => {
@@ -114,10 +112,11 @@ fn find(profile: &Profile) -> Option<Found<'_>> {
             (program, 1, toml::Value::String(path))
         }
     };
+    let started = config::executable(profile, &env, file).ok()?;
     let home = || std::env::home_dir().unwrap_or_else(|| PathBuf::from("/"));
     let launch = Launch {
-        program,
-        args: profile.command[first..].to_vec(),
+        program: started.program,
+        args: started.args.into_iter().chain(profile.command[first..].iter().cloned()).collect(),
         env,
         cwd: profile.cwd.clone().unwrap_or_else(home),
         offers: services(profile),

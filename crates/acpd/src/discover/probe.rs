@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use acp_wire::acp::{Implementation, InitializeParams, InitializeResult, Services};
 use acp_wire::{ErrorObject, Id, build};
 use acpd_sys::ladder::{Ladder, Patience, Pauses, Step};
-use acpd_sys::process::{ProcessId, detach_child_alone, reap, reap_orphans, try_wait_leader};
+use acpd_sys::process::{
+    ProcessId, detach_child_alone, reap, reap_orphans, start, try_wait_leader,
+};
 use acpd_sys::tree::Tree;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -72,7 +74,7 @@ pub(super) fn ask(
         .stderr(Stdio::piped());
     detach_child_alone(&mut command);
     let failed = |error: std::io::Error| Trouble::Agent(format!("it cannot be started: {error}"));
-    let mut child = command.spawn().map_err(failed)?;
+    let mut child = start(&mut command).map_err(failed)?;
     // A child that is not reaped has its pid for itself; without a start time only kills are refused.
     let leader = ProcessId::of(child.id()).unwrap_or(ProcessId { pid: child.id(), start: 0 });
     let mut tree = Tree::below_us(marker, leader);

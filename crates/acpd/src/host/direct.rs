@@ -4,9 +4,7 @@
 //! containers and debugging.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::os::fd::AsFd as _;
+use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -18,10 +16,11 @@ use acp_wire::{Body, Frame, Framer};
 use acpd_core::ids::HostId;
 use acpd_core::{HostEvent, SpawnError, StopStep, ToHost};
 use acpd_shim::LastWords;
+use acpd_sys::pipes::{Receiver, Sender, receiver, sender, what_is_there};
 use acpd_sys::process::{ExitKind, ProcessId, detach_child, wait_leader};
+use acpd_sys::program::is_no_program;
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -175,9 +174,9 @@ impl AgentHost for Direct {
 /// A child, ready to be talked with.
 struct Started {
     leader: ProcessId,
-    stdin: pipe::Sender,
-    stdout: pipe::Receiver,
-    stderr: pipe::Receiver,
+    stdin: Sender,
+    stdout: Receiver,
+    stderr: Receiver,
     exited: oneshot::Receiver<io::Result<ExitKind>>,
 }
 
@@ -187,9 +186,7 @@ fn take_over(child: &mut Child) -> io::Result<Started> {
     let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
         return Err(io::Error::other("its pipes are missing"));
     };
-    let stdin = pipe::Sender::from_owned_fd(stdin.into())?;
-    let stdout = pipe::Receiver::from_owned_fd(stdout.into())?;
-    let stderr = pipe::Receiver::from_owned_fd(stderr.into())?;
+    let (stdin, stdout, stderr) = (sender(stdin)?, receiver(stdout)?, receiver(stderr)?);
     // A child that we have not waited for keeps its pid, so it is there to be looked at.
     let leader =
         ProcessId::of(pid).ok_or_else(|| io::Error::other("its start time cannot be read"))?;
@@ -208,7 +205,7 @@ fn refusal(program: &std::path::Path, cwd: &std::path::Path, error: &io::Error) 
             | io::ErrorKind::PermissionDenied
             | io::ErrorKind::NotADirectory
             | io::ErrorKind::InvalidInput
-    ) || error.raw_os_error() == Some(8);
+    ) || is_no_program(error);
     let (what, hint) = if cwd.is_dir() {
         let hint = "check `command` in the configuration, or the permissions of that file";
         (format!("cannot start `{}`: {error}", program.display()), hint)
@@ -224,7 +221,7 @@ struct Output {
     host: HostId,
     pid: u32,
     start: u64,
-    stdout: pipe::Receiver,
+    stdout: Receiver,
     framer: Framer,
     /// End of the last line that was handed over. What is dropped of a line over the limit does not
     /// count: nobody acknowledges it before the line is over.
@@ -261,7 +258,7 @@ impl Output {
             }
         };
         // What the leader wrote before its end is in the pipe already. What others add does not count.
-        if open && let Ok(rest) = what_is_there(&self.stdout) {
+        if open && let Ok(rest) = what_is_there(&mut self.stdout, PIPE).await {
             self.framer.push(&rest);
             self.hand_over().await;
         }
@@ -317,29 +314,10 @@ impl Output {
     }
 }
 
-/// Reads what a pipe holds at this moment, and no more than a pipe can hold. Past the runtime, which
-/// may not have heard yet that there is something to read.
-fn what_is_there(pipe: &pipe::Receiver) -> io::Result<Vec<u8>> {
-    let mut pipe = File::from(pipe.as_fd().try_clone_to_owned()?);
-    let mut bytes = vec![0; PIPE];
-    let mut len = 0;
-    while len < PIPE {
-        match pipe.read(&mut bytes[len..]) {
-            Ok(0) => break,
-            Ok(n) => len += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(error) => return Err(error),
-        }
-    }
-    bytes.truncate(len);
-    Ok(bytes)
-}
-
 /// Writes lines to stdin and reports how far it got; closes stdin when the queue is closed.
 async fn write_stdin(
     host: HostId,
-    mut stdin: pipe::Sender,
+    mut stdin: Sender,
     mut queue: mpsc::UnboundedReceiver<(u64, Bytes)>,
     events: HostEvents,
     flow: Arc<Flow>,
@@ -353,7 +331,7 @@ async fn write_stdin(
             buffer.extend_from_slice(&line);
             buffer.push(b'\n');
         }
-        if stdin.write_all(&buffer).await.is_err() {
+        if stdin.write_all(&buffer).await.is_err() || stdin.flush().await.is_err() {
             return flow.deaf.notify_one();
         }
         if events.send((host, HostEvent::Written { chunk })).await.is_err() {
@@ -363,7 +341,7 @@ async fn write_stdin(
 }
 
 /// Copies stderr to the agent's log. Asked for it, it tells the last lines written so far.
-async fn keep_stderr(mut stderr: pipe::Receiver, mut log: BoundedLog, mut asked: Asked) {
+async fn keep_stderr(mut stderr: Receiver, mut log: BoundedLog, mut asked: Asked) {
     let mut last = LastWords::default();
     let mut keep = |bytes: &[u8], last: &mut LastWords| {
         log.write(bytes);
@@ -379,7 +357,7 @@ async fn keep_stderr(mut stderr: pipe::Receiver, mut log: BoundedLog, mut asked:
         tokio::select! {
             reply = &mut asked, if pending => {
                 pending = false;
-                if let Ok(rest) = what_is_there(&stderr) && !rest.is_empty() {
+                if let Ok(rest) = what_is_there(&mut stderr, PIPE).await && !rest.is_empty() {
                     keep(&rest, &mut last);
                 }
                 if let Ok(reply) = reply {

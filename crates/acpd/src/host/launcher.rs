@@ -78,11 +78,11 @@ impl Agents {
             let place = self.place(log);
             return Ok(Box::new(Shim::spawn(host, start, place)));
         }
-        let (program, first) = program(profile, &env, &running_program(&self.exe))?;
+        let (program, args) = command(profile, &env, &running_program(&self.exe))?;
         tracing::info!(agent, host = host.0, program = %program.display(), "starting an agent");
         let launch = Launch {
             program,
-            args: profile.command.iter().skip(first).cloned().collect(),
+            args,
             env,
             cwd: cwd(profile),
             marker: self.marker(host),
@@ -210,17 +210,12 @@ impl Agents {
         env: Vec<(OsString, OsString)>,
         port: Option<u16>,
     ) -> Result<Program, SpawnError> {
-        let arg = |arg: &String| match port {
+        let arg = |arg: String| match port {
             Some(port) => arg.replace("{port}", &port.to_string()).into(),
             None => arg.into(),
         };
-        let (program, first) = program(profile, &env, &running_program(&self.exe))?;
-        Ok(Program {
-            program,
-            args: profile.command.iter().skip(first).map(arg).collect(),
-            env,
-            cwd: cwd(profile),
-        })
+        let (program, args) = command(profile, &env, &running_program(&self.exe))?;
+        Ok(Program { program, args: args.into_iter().map(arg).collect(), env, cwd: cwd(profile) })
     }
 }
 
@@ -233,18 +228,20 @@ fn refused(message: String, hint: &str) -> SpawnError {
     SpawnError { message, hint: Some(hint.to_owned()), permanent: true }
 }
 
-/// The program, and the index of the first word of the command that is an argument of it.
-fn program(
+/// The program and its arguments.
+fn command(
     profile: &Profile,
     env: &[(OsString, OsString)],
     own: &Path,
-) -> Result<(PathBuf, usize), SpawnError> {
-    if let Installed::Here { program, args } = config::installed(profile, env) {
-        return Ok((program, args));
-    }
-    let found =
-        config::resolve_program(profile, env, own).map_err(|e| refused(e.to_string(), e.hint()))?;
-    Ok((found, 1))
+) -> Result<(PathBuf, Vec<String>), SpawnError> {
+    let not_found = |error: config::CommandNotFound| refused(error.to_string(), error.hint());
+    let (file, first) = match config::installed(profile, env) {
+        Installed::Here { program, args } => (program, args),
+        _ => (config::resolve_program(profile, env, own).map_err(not_found)?, 1),
+    };
+    let started = config::executable(profile, env, file).map_err(not_found)?;
+    let args = started.args.into_iter().chain(profile.command.iter().skip(first).cloned());
+    Ok((started.program, args.collect()))
 }
 
 fn cwd(profile: &Profile) -> PathBuf {

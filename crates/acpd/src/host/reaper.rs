@@ -19,7 +19,7 @@ use acpd_shim::frame::Release;
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::ShimDir;
 use acpd_sys::ladder::{Ladder, Step};
-use acpd_sys::process::{ProcessId, StopSignal, discard, name_of, reap, reap_orphans};
+use acpd_sys::process::{ProcessId, StopSignal, discard, name_of, reap, reap_orphans, start};
 use acpd_sys::tree::{Tree, Usage, Whose, runs_under_agent};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
@@ -141,7 +141,7 @@ impl Children {
     /// Makes a child that somebody waits for. Returns it, and whether orphans have to be reaped now.
     fn start(&self, command: &mut Command, whose: Option<Whose>) -> (io::Result<Child>, bool) {
         self.lock().starting += 1;
-        let child = command.spawn();
+        let child = start(command);
         let mut family = self.lock();
         if let Ok(child) = &child {
             family.children.insert(child.id());
@@ -497,7 +497,7 @@ fn take_gone(trees: &mut Trees) -> Vec<(HostId, Option<ProcessId>)> {
     gone
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::os::fd::OwnedFd;

@@ -102,7 +102,7 @@ impl Job {
 }
 
 /// Takes care of a child that was just started suspended, with `detach_child`: puts it into a Job of its own and lets it
-/// run. On an error it is ended.
+/// run. On an error it is ended. One that is in its Job already stays as it is.
 pub(crate) fn adopt(pid: u32) -> io::Result<ProcessId> {
     let access = PROCESS_SET_QUOTA | PROCESS_TERMINATE | PROCESS_QUERY_LIMITED_INFORMATION;
     let process = open_process(pid, access | PROCESS_SYNCHRONIZE)?;
@@ -114,6 +114,9 @@ pub(crate) fn adopt(pid: u32) -> io::Result<ProcessId> {
 
 fn adopt_open(pid: u32, process: &OwnedHandle) -> io::Result<ProcessId> {
     let id = ProcessId { pid, start: started_at(process)? };
+    if jobs().contains_key(&id) {
+        return Ok(id);
+    }
     let job = Job::new()?;
     // SAFETY: both handles are open.
     check(unsafe { AssignProcessToJobObject(job.0.as_raw_handle(), process.as_raw_handle()) })?;

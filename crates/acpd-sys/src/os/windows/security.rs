@@ -76,6 +76,12 @@ impl PrivateTo {
         }
     }
 
+    /// The descriptor itself, which lives as long as this.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn as_ptr(&self) -> *const std::ffi::c_void {
+        self.0.0
+    }
+
     /// Gives an open file this list of who may do what; its handle must have `WRITE_DAC`.
     pub(crate) fn apply(&self, file: &impl AsRawHandle, kind: SE_OBJECT_TYPE) -> io::Result<()> {
         let (mut present, mut list, mut by_default) = (0, null_mut(), 0);

@@ -18,6 +18,7 @@ use std::env::home_dir;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use acpd_sys::npm;
 use serde::Deserialize;
 
 use crate::config::launch::variable;
@@ -144,7 +145,7 @@ fn node_package(
     });
     let global = std::env::split_paths(path)
         .filter(|bin| bin.is_absolute())
-        .filter_map(|bin| Some((bin.clone(), bin.parent()?.join("lib/node_modules"))));
+        .filter_map(|bin| Some((bin.clone(), npm::packages_of(&bin)?)));
     let user = local.into_iter().chain(global);
     user.chain(npx_caches(wanted, env, home))
         .find_map(|(bin, modules)| node_program(wanted, &bin, &modules))
@@ -156,7 +157,8 @@ fn npx_caches(
     env: &[(OsString, OsString)],
     home: &Path,
 ) -> Vec<(PathBuf, PathBuf)> {
-    let cache = variable(env, "npm_config_cache").map_or_else(|| home.join(".npm"), PathBuf::from);
+    let given = |name: &str| variable(env, name).map(PathBuf::from);
+    let cache = given("npm_config_cache").unwrap_or_else(|| npm::cache(home, given));
     let entries = std::fs::read_dir(cache.join("_npx")).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     folders.sort();
@@ -183,10 +185,8 @@ fn node_program(wanted: &Wanted<'_>, bin: &Path, modules: &Path) -> Option<PathB
         Bin::Named(mut files) if files.len() == 1 => files.pop_first()?,
         Bin::Named(mut files) => (own.to_owned(), files.remove(own)?),
     };
-    let program = bin.join(name);
-    // A link of the same name may be another package's.
-    let same = program.canonicalize().ok()? == folder.join(file).canonicalize().ok()?;
-    same.then_some(program)
+    // What has the same name may be another package's.
+    npm::program_of(bin, name, &folder.join(file))
 }
 
 /// The program of a tool of `uv`.

@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use acpd_api::is_named;
+use acpd_sys::npm_shim::{Behind, NeedsShell, without_shell};
 
 use crate::config::keys::kind::Choice as _;
 use crate::config::tables::profile::Profile;
@@ -138,6 +139,43 @@ pub fn resolve_program(
         let searched = path.unwrap_or_default().to_string_lossy();
         CommandNotFound::new(profile, name, bare.then_some(searched.as_ref()))
     })
+}
+
+/// What is started for the file that [`resolve_program`] or [`installed`](installed::installed) has found: no shell
+/// comes between, so every argument arrives as it is written.
+///
+/// # Errors
+/// [`CommandNotFound`] when only a shell can run it, or what is behind it is not there.
+pub fn executable(
+    profile: &Profile,
+    env: &[(OsString, OsString)],
+    file: PathBuf,
+) -> Result<Behind, CommandNotFound> {
+    let found = without_shell(file.clone()).map_err(|why| refused(profile, &file, why))?;
+    if found.program.parent() != Some(Path::new("")) {
+        return Ok(found);
+    }
+    let cwd = profile.cwd.clone().or_else(std::env::home_dir).unwrap_or_default();
+    let program = which::which_in(&found.program, variable(env, "PATH"), cwd).ok();
+    match program.map(without_shell) {
+        Some(Ok(Behind { program, args })) if args.is_empty() => {
+            Ok(Behind { program, args: found.args })
+        }
+        _ => {
+            let path = variable(env, "PATH").unwrap_or_default().to_string_lossy();
+            Err(CommandNotFound::new(profile, &found.program.to_string_lossy(), Some(&path)))
+        }
+    }
+}
+
+fn refused(profile: &Profile, file: &Path, why: NeedsShell) -> CommandNotFound {
+    let (name, file) = (&profile.name, file.display());
+    CommandNotFound {
+        message: format!("cannot start `{file}`, the command of agent `{name}`: {why}"),
+        hint: format!(
+            "set `command` in `[agents.{name}]` to the program that the script starts, and its arguments"
+        ),
+    }
 }
 
 /// A variable's value; spelt exactly so if there is one, else in any case.

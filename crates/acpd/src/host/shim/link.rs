@@ -1,14 +1,13 @@
 //! A connection with a shim.
 
 use std::io;
-use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use acpd_core::StopStep;
 use acpd_shim::frame::{Hello, Inbox, PIECE, ToDaemon, ToShim, VERSION};
 use acpd_shim::shim_dir::Record;
-use acpd_sys::socket::{own_uid, peer_of};
-use tokio::net::UnixStream;
+use acpd_sys::door::{self, connect, listener_of};
+use acpd_sys::socket::own_uid;
 
 use crate::crash;
 
@@ -29,7 +28,7 @@ pub(super) enum End {
 
 /// The connection, and what was not written or understood yet.
 pub(super) struct Link {
-    pub(super) stream: UnixStream,
+    pub(super) stream: door::Link,
     pub(super) inbox: Inbox,
     pub(super) outbox: Vec<u8>,
     pub(super) sent: Sent,
@@ -46,7 +45,7 @@ pub(super) struct Sent {
 
 impl Link {
     /// A connection on which nothing was said, but for a hello from this offset on.
-    pub(super) fn over(stream: UnixStream, from: u64) -> Link {
+    pub(super) fn over(stream: door::Link, from: u64) -> Link {
         let sent = Sent { ack: from, ..Sent::default() };
         Link { stream, inbox: Inbox::default(), outbox: Vec::new(), sent }
     }
@@ -54,8 +53,8 @@ impl Link {
     /// Connects and says hello: output before `from` is committed.
     pub(super) async fn open(record: &Record, from: u64) -> io::Result<(Link, Hello)> {
         let answer = async {
-            let stream = UnixStream::connect(&record.socket).await?;
-            let peer = peer_of(stream.as_fd())?;
+            let stream = connect(&record.socket).await?;
+            let peer = listener_of(&stream)?;
             if peer.uid != own_uid() || peer.pid.is_some_and(|pid| pid != record.shim.pid) {
                 return Err(io::Error::other("somebody else listens there"));
             }

@@ -1,0 +1,46 @@
+//! What the system, a terminal or another process asks of a program: signals. SIGTERM and SIGINT ask for an
+//! end, SIGHUP for the configuration as it is now.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+
+pub use crate::news::{Request, Wish};
+
+/// Requests, as they come.
+#[derive(Debug)]
+pub struct Requests(SignalsInfo<WithOrigin>);
+
+impl Requests {
+    /// From now on nothing else happens when somebody asks.
+    pub fn watch() -> io::Result<Requests> {
+        SignalsInfo::<WithOrigin>::new([SIGTERM, SIGINT, SIGHUP]).map(Requests)
+    }
+
+    /// Waits for the next ones; blocks the thread. A SIGHUP that no process has sent is left out: a terminal went away.
+    pub fn wait(&mut self) -> Vec<Request> {
+        let requests = self.0.wait().filter_map(|origin| {
+            let sender = origin.process.map_or(0, |process| process.pid);
+            let name = signal_hook::low_level::signal_name(origin.signal).unwrap_or("a signal");
+            let wish = match origin.signal {
+                SIGHUP if sender == 0 => return None,
+                SIGHUP => Wish::Reload,
+                _ => Wish::Stop,
+            };
+            Some(Request { wish, name, sender })
+        });
+        requests.collect()
+    }
+}
+
+/// Sets `stop` when somebody asks for an end, or the terminal goes away.
+pub fn on_stop(stop: &Arc<AtomicBool>) -> io::Result<()> {
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(stop))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! The daemon that takes this one's place: a new process, which waits for the lock that this one lets go of.
+//!
+//! ```text
+//! this daemon: journal closed, door closed ── starts the next one ── lets go of the lock, ends
+//! the next one:                                   waits for the lock ────────▶ opens the door
+//! ```
+//!
+//! The pid changes. A daemon that a client starts in between may get the lock first: then it is the next one, and the one
+//! that was started here ends. Either of them finds the shims.
+
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::child::spawn_apart;
+use crate::door::Handed;
+use crate::lock::InstanceLock;
+
+/// The pid of the daemon before.
+const VARIABLE: &str = "ACPD_HERITAGE";
+
+/// Whether the next daemon has the console of this one: whose shell would go on beside it.
+pub const KEEPS_TERMINAL: bool = false;
+
+/// How long the next daemon waits for the end of the one before.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What passes from a daemon to the one that takes its place.
+#[derive(Debug)]
+pub struct Heritage {
+    /// The lock that makes a daemon the only one.
+    pub lock: InstanceLock,
+    /// The socket, which does not pass.
+    pub socket: Option<Handed>,
+}
+
+impl Heritage {
+    /// What the daemon before us has left, if there was one: its lock is at this path. Waits for its end.
+    pub fn take(lock: &Path) -> Option<Heritage> {
+        let _before: u32 = std::env::var(VARIABLE).ok()?.parse().ok()?;
+        let lock = InstanceLock::acquire_wait(lock, PATIENCE).ok()?;
+        Some(Heritage { lock, socket: None })
+    }
+
+    /// Starts the next daemon, and lets go of the lock. This one is to end then.
+    pub fn pass_to(self, mut command: Command) -> io::Result<()> {
+        command.env(VARIABLE, std::process::id().to_string());
+        spawn_apart(&mut command).map(drop)
+    }
+}
