@@ -1,27 +1,25 @@
 //! The agent: how it is started or reached.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use acpd_sys::process::{
-    ProcessId, StopSignal, detach_child, detach_child_into, discard, try_wait_leader,
+    Hold, ProcessId, StopSignal, adopt, detach_child, detach_child_into, discard, hold,
+    try_wait_leader,
 };
-use acpd_sys::socket::{listener_uid, own_uid};
+use acpd_sys::program::error_number;
+use acpd_sys::socket::{listener_uid, may_do_anything, own_uid};
 use acpd_sys::tree::Tree;
-use acpd_sys::wait::never_block;
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use acpd_sys::wait::{End, Interest, Wait};
 
 use crate::cgroup::Cgroup;
 use crate::errors::Errors;
 use crate::launch::{How, Program, Report};
 
-/// How often a connection is tried, in milliseconds.
-const TRY: u8 = 50;
+/// How often a connection is tried.
+const TRY: Duration = Duration::from_millis(50);
 /// How long a connection to this machine may take.
 const CONNECT: Duration = Duration::from_secs(1);
 
@@ -30,12 +28,14 @@ const CONNECT: Duration = Duration::from_secs(1);
 pub(crate) struct Agent {
     /// Its process, a child of ours, if it has one.
     pub(crate) leader: Option<ProcessId>,
+    /// As long as this is there, nobody else gets its pid.
+    _hold: Option<Hold>,
     /// Where it reads, until that is closed.
-    pub(crate) stdin: Option<File>,
+    pub(crate) stdin: Option<End>,
     /// Where it writes, until it has closed that.
-    pub(crate) stdout: Option<File>,
+    pub(crate) stdout: Option<End>,
     /// Where it says whatever else it says.
-    pub(crate) stderr: Vec<File>,
+    pub(crate) stderr: Vec<End>,
     /// Stdin and stdout are one connection.
     pub(crate) tcp: bool,
 }
@@ -101,22 +101,12 @@ fn refusal(program: &Program, error: &io::Error) -> Report {
     } else {
         format!("cannot start in `{}`: {error}", program.cwd.display())
     };
-    Report::Agent { message, errno: number(error) }
+    Report::Agent { message, errno: error_number(error) }
 }
 
 fn unreachable(addr: SocketAddr, error: &io::Error) -> Report {
     let message = format!("cannot connect to the agent at {addr}: {error}");
-    Report::Agent { message, errno: number(error) }
-}
-
-/// The system's number; of what the standard library or we refuse, the one of its kind.
-fn number(error: &io::Error) -> i32 {
-    error.raw_os_error().unwrap_or(match error.kind() {
-        io::ErrorKind::InvalidInput => Errno::EINVAL as i32,
-        io::ErrorKind::PermissionDenied => Errno::EACCES as i32,
-        io::ErrorKind::TimedOut => Errno::ETIMEDOUT as i32,
-        _ => 0,
-    })
+    Report::Agent { message, errno: error_number(error) }
 }
 
 fn missing() -> io::Error {
@@ -127,13 +117,10 @@ fn over_stdio(child: &mut Child) -> io::Result<Agent> {
     let stdin = child.stdin.take().ok_or_else(missing)?;
     let stdout = child.stdout.take().ok_or_else(missing)?;
     let stderr = child.stderr.take().ok_or_else(missing)?;
-    Ok(Agent {
-        leader: Some(identity(child)?),
-        stdin: Some(ready(stdin.into())?),
-        stdout: Some(ready(stdout.into())?),
-        stderr: vec![ready(stderr.into())?],
-        tcp: false,
-    })
+    let (stdin, stdout) = (Some(End::new(stdin)?), Some(End::new(stdout)?));
+    let stderr = vec![End::new(stderr)?];
+    let (leader, hold) = let_run(child)?;
+    Ok(Agent { leader: Some(leader), _hold: Some(hold), stdin, stdout, stderr, tcp: false })
 }
 
 fn over_tcp(
@@ -144,13 +131,18 @@ fn over_tcp(
 ) -> io::Result<Agent> {
     let stdout = child.stdout.take().ok_or_else(missing)?;
     let stderr = child.stderr.take().ok_or_else(missing)?;
-    let mut talk = vec![ready(stdout.into())?, ready(stderr.into())?];
-    let leader = identity(child)?;
+    let mut talk = vec![End::new(stdout)?, End::new(stderr)?];
+    let (leader, hold) = let_run(child)?;
     loop {
         match TcpStream::connect_timeout(&addr, CONNECT) {
             Ok(stream) => {
                 let agent = over_stream(stream, addr)?;
-                return Ok(Agent { leader: Some(leader), stderr: talk, ..agent });
+                return Ok(Agent {
+                    leader: Some(leader),
+                    _hold: Some(hold),
+                    stderr: talk,
+                    ..agent
+                });
             }
             Err(error) if Instant::now() >= end => return Err(error),
             Err(_) => {}
@@ -158,20 +150,19 @@ fn over_tcp(
         if let Some(exit) = try_wait_leader(leader.pid)? {
             return Err(io::Error::other(format!("it ended with {exit}")));
         }
-        listen(&mut talk, errors)?;
+        listen(&mut talk, errors);
     }
 }
 
 /// Waits a moment, and keeps what is said in it: an agent that nobody reads would stand still.
-fn listen(talk: &mut Vec<File>, errors: &mut Errors) -> io::Result<()> {
-    let mut fds: Vec<_> =
-        talk.iter().map(|file| PollFd::new(file.as_fd(), PollFlags::POLLIN)).collect();
-    match poll(&mut fds, PollTimeout::from(TRY)) {
-        Ok(_) | Err(Errno::EINTR) => {}
-        Err(error) => return Err(error.into()),
+fn listen(talk: &mut Vec<End>, errors: &mut Errors) {
+    let mut wait = Wait::for_up_to(talk.len());
+    for end in &mut *talk {
+        wait.add(end, Interest::Read, ());
     }
+    wait.until(Instant::now() + TRY);
     let mut chunk = [0; 4096];
-    talk.retain_mut(|file| match file.read(&mut chunk) {
+    talk.retain_mut(|end| match end.read(&mut chunk) {
         Ok(0) => false,
         Ok(count) => {
             errors.push(&chunk[..count]);
@@ -181,7 +172,6 @@ fn listen(talk: &mut Vec<File>, errors: &mut Errors) -> io::Result<()> {
             matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
         }
     });
-    Ok(())
 }
 
 fn connect(addr: SocketAddr, timeout: Duration) -> io::Result<Agent> {
@@ -194,24 +184,19 @@ fn over_stream(stream: TcpStream, addr: SocketAddr) -> io::Result<Agent> {
     if addr.ip().is_loopback()
         && let Some(uid) = listener_uid(addr)
         && uid != own_uid()
-        && uid != 0
+        && !may_do_anything(uid)
     {
         let text = format!("user {uid} listens there, not you");
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
     stream.set_nodelay(true)?;
-    let stdin = Some(ready(stream.try_clone()?.into())?);
-    let stdout = Some(ready(stream.into())?);
-    Ok(Agent { leader: None, stdin, stdout, stderr: Vec::new(), tcp: true })
+    let (stdout, stdin) = End::halves(stream)?;
+    let (stdin, stdout) = (Some(stdin), Some(stdout));
+    Ok(Agent { leader: None, _hold: None, stdin, stdout, stderr: Vec::new(), tcp: true })
 }
 
-/// A child that we have not waited for keeps its pid, so it is there to be looked at.
-fn identity(child: &Child) -> io::Result<ProcessId> {
-    ProcessId::of(child.id()).ok_or_else(|| io::Error::other("its start time cannot be read"))
-}
-
-/// Our end, not blocking.
-fn ready(end: OwnedFd) -> io::Result<File> {
-    never_block(&end)?;
-    Ok(File::from(end))
+/// Lets the child run that was just started: on some systems it has waited for that.
+fn let_run(child: &Child) -> io::Result<(ProcessId, Hold)> {
+    let hold = hold(child.id())?;
+    Ok((adopt(child.id())?, hold))
 }

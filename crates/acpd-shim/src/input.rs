@@ -1,8 +1,9 @@
 //! The agent's input: chunks that arrive in pieces, until the agent takes them.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
+
+use acpd_sys::wait::End;
 
 use crate::frame::WINDOW;
 
@@ -105,7 +106,7 @@ impl Input {
     }
 
     /// Writes what the agent takes without waiting.
-    pub(crate) fn write(&mut self, stdin: &mut File) -> io::Result<()> {
+    pub(crate) fn write(&mut self, stdin: &mut End) -> io::Result<()> {
         while !self.queue.is_empty() {
             let (head, _) = self.queue.as_slices();
             match stdin.write(head) {
@@ -154,9 +155,10 @@ impl Input {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::{Read as _, pipe};
-    use std::os::fd::OwnedFd;
 
+    use acpd_sys::file::NULL;
     use acpd_test::fuzz::{Dice, Outcomes, fuzz, throws};
     use proptest::prelude::*;
 
@@ -188,7 +190,7 @@ mod tests {
             }
             prop_assert_eq!(input.accept(chunks.len() as u64 + 2, 0, true, &[]), Err(Violation));
             let (mut read, write) = pipe().unwrap();
-            input.write(&mut File::from(OwnedFd::from(write))).unwrap();
+            input.write(&mut End::new(write).unwrap()).unwrap();
             prop_assert_eq!(input.written(), chunks.len() as u64);
             let mut arrived = Vec::new();
             read.read_to_end(&mut arrived).unwrap();
@@ -221,8 +223,8 @@ mod tests {
     }
 
     /// Where an agent's input goes that takes all of it.
-    fn nowhere() -> File {
-        File::options().write(true).open("/dev/null").unwrap()
+    fn nowhere() -> End {
+        End::new(File::options().write(true).open(NULL).unwrap()).unwrap()
     }
 
     /// Bytes of a frame, of which up to two may be others than they should be.

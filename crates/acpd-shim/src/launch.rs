@@ -5,18 +5,16 @@
 //! one line on its stdout. Launches are not kept and not forwarded, so another version of them is
 //! refused: it means that the daemon's program was replaced under its feet.
 
-use std::ffi::{OsStr, OsString};
-use std::io::{self, Read as _, Write as _};
+use std::ffi::OsString;
+use std::io::{self, Read as _};
 use std::net::SocketAddr;
-use std::os::fd::AsFd as _;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use acpd_sys::process::{ProcessId, detach_child};
-use acpd_sys::wait::{PollFlags, never_block, until_ready};
-use nix::errno::Errno;
+use acpd_sys::process::{ProcessId, spawn_apart};
+use acpd_sys::program::{clear_environment, is_no_program, os_string as text_of};
+use acpd_sys::wait::{End, Interest};
 use thiserror::Error;
 
 use crate::wire::{Reader, Short, put_bytes};
@@ -146,7 +144,7 @@ impl StartError {
                 | io::ErrorKind::PermissionDenied
                 | io::ErrorKind::NotADirectory
                 | io::ErrorKind::InvalidInput
-        ) || source.raw_os_error() == Some(Errno::ENOEXEC as i32)
+        ) || is_no_program(source)
     }
 }
 
@@ -193,7 +191,7 @@ impl Launch {
             }
         }
         put_bytes(&mut to, self.marker.as_bytes());
-        put_bytes(&mut to, self.socket.as_os_str().as_bytes());
+        put_bytes(&mut to, self.socket.as_os_str().as_encoded_bytes());
         to.extend(self.memory.to_le_bytes());
         to.extend(self.spool.to_le_bytes());
         put_time(&mut to, self.ladder.eof);
@@ -254,17 +252,17 @@ impl Launch {
 }
 
 fn put_program(to: &mut Vec<u8>, program: &Program) {
-    put_bytes(to, program.program.as_os_str().as_bytes());
+    put_bytes(to, program.program.as_os_str().as_encoded_bytes());
     to.extend((program.args.len() as u32).to_le_bytes());
     for arg in &program.args {
-        put_bytes(to, arg.as_bytes());
+        put_bytes(to, arg.as_encoded_bytes());
     }
     to.extend((program.env.len() as u32).to_le_bytes());
     for (name, value) in &program.env {
-        put_bytes(to, name.as_bytes());
-        put_bytes(to, value.as_bytes());
+        put_bytes(to, name.as_encoded_bytes());
+        put_bytes(to, value.as_encoded_bytes());
     }
-    put_bytes(to, program.cwd.as_os_str().as_bytes());
+    put_bytes(to, program.cwd.as_os_str().as_encoded_bytes());
 }
 
 fn put_time(to: &mut Vec<u8>, time: Duration) {
@@ -292,7 +290,7 @@ fn text<'a>(from: &mut Reader<'a>) -> Result<&'a str, LaunchError> {
 }
 
 fn os_string(from: &mut Reader<'_>) -> Result<OsString, LaunchError> {
-    Ok(OsStr::from_bytes(from.bytes()?).to_owned())
+    text_of(from.bytes()?).ok_or(LaunchError::Damaged)
 }
 
 /// What a shim answers.
@@ -379,11 +377,10 @@ pub fn start_command(
     let mut bytes = Vec::with_capacity(4 + body.len());
     put_bytes(&mut bytes, &body);
     // Not a part of any agent's tree, should we run under one; and all that is below it is an agent's.
-    command.env_clear().env("ACPD_HOST", format!("shim-{}", launch.marker)).current_dir("/");
+    clear_environment(&mut command);
+    command.env("ACPD_HOST", format!("shim-{}", launch.marker)).current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    detach_child(&mut command);
-    let mut child = command
-        .spawn()
+    let mut child = spawn_apart(&mut command)
         .map_err(|source| StartError::Exec { exe: command.get_program().into(), source })?;
     let answer = converse(&mut child, &bytes, end);
     match answer {
@@ -414,12 +411,11 @@ pub fn start_command(
 /// Writes the launch and reads the answer; `None` if the deadline passes first.
 fn converse(child: &mut Child, launch: &[u8], end: Instant) -> io::Result<Option<String>> {
     let missing = || io::Error::other("its pipes are missing");
-    let mut stdin = child.stdin.take().ok_or_else(missing)?;
-    let mut stdout = child.stdout.take().ok_or_else(missing)?;
-    never_block(&stdin)?;
+    let mut stdin = End::new(child.stdin.take().ok_or_else(missing)?)?;
+    let mut stdout = End::new(child.stdout.take().ok_or_else(missing)?)?;
     let mut rest = launch;
     while !rest.is_empty() {
-        if !until_ready(stdin.as_fd(), PollFlags::POLLOUT, end)? {
+        if !stdin.until(Interest::Write, end)? {
             return Ok(None);
         }
         match stdin.write(rest) {
@@ -435,13 +431,14 @@ fn converse(child: &mut Child, launch: &[u8], end: Instant) -> io::Result<Option
         if let Some(line) = said.iter().position(|byte| *byte == b'\n') {
             return Ok(Some(String::from_utf8_lossy(&said[..line]).into_owned()));
         }
-        if !until_ready(stdout.as_fd(), PollFlags::POLLIN, end)? {
+        if !stdout.until(Interest::Read, end)? {
             return Ok(None);
         }
         match stdout.read(&mut chunk) {
             Ok(count) if count > 0 && said.len() < LONGEST_ANSWER => {
                 said.extend_from_slice(&chunk[..count]);
             }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
             Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),

@@ -1,15 +1,16 @@
 //! One connection from a daemon. It never blocks.
 
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
+use std::io;
+
+use acpd_sys::socket::Stream;
+use acpd_sys::wait::{End, Interest};
 
 use crate::frame::{Inbox, Stage};
 
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Link {
-    stream: UnixStream,
+    end: End,
     pub(crate) inbox: Inbox,
     /// Frames on their way, and how much of them is gone.
     pub(crate) outbox: Vec<u8>,
@@ -30,15 +31,20 @@ pub(crate) struct Told {
 }
 
 impl Link {
-    pub(crate) fn new(stream: UnixStream) -> io::Result<Link> {
-        stream.set_nonblocking(true)?;
+    pub(crate) fn new(stream: Stream) -> io::Result<Link> {
         let (inbox, outbox) = (Inbox::default(), Vec::new());
-        Ok(Link { stream, inbox, outbox, sent: 0, told: None })
+        Ok(Link { end: End::new(stream)?, inbox, outbox, sent: 0, told: None })
+    }
+
+    /// What is to be waited for, and what it is waited for.
+    pub(crate) fn source(&mut self) -> (&mut End, Interest) {
+        let interest = if self.is_waiting() { Interest::Both } else { Interest::Read };
+        (&mut self.end, interest)
     }
 
     /// Reads once into the inbox.
     pub(crate) fn read(&mut self, scratch: &mut [u8]) -> io::Result<()> {
-        match self.stream.read(scratch) {
+        match self.end.read(scratch) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => {
                 self.inbox.push(&scratch[..count]);
@@ -51,7 +57,7 @@ impl Link {
     /// Writes what the daemon takes without waiting.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         while self.is_waiting() {
-            match self.stream.write(&self.outbox[self.sent..]) {
+            match self.end.write(&self.outbox[self.sent..]) {
                 Ok(count) => self.sent += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => waits(error)?,
@@ -70,12 +76,6 @@ impl Link {
     pub(crate) fn give_back(&mut self) {
         self.outbox.shrink_to_fit();
         self.inbox.give_back();
-    }
-}
-
-impl AsFd for Link {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
     }
 }
 

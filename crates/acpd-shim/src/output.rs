@@ -8,7 +8,8 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::FileExt as _;
+
+use acpd_sys::file::{read_exact_at, write_all_at};
 
 use crate::shim_dir::{SPOOL_HEAD, ShimDir};
 
@@ -103,7 +104,8 @@ impl Output {
         if let Some(spool) = self.spool.as_ref().filter(|spool| offset < spool.end) {
             let before = to.len();
             to.resize(before + count, 0);
-            return spool.file.read_exact_at(&mut to[before..], SPOOL_HEAD + offset - spool.start);
+            let at = SPOOL_HEAD + offset - spool.start;
+            return read_exact_at(&spool.file, &mut to[before..], at);
         }
         let (head, tail) = self.memory.as_slices();
         let start = (offset + self.memory.len() as u64 - self.end) as usize;
@@ -171,8 +173,8 @@ impl Output {
         // A part that got there before an error is written over.
         let (head, tail) = self.memory.as_slices();
         let at = SPOOL_HEAD + spool.end - spool.start;
-        spool.file.write_all_at(head, at)?;
-        spool.file.write_all_at(tail, at + head.len() as u64)?;
+        write_all_at(&spool.file, head, at)?;
+        write_all_at(&spool.file, tail, at + head.len() as u64)?;
         spool.end += self.memory.len() as u64;
         self.memory.clear();
         Ok(())

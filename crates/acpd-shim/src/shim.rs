@@ -3,22 +3,19 @@
 mod daemon;
 mod process;
 
-use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::AsFd as _;
-use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use acpd_sys::incoming::Incoming;
+use acpd_sys::limits;
 use acpd_sys::lock::InstanceLock;
-use acpd_sys::process::{ProcessId, become_subreaper, close_inherited};
+use acpd_sys::process::{ProcessId, become_subreaper, close_inherited, drop_stdio};
 use acpd_sys::signals::{self, Signals};
-use acpd_sys::socket::{SocketFile, clear_stale_socket, touch};
+use acpd_sys::socket::{self, SocketFile, touch};
 use acpd_sys::tree::Tree;
-use acpd_sys::wait::timeout;
-use acpd_sys::{dir, limits};
-use nix::poll::{PollFd, PollFlags, poll};
+use acpd_sys::wait::{Interest, Wait};
 
 use crate::agent::{self, Agent};
 use crate::cgroup::Cgroup;
@@ -53,7 +50,7 @@ pub fn run(dir: &Path) -> ExitCode {
                 shim.give_up();
                 return ExitCode::FAILURE;
             }
-            // Without /dev/null they stay as they are; nobody reads them any more.
+            // If there is no nothing they stay as they are; nobody reads them any more.
             drop_stdio().ok();
             shim.serve();
             ExitCode::SUCCESS
@@ -72,19 +69,11 @@ fn say(report: &Report) -> io::Result<()> {
     stdout.flush()
 }
 
-fn drop_stdio() -> io::Result<()> {
-    let null = File::options().read(true).write(true).open("/dev/null")?;
-    nix::unistd::dup2_stdin(&null)?;
-    nix::unistd::dup2_stdout(&null)?;
-    nix::unistd::dup2_stderr(&null)?;
-    Ok(())
-}
-
 /// What there may be to do.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ready {
     Signals,
-    Listener,
+    Incoming,
     Candidate,
     Link,
     Stdin,
@@ -97,7 +86,7 @@ struct Shim {
     /// Held as long as we live.
     _lock: InstanceLock,
     signals: Signals,
-    listener: UnixListener,
+    incoming: Incoming,
     socket: PathBuf,
     marker: String,
     agent: Agent,
@@ -150,7 +139,7 @@ impl Shim {
             Report::Shim(format!("cannot {what}: {error}"))
         };
         set_up_process();
-        let signals = signals::catch().map_err(|error| shim("catch signals", &error))?;
+        let mut signals = signals::catch().map_err(|error| shim("catch signals", &error))?;
         let launch =
             Launch::receive(io::stdin().lock()).map_err(|error| shim("read the launch", &error))?;
         let lock = shim_dir.lock().map_err(|error| shim("lock its directory", &error))?;
@@ -158,14 +147,15 @@ impl Shim {
             .ok_or_else(|| shim("start", &"its own start time cannot be read"))?;
         // Whoever finds us dead has to know what to remove.
         shim_dir.write_socket(&launch.socket).map_err(|error| shim("record the start", &error))?;
-        let listener = listen(&launch.socket).map_err(|error| shim("listen", &error))?;
+        let incoming = Incoming::bind(&launch.socket).map_err(|error| shim("listen", &error))?;
         let cgroup = Cgroup::create(&launch.marker);
         let mut errors = Errors::default();
         let agent = agent::start(&launch.how, &launch.marker, cgroup.as_ref(), &mut errors)
             .inspect_err(|_| {
                 cgroup.iter().for_each(Cgroup::remove);
-                std::fs::remove_file(&launch.socket).ok();
+                socket::remove(&launch.socket);
             })?;
+        let watched = agent.leader.map_or(Ok(()), |leader| signals.watch(leader.pid));
         let record = Record {
             version: VERSION,
             shim: own,
@@ -175,10 +165,14 @@ impl Shim {
         };
         let started = Started { shim: own, agent: agent.leader };
         let mut shim_process =
-            Shim { cgroup, errors, ..Shim::new(shim_dir, lock, signals, listener, agent, launch) };
-        if let Err(error) = shim_process.dir.write_record(&record) {
+            Shim { cgroup, errors, ..Shim::new(shim_dir, lock, signals, incoming, agent, launch) };
+        let recorded = watched.map_err(|error| shim("watch the agent", &error)).and_then(|()| {
+            let written = shim_process.dir.write_record(&record);
+            written.map_err(|error| shim("record the start", &error))
+        });
+        if let Err(report) = recorded {
             shim_process.give_up();
-            return Err(shim("record the start", &error));
+            return Err(report);
         }
         shim_process.look_around();
         Ok((shim_process, started))
@@ -189,7 +183,7 @@ impl Shim {
         dir: ShimDir,
         lock: InstanceLock,
         signals: Signals,
-        listener: UnixListener,
+        incoming: Incoming,
         agent: Agent,
         launch: Launch,
     ) -> Shim {
@@ -200,7 +194,7 @@ impl Shim {
             dir,
             _lock: lock,
             signals,
-            listener,
+            incoming,
             socket: launch.socket,
             marker: launch.marker,
             agent,
@@ -284,8 +278,7 @@ impl Shim {
 
     fn end(&self) {
         self.cgroup.iter().for_each(Cgroup::remove);
-        // Gone already, if somebody cleaned up.
-        std::fs::remove_file(&self.socket).ok();
+        socket::remove(&self.socket);
     }
 
     fn lease_is_over(&self, now: Instant) -> bool {
@@ -319,7 +312,7 @@ impl Shim {
         }
     }
 
-    /// When there is something to do that no descriptor tells of.
+    /// When there is something to do that nobody tells of.
     fn next_wake(&self) -> Instant {
         if self.busy {
             return Instant::now();
@@ -350,43 +343,30 @@ impl Shim {
         let room = self.sealed || self.output.room() > 0;
         let wake = self.next_wake();
 
-        let mut fds = Vec::with_capacity(8);
-        let mut what = Vec::with_capacity(8);
-        let mut add = |fd, flags, ready| {
-            fds.push(PollFd::new(fd, flags));
-            what.push(ready);
-        };
-        add(self.signals.as_fd(), PollFlags::POLLIN, Ready::Signals);
-        add(self.listener.as_fd(), PollFlags::POLLIN, Ready::Listener);
-        if let Some(link) = &self.candidate {
-            add(link.as_fd(), PollFlags::POLLIN, Ready::Candidate);
+        let mut wait = Wait::for_up_to(8);
+        wait.add(&mut self.signals, Interest::Read, Ready::Signals);
+        wait.add(&mut self.incoming, Interest::Read, Ready::Incoming);
+        let links = [(&mut self.candidate, Ready::Candidate), (&mut self.link, Ready::Link)];
+        for (link, what) in links {
+            if let Some((end, interest)) = link.as_mut().map(Link::source) {
+                wait.add(end, interest, what);
+            }
         }
-        if let Some(link) = &self.link {
-            let mut flags = PollFlags::POLLIN;
-            flags.set(PollFlags::POLLOUT, link.is_waiting());
-            add(link.as_fd(), flags, Ready::Link);
+        if let Some(stdin) = self.agent.stdin.as_mut().filter(|_| !self.input.is_empty()) {
+            wait.add(stdin, Interest::Write, Ready::Stdin);
         }
-        if let Some(stdin) = self.agent.stdin.as_ref().filter(|_| !self.input.is_empty()) {
-            add(stdin.as_fd(), PollFlags::POLLOUT, Ready::Stdin);
+        if let Some(stdout) = self.agent.stdout.as_mut().filter(|_| room) {
+            wait.add(stdout, Interest::Read, Ready::Stdout);
         }
-        if let Some(stdout) = self.agent.stdout.as_ref().filter(|_| room) {
-            add(stdout.as_fd(), PollFlags::POLLIN, Ready::Stdout);
-        }
-        for (index, stderr) in self.agent.stderr.iter().enumerate() {
-            add(stderr.as_fd(), PollFlags::POLLIN, Ready::Stderr(index));
+        for (index, stderr) in self.agent.stderr.iter_mut().enumerate() {
+            wait.add(stderr, Interest::Read, Ready::Stderr(index));
         }
         if std::mem::take(&mut self.trim_memory) {
             // Right before the wait, so that only what the wait itself needs comes back.
             limits::give_back_unused();
         }
-        match poll(&mut fds, timeout(wake)) {
-            Ok(_) => {}
-            // Interrupted; the signal's own pipe tells of it.
-            Err(_) => return Vec::new(),
-        }
-        let is_ready = |fd: &PollFd<'_>| fd.revents().is_some_and(|found| !found.is_empty());
         // Backwards, so that a closed stderr does not move those that come after it.
-        fds.iter().zip(what).rev().filter(|(fd, _)| is_ready(fd)).map(|(_, what)| what).collect()
+        wait.until(wake)
     }
 
     fn work(&mut self, ready: Ready) {
@@ -400,7 +380,7 @@ impl Shim {
                     self.notice_children();
                 }
             }
-            Ready::Listener => self.accept(),
+            Ready::Incoming => self.accept(),
             Ready::Candidate => {
                 let Some(link) = self.candidate.take() else { return };
                 match self.hear(link) {
@@ -432,8 +412,8 @@ impl Shim {
     fn check_socket(&mut self) {
         if SocketFile::at(&self.socket).is_some() {
             touch(&self.socket).ok();
-        } else if let Ok(listener) = listen(&self.socket) {
-            self.listener = listener;
+        } else if let Ok(incoming) = Incoming::bind(&self.socket) {
+            self.incoming = incoming;
         }
     }
 
@@ -451,7 +431,6 @@ impl Shim {
 /// Prepares this process as far as the system lets us; the shim works without that, too.
 fn set_up_process() {
     close_inherited().ok();
-    nix::unistd::setsid().ok();
     become_subreaper().ok();
     limits::no_core_dumps().ok();
     limits::private_files();
@@ -464,16 +443,4 @@ fn scratch_buffer(scratch: &mut Vec<u8>) -> &mut [u8] {
         *scratch = vec![0; PIECE];
     }
     scratch
-}
-
-/// Binds the socket: only its owner can reach it.
-fn listen(path: &Path) -> io::Result<UnixListener> {
-    if let Some(parent) = path.parent() {
-        dir::private_dir(parent).map_err(io::Error::other)?;
-    }
-    clear_stale_socket(path).map_err(io::Error::other)?;
-    let listener = UnixListener::bind(path)?;
-    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
 }

@@ -21,16 +21,16 @@
 //! [`Orphans`](crate::orphans::Orphans).
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use acpd_sys::dir::{self, DirError};
 use acpd_sys::file::{self, ReadError};
 use acpd_sys::lock::{self, InstanceLock, LockError};
 use acpd_sys::process::{Liveness, ProcessId};
+use acpd_sys::program::os_string;
+use acpd_sys::socket;
 use thiserror::Error;
 
 use crate::frame::Status;
@@ -209,7 +209,7 @@ impl ShimDir {
         .into_bytes();
         let mut path = |key: &str, path: &Path| {
             text.extend_from_slice(key.as_bytes());
-            text.extend_from_slice(path.as_os_str().as_bytes());
+            text.extend_from_slice(path.as_os_str().as_encoded_bytes());
             text.push(b'\n');
         };
         path("socket ", &record.socket);
@@ -278,8 +278,8 @@ impl ShimDir {
         fill: impl FnOnce(&File) -> io::Result<()>,
     ) -> io::Result<File> {
         let new = self.file("spool.new");
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(true).mode(0o600);
+        let mut options = file::private_options();
+        options.read(true).write(true).create(true).truncate(true);
         let made = options.open(&new).and_then(|file| {
             fill(&file)?;
             fs::rename(&new, self.file("spool"))?;
@@ -299,12 +299,12 @@ impl ShimDir {
 
     /// The socket that its shim listens on, or is about to; `None` if it has not got so far.
     pub fn socket(&self) -> Option<PathBuf> {
-        let path = |text: &[u8]| Some(PathBuf::from(OsStr::from_bytes(text)));
+        let path = |text: &[u8]| os_string(text).map(PathBuf::from);
         self.parse("socket", path).ok().flatten()
     }
 
     pub(crate) fn write_socket(&self, socket: &Path) -> Result<(), ShimDirError> {
-        self.replace("socket", socket.as_os_str().as_bytes(), Durable::No)
+        self.replace("socket", socket.as_os_str().as_encoded_bytes(), Durable::No)
     }
 
     /// Removes all of it, and the shim's socket. To be called when its shim is dead and everything of
@@ -312,7 +312,7 @@ impl ShimDir {
     pub fn remove(&self) -> Result<(), ShimDirError> {
         // A shim that was killed has left its socket, perhaps before it said who it is.
         if let Some(socket) = self.socket() {
-            fs::remove_file(socket).ok();
+            socket::remove(&socket);
         }
         match fs::remove_dir_all(&self.dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -324,16 +324,15 @@ impl ShimDir {
     fn replace(&self, name: &str, bytes: &[u8], durable: Durable) -> Result<(), ShimDirError> {
         let (path, new) = (self.file(name), self.file(&format!("{name}.new")));
         let write = || -> io::Result<()> {
-            let mut options = OpenOptions::new();
-            let mut file =
-                options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+            let mut options = file::private_options();
+            let mut file = options.write(true).create(true).truncate(true).open(&new)?;
             file.write_all(bytes)?;
             if durable == Durable::Yes {
                 file.sync_all()?;
             }
             fs::rename(&new, &path)?;
             if durable == Durable::Yes {
-                File::open(&self.dir)?.sync_all()?;
+                dir::sync(&self.dir)?;
             }
             Ok(())
         };
@@ -390,7 +389,7 @@ impl<'a> Fields<'a> {
     }
 
     fn path(&self, key: &str) -> Option<PathBuf> {
-        self.get(key).map(|path| OsStr::from_bytes(path).into())
+        os_string(self.get(key)?).map(PathBuf::from)
     }
 }
 

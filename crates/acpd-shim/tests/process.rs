@@ -376,11 +376,10 @@ fn an_agent_that_cannot_start_says_why() {
 }
 
 fn an_agent_sees_its_own_environment_alone() {
-    let env = program("/usr/bin/env", &[]);
-    let expected = format!("PATH={}\nACPD_HOST=1-1\n", common::path());
+    let host = Host::start(How::Stdio(program("/usr/bin/env", &[])));
+    let expected = format!("PATH={}\nACPD_HOST={}\n", common::path(), host.launch.marker);
     let mut lines: Vec<&str> = expected.lines().collect();
     lines.sort_unstable();
-    let host = Host::start(How::Stdio(env));
     let mut daemon = host.connect();
     daemon.hello(0);
     let text = daemon.read_bytes(expected.len());

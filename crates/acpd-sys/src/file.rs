@@ -11,6 +11,10 @@ use thiserror::Error;
 
 use crate::os;
 
+pub use crate::files::{
+    HAS_MODES, LONGEST_PATH, NEVER_WAIT, NULL, is_no_file, mode, private_options, read_exact_at,
+    set_mode, too_long, too_many_links, write_all_at,
+};
 pub use crate::stamp::{Stamp, Version};
 
 /// Why a file was not read.

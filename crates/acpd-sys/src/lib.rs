@@ -32,9 +32,21 @@ mod child;
 #[cfg_attr(unix, path = "unix/dir.rs")]
 #[cfg_attr(windows, path = "windows/dir.rs")]
 pub mod dir;
+#[cfg_attr(unix, path = "unix/files.rs")]
+#[cfg_attr(windows, path = "windows/files.rs")]
+mod files;
+#[cfg_attr(unix, path = "unix/incoming.rs")]
+#[cfg_attr(windows, path = "windows/incoming.rs")]
+pub mod incoming;
 #[cfg_attr(unix, path = "unix/limits.rs")]
 #[cfg_attr(windows, path = "windows/limits.rs")]
 pub mod limits;
+#[cfg_attr(unix, path = "unix/program.rs")]
+#[cfg_attr(windows, path = "windows/program.rs")]
+pub mod program;
+#[cfg_attr(unix, path = "unix/signals.rs")]
+#[cfg_attr(windows, path = "windows/signals.rs")]
+pub mod signals;
 #[cfg_attr(unix, path = "unix/socket.rs")]
 #[cfg_attr(windows, path = "windows/socket.rs")]
 pub mod socket;
@@ -45,17 +57,14 @@ mod startup_pipe;
 #[cfg_attr(unix, path = "unix/user.rs")]
 #[cfg_attr(windows, path = "windows/user.rs")]
 mod user;
+#[cfg_attr(unix, path = "unix/wait.rs")]
+#[cfg_attr(windows, path = "windows/wait.rs")]
+pub mod wait;
 
-// What has no place on Windows: descriptors that pass through an exec, signals, `poll`.
+// What has no place on Windows: descriptors that pass through an exec.
 #[cfg(unix)]
 #[path = "unix/inherit.rs"]
 pub mod inherit;
-#[cfg(unix)]
-#[path = "unix/signals.rs"]
-pub mod signals;
-#[cfg(unix)]
-#[path = "unix/wait.rs"]
-pub mod wait;
 
 #[cfg(windows)]
 #[path = "windows/handle.rs"]
@@ -64,6 +73,9 @@ mod handle;
 #[cfg_attr(target_os = "macos", path = "os/macos.rs")]
 #[cfg_attr(windows, path = "os/windows/mod.rs")]
 mod os;
+#[cfg(windows)]
+#[path = "windows/overlapped.rs"]
+mod overlapped;
 #[cfg(unix)]
 #[path = "os/unix.rs"]
 mod unix;

@@ -6,8 +6,9 @@ use crate::os;
 
 pub(crate) use crate::child::signal_one;
 pub use crate::child::{
-    adopt, close_inherited, detach_child, detach_child_alone, detach_child_into, discard,
-    ignore_term, nudge, reap, reap_orphans, running_program, try_wait_leader, wait_leader,
+    Hold, adopt, close_inherited, detach_child, detach_child_alone, detach_child_into, discard,
+    drop_stdio, hold, ignore_term, nudge, reap, reap_orphans, running_program, spawn_apart,
+    try_wait_leader, wait_leader,
 };
 pub use crate::process_table::{Condition, ExitKind, Liveness, ProcessId, StopSignal};
 

@@ -4,10 +4,9 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use acpd_sys::file::{LONGEST_PATH, NEVER_WAIT, is_no_file, too_long, too_many_links};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
-use nix::errno::Errno;
-use nix::libc::{O_NOCTTY, O_NONBLOCK, PATH_MAX};
 
 use super::error::FsError;
 
@@ -143,9 +142,9 @@ impl Root {
 /// Where a path leads, whether or not something is there: where it ends in a symbolic link whose
 /// end does not exist, that end.
 fn destination(path: &Path, links: usize) -> io::Result<PathBuf> {
-    if path.as_os_str().len() >= PATH_MAX as usize {
+    if path.as_os_str().len() >= LONGEST_PATH {
         // It could be made piece by piece, and then nobody could open it by its name.
-        return Err(Errno::ENAMETOOLONG.into());
+        return Err(too_long());
     }
     match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -160,7 +159,7 @@ fn destination(path: &Path, links: usize) -> io::Result<PathBuf> {
     match (place.read_link(), links.checked_sub(1)) {
         (Err(_), _) => Ok(place),
         (Ok(target), Some(links)) => destination(&parent.join(target), links),
-        (Ok(_), None) => Err(Errno::ELOOP.into()),
+        (Ok(_), None) => Err(too_many_links()),
     }
 }
 
@@ -171,10 +170,10 @@ pub(super) fn open_regular(
     path: &Path,
     options: &mut OpenOptions,
 ) -> io::Result<Option<File>> {
-    options.custom_flags(O_NONBLOCK | O_NOCTTY);
+    options.custom_flags(NEVER_WAIT);
     match dir.open_with(path, options) {
         // A socket, or a pipe that nobody reads.
-        Err(error) if error.raw_os_error() == Some(Errno::ENXIO as i32) => Ok(None),
+        Err(error) if is_no_file(&error) => Ok(None),
         Err(error) => Err(error),
         Ok(file) => {
             let file = file.into_std();

@@ -1,11 +1,10 @@
 //! `fs/write_text_file`: replaces a file in one step.
 
 use std::ffi::OsStr;
-use std::fs::Permissions;
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use acpd_sys::file::{HAS_MODES, mode, set_mode};
 use cap_std::fs::{Dir, OpenOptions};
 use cap_tempfile::TempFile;
 
@@ -44,8 +43,7 @@ pub fn write_text_file(roots: &Roots, path: &Path, content: &str) -> Result<(), 
         };
         let mut file = TempFile::new(&dir)?;
         file.write_all(content.as_bytes())?;
-        let mode = cap_std::fs::Permissions::from_std(Permissions::from_mode(mode));
-        file.as_file().set_permissions(mode)?;
+        set_mode(file.as_file(), mode)?;
         file.replace(name)?;
         Ok(true)
     };
@@ -72,10 +70,11 @@ fn make(dir: &Dir, name: &OsStr, umask: u32) -> io::Result<Dir> {
         made => made?,
     }
     let made = dir.open_dir(name)?;
-    let handle = made.open(".")?.into_std();
-    // Of what it inherits, only the permissions are ours to set.
-    let inherited = handle.metadata()?.permissions().mode() & 0o7000;
-    handle.set_permissions(Permissions::from_mode(inherited | (0o777 & !umask)))?;
+    if HAS_MODES {
+        let handle = made.open(".")?;
+        // Of what it inherits, only the permissions are ours to set.
+        set_mode(&handle, mode(&handle)? & 0o7000 | (0o777 & !umask))?;
+    }
     Ok(made)
 }
 
@@ -90,5 +89,5 @@ fn old(dir: &Dir, name: &OsStr) -> io::Result<Old> {
     }
     let file = open_regular(dir, Path::new(name), OpenOptions::new().write(true))?;
     let Some(file) = file else { return Ok(Old::Other) };
-    Ok(Old::File(file.metadata()?.permissions().mode() & 0o777))
+    Ok(Old::File(mode(&file)? & 0o777))
 }

@@ -5,8 +5,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use acpd_sys::ladder::{Ladder, Pauses};
-use acpd_sys::process::{ProcessId, StopSignal};
+use acpd_sys::process::{Hold, ProcessId, StopSignal};
 use acpd_sys::tree::Tree;
+use acpd_sys::wait::Rope;
 use tokio::sync::watch;
 
 use super::types::Children;
@@ -26,12 +27,16 @@ pub(super) enum Job {
 pub(super) struct Keeper {
     pub(super) tree: Tree,
     pub(super) leader: ProcessId,
+    /// As long as this is there, nobody else gets its pid.
+    pub(super) hold: Hold,
     /// The leader has ended.
     pub(super) ended: bool,
     pub(super) grace: Duration,
     pub(super) children: Arc<dyn Children>,
     /// Dropped when nothing is left.
     pub(super) alive: watch::Sender<()>,
+    /// Wakes whoever reads the output.
+    pub(super) wake: Rope,
 }
 
 /// Tells when nothing of a tree is left.
@@ -71,7 +76,8 @@ impl Keeper {
             self.ended = !matches!(jobs.recv(), Ok(Job::End));
         }
         self.children.reap(self.leader.pid);
-        drop(self.alive);
+        drop((self.hold, self.alive));
+        self.wake.pull();
     }
 
     fn end(&mut self) {

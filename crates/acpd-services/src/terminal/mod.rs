@@ -1,8 +1,8 @@
 //! `terminal/*`: commands that acpd runs for an agent.
 //!
 //! A terminal is a process in a session and group of its own, without input, whose stdout and stderr are one
-//! pipe. A task and two threads look after it: the task reads the pipe and keeps the last of it; the first
-//! thread waits for the process, which stays a zombie so that its group id stays its own; the second one ends
+//! pipe. Three threads look after it: the first one reads the pipe and keeps the last of it; the second
+//! one waits for the process, which stays a zombie so that its group id stays its own; the third one ends
 //! the tree when it is to end, and reaps the process when nothing of the tree is left
 //! ([`acpd_sys::tree::Tree`]).
 
@@ -42,7 +42,7 @@ impl Terminals {
         Terminals { children, grace, held: HashMap::new(), ending: Vec::new() }
     }
 
-    /// Runs a command (`terminal/create`). To be called on a runtime.
+    /// Runs a command (`terminal/create`).
     ///
     /// # Errors
     /// See [`TerminalError`]; nothing runs then.

@@ -1,14 +1,13 @@
 //! Reads what a command writes, and keeps the last of it.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::os::fd::AsFd as _;
+use std::io;
 use std::str;
+use std::sync::mpsc::{self, TryRecvError};
+use std::time::{Duration, Instant};
 
-use tokio::io::AsyncReadExt as _;
-use tokio::net::unix::pipe;
-use tokio::sync::{oneshot, watch};
+use acpd_sys::wait::{Bell, End, Interest, Wait};
+use tokio::sync::watch;
 
 use super::keeper::Gone;
 use super::types::{Exit, Output};
@@ -17,6 +16,9 @@ use super::types::{Exit, Output};
 const PIPE: usize = 1 << 20;
 /// Bytes that are read at once.
 const PIECE: usize = 16 << 10;
+
+/// Later than anything.
+const FAR: Duration = Duration::from_hours(1);
 
 /// What is known of a command.
 pub(super) struct State {
@@ -35,12 +37,21 @@ impl State {
     }
 }
 
-/// Reads until nobody can write any more, and tells of the exit when everything before it was read.
-pub(super) async fn read(
-    mut pipe: pipe::Receiver,
-    state: watch::Sender<State>,
-    mut exited: oneshot::Receiver<Exit>,
-    mut gone: Gone,
+/// What a [`read`] waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ready {
+    Pipe,
+    Bell,
+}
+
+/// Reads until nobody can write any more, and tells of the exit when everything before it was read. Whoever sends the
+/// exit, and whoever lets go of the tree, rings the bell after that. Blocks the thread.
+pub(super) fn read(
+    mut pipe: End,
+    mut bell: Bell,
+    state: &watch::Sender<State>,
+    exited: &mpsc::Receiver<Exit>,
+    gone: &Gone,
 ) {
     // Who waits for the exit is not woken for output.
     let keep = |bytes: &[u8]| {
@@ -52,30 +63,42 @@ pub(super) async fn read(
     let mut piece = vec![0; PIECE];
     let (mut open, mut running) = (true, true);
     while open || running {
-        tokio::select! {
-            biased;
-            exit = &mut exited, if running => {
+        let mut wait = Wait::for_up_to(2);
+        wait.add(&mut bell, Interest::Read, Ready::Bell);
+        if open {
+            wait.add(&mut pipe, Interest::Read, Ready::Pipe);
+        }
+        let ready = wait.until(Instant::now() + FAR);
+        if ready.contains(&Ready::Bell) {
+            bell.silence();
+            let exit = if running { exited.try_recv() } else { Err(TryRecvError::Empty) };
+            let is_gone = gone.is_gone();
+            if running && exit != Err(TryRecvError::Empty) {
                 running = false;
                 // What the command wrote before it ended is in the pipe already.
-                keep_rest(&pipe, &mut piece, keep).ok();
+                keep_rest(&mut pipe, &mut piece, keep).ok();
                 state.send_modify(|state| state.exit = Some(exit.unwrap_or_default()));
             }
-            () = gone.wait(), if !running => {
-                keep_rest(&pipe, &mut piece, keep).ok();
+            if is_gone && !running {
+                keep_rest(&mut pipe, &mut piece, keep).ok();
                 return;
             }
-            read = pipe.read(&mut piece), if open => match read {
+        } else if ready.contains(&Ready::Pipe) {
+            match pipe.read(&mut piece) {
                 Ok(n) if n > 0 => keep(&piece[..n]),
+                Err(error) if is_nothing_yet(&error) => {}
                 _ => open = false,
             }
         }
     }
 }
 
-/// Reads what a pipe holds at this moment, and no more than a pipe can hold. Past the runtime, which
-/// may not have heard yet that there is something to read.
-fn keep_rest(pipe: &pipe::Receiver, piece: &mut [u8], keep: impl Fn(&[u8])) -> io::Result<()> {
-    let mut pipe = File::from(pipe.as_fd().try_clone_to_owned()?);
+fn is_nothing_yet(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// Reads what a pipe holds at this moment, and no more than a pipe can hold.
+fn keep_rest(pipe: &mut End, piece: &mut [u8], keep: impl Fn(&[u8])) -> io::Result<()> {
     let mut total = 0;
     while total < PIPE {
         match pipe.read(piece) {

@@ -1,17 +1,17 @@
 //! Starts a terminal from a request.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use acpd_sys::process::{ProcessId, detach_child, wait_leader};
+use acpd_sys::process::{adopt, detach_child, hold, wait_leader};
+use acpd_sys::program::{is_same_variable, shell};
 use acpd_sys::tree::Tree;
-use tokio::net::unix::pipe;
-use tokio::sync::{oneshot, watch};
+use acpd_sys::wait::{Bell, output_pipe};
+use tokio::sync::watch;
 
 use super::error::TerminalError;
 use super::keeper::{Gone, Job, Keeper};
@@ -64,35 +64,42 @@ fn run(
     children: &Arc<dyn Children>,
     grace: Duration,
 ) -> io::Result<Terminal> {
-    let (output, input) = io::pipe()?;
-    let output = pipe::Receiver::from_owned_fd(OwnedFd::from(output))?;
+    let (output, input) = output_pipe()?;
     let mut command = command(request);
     command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
     let child = children.start(&mut command)?;
     // It has the other end of the pipe, which would never end.
     drop(command);
 
-    let (exit, exited) = oneshot::channel();
+    let limit = request.output_byte_limit.unwrap_or(USUAL_OUTPUT).min(MOST_OUTPUT);
+    let (writer, state) = watch::channel(State::new(limit as usize));
+    let (exit, exited) = mpsc::channel();
     let (jobs, queue) = mpsc::channel();
     let (alive, gone) = watch::channel(());
+    let gone = Gone::new(gone);
+    let until_gone = gone.clone();
     let look_after = || {
         let pid = child.id();
-        // A child that nobody has waited for keeps its pid, so it is there to be looked at.
-        let leader =
-            ProcessId::of(pid).ok_or_else(|| io::Error::other("its start time cannot be read"))?;
+        let hold = hold(pid)?;
+        let (bell, wake) = Bell::new()?;
+        let leader = adopt(pid)?;
         let keeper = Keeper {
             tree: Tree::new(&request.marker, leader),
             leader,
+            hold,
             ended: false,
             grace,
             children: Arc::clone(children),
             alive,
+            wake: wake.clone(),
         };
         let ended = jobs.clone();
+        spawn(format!("read {pid}"), move || read(output, bell, &writer, &exited, &until_gone))?;
         spawn(format!("wait {pid}"), move || {
             let status = wait_leader(pid);
             // They may have gone already.
             exit.send(status.map(Exit::from).unwrap_or_default()).ok();
+            wake.pull();
             ended.send(Job::Ended).ok();
         })?;
         spawn(format!("keep {pid}"), move || keeper.run(&queue))
@@ -101,11 +108,6 @@ fn run(
         children.discard(child);
         return Err(error);
     }
-
-    let limit = request.output_byte_limit.unwrap_or(USUAL_OUTPUT).min(MOST_OUTPUT);
-    let (writer, state) = watch::channel(State::new(limit as usize));
-    let gone = Gone::new(gone);
-    tokio::spawn(read(output, writer, exited, gone.clone()));
     Ok(Terminal { owner: request.owner, jobs, state, gone })
 }
 
@@ -114,13 +116,8 @@ fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
 }
 
 fn command(request: &CreateTerminal) -> Command {
-    let mut command = if is_line(request) {
-        let mut shell = Command::new("sh");
-        shell.arg("-c").arg(&request.command);
-        shell
-    } else {
-        Command::new(&request.command)
-    };
+    let mut command =
+        if is_line(request) { shell(&request.command) } else { Command::new(&request.command) };
     command
         .args(&request.args)
         .env_clear()
@@ -141,7 +138,8 @@ fn is_line(request: &CreateTerminal) -> bool {
 
 /// The `PATH` that it will have.
 fn path(request: &CreateTerminal) -> Option<OsString> {
-    let own = request.env.iter().rfind(|(name, _)| name == "PATH");
-    let base = request.base_env.iter().rfind(|(name, _)| name == "PATH");
+    let is_path = |name: &OsStr| is_same_variable(name, OsStr::new("PATH"));
+    let own = request.env.iter().rfind(|(name, _)| is_path(name.as_ref()));
+    let base = request.base_env.iter().rfind(|(name, _)| is_path(name));
     own.map(|(_, path)| path.into()).or_else(|| base.map(|(_, path)| path.clone()))
 }

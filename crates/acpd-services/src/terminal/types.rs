@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 
 use acpd_sys::process::ExitKind;
-use nix::sys::signal::Signal;
+use acpd_sys::program::signal_name;
 
 /// Terminals of one owner at a time.
 pub const MOST_OF_OWNER: usize = 64;
@@ -36,7 +36,7 @@ pub struct CreateTerminal {
     /// The agent process whose terminal it is.
     pub owner: u64,
     /// A program; or, if there are no arguments and no program of this name, and there is white space
-    /// in it, a line for `sh -c`: that is what several agents send.
+    /// in it, a line for the system's shell (`sh -c`): that is what several agents send.
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
@@ -76,12 +76,8 @@ pub struct Output {
 impl From<ExitKind> for Exit {
     fn from(exit: ExitKind) -> Exit {
         match exit {
-            ExitKind::Code(code) => Exit { code: u32::try_from(code).ok(), signal: None },
-            ExitKind::Signal(number) => {
-                let name = Signal::try_from(number).map(Signal::as_str);
-                let signal = name.map_or_else(|_| format!("SIG{number}"), str::to_owned);
-                Exit { code: None, signal: Some(signal) }
-            }
+            ExitKind::Code(code) => Exit { code: Some(code.cast_unsigned()), signal: None },
+            ExitKind::Signal(number) => Exit { code: None, signal: Some(signal_name(number)) },
         }
     }
 }

@@ -1,11 +1,10 @@
 //! What a shim and its daemon tell each other.
 
 use std::io;
-use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use acpd_sys::process::ProcessId;
-use acpd_sys::socket::{own_uid, peer_of};
+use acpd_sys::socket::{other_end, own_uid};
 
 use super::{Shim, scratch_buffer};
 use crate::frame::{
@@ -19,8 +18,8 @@ const FRAMES: usize = 16;
 impl Shim {
     pub(super) fn accept(&mut self) {
         // It may be gone again.
-        let Ok((stream, _)) = self.listener.accept() else { return };
-        let ours = peer_of(stream.as_fd()).is_ok_and(|peer| peer.uid == own_uid());
+        let Ok(stream) = self.incoming.accept() else { return };
+        let ours = other_end(&stream).is_ok_and(|peer| peer.uid == own_uid());
         if ours {
             self.candidate = Link::new(stream).ok();
         }

@@ -1,12 +1,10 @@
 //! What a shim does with its agent.
 
-use std::io::{self, Read as _};
-use std::os::fd::AsRawFd as _;
+use std::io;
 use std::time::Instant;
 
 use acpd_sys::process::{ProcessId, StopSignal, reap, reap_orphans, try_wait_leader};
 use acpd_sys::tree::Tree;
-use nix::sys::socket::{Shutdown, shutdown};
 
 use super::{HOLD, LOOK, Shim, scratch_buffer};
 use crate::frame::{PIECE, Status, Step};
@@ -32,7 +30,7 @@ impl Shim {
             && self.agent.tcp
         {
             // The other half of the connection stays.
-            shutdown(stdin.as_raw_fd(), Shutdown::Write).ok();
+            stdin.shut_down();
         }
     }
 

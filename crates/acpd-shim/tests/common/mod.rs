@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use acpd_shim::frame::{Hello, Inbox, Stage, Status, ToDaemon, ToShim, VERSION};
@@ -13,6 +14,8 @@ use acpd_shim::shim_dir::ShimDir;
 use acpd_sys::process::{ExitKind, ProcessId, StopSignal};
 use tempfile::TempDir;
 
+/// Shims that this process has started.
+static HOSTS: AtomicU64 = AtomicU64::new(1);
 /// Nothing takes so long: what does is a failure.
 const LONG: Duration = Duration::from_mins(1);
 
@@ -71,11 +74,13 @@ impl Host {
         change: impl FnOnce(&mut Launch),
     ) -> Result<Host, StartError> {
         let state = TempDir::new().unwrap();
-        let shim_dir = ShimDir::create(state.path(), "1-1").unwrap();
+        // What is left of an agent is found by its mark, and tests run side by side.
+        let marker = format!("{}-{}", std::process::id(), HOSTS.fetch_add(1, Ordering::Relaxed));
+        let shim_dir = ShimDir::create(state.path(), &marker).unwrap();
         let hour = Duration::from_hours(1);
         let mut launch = Launch {
             how,
-            marker: "1-1".to_owned(),
+            marker,
             socket: state.path().join("run/1.sock"),
             memory: 4 << 20,
             spool: 256 << 20,

@@ -14,6 +14,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, kil
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::setsid;
 
+use crate::files::NULL;
 use crate::inherit::keep_from_next_program;
 use crate::os::{as_nix, child, exit_kind};
 use crate::process_table::{Entry, ExitKind, Liveness, ProcessId, StopSignal};
@@ -59,7 +60,31 @@ pub fn detach_child_alone(cmd: &mut Command) {
 
 /// Takes care of a child that was just started with [`detach_child`]: on other systems it runs only then.
 pub fn adopt(pid: u32) -> io::Result<ProcessId> {
-    ProcessId::of(pid).ok_or_else(|| io::ErrorKind::NotFound.into())
+    ProcessId::of(pid).ok_or_else(|| io::Error::other("its start time cannot be read"))
+}
+
+/// Starts a child that is to outlive us: detached, and running at once.
+pub fn spawn_apart(command: &mut Command) -> io::Result<Child> {
+    detach_child(command);
+    command.spawn()
+}
+
+/// Keeps the pid of a child its own. Here a child that nobody has waited for does that itself.
+#[derive(Debug)]
+pub struct Hold(());
+
+/// Keeps the pid of this child its own until the result is dropped.
+pub fn hold(_child: u32) -> io::Result<Hold> {
+    Ok(Hold(()))
+}
+
+/// Lets go of what stdin, stdout and stderr are, for nothing.
+pub fn drop_stdio() -> io::Result<()> {
+    let null = File::options().read(true).write(true).open(NULL)?;
+    nix::unistd::dup2_stdin(&null)?;
+    nix::unistd::dup2_stdout(&null)?;
+    nix::unistd::dup2_stderr(&null)?;
+    Ok(())
 }
 
 /// Closes every descriptor but stdin, stdout and stderr. To be called first in `main`, before

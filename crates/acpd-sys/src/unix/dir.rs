@@ -1,6 +1,7 @@
 //! Directories and files that nobody else may touch.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::io;
 use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
@@ -29,6 +30,11 @@ pub fn private_dir(path: &Path) -> Result<(), DirError> {
         let (path, source) = (path.to_owned(), error.into());
         DirError::NotWritable { path, source }
     })
+}
+
+/// Brings to the disk what was made, renamed and removed in a directory.
+pub fn sync(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
 }
 
 /// The same check without the creation, and without the question whether we may write.

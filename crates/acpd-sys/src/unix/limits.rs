@@ -11,10 +11,8 @@ use std::sync::OnceLock;
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::stat::{Mode, umask};
 
+use crate::files::NULL;
 use crate::os;
-
-/// Whoever opens it has taken a descriptor.
-const NULL: &str = "/dev/null";
 
 static FOUND_NOFILE: OnceLock<(rlim_t, rlim_t)> = OnceLock::new();
 static FOUND_CORE: OnceLock<(rlim_t, rlim_t)> = OnceLock::new();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 use nix::errno::Errno;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-use crate::wait::never_block;
+use crate::wait::{Source, never_block};
 
 const CHILD: u8 = 1;
 const STOP: u8 = 2;
@@ -65,6 +65,11 @@ extern "C" fn note(signal: nix::libc::c_int) {
 }
 
 impl Signals {
+    /// Tells of the end of this child, too: on other systems nobody else does.
+    pub fn watch(&mut self, _child: u32) -> io::Result<()> {
+        Ok(())
+    }
+
     /// What came since the last call.
     pub fn take(&mut self) -> Seen {
         let mut wakes = [0; 64];
@@ -79,3 +84,5 @@ impl AsFd for Signals {
         self.pipe.as_fd()
     }
 }
+
+impl Source for Signals {}

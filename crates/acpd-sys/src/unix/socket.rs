@@ -20,7 +20,7 @@ use crate::dir::{self, DirError};
 use crate::{file, os};
 
 pub use crate::process_table::{Peer, own_uid};
-pub use crate::user::UserId;
+pub use crate::user::{UserId, may_do_anything};
 
 /// One end of a connection.
 pub type Stream = UnixStream;
@@ -119,6 +119,12 @@ impl SocketFile {
     pub fn at(path: &Path) -> Option<SocketFile> {
         Some(SocketFile(file::stamp(path).ok()??.id))
     }
+}
+
+/// Removes the socket of somebody who listens there no more.
+pub fn remove(path: &Path) {
+    // Gone already, if somebody cleaned up.
+    let _ = std::fs::remove_file(path);
 }
 
 /// Marks a file as used now, so that cleaners of temporary directories leave it alone.

@@ -7,12 +7,13 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::time::Instant;
 
+use nix::poll::PollFlags;
 use nix::sys::stat::{SFlag, fstat};
 use nix::unistd::{ForkResult, fork};
 
 use crate::child::start_detached;
 use crate::inherit::{self, handed, keep_from_next_program};
-use crate::wait::{PollFlags, until_ready};
+use crate::wait::until_ready;
 
 /// The client's end.
 #[derive(Debug)]

@@ -11,6 +11,11 @@ pub(crate) fn own_user() -> UserId {
     nix::unistd::geteuid().as_raw()
 }
 
+/// Returns whether this user may do anything on this machine anyway.
+pub fn may_do_anything(user: UserId) -> bool {
+    user == 0
+}
+
 /// Another user.
 #[cfg(test)]
 pub(crate) fn nobody() -> UserId {

@@ -5,20 +5,28 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::os::windows::io::{AsRawHandle as _, OwnedHandle};
+use std::os::windows::io::{AsRawHandle as _, IntoRawHandle as _, OwnedHandle};
 use std::os::windows::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, SetConsoleCtrlHandler};
+use windows_sys::Win32::Foundation::{CloseHandle, HANDLE_FLAG_INHERIT, SetHandleInformation};
+use windows_sys::Win32::System::Console::{
+    CTRL_BREAK_EVENT, GetStdHandle, STD_ERROR_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE,
+    SetConsoleCtrlHandler, SetStdHandle,
+};
 use windows_sys::Win32::System::Threading::{
-    CREATE_NEW_PROCESS_GROUP, CREATE_SUSPENDED, GetExitCodeProcess,
+    CREATE_BREAKAWAY_FROM_JOB, CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW, CREATE_SUSPENDED,
+    GetExitCodeProcess,
 };
 
+use crate::files::NULL;
 use crate::handle::{check, wait_any};
 use crate::os::{self, job};
 use crate::process_table::{ExitKind, ProcessId, StopSignal};
+
+const STANDARD: [u32; 3] = [STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, STD_ERROR_HANDLE];
 
 /// Makes the command start in a group of its own, and suspended: it runs when it is adopted, see [`adopt`].
 pub fn detach_child(cmd: &mut Command) {
@@ -40,9 +48,55 @@ pub fn adopt(pid: u32) -> io::Result<ProcessId> {
     job::adopt(pid)
 }
 
-/// Nothing to close: what is inherited here is named by whoever leaves it.
+/// Starts a child that is to outlive us: without our console, in nobody's Job where ours lets it go, and running at once.
+pub fn spawn_apart(command: &mut Command) -> io::Result<Child> {
+    keep_standard_handles();
+    let alone = CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP;
+    match command.creation_flags(alone | CREATE_BREAKAWAY_FROM_JOB).spawn() {
+        // What a Job says that lets nobody go.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            command.creation_flags(alone).spawn()
+        }
+        spawned => spawned,
+    }
+}
+
+/// Keeps our own standard handles from what we start: who reads our output to its end would wait for that, too.
+fn keep_standard_handles() {
+    for which in STANDARD {
+        // SAFETY: it takes the handle that there is, or none, which is refused.
+        unsafe { SetHandleInformation(GetStdHandle(which), HANDLE_FLAG_INHERIT, 0) };
+    }
+}
+
+/// Keeps the pid of a child its own.
+#[derive(Debug)]
+pub struct Hold(#[expect(dead_code, reason = "it only is open")] OwnedHandle);
+
+/// Keeps the pid of this child its own until the result is dropped.
+pub fn hold(child: u32) -> io::Result<Hold> {
+    os::open(child).map(Hold)
+}
+
+/// Nothing to close: what is inherited here is named by whoever leaves it. What we start inherits none of it.
 #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
 pub fn close_inherited() -> io::Result<()> {
+    keep_standard_handles();
+    Ok(())
+}
+
+/// Lets go of what stdin, stdout and stderr are, for nothing.
+pub fn drop_stdio() -> io::Result<()> {
+    for which in STANDARD {
+        let null = File::options().read(true).write(true).open(NULL)?;
+        // SAFETY: it only returns what there is.
+        let before = unsafe { GetStdHandle(which) };
+        // SAFETY: the handle is open, and nobody closes it: it is the process's own from now on.
+        check(unsafe { SetStdHandle(which, null.into_raw_handle()) })?;
+        // SAFETY: it was the process's own until now; the library asks for the handle each time that it needs it. None
+        // is refused.
+        unsafe { CloseHandle(before) };
+    }
     Ok(())
 }
 

@@ -46,6 +46,11 @@ fn make(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Nothing to do: what is in a directory is in the file system's own log.
+pub fn sync(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
 /// The same check without the creation.
 pub(crate) fn check_private_dir(path: &Path) -> Result<(), DirError> {
     real_dir(path)?;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use windows_sys::Win32::Foundation::{HANDLE, INVALID_HANDLE_VALUE, WAIT_FAILED, WAIT_TIMEOUT};
 use windows_sys::Win32::System::Threading::{
-    CreateEventW, INFINITE, OpenProcess, PROCESS_ACCESS_RIGHTS, SetEvent, WaitForMultipleObjects,
+    CreateEventW, INFINITE, OpenProcess, PROCESS_ACCESS_RIGHTS, ResetEvent, SetEvent,
+    WaitForMultipleObjects,
 };
 use windows_sys::core::BOOL;
 
@@ -30,7 +31,7 @@ pub(crate) fn open_process(pid: u32, access: PROCESS_ACCESS_RIGHTS) -> io::Resul
     owned(unsafe { OpenProcess(access, 0, pid) })
 }
 
-/// Something that one thread sets and others wait for. It stays set.
+/// Something that one thread sets and others wait for. It stays set until it is reset.
 #[derive(Debug)]
 pub(crate) struct Event(OwnedHandle);
 
@@ -44,12 +45,22 @@ impl Event {
         // SAFETY: the handle is open. It fails for no event that may be set.
         unsafe { SetEvent(self.0.as_raw_handle()) };
     }
+
+    pub(crate) fn reset(&self) {
+        // SAFETY: as above.
+        unsafe { ResetEvent(self.0.as_raw_handle()) };
+    }
 }
 
 impl AsRawHandle for Event {
     fn as_raw_handle(&self) -> RawHandle {
         self.0.as_raw_handle()
     }
+}
+
+/// Whether this one is set or has ended.
+pub(crate) fn is_set(handle: RawHandle) -> bool {
+    matches!(wait_any(&[handle], Some(Duration::ZERO)), Ok(Some(_)))
 }
 
 /// Waits until one of these is set or has ended; which, or `None` if the time is over first.

@@ -14,7 +14,8 @@
 //! A [`Stream`] does overlapped calls and waits for each, so that two threads may read and write at the same time, that a
 //! wait may have a limit, and that one thread may end the other's.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::windows::ffi::OsStrExt as _;
@@ -49,7 +50,7 @@ use crate::os::{self, PrivateTo, who_may};
 use crate::user::user_of_process;
 
 pub use crate::process_table::{Peer, own_uid};
-pub use crate::user::UserId;
+pub use crate::user::{UserId, may_do_anything};
 
 /// What the system keeps of each direction, in bytes: as much as of a Unix pipe.
 const BUFFER: u32 = 64 << 10;
@@ -162,10 +163,24 @@ impl Listener {
             Err(error) if is_over(&error) => return Ok(None),
             Err(error) => return Err(error),
         }
-        // The next one is there before this one can go: the name is never free.
-        let next = instance(&self.path, 0)?;
-        let pipe = std::mem::replace(&mut *free, next);
-        Stream::new(pipe, true).map(Some)
+        self.put_next(&mut free).map(Some)
+    }
+
+    /// The connection that has come to the pipe that waited for one.
+    pub(crate) fn take(&mut self) -> io::Result<Stream> {
+        let mut free = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        self.put_next(&mut free)
+    }
+
+    /// The next one is there before this one can go: the name is never free.
+    fn put_next(&self, free: &mut OwnedHandle) -> io::Result<Stream> {
+        let pipe = std::mem::replace(free, instance(&self.path, 0)?);
+        Stream::new(pipe, true)
+    }
+
+    /// The pipe that waits for a connection.
+    pub(crate) fn next(&self) -> RawHandle {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner).as_raw_handle()
     }
 }
 
@@ -191,6 +206,16 @@ fn instance(path: &Path, first: u32) -> io::Result<OwnedHandle> {
             &private.attributes(),
         )
     })
+}
+
+/// A pipe from one end, which is not for overlapped calls, to the other, which is. Its name is by chance, and taken.
+pub(crate) fn one_way() -> io::Result<(OwnedHandle, File)> {
+    let chance = RandomState::new().hash_one(Instant::now());
+    let name = os::socket_at(&std::env::temp_dir(), &format!("out-{chance:016x}"));
+    let ours = instance(&name, FILE_FLAG_FIRST_PIPE_INSTANCE)?;
+    let mut options = OpenOptions::new();
+    let theirs = options.write(true).security_qos_flags(SECURITY_IDENTIFICATION).open(&name)?;
+    Ok((ours, theirs))
 }
 
 /// Does an overlapped call and waits for its end. A wait that lasts too long, or that `or_else` ends, is given up:
@@ -274,9 +299,15 @@ fn millis(limit: Option<Duration>) -> u64 {
 }
 
 /// Whether the other end is gone.
-fn is_end(error: &io::Error) -> bool {
+pub(crate) fn is_end(error: &io::Error) -> bool {
     let ends = [ERROR_BROKEN_PIPE, ERROR_NO_DATA, ERROR_PIPE_NOT_CONNECTED];
     error.raw_os_error().is_some_and(|code| ends.contains(&(code as u32)))
+}
+
+impl From<Stream> for OwnedHandle {
+    fn from(stream: Stream) -> OwnedHandle {
+        stream.pipe
+    }
 }
 
 impl Read for &Stream {
@@ -372,6 +403,9 @@ impl SocketFile {
         Some(SocketFile(()))
     }
 }
+
+/// Nothing to remove: a name goes with its last pipe.
+pub fn remove(_path: &Path) {}
 
 /// Nothing clears names of pipes away.
 #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]

@@ -8,19 +8,13 @@ use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read as _, Write};
 use std::os::windows::io::AsRawHandle as _;
-use std::os::windows::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use windows_sys::Win32::Foundation::{HANDLE_FLAG_INHERIT, SetHandleInformation};
-use windows_sys::Win32::System::Console::{
-    GetStdHandle, STD_ERROR_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, SetStdHandle,
-};
-use windows_sys::Win32::System::Threading::{
-    CREATE_BREAKAWAY_FROM_JOB, CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW,
-};
+use windows_sys::Win32::System::Console::{STD_ERROR_HANDLE, SetStdHandle};
 
+use crate::child::spawn_apart;
 use crate::handle::check;
 use crate::os;
 use crate::socket::{Listener, Stream, connect, other_end, own_uid};
@@ -47,14 +41,6 @@ pub(crate) fn stderr_to(file: &File) -> io::Result<()> {
     check(unsafe { SetStdHandle(STD_ERROR_HANDLE, handle) })
 }
 
-/// Keeps our own standard handles from what we start: who reads our output to its end would wait for the daemon.
-fn keep_standard_handles() {
-    for which in [STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, STD_ERROR_HANDLE] {
-        // SAFETY: it takes the handle that there is, or none, which is refused.
-        unsafe { SetHandleInformation(GetStdHandle(which), HANDLE_FLAG_INHERIT, 0) };
-    }
-}
-
 /// Starts the daemon, whose end of the pipe is named by this variable.
 pub(crate) fn start(mut command: Command, variable: &str) -> io::Result<Started> {
     let chance = RandomState::new().hash_one(Instant::now());
@@ -62,16 +48,7 @@ pub(crate) fn start(mut command: Command, variable: &str) -> io::Result<Started>
     let listener = Listener::bind(&name)?;
     let root = std::env::var_os("SystemRoot").unwrap_or_else(|| r"C:\".into());
     command.current_dir(root).env(variable, &name);
-    keep_standard_handles();
-    let alone = CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP;
-    let freed = command.creation_flags(alone | CREATE_BREAKAWAY_FROM_JOB).spawn();
-    let daemon = match freed {
-        // What a Job says that lets nobody go.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            command.creation_flags(alone).spawn()?
-        }
-        freed => freed?,
-    };
+    let daemon = spawn_apart(&mut command)?;
     Ok(Started { listener, daemon, stream: None })
 }
 

@@ -91,6 +91,11 @@ impl fmt::Debug for UserId {
     }
 }
 
+/// Returns whether this user may do anything on this machine anyway.
+pub fn may_do_anything(user: UserId) -> bool {
+    [UserId::SYSTEM, UserId::ADMINISTRATORS].contains(&user)
+}
+
 /// Another user.
 #[cfg(test)]
 pub(crate) fn nobody() -> UserId {

@@ -99,7 +99,8 @@ scene('a killed agent is told, and needs somebody', async () => {
   process.kill(pid, 'SIGKILL');
   await page.waitForSelector('.turn.is-interrupted');
   await page.waitForSelector('.is-needs .entry:has(.name:text-is("nightly")) .is-interrupted');
-  assert.match(await page.title(), /^\(\d+\) /);
+  // The title follows what is drawn.
+  await until('the title to tell it', async () => /^\(\d+\) /.test(await page.title()));
   await context.close();
 });
 
@@ -391,7 +392,7 @@ scene('files go with a prompt, and with the first one', async () => {
   const said = page.locator('.prompt:has-text("#with")');
   assert.match(await said.innerText(), /notes\.txt:\s+````\s+remember the milk\s+```\s+and the fence\s+````/);
   await said.locator('img.picture').waitFor();
-  assert.equal(await page.locator('.chip').count(), 0, 'they are gone from the field');
+  await page.waitForSelector('.chip', { state: 'detached' });
 
   await page.goto(`${home.url}/#/new`);
   await page.fill('#new-cwd', home.path('work'));
@@ -438,7 +439,8 @@ scene('a running turn is steered', async () => {
   await page.click('button:text-is("Steer")');
   await page.waitForSelector('.answer:has-text("heard: take the left one")');
   await page.waitForSelector('.prompt:has(.tag:text-is("steered")):has-text("take the left one")');
-  assert.equal(await page.inputValue('#prompt'), '');
+  // Its line may be here before the answer to it.
+  await until('the field to be empty', async () => await page.inputValue('#prompt') === '');
   assert.equal(await page.locator('.queue .waiting').count(), 0);
   home.release('middle');
   await page.waitForSelector('.turn:has-text("done")');

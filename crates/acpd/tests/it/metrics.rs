@@ -107,6 +107,7 @@ fn what_happens_is_counted_and_printed_as_prometheus_reads_it() {
     // It dies in a turn, and comes back.
     env.acpctl(&["run", "-s", "fix", "[crash]"]).code(6);
     env.wait_agent("echo", "ready");
+    until("its session", || (env.session("fix")["state"] == "live").then_some(()));
 
     let now = samples(&env);
     assert_eq!(now["acpd_turns_ended_total{outcome=\"end_turn\"}"], 4.0);

@@ -1,0 +1,64 @@
+//! Files where systems differ: their permissions, how they are opened, and reading and writing at a place.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+
+use nix::errno::Errno;
+use nix::libc::{O_NOCTTY, O_NONBLOCK, PATH_MAX};
+use nix::sys::stat::{Mode, fchmod, fstat};
+
+/// What takes everything and has nothing.
+pub const NULL: &str = "/dev/null";
+
+/// A path of so many bytes cannot be opened by its name.
+pub const LONGEST_PATH: usize = PATH_MAX as usize;
+
+/// Whether files have permission bits, and new ones are made for a umask.
+pub const HAS_MODES: bool = true;
+
+/// Flags of an open that never waits, whatever is there.
+pub const NEVER_WAIT: i32 = O_NONBLOCK | O_NOCTTY;
+
+/// Options for a file that is for us alone, if it is made.
+pub fn private_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// The permission bits of an open file or directory.
+pub fn mode(file: &impl AsFd) -> io::Result<u32> {
+    Ok(fstat(file)?.st_mode as u32 & 0o7777)
+}
+
+/// Sets them.
+pub fn set_mode(file: &impl AsFd, mode: u32) -> io::Result<()> {
+    Ok(fchmod(file, Mode::from_bits_truncate(mode))?)
+}
+
+/// Fills the buffer from this place of a file on.
+pub fn read_exact_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<()> {
+    file.read_exact_at(buffer, at)
+}
+
+/// Writes all of it to this place of a file.
+pub fn write_all_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    file.write_all_at(bytes, at)
+}
+
+/// What is said of a path that is too long.
+pub fn too_long() -> io::Error {
+    Errno::ENAMETOOLONG.into()
+}
+
+/// What is said of links that lead in circles.
+pub fn too_many_links() -> io::Error {
+    Errno::ELOOP.into()
+}
+
+/// What the system says of a socket, and of a pipe that nobody reads, when it is opened like a file.
+pub fn is_no_file(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::ENXIO as i32)
+}

@@ -1,0 +1,78 @@
+//! Files where systems differ: their permissions, how they are opened, and reading and writing at a place.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::windows::fs::FileExt as _;
+use std::os::windows::io::AsHandle;
+
+use windows_sys::Win32::Foundation::{ERROR_CANT_RESOLVE_FILENAME, ERROR_FILENAME_EXCED_RANGE};
+
+/// What takes everything and has nothing.
+pub const NULL: &str = "NUL";
+
+/// A path of so many bytes cannot be opened by its name: more than of any path with the prefix for long ones.
+pub const LONGEST_PATH: usize = 32_767;
+
+/// Whether files have permission bits: new ones have the access list of their directory.
+pub const HAS_MODES: bool = false;
+
+/// Flags of an open that never waits: no directory has pipes in it.
+pub const NEVER_WAIT: u32 = 0;
+
+/// Options for a file that is for us alone, as its directory is.
+pub fn private_options() -> OpenOptions {
+    OpenOptions::new()
+}
+
+/// There are no permission bits.
+pub fn mode(_file: &impl AsHandle) -> io::Result<u32> {
+    Ok(0)
+}
+
+/// Nothing to set.
+pub fn set_mode(_file: &impl AsHandle, _mode: u32) -> io::Result<()> {
+    Ok(())
+}
+
+/// Fills the buffer from this place of a file on.
+pub fn read_exact_at(file: &File, mut buffer: &mut [u8], mut at: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match file.seek_read(buffer, at)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => {
+                at += count as u64;
+                buffer = &mut buffer[count..];
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes all of it to this place of a file.
+pub fn write_all_at(file: &File, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.seek_write(bytes, at)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            count => {
+                at += count as u64;
+                bytes = &bytes[count..];
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is said of a path that is too long.
+pub fn too_long() -> io::Error {
+    io::Error::from_raw_os_error(ERROR_FILENAME_EXCED_RANGE as i32)
+}
+
+/// What is said of links that lead in circles.
+pub fn too_many_links() -> io::Error {
+    io::Error::from_raw_os_error(ERROR_CANT_RESOLVE_FILENAME as i32)
+}
+
+/// No directory has pipes or sockets in it.
+pub fn is_no_file(_error: &io::Error) -> bool {
+    false
+}
