@@ -4,9 +4,9 @@ use std::env;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use acpd_api::{ExitCode, Untrusted};
+use acpd_sys::person;
 use tempfile::{Builder, NamedTempFile};
 
 use crate::error::{CommandError, Result};
@@ -45,9 +45,8 @@ impl Edited {
 /// When the editor cannot be started or says that it failed.
 pub(crate) fn edit(file: &Path) -> Result {
     let editor = wanted(|name| env::var(name).ok());
-    let mut command = Command::new("/bin/sh");
     // As git does it: the editor may have arguments.
-    command.arg("-c").arg(format!("{editor} \"$@\"")).arg(&editor).arg(file);
+    let mut command = person::shell_with(&editor, file);
     let failed = |why| {
         let text = text!("the editor `{}` failed: {}", Untrusted::from(&editor), why);
         CommandError::new(ExitCode::Error, text).hint("choose another one: `EDITOR=nano acpctl …`")
@@ -63,7 +62,7 @@ pub(crate) fn edit(file: &Path) -> Result {
 fn wanted(variable: impl Fn(&str) -> Option<String>) -> String {
     let named = ["VISUAL", "EDITOR"].into_iter().filter_map(variable);
     let mut named = named.filter(|line| !line.trim().is_empty());
-    named.next().unwrap_or_else(|| "vi".to_owned())
+    named.next().unwrap_or_else(|| person::EDITOR.to_owned())
 }
 
 #[cfg(test)]
@@ -75,7 +74,7 @@ mod tests {
         let wanted = |visual: Option<&str>, editor: Option<&str>| {
             wanted(|name| if name == "VISUAL" { visual } else { editor }.map(str::to_owned))
         };
-        assert_eq!(wanted(None, None), "vi");
+        assert_eq!(wanted(None, None), person::EDITOR);
         assert_eq!(wanted(Some(""), Some("ed -s")), "ed -s");
         assert_eq!(wanted(Some("emacs"), Some("ed")), "emacs");
     }

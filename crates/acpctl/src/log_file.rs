@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use acpd_client::open_file;
+use acpd_sys::file::is_same;
 
 use crate::cli::Tail;
 use crate::error::{CommandError, Result};
@@ -94,11 +94,6 @@ fn aside(path: &Path) -> PathBuf {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".1");
     aside.into()
-}
-
-fn is_same(one: &File, other: &File) -> io::Result<bool> {
-    let (one, other) = (one.metadata()?, other.metadata()?);
-    Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
 }
 
 fn count_lines(file: &mut File) -> io::Result<usize> {

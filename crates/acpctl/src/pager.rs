@@ -2,12 +2,10 @@
 
 use std::env;
 use std::io::{self, Write};
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::process::{Child, Stdio};
 
-use signal_hook::consts::SIGINT;
-use signal_hook::flag;
+use acpd_sys::asked::leave_interrupts;
+use acpd_sys::{person, program};
 
 /// What `less` does unless the user says otherwise: end at once if all fits, keep colours and the screen.
 const LESS: &str = "FRX";
@@ -22,14 +20,14 @@ impl Pager {
     /// Starts it. `None` if the user wants none or it cannot be started: then the output goes out as it is.
     pub(crate) fn start() -> Option<Pager> {
         let line = command()?;
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", &line]).stdin(Stdio::piped());
+        let mut command = program::shell(&line);
+        command.stdin(Stdio::piped());
         if env::var_os("LESS").is_none() {
             command.env("LESS", LESS);
         }
         let child = command.spawn().ok()?;
         // Ctrl-C is for the pager. Before it has ended, this process must not give the terminal back.
-        drop(flag::register(SIGINT, Arc::new(AtomicBool::new(false))));
+        leave_interrupts();
         Some(Pager { child })
     }
 
@@ -62,7 +60,7 @@ pub(crate) fn command() -> Option<String> {
 /// The command line of the pager. An empty one, and `cat`, mean none.
 fn wanted(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let named = ["ACPCTL_PAGER", "PAGER"].into_iter().find_map(variable);
-    let line = named.unwrap_or_else(|| "less".to_owned());
+    let line = named.unwrap_or_else(|| person::PAGER.to_owned());
     (!line.trim().is_empty() && line.trim() != "cat").then_some(line)
 }
 
@@ -75,7 +73,7 @@ mod tests {
         let wanted = |ours: Option<&str>, all: Option<&str>| {
             wanted(|name| if name == "PAGER" { all } else { ours }.map(str::to_owned))
         };
-        assert_eq!(wanted(None, None).as_deref(), Some("less"));
+        assert_eq!(wanted(None, None).as_deref(), Some(person::PAGER));
         assert_eq!(wanted(None, Some("more")).as_deref(), Some("more"));
         assert_eq!(wanted(Some("most -w"), Some("more")).as_deref(), Some("most -w"));
         assert_eq!(wanted(Some(""), Some("more")), None);

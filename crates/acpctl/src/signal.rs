@@ -7,9 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use acpd_api::ExitCode;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
-use signal_hook::low_level::emulate_default_handler;
+use acpd_sys::asked::{Ask, asked, end_by};
 
 use crate::text::Text;
 use crate::{terminal, ui};
@@ -37,17 +35,17 @@ pub(crate) fn on_keys(
     take: impl Fn(TerminalKey) + Send + Sync + 'static,
     last_words: impl Fn() + Send + 'static,
 ) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
+    let asks = asked(&[Ask::Interrupt, Ask::Quit, Ask::End, Ask::HangUp])?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         let take = Arc::new(take);
         let mut is_first = true;
-        for signal in signals.forever() {
-            let key = match signal {
-                SIGINT if is_first => TerminalKey::Interrupt,
-                SIGQUIT => TerminalKey::Detach,
+        for ask in asks {
+            let key = match ask {
+                Ask::Interrupt if is_first => TerminalKey::Interrupt,
+                Ask::Quit => TerminalKey::Detach,
                 _ => {
                     last_words();
-                    leave(signal);
+                    leave(ask);
                 }
             };
             is_first &= key != TerminalKey::Interrupt;
@@ -62,21 +60,20 @@ pub(crate) fn on_keys(
 /// Calls `last_words`, from a thread, when the process is asked to end by SIGTERM, and then lets the
 /// signal end it.
 pub(crate) fn before_end(last_words: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    let mut signals = Signals::new([SIGTERM])?;
+    let mut asks = asked(&[Ask::End])?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        if let Some(signal) = signals.forever().next() {
+        if let Some(ask) = asks.next() {
             last_words();
-            // Ends the process; there is nothing to be done if it should not.
-            let _ = emulate_default_handler(signal);
+            end_by(ask);
         }
     })?;
     Ok(())
 }
 
 #[expect(clippy::exit, reason = "the main thread may be stuck in a write, and must not hold us up")]
-fn leave(signal: i32) -> ! {
+fn leave(ask: Ask) -> ! {
     terminal::restore();
-    if signal == SIGINT {
+    if ask == Ask::Interrupt {
         ui::leave_line();
         process::exit(i32::from(ExitCode::Cancelled.code()));
     }
@@ -85,5 +82,5 @@ fn leave(signal: i32) -> ! {
         ui::leave_line();
         ui::complain(line);
     }
-    process::exit(128 + signal)
+    process::exit(128 + ask.signal())
 }

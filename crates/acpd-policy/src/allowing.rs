@@ -70,7 +70,7 @@ fn commands(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Allowe
     if let Some(folder) = &facts.folder {
         let place = resolve(folder, situation.cwd, home);
         let cwd = resolve(situation.cwd, situation.cwd, None);
-        let inside = place.zip(cwd).is_some_and(|(place, cwd)| below(&place, &cwd).is_some());
+        let inside = place.zip(cwd).is_some_and(|(place, cwd)| below(&place, &cwd, true).is_some());
         if !inside {
             return Err(format!("it would run in {}, outside the workspace", quoted(folder)));
         }

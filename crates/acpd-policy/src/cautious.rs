@@ -3,7 +3,7 @@
 use crate::facts::{Facts, Unclear};
 use crate::glob::Glob;
 use crate::one_line::quoted;
-use crate::place::{loose_url, resolve};
+use crate::place::{loose_url, readings, resolve};
 use crate::readings::{Readings, Text};
 use crate::rule::{Call, Check, Rule, plain, unquoted};
 use crate::shell::UNKNOWN;
@@ -76,12 +76,21 @@ fn might(globs: &[Glob], line: &str, readings: &Readings) -> Option<String> {
 fn paths(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Check {
     let cwd = resolve(situation.cwd, situation.cwd, None);
     let matches = |path: &str, glob: &Glob| {
-        let place = resolve(path, situation.cwd, home);
-        glob.matches_path(place.as_deref().unwrap_or(path), cwd.as_deref())
+        let mut places = readings(path, situation.cwd, home).into_iter();
+        places.any(|place| glob.matches_path(&place, cwd.as_deref()))
+    };
+    let is_other_name = |path: &&String| {
+        let places = readings(path, situation.cwd, home);
+        let might =
+            |place: &String| globs.iter().any(|g| g.might_match_path(place, cwd.as_deref()));
+        places.iter().any(might)
     };
     let named =
         any("path", &facts.paths, |path| plain("path", path, globs, |glob| matches(path, glob)));
     let Err(why) = named else { return named.into() };
+    if let Some(path) = facts.paths.iter().find(is_other_name) {
+        return Check::Might(format!("path {} may be the short name of another", quoted(path)));
+    }
     in_unclear(facts, |text| globs.iter().find(|glob| matches(text.as_str(), glob)))
         .unwrap_or(Check::Fails(why))
 }

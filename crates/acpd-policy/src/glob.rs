@@ -5,7 +5,7 @@ use std::fmt;
 use glob::{MatchOptions, Pattern};
 
 use crate::config::Ruling;
-use crate::place::below;
+use crate::place::{self, IS_WINDOWS, below};
 use crate::shell::{UNKNOWN, without_blanks_around_unknown};
 
 /// What a glob is for; that decides how it is read.
@@ -30,7 +30,12 @@ pub(crate) struct Glob {
     base: Base,
     pattern: Pattern,
     options: MatchOptions,
+    /// Whether `\` in it is a character like any other, which on Windows the library takes for `/`.
+    keeps_backslash: bool,
 }
+
+/// Stands for `\` where it is not `/`; no text has this character.
+const BACKSLASH: &str = "\u{10ffff}";
 
 /// What a path glob is relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +74,11 @@ impl Glob {
         let below = text.strip_prefix("./").filter(|_| usage == Use::Path);
         let mut source = below.unwrap_or(text).to_owned();
         if is_place {
+            let Some(named) = place::glob(&source) else {
+                let hint = "begin it with a drive, such as `C:/`, or with `?:/` for every drive";
+                return bad("does not say which drive it means", Some(hint));
+            };
+            source = named;
             if source != "/" && source.ends_with('/') {
                 return bad("ends in `/`", Some("add `**` for all that is inside"));
             }
@@ -82,10 +92,10 @@ impl Glob {
                         Some("write it in full"),
                     );
                 };
-                let home = home.replace(std::path::MAIN_SEPARATOR, "/");
+                let home = place::resolve(home, home, None).unwrap_or_else(|| home.to_owned());
                 let home = home.trim_end_matches('/');
                 source = format!("{}{}", Pattern::escape(home), &source[1..]);
-            } else if !source.starts_with('/') && !std::path::Path::new(&source).is_absolute() {
+            } else if !place::is_absolute(&source) {
                 let is_anywhere = source.starts_with("**");
                 base = match usage {
                     Use::Path if ruling == Ruling::Allow || !is_anywhere => Base::Workspace,
@@ -98,7 +108,12 @@ impl Glob {
                 };
             }
         }
-        let is_cautious = ruling != Ruling::Allow && !matches!(usage, Use::Name | Use::Folder);
+        let is_cautious = ruling != Ruling::Allow
+            && match usage {
+                Use::Name => false,
+                Use::Folder => IS_WINDOWS,
+                Use::Text | Use::Path | Use::Url => true,
+            };
         let options = MatchOptions {
             case_sensitive: !is_cautious,
             require_literal_separator: is_place || usage == Use::Url,
@@ -110,8 +125,14 @@ impl Glob {
                 source = source.replace("**", "*");
             }
         }
+        let keeps_backslash = IS_WINDOWS && !is_place && !is_cautious;
+        if keeps_backslash {
+            source = source.replace('\\', BACKSLASH);
+        }
         match Pattern::new(&source) {
-            Ok(pattern) => Ok(Self { text: text.to_owned(), base, pattern, options }),
+            Ok(pattern) => {
+                Ok(Self { text: text.to_owned(), base, pattern, options, keeps_backslash })
+            }
             Err(error) => {
                 let hint = "`[*]`, `[?]` and `[[]` are the ordinary characters";
                 bad(&format!("is not a glob: {}", error.msg), Some(hint))
@@ -121,20 +142,39 @@ impl Glob {
 
     /// Whether the text matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
-        self.pattern.matches_with(text, self.options)
+        if self.keeps_backslash {
+            let plain = text.replace('\\', BACKSLASH);
+            return !text.contains(BACKSLASH) && self.pattern.matches_with(&plain, self.options);
+        }
+        self.pattern.matches_with(text, self.options) || self.matches_in_lower_case(text)
+    }
+
+    /// Whether it matches without case; the library sees to ASCII alone.
+    fn matches_in_lower_case(&self, text: &str) -> bool {
+        !self.options.case_sensitive
+            && !text.is_ascii()
+            && Pattern::new(&self.pattern.as_str().to_lowercase())
+                .is_ok_and(|pattern| pattern.matches_with(&text.to_lowercase(), self.options))
     }
 
     /// Whether the path matches; `path` and `workspace` in their plain form.
     pub(crate) fn matches_path(&self, path: &str, workspace: Option<&str>) -> bool {
-        let is_below = || {
-            let rest = workspace.and_then(|workspace| below(path, workspace));
-            rest.is_some_and(|rest| self.matches(rest))
-        };
+        let is_below = || self.below(path, workspace).is_some_and(|rest| self.matches(rest));
         match self.base {
             Base::Root => self.matches(path),
             Base::Workspace => is_below(),
             Base::Any => self.matches(path) || is_below(),
         }
+    }
+
+    /// Whether the path may be another name of one that matches.
+    pub(crate) fn might_match_path(&self, path: &str, workspace: Option<&str>) -> bool {
+        let rest = self.below(path, workspace).filter(|_| self.base == Base::Workspace);
+        place::has_short_name(rest.unwrap_or(path))
+    }
+
+    fn below<'p>(&self, path: &'p str, workspace: Option<&str>) -> Option<&'p str> {
+        below(path, workspace?, self.options.case_sensitive)
     }
 
     /// Whether the text could match, with [`UNKNOWN`] in it for any text.

@@ -2,7 +2,7 @@
 
 use crate::config::Ruling;
 use crate::glob::Glob;
-use crate::place::resolve;
+use crate::place;
 use crate::rule::{Call, Check, Rule, plain};
 use crate::{allowing, cautious};
 
@@ -25,8 +25,12 @@ pub(crate) fn check(rule: &Rule, call: Call<'_>) -> Outcome {
             plain("agent", situation.agent, globs, |glob| glob.matches(situation.agent))
         }),
         rule.workspace.as_ref().map(|globs| {
-            let cwd = resolve(situation.cwd, situation.cwd, None);
-            let matches = |glob: &Glob| cwd.as_ref().is_some_and(|cwd| glob.matches(cwd));
+            let cwd = situation.cwd;
+            let places = match rule.ruling {
+                Ruling::Allow => Vec::from_iter(place::resolve(cwd, cwd, None)),
+                Ruling::Ask | Ruling::Reject => place::readings(cwd, cwd, None),
+            };
+            let matches = |glob: &Glob| places.iter().any(|place| glob.matches(place));
             plain("workspace", situation.cwd, globs, matches)
         }),
         rule.kind.as_ref().map(|kinds| {

@@ -6,7 +6,7 @@ use acpd_policy::Verdict::{Allow, Reject};
 use acpd_policy::{PolicyConfig, Situation, Verdict, decide, explain};
 use serde_json::{Value, json};
 use support::{
-    CWD, allow, compile, edit, here, outcome, params, policy, reject, request, run, verdict,
+    CWD, allow, compile, edit, here, outcome, params, place, policy, reject, request, run, verdict,
 };
 
 #[test]
@@ -26,7 +26,7 @@ fn a_workspace_is_compared_in_its_plain_form() {
     let policy = allow("workspace = '~/src/**'");
     let asked = |cwd| {
         let read = params(json!({"kind": "read"}));
-        verdict(&decide(&policy, &[], &Situation { cwd, ..here() }, &request(&read)))
+        verdict(&decide(&policy, &[], &Situation { cwd: &place(cwd), ..here() }, &request(&read)))
     };
     assert_eq!(asked(CWD), Some(Allow));
     assert_eq!(asked("/home/me/src/../src/app/."), Some(Allow));

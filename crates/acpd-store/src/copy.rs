@@ -20,8 +20,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use acpd_sys::dir::{DirError, private_file};
-use acpd_sys::file::stamp;
+use acpd_sys::dir::{DirError, private_target};
+use acpd_sys::file::{put_in_place, stamp};
+use acpd_sys::lock;
 use acpd_sys::paths::Paths;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, params};
@@ -158,9 +159,9 @@ pub fn back_up(
         return Err(CopyError::InTheWay { path: to.into() });
     }
     let partial = with_end(to, ".partial");
-    let file = private_file(&partial)?;
+    let file = private_target(&partial)?;
     // Held until it has its name. One that a killed process has left is nobody's.
-    file.try_lock().map_err(|_| CopyError::Busy { path: to.into() })?;
+    lock::hold(&file).map_err(|_| CopyError::Busy { path: to.into() })?;
     let copied = copy(&from, &partial, &file, &mut tell).and_then(|copied| {
         tell(Stage::Checked);
         rename(&partial, to)?;
@@ -191,7 +192,7 @@ pub fn restore(
     let source = read(from)?;
     let new = with_end(journal, ".restored");
     remove(&new)?;
-    let file = private_file(&new)?;
+    let file = private_target(&new)?;
     let restored = copy(&source, &new, &file, &mut tell).and_then(|_| {
         let old = journal.exists().then(|| numbers(journal));
         let copied = continue_from(&new, old.flatten(), journal.exists())?;
@@ -372,9 +373,7 @@ fn emptied(journal: &Path) -> rusqlite::Result<()> {
 
 /// Gives a file that is whole its name.
 fn rename(from: &Path, to: &Path) -> Result<(), CopyError> {
-    fs::rename(from, to).map_err(failed("rename", from))?;
-    let dir = to.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed("write", dir))
+    put_in_place(from, to).map_err(failed("rename", from))
 }
 
 /// Removes a database and what SQLite keeps beside it.

@@ -60,6 +60,17 @@ fn open_regular(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
+/// Returns whether both are the same file.
+pub fn is_same(one: &File, other: &File) -> io::Result<bool> {
+    Ok(os::stamp_of(one)?.id == os::stamp_of(other)?.id)
+}
+
+/// Gives a file that is whole and on the disk the name of another one, which goes. Whoever is killed, or loses power, at
+/// any moment of this leaves the one or the other under that name; afterwards it is this one.
+pub fn put_in_place(file: &Path, of: &Path) -> io::Result<()> {
+    os::put_in_place(file, of)
+}
+
 /// The version of the file that this path leads to; `None` if there is none, or nobody may look.
 pub fn version(path: &Path) -> Option<Version> {
     os::version(path).ok()

@@ -29,6 +29,9 @@ mod process_table;
 mod stamp;
 pub mod tree;
 
+#[cfg_attr(unix, path = "unix/asked.rs")]
+#[cfg_attr(windows, path = "windows/asked.rs")]
+pub mod asked;
 #[cfg_attr(unix, path = "unix/child.rs")]
 #[cfg_attr(windows, path = "windows/child.rs")]
 mod child;
@@ -47,6 +50,12 @@ pub mod limits;
 #[cfg_attr(unix, path = "unix/login_shell.rs")]
 #[cfg_attr(windows, path = "windows/login_shell.rs")]
 pub mod login_shell;
+#[cfg_attr(unix, path = "unix/machine.rs")]
+#[cfg_attr(windows, path = "windows/machine.rs")]
+pub mod machine;
+#[cfg_attr(unix, path = "unix/person.rs")]
+#[cfg_attr(windows, path = "windows/person.rs")]
+pub mod person;
 #[cfg_attr(unix, path = "unix/program.rs")]
 #[cfg_attr(windows, path = "windows/program.rs")]
 pub mod program;
@@ -85,6 +94,9 @@ pub mod successor;
 #[cfg_attr(unix, path = "unix/startup.rs")]
 #[cfg_attr(windows, path = "windows/startup.rs")]
 mod startup_pipe;
+#[cfg_attr(unix, path = "unix/terminal.rs")]
+#[cfg_attr(windows, path = "windows/terminal.rs")]
+pub mod terminal;
 #[cfg_attr(unix, path = "unix/user.rs")]
 #[cfg_attr(windows, path = "windows/user.rs")]
 mod user;

@@ -92,6 +92,12 @@ impl InstanceLock {
     }
 }
 
+/// Locks a file for as long as it is open. Everybody may read and write it nevertheless: who does not ask for the lock
+/// does not meet it.
+pub fn hold(file: &File) -> Result<(), TryLockError> {
+    os::try_lock(file)
+}
+
 /// Opens, locks, and makes sure that the locked file is still the one at `path`: a cleaner of
 /// temporary directories may have removed it in between.
 fn take(

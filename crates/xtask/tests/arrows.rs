@@ -64,7 +64,16 @@ const MAY_USE: [(&str, &[&str]); 18] = [
     ("acpd-web", &["acp-wire", "acpd-api", "acpd-client", "acpd-sys"]),
     (
         "acpctl",
-        &["acp-wire", "acpd-api", "acpd-client", "acpd-mcp", "acpd-tui", "acpd-view", "acpd-web"],
+        &[
+            "acp-wire",
+            "acpd-api",
+            "acpd-client",
+            "acpd-mcp",
+            "acpd-sys",
+            "acpd-tui",
+            "acpd-view",
+            "acpd-web",
+        ],
     ),
     ("xtask", &["acpd-sys", "acpd-test"]),
 ];

@@ -1,6 +1,5 @@
 //! `acpctl agent …`.
 
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -9,6 +8,7 @@ use acpd_api::{
     Untrusted, VariableInfo, escape, method,
 };
 use acpd_client::daemon_exe;
+use acpd_sys::person::become_program;
 use serde::Serialize;
 
 use crate::cli::{Agent, Json};
@@ -119,8 +119,8 @@ fn discover(json: Json) -> Result {
     let exe = daemon_exe();
     let mut command = Command::new(&exe);
     command.arg("discover").args(json.json.then_some("--json"));
-    // `exec` only returns with an error.
-    let error = command.exec();
+    // It only returns with an error.
+    let error = become_program(command);
     Err(CommandError::file("run", &exe, &error))
 }
 

@@ -11,7 +11,7 @@ use acpd_api::{
     LoginShellInfo, Metrics, ShimInfo, Status, StoreState, Untrusted, method,
 };
 use acpd_client::{Connection, Paths};
-use nix::sys::statvfs::statvfs;
+use acpd_sys::machine::free_space;
 use serde::Serialize;
 
 use crate::cli::Doctor;
@@ -177,12 +177,9 @@ fn look(paths: &Paths) -> Vec<Finding> {
 /// The room on the disk of the journal.
 fn disk(paths: &Paths) -> Finding {
     let existing = paths.state.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
-    let Ok(disk) = statvfs(existing) else {
+    let Ok(free) = free_space(existing) else {
         return Finding::problem("disk", format!("cannot look at `{}`", existing.display()));
     };
-    // Systems differ in the width of these numbers.
-    let free = u128::from(disk.blocks_available()) * u128::from(disk.fragment_size());
-    let free = u64::try_from(free).unwrap_or(u64::MAX);
     let text = format!("{} free for the journal", human::bytes(free).as_str());
     if free >= ROOM {
         return Finding::ok("disk", text);

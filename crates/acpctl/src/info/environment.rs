@@ -1,10 +1,10 @@
 //! What an agent inherits, and what it should inherit and the daemon does not have.
 
 use std::env;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use acpd_api::{AgentInfo, Environment, Untrusted, VariableFrom, VariableInfo, is_named};
+use acpd_sys::person::is_program;
 
 use crate::human;
 use crate::paint::{BOLD, DIM, Paint};
@@ -56,11 +56,8 @@ pub(crate) fn found_here(agent: &AgentInfo) -> Option<Text> {
     let program = agent.command.first().filter(|_| agent.installed == Some(false))?;
     let is_bare = Path::new(program.raw()).components().count() == 1;
     let path = env::var_os("PATH").filter(|_| is_bare)?;
-    let is_program = |path: &PathBuf| {
-        let found = path.metadata().ok();
-        found.is_some_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-    };
-    let here = env::split_paths(&path).map(|dir| dir.join(program.raw())).find(is_program)?;
+    let here =
+        env::split_paths(&path).map(|dir| dir.join(program.raw())).find(|path| is_program(path))?;
     let shell = match &agent.login_shell {
         None => text!(
             "; or have acpd ask your login shell: `login_shell = \"always\"` in `[daemon]`, then \

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use acpd_api::Untrusted;
 use acpd_client::own_uid;
 
 use super::{Place, State, UnitFile, base, tell};
@@ -87,7 +88,7 @@ fn explained(error: CommandError) -> CommandError {
         return error.hint(text!(
             "log in on this machine or by SSH, not with `su` or `sudo`; or set \
              XDG_RUNTIME_DIR=/run/user/{}",
-            own_uid()
+            Untrusted::of(own_uid())
         ));
     }
     error.hint("look into `acpctl service logs`")

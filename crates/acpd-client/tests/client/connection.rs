@@ -1,12 +1,11 @@
 //! Connections to a daemon that a thread of the test plays.
 
 use std::io::{BufRead as _, Write as _};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::os::unix::net::UnixListener;
 use std::thread::{self, JoinHandle};
 
 use acpd_api::{ClientMeta, Empty, method};
 use acpd_client::{CallError, ConnectError, Connection, connect};
+use acpd_sys::socket::{Listener, clear_stale_socket};
 use serde_json::{Value, json};
 
 use crate::support::{Stream, accept, listen, options, read, write};
@@ -121,46 +120,6 @@ fn without_a_daemon_the_error_says_how_to_start_one() {
 }
 
 #[test]
-fn a_directory_that_others_could_use_is_refused_before_a_word() {
-    let home = tempfile::tempdir().unwrap();
-    let options = options(home.path());
-    let runtime = &options.paths.runtime;
-    let listener = listen(&options);
-    listener.set_nonblocking(true).unwrap();
-
-    std::fs::set_permissions(runtime, std::fs::Permissions::from_mode(0o770)).unwrap();
-    let error = connect(&options).unwrap_err();
-    assert!(matches!(error, ConnectError::Dir(_)), "{error:?}");
-    assert!(error.hint().unwrap().contains("chmod 700"), "{error:?}");
-
-    std::fs::set_permissions(runtime, std::fs::Permissions::from_mode(0o700)).unwrap();
-    std::fs::rename(runtime, home.path().join("elsewhere")).unwrap();
-    symlink(home.path().join("elsewhere"), runtime).unwrap();
-    assert!(matches!(connect(&options).unwrap_err(), ConnectError::Dir(_)));
-    assert!(listener.accept().is_err(), "nobody may have connected");
-}
-
-#[test]
-fn a_daemon_of_another_login_is_found_by_its_lock_file() {
-    let home = tempfile::tempdir().unwrap();
-    let options = options(home.path());
-    acpd_sys::dir::private_dir(&options.paths.state).unwrap();
-    let other = home.path().join("other");
-    acpd_sys::dir::private_dir(&other).unwrap();
-    let socket = other.join("acpd.sock");
-    let lock = format!("4711\n{}\n", socket.display());
-    std::fs::write(options.paths.lock(), lock).unwrap();
-    let error = connect(&options).unwrap_err();
-    assert!(matches!(error, ConnectError::NotRunning { .. }), "a dead daemon's word: {error:?}");
-
-    let _listener = UnixListener::bind(&socket).unwrap();
-    connect(&options).unwrap();
-
-    std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(matches!(connect(&options).unwrap_err(), ConnectError::Dir(_)));
-}
-
-#[test]
 fn m9_why_the_connection_was_closed_is_the_error_of_a_call() {
     let refusal = json!({"id": null, "error": {"code": -32603, "message": "no room", "data":
         {"_acpd": {"reason": "too_many", "hint": "wait"}}}});
@@ -180,8 +139,8 @@ fn m9_why_the_connection_was_closed_is_the_error_of_a_call() {
 
     // One that never got an answer is made once more.
     let socket = options(home.path()).paths.socket();
-    std::fs::remove_file(&socket).unwrap();
-    let listener = UnixListener::bind(socket).unwrap();
+    clear_stale_socket(&socket).unwrap();
+    let listener = Listener::bind(&socket).unwrap();
     let mut connection = connect(&options(home.path())).unwrap();
     let server = thread::spawn(move || {
         let mut stream = accept(&listener);

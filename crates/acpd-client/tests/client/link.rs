@@ -1,12 +1,12 @@
 //! Links to a daemon that a thread of the test plays, and that goes away and comes back.
 
 use std::io::Write as _;
-use std::os::unix::net::UnixListener;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use acpd_client::{ConnectError, Incoming, LinkError, LinkReader, LinkWriter, PATIENCE, link};
+use acpd_sys::socket::{self, Listener, clear_stale_socket};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::support::{Stream, accept, listen, options, read, write};
 
 /// A link to a daemon that the test plays, and its socket.
-fn linked(patience: Duration) -> (TempDir, UnixListener, LinkReader, LinkWriter) {
+fn linked(patience: Duration) -> (TempDir, Listener, LinkReader, LinkWriter) {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
     let listener = listen(&options);
@@ -23,7 +23,7 @@ fn linked(patience: Duration) -> (TempDir, UnixListener, LinkReader, LinkWriter)
 }
 
 /// The same, after the daemon has answered `initialize`.
-fn greeted(patience: Duration) -> (TempDir, UnixListener, LinkReader, LinkWriter, Stream) {
+fn greeted(patience: Duration) -> (TempDir, Listener, LinkReader, LinkWriter, Stream) {
     let (home, listener, mut reader, writer) = linked(patience);
     writer.send(hello());
     let mut daemon = accept(&listener);
@@ -111,7 +111,7 @@ fn a_daemon_that_does_not_come_back_is_given_up_with_the_reason() {
     writer.send(list());
     read(&mut daemon);
     drop((daemon, listener));
-    std::fs::remove_file(options(home.path()).paths.socket()).unwrap();
+    clear_stale_socket(&options(home.path()).paths.socket()).unwrap();
     assert_eq!(reader.recv().unwrap(), Incoming::Lost);
     let error = reader.recv().unwrap_err();
     let LinkError::GaveUp { source, .. } = &error else { panic!("{error:?}") };
@@ -245,7 +245,7 @@ fn who_waits_for_nothing_waits_for_ever_until_there_is_something_to_wait_for() {
     writer.send(list());
     // Ends with the tests.
     thread::spawn(move || {
-        while let Ok((stream, _)) = listener.accept() {
+        while let Ok(stream) = socket::accept(&listener) {
             drop(stream);
         }
     });

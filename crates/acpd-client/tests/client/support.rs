@@ -1,15 +1,15 @@
 //! A daemon that a thread of the test plays.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 use acpd_client::Options;
 use acpd_sys::paths::Paths;
+use acpd_sys::socket::{self, Listener};
 use serde_json::Value;
 
 /// The daemon's side of a connection.
-pub(crate) type Stream = BufReader<UnixStream>;
+pub(crate) type Stream = BufReader<socket::Stream>;
 
 pub(crate) fn options(home: &Path) -> Options {
     let paths =
@@ -18,13 +18,13 @@ pub(crate) fn options(home: &Path) -> Options {
 }
 
 /// The daemon's socket.
-pub(crate) fn listen(options: &Options) -> UnixListener {
+pub(crate) fn listen(options: &Options) -> Listener {
     acpd_sys::dir::private_dir(&options.paths.runtime).unwrap();
-    UnixListener::bind(options.paths.socket()).unwrap()
+    Listener::bind(options.paths.socket()).unwrap()
 }
 
-pub(crate) fn accept(listener: &UnixListener) -> Stream {
-    BufReader::new(listener.accept().unwrap().0)
+pub(crate) fn accept(listener: &Listener) -> Stream {
+    BufReader::new(socket::accept(listener).unwrap())
 }
 
 pub(crate) fn read(stream: &mut Stream) -> Value {

@@ -82,6 +82,8 @@ pub(crate) struct Bench {
     next_client: u64,
     /// Processes start and answer `initialize` by themselves, with these capabilities.
     pub(crate) capabilities: Option<Value>,
+    /// Where its sessions are made.
+    pub(crate) cwd: &'static str,
     /// What they answer besides, as members of the result.
     pub(crate) greeting: Value,
     /// Lines to hosts are committed but not written when the daemon dies now.
@@ -183,6 +185,7 @@ impl Bench {
             offset: 0,
             next_client: 0,
             capabilities: Some(json!({"loadSession":true,"sessionCapabilities":{"resume":{}}})),
+            cwd: "/w",
             greeting: json!({}),
             writes: true,
             commits: true,
@@ -634,7 +637,7 @@ impl Bench {
     }
 
     pub(crate) fn session_with(&mut self, client: ClientId, id: &str, more: &Value) {
-        let params = json!({"cwd":"/w","mcpServers":[]});
+        let params = json!({"cwd":self.cwd,"mcpServers":[]});
         self.say(client, &json!({"id":"new","method":"session/new","params":params}));
         let request = self.heard_one("session/new");
         let mut result = json!({"sessionId":id});

@@ -10,6 +10,11 @@ use serde_json::{Value, json};
 
 use crate::bench::{AGENT, Bench};
 
+/// The globs of servers look at whole paths, which on Windows begin with a drive.
+const IS_WINDOWS: bool = std::path::MAIN_SEPARATOR == '\\';
+const W: &str = if IS_WINDOWS { "C:/w" } else { "/w" };
+const ELSEWHERE: &str = if IS_WINDOWS { "C:/else/**" } else { "/else/**" };
+
 fn server(name: &str, kind: McpKind, workspace: Option<&str>) -> McpServer {
     let globs = workspace.map(|glob| Workspaces::new(&[glob.to_owned()], None).expect("a glob"));
     McpServer { name: name.to_owned(), kind, workspace: globs, builtin: false }
@@ -19,14 +24,15 @@ fn server(name: &str, kind: McpKind, workspace: Option<&str>) -> McpServer {
 fn configured(profile: &mut Profile) {
     profile.mcp = vec![
         server("files", McpKind::Stdio, None),
-        server("web", McpKind::Http, Some("/w")),
+        server("web", McpKind::Http, Some(W)),
         server("events", McpKind::Sse, None),
-        server("elsewhere", McpKind::Stdio, Some("/else/**")),
+        server("elsewhere", McpKind::Stdio, Some(ELSEWHERE)),
     ];
 }
 
 fn bench() -> Bench {
     let mut bench = Bench::with(configured);
+    bench.cwd = W;
     bench.capabilities = Some(json!({
         "loadSession": true,
         "sessionCapabilities": {"resume": {}},
@@ -48,7 +54,7 @@ fn a_new_session_gets_the_servers_of_its_place_that_the_agent_can_use() {
     let mut bench = bench();
     let a = bench.client(&json!({"notices":true}));
     let own = json!([{"name":"mine","command":"mine","args":[],"env":[]}]);
-    let params = json!({"cwd":"/w","mcpServers":own});
+    let params = json!({"cwd":W,"mcpServers":own});
     bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
     let request = bench.heard_one("session/new");
     assert_eq!(request["_acpd"], json!({"mcp":["files","web"]}));
@@ -56,7 +62,7 @@ fn a_new_session_gets_the_servers_of_its_place_that_the_agent_can_use() {
     bench.agent_answers(&request, &json!({"sessionId":"s"}));
     assert_eq!(notices(&bench.got(a)), [NO_SSE]);
 
-    let params = json!({"cwd":"/else/where","mcpServers":[]});
+    let params = json!({"cwd":ELSEWHERE.replace("**", "where"),"mcpServers":[]});
     bench.say(a, &json!({"id":2,"method":"session/new","params":params}));
     let request = bench.heard_one("session/new");
     assert_eq!(request["_acpd"], json!({"mcp":["files","elsewhere"]}));
@@ -67,7 +73,7 @@ fn a_clients_server_of_the_same_name_wins() {
     let mut bench = bench();
     let a = bench.plain();
     let own = json!([{"name":"files","command":"mine","args":[],"env":[]}, {"type":"sse","name":"events","url":"http://x","headers":[]}]);
-    let params = json!({"cwd":"/w","mcpServers":own});
+    let params = json!({"cwd":W,"mcpServers":own});
     bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
     let request = bench.heard_one("session/new");
     assert_eq!(request["_acpd"], json!({"mcp":["web"]}));
@@ -79,7 +85,7 @@ fn a_clients_server_of_the_same_name_wins() {
 fn a_line_without_servers_of_the_configuration_is_as_it_ever_was() {
     let mut bench = Bench::new();
     let a = bench.plain();
-    let params = json!({"cwd":"/w","mcpServers":[]});
+    let params = json!({"cwd":W,"mcpServers":[]});
     bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
     assert_eq!(bench.heard_one("session/new").get("_acpd"), None);
 }
@@ -120,7 +126,7 @@ fn what_the_daemon_could_not_find_out_is_told_in_the_session() {
         bench.feed(Input::Host(bench.host(), HostEvent::ServersLeftOut { request, servers }));
     };
     let expected = "the MCP server `files` of the configuration was left out: no variable `T`";
-    let params = json!({"cwd":"/w","mcpServers":[]});
+    let params = json!({"cwd":W,"mcpServers":[]});
     bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
     let request = bench.heard_one("session/new");
     left_out(&mut bench, &request);
@@ -142,7 +148,7 @@ fn a_daemon_that_dies_before_there_is_a_session_leaves_the_next_one_to_tell() {
     let mut bench = bench();
     bench.shims = true;
     let a = bench.client(&json!({"client":{"token":"token-of-an-editor"}}));
-    let params = json!({"cwd":"/w","mcpServers":[]});
+    let params = json!({"cwd":W,"mcpServers":[]});
     bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
     let request = bench.heard_one("session/new");
     let servers =
@@ -166,10 +172,10 @@ fn people_see_which_servers_an_agent_gets() {
     let shown = bench.got(a)[0]["result"]["mcp"].clone();
     let expected = json!([
         {"name":"files","type":"stdio"},
-        {"name":"web","type":"http","workspace":["/w"]},
+        {"name":"web","type":"http","workspace":[W]},
         {"name":"events","type":"sse",
             "leftOut":"agent `gem` does not take servers of type `sse`"},
-        {"name":"elsewhere","type":"stdio","workspace":["/else/**"]},
+        {"name":"elsewhere","type":"stdio","workspace":[ELSEWHERE]},
     ]);
     assert_eq!(shown, expected);
 }

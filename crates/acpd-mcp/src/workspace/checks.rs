@@ -15,7 +15,7 @@ use std::collections::hash_map::{DefaultHasher, HashMap};
 use std::hash::{Hash as _, Hasher as _};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -23,7 +23,8 @@ use std::time::{Duration, Instant};
 
 use acpd_services::fs::Kind;
 use acpd_sys::ladder::{Ladder, Pauses};
-use acpd_sys::process::{ExitKind, ProcessId, detach_child, discard, reap, wait_leader};
+use acpd_sys::process::{ExitKind, adopt, detach_child, discard, reap, wait_leader};
+use acpd_sys::program;
 use acpd_sys::tree::Tree;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -278,8 +279,8 @@ pub(super) fn tail(text: &str) -> String {
 /// has written.
 fn run(command: &str, cwd: &Path, stopped: &Stopped) -> io::Result<(Option<Event>, Vec<u8>)> {
     let (output, input) = io::pipe()?;
-    let mut shell = Command::new("sh");
-    shell.arg("-c").arg(command).current_dir(cwd);
+    let mut shell = program::shell(command);
+    shell.current_dir(cwd);
     shell.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
     detach_child(&mut shell);
     let child = shell.spawn()?;
@@ -287,9 +288,12 @@ fn run(command: &str, cwd: &Path, stopped: &Stopped) -> io::Result<(Option<Event
     drop(shell);
     let pid = child.id();
     // A child that nobody has waited for keeps its pid.
-    let Some(leader) = ProcessId::of(pid) else {
-        discard(child);
-        return Err(io::Error::other("its start time cannot be read"));
+    let leader = match adopt(pid) {
+        Ok(leader) => leader,
+        Err(error) => {
+            discard(child);
+            return Err(error);
+        }
     };
     let mut tree = Tree::below(leader);
     let text = Arc::new(Mutex::new(Vec::new()));

@@ -208,8 +208,8 @@ pub(super) fn around(line: &str, at: usize, most: usize) -> String {
     format!("{before}{}{behind}", &line[from..to])
 }
 
-#[cfg(test)]
-mod tests {
+#[cfg(all(test, unix))]
+mod links {
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -253,24 +253,6 @@ mod tests {
                 prop_assert!(walked.is_err() && seen.is_empty(), "{path:?}: {walked:?}");
             }
         }
-
-        #[test]
-        fn a_page_is_no_longer_than_it_may_be_and_a_part_of_a_line_is_around_its_place(
-            lines in vec(".{0,60}", 0..30), most in 1_usize..400, at in 0_usize..60,
-        ) {
-            let mut page = Page::new(most);
-            let kept: Vec<bool> = lines.iter().map(|line| page.line(line)).collect();
-            let text = page.end(&[]);
-            prop_assert!(text.len() <= most);
-            prop_assert_eq!(kept.iter().filter(|kept| **kept).count(), text.matches('\n').count());
-            for line in &lines {
-                let at = line.floor_char_boundary(at.min(line.len()));
-                let part = around(line, at, most);
-                prop_assert!(part.len() <= most + 2 * '…'.len_utf8());
-                let inside = part.trim_start_matches('…').trim_end_matches('…');
-                prop_assert!(line.contains(inside));
-            }
-        }
     }
 
     #[test]
@@ -306,5 +288,33 @@ mod tests {
             })
             .unwrap();
         assert_eq!(seen, ["0", "a", "a/inside"]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_page_is_no_longer_than_it_may_be_and_a_part_of_a_line_is_around_its_place(
+            lines in vec(".{0,60}", 0..30), most in 1_usize..400, at in 0_usize..60,
+        ) {
+            let mut page = Page::new(most);
+            let kept: Vec<bool> = lines.iter().map(|line| page.line(line)).collect();
+            let text = page.end(&[]);
+            prop_assert!(text.len() <= most);
+            prop_assert_eq!(kept.iter().filter(|kept| **kept).count(), text.matches('\n').count());
+            for line in &lines {
+                let at = line.floor_char_boundary(at.min(line.len()));
+                let part = around(line, at, most);
+                prop_assert!(part.len() <= most + 2 * '…'.len_utf8());
+                let inside = part.trim_start_matches('…').trim_end_matches('…');
+                prop_assert!(line.contains(inside));
+            }
+        }
     }
 }

@@ -11,12 +11,28 @@ use acpd_policy::{
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-pub const HOME: &str = "/home/me";
-pub const CWD: &str = "/home/me/src/app";
+/// Whether paths begin with a drive here.
+pub const IS_WINDOWS: bool = std::path::MAIN_SEPARATOR == '\\';
+pub const HOME: &str = if IS_WINDOWS { r"C:\home\me" } else { "/home/me" };
+pub const CWD: &str = if IS_WINDOWS { r"C:\home\me\src\app" } else { "/home/me/src/app" };
+
+/// The path where this system may have it; the tests write `/x`.
+pub fn place(path: &str) -> String {
+    let drive = if IS_WINDOWS && path.starts_with('/') { "C:" } else { "" };
+    format!("{drive}{path}")
+}
+
+/// The text with the paths between such quotes as this system has them; programs stay where they are.
+fn with_places(text: &str, quote: char) -> String {
+    let starts = ["/home/", "/tmp/", "/x/", "/y/", "/etc/", "/work"];
+    starts.iter().filter(|_| IS_WINDOWS).fold(text.to_owned(), |text, start| {
+        text.replace(&format!("{quote}{start}"), &format!("{quote}C:{start}"))
+    })
+}
 
 /// Compiles what stands under `[policy]`.
 pub fn compile(text: &str) -> Result<Policy, PolicyError> {
-    let config: PolicyConfig = toml::from_str(text).expect("it is a policy");
+    let config: PolicyConfig = toml::from_str(&with_places(text, '\'')).expect("it is a policy");
     Policy::new(&config, Some(HOME))
 }
 
@@ -51,7 +67,7 @@ pub fn with_options(call: Value, kinds: &[&str]) -> Box<RawValue> {
 }
 
 pub fn raw(value: &Value) -> Box<RawValue> {
-    serde_json::value::to_raw_value(value).expect("it is JSON")
+    RawValue::from_string(with_places(&value.to_string(), '"')).expect("it is JSON")
 }
 
 pub fn request(params: &RawValue) -> PermissionRequest<'_> {

@@ -16,6 +16,8 @@ const LOG_HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 const PAGE: usize = 4096;
 const FRAME: usize = FRAME_HEADER + PAGE;
+/// Of so many frames one is tried: Wine takes minutes for all.
+const EVERY: usize = if cfg!(windows) { 16 } else { 1 };
 
 /// Keeps the log as it grows: with a reader at its start nothing is copied from it. The log must be
 /// empty.
@@ -114,7 +116,7 @@ fn a_log_that_is_cut_anywhere_leaves_whole_batches() {
     wreck.check(&wreck.log, wreck.states.len() - 1);
     wreck.check(&[], 0);
     wreck.check(&wreck.log[..LOG_HEADER / 2], 0);
-    for frame in 0..wreck.frames() {
+    for frame in (0..wreck.frames()).step_by(EVERY) {
         let boundary = LOG_HEADER + frame * FRAME;
         let commits = commits_in_log(&wreck.log[..boundary]);
         for more in [0, FRAME_HEADER / 2, FRAME_HEADER + PAGE / 2] {
@@ -126,7 +128,7 @@ fn a_log_that_is_cut_anywhere_leaves_whole_batches() {
 #[test]
 fn a_log_with_a_wrong_byte_leaves_the_whole_batches_before_it() {
     let wreck = Wreck::make();
-    for frame in 0..wreck.frames() {
+    for frame in (0..wreck.frames()).step_by(EVERY) {
         let boundary = LOG_HEADER + frame * FRAME;
         let commits = commits_in_log(&wreck.log[..boundary]);
         // Page number, database size, salt, checksum, and the page itself.

@@ -1,7 +1,7 @@
 //! What Linux and macOS have in common.
 
 use std::fmt;
-use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -170,6 +170,12 @@ pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     options.mode(0o600).custom_flags(O_NOFOLLOW).open(path)
+}
+
+pub(crate) fn put_in_place(file: &Path, of: &Path) -> io::Result<()> {
+    fs::rename(file, of)?;
+    let dir = of.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(dir)?.sync_all()
 }
 
 pub(crate) fn lock(file: &File) -> io::Result<()> {

@@ -68,6 +68,11 @@ pub fn private_file(path: &Path) -> Result<File, DirError> {
     Ok(file)
 }
 
+/// The same, to be cut, locked and filled by whoever opens it again.
+pub fn private_target(path: &Path) -> Result<File, DirError> {
+    private_file(path)
+}
+
 /// Opens a file that holds a secret, for reading: our own, and closed to others. A link may lead to
 /// it.
 pub fn secret_file(path: &Path) -> Result<File, DirError> {

@@ -69,6 +69,11 @@ pub fn connect(path: &Path, patience: Duration) -> io::Result<Stream> {
     Ok(stream)
 }
 
+/// Waits for a connection, for as long as it takes.
+pub fn accept(listener: &Listener) -> io::Result<Stream> {
+    listener.accept().map(|(stream, _)| stream)
+}
+
 /// Ends a connection, also for whoever reads from it or writes to it just now.
 pub fn hang_up(stream: &Stream) {
     // One that has ended already needs nothing.

@@ -3,7 +3,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::windows::ffi::OsStrExt as _;
 use std::os::windows::fs::OpenOptionsExt as _;
 use std::os::windows::io::AsRawHandle as _;
 use std::path::Path;
@@ -11,13 +10,13 @@ use std::path::Path;
 use windows_sys::Win32::Security::Authorization::SE_FILE_OBJECT;
 use windows_sys::Win32::Storage::FileSystem::{
     CreateDirectoryW, FILE_APPEND_DATA, FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT,
-    FILE_READ_ATTRIBUTES, FILE_WRITE_ATTRIBUTES, READ_CONTROL, SECURITY_IDENTIFICATION,
-    SYNCHRONIZE, WRITE_DAC,
+    FILE_GENERIC_READ, FILE_GENERIC_WRITE, FILE_READ_ATTRIBUTES, FILE_WRITE_ATTRIBUTES,
+    READ_CONTROL, SECURITY_IDENTIFICATION, SYNCHRONIZE, WRITE_DAC,
 };
 
 use crate::dir_error::{failed, no_regular_file, real_dir};
 use crate::handle::check;
-use crate::os::{Access, PrivateTo, who_may};
+use crate::os::{self, Access, PrivateTo, who_may};
 use crate::user::{UserId, own_user};
 
 pub use crate::dir_error::{DirError, Openness};
@@ -39,21 +38,12 @@ fn make(path: &Path) -> io::Result<()> {
         make(parent)?;
     }
     let private = PrivateTo::user_and_below()?;
-    // As the library writes it: an absolute path of any length, behind the prefix that allows that.
-    let absolute = std::path::absolute(path)?;
-    let text: Vec<u16> = absolute.as_os_str().encode_wide().collect();
-    let prefix = if is_plain(&text) { r"\\?\" } else { "" };
-    let text: Vec<u16> = prefix.encode_utf16().chain(text).chain([0]).collect();
+    let text = os::path_of_any_length(path)?;
     // SAFETY: the text ends with a zero, and the attributes live as long as the call.
     match check(unsafe { CreateDirectoryW(text.as_ptr(), &private.attributes()) }) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made,
     }
-}
-
-/// A path that begins with a drive: others have a prefix already, or are a server's.
-fn is_plain(path: &[u16]) -> bool {
-    path.get(1) == Some(&u16::from(b':'))
 }
 
 /// Nothing to do: what is in a directory is in the file system's own log.
@@ -78,7 +68,15 @@ pub(crate) fn check_private_dir(path: &Path) -> Result<(), DirError> {
 /// Opens a file for appending and makes it if it is missing; one that others may use is closed to them. The directory must
 /// exist. A symbolic link and a stranger's file are refused.
 pub fn private_file(path: &Path) -> Result<File, DirError> {
-    let rights = FILE_APPEND_DATA | FILE_READ_ATTRIBUTES | FILE_WRITE_ATTRIBUTES;
+    open_private(path, FILE_APPEND_DATA | FILE_READ_ATTRIBUTES | FILE_WRITE_ATTRIBUTES)
+}
+
+/// The same, to be cut, locked and filled by whoever opens it again.
+pub fn private_target(path: &Path) -> Result<File, DirError> {
+    open_private(path, FILE_GENERIC_READ | FILE_GENERIC_WRITE)
+}
+
+fn open_private(path: &Path, rights: u32) -> Result<File, DirError> {
     let mut options = OpenOptions::new();
     let opened = options
         .append(true)

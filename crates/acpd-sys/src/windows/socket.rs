@@ -23,6 +23,7 @@ use std::os::windows::fs::OpenOptionsExt as _;
 use std::os::windows::io::{AsRawHandle as _, OwnedHandle, RawHandle};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
@@ -92,7 +93,8 @@ pub struct Stream {
 #[derive(Debug)]
 pub struct Listener {
     path: PathBuf,
-    next: OwnedHandle,
+    /// Who accepts has it meanwhile.
+    next: Mutex<OwnedHandle>,
 }
 
 /// Connects, and waits for at most `patience`, which must not be zero, while nobody takes up the connections that wait
@@ -136,26 +138,23 @@ fn wide(path: &Path) -> Vec<u16> {
 
 impl Listener {
     /// Listens on a name that nobody has; only this user may connect.
-    pub fn bind(path: &Path) -> io::Result<Listener> {
+    pub fn bind(path: impl AsRef<Path>) -> io::Result<Listener> {
+        let path = path.as_ref();
         let next = instance(path, FILE_FLAG_FIRST_PIPE_INSTANCE)?;
-        Ok(Listener { path: path.to_owned(), next })
-    }
-
-    /// Waits for a connection, for as long as it takes.
-    pub fn accept(&mut self) -> io::Result<Stream> {
-        self.accept_until(None, None).and_then(|found| found.ok_or(io::ErrorKind::TimedOut.into()))
+        Ok(Listener { path: path.to_owned(), next: Mutex::new(next) })
     }
 
     /// Waits for a connection up to a time, or until `or_else` is set or has ended: then `None`.
     pub(crate) fn accept_until(
-        &mut self,
+        &self,
         end: Option<Instant>,
         or_else: Option<RawHandle>,
     ) -> io::Result<Option<Stream>> {
         let limit = end.map(|end| end.saturating_duration_since(Instant::now()));
+        let mut free = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the handle is open, and `run` keeps the state until the call is over.
         let connected =
-            run(&self.next, or_else, limit, |pipe, state| unsafe { ConnectNamedPipe(pipe, state) });
+            run(&free, or_else, limit, |pipe, state| unsafe { ConnectNamedPipe(pipe, state) });
         match connected {
             Ok(_) => {}
             Err(error) if error.raw_os_error() == Some(ERROR_PIPE_CONNECTED as i32) => {}
@@ -164,21 +163,30 @@ impl Listener {
             Err(error) if is_over(&error) => return Ok(None),
             Err(error) => return Err(error),
         }
-        self.take().map(Some)
+        self.put_next(&mut free).map(Some)
     }
 
     /// The connection that has come to the pipe that waited for one.
     pub(crate) fn take(&mut self) -> io::Result<Stream> {
-        // The next one is there before this one can go: the name is never free.
-        let next = instance(&self.path, 0)?;
-        let pipe = std::mem::replace(&mut self.next, next);
+        let mut free = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        self.put_next(&mut free)
+    }
+
+    /// The next one is there before this one can go: the name is never free.
+    fn put_next(&self, free: &mut OwnedHandle) -> io::Result<Stream> {
+        let pipe = std::mem::replace(free, instance(&self.path, 0)?);
         Stream::new(pipe, true)
     }
 
     /// The pipe that waits for a connection.
     pub(crate) fn next(&self) -> RawHandle {
-        self.next.as_raw_handle()
+        self.next.lock().unwrap_or_else(PoisonError::into_inner).as_raw_handle()
     }
+}
+
+/// Waits for a connection, for as long as it takes.
+pub fn accept(listener: &Listener) -> io::Result<Stream> {
+    listener.accept_until(None, None)?.ok_or_else(|| io::ErrorKind::TimedOut.into())
 }
 
 /// One more instance of a pipe, for one more connection.
@@ -328,6 +336,22 @@ impl Write for &Stream {
     }
 
     /// What is written is in the pipe, and the reader gets it also when this end is closed.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self).read(buffer)
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self).write(bytes)
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

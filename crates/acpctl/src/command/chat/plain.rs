@@ -254,7 +254,7 @@ impl Chat {
         };
         // What was typed before it could be read is no answer.
         self.typed.clear();
-        terminal::forget_typed();
+        acpd_sys::terminal::forget_typed();
         let (width, paint) = (ui.out_width().unwrap_or(WIDTH), ui.err_paint());
         let home = env::var("HOME").ok();
         let head = text!("question: {}", acpd_tui::asks(question, home.as_deref()));

@@ -8,13 +8,12 @@ mod log;
 mod names;
 mod parts;
 
-use std::fs::OpenOptions;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use acpd_api::{ExitCode, Untrusted, redact};
 use acpd_client::Paths;
+use acpd_sys::file::private_options;
 use jiff::Timestamp;
 
 use crate::cli;
@@ -63,7 +62,7 @@ fn file_name() -> PathBuf {
 /// Writes a new file that only its owner can read.
 fn write(file: &Path, text: &str) -> Result {
     let failed = |error: io::Error| CommandError::file("write", file, &error);
-    let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+    let new = private_options().write(true).create_new(true).open(file);
     match new {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Err(failed(error).hint("`--output FILE` names another one"))

@@ -1,6 +1,7 @@
 //! Takes the person and the machine out of a text.
 
 use std::env;
+use std::path::is_separator;
 
 use acpd_api::redact::{HIDDEN, is_secret_name};
 
@@ -17,15 +18,16 @@ impl Names {
         let variable = |name: &str| env::var(name).ok();
         let home = env::home_dir().and_then(|home| home.into_os_string().into_string().ok());
         let user = variable("USER").or_else(|| variable("LOGNAME"));
-        let of_home = home.as_deref().and_then(|home| home.rsplit('/').next()).map(str::to_owned);
-        let host = nix::unistd::gethostname().ok().and_then(|host| host.into_string().ok());
+        let of_home =
+            home.as_deref().and_then(|home| home.rsplit(is_separator).next()).map(str::to_owned);
+        let host = acpd_sys::machine::host_name();
         let short = host.as_deref().and_then(|host| host.split('.').next()).map(str::to_owned);
         let secrets = env::vars_os().filter_map(|(name, value)| {
             let is_secret = name.to_str().is_some_and(is_secret_name);
             value.into_string().ok().filter(|value| is_secret && value.len() >= SECRET)
         });
         let mut all: Vec<(String, &'static str)> = secrets.map(|secret| (secret, HIDDEN)).collect();
-        let home = home.map(|home| home.trim_end_matches('/').to_owned());
+        let home = home.map(|home| home.trim_end_matches(is_separator).to_owned());
         all.extend(home.map(|home| (home, "~")));
         all.extend([user, of_home].into_iter().flatten().map(|user| (user, "USER")));
         all.extend([host, short].into_iter().flatten().map(|host| (host, "HOST")));

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use acpd_api::redact::HIDDEN;
 use acpd_api::{AgentInfo, AgentList, Empty, Outcome, SessionInfo, Status, Untrusted, method};
 use acpd_client::{Connection, Paths, daemon_exe};
+use acpd_sys::machine;
 use jiff::Timestamp;
-use nix::sys::utsname::uname;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -84,11 +84,7 @@ fn versions(status: Option<&Status>) -> String {
             },
         ),
     ));
-    if let Ok(system) = uname() {
-        let word = |part: &std::ffi::OsStr| part.to_string_lossy().into_owned();
-        let parts = [system.sysname(), system.release(), system.machine()].map(word);
-        rows.push(("system", parts.join(" ")));
-    }
+    rows.extend(machine::system().map(|system| ("system", system)));
     rows.extend(distribution().map(|name| ("distribution", name)));
     for name in ["TERM", "LANG", "SHELL"] {
         let value = env::var(name).unwrap_or_default();

@@ -10,10 +10,7 @@ mod steer;
 mod summary;
 mod turn;
 
-use std::fs::File;
 use std::io::{self, IsTerminal as _};
-use std::os::fd::AsFd as _;
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -27,6 +24,7 @@ use acpd_api::{
     method,
 };
 use acpd_client::error_data;
+use acpd_sys::terminal::input_is_fed;
 use acpd_view::{Settings, cut_short};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -512,7 +510,7 @@ fn prompt(
     let mut piped = None;
     if is_asked || is_all && reads_stdin {
         parts.push(stdin(ui)?.trim_end().to_owned());
-    } else if asked == 0 && reads_stdin && is_piped() {
+    } else if asked == 0 && reads_stdin && input_is_fed() {
         piped = Attachment::piped(stdin(ui)?);
         // A script or a loop may have meant its stdin for somebody else.
         if let Some(piped) = &piped {
@@ -523,13 +521,6 @@ fn prompt(
     }
     parts.retain(|part| !part.is_empty());
     Ok((parts.join("\n\n"), piped))
-}
-
-/// Whether stdin is a pipe or a file. What else a script may hand down is not meant for a prompt.
-fn is_piped() -> bool {
-    let stdin = io::stdin().as_fd().try_clone_to_owned().map(File::from);
-    let kind = stdin.and_then(|stdin| stdin.metadata()).map(|data| data.file_type());
-    kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file())
 }
 
 /// Reads stdin. If that takes long, the user is told what the command waits for.

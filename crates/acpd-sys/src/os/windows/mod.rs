@@ -25,6 +25,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::io;
 use std::net::SocketAddr;
+use std::os::windows::ffi::OsStrExt as _;
 use std::os::windows::fs::OpenOptionsExt as _;
 use std::os::windows::io::{AsRawHandle as _, OwnedHandle};
 use std::path::{Path, PathBuf};
@@ -40,8 +41,8 @@ use windows_sys::Win32::Storage::FileSystem::{
     BY_HANDLE_FILE_INFORMATION, FILE_BASIC_INFO, FILE_FLAG_BACKUP_SEMANTICS,
     FILE_FLAG_OPEN_REPARSE_POINT, FILE_READ_ATTRIBUTES, FILE_TYPE_DISK, FileBasicInfo,
     GetFileInformationByHandle, GetFileInformationByHandleEx, GetFileType, LOCK_FILE_FLAGS,
-    LOCKFILE_EXCLUSIVE_LOCK, LOCKFILE_FAIL_IMMEDIATELY, LockFileEx, SECURITY_IDENTIFICATION,
-    UnlockFileEx,
+    LOCKFILE_EXCLUSIVE_LOCK, LOCKFILE_FAIL_IMMEDIATELY, LockFileEx, MOVEFILE_REPLACE_EXISTING,
+    MOVEFILE_WRITE_THROUGH, MoveFileExW, SECURITY_IDENTIFICATION, UnlockFileEx,
 };
 use windows_sys::Win32::System::Diagnostics::ToolHelp::{
     CreateToolhelp32Snapshot, PROCESSENTRY32W, Process32FirstW, Process32NextW, TH32CS_SNAPPROCESS,
@@ -404,6 +405,24 @@ pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
     } else {
         Err(io::Error::other("it is a symbolic link"))
     }
+}
+
+/// An absolute path with a zero behind it; one that begins with a drive behind the prefix that allows any length.
+pub(crate) fn path_of_any_length(path: &Path) -> io::Result<Vec<u16>> {
+    let absolute = std::path::absolute(path)?;
+    let text: Vec<u16> = absolute.as_os_str().encode_wide().collect();
+    // Others have a prefix already, or are a server's.
+    let has_drive = text.get(1) == Some(&u16::from(b':'));
+    let prefix = if has_drive { r"\\?\" } else { "" };
+    Ok(prefix.encode_utf16().chain(text).chain([0]).collect())
+}
+
+/// A directory cannot be synced by a user; the system waits for the disk itself.
+pub(crate) fn put_in_place(file: &Path, of: &Path) -> io::Result<()> {
+    let (file, of) = (path_of_any_length(file)?, path_of_any_length(of)?);
+    let flags = MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH;
+    // SAFETY: both names end with a zero.
+    check(unsafe { MoveFileExW(file.as_ptr(), of.as_ptr(), flags) })
 }
 
 fn lock_with(file: &File, flags: LOCK_FILE_FLAGS) -> io::Result<()> {

@@ -1,49 +1,59 @@
 //! Brings paths and addresses into one form before they are compared. It never looks at the file system or the
 //! network.
 
-use std::path::{Component, Path, PathBuf, is_separator};
+mod unix;
+mod windows;
+
+/// Whether paths are those of Windows.
+pub(crate) const IS_WINDOWS: bool = std::path::MAIN_SEPARATOR == '\\';
 
 /// The absolute form of a path without `.` and `..`, with `/` between the names.
 ///
 /// Nothing if it cannot be known: a relative path in a relative folder, another user's home, an
-/// address. Links are not followed.
+/// address, and on Windows what programs read in different ways. Links are not followed.
 pub(crate) fn resolve(path: &str, cwd: &str, home: Option<&str>) -> Option<String> {
     if path.is_empty() || path.contains("://") {
         return None;
     }
-    let path = match path.strip_prefix('~') {
-        None => Path::new(cwd).join(relative_or_absolute(path)?),
-        Some("") => PathBuf::from(home?),
-        Some(rest) if rest.starts_with(is_separator) => {
-            Path::new(home?).join(rest.trim_start_matches(is_separator))
-        }
-        Some(_) => return None,
-    };
-    if !path.is_absolute() {
-        return None;
-    }
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => drop(plain.pop()),
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    Some(plain.to_str()?.replace(std::path::MAIN_SEPARATOR, "/"))
+    if IS_WINDOWS { windows::surely(path, cwd, home) } else { unix::resolve(path, cwd, home) }
 }
 
-/// The path, unless it depends on a drive that it does not name.
-fn relative_or_absolute(path: &str) -> Option<&Path> {
-    let path = Path::new(path);
-    let starts_somewhere =
-        matches!(path.components().next(), Some(Component::Prefix(_) | Component::RootDir));
-    (path.is_absolute() || !starts_somewhere).then_some(path)
+/// All that the path may mean, in the form of [`resolve`] where that is possible.
+pub(crate) fn readings(path: &str, cwd: &str, home: Option<&str>) -> Vec<String> {
+    if IS_WINDOWS {
+        return windows::perhaps(path, cwd, home);
+    }
+    vec![resolve(path, cwd, home).unwrap_or_else(|| path.to_owned())]
+}
+
+/// Whether a name in the path may be another name of a file.
+pub(crate) fn has_short_name(path: &str) -> bool {
+    IS_WINDOWS && windows::has_short_name(path)
 }
 
 /// What is left of `path` below `folder`; both as [`resolve`] makes them.
-pub(crate) fn below<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
-    Path::new(path).strip_prefix(folder).ok()?.to_str()
+pub(crate) fn below<'a>(path: &'a str, folder: &str, is_case_sensitive: bool) -> Option<&'a str> {
+    let is_same =
+        |a: &str, b: &str| a == b || !is_case_sensitive && a.to_lowercase() == b.to_lowercase();
+    let mut rest = path;
+    for name in folder.trim_end_matches('/').split('/') {
+        let (first, after) = rest.split_once('/').unwrap_or((rest, ""));
+        if !is_same(first, name) {
+            return None;
+        }
+        rest = after;
+    }
+    Some(rest)
+}
+
+/// A glob of paths in the form of [`resolve`]; nothing if it names no drive and has to.
+pub(crate) fn glob(text: &str) -> Option<String> {
+    if IS_WINDOWS { windows::glob(text) } else { Some(text.to_owned()) }
+}
+
+/// Whether a glob, as [`glob`] makes it, says where it begins.
+pub(crate) fn is_absolute(glob: &str) -> bool {
+    if IS_WINDOWS { windows::is_absolute(glob) } else { glob.starts_with('/') }
 }
 
 /// An address that every program reads alike, in its usual form; nothing for all others.

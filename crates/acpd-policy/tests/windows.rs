@@ -1,0 +1,115 @@
+//! Rules about the paths of Windows, where one file has many spellings: what allows fits none that it does not
+//! surely mean, what denies fits all. The forms themselves are tested in `place/windows.rs`, on every system.
+#![cfg(windows)]
+
+mod support;
+
+use acpd_policy::Verdict::{Allow, Reject};
+use acpd_policy::{Situation, decide};
+use serde_json::json;
+use support::{allow, compile, edit, here, outcome, params, reject, request, run, verdict};
+
+#[test]
+fn an_allow_rule_takes_both_separators_and_the_drive_in_either_case() {
+    for glob in ["src/**", r"src\**", "C:/home/me/src/app/src/**", r"c:\home\me\src\app\src\**"] {
+        let policy = allow(&format!("path = '{glob}'"));
+        for path in [
+            "src/a.rs",
+            r"src\b\a.rs",
+            r"C:\home\me\src\app\src\a.rs",
+            "c:/home/me/src/app/src/a.rs",
+            r"\\?\C:\home\me\src\app\src\a.rs",
+            r"~\src\app\src\a.rs",
+        ] {
+            assert_eq!(outcome(&policy, edit(&[path])), Some(Allow), "{glob} {path}");
+        }
+        for path in [
+            r"src\..\a.rs",
+            r"SRC\a.rs",
+            "D:/home/me/src/app/src/a.rs",
+            r"\home\me\src\app\src\a.rs",
+            "C:src/a.rs",
+            r"\\host\C$\home\me\src\app\src\a.rs",
+            "src/a.rs:stream",
+            r"src\SECRET~1",
+            "src/nul",
+            r"src\..\src. \a.rs",
+        ] {
+            assert_eq!(outcome(&policy, edit(&[path])), None, "{glob} {path}");
+        }
+    }
+}
+
+#[test]
+fn a_reject_rule_sees_the_file_behind_each_spelling() {
+    let policy = reject("path = ['.env', 'C:/Geheim/**', '//host/share/**', '**/*.pem']");
+    for path in [
+        ".env",
+        ".ENV",
+        r".\.env",
+        ".env.",
+        ".env ",
+        ".env::$DATA",
+        "c:.env",
+        r"C:\HOME\Me\src\APP\.env",
+        "/c/home/me/src/app/.env",
+        r"\home\me\src\app\.env",
+        r"\\?\c:\home\me\src\app\.env",
+        r"c:\GEHEIM\x",
+        r"\\localhost\c$\geheim\x",
+        "file:///C:/geheim/x",
+        r"\\HOST\share\a",
+        "//host/SHARE/a",
+        r"\\?\UNC\host\share\a",
+        r"D:\Schlüssel\A.PEM",
+        r"\\other\share\deep\a.pem",
+    ] {
+        assert_eq!(outcome(&policy, edit(&[path])), Some(Reject), "{path}");
+    }
+    for path in [".envrc", r"D:\geheim\x", "src/.env"] {
+        assert_eq!(outcome(&policy, edit(&[path])), None, "{path}");
+    }
+    let umlaut = reject("path = '**/Schlüssel/**'");
+    assert_eq!(outcome(&umlaut, edit(&[r"D:\SCHLÜSSEL\a"])), Some(Reject));
+}
+
+#[test]
+fn a_short_name_might_be_that_of_any_file() {
+    let rules = "default = 'allow'\nrules = [{ decision = 'reject', path = 'secrets.json' }]";
+    let policy = compile(rules).expect("it is sound");
+    assert_eq!(outcome(&policy, edit(&["SECRET~1.JSO"])), None);
+    assert_eq!(outcome(&policy, edit(&["others.json"])), Some(Allow));
+}
+
+#[test]
+fn a_workspace_that_is_denied_is_found_in_any_case_and_one_that_is_allowed_in_its_own() {
+    let asked = |policy: &acpd_policy::Policy, cwd: &str| {
+        let read = params(json!({"kind": "read"}));
+        verdict(&decide(policy, &[], &Situation { cwd, ..here() }, &request(&read)))
+    };
+    let (yes, no) = (allow("workspace = '~/src/**'"), reject(r"workspace = '~\src\**'"));
+    assert_eq!(asked(&yes, r"c:\home\me\src\app"), Some(Allow));
+    assert_eq!(asked(&yes, r"C:\HOME\me\src\app"), None);
+    assert_eq!(asked(&no, r"c:\HOME\me\src\app\"), Some(Reject));
+    assert_eq!(asked(&no, r"C:\home\me\elsewhere"), None);
+}
+
+#[test]
+fn a_glob_without_its_drive_is_refused_with_a_way_out() {
+    for glob in ["/tmp/**", r"\tmp", "C:tmp"] {
+        let error = compile(&format!(
+            "[[rules]]\ndecision = 'reject'\npath = \"{}\"",
+            glob.escape_default()
+        ));
+        assert!(error.expect_err(glob).hint().is_some_and(|hint| hint.contains("`C:/`")));
+    }
+    let everywhere = reject("path = '?:/Geheim/**'");
+    assert_eq!(outcome(&everywhere, edit(&[r"Z:\geheim\a"])), Some(Reject));
+}
+
+#[test]
+fn a_backslash_in_a_command_is_no_slash() {
+    let policy = allow("command = 'bin/tool *'");
+    assert_eq!(outcome(&policy, run("bin/tool x")), Some(Allow));
+    assert_eq!(outcome(&policy, run(r"bin\tool x")), None);
+}

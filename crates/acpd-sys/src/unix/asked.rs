@@ -1,0 +1,56 @@
+//! What a person or the system asks of a program in a terminal: signals.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::{flag, low_level};
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// Ctrl-C.
+    Interrupt,
+    /// Ctrl-\.
+    Quit,
+    /// To end.
+    End,
+    /// To end, because the terminal is gone.
+    HangUp,
+}
+
+impl Ask {
+    const ALL: [Ask; 4] = [Ask::Interrupt, Ask::Quit, Ask::End, Ask::HangUp];
+
+    /// The number of its signal.
+    pub fn signal(self) -> i32 {
+        match self {
+            Ask::Interrupt => SIGINT,
+            Ask::Quit => SIGQUIT,
+            Ask::End => SIGTERM,
+            Ask::HangUp => SIGHUP,
+        }
+    }
+}
+
+/// Takes these from now on, and waits for each; else it would end the process.
+pub fn asked(wanted: &[Ask]) -> io::Result<impl Iterator<Item = Ask> + Send + use<>> {
+    let mut signals = Signals::new(wanted.iter().map(|ask| ask.signal()))?;
+    Ok(std::iter::from_fn(move || {
+        let came = signals.forever().next()?;
+        Ask::ALL.into_iter().find(|ask| ask.signal() == came)
+    }))
+}
+
+/// Ends the process as if nobody had taken it.
+pub fn end_by(ask: Ask) {
+    // There is nothing to be done if it should not.
+    let _ = low_level::emulate_default_handler(ask.signal());
+}
+
+/// Leaves Ctrl-C to the programs that this one has started.
+pub fn leave_interrupts() {
+    drop(flag::register(SIGINT, Arc::new(AtomicBool::new(false))));
+}

@@ -1,0 +1,31 @@
+//! Programs that a person has chosen, and commands that become one.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+/// What shows long output where nobody has chosen.
+pub const PAGER: &str = "less";
+
+/// What changes a text where nobody has chosen.
+pub const EDITOR: &str = "vi";
+
+/// A command line with a file behind it, as a shell runs it.
+pub fn shell_with(line: &str, file: &Path) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(format!("{line} \"$@\"")).arg(line).arg(file);
+    command
+}
+
+/// Replaces this process. Returns only if that fails.
+pub fn become_program(mut command: Command) -> io::Error {
+    command.exec()
+}
+
+/// Returns whether this file can be run.
+pub fn is_program(path: &Path) -> bool {
+    let found = path.metadata().ok();
+    found.is_some_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}

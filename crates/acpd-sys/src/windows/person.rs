@@ -1,0 +1,39 @@
+//! Programs that a person has chosen, and commands that become one.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::process::{self, Command};
+
+use crate::asked::leave_interrupts;
+use crate::program::shell;
+
+/// What shows long output where nobody has chosen.
+pub const PAGER: &str = "more";
+
+/// What changes a text where nobody has chosen.
+pub const EDITOR: &str = "notepad";
+
+/// A command line with a file behind it, as a shell runs it. No name has a quotation mark in it.
+pub fn shell_with(line: &str, file: &Path) -> Command {
+    shell(&format!("{line} \"{}\"", file.display()))
+}
+
+/// Runs the command in the place of this process, which waits for it and ends as it does. Returns only if it cannot be
+/// run.
+#[expect(clippy::exit, reason = "there is no way to become another program")]
+pub fn become_program(mut command: Command) -> io::Error {
+    leave_interrupts();
+    match command.status() {
+        Ok(status) => process::exit(status.code().unwrap_or(1)),
+        Err(error) => error,
+    }
+}
+
+/// Returns whether this file can be run.
+pub fn is_program(path: &Path) -> bool {
+    let endings = ["exe", "com", "cmd", "bat"];
+    let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    endings.iter().any(|one| one.eq_ignore_ascii_case(ending)) && path.is_file()
+        || ending.is_empty() && endings.iter().any(|one| path.with_extension(one).is_file())
+}
