@@ -60,8 +60,16 @@ fn main() -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
-    let words: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(*word));
+    let (mut words, mut skipped, mut rest) = (Vec::new(), Vec::new(), args.iter());
+    while let Some(arg) = rest.next() {
+        match arg.as_str() {
+            "--skip" => skipped.extend(rest.next()),
+            option if option.starts_with('-') => {}
+            _ => words.push(arg),
+        }
+    }
+    let is_in = |words: &[&String], name: &str| words.iter().any(|word| name.contains(*word));
+    let wanted = |name: &str| (words.is_empty() || is_in(&words, name)) && !is_in(&skipped, name);
     let mut failed = 0;
     for (name, test) in tests().filter(|(name, _)| wanted(name)) {
         let passed = std::panic::catch_unwind(test).is_ok();
