@@ -6,7 +6,7 @@ use std::process::Command;
 
 use acpd_api::{ExitCode, Untrusted};
 use acpd_client::beside;
-use acpd_sys::person;
+use acpd_sys::process;
 
 use crate::door::Door;
 use crate::error::{CommandError, Result};
@@ -20,7 +20,7 @@ pub(crate) fn become_program(name: &str, args: &[OsString], door: Door) -> Resul
     if !door.spawn {
         command.arg("--no-spawn");
     }
-    let error = person::become_program(command);
+    let error = process::become_program(&mut command);
     let text = text!(
         "cannot run `{}`: {}",
         Untrusted::from(program.to_string_lossy()),

@@ -8,7 +8,7 @@ use acpd_api::{
     Untrusted, VariableInfo, escape, method,
 };
 use acpd_client::daemon_exe;
-use acpd_sys::person::become_program;
+use acpd_sys::process::become_program;
 use serde::Serialize;
 
 use crate::cli::{Agent, Json};
@@ -120,7 +120,7 @@ fn discover(json: Json) -> Result {
     let mut command = Command::new(&exe);
     command.arg("discover").args(json.json.then_some("--json"));
     // It only returns with an error.
-    let error = become_program(command);
+    let error = become_program(&mut command);
     Err(CommandError::file("run", &exe, &error))
 }
 

@@ -1,8 +1,6 @@
-//! Programs that a person has chosen, and commands that become one.
+//! Programs that a person has chosen.
 
-use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -17,11 +15,6 @@ pub fn shell_with(line: &str, file: &Path) -> Command {
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(format!("{line} \"$@\"")).arg(line).arg(file);
     command
-}
-
-/// Replaces this process. Returns only if that fails.
-pub fn become_program(mut command: Command) -> io::Error {
-    command.exec()
 }
 
 /// Returns whether this file can be run.

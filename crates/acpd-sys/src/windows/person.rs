@@ -1,11 +1,9 @@
-//! Programs that a person has chosen, and commands that become one.
+//! Programs that a person has chosen.
 
 use std::ffi::OsStr;
-use std::io;
 use std::path::Path;
-use std::process::{self, Command};
+use std::process::Command;
 
-use crate::asked::leave_interrupts;
 use crate::program::shell;
 
 /// What shows long output where nobody has chosen.
@@ -17,17 +15,6 @@ pub const EDITOR: &str = "notepad";
 /// A command line with a file behind it, as a shell runs it. No name has a quotation mark in it.
 pub fn shell_with(line: &str, file: &Path) -> Command {
     shell(&format!("{line} \"{}\"", file.display()))
-}
-
-/// Runs the command in the place of this process, which waits for it and ends as it does. Returns only if it cannot be
-/// run.
-#[expect(clippy::exit, reason = "there is no way to become another program")]
-pub fn become_program(mut command: Command) -> io::Error {
-    leave_interrupts();
-    match command.status() {
-        Ok(status) => process::exit(status.code().unwrap_or(1)),
-        Err(error) => error,
-    }
 }
 
 /// Returns whether this file can be run.
