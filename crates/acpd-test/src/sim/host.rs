@@ -325,11 +325,18 @@ impl World {
         if self.store.snapshot.hosts.contains_key(&id) {
             return Err(format!("{id:?} is forgotten before its end is committed"));
         }
+        let adopting = self.adopting.iter().position(|waits| waits.adopt.host == id);
+        let adopting = adopting.map(|at| self.adopting.swap_remove(at));
         if let Some(host) = self.hosts.remove(&id)
             && host.leader != Leader::Gone
         {
             if host.undying {
                 self.truth.hit("left behind, as it does not end");
+                return Ok(());
+            }
+            // Whoever tries to reach it goes on to do so, and kills it then.
+            if adopting.is_some_and(|waits| waits.steps.contains(&StopStep::Kill)) {
+                self.truth.hit("left behind, as it does not answer");
                 return Ok(());
             }
             return Err(format!("{id:?} is forgotten, and is still {:?}", host.leader));

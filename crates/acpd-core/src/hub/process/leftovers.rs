@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Such a process hangs in the kernel, mostly on a disk or a network that does not answer. It has got its
-//! SIGKILL, so it never runs again; but it may hold locks and ports. So the next process of this agent
+//! SIGKILL, so it never runs again (one whose shim cannot be reached gets it then, also when it was left behind); but
+//! it may hold locks and ports. So the next process of this agent
 //! waits for it, as long as no person says otherwise. Other agents do not.
 
 use acpd_api::Reason;
