@@ -72,7 +72,8 @@ fn tests(fast: bool) -> Result {
         let mut command = cargo_command(&["nextest", "run", "--no-fail-fast"]);
         if workspace::in_ci() {
             // A machine that does something else for a second fails no change. What needed it is told as flaky, and is a bug.
-            command.args(["--retries", "1"]);
+            // The list of those comes as they end: the summary stays the last line.
+            command.args(["--retries", "1", "--final-status-level", "fail"]);
         }
         if fast {
             command.args(["-E", "not binary(/^(real_|page$)/)"]);
