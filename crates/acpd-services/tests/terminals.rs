@@ -3,39 +3,24 @@
 //! What is to stay reads a pipe that this program holds open, so nothing outlives it, whatever fails.
 #![cfg(target_os = "linux")]
 
+mod common;
+
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader};
-use std::process::{Child, Command};
+use std::io::{BufRead as _, BufReader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use acpd_services::terminal::{
-    Children, CreateTerminal, Exit, MOST_IN_ALL, MOST_OF_OWNER, MOST_OUTPUT, TerminalError,
-    Terminals,
+    CreateTerminal, Exit, MOST_IN_ALL, MOST_OF_OWNER, MOST_OUTPUT, TerminalError, Terminals,
 };
-use acpd_sys::process::{Liveness, ProcessId, discard, reap};
+use acpd_sys::process::{Liveness, ProcessId};
 use acpd_sys::tree::Tree;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use tempfile::TempDir;
 
-/// Nobody else reaps in this program.
-struct Own;
-
-impl Children for Own {
-    fn start(&self, command: &mut Command) -> io::Result<Child> {
-        command.spawn()
-    }
-
-    fn discard(&self, child: Child) {
-        discard(child);
-    }
-
-    fn reap(&self, pid: u32) {
-        reap(pid).unwrap();
-    }
-}
+use common::Own;
 
 /// Longer than any test: what ends within it ended by SIGTERM.
 const FOREVER: Duration = Duration::from_hours(1);

@@ -2,18 +2,22 @@
 //! `files.rs`, with links that only Unix lets everybody make.
 #![cfg(windows)]
 
+mod common;
+
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use acpd_services::fs::{Effort, FsError, Lines, Roots, read_text_file, write_text_file};
-use acpd_services::terminal::{Children, CreateTerminal, Exit, TerminalError, Terminals};
-use acpd_sys::process::{ExitKind, Liveness, ProcessId, StopSignal, discard, ends_by, reap};
+use acpd_services::terminal::{CreateTerminal, Exit, TerminalError, Terminals};
+use acpd_sys::process::{ExitKind, Liveness, ProcessId, StopSignal, ends_by};
 use tempfile::TempDir;
+
+use common::Own;
 
 /// Names the part that a helper process plays.
 const PART: &str = "ACPD_SERVICES_TEST_PART";
@@ -50,22 +54,6 @@ fn helper() {
 
 /// What to pass to this program for it to be a helper.
 const HELPER: [&str; 4] = ["--exact", "helper", "--ignored", "--nocapture"];
-
-struct Own;
-
-impl Children for Own {
-    fn start(&self, command: &mut Command) -> io::Result<Child> {
-        command.spawn()
-    }
-
-    fn discard(&self, child: Child) {
-        discard(child);
-    }
-
-    fn reap(&self, pid: u32) {
-        reap(pid).unwrap();
-    }
-}
 
 /// A request for a helper that plays this part.
 fn request(id: &str, part: &str) -> CreateTerminal {

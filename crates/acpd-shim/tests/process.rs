@@ -257,7 +257,12 @@ fn a_stop_ends_what_an_agent_has_started() {
 }
 
 fn what_an_agent_leaves_is_ended() {
-    let host = Host::start(agent("child deaf,pid,stay;read;exit 3"));
+    leaves_nothing(agent("child deaf,pid,stay;read;exit 3"));
+}
+
+/// The agent starts a process that says who it is and stays, reads a line and ends with code 3.
+pub(crate) fn leaves_nothing(how: How) {
+    let host = Host::start(how);
     let mut daemon = host.connect();
     daemon.hello(0);
     let ids = daemon.read_pids(1);

@@ -13,6 +13,7 @@
 //!          os/unix.rs                             os/unix.rs is what the first two have in common
 //! ```
 
+mod ask;
 pub mod boot;
 pub mod desktop;
 mod dir_error;

@@ -1,6 +1,6 @@
 //! What is about Unix alone: signals, sessions, environments that others can read.
 
-use acpd_shim::frame::{Stage, Status, Step, ToShim};
+use acpd_shim::frame::{Status, Step, ToShim};
 use acpd_shim::launch::How;
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::Identity;
@@ -9,6 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::common::{Heard, Host, agent, program, wait_until};
+use crate::leaves_nothing;
 
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("a_request_to_end_is_passed_on", a_request_to_end_is_passed_on),
@@ -62,16 +63,7 @@ fn a_daemon_below_an_agent_outlives_it() {
 
 fn leftovers_of_an_agent_that_died_are_ended() {
     let stubborn = "trap \"\" TERM; echo $$; while :; do tail -f /dev/null; done";
-    let host = Host::start(sh(&format!("setsid sh -c '{stubborn}' & read line; exit 3")));
-    let mut daemon = host.connect();
-    daemon.hello(0);
-    let ids = daemon.read_pids(1);
-    daemon.write_chunk(1, b"\n");
-    assert_eq!(daemon.exit(Stage::Ended), Status::Code(3));
-    assert_eq!(host.shim_dir.exit().unwrap(), Some(Status::Code(3)));
-    daemon.end(Status::Code(3));
-    assert_eq!(ids[0].is_alive(), Liveness::Gone);
-    host.assert_clean();
+    leaves_nothing(sh(&format!("setsid sh -c '{stubborn}' & read line; exit 3")));
 }
 
 fn a_disk_that_takes_nothing_is_waited_for() {

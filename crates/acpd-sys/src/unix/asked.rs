@@ -4,43 +4,20 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
 
-/// What is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ask {
-    /// Ctrl-C.
-    Interrupt,
-    /// Ctrl-\.
-    Quit,
-    /// To end.
-    End,
-    /// To end, because the terminal is gone.
-    HangUp,
-}
+pub use crate::ask::Ask;
 
-impl Ask {
-    const ALL: [Ask; 4] = [Ask::Interrupt, Ask::Quit, Ask::End, Ask::HangUp];
-
-    /// The number of its signal.
-    pub fn signal(self) -> i32 {
-        match self {
-            Ask::Interrupt => SIGINT,
-            Ask::Quit => SIGQUIT,
-            Ask::End => SIGTERM,
-            Ask::HangUp => SIGHUP,
-        }
-    }
-}
+const ALL: [Ask; 4] = [Ask::Interrupt, Ask::Quit, Ask::End, Ask::HangUp];
 
 /// Takes these from now on, and waits for each; else it would end the process.
 pub fn asked(wanted: &[Ask]) -> io::Result<impl Iterator<Item = Ask> + Send + use<>> {
     let mut signals = Signals::new(wanted.iter().map(|ask| ask.signal()))?;
     Ok(std::iter::from_fn(move || {
         let came = signals.forever().next()?;
-        Ask::ALL.into_iter().find(|ask| ask.signal() == came)
+        ALL.into_iter().find(|ask| ask.signal() == came)
     }))
 }
 

@@ -12,33 +12,10 @@ use windows_sys::core::BOOL;
 
 use crate::handle::check;
 
+pub use crate::ask::Ask;
+
 /// Whoever waits, and for what.
 static WAITS: Mutex<Vec<(Vec<Ask>, Sender<Ask>)>> = Mutex::new(Vec::new());
-
-/// What is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ask {
-    /// Ctrl-C.
-    Interrupt,
-    /// Ctrl-Break.
-    Quit,
-    /// To end: the user logs off, or the system ends.
-    End,
-    /// To end, because the console is gone.
-    HangUp,
-}
-
-impl Ask {
-    /// The number that its signal has on other systems.
-    pub fn signal(self) -> i32 {
-        match self {
-            Ask::Interrupt => 2,
-            Ask::Quit => 3,
-            Ask::End => 15,
-            Ask::HangUp => 1,
-        }
-    }
-}
 
 /// Takes these from now on, and waits for each; else it would end the process.
 pub fn asked(wanted: &[Ask]) -> io::Result<impl Iterator<Item = Ask> + Send + use<>> {

@@ -1,0 +1,24 @@
+//! What tests of terminals have in common on all systems.
+
+use std::io;
+use std::process::{Child, Command};
+
+use acpd_services::terminal::Children;
+use acpd_sys::process::{discard, reap};
+
+/// Nobody else reaps in this program.
+pub(crate) struct Own;
+
+impl Children for Own {
+    fn start(&self, command: &mut Command) -> io::Result<Child> {
+        command.spawn()
+    }
+
+    fn discard(&self, child: Child) {
+        discard(child);
+    }
+
+    fn reap(&self, pid: u32) {
+        reap(pid).unwrap();
+    }
+}

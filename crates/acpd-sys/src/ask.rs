@@ -1,0 +1,26 @@
+//! What a program in a terminal is asked.
+
+/// What a person or the system asks of a program in a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// Ctrl-C.
+    Interrupt,
+    /// Ctrl-\, or Ctrl-Break on Windows.
+    Quit,
+    /// To end.
+    End,
+    /// To end, because the terminal is gone.
+    HangUp,
+}
+
+impl Ask {
+    /// The number of its signal, where there are signals; shells tell of an end by it.
+    pub fn signal(self) -> i32 {
+        match self {
+            Ask::Interrupt => 2,
+            Ask::Quit => 3,
+            Ask::End => 15,
+            Ask::HangUp => 1,
+        }
+    }
+}
