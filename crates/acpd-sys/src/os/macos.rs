@@ -24,10 +24,10 @@ pub(crate) const SOCKET_PATH_LIMIT: usize = 103;
 /// `cat` ends with its input, and with it the assertion.
 pub(crate) const AWAKE: &[&str] = &["caffeinate", "-i", "cat"];
 
-/// The texts are arguments of the script and no part of it.
 /// The system's own.
 pub(crate) const OPENER: &str = "open";
 
+/// The texts are arguments of the script and no part of it.
 pub(crate) fn notification(title: &str, body: &str) -> Option<Vec<String>> {
     const SCRIPT: &str = "on run argv
 display notification (item 2 of argv) with title (item 1 of argv)

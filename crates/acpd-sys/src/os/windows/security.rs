@@ -2,17 +2,17 @@
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, RawHandle};
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 
 use windows_sys::Win32::Foundation::{ERROR_SUCCESS, LocalFree};
 use windows_sys::Win32::Security::Authorization::{
     ConvertStringSecurityDescriptorToSecurityDescriptorW, GetSecurityInfo, SDDL_REVISION_1,
-    SE_OBJECT_TYPE, SetSecurityInfo,
+    SE_OBJECT_TYPE,
 };
 use windows_sys::Win32::Security::{
-    ACCESS_ALLOWED_ACE, ACL, DACL_SECURITY_INFORMATION, GetAce, GetSecurityDescriptorDacl,
-    INHERIT_ONLY_ACE, OWNER_SECURITY_INFORMATION, PROTECTED_DACL_SECURITY_INFORMATION,
-    PSECURITY_DESCRIPTOR, SECURITY_ATTRIBUTES,
+    ACCESS_ALLOWED_ACE, ACL, DACL_SECURITY_INFORMATION, GetAce, INHERIT_ONLY_ACE,
+    OWNER_SECURITY_INFORMATION, PROTECTED_DACL_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR,
+    SECURITY_ATTRIBUTES, SetKernelObjectSecurity,
 };
 
 use crate::handle::check;
@@ -82,20 +82,13 @@ impl PrivateTo {
         self.0.0
     }
 
-    /// Gives an open file this list of who may do what; its handle must have `WRITE_DAC`.
-    pub(crate) fn apply(&self, file: &impl AsRawHandle, kind: SE_OBJECT_TYPE) -> io::Result<()> {
-        let (mut present, mut list, mut by_default) = (0, null_mut(), 0);
-        // SAFETY: the descriptor is whole, and the places are ours.
-        check(unsafe {
-            let by_default = &raw mut by_default;
-            GetSecurityDescriptorDacl(self.0.0, &raw mut present, &raw mut list, by_default)
-        })?;
+    /// Gives an open file this list of who may do what, and nothing that its directory would hand down; its handle must
+    /// have `WRITE_DAC`.
+    pub(crate) fn apply(&self, file: &impl AsRawHandle) -> io::Result<()> {
         let what = DACL_SECURITY_INFORMATION | PROTECTED_DACL_SECURITY_INFORMATION;
-        // SAFETY: the handle is open, and the list lives as long as the descriptor.
-        let error = unsafe {
-            SetSecurityInfo(file.as_raw_handle(), kind, what, null_mut(), null_mut(), list, null())
-        };
-        result(error)
+        // The library's own call for files (SetSecurityInfo) does not keep what is handed down away under Wine.
+        // SAFETY: the handle is open, and the descriptor is whole.
+        check(unsafe { SetKernelObjectSecurity(file.as_raw_handle(), what, self.0.0) })
     }
 }
 
