@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use acpd_sys::dir;
 use acpd_sys::lock::{self, InstanceLock, LockError};
 use acpd_sys::paths::{Paths, beside};
-use acpd_sys::socket::{Stream, check_place, other_end, own_uid};
+use acpd_sys::socket::{Stream, check_place, other_end};
 use acpd_sys::startup::{StartupOutcome, spawn_daemon};
 
 use crate::error::{ConnectError, NotAnswering};
@@ -176,11 +176,11 @@ fn try_socket(socket: &Path, paths: &Paths) -> Result<Option<Stream>, ConnectErr
         Err(error) if is_timeout(&error) => return Err(NotAnswering::now(paths).into()),
         Err(error) => return Err(failed(error)),
     };
-    let uid = other_end(&stream).map_err(failed)?.uid;
-    if uid == own_uid() {
+    let daemon = other_end(&stream).map_err(failed)?;
+    if daemon.is_ours() {
         Ok(Some(stream))
     } else {
-        Err(ConnectError::ForeignServer { socket: socket.to_owned(), uid })
+        Err(ConnectError::ForeignServer { socket: socket.to_owned(), uid: daemon.uid })
     }
 }
 

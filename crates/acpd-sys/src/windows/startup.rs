@@ -15,7 +15,7 @@ use windows_sys::Win32::System::Console::{STD_ERROR_HANDLE, SetStdHandle};
 use crate::apart::{self, Apart, Standard};
 use crate::handle::check;
 use crate::os;
-use crate::socket::{Listener, Stream, connect, other_end, own_uid};
+use crate::socket::{Listener, Stream, connect, other_end};
 
 /// How long the daemon tries to reach its client.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -90,7 +90,7 @@ impl Teller {
     /// The end that this value of the variable names.
     pub(crate) fn named(value: &str) -> Option<Teller> {
         let stream = connect(Path::new(value), PATIENCE).ok()?;
-        let is_ours = other_end(&stream).is_ok_and(|client| client.uid == own_uid());
+        let is_ours = other_end(&stream).is_ok_and(|client| client.is_ours());
         is_ours.then_some(Teller(stream))
     }
 }
