@@ -38,7 +38,7 @@ $script:Failed = 0
 
 # ---- what PowerShell has no words for
 
-Add-Type -TypeDefinition @'
+$Kit = @'
 using System;
 using System.ComponentModel;
 using System.Runtime.InteropServices;
@@ -112,19 +112,13 @@ public static class AcpdCheck {
         return made.Pid;
     }
 
-    // Ctrl-C in the console of this process, for all that is in it.
+    // Ctrl-C in the console of that process, for all that is in it. Whoever does this has lost its own console.
     public static void CtrlC(int pid) {
         FreeConsole();
-        try {
-            Check(AttachConsole(pid));
-            SetConsoleCtrlHandler(IntPtr.Zero, true);
-            Check(GenerateConsoleCtrlEvent(0, 0));
-            System.Threading.Thread.Sleep(500);
-        } finally {
-            FreeConsole();
-            AttachConsole(-1);
-            SetConsoleCtrlHandler(IntPtr.Zero, false);
-        }
+        Check(AttachConsole(pid));
+        SetConsoleCtrlHandler(IntPtr.Zero, true);
+        Check(GenerateConsoleCtrlEvent(0, 0));
+        System.Threading.Thread.Sleep(500);
     }
 
     // The owner and the access list of a pipe, as text.
@@ -141,6 +135,7 @@ public static class AcpdCheck {
     }
 }
 '@
+Add-Type -TypeDefinition $Kit
 
 # ---- telling
 
@@ -324,7 +319,11 @@ try {
         $daemon = (Daemon).pid; $agent = (Agent 'demo').pid
         $client = [AcpdCheck]::Start(('"{0}" run -n --session main "[hang-cancel]"' -f $Acpctl), $Work, [IntPtr]::Zero, $true)
         Until 'the turn' { (Acpctl 'session' 'show' 'main') -match 'turn\s+working' } | Out-Null
-        [AcpdCheck]::CtrlC($client)
+        $file = Join-Path $Base 'kit.cs'
+        [IO.File]::WriteAllText($file, $Kit)
+        $press = Start-Process powershell -WindowStyle Hidden -PassThru -Wait -ArgumentList '-NoProfile', '-Command', `
+            "Add-Type -Path '$file'; [AcpdCheck]::CtrlC($client)"
+        Assert ($press.ExitCode -eq 0) 'Ctrl-C could not be pressed'
         Until 'the end of the command' { -not (Is-Alive $client) } | Out-Null
         Assert ((Daemon).pid -eq $daemon) 'the daemon ended'
         Assert ((Agent 'demo').pid -eq $agent) 'the agent ended'
