@@ -28,6 +28,7 @@ pub mod paths;
 pub mod process;
 mod process_table;
 mod stamp;
+mod told;
 pub mod tree;
 
 #[cfg_attr(unix, path = "unix/apart.rs")]
@@ -63,6 +64,9 @@ pub mod person;
 #[cfg_attr(unix, path = "unix/program.rs")]
 #[cfg_attr(windows, path = "windows/program.rs")]
 pub mod program;
+#[cfg_attr(unix, path = "unix/screen.rs")]
+#[cfg_attr(windows, path = "windows/screen.rs")]
+pub mod screen;
 #[cfg_attr(unix, path = "unix/signals.rs")]
 #[cfg_attr(windows, path = "windows/signals.rs")]
 pub mod signals;
