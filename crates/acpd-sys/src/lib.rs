@@ -126,6 +126,9 @@ pub mod wait;
 pub mod inherit;
 
 #[cfg(windows)]
+#[path = "windows/console.rs"]
+mod console;
+#[cfg(windows)]
 #[path = "windows/handle.rs"]
 mod handle;
 #[cfg_attr(target_os = "linux", path = "os/linux.rs")]

@@ -5,11 +5,13 @@ mod common;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::windows::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use acpd_sys::asked::{Ask, asked};
 use acpd_sys::dir::{DirError, private_dir, private_file, secret_file};
 use acpd_sys::file::{ReadError, read, stamp, version};
 use acpd_sys::lock::{InstanceLock, LockError, is_held, signature};
@@ -25,6 +27,8 @@ use acpd_sys::startup::{StartupOutcome, StartupPipe, spawn_daemon, startup_notif
 use acpd_sys::tree::Tree;
 use proptest::prelude::*;
 use tempfile::TempDir;
+use windows_sys::Win32::System::Console::{CTRL_C_EVENT, GenerateConsoleCtrlEvent};
+use windows_sys::Win32::System::Threading::CREATE_NO_WINDOW;
 
 /// Longer than any machine takes; a passing test never waits for it.
 const LONG: Duration = Duration::from_mins(1);
@@ -85,6 +89,7 @@ fn helper() {
             println!("up");
             let _ = std::io::stdin().read(&mut [0]);
         }
+        "ask" => asks_itself(),
         "code" => std::process::exit(rest.parse().unwrap()),
         "args" => {
             println!();
@@ -96,6 +101,18 @@ fn helper() {
         "failed" => startup_notifier().unwrap().failed("no database\nthe disk is full\n"),
         "dies" => {}
         other => unreachable!("{other}"),
+    }
+}
+
+/// Has its console ask it twice, and tells which of its parts hear of it.
+#[expect(clippy::print_stdout, reason = "the test reads what it says")]
+fn asks_itself() {
+    let mut all = asked(&[Ask::Interrupt, Ask::Quit, Ask::End, Ask::HangUp]).unwrap();
+    for part in ["first", "second"] {
+        let mut own = asked(&[Ask::Interrupt]).unwrap();
+        // SAFETY: it takes numbers. 0 is whoever has this console.
+        assert_ne!(unsafe { GenerateConsoleCtrlEvent(CTRL_C_EVENT, 0) }, 0);
+        println!("heard the {part}: {:?} {:?}", all.next(), own.next());
     }
 }
 
@@ -132,6 +149,18 @@ fn an_adopted_child_runs_and_its_end_is_told() {
     assert_eq!(wait_leader(child.id()).unwrap(), ExitKind::Code(7));
     assert_eq!(id.is_alive(), Liveness::Gone);
     child.wait().unwrap();
+}
+
+#[test]
+fn a_console_asks_and_whoever_listens_hears_of_it() {
+    let mut command = common::helper("ask");
+    // A console of its own: what is asked there reaches nobody else.
+    let done = command.creation_flags(CREATE_NO_WINDOW).output().unwrap();
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.success(), "{said} {}", String::from_utf8_lossy(&done.stderr));
+    let heard: Vec<&str> = said.lines().filter(|line| line.starts_with("heard")).collect();
+    let both = "Some(Interrupt) Some(Interrupt)";
+    assert_eq!(heard, [format!("heard the first: {both}"), format!("heard the second: {both}")]);
 }
 
 #[test]

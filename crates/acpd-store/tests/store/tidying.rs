@@ -231,6 +231,29 @@ fn lines_go_also_while_there_is_always_something_to_write() {
 }
 
 #[test]
+fn a_flood_is_not_faster_than_what_removes() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    let store = Seen::start(dir.path(), |_| {});
+    store.commit(0, remove());
+    let (mut written, mut removed) = (0, 0);
+    for seq in 4..=60 {
+        store.commit(seq, vec![line(SHORT, seq, LINE)]);
+        written += LINE;
+        loop {
+            match store.report() {
+                Report::Committed { tag } if tag == seq => break,
+                Report::Tidied(more) => removed += more.removed,
+                _ => {}
+            }
+        }
+    }
+    // The last step may be still to come.
+    assert!(removed + LINE > written, "{removed} of {written}");
+    store.writer.close().unwrap();
+}
+
+#[test]
 fn a_journal_that_an_older_acpd_made_loses_its_lines_and_keeps_its_length() {
     let dir = tempfile::tempdir().unwrap();
     let conn = Connection::open(dir.path().join("acpd.db")).unwrap();

@@ -15,14 +15,14 @@ use windows_sys::Win32::Foundation::{
     CloseHandle, HANDLE_FLAG_INHERIT, STATUS_CONTROL_C_EXIT, SetHandleInformation,
 };
 use windows_sys::Win32::System::Console::{
-    CTRL_BREAK_EVENT, GetStdHandle, STD_ERROR_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE,
-    SetConsoleCtrlHandler, SetStdHandle,
+    GetStdHandle, STD_ERROR_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, SetStdHandle,
 };
 use windows_sys::Win32::System::Threading::{
     CREATE_BREAKAWAY_FROM_JOB, CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW, CREATE_SUSPENDED,
     GetExitCodeProcess,
 };
 
+use crate::console::{self, Call};
 use crate::files::NULL;
 use crate::handle::{check, wait_any};
 use crate::os::{self, job};
@@ -61,13 +61,9 @@ pub fn start(command: &mut Command) -> io::Result<Child> {
 /// Runs a program in place of this one: it has our console, and its exit code is ours. Returns only if it cannot be
 /// started.
 pub fn become_program(command: &mut Command) -> io::Error {
-    /// Leaves all that a console asks for to the program, which hears of it as well.
-    unsafe extern "system" fn leave(_kind: u32) -> i32 {
-        1
-    }
     let ended = command.spawn().and_then(|mut child| {
-        // SAFETY: the handler lives as long as the program, and touches nothing.
-        check(unsafe { SetConsoleCtrlHandler(Some(leave), 1) })?;
+        // The program hears of all that a console asks, and it is for that to do something.
+        console::listen_to_nothing()?;
         child.wait()
     });
     match ended {
@@ -131,12 +127,7 @@ pub fn drop_stdio() -> io::Result<()> {
 
 /// Lets a request to end (`CTRL_BREAK`) pass, from now on.
 pub fn ignore_term() -> io::Result<()> {
-    /// Takes it, so that nobody else does.
-    unsafe extern "system" fn take(kind: u32) -> i32 {
-        i32::from(kind == CTRL_BREAK_EVENT)
-    }
-    // SAFETY: the handler lives as long as the program, and touches nothing.
-    check(unsafe { SetConsoleCtrlHandler(Some(take), 1) })
+    console::listen(|call| call == Call::Break)
 }
 
 /// Waits until our child `pid` has ended. Its pid stays its own as long as its [`Child`] is there. Blocks the

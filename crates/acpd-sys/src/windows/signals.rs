@@ -3,23 +3,18 @@
 
 use std::io;
 use std::os::windows::io::{AsRawHandle as _, OwnedHandle, RawHandle};
-use std::sync::OnceLock;
-use std::time::Duration;
+use std::sync::Arc;
 
-use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, CTRL_C_EVENT, SetConsoleCtrlHandler};
-use windows_sys::core::BOOL;
-
-use crate::handle::{Event, check, is_set};
+use crate::console::{self, Call};
+use crate::handle::{Event, is_set};
 use crate::os;
 use crate::wait::{Interest, Source};
-
-/// Somebody asks us to end.
-static STOP: OnceLock<Event> = OnceLock::new();
 
 /// What came since the last look.
 #[derive(Debug)]
 pub struct Signals {
-    stop: &'static Event,
+    /// Somebody asks us to end.
+    stop: Arc<Event>,
     child: Option<OwnedHandle>,
     /// The child's end was told.
     told: bool,
@@ -36,26 +31,15 @@ pub struct Seen {
 
 /// Takes requests to end from now on, and lets `CTRL_C` pass. To be called once.
 pub fn catch() -> io::Result<Signals> {
-    let made = Event::new()?;
-    let stop = STOP.get_or_init(|| made);
-    // SAFETY: the handler lives as long as the program.
-    check(unsafe { SetConsoleCtrlHandler(Some(note), 1) })?;
+    let stop = Arc::new(Event::new()?);
+    let told = Arc::clone(&stop);
+    console::listen(move |call| {
+        if call != Call::Interrupt {
+            told.set();
+        }
+        true
+    })?;
     Ok(Signals { stop, child: None, told: false })
-}
-
-/// Runs on a thread of its own.
-unsafe extern "system" fn note(kind: u32) -> BOOL {
-    if kind == CTRL_C_EVENT {
-        return 1;
-    }
-    if let Some(stop) = STOP.get() {
-        stop.set();
-    }
-    if kind != CTRL_BREAK_EVENT {
-        // The system ends us when this returns: we end by ourselves, or it loses patience.
-        std::thread::sleep(Duration::MAX);
-    }
-    1
 }
 
 impl Signals {
