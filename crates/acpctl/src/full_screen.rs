@@ -1,6 +1,5 @@
 //! What the commands with a full screen start with.
 
-use std::env;
 use std::io::{self, IsTerminal as _};
 
 use acpd_api::{ExitCode, Untrusted};
@@ -20,11 +19,12 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Start>
         let error = "this needs a terminal that can show a full screen";
         return Err(CommandError::usage(error).hint(instead));
     }
-    let theme = Theme { is_coloured: ui.out_paint().is_on(), is_unicode: is_unicode() };
+    let theme =
+        Theme { is_coloured: ui.out_paint().is_on(), is_unicode: acpd_sys::terminal::is_unicode() };
     let options = door.options()?;
     Ok(Start {
         theme,
-        home: env::var("HOME").ok(),
+        home: acpd_sys::person::home(),
         cwd: utf8(&current_dir()?)?,
         place: terminal::name(),
         opens: Opens::Top,
@@ -72,14 +72,5 @@ fn tell_unsent(unsent: Vec<String>, ui: &mut Ui) {
 /// Whether there is a terminal for a full screen.
 #[expect(clippy::disallowed_methods, reason = "nothing is printed")]
 pub(crate) fn is_possible() -> bool {
-    let is_dumb = env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
-    !is_dumb && io::stdin().is_terminal() && io::stdout().is_terminal()
-}
-
-/// Whether the person's terminal shows more than ASCII, as far as the environment says.
-fn is_unicode() -> bool {
-    let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
-    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
-    let locale = locale.unwrap_or_default().to_ascii_lowercase();
-    locale.contains("utf-8") || locale.contains("utf8")
+    acpd_sys::terminal::is_able() && io::stdin().is_terminal() && io::stdout().is_terminal()
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::process::{Child, Stdio};
 
 use acpd_sys::asked::leave_interrupts;
+use acpd_sys::terminal::Utf8;
 use acpd_sys::{person, program};
 
 /// What `less` does unless the user says otherwise: end at once if all fits, keep colours and the screen.
@@ -14,6 +15,7 @@ const LESS: &str = "FRX";
 #[derive(Debug)]
 pub(crate) struct Pager {
     child: Child,
+    encoding: Utf8,
 }
 
 impl Pager {
@@ -28,7 +30,7 @@ impl Pager {
         let child = command.spawn().ok()?;
         // Ctrl-C is for the pager. Before it has ended, this process must not give the terminal back.
         leave_interrupts();
-        Some(Pager { child })
+        Some(Pager { child, encoding: Utf8::begin() })
     }
 
     /// Tells it that there is no more, and waits until the person has left it.
@@ -36,6 +38,7 @@ impl Pager {
         drop(self.child.stdin.take());
         // Its exit status says nothing of the output.
         drop(self.child.wait());
+        self.encoding.end();
     }
 }
 

@@ -14,6 +14,9 @@ pub enum Ask {
 }
 
 impl Ask {
+    /// All of them.
+    pub const ALL: [Ask; 4] = [Ask::Interrupt, Ask::Quit, Ask::End, Ask::HangUp];
+
     /// The number of its signal, where there are signals; shells tell of an end by it.
     pub fn signal(self) -> i32 {
         match self {

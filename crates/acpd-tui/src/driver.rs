@@ -1,6 +1,6 @@
 //! Carries keys, lines and time to the app, and its effects and frames out.
 //!
-//! A thread reads keys, one waits for signals, and each connection has one. All of them report on one channel. The
+//! A thread reads keys, one waits for what the system tells, and each connection has one. All of them report on one channel. The
 //! driver waits for that channel and for the next moment at which the screen changes by itself; it draws at most
 //! [`FRAMES`] times a second, and only after something happened.
 
@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::env;
 use std::io::{self, Write};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::rc::Rc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
@@ -19,14 +19,15 @@ use std::time::{Duration, Instant, SystemTime};
 use acp_wire::ErrorObject;
 use acpd_api::{ClientName, Untrusted};
 use acpd_client::{ConnectError, Incoming, LinkReader, LinkWriter};
+use acpd_sys::asked::{Ask, end_by};
+use acpd_sys::program;
+use acpd_sys::screen::{self, Told, told};
+use acpd_sys::terminal::Utf8;
 use acpd_view::text::Text;
 use bytes::Bytes;
 use ratatui::Terminal;
 use ratatui::backend::{Backend as _, CrosstermBackend};
 use ratatui::layout::Rect;
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
-use signal_hook::iterator::Signals;
-use signal_hook::low_level::emulate_default_handler;
 
 use crate::app::{Cache, Effect, Event, ImageFrom, Link, Opens, Scene, State, view};
 use crate::canvas::Theme;
@@ -41,7 +42,7 @@ const FRAMES: u32 = 30;
 const QUEUE: usize = 1024;
 /// What is taken at once, so that a flood of lines does not hold up a frame.
 const ROUND: usize = 256;
-/// How long the driver has to leave after a signal.
+/// How long the driver has to leave when somebody asks for that.
 const GRACE: Duration = Duration::from_millis(500);
 /// How long the last words to the daemon may take.
 const LAST_WORDS: Duration = Duration::from_millis(300);
@@ -113,7 +114,7 @@ enum News {
     Opened(Link, LinkWriter),
     /// The keyboard is gone.
     HungUp,
-    Signal(i32),
+    Told(Told),
 }
 
 /// How the program ends.
@@ -121,8 +122,8 @@ enum News {
 enum End {
     /// The person leaves, or is gone.
     Left,
-    /// By a signal.
-    Signal(i32),
+    /// Somebody asks for it.
+    Asked(Ask),
 }
 
 /// Where a connection is.
@@ -163,7 +164,7 @@ pub fn run(start: Start) -> Result<Left, Failed> {
     let _screen = Screen::take()?;
     let (sender, news) = mpsc::sync_channel(QUEUE);
     let keyboard = Keyboard::listen(sender.clone())?;
-    listen_to_signals(sender.clone())?;
+    listen(sender.clone())?;
     let frame = Frame::default();
     let terminal = Terminal::new(CrosstermBackend::new(frame.clone()))?;
     let mut driver = Driver {
@@ -183,9 +184,8 @@ pub fn run(start: Start) -> Result<Left, Failed> {
     driver.perform(effects)?;
     let ended = driver.follow(&news);
     driver.leave();
-    if let End::Signal(signal) = ended? {
-        // Ends the process; there is nothing to be done if it should not.
-        let _ = emulate_default_handler(signal);
+    if let End::Asked(ask) = ended? {
+        end_by(ask);
     }
     if let Some(wrong) = driver.state.wrong_keys() {
         return Err(Failed::Keys(wrong.clone()));
@@ -272,12 +272,12 @@ impl Driver {
                     _ => self.end(link),
                 }
             }
-            News::Signal(SIGCONT) => {
+            News::Told(Told::Continued) => {
                 term::enter()?;
                 self.redraw()?;
             }
-            News::Signal(SIGWINCH) => {}
-            News::Signal(signal) => return Ok(Some(End::Signal(signal))),
+            News::Told(Told::Resized) => {}
+            News::Told(Told::Asked(ask)) => return Ok(Some(End::Asked(ask))),
             News::HungUp => return Ok(Some(End::Left)),
         }
         Ok(None)
@@ -319,10 +319,12 @@ impl Driver {
                     self.update(Event::Edited(edited))?;
                 }
                 Effect::Redraw => self.redraw()?,
+                Effect::Suspend if !screen::CAN_SUSPEND => {
+                    self.update(Event::Failed("no program can be suspended on this system"))?;
+                }
                 Effect::Suspend => {
                     term::restore();
-                    // Where nobody can continue us, the system does not stop us.
-                    let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGTSTP);
+                    screen::suspend();
                     term::enter()?;
                     self.redraw()?;
                 }
@@ -414,18 +416,21 @@ impl Driver {
         let Some(line) = self.pager.clone() else {
             return self.update(Event::Failed("no pager: $PAGER names none"));
         };
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", &line]).stdin(Stdio::piped());
+        let mut command = program::shell(&line);
+        command.stdin(Stdio::piped());
         // `less` must not end at once when all fits: nobody would see it.
         let less = env::var("LESS").unwrap_or_else(|_| "R".to_owned());
         command.env("LESS", format!("{less} -+F"));
         let shown = self.lend(|| -> io::Result<()> {
             let mut child = command.spawn()?;
+            let encoding = Utf8::begin();
             if let Some(mut stdin) = child.stdin.take() {
                 // Who leaves early reads no more.
                 let _ = stdin.write_all(text.as_bytes());
             }
-            child.wait().map(drop)
+            let ended = child.wait().map(drop);
+            encoding.end();
+            ended
         })?;
         match shown {
             Ok(()) => Ok(()),
@@ -450,24 +455,24 @@ impl Driver {
     }
 }
 
-fn listen_to_signals(sender: SyncSender<News>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGCONT, SIGWINCH])?;
+fn listen(sender: SyncSender<News>) -> io::Result<()> {
+    let all = told()?;
     let wait = move || {
-        for signal in signals.forever() {
-            if matches!(signal, SIGCONT | SIGWINCH) {
-                // If it does not fit, there is enough to draw anyway.
-                let _ = sender.try_send(News::Signal(signal));
-                continue;
+        for told in all {
+            let ask = match told {
+                // Ctrl-C is for the program that has the terminal now.
+                Told::Asked(Ask::Interrupt | Ask::Quit) if term::is_lent() => continue,
+                Told::Asked(ask) => Some(ask),
+                Told::Continued | Told::Resized => None,
+            };
+            // If it does not fit, there is enough to draw anyway.
+            let _ = sender.try_send(News::Told(told));
+            if let Some(ask) = ask {
+                // The driver may be stuck in a terminal that takes nothing.
+                thread::sleep(GRACE);
+                term::restore();
+                end_by(ask);
             }
-            // Ctrl-C is for the program that has the terminal now.
-            if matches!(signal, SIGINT | SIGQUIT) && term::is_lent() {
-                continue;
-            }
-            let _ = sender.try_send(News::Signal(signal));
-            // The driver may be stuck in a terminal that takes nothing.
-            thread::sleep(GRACE);
-            term::restore();
-            let _ = emulate_default_handler(signal);
         }
     };
     thread::Builder::new().name("signals".to_owned()).spawn(wait).map(drop)

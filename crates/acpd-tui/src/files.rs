@@ -1,6 +1,6 @@
 //! The files of a directory, for `@`: read on a thread of its own, because a directory may be large or slow.
 
-use std::path::Path;
+use std::path::{MAIN_SEPARATOR, Path};
 
 use acpd_api::escape;
 use ignore::WalkBuilder;
@@ -10,7 +10,7 @@ const MOST: usize = 20_000;
 /// More entries than this are not looked at: directories and what is left out count, too.
 const SEEN: usize = 10 * MOST;
 
-/// The paths of the files in a directory, relative to it: those at the top first. What `.gitignore` and the like
+/// The paths of the files in a directory, relative to it, with `/` on every system: those at the top first. What `.gitignore` and the like
 /// name is left out, and so are hidden files and names that cannot be shown as they are.
 pub(crate) fn of(directory: &str) -> Vec<String> {
     let directory = Path::new(directory);
@@ -20,7 +20,8 @@ pub(crate) fn of(directory: &str) -> Vec<String> {
     let entries = walk.take(SEEN).flatten();
     let files = entries.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
     let paths = files.filter_map(|entry| {
-        let path = entry.path().strip_prefix(directory).ok()?.to_str()?.to_owned();
+        let path = entry.path().strip_prefix(directory).ok()?.to_str()?;
+        let path = path.replace(MAIN_SEPARATOR, "/");
         (escape::verbatim(&path).to_string() == path).then_some(path)
     });
     let mut paths: Vec<String> = paths.take(MOST).collect();
@@ -37,7 +38,7 @@ mod tests {
     #[test]
     fn ignored_hidden_and_odd_files_are_left_out() {
         let dir = tempfile::tempdir().unwrap();
-        for path in ["src/a.rs", "b.md", "target/x.o", ".env", "odd\u{1b}[2J.txt", "ö.txt"] {
+        for path in ["src/a.rs", "b.md", "target/x.o", ".env", "odd\u{202e}.txt", "ö.txt"] {
             let path = dir.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();

@@ -14,20 +14,19 @@
 
 use std::io;
 use std::mem;
-use std::os::fd::AsFd;
 use std::panic;
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
 
+use acpd_sys::screen::{self, Before, write_all};
+use acpd_sys::terminal::forget_typed;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
-use nix::errno::Errno;
-use nix::sys::termios::{FlushArg, SetArg, tcflush, tcgetattr, tcsetattr};
-use nix::unistd::write;
 
 /// The modes of the terminal.
 static MODES: Mutex<Modes> = Mutex::new(Modes { holder: Holder::Nobody, has_mouse: false });
+/// How the terminal was. Nobody writes to it while this is locked, so whoever must leave gets hold of it.
+static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
 
 /// What a frame can rely on, and the way back must undo.
 struct Modes {
@@ -89,12 +88,13 @@ impl Drop for Screen {
 /// Enters the modes; also after [`restore`], and when the process was stopped without it.
 pub(crate) fn enter() -> io::Result<()> {
     let mut modes = lock();
-    // Whoever has stopped us may have changed the modes that crossterm believes are set.
-    disable_raw_mode()?;
-    enable_raw_mode()?;
+    let found = screen::take()?;
+    // Whoever has stopped us may have changed them, which is not how they were.
+    before().get_or_insert(found);
     if mem::replace(&mut modes.holder, Holder::Us) != Holder::Us {
         write_all(ENTER)?;
         if modes.has_mouse {
+            screen::report_mouse(true)?;
             write_all(MOUSE)?;
         }
     }
@@ -115,14 +115,11 @@ pub(crate) fn is_lent() -> bool {
     MODES.try_lock().is_ok_and(|modes| modes.holder == Holder::Other)
 }
 
-/// Has the terminal tell once more that there are keys: it does when its modes are set, also to what they were.
+/// Has the terminal tell once more that there are keys.
 pub(crate) fn tell_again() {
     let modes = lock();
-    if modes.holder == Holder::Us
-        && let Ok(now) = tcgetattr(io::stdin())
-    {
-        // If it fails, the next key tells.
-        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &now);
+    if modes.holder == Holder::Us {
+        screen::tell_again();
     }
 }
 
@@ -131,6 +128,7 @@ pub(crate) fn capture_mouse(is_on: bool) -> io::Result<()> {
     let mut modes = lock();
     modes.has_mouse = is_on;
     if modes.holder == Holder::Us {
+        screen::report_mouse(is_on)?;
         write_all(if is_on { MOUSE } else { NO_MOUSE })
     } else {
         Ok(())
@@ -181,29 +179,22 @@ fn give(next: Holder) {
     }
     // A terminal that is gone needs nothing.
     let _ = write_all(LEAVE);
-    let _ = disable_raw_mode();
+    if let Some(before) = before().take() {
+        screen::give_back(&before);
+    }
     // What was typed for us is not for the shell; nor are answers of the terminal that come late.
-    let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
+    forget_typed();
 }
 
 fn lock() -> MutexGuard<'static, Modes> {
-    MODES.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    MODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Past the standard library's buffer and its lock, which another thread may hold.
-fn write_all(mut bytes: &[u8]) -> io::Result<()> {
-    let stdout = io::stdout();
-    while !bytes.is_empty() {
-        match write(stdout.as_fd(), bytes) {
-            Ok(count) => bytes = &bytes[count..],
-            Err(Errno::EINTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
+fn before() -> MutexGuard<'static, Option<Before>> {
+    BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::env;
     use std::process::Command;

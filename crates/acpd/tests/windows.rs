@@ -569,13 +569,7 @@ endLocal & goto #_undefined_# 2>NUL || title %COMSPEC% & "%_prog%"  "%dp0%\cli.j
         fs::write(bin.join("npms.cmd"), SCRIPT.replace('\n', "\r\n")).unwrap();
         fs::write(bin.join("cli.js"), "").unwrap();
         fs::write(bin.join("other.bat"), "@echo off\r\n").unwrap();
-        // It says which word it does not know.
-        let acpd = Path::new(env!("CARGO_BIN_EXE_acpd"));
-        for (file, name) in [(acpd, "node.exe"), (&library(acpd), "bcryptprimitives.dll")] {
-            if file.exists() {
-                fs::copy(file, bin.join(name)).unwrap();
-            }
-        }
+        says_what_it_is_told(bin, "node.exe");
         let command = |name: &str| bin.join(name).display().to_string();
         format!(
             "[agents.npms]\ncommand = '{}'\n[agents.other]\ncommand = ['{}', 'a b']\n",
@@ -590,4 +584,44 @@ endLocal & goto #_undefined_# 2>NUL || title %COMSPEC% & "%_prog%"  "%dp0%\cli.j
         other.contains("it is a script for a shell") && other.contains("[agents.other]"),
         "{other}"
     );
+}
+
+/// A program that ends with the first word that it does not know.
+fn says_what_it_is_told(bin: &Path, name: &str) {
+    let acpd = Path::new(env!("CARGO_BIN_EXE_acpd"));
+    for (file, name) in [(acpd, name), (&library(acpd), "bcryptprimitives.dll")] {
+        if file.exists() {
+            fs::copy(file, bin.join(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_argument_comes_to_an_agent_as_it_is_written() {
+    const WORDS: [&str; 5] = [
+        r#"a "b" \"c\\" d\\"#,
+        r"%PATH% %%PATH%% !PATH! ^& ^^ & | < > ( ) ; , = ` $x 'q' *.* ~",
+        r#"" & calc & ""#,
+        r"C:\a b\",
+        "é \u{1f600} \u{201c}q\u{201d}",
+    ];
+    lend_libraries();
+    let home = Home::with("direct", |bin| {
+        says_what_it_is_told(bin, "tells.exe");
+        let program = bin.join("tells.exe").display().to_string();
+        let agents = WORDS.iter().enumerate().map(|(at, word)| {
+            let command = json!([program, word]);
+            format!("[agents.a{at}]\ncommand = {command}\n")
+        });
+        // Words that are empty are words, too.
+        let empty = json!([program, "", "after"]);
+        agents.collect::<String>() + &format!("[agents.empty]\ncommand = {empty}\n")
+    });
+    for (at, word) in WORDS.iter().enumerate() {
+        let said = home.refusal(&format!("a{at}"));
+        let written = json!(word).to_string();
+        assert!(said.contains(written.trim_matches('"')), "{word}: {said}");
+    }
+    let empty = home.refusal("empty");
+    assert!(empty.contains("''") && !empty.contains("after"), "{empty}");
 }

@@ -60,7 +60,7 @@ const MAY_USE: [(&str, &[&str]); 18] = [
         "acpd-mcp",
         &["acp-wire", "acpd-api", "acpd-client", "acpd-services", "acpd-sys", "acpd-view"],
     ),
-    ("acpd-tui", &["acp-wire", "acpd-api", "acpd-client", "acpd-view"]),
+    ("acpd-tui", &["acp-wire", "acpd-api", "acpd-client", "acpd-sys", "acpd-view"]),
     ("acpd-web", &["acp-wire", "acpd-api", "acpd-client", "acpd-sys"]),
     (
         "acpctl",

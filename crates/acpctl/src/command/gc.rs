@@ -90,7 +90,7 @@ fn amount(found: &GcResult) -> Text {
 }
 
 fn table(found: &GcResult) -> Table {
-    let (now, home) = (human::now(), std::env::var("HOME").ok());
+    let (now, home) = (human::now(), acpd_sys::person::home());
     let mut table = Table::new(["SESSION", "AGENT", "USED", "SIZE", "LIMIT", "DIRECTORY"])
         .cut("DIRECTORY", Cut::Middle(12))
         .drop(&["AGENT"]);

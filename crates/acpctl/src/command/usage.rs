@@ -32,7 +32,7 @@ pub(super) fn usage(args: &cli::Usage, door: Door, ui: &mut Ui) -> Result {
         return Ok(());
     }
     let names = if by == UsageBy::Session { sessions(&mut connection)? } else { BTreeMap::new() };
-    let home = std::env::var("HOME").ok().filter(|_| ui.out_width().is_some());
+    let home = acpd_sys::person::home().filter(|_| ui.out_width().is_some());
     let label = |total: &UsageTotal| match by {
         UsageBy::Agent => text!("{}", total.agent),
         UsageBy::Session => {

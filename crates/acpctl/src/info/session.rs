@@ -1,7 +1,5 @@
 //! Sessions in tables and cards.
 
-use std::env;
-
 use acpd_api::{
     Doing, DoingKind, Parent, RestoreLevel, SessionInfo, SessionState, TurnState, Untrusted,
 };
@@ -96,7 +94,7 @@ pub(crate) fn nested<'a>(
         .cut("DIRECTORY", Cut::Middle(12))
         .cut("TITLE", Cut::End(12))
         .drop(&DROPPED);
-    let home = env::var("HOME").ok().filter(|_| width.is_some());
+    let home = acpd_sys::person::home().filter(|_| width.is_some());
     for (depth, session) in depths.iter().zip(&sessions) {
         let (turn, style) = turn(session, now);
         let branch = BRANCHES[(*depth).min(BRANCHES.len() - 1)];

@@ -10,14 +10,12 @@ use signal_hook::{flag, low_level};
 
 pub use crate::ask::Ask;
 
-const ALL: [Ask; 4] = [Ask::Interrupt, Ask::Quit, Ask::End, Ask::HangUp];
-
 /// Takes these from now on, and waits for each; else it would end the process.
 pub fn asked(wanted: &[Ask]) -> io::Result<impl Iterator<Item = Ask> + Send + use<>> {
     let mut signals = Signals::new(wanted.iter().map(|ask| ask.signal()))?;
     Ok(std::iter::from_fn(move || {
         let came = signals.forever().next()?;
-        ALL.into_iter().find(|ask| ask.signal() == came)
+        Ask::ALL.into_iter().find(|ask| ask.signal() == came)
     }))
 }
 

@@ -200,14 +200,6 @@ pub fn ends_by(signal: StopSignal) -> ExitKind {
     ExitKind::Signal(as_nix(signal) as i32)
 }
 
-/// Tells a process of ours that something has changed which it knows how to look up (`SIGUSR1`).
-pub fn nudge(pid: u32) {
-    if let Ok(pid) = child(pid) {
-        // One that has ended needs no news.
-        let _ = kill(pid, Signal::SIGUSR1);
-    }
-}
-
 /// The file of this very program: the one at `path`, or what runs here if an upgrade has removed or replaced that. It
 /// can be executed as long as this process lives, where the system has a way to that.
 pub fn running_program(path: &Path) -> PathBuf {

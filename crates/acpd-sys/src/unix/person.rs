@@ -22,3 +22,8 @@ pub fn is_program(path: &Path) -> bool {
     let found = path.metadata().ok();
     found.is_some_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
+
+/// The directory of the person, as far as the environment says.
+pub fn home() -> Option<String> {
+    std::env::var("HOME").ok()
+}

@@ -46,3 +46,30 @@ pub fn input_is_fed() -> bool {
     let kind = stdin.and_then(|stdin| stdin.metadata()).map(|data| data.file_type());
     kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file())
 }
+
+/// Returns whether the terminal can show a full screen, as far as the environment says.
+pub fn is_able() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term != "dumb" && !term.is_empty())
+}
+
+/// Returns whether the terminal shows more than ASCII, as far as the environment says.
+pub fn is_unicode() -> bool {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
+    let locale = locale.unwrap_or_default().to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
+/// The encoding of what programs write to the terminal. It is the same all the time.
+#[derive(Debug)]
+pub struct Utf8(());
+
+impl Utf8 {
+    /// Nothing is changed.
+    pub fn begin() -> Utf8 {
+        Utf8(())
+    }
+
+    /// Nothing was changed.
+    pub fn end(&self) {}
+}

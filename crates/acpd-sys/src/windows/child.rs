@@ -176,9 +176,6 @@ pub fn ends_by(signal: StopSignal) -> ExitKind {
     })
 }
 
-/// Nothing tells a process here: it looks for itself, when it is asked the next time.
-pub fn nudge(_pid: u32) {}
-
 /// The file of this very program.
 pub fn running_program(path: &Path) -> PathBuf {
     os::running_program(path)

@@ -24,3 +24,8 @@ pub fn is_program(path: &Path) -> bool {
     endings.iter().any(|one| one.eq_ignore_ascii_case(ending)) && path.is_file()
         || ending.is_empty() && endings.iter().any(|one| path.with_extension(one).is_file())
 }
+
+/// The directory of the person, as far as the environment says.
+pub fn home() -> Option<String> {
+    std::env::var("USERPROFILE").ok()
+}

@@ -2,10 +2,12 @@
 
 use std::io;
 
+use windows_sys::Win32::Globalization::CP_UTF8;
 use windows_sys::Win32::Storage::FileSystem::{FILE_TYPE_DISK, FILE_TYPE_PIPE, GetFileType};
 use windows_sys::Win32::System::Console::{
-    CONSOLE_MODE, ENABLE_ECHO_INPUT, ENABLE_LINE_INPUT, FlushConsoleInputBuffer, GetConsoleMode,
-    GetStdHandle, STD_INPUT_HANDLE, SetConsoleMode,
+    CONSOLE_MODE, ENABLE_ECHO_INPUT, ENABLE_LINE_INPUT, FlushConsoleInputBuffer, GetConsoleCP,
+    GetConsoleMode, GetConsoleOutputCP, GetStdHandle, STD_INPUT_HANDLE, SetConsoleCP,
+    SetConsoleMode, SetConsoleOutputCP,
 };
 
 use crate::handle::check;
@@ -50,4 +52,43 @@ pub fn input_is_fed() -> bool {
     // SAFETY: as above.
     let kind = unsafe { GetFileType(GetStdHandle(STD_INPUT_HANDLE)) };
     kind == FILE_TYPE_PIPE || kind == FILE_TYPE_DISK
+}
+
+/// Returns whether the console can show a full screen: all can, unless somebody says otherwise.
+pub fn is_able() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Returns whether the console shows more than ASCII. It does, in the right encoding.
+pub fn is_unicode() -> bool {
+    true
+}
+
+/// The encoding of what programs write to the console and read from it, for as long as it is UTF-8.
+#[derive(Debug)]
+pub struct Utf8 {
+    input: u32,
+    output: u32,
+}
+
+impl Utf8 {
+    /// From now on it is.
+    pub fn begin() -> Utf8 {
+        // SAFETY: it takes and returns numbers. Without a console there is nothing to set, which is no harm.
+        unsafe {
+            let before = Utf8 { input: GetConsoleCP(), output: GetConsoleOutputCP() };
+            SetConsoleCP(CP_UTF8);
+            SetConsoleOutputCP(CP_UTF8);
+            before
+        }
+    }
+
+    /// It is what it was.
+    pub fn end(&self) {
+        // SAFETY: as above.
+        unsafe {
+            SetConsoleCP(self.input);
+            SetConsoleOutputCP(self.output);
+        }
+    }
 }

@@ -2,14 +2,12 @@
 //! has the terminal, nobody else reads from it.
 
 use std::io;
-use std::os::fd::AsFd as _;
 use std::sync::mpsc::{self, Sender, SyncSender};
 use std::thread;
 use std::time::Duration;
 
+use acpd_sys::screen;
 use crossterm::event::{self, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEventKind};
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::News;
 use crate::app::Event;
@@ -17,6 +15,8 @@ use crate::term;
 
 /// From one look at keys that nobody has told of to the next.
 const PAUSE: Duration = Duration::from_millis(2);
+/// More keys at once than a person types while nobody reads them.
+const PASTED: usize = 4;
 /// Lines that a step of the wheel scrolls by.
 const STEP: isize = 3;
 
@@ -55,7 +55,7 @@ impl Keyboard {
 fn batch() -> io::Result<Vec<Event>> {
     let mut events = Vec::new();
     while events.is_empty() {
-        wait()?;
+        screen::wait()?;
         while event::poll(Duration::ZERO)? {
             events.push(event::read()?);
         }
@@ -65,23 +65,42 @@ fn batch() -> io::Result<Vec<Event>> {
             thread::sleep(PAUSE);
         }
     }
+    if screen::HAS_BARE_KEYS {
+        events = dressed(events);
+    }
     Ok(meant(events))
 }
 
-/// Waits until there is something to read.
-fn wait() -> io::Result<()> {
-    let stdin = io::stdin();
-    let mut keys = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-    match poll(&mut keys, PollTimeout::NONE) {
-        Ok(_) => match keys[0].revents() {
-            Some(told) if told.intersects(PollFlags::POLLHUP | PollFlags::POLLERR) => {
-                Err(io::ErrorKind::UnexpectedEof.into())
-            }
-            _ => Ok(()),
-        },
-        Err(Errno::EINTR) => Ok(()),
-        Err(error) => Err(error.into()),
+/// What a terminal makes of bare keys that were read at once.
+fn dressed(mut events: Vec<event::Event>) -> Vec<event::Event> {
+    const ALT_GR: KeyModifiers = KeyModifiers::CONTROL.union(KeyModifiers::ALT);
+    events.retain(|event| !event.is_key_release());
+    for event in &mut events {
+        if let event::Event::Key(KeyEvent { code: KeyCode::Char(char), modifiers, .. }) = event
+            && modifiers.contains(ALT_GR)
+            // With Ctrl and Alt themselves, a key has no other character.
+            && !char.is_ascii_alphanumeric()
+        {
+            modifiers.remove(ALT_GR);
+        }
     }
+    match pasted(&events) {
+        Some(text) => vec![event::Event::Paste(text)],
+        None => events,
+    }
+}
+
+/// The text that keys are which no finger can have typed, with an end of a line in it: that must not send the line.
+fn pasted(events: &[event::Event]) -> Option<String> {
+    let character = |event: &event::Event| match event.as_key_event()? {
+        KeyEvent { modifiers, .. } if !KeyModifiers::SHIFT.contains(modifiers) => None,
+        KeyEvent { code: KeyCode::Char(char), .. } => Some(char),
+        KeyEvent { code: KeyCode::Enter, .. } => Some('\n'),
+        KeyEvent { code: KeyCode::Tab, .. } => Some('\t'),
+        _ => None,
+    };
+    let text: String = events.iter().map(character).collect::<Option<_>>()?;
+    (events.len() >= PASTED && text.contains('\n')).then_some(text)
 }
 
 /// What events mean that were read at once. Without mouse capture, a terminal sends a step of the wheel as several
@@ -125,6 +144,8 @@ fn of_terminal(event: &event::Event) -> Event {
 
 #[cfg(test)]
 mod tests {
+    use crossterm::event::KeyEventKind;
+
     use super::*;
 
     fn press(code: KeyCode) -> event::Event {
@@ -144,5 +165,36 @@ mod tests {
             })
             .collect();
         assert_eq!(told, ["Up", "x", "x", "Wheel(3)", "Up"]);
+    }
+
+    fn key(code: KeyCode, modifiers: KeyModifiers, kind: KeyEventKind) -> event::Event {
+        event::Event::Key(KeyEvent::new_with_kind(code, modifiers, kind))
+    }
+
+    #[test]
+    fn bare_keys_are_what_a_terminal_makes_of_them() {
+        let alt_gr = KeyModifiers::CONTROL | KeyModifiers::ALT;
+        let at = |modifiers| key(KeyCode::Char('@'), modifiers, KeyEventKind::Press);
+        let a = key(KeyCode::Char('a'), alt_gr, KeyEventKind::Press);
+        let released = key(KeyCode::Char('@'), KeyModifiers::NONE, KeyEventKind::Release);
+        let events = vec![at(alt_gr), released.clone(), a.clone()];
+        assert_eq!(dressed(events), [at(KeyModifiers::NONE), a]);
+        assert_eq!(dressed(vec![released]), []);
+    }
+
+    #[test]
+    fn bare_keys_that_nobody_can_have_typed_are_pasted_and_send_nothing() {
+        let typed = |text: &str| -> Vec<event::Event> {
+            let code = |char| if char == '\n' { KeyCode::Enter } else { KeyCode::Char(char) };
+            text.chars().map(|char| press(code(char))).collect()
+        };
+        let paste = |text: &str| vec![event::Event::Paste(text.to_owned())];
+        assert_eq!(dressed(typed("ls\nö\n")), paste("ls\nö\n"));
+        for text in ["y\n", "\n", "a word"] {
+            assert_eq!(dressed(typed(text)), typed(text), "{text:?}");
+        }
+        let mut with_a_command = typed("ab\nc");
+        with_a_command.push(key(KeyCode::Char('c'), KeyModifiers::CONTROL, KeyEventKind::Press));
+        assert_eq!(dressed(with_a_command.clone()), with_a_command);
     }
 }

@@ -13,7 +13,6 @@
 //! ```
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::env;
 use std::io::{self, IsTerminal as _};
 
 use acp_wire::acp::NewSessionResult;
@@ -256,7 +255,7 @@ impl Chat {
         self.typed.clear();
         acpd_sys::terminal::forget_typed();
         let (width, paint) = (ui.out_width().unwrap_or(WIDTH), ui.err_paint());
-        let home = env::var("HOME").ok();
+        let home = acpd_sys::person::home();
         let head = text!("question: {}", acpd_tui::asks(question, home.as_deref()));
         ui.say(paint.apply(YELLOW, head));
         ui.talk(&paint.lines(&acpd_tui::rows(question, width)));
