@@ -30,6 +30,9 @@ mod process_table;
 mod stamp;
 pub mod tree;
 
+#[cfg_attr(unix, path = "unix/apart.rs")]
+#[cfg_attr(windows, path = "windows/apart.rs")]
+pub mod apart;
 #[cfg_attr(unix, path = "unix/asked.rs")]
 #[cfg_attr(windows, path = "windows/asked.rs")]
 pub mod asked;

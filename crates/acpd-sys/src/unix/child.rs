@@ -63,12 +63,6 @@ pub fn adopt(pid: u32) -> io::Result<ProcessId> {
     ProcessId::of(pid).ok_or_else(|| io::Error::other("its start time cannot be read"))
 }
 
-/// Starts a child that is to outlive us: detached, and running at once.
-pub fn spawn_apart(command: &mut Command) -> io::Result<Child> {
-    detach_child(command);
-    command.spawn()
-}
-
 /// Keeps the pid of a child its own. Here a child that nobody has waited for does that itself.
 #[derive(Debug)]
 pub struct Hold(());
