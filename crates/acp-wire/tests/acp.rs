@@ -396,3 +396,18 @@ fn updates_are_classified() {
     assert_eq!(classify_update("plan_update"), UpdateClass::Other);
     assert_eq!(classify_update(""), UpdateClass::Other);
 }
+
+#[test]
+fn the_uri_of_a_file_begins_with_its_root_on_every_system() {
+    for (path, uri) in [
+        ("/w/a b/ü.rs", "file:///w/a%20b/%C3%BC.rs"),
+        (r"/w/a\b", "file:///w/a%5Cb"),
+        (r"C:\a b\c", "file:///C:/a%20b/c"),
+        (r"\\?\C:\a", "file:///C:/a"),
+        ("c:/a", "file:///c:/a"),
+        (r"\\server\share\a", "file://server/share/a"),
+        (r"\\?\UNC\server\share\a", "file://server/share/a"),
+    ] {
+        assert_eq!(acp_wire::acp::file_uri(path), uri, "{path}");
+    }
+}
