@@ -83,6 +83,10 @@ struct Place<'a> {
 impl Service {
     /// The service for the daemon's program beside this one, and for the directories of this environment.
     pub(crate) fn here(paths: &Paths) -> Result<Service> {
+        if env::consts::OS == "windows" {
+            let error = "there is no service on Windows";
+            return Err(CommandError::usage(error).hint("every command that needs acpd starts it"));
+        }
         let home = home()?;
         let program = program()?;
         let text = utf8(&program)?;
@@ -195,6 +199,14 @@ impl Service {
         let service = Service::here(paths).ok().filter(Service::is_installed)?;
         let runs = service.state().is_ok_and(|state| state.pid.is_some());
         runs.then_some(service)
+    }
+
+    /// Where the manager has the daemon's log: what shows it, or a file.
+    pub(crate) fn log_place(&self) -> Result<Text> {
+        match self.manager {
+            Manager::Systemd => Ok(Text::from(systemd::LOG)),
+            Manager::Launchd => log_file().map(|file| text!("{}", file)),
+        }
     }
 
     /// Prints what the manager has kept of the daemon's log.
