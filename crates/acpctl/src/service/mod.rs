@@ -83,10 +83,6 @@ struct Place<'a> {
 impl Service {
     /// The service for the daemon's program beside this one, and for the directories of this environment.
     pub(crate) fn here(paths: &Paths) -> Result<Service> {
-        if env::consts::OS == "windows" {
-            let error = "there is no service on Windows";
-            return Err(CommandError::usage(error).hint("every command that needs acpd starts it"));
-        }
         let home = home()?;
         let program = program()?;
         let text = utf8(&program)?;
