@@ -8,9 +8,15 @@ use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::terminal;
+use crate::ui::complain;
 
 /// What acpctl calls itself.
 const NAME: &str = "acpctl";
+
+/// What there is to say of a daemon that does not outlive what has started us.
+const BOUND: &str = "warning: acpd and its agents end with this terminal or the program that it belongs to: Windows lets \
+                     nothing out of the Job that they are in";
+const UNBOUND: &str = "\nhint: stop acpd and start it in another terminal: `acpctl daemon stop`, `acpctl daemon start`";
 
 /// The way to the daemon.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +28,9 @@ pub(crate) struct Door {
 impl Door {
     /// Connects, and starts the daemon unless that was forbidden.
     pub(crate) fn connect(self) -> Result<Connection> {
-        Ok(connect(&self.options()?)?)
+        let connection = connect(&self.options()?)?;
+        warn_if(connection.is_bound());
+        Ok(connection)
     }
 
     /// How to connect.
@@ -41,7 +49,17 @@ impl Door {
     }
 
     fn link(self, patience: Duration) -> Result<(LinkReader, LinkWriter)> {
-        Ok(link(self.options()?, patience)?)
+        let (reader, writer) = link(self.options()?, patience)?;
+        warn_if(reader.is_bound());
+        Ok((reader, writer))
+    }
+}
+
+/// Says that the daemon that was just started does not outlive what has started us.
+fn warn_if(is_bound: bool) {
+    if is_bound {
+        complain(BOUND);
+        complain(UNBOUND);
     }
 }
 

@@ -79,7 +79,7 @@ pub use queue::{
     QueuedPrompt,
 };
 pub use reseed::ReseedParams;
-pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
+pub use resume::{Answered, ClientToken, Leaving, LoadMeta, RawId, Received, Resume, Resumed};
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
 pub use shown::{RawCall, Shown, ShownDiff, ShownUnclear};
 pub use tools::Tools;

@@ -38,12 +38,25 @@ pub struct Resume {
     /// The last sequence number that it has of each session it follows.
     #[serde(default)]
     pub sessions: BTreeMap<String, u64>,
+    /// The sessions that it has asked to leave and may still have to follow, because nothing has answered.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub leaving: BTreeMap<String, Leaving>,
     /// Its own requests that have no answer yet.
     #[serde(default)]
     pub open: Vec<RawId>,
     /// acpd's requests that it has not answered yet.
     #[serde(default)]
     pub asked: Vec<RawId>,
+}
+
+/// A session that a returning client has asked to leave: it is followed on if that did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Leaving {
+    /// The last sequence number that the client has of it.
+    pub seq: u64,
+    /// Its requests to close, delete, archive or detach the session that have no answer yet.
+    pub requests: Vec<RawId>,
 }
 
 /// What `agentCapabilities._meta._acpd` of the answer to `initialize` adds for a client with a

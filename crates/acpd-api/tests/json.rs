@@ -6,8 +6,8 @@ use acpd_api::{
     CaughtUp, ClientMeta, ClientToken, ConfigChanged, ConfigMistake, ConfigPlace, ConfigValue,
     ConfigValues, Cost, DaemonInfo, DaemonStopParams, Doing, DoingKind, ErrorData, ExitCode,
     GcLimit, GcParams, GcResult, GcSession, Histogram, Hit, HookInfo, InteractionInfo,
-    JournalMetrics, Latencies, LoadMeta, LoginMethod, LoginShellInfo, McpInfo, McpKind, Metrics,
-    NewSessionMeta, OptionInfo, Outcome, Parent, Part, PermissionDecided, PermissionMeta,
+    JournalMetrics, Latencies, Leaving, LoadMeta, LoginMethod, LoginShellInfo, McpInfo, McpKind,
+    Metrics, NewSessionMeta, OptionInfo, Outcome, Parent, Part, PermissionDecided, PermissionMeta,
     PromptQueued, Question, QueueEditParams, QueueInfo, QueueMetrics, QueueRemoveParams,
     QueuedPrompt, RawCall, RawId, Reason, Received, RemoveParams, RemoveResult, RenameParams,
     ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams, SearchResult,
@@ -539,6 +539,7 @@ fn coming_back_looks_like_this() {
     let resume = Resume {
         generation: "g-1".to_owned(),
         sessions: [("s-1".to_owned(), 4)].into(),
+        leaving: [("s-2".to_owned(), Leaving { seq: 9, requests: vec![id("3")] })].into(),
         open: vec![id("3"), id("\"a\\u0062\"")],
         asked: vec![id("9")],
     };
@@ -563,7 +564,7 @@ fn ids_keep_every_byte_and_what_is_optional_may_be_left_out() {
     let resume = token.resume.expect("a resume");
     assert_eq!(resume.open, [id("18446744073709551616"), id(r#""\u0061""#)]);
     assert_ne!(resume.open[1], id("\"a\""));
-    assert!(resume.sessions.is_empty() && resume.asked.is_empty());
+    assert!(resume.sessions.is_empty() && resume.leaving.is_empty() && resume.asked.is_empty());
     let first: ClientToken = serde_json::from_str(r#"{"token":"t"}"#).expect("a first connection");
     assert_eq!(first.resume, None);
     let stop: DaemonStopParams = serde_json::from_value(json!({})).expect("an empty object");

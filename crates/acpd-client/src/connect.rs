@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use acpd_sys::dir;
 use acpd_sys::lock::{self, InstanceLock, LockError};
 use acpd_sys::paths::{Paths, beside};
-use acpd_sys::socket::{Stream, check_place, other_end, own_uid};
+use acpd_sys::socket::{Stream, check_place, other_end};
 use acpd_sys::startup::{StartupOutcome, spawn_daemon};
 
 use crate::error::{ConnectError, NotAnswering};
@@ -36,14 +36,23 @@ pub struct Options {
 /// The bare socket of a connection on which nothing was said yet, for who has a runtime; otherwise the same as
 /// [`connect`](crate::connect()).
 pub fn open_socket(options: &Options) -> Result<Stream, ConnectError> {
-    open_or_start(options)
+    Ok(open_or_start(options)?.stream)
+}
+
+/// A socket, and what came of starting the daemon behind it.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) stream: Stream,
+    /// It was started now, and ends together with others that we belong to.
+    pub(crate) is_bound: bool,
 }
 
 /// The socket of the user's daemon; see [`connect`](crate::connect()).
-pub(crate) fn open_or_start(options: &Options) -> Result<Stream, ConnectError> {
+pub(crate) fn open_or_start(options: &Options) -> Result<Opened, ConnectError> {
+    let running = |stream| Opened { stream, is_bound: false };
     let paths = &options.paths;
     if let Some(stream) = open(options)? {
-        return Ok(stream);
+        return Ok(running(stream));
     }
     let not_running = || ConnectError::NotRunning { socket: paths.socket() };
     if !options.spawn {
@@ -52,11 +61,11 @@ pub(crate) fn open_or_start(options: &Options) -> Result<Stream, ConnectError> {
     let lock = hold_starts(paths)?;
     // Whoever held the lock may have started it.
     if let Some(stream) = open(options)? {
-        return Ok(stream);
+        return Ok(running(stream));
     }
-    let stream = start_and_open(options)?;
+    let opened = start_and_open(options)?;
     drop(lock);
-    stream.ok_or_else(not_running)
+    opened.ok_or_else(not_running)
 }
 
 /// Until the lock is dropped, no client starts a daemon; whoever wants to waits, and looks for one then. For who
@@ -67,7 +76,7 @@ pub fn hold_starts(paths: &Paths) -> Result<InstanceLock, ConnectError> {
 }
 
 /// Starts the daemon, unless another one is on its way up or down: that one is waited for.
-fn start_and_open(options: &Options) -> Result<Option<Stream>, ConnectError> {
+fn start_and_open(options: &Options) -> Result<Option<Opened>, ConnectError> {
     let end = Instant::now() + START_DEADLINE;
     loop {
         let started = start(&options.paths);
@@ -79,7 +88,10 @@ fn start_and_open(options: &Options) -> Result<Option<Stream>, ConnectError> {
                     return Err(error);
                 }
             }
-            Ok(()) | Err(_) => return Ok(stream),
+            started => {
+                let is_bound = started.unwrap_or_default();
+                return Ok(stream.map(|stream| Opened { stream, is_bound }));
+            }
         }
         thread::sleep(TAKEN);
     }
@@ -110,11 +122,13 @@ pub fn wait_until_gone(paths: &Paths, pid: u32, deadline: Duration) -> Result<()
     Ok(())
 }
 
-fn start(paths: &Paths) -> Result<(), ConnectError> {
+/// Starts the daemon; whether it ends together with others that we belong to.
+fn start(paths: &Paths) -> Result<bool, ConnectError> {
     let log = paths.daemon_log();
     let pipe = spawn_daemon(&daemon_exe(), ["run"], &log)?;
+    let is_bound = pipe.is_bound();
     match pipe.wait(START_DEADLINE) {
-        StartupOutcome::Ready => Ok(()),
+        StartupOutcome::Ready => Ok(is_bound),
         StartupOutcome::Failed(reason) => Err(ConnectError::StartFailed { reason }),
         StartupOutcome::Died => Err(ConnectError::StartDied { log }),
         StartupOutcome::TimedOut => {
@@ -162,11 +176,11 @@ fn try_socket(socket: &Path, paths: &Paths) -> Result<Option<Stream>, ConnectErr
         Err(error) if is_timeout(&error) => return Err(NotAnswering::now(paths).into()),
         Err(error) => return Err(failed(error)),
     };
-    let uid = other_end(&stream).map_err(failed)?.uid;
-    if uid == own_uid() {
+    let daemon = other_end(&stream).map_err(failed)?;
+    if daemon.is_ours() {
         Ok(Some(stream))
     } else {
-        Err(ConnectError::ForeignServer { socket: socket.to_owned(), uid })
+        Err(ConnectError::ForeignServer { socket: socket.to_owned(), uid: daemon.uid })
     }
 }
 

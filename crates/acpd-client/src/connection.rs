@@ -28,7 +28,10 @@ const BLOCK: usize = 64 * 1024;
 /// that find no daemon at the same time start one daemon. If it cannot start, its own reason is the
 /// error.
 pub fn connect(options: &Options) -> Result<Connection, ConnectError> {
-    Ok(Connection::new(open_or_start(options)?, options.clone()))
+    let opened = open_or_start(options)?;
+    let mut connection = Connection::new(opened.stream, options.clone());
+    connection.is_bound = opened.is_bound;
+    Ok(connection)
 }
 
 /// A connection to the daemon.
@@ -42,6 +45,8 @@ pub struct Connection {
     options: Options,
     /// Nothing was asked yet.
     is_fresh: bool,
+    /// The daemon was started for this, and ends together with others that we belong to.
+    is_bound: bool,
 }
 
 impl Connection {
@@ -57,7 +62,14 @@ impl Connection {
             held: VecDeque::new(),
         };
         let writer = Writer { stream, last_id: 0 };
-        Connection { reader, writer, held: VecDeque::new(), options, is_fresh: true }
+        let held = VecDeque::new();
+        Connection { reader, writer, held, options, is_fresh: true, is_bound: false }
+    }
+
+    /// Whether the daemon was started for this connection and ends together with whatever has started us, because the
+    /// system lets nobody out of what we are in (a Job of Windows).
+    pub fn is_bound(&self) -> bool {
+        self.is_bound
     }
 
     /// Sends a request and waits for its answer. Whatever else comes meanwhile is kept for the

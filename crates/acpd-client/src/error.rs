@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use acp_wire::ErrorObject;
 use acpd_api::ErrorData;
 use acpd_sys::dir::DirError;
+use acpd_sys::hints;
 use acpd_sys::lock::{self, LockError};
 use acpd_sys::paths::Paths;
 use acpd_sys::process::{Condition, condition};
@@ -154,9 +155,10 @@ impl NotAnswering {
     pub fn hint(&self) -> String {
         let log = self.log.display();
         match self.process {
-            Some((pid, Condition::Stopped)) => format!("`kill -CONT {pid}` continues it"),
+            Some((pid, Condition::Stopped)) => hints::continuing(pid),
             Some((pid, _)) => format!(
-                "look into its log `{log}`; `kill -9 {pid}` ends it, and the next command starts a new daemon"
+                "look into its log `{log}`; `{}` ends it, and the next command starts a new daemon",
+                hints::ending(pid)
             ),
             None => format!("look into its log `{log}`"),
         }

@@ -111,7 +111,9 @@ pub fn link(
     // A link lives for hours; a long line must not cost its memory for as long.
     acpd_sys::limits::return_large_buffers();
     let token = token()?;
-    let stream = connect(&options)?.into_stream();
+    let connection = connect(&options)?;
+    let is_bound = connection.is_bound();
+    let stream = connection.into_stream();
     let inner = Inner {
         memory: Resumption::new(token),
         stream: Some(Arc::clone(&stream)),
@@ -140,6 +142,7 @@ pub fn link(
         pause: Duration::ZERO,
         good_since: Instant::now(),
         spawned: None,
+        is_bound,
     };
     reader.limit_reads(Some(FIRST_LOOK));
     Ok((reader, LinkWriter { shared }))
@@ -294,9 +297,16 @@ pub struct LinkReader {
     good_since: Instant,
     /// When we last started a daemon.
     spawned: Option<Instant>,
+    /// See [`is_bound`](LinkReader::is_bound).
+    is_bound: bool,
 }
 
 impl LinkReader {
+    /// As [`Connection::is_bound`](crate::Connection::is_bound), of the first connection.
+    pub fn is_bound(&self) -> bool {
+        self.is_bound
+    }
+
     /// The next thing that happens.
     pub fn recv(&mut self) -> Result<Incoming, LinkError> {
         loop {

@@ -21,8 +21,8 @@ use acp_wire::{
     set_member, str_at,
 };
 use acpd_api::{
-    Answered, ClientToken, Empty, NAMESPACE, RawId, Reason, Received, Resume as ResumeMeta,
-    Resumed, method,
+    Answered, ClientToken, Empty, Leaving, NAMESPACE, RawId, Reason, Received,
+    Resume as ResumeMeta, Resumed, method,
 };
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -598,25 +598,21 @@ impl Resumption {
 
     /// What we have, for the next `initialize`.
     fn resume(&self, generation: String) -> ResumeMeta {
-        // A session that is being left is not followed again, unless a prompt of ours is open in it: acpd follows it
-        // then in any case, and from its beginning if we name no position.
-        let is_left = |session: &str| {
-            let mut open = self.open.values().map(|open| &open.kind);
-            open.any(|kind| kind.leaves(session))
-                && !self.open.values().any(|open| open.kind.prompts(session))
-        };
-        let sessions: BTreeMap<String, u64> = self
-            .cursors
-            .iter()
-            .filter(|(session, _)| !is_left(session))
-            .filter_map(|(session, cursor)| Some((session.clone(), cursor.known()?)))
-            .collect();
-        let mut open: Vec<&Id> = self.open.keys().collect();
-        let mut asked: Vec<&Id> = self.asked.keys().collect();
-        open.sort_unstable();
-        asked.sort_unstable();
-        let raw = |ids: Vec<&Id>| ids.into_iter().map(raw_id).collect();
-        ResumeMeta { generation, sessions, open: raw(open), asked: raw(asked) }
+        let (mut sessions, mut leaving) = (BTreeMap::new(), BTreeMap::new());
+        for (session, cursor) in &self.cursors {
+            let Some(seq) = cursor.known() else { continue };
+            let leaves = self.open.iter().filter(|(_, open)| open.kind.leaves(session));
+            let requests = sorted(leaves.map(|(id, _)| id));
+            // In which a prompt of ours is open, acpd follows in any case, and from its beginning if we name no
+            // position.
+            if requests.is_empty() || self.open.values().any(|open| open.kind.prompts(session)) {
+                sessions.insert(session.clone(), seq);
+            } else {
+                leaving.insert(session.clone(), Leaving { seq, requests });
+            }
+        }
+        let (open, asked) = (sorted(self.open.keys()), sorted(self.asked.keys()));
+        ResumeMeta { generation, sessions, leaving, open, asked }
     }
 
     fn with_token(&self, initialize: &Bytes, resume: Option<ResumeMeta>) -> Bytes {
@@ -650,6 +646,12 @@ fn raw(text: &str) -> Box<RawValue> {
 
 fn raw_id(id: &Id) -> RawId {
     RawId(raw(id.raw()))
+}
+
+fn sorted<'a>(ids: impl Iterator<Item = &'a Id>) -> Vec<RawId> {
+    let mut ids: Vec<&Id> = ids.collect();
+    ids.sort_unstable();
+    ids.into_iter().map(raw_id).collect()
 }
 
 fn number(text: &[u8]) -> Option<u64> {

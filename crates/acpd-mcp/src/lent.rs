@@ -12,7 +12,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use acp_wire::acp::uri_part;
+use acp_wire::acp::file_uri;
 use acpd_api::{McpCallParams, McpServerList, SessionRef, Untrusted, method};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -95,7 +95,7 @@ impl Listed {
         if let Some(file) = file {
             let of = |name: &&str| self.input_schema.properties.contains_key(*name);
             if of(&"uri") {
-                arguments.insert("uri".to_owned(), json!(uri(file)));
+                arguments.insert("uri".to_owned(), json!(file_uri(&file.to_string_lossy())));
             } else if let Some(name) =
                 ["path", "filePath", "file_path", "file"].iter().find(|n| of(n))
             {
@@ -215,13 +215,6 @@ impl Source {
         }
         shown
     }
-}
-
-/// A file as a URI.
-fn uri(file: &Path) -> String {
-    let text = file.to_string_lossy();
-    let parts: Vec<_> = text.split('/').map(uri_part).collect();
-    format!("file://{}", parts.join("/"))
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Directories and files, as agents name them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use acp_wire::acp::{ContentBlock, file_uri};
 use acpd_api::SessionInfo;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::ticket::decoded;
 
 /// The directory that counts where none is said.
 pub(crate) fn folder(own: Option<&SessionInfo>) -> Result<String, Failure> {
@@ -39,6 +40,14 @@ pub(crate) fn directory(path: &Path) -> Result<String, Failure> {
         Ok(path) => text_of(&path),
         Err(error) => Err(Failure::new(format!("`cwd` `{}`: {error}", path.display()))),
     }
+}
+
+/// The file of a URI, which may be relative.
+pub(crate) fn of_uri(uri: &str) -> Option<PathBuf> {
+    let path = decoded(uri.strip_prefix("file://").unwrap_or(uri))?;
+    // Before a drive, there is a slash.
+    let behind = path.strip_prefix('/').filter(|rest| Path::new(rest).is_absolute());
+    Some(behind.unwrap_or(&path).into())
 }
 
 /// A file as a part of a prompt. The other agent reads it, with what it may read.

@@ -8,7 +8,8 @@
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-use crate::shell::{self, Role, Simple, UNKNOWN};
+use crate::place::IS_WINDOWS;
+use crate::shell::{self, Role, Simple, UNKNOWN, Word, windows};
 
 /// The most text that is looked at, the same text in several readings counted each time.
 const MOST_BYTES: usize = 64 * 1024;
@@ -107,6 +108,9 @@ impl Finder {
     }
 
     fn line(&mut self, text: &str, trust: Trust) {
+        if IS_WINDOWS {
+            self.other_shells(text);
+        }
         let Some(line) = shell::parse(text) else {
             self.is_cut |= trust == Trust::Runs;
             // Then part by part: each is shorter.
@@ -117,7 +121,7 @@ impl Finder {
             return;
         };
         for command in &line.commands {
-            self.simple(command);
+            self.simple(command, Trust::Runs);
         }
         self.is_cut |= line.is_cut;
         for inner in &line.inner {
@@ -128,13 +132,27 @@ impl Finder {
         }
     }
 
-    fn simple(&mut self, Simple { assignments, words }: &Simple) {
+    /// What cmd.exe and PowerShell would run.
+    fn other_shells(&mut self, text: &str) {
+        for words in windows::commands(text) {
+            if self.left == 0 {
+                return;
+            }
+            let word = |text| Word { text, ..Word::default() };
+            let words = words.into_iter().map(word).collect();
+            // What one of them takes for a script may be none.
+            self.simple(&Simple { words, ..Simple::default() }, Trust::May);
+        }
+    }
+
+    /// A command, whose scripts are run as surely as it is.
+    fn simple(&mut self, Simple { assignments, words }: &Simple, trust: Trust) {
         let words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
         let before: Vec<&str> = assignments.iter().map(|word| word.text.as_str()).collect();
         if !before.is_empty() {
             self.found(shell::join(&[&*before, &words].concat()));
         }
-        self.command(&words);
+        self.command(&words, trust);
         // `time` is a reserved word in some shells, and its options are left over there.
         let is_option = words.first().is_some_and(|word| word.starts_with('-'));
         let role = words.first().and_then(|program| shell::role(program));
@@ -142,12 +160,12 @@ impl Finder {
         let places = shell::inner_commands(role, &words);
         for at in places.iter().copied() {
             let inner = &words[at..];
-            self.command(inner);
+            self.command(inner, trust);
             if let Role::Xargs | Role::Find = role {
                 self.found(shell::join(inner) + " \0");
                 let is_end = |word: &&str| matches!(*word, ";" | "+" | "{}" | ":::");
                 let end = inner.iter().position(is_end).unwrap_or(inner.len());
-                self.command(&inner[..end]);
+                self.command(&inner[..end], trust);
                 self.found(shell::join(&inner[..end]) + " \0");
             }
             if self.left == 0 {
@@ -161,12 +179,12 @@ impl Finder {
     }
 
     /// A command with its arguments, also without the folder of its program.
-    fn command(&mut self, words: &[&str]) {
+    fn command(&mut self, words: &[&str], trust: Trust) {
         let Some((program, args)) = words.split_first() else { return };
         self.found(shell::join(words));
         let base = shell::base(program);
         if base != *program {
-            self.found(shell::join(&[&[base], args].concat()));
+            self.found(shell::join(&[&[&*base], args].concat()));
         }
         if let Some(words) = shell::without_git_options(words) {
             self.found(shell::join(&words));
@@ -177,10 +195,10 @@ impl Finder {
         match shell::role(program) {
             Some(Role::Shell) => {
                 if let Some(at) = shell::script(words) {
-                    self.found_line(words[at], Trust::Runs);
+                    self.found_line(words[at], trust);
                 }
             }
-            Some(Role::Eval) => self.found_line(&shell::join(args), Trust::Runs),
+            Some(Role::Eval) => self.found_line(&shell::join(args), trust),
             _ => {}
         }
     }

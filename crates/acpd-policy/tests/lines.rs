@@ -5,7 +5,7 @@ mod support;
 use acpd_policy::RuleReport;
 use serde_json::json;
 use support::lines::{ALLOWED, PUSHES, finds, report, rows};
-use support::{allow, outcome, policy, reject, run};
+use support::{IS_WINDOWS, allow, outcome, policy, reject, run};
 
 #[test]
 fn l11_every_spelling_of_a_push_is_found() {
@@ -22,7 +22,10 @@ fn l11_every_spelling_of_a_push_is_found() {
             (_, true) => "might",
             (false, false) => "-",
         };
-        if found != expected {
+        // More shells are looked at there; to cmd.exe, what follows `for` is all arguments.
+        let is_more = matches!((expected, found), ("might", "found") | ("-", "might"));
+        let is_fine = IS_WINDOWS && is_more && line.starts_with("for ");
+        if found != expected && !is_fine {
             wrong.push(format!("{line:?}: {found}, not {expected}"));
         }
     }
@@ -35,7 +38,9 @@ fn l11_what_a_rule_allows_is_one_plain_command() {
     for (command, expected, line) in rows(ALLOWED) {
         let rule = toml::Value::from(command);
         let is_allowed = outcome(&allow(&format!("command = {rule}")), run(&line)).is_some();
-        if is_allowed != (expected == "yes") {
+        let is_for_bash = line.contains(['\'', '\\', '^']) || line.starts_with("RUST_LOG=");
+        let is_for_bash = IS_WINDOWS && is_for_bash;
+        if is_allowed != (expected == "yes" && !is_for_bash) {
             wrong.push(format!("{line:?} by `{command}`: {is_allowed}"));
         }
     }

@@ -110,6 +110,84 @@ fn a_glob_without_its_drive_is_refused_with_a_way_out() {
 #[test]
 fn a_backslash_in_a_command_is_no_slash() {
     let policy = allow("command = 'bin/tool *'");
-    assert_eq!(outcome(&policy, run("bin/tool x")), Some(Allow));
-    assert_eq!(outcome(&policy, run(r"bin\tool x")), None);
+    let call = |program: &str| json!({"kind": "execute", "rawInput": {"command": [program, "x"]}});
+    assert_eq!(outcome(&policy, call("bin/tool")), Some(Allow));
+    assert_eq!(outcome(&policy, call(r"bin\tool")), None);
+}
+
+#[test]
+fn a_wildcard_allows_what_bash_cmd_and_powershell_read_alike() {
+    let policy = allow("command = 'git *'");
+    for line in ["git status -s", "git commit -m \"a, 'b'\"", "git log --format=%h"] {
+        let expected = (!line.contains('%')).then_some(Allow);
+        assert_eq!(outcome(&policy, run(line)), expected, "{line}");
+    }
+    for line in [
+        "git log %X%",
+        "git show HEAD^",
+        "git log !X!",
+        "git commit -m 'a'",
+        "git log $env:X",
+        r"git add src\a.rs",
+        "git log \u{2018}a\u{2019}",
+        r#"git log "a\" --output=C:/x "b""#,
+    ] {
+        assert_eq!(outcome(&policy, run(line)), None, "{line}");
+    }
+    // What a person has written down to the letter is what that person means.
+    let exact = allow("command = 'git show HEAD^'");
+    assert_eq!(outcome(&exact, run("git show HEAD^")), Some(Allow));
+    let wrapped = allow("command = ['start *', 'iex *', 'return *', 'CMD *', '*']");
+    for line in ["start git push", "iex git", "return git push", "CMD /c git", "Start-Process git"]
+    {
+        assert_eq!(outcome(&wrapped, run(line)), None, "{line}");
+    }
+    let words =
+        json!({"kind": "execute", "rawInput": {"command": ["git", "commit", "-m", "a 'b'"]}});
+    assert_eq!(outcome(&policy, words), Some(Allow));
+    let words = json!({"kind": "execute", "rawInput": {"command": ["git", "log", "%X%"]}});
+    assert_eq!(outcome(&policy, words), None);
+}
+
+#[test]
+fn a_reject_rule_sees_a_command_in_each_shell() {
+    let rules = "default = 'allow'\nrules = [{ decision = 'reject', command = 'git push*' }]";
+    let policy = compile(rules).expect("it is sound");
+    for line in [
+        "g^it push",
+        "@git push",
+        "cmd /c git push",
+        "cmd /cgit push",
+        "CMD.EXE /s /c \"git push\"",
+        "powershell -Command \"git push\"",
+        "pwsh -c git push",
+        "& \"git\" push",
+        "g`it push",
+        "iex \"git push\"",
+        "if exist x git push",
+        "for %i in (x) do git push",
+        r"C:\tools\GIT.EXE push",
+        "1 | % { git push }",
+        "$x = git push",
+        "start git push",
+        "echo a & git push",
+        "echo a; git push",
+        "powershell -Command \"& { git push }\"",
+    ] {
+        assert_eq!(outcome(&policy, run(line)), Some(Reject), "{line}");
+    }
+    for line in [
+        "powershell -EncodedCommand ZwBpAHQAIABwAHUAcwBoAA==",
+        "%X% push",
+        "git %X%",
+        "& $x push",
+        "git $env:X",
+        "'git push' | iex -",
+        "echo a | cmd",
+    ] {
+        assert_ne!(outcome(&policy, run(line)), Some(Allow), "{line}");
+    }
+    for line in ["git status", "bash -c 'git pull'", "dir C:/x", "date +%Y"] {
+        assert_eq!(outcome(&policy, run(line)), Some(Allow), "{line}");
+    }
 }

@@ -9,12 +9,13 @@ use std::ffi::OsString;
 use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use acpd_sys::process::{ProcessId, spawn_apart};
+use acpd_sys::apart::Talk;
+use acpd_sys::process::ProcessId;
 use acpd_sys::program::{clear_environment, is_no_program, os_string as text_of};
-use acpd_sys::wait::{End, Interest};
+use acpd_sys::wait::Interest;
 use thiserror::Error;
 
 use crate::wire::{Reader, Short, put_bytes};
@@ -379,10 +380,9 @@ pub fn start_command(
     // Not a part of any agent's tree, should we run under one; and all that is below it is an agent's.
     clear_environment(&mut command);
     command.env("ACPD_HOST", format!("shim-{}", launch.marker)).current_dir("/");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = spawn_apart(&mut command)
-        .map_err(|source| StartError::Exec { exe: command.get_program().into(), source })?;
-    let answer = converse(&mut child, &bytes, end);
+    let exe = command.get_program().into();
+    let mut shim = Talk::start(command).map_err(|source| StartError::Exec { exe, source })?;
+    let answer = converse(&mut shim, &bytes, end);
     match answer {
         Ok(Some(line)) => match Report::parse(&line) {
             Some(Report::Ok(started)) => Ok(started),
@@ -398,27 +398,25 @@ pub fn start_command(
         },
         Ok(None) => {
             // It may have ended at this moment.
-            child.kill().ok();
+            shim.kill();
             Err(StartError::TimedOut)
         }
         Err(_) => {
-            child.kill().ok();
+            shim.kill();
             Err(StartError::Died)
         }
     }
 }
 
 /// Writes the launch and reads the answer; `None` if the deadline passes first.
-fn converse(child: &mut Child, launch: &[u8], end: Instant) -> io::Result<Option<String>> {
-    let missing = || io::Error::other("its pipes are missing");
-    let mut stdin = End::new(child.stdin.take().ok_or_else(missing)?)?;
-    let mut stdout = End::new(child.stdout.take().ok_or_else(missing)?)?;
+fn converse(shim: &mut Talk, launch: &[u8], end: Instant) -> io::Result<Option<String>> {
+    let Talk { input, output, .. } = shim;
     let mut rest = launch;
     while !rest.is_empty() {
-        if !stdin.until(Interest::Write, end)? {
+        if !input.until(Interest::Write, end)? {
             return Ok(None);
         }
-        match stdin.write(rest) {
+        match input.write(rest) {
             Ok(count) => rest = &rest[count..],
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -431,10 +429,10 @@ fn converse(child: &mut Child, launch: &[u8], end: Instant) -> io::Result<Option
         if let Some(line) = said.iter().position(|byte| *byte == b'\n') {
             return Ok(Some(String::from_utf8_lossy(&said[..line]).into_owned()));
         }
-        if !stdout.until(Interest::Read, end)? {
+        if !output.until(Interest::Read, end)? {
             return Ok(None);
         }
-        match stdout.read(&mut chunk) {
+        match output.read(&mut chunk) {
             Ok(count) if count > 0 && said.len() < LONGEST_ANSWER => {
                 said.extend_from_slice(&chunk[..count]);
             }

@@ -29,6 +29,8 @@ pub(crate) struct Apply<'c> {
     /// Sessions that got events; `None` for those that do not exist.
     tails: HashMap<SessionKey, Option<Tail>>,
     removed: Removed,
+    /// Bytes of lines that were written to journals.
+    written: u64,
     /// Bytes of lines that this transaction may still remove.
     room: u64,
 }
@@ -57,7 +59,7 @@ impl<'c> Apply<'c> {
             "INSERT INTO events (key, pv, kind, at, line, origin) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?;
         let (tails, removed) = (HashMap::new(), Removed::default());
-        Ok(Apply { conn, insert_event, tails, removed, room: PIECE })
+        Ok(Apply { conn, insert_event, tails, removed, written: 0, room: PIECE })
     }
 
     pub(crate) fn record(&mut self, record: &Record) -> Result<(), StoreError> {
@@ -161,8 +163,9 @@ impl<'c> Apply<'c> {
         Ok(())
     }
 
-    /// Moves the heads and last states of the sessions that got events. Returns what is left to do.
-    pub(crate) fn finish(self) -> Result<Removed, StoreError> {
+    /// Moves the heads and last states of the sessions that got events. Returns what is left to do, and how many bytes of
+    /// lines were written.
+    pub(crate) fn finish(self) -> Result<(Removed, u64), StoreError> {
         for (session, tail) in &self.tails {
             let Some(tail) = tail else { continue };
             if tail.head != 0 {
@@ -181,7 +184,7 @@ impl<'c> Apply<'c> {
                 }
             }
         }
-        Ok(self.removed)
+        Ok((self.removed, self.written))
     }
 
     fn run(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
@@ -395,6 +398,7 @@ impl<'c> Apply<'c> {
             row.line.as_ref(),
             row.origin
         ])?;
+        self.written += row.line.len() as u64;
         Ok(())
     }
 

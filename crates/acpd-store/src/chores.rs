@@ -13,8 +13,11 @@
 //! Nothing here is remembered on disk: what is left when the daemon dies is found by the next one, because a journal
 //! without a session is a deleted one.
 //!
-//! Architecture invariant: each step is a transaction of its own that moves some hundred KiB (one longer line at most), and
-//! a batch never waits for more than one step.
+//! While batches come all the time, a step is done between two of them now and then, and one more for what they write: twice
+//! as much goes, so that a flood cannot make the file grow.
+//!
+//! Architecture invariant: each step is a transaction of its own that moves some hundred KiB, or a few MiB if as much was just
+//! written (one longer line at most), and a batch never waits for more than one step.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -22,13 +25,15 @@ use std::time::{Duration, Instant};
 use acpd_core::ids::SessionKey;
 use rusqlite::{Connection, params};
 
-use crate::code::{MAX_SEQ, event_key, session_of};
+use crate::code::{MAX_SEQ, event_key, int, session_of};
 use crate::error::StoreError;
 
 /// Lines that one transaction removes, in bytes.
 pub(crate) const PIECE: u64 = 256 << 10;
-/// The same, in number.
-const LINES: u32 = 2048;
+/// The same after a flood, which writes many pieces at once.
+const MOST: u64 = 8 * PIECE;
+/// A line counts as so many bytes at least: short ones cost time, too.
+const SHORTEST: u64 = 128;
 /// Journals that one step looks at.
 const SEEKS: u32 = 16;
 /// Pages that one step gives back.
@@ -39,7 +44,7 @@ const WORTH: u32 = (4 << 20) / 4096;
 const SPARE: u32 = (1 << 20) / 4096;
 /// How long the writer waits for a batch before the next step.
 const PAUSE: Duration = Duration::from_millis(10);
-/// With batches that come all the time, a step is done between two of them after so long: as much must go as is written.
+/// With batches that come all the time, a step is done between two of them after so long.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// After a step that failed.
 const LATER: Duration = Duration::from_mins(1);
@@ -62,6 +67,8 @@ pub(crate) struct Chores {
     journals: BTreeSet<SessionKey>,
     /// Journals behind this key have not been looked at.
     seek: Option<i64>,
+    /// Bytes that have to go because others were written.
+    owed: u64,
     /// Room is given back if there is more than so many free pages.
     shrink: Option<u32>,
     /// The last step, or when the next one may be tried after a failure.
@@ -72,13 +79,20 @@ impl Chores {
     /// Those of a database that was just opened.
     pub(crate) fn new() -> Chores {
         let (journals, at) = (BTreeSet::new(), Instant::now());
-        Chores { journals, seek: Some(0), shrink: Some(WORTH), at }
+        Chores { journals, seek: Some(0), owed: 0, shrink: Some(WORTH), at }
     }
 
     /// Sessions were deleted; of these lines are left.
     pub(crate) fn removed(&mut self, unfinished: Vec<SessionKey>) {
         self.journals.extend(unfinished);
         self.shrink.get_or_insert(WORTH);
+    }
+
+    /// So many bytes of lines were written.
+    pub(crate) fn wrote(&mut self, bytes: u64) {
+        if !self.journals.is_empty() {
+            self.owed += 2 * bytes;
+        }
     }
 
     /// How long to wait for a batch before the next step; `None` if there is nothing to do.
@@ -97,7 +111,7 @@ impl Chores {
 
     /// Whether a step has to be done although batches come all the time.
     pub(crate) fn is_overdue(&self) -> bool {
-        !self.are_done() && self.at.elapsed() > PATIENCE
+        self.is_due() && (self.at.elapsed() > PATIENCE || self.owed >= PIECE)
     }
 
     /// Does a step.
@@ -105,11 +119,15 @@ impl Chores {
         let mut tidied = Tidied::default();
         if let Some(session) = self.journals.first().copied() {
             let tx = conn.transaction()?;
-            let (removed, is_empty) = remove_lines(&tx, session, PIECE)?;
+            let (removed, is_empty) = remove_lines(&tx, session, self.owed.clamp(PIECE, MOST))?;
             tx.commit()?;
             tidied.removed = removed;
+            self.owed = self.owed.saturating_sub(removed);
             if is_empty {
                 self.journals.pop_first();
+            }
+            if self.journals.is_empty() {
+                self.owed = 0;
             }
         } else if let Some(behind) = self.seek {
             self.seek = self.look(conn, behind)?;
@@ -156,7 +174,8 @@ pub(crate) fn remove_lines(
     let mut lines = conn.prepare_cached(
         "SELECT key, length(line) FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3",
     )?;
-    let mut rows = lines.query(params![all[0], all[1], LINES])?;
+    let lines_at_most = most.div_ceil(SHORTEST);
+    let mut rows = lines.query(params![all[0], all[1], int(lines_at_most)])?;
     let (mut last, mut bytes, mut count) = (None, 0, 0);
     while bytes < most {
         let Some(row) = rows.next()? else { break };
@@ -169,7 +188,7 @@ pub(crate) fn remove_lines(
         let mut remove = conn.prepare_cached("DELETE FROM events WHERE key BETWEEN ?1 AND ?2")?;
         remove.execute([all[0], last])?;
     }
-    Ok((bytes, bytes < most && count < LINES))
+    Ok((bytes, bytes < most && count < lines_at_most))
 }
 
 /// Makes a new database one that can give pages back. Before the first table, and before `journal_mode`.

@@ -1,6 +1,7 @@
 //! Notices when the files of an open database are removed, replaced or cut.
 //!
-//! SQLite keeps writing into such files, and the next daemon finds nothing of it.
+//! SQLite keeps writing into such files, and the next daemon finds nothing of it. What is looked at is the length: a cut that
+//! a checkpoint has filled up again before the next commit is not noticed.
 
 use std::fs;
 use std::io;

@@ -275,8 +275,9 @@ impl<F: Fn(Report)> Work<F> {
         for record in batches.flat_map(|batch| &batch.records) {
             apply.record(record)?;
         }
-        let removed = apply.finish()?;
+        let (removed, written) = apply.finish()?;
         tx.commit()?;
+        self.chores.wrote(written);
         if removed.any {
             self.chores.removed(removed.unfinished);
             if removed.bytes > 0 {

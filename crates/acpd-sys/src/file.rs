@@ -3,12 +3,13 @@
 //! Architecture invariant: a read of such a file never waits, and is bounded. A pipe, a device or a huge
 //! file in the place of a configuration must not stop whoever reads it.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
 use thiserror::Error;
 
+use crate::dir::{DirError, private_target};
 use crate::os;
 
 pub use crate::files::{
@@ -69,6 +70,21 @@ pub fn is_same(one: &File, other: &File) -> io::Result<bool> {
 /// any moment of this leaves the one or the other under that name; afterwards it is this one.
 pub fn put_in_place(file: &Path, of: &Path) -> io::Result<()> {
     os::put_in_place(file, of)
+}
+
+/// Puts a file with a secret into its place: whole and on the disk, closed to others from the first moment. Whoever
+/// calls keeps others from doing the same meanwhile.
+pub fn put_secret(path: &Path, secret: &[u8]) -> Result<(), DirError> {
+    let new = path.with_added_extension("new");
+    // Somebody may have been killed before it got its name.
+    let _ = fs::remove_file(&new);
+    let mut file = private_target(&new)?;
+    let written = file.set_len(0).and_then(|()| file.write_all(secret));
+    let written = written.and_then(|()| file.sync_all());
+    drop(file);
+    written
+        .and_then(|()| put_in_place(&new, path))
+        .map_err(|source| DirError::Create { path: path.to_owned(), source })
 }
 
 /// The version of the file that this path leads to; `None` if there is none, or nobody may look.

@@ -31,6 +31,9 @@ mod stamp;
 mod told;
 pub mod tree;
 
+#[cfg_attr(unix, path = "unix/apart.rs")]
+#[cfg_attr(windows, path = "windows/apart.rs")]
+pub mod apart;
 #[cfg_attr(unix, path = "unix/asked.rs")]
 #[cfg_attr(windows, path = "windows/asked.rs")]
 pub mod asked;
@@ -43,6 +46,9 @@ pub mod dir;
 #[cfg_attr(unix, path = "unix/files.rs")]
 #[cfg_attr(windows, path = "windows/files.rs")]
 mod files;
+#[cfg_attr(unix, path = "unix/hints.rs")]
+#[cfg_attr(windows, path = "windows/hints.rs")]
+pub mod hints;
 #[cfg_attr(unix, path = "unix/incoming.rs")]
 #[cfg_attr(windows, path = "windows/incoming.rs")]
 pub mod incoming;
@@ -55,6 +61,9 @@ pub mod login_shell;
 #[cfg_attr(unix, path = "unix/machine.rs")]
 #[cfg_attr(windows, path = "windows/machine.rs")]
 pub mod machine;
+#[cfg_attr(unix, path = "unix/nudges.rs")]
+#[cfg_attr(windows, path = "windows/nudges.rs")]
+pub mod nudges;
 #[cfg_attr(unix, path = "unix/person.rs")]
 #[cfg_attr(windows, path = "windows/person.rs")]
 pub mod person;
@@ -72,7 +81,13 @@ pub mod signals;
 pub mod socket;
 pub mod startup;
 
-// For the daemon alone, which has a runtime.
+// For programs with a runtime.
+#[cfg(feature = "runtime")]
+#[cfg_attr(unix, path = "unix/halves.rs")]
+#[cfg_attr(windows, path = "windows/halves.rs")]
+pub mod halves;
+
+// For the daemon alone.
 #[cfg(feature = "daemon")]
 #[cfg_attr(unix, path = "unix/door.rs")]
 #[cfg_attr(windows, path = "windows/door.rs")]
@@ -105,6 +120,9 @@ pub mod terminal;
 #[cfg_attr(unix, path = "unix/user.rs")]
 #[cfg_attr(windows, path = "windows/user.rs")]
 mod user;
+#[cfg_attr(unix, path = "unix/uv.rs")]
+#[cfg_attr(windows, path = "windows/uv.rs")]
+pub mod uv;
 #[cfg_attr(unix, path = "unix/wait.rs")]
 #[cfg_attr(windows, path = "windows/wait.rs")]
 pub mod wait;

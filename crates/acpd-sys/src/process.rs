@@ -6,8 +6,8 @@ use crate::os;
 
 pub use crate::child::{
     Hold, adopt, become_program, close_inherited, detach_child, detach_child_alone,
-    detach_child_into, discard, drop_stdio, ends_by, hold, ignore_term, nudge, reap, reap_orphans,
-    running_program, signal_one, spawn_apart, start, try_wait_leader, wait_leader,
+    detach_child_into, discard, drop_stdio, ends_by, hold, ignore_term, reap, reap_orphans,
+    running_program, signal_one, start, try_wait_leader, wait_leader,
 };
 pub use crate::process_table::{Condition, ExitKind, Liveness, ProcessId, StopSignal};
 

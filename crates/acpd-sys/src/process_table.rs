@@ -78,6 +78,14 @@ pub struct Peer {
     pub pid: Option<u32>,
 }
 
+impl Peer {
+    /// Whether it is our own user, and nobody else: administrators are not. Nothing else is said to a connection, and
+    /// nothing of it is heard.
+    pub fn is_ours(&self) -> bool {
+        self.uid == own_uid()
+    }
+}
+
 /// The user of this process.
 pub fn own_uid() -> UserId {
     user::own_user()
@@ -98,5 +106,18 @@ impl Entry {
     /// Returns whether it has ended and waits only to be reaped.
     pub(crate) fn is_zombie(&self) -> bool {
         self.condition == Condition::Ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_user_is_let_in() {
+        let peer = |uid, pid| Peer { uid, pid };
+        assert!(peer(own_uid(), None).is_ours() && peer(own_uid(), Some(1)).is_ours());
+        let us = std::process::id();
+        assert!(!peer(user::nobody(), None).is_ours() && !peer(user::nobody(), Some(us)).is_ours());
     }
 }

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
@@ -86,21 +86,17 @@ pub fn spawn_daemon(
         dir::private_dir(parent).map_err(SpawnError::Log)?;
     }
     let out = dir::private_file(log).map_err(SpawnError::Log)?;
-    command(exe, args, out)
-        .and_then(|command| start(command, VARIABLE))
+    command(exe, args)
+        .and_then(|command| start(command, out, VARIABLE))
         .map(StartupPipe)
         .map_err(|source| SpawnError::Exec { exe: exe.to_owned(), source })
 }
 
-fn command(
-    exe: &Path,
-    args: impl IntoIterator<Item = impl AsRef<OsStr>>,
-    out: File,
-) -> io::Result<Command> {
+fn command(exe: &Path, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> io::Result<Command> {
     let is_bare_name = exe.components().count() == 1 && !exe.has_root();
     let program = if is_bare_name { exe.to_owned() } else { std::path::absolute(exe)? };
     let mut command = Command::new(program);
-    command.args(args).stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
+    command.args(args);
     // Another mark, and not none: under an agent, a process without one is that agent's.
     command.env("ACPD_HOST", "-");
     Ok(command)
@@ -112,6 +108,12 @@ pub fn stderr_to(file: &File) -> io::Result<()> {
 }
 
 impl StartupPipe {
+    /// Whether the daemon ends together with others that we belong to, because the system lets nobody out of what they
+    /// are in: a Job of Windows.
+    pub fn is_bound(&self) -> bool {
+        self.0.is_bound()
+    }
+
     /// Waits for the daemon's word for up to `deadline`.
     pub fn wait(mut self, deadline: Duration) -> StartupOutcome {
         let end = Instant::now() + deadline;

@@ -356,6 +356,17 @@ fn a_private_directory_and_what_is_in_it_are_ours_alone() {
 }
 
 #[test]
+fn a_file_that_was_open_to_others_is_closed_whatever_its_directory_hands_down() {
+    let home = TempDir::new().unwrap();
+    let (made, found) = (home.path().join("made"), home.path().join("found"));
+    fs::write(&found, "x").unwrap();
+    for path in [made, found] {
+        drop(private_file(&path).unwrap());
+        secret_file(&path).unwrap();
+    }
+}
+
+#[test]
 fn a_path_of_any_length_is_made() {
     let home = TempDir::new().unwrap();
     let deep: PathBuf = (0..8).map(|number| format!("{number}{}", "d".repeat(60))).collect();

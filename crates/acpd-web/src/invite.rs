@@ -3,8 +3,7 @@
 use std::env;
 
 use acpd_client::Paths;
-use acpd_sys::lock;
-use acpd_sys::process;
+use acpd_sys::{lock, nudges};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -71,7 +70,7 @@ pub fn revoke(paths: &Paths, which: &str) -> Result<Vec<TokenInfo>, Failure> {
         && let Some(signature) = lock::signature(&path)
     {
         // It holds the lock, so the process is that one.
-        process::nudge(signature.pid);
+        nudges::nudge(signature.pid);
     }
     Ok(gone.into_iter().map(TokenInfo::from).collect())
 }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acpd_api::method;
+use acpd_sys::halves::halves;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
@@ -24,7 +25,6 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
-use tokio::net::UnixStream;
 use tokio::time::sleep;
 
 use crate::body;
@@ -123,7 +123,7 @@ async fn follow(
     changes: &mut tokio::sync::watch::Receiver<()>,
 ) -> Result<(), Failure> {
     let stream = server.off(Server::daemon).await?;
-    let (reader, mut writer) = UnixStream::from_std(stream).map_err(Failure::new)?.into_split();
+    let (reader, mut writer) = halves(stream).map_err(Failure::new)?;
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": method::WATCH}).to_string() + "\n";
     writer.write_all(request.as_bytes()).await.map_err(Failure::new)?;
     let mut lines = Lines::new(reader);

@@ -15,13 +15,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use acp_wire::{Body, Framer};
+use acpd_sys::halves::{Reader, Writer, halves};
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
 use bytes::{Buf as _, Bytes};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 
@@ -56,13 +55,12 @@ pub(crate) async fn relay(
     let mut changes = server.news.of_tokens();
     let mut stop = server.news.of_the_end();
     let found = server.off(Server::daemon).await;
-    let stream = match found.and_then(|stream| UnixStream::from_std(stream).map_err(Failure::new)) {
-        Ok(stream) => stream,
+    let (reader, writer) = match found.and_then(|stream| halves(stream).map_err(Failure::new)) {
+        Ok(halves) => halves,
         Err(why) => {
             return tell(&mut socket, End::Told(DAEMON_AWAY, words(&why)), &server.limits).await;
         }
     };
-    let (reader, writer) = stream.into_split();
     let (mut sink, source) = socket.split();
     let (replies, replied) = mpsc::channel(1);
     let heard = Heard::default();
@@ -106,7 +104,7 @@ impl Heard {
 /// Lines of the client.
 async fn to_daemon(
     mut source: SplitStream<WebSocket>,
-    mut daemon: OwnedWriteHalf,
+    mut daemon: Writer,
     client: &Client,
     replies: mpsc::Sender<Bytes>,
     heard: &Heard,
@@ -154,7 +152,7 @@ async fn to_daemon(
 /// Lines of the daemon, our own answers, and now and then the question whether the client is there.
 async fn to_client(
     sink: &mut SplitSink<WebSocket, Message>,
-    daemon: OwnedReadHalf,
+    daemon: Reader,
     mut replies: mpsc::Receiver<Bytes>,
     heard: &Heard,
     limits: &Limits,
@@ -189,16 +187,16 @@ async fn to_client(
 
 /// What the daemon says.
 pub(crate) struct Lines {
-    daemon: OwnedReadHalf,
+    daemon: Reader,
     framer: Framer,
 }
 
 impl Lines {
-    pub(crate) fn new(daemon: OwnedReadHalf) -> Lines {
+    pub(crate) fn new(daemon: Reader) -> Lines {
         Lines { daemon, framer: Framer::new(usize::MAX) }
     }
 
-    /// The next line; `None` at the end.
+    /// The next line; `None` at the end. Whoever waits for something else as well loses nothing.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         loop {
             while let Some(frame) = self.framer.next_frame() {
@@ -206,12 +204,10 @@ impl Lines {
                     return Some(line);
                 }
             }
-            self.daemon.readable().await.ok()?;
-            match self.daemon.try_read_buf(self.framer.read_buf()) {
-                Ok(1..) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                // One that was killed with something unread is gone all the same.
-                Ok(0) | Err(_) => return None,
+            // One that was killed with something unread is gone all the same.
+            let count = self.daemon.read_buf(self.framer.read_buf()).await.ok()?;
+            if count == 0 {
+                return None;
             }
         }
     }

@@ -4,10 +4,13 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use acpd_client::Paths;
+use acpd_sys::asked::{Ask, asked};
 use acpd_sys::lock::{self, InstanceLock, LockError};
+use acpd_sys::nudges::nudges;
 use axum::routing::{get, post};
 use axum::{Router, middleware};
 use hyper::server::conn::http1;
@@ -15,8 +18,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
@@ -59,7 +62,7 @@ pub struct Options {
     pub limits: Limits,
 }
 
-/// Serves until a signal ends it.
+/// Serves until somebody ends it.
 ///
 /// # Errors
 /// When it cannot begin.
@@ -73,9 +76,8 @@ pub fn serve(
 }
 
 async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result<(), Failure> {
-    // First: who finds our lock may send one.
-    let signals =
-        Signals::catch().map_err(|error| Failure::about("cannot catch signals", &error))?;
+    // First: who finds our lock may ask for something.
+    let asks = Asks::hear().map_err(|error| Failure::about("cannot catch signals", &error))?;
     let (store, folder) = (Store::open(&options.paths)?, folder(&options.paths));
     let lock = take_lock(&options.paths)?;
     if options.tls.is_none() && options.behind.is_none() && !options.address.is_loopback() {
@@ -122,7 +124,7 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
     (server.tell)(Event::Listening(invitation.clone()));
     let opened = options.open.then(|| invitation.open(&folder)).transpose()?;
     let pushes = tokio::spawn(push::run(Arc::clone(&server)));
-    accept(&server, listener, tls, signals).await;
+    accept(&server, listener, tls, asks).await;
     pushes.abort();
     drop((lock, opened));
     Ok(())
@@ -161,43 +163,50 @@ async fn listen(address: IpAddr, port: Option<u16>) -> Result<TcpListener, Failu
 }
 
 /// What ends the server, and what makes it look at its tokens.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hang_up: Signal,
-    changed: Signal,
+struct Asks {
+    end: UnboundedReceiver<Ask>,
+    changed: UnboundedReceiver<()>,
 }
 
-impl Signals {
-    fn catch() -> io::Result<Signals> {
-        Ok(Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
-            changed: signal(SignalKind::user_defined1())?,
-        })
+impl Asks {
+    fn hear() -> io::Result<Asks> {
+        let end = received(asked(&[Ask::Interrupt, Ask::End, Ask::HangUp])?);
+        Ok(Asks { end, changed: received(nudges()?) })
     }
 }
 
-/// Takes connections until a signal ends that, and then waits a moment for the goodbyes.
+/// What another thread waits for.
+fn received<T: Send + 'static>(
+    items: impl Iterator<Item = T> + Send + 'static,
+) -> UnboundedReceiver<T> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    thread::spawn(move || {
+        for item in items {
+            if sender.send(item).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// Takes connections until somebody ends that, and then waits a moment for the goodbyes.
 async fn accept(
     server: &Arc<Server>,
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
-    mut signals: Signals,
+    mut asks: Asks,
 ) {
     let connections = Arc::new(Semaphore::new(server.limits.connections));
     let service = TowerToHyperService::new(router(server));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = signals.changed.recv() => {
+            Some(()) = asks.changed.recv() => {
                 server.news.tokens_changed();
                 continue;
             }
-            _ = signals.interrupt.recv() => break,
-            _ = signals.terminate.recv() => break,
-            _ = signals.hang_up.recv() => break,
+            Some(_) = asks.end.recv() => break,
         };
         let Ok((stream, _)) = accepted else {
             sleep(PAUSE).await;

@@ -1,11 +1,11 @@
 //! What the server knows, for everything that serves a request.
 
 use std::fmt;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use acpd_client::ConnectError;
+use acpd_sys::socket::{self, Stream};
 use tokio::sync::{Semaphore, watch};
 
 use crate::failure::Failure;
@@ -102,19 +102,17 @@ impl Server {
     }
 
     /// A new connection to the daemon. One that was stopped stays so: it has removed its socket. One that died
-    /// has left it, and is replaced.
-    pub(crate) fn daemon(&self) -> Result<UnixStream, Failure> {
-        let has_died = self.daemon.paths.socket().symlink_metadata().is_ok();
+    /// has left it where the system leaves anything, and is replaced.
+    pub(crate) fn daemon(&self) -> Result<Stream, Failure> {
+        let has_died = socket::is_left(&self.daemon.paths.socket());
         let spawn = self.daemon.spawn && has_died;
         let options = acpd_client::Options { spawn, ..self.daemon.clone() };
-        let stream = acpd_client::open_socket(&options).map_err(|error| match error {
+        acpd_client::open_socket(&options).map_err(|error| match error {
             ConnectError::NotRunning { .. } => {
                 Failure::new(error).hint("start it with `acpctl daemon start`")
             }
             other => other.into(),
-        })?;
-        stream.set_nonblocking(true).map_err(Failure::new)?;
-        Ok(stream)
+        })
     }
 }
 

@@ -9,7 +9,7 @@
 //! The server and the commands beside it change the file under a lock. A code becomes a token in one change, so it
 //! never works twice.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -279,23 +279,21 @@ impl Store {
         Ok(content)
     }
 
+    /// Who has it may write here.
+    pub(crate) fn lock(&self) -> Result<InstanceLock, Failure> {
+        Ok(InstanceLock::acquire_wait(&self.folder.join("tokens.lock"), PATIENCE)?)
+    }
+
     /// Changes the file. Whoever reads it meanwhile sees what was there before.
     fn change<R>(&self, change: impl FnOnce(&mut Content) -> R) -> Result<R, Failure> {
-        let lock = InstanceLock::acquire_wait(&self.folder.join("tokens.lock"), PATIENCE)?;
+        let lock = self.lock()?;
         let mut content = Content::clone(&*self.content()?);
         let changed = change(&mut content);
         let path = self.path();
-        let failed = |error: &dyn std::error::Error| {
-            Failure::about(format!("cannot write `{}`", path.display()), error)
-        };
-        // Such a file has mode 0600.
-        let mut file =
-            tempfile::NamedTempFile::new_in(&self.folder).map_err(|error| failed(&error))?;
-        let text = serde_json::to_vec_pretty(&content).map_err(|error| failed(&error))?;
-        file.write_all(&text)
-            .and_then(|()| file.as_file().sync_all())
-            .map_err(|error| failed(&error))?;
-        file.persist(&path).map_err(|error| failed(&error.error))?;
+        let text = serde_json::to_vec_pretty(&content).map_err(|error| {
+            Failure::about(format!("cannot write `{}`", path.display()), &error)
+        })?;
+        file::put_secret(&path, &text)?;
         drop(lock);
         Ok(changed)
     }
@@ -340,7 +338,6 @@ fn now() -> u64 {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
 
@@ -373,7 +370,7 @@ mod tests {
         for secret in [code.reveal(), key, phone.cookie.reveal()] {
             assert!(!text.contains(secret), "{text}");
         }
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        dir::secret_file(&path).unwrap();
         assert_eq!(store.revoke(|token| token.name == "my phone").unwrap().len(), 1);
         assert!(!fits(cookie, true));
     }
@@ -410,9 +407,12 @@ mod tests {
     fn a_file_that_others_may_read_or_that_is_broken_lets_nobody_in() {
         let (_dir, store) = home();
         store.add_program("ide", Scopes::default()).unwrap();
-        fs::set_permissions(store.path(), fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(store.tokens().is_err());
-        fs::set_permissions(store.path(), fs::Permissions::from_mode(0o600)).unwrap();
+        if file::HAS_MODES {
+            let opened = fs::File::open(store.path()).unwrap();
+            file::set_mode(&opened, 0o644).unwrap();
+            assert!(store.tokens().is_err());
+            file::set_mode(&opened, 0o600).unwrap();
+        }
         fs::write(store.path(), "{").unwrap();
         assert!(store.tokens().unwrap_err().way_out().is_some());
     }

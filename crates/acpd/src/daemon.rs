@@ -34,6 +34,9 @@ use crate::{crash, settings, signals};
 const EVENTS: usize = 64;
 /// How long clients may take to read their last lines when the daemon ends.
 const LAST_LINES: Duration = Duration::from_secs(1);
+/// How long a thread for calls that block stays when it has nothing to do. The runtime gives work to any of them in turn: with
+/// its ten seconds, two calls a second would keep twenty threads that one moment has needed.
+const KEEP_IDLE: Duration = Duration::from_millis(500);
 
 /// Runs the daemon until it is told to stop. In the background it logs to its file, which is also
 /// what happens when a client has started it.
@@ -158,6 +161,7 @@ impl Daemon {
         .map_err(|e| Failure::new(&e, e.hint()))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
+            .thread_keep_alive(KEEP_IDLE)
             .build()
             .map_err(|e| Failure::system("cannot start the runtime", e))?;
         let door = runtime

@@ -232,13 +232,13 @@ impl Shortage {
 
 /// Why a connection is refused before a byte of it is read.
 fn stranger(stream: &Stream) -> Option<ErrorObject> {
-    let own = socket::own_uid();
-    let peer = door::other_end(stream).ok().map(|peer| peer.uid);
-    if peer == Some(own) {
+    let peer = door::other_end(stream).ok();
+    if peer.is_some_and(|peer| peer.is_ours()) {
         return None;
     }
-    let who = peer.map_or_else(|| "an unknown user".to_owned(), |uid| format!("user {uid}"));
-    let text = format!("this acpd belongs to user {own}, not to {who}");
+    let who =
+        peer.map_or_else(|| "an unknown user".to_owned(), |peer| format!("user {}", peer.uid));
+    let text = format!("this acpd belongs to user {}, not to {who}", socket::own_uid());
     let fault = Fault::new(Reason::Other, text).with_code(code::INVALID_REQUEST);
     Some(fault.hint("each user runs an acpd of their own").object())
 }

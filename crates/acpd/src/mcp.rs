@@ -12,6 +12,7 @@ use acpd_api::{McpKind, Tools};
 use acpd_core::LeftOut;
 use acpd_core::mcp::{Named, take_names};
 use acpd_sys::dir::{DirError, secret_file};
+use acpd_sys::hints;
 use acpd_sys::paths::{Paths, beside};
 use bytes::Bytes;
 use serde_json::{Value as Json, json};
@@ -172,7 +173,7 @@ pub(crate) fn read_secret(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let file = secret_file(path).map_err(|error| match error {
         DirError::Open { source, .. } => format!("cannot open `{shown}`: {source}"),
-        DirError::OpenToOthers { .. } => format!("{error}; run `chmod 600` on it"),
+        DirError::OpenToOthers { .. } => format!("{error}; {}", hints::closing(path)),
         error => error.to_string(),
     })?;
     let mut bytes = Vec::new();

@@ -3,6 +3,7 @@
 use acp_wire::{ErrorObject, Id, build};
 use acpd_api::Reason;
 use acpd_core::Fault;
+use acpd_sys::hints::MORE_FILES;
 use interprocess::local_socket::tokio::Stream;
 use tokio::io::AsyncWriteExt as _;
 
@@ -10,7 +11,7 @@ use tokio::io::AsyncWriteExt as _;
 pub(crate) fn no_descriptors() -> ErrorObject {
     too_many(
         "acpd has no file descriptors left for another connection",
-        "close a client, or start acpd with a higher limit of open files (`ulimit -n`)",
+        &format!("close a client, or {MORE_FILES}"),
     )
 }
 

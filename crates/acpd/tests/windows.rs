@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Once;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use acpd_client::{Options, Writer, connect};
 use acpd_sys::paths::Paths;
-use acpd_sys::process::{Liveness, ProcessId};
+use acpd_sys::process::{Liveness, ProcessId, detach_child, discard, start};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -62,15 +63,24 @@ impl Home {
 
     /// Starts the daemon, and waits until it listens.
     fn start(&self) {
+        *self.daemon.borrow_mut() = Some(self.daemon_command().spawn().unwrap());
+        drop(self.client());
+    }
+
+    fn daemon_command(&self) -> Command {
         lend_libraries();
-        let paths = self.paths();
         let mut command = Command::new(env!("CARGO_BIN_EXE_acpd"));
         command.args(["run", "--background"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.at_home(command)
+    }
+
+    /// The same command, with this home in its environment.
+    fn at_home(&self, mut command: Command) -> Command {
+        let paths = self.paths();
         command.env("ACPD_RUNTIME_DIR", &paths.runtime).env("ACPD_STATE_DIR", &paths.state);
         command.env("ACPD_CONFIG_DIR", &paths.config);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        *self.daemon.borrow_mut() = Some(command.spawn().unwrap());
-        drop(self.client());
+        command
     }
 
     /// Kills the daemon.
@@ -200,7 +210,7 @@ impl Drop for Home {
 }
 
 /// What comes of it as soon as it is something.
-fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + DEADLINE;
     loop {
         if let Some(found) = look() {
@@ -306,6 +316,95 @@ impl Client {
         let id = self.prompt(session, text);
         assert_eq!(self.answer(id)["stopReason"], "end_turn");
     }
+}
+
+/// What stands for the user's shell where there is none: this program under its name, which does nothing.
+struct Shell {
+    process: Child,
+    _dir: TempDir,
+}
+
+impl Shell {
+    fn start() -> Shell {
+        let (dir, own) = (TempDir::new().unwrap(), std::env::current_exe().unwrap());
+        let exe = dir.path().join("explorer.exe");
+        fs::copy(&own, &exe).unwrap();
+        fs::copy(library(&own), library(&exe)).ok();
+        let process = helper(&exe, "stay").spawn().unwrap();
+        Shell { process, _dir: dir }
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+/// This program as a process that plays a part.
+fn helper(exe: &Path, part: &str) -> Command {
+    let mut command = Command::new(exe);
+    command.args(["--exact", "part", "--ignored", "--nocapture"]).env("ACPD_TEST_PART", part);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
+#[test]
+#[ignore = "a helper process of the others"]
+#[expect(clippy::print_stdout, reason = "the test reads what it says")]
+fn part() {
+    if std::env::var_os("ACPD_TEST_PART").is_some_and(|part| part == "client") {
+        let paths = Paths::discover().unwrap();
+        println!("<bound {}>", connect(&Options { spawn: true, paths }).unwrap().is_bound());
+    }
+    // As long as the test is there.
+    let _ = std::io::stdin().read(&mut [0]);
+}
+
+#[test]
+fn the_end_of_a_job_that_nobody_may_leave_ends_neither_a_daemon_that_was_started_in_it_nor_an_agent()
+ {
+    let (_shell, home) = (Shell::start(), Home::new("shim"));
+    home.kill();
+    let mut client = home.at_home(helper(&std::env::current_exe().unwrap(), "client"));
+    // It is in a Job of ours from its first instruction on.
+    detach_child(client.env("ACPD_EXE", env!("CARGO_BIN_EXE_acpd")));
+    let mut client = start(&mut client).unwrap();
+    let lines = BufReader::new(client.stdout.take().unwrap()).lines();
+    let said = lines.map(Result::unwrap).find(|line| line.contains('>')).unwrap();
+    assert!(said.contains("<bound false>"), "{said}");
+    let (daemon, mut editor) = (home.daemon_pid(), home.editor());
+    let session = home.session(&mut editor);
+    editor.say(&session, "hello");
+    let agent = home.agent();
+    discard(client);
+    assert_eq!((home.daemon_pid(), home.agent()), (daemon, agent));
+    editor.say(&session, "still there");
+
+    // A daemon that is in such a Job itself, as one that somebody runs in a terminal.
+    editor.ok("_acpd/daemon/stop", json!({}));
+    let mut command = home.daemon_command();
+    detach_child(&mut command);
+    let in_job = until("the lock", || {
+        let mut daemon = start(&mut command).unwrap();
+        until("it to listen or to end", || {
+            let ended = daemon.try_wait().unwrap().is_some();
+            let options = Options { spawn: false, paths: home.paths() };
+            (ended || connect(&options).is_ok()).then_some(())
+        });
+        daemon.try_wait().unwrap().is_none().then_some(daemon)
+    });
+    let mut editor = home.editor();
+    let session = home.session(&mut editor);
+    editor.prompt(&session, "[number 20 n 50000]");
+    editor.hear("n/1");
+    let agent = home.agent();
+    discard(in_job);
+    editor.wait_closed();
+    home.start();
+    until("the turn to end", || (home.outcomes(&session) == ["stopped"]).then_some(()));
+    assert_eq!(home.agent(), agent, "it is the same process");
 }
 
 #[test]
@@ -470,13 +569,7 @@ endLocal & goto #_undefined_# 2>NUL || title %COMSPEC% & "%_prog%"  "%dp0%\cli.j
         fs::write(bin.join("npms.cmd"), SCRIPT.replace('\n', "\r\n")).unwrap();
         fs::write(bin.join("cli.js"), "").unwrap();
         fs::write(bin.join("other.bat"), "@echo off\r\n").unwrap();
-        // It says which word it does not know.
-        let acpd = Path::new(env!("CARGO_BIN_EXE_acpd"));
-        for (file, name) in [(acpd, "node.exe"), (&library(acpd), "bcryptprimitives.dll")] {
-            if file.exists() {
-                fs::copy(file, bin.join(name)).unwrap();
-            }
-        }
+        says_what_it_is_told(bin, "node.exe");
         let command = |name: &str| bin.join(name).display().to_string();
         format!(
             "[agents.npms]\ncommand = '{}'\n[agents.other]\ncommand = ['{}', 'a b']\n",
@@ -491,4 +584,44 @@ endLocal & goto #_undefined_# 2>NUL || title %COMSPEC% & "%_prog%"  "%dp0%\cli.j
         other.contains("it is a script for a shell") && other.contains("[agents.other]"),
         "{other}"
     );
+}
+
+/// A program that ends with the first word that it does not know.
+fn says_what_it_is_told(bin: &Path, name: &str) {
+    let acpd = Path::new(env!("CARGO_BIN_EXE_acpd"));
+    for (file, name) in [(acpd, name), (&library(acpd), "bcryptprimitives.dll")] {
+        if file.exists() {
+            fs::copy(file, bin.join(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_argument_comes_to_an_agent_as_it_is_written() {
+    const WORDS: [&str; 5] = [
+        r#"a "b" \"c\\" d\\"#,
+        r"%PATH% %%PATH%% !PATH! ^& ^^ & | < > ( ) ; , = ` $x 'q' *.* ~",
+        r#"" & calc & ""#,
+        r"C:\a b\",
+        "é \u{1f600} \u{201c}q\u{201d}",
+    ];
+    lend_libraries();
+    let home = Home::with("direct", |bin| {
+        says_what_it_is_told(bin, "tells.exe");
+        let program = bin.join("tells.exe").display().to_string();
+        let agents = WORDS.iter().enumerate().map(|(at, word)| {
+            let command = json!([program, word]);
+            format!("[agents.a{at}]\ncommand = {command}\n")
+        });
+        // Words that are empty are words, too.
+        let empty = json!([program, "", "after"]);
+        agents.collect::<String>() + &format!("[agents.empty]\ncommand = {empty}\n")
+    });
+    for (at, word) in WORDS.iter().enumerate() {
+        let said = home.refusal(&format!("a{at}"));
+        let written = json!(word).to_string();
+        assert!(said.contains(written.trim_matches('"')), "{word}: {said}");
+    }
+    let empty = home.refusal("empty");
+    assert!(empty.contains("''") && !empty.contains("after"), "{empty}");
 }

@@ -38,10 +38,18 @@ pub enum ContentBlock {
     },
 }
 
-/// The URI of a file by its absolute path.
+/// The URI of a file by its absolute path, which on Windows begins with a drive or a server.
 pub fn file_uri(path: &str) -> String {
-    let parts: Vec<String> = path.split('/').map(uri_part).collect();
-    format!("file://{}", parts.join("/"))
+    let plain = path.strip_prefix(r"\\?\").unwrap_or(path);
+    let share = path.strip_prefix(r"\\?\UNC\").or_else(|| plain.strip_prefix(r"\\"));
+    let is_drive = |start: &str| start.len() == 1 && start.starts_with(char::is_alphabetic);
+    let (start, rest) = match (plain.split_once(':').filter(|(start, _)| is_drive(start)), share) {
+        (Some((drive, rest)), _) => (format!("/{drive}:"), rest.replace('\\', "/")),
+        (None, Some(share)) => (String::new(), share.replace('\\', "/")),
+        (None, None) => (String::new(), path.to_owned()),
+    };
+    let parts: Vec<String> = rest.split('/').map(uri_part).collect();
+    format!("file://{start}{}", parts.join("/"))
 }
 
 /// A text as a part of a URI.

@@ -1,4 +1,4 @@
-//! launchd: one launch agent, told by `launchctl`. It starts the daemon at login and does not listen for it.
+//! launchd: one launch agent, told by `launchctl`. It listens for the daemon, and starts it at login.
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,9 @@ const LABEL: &str = "dev.acpd.acpd";
 /// What in the text depends on the place.
 const PROGRAM: &str = "<string>/usr/local/bin/acpd</string>";
 const LOG: &str = "<string>/tmp/acpd.log</string>";
+const SOCKET: &str = "<string>/Users/YOU/Library/Application Support/acpd/run/acpd.sock</string>";
+/// What is left out where the socket's directory does not outlive the system: launchd makes none.
+const LISTENS: [&str; 2] = ["    <!-- launchd listens for the daemon", "    <key>RunAtLoad</key>"];
 const END: &str = "</dict>\n</plist>\n";
 
 /// The launch agent.
@@ -19,6 +22,15 @@ pub(super) fn files(place: &Place<'_>) -> Vec<UnitFile> {
     let string = |text: &str| format!("<string>{}</string>", escaped(text));
     let log = log(place.home).to_string_lossy().into_owned();
     let mut text = PLIST.replace(PROGRAM, &string(place.program)).replace(LOG, &string(&log));
+    match &place.listen {
+        Some(socket) => text = text.replace(SOCKET, &string(socket)),
+        None => {
+            let [from, to] = LISTENS.map(|part| text.find(part));
+            if let (Some(from), Some(to)) = (from, to) {
+                text.replace_range(from..to, "");
+            }
+        }
+    }
     if !place.dirs.is_empty() {
         let pair = |(name, dir): &(&str, String)| {
             format!("        <key>{name}</key>\n        {}\n", string(dir))
@@ -66,11 +78,29 @@ pub(super) fn stop() -> Result {
 pub(super) fn state() -> State {
     let service = format!("{}/{LABEL}", domain());
     // It fails for a service that it does not know.
-    tell(Path::new("launchctl"), &["print", &service]).map_or_else(
-        |_| State::default(),
-        |text| {
-            let pid = text.lines().find_map(|line| line.trim().strip_prefix("pid = "));
-            State { enabled: true, listens: false, pid: pid.and_then(|pid| pid.parse().ok()) }
-        },
-    )
+    tell(Path::new("launchctl"), &["print", &service])
+        .map_or_else(|_| State::default(), |text| read_state(&text))
+}
+
+/// What `launchctl print` tells of a service that it knows.
+fn read_state(text: &str) -> State {
+    let lines = || text.lines().map(str::trim);
+    let pid = lines().find_map(|line| line.strip_prefix("pid = "));
+    let listens = lines().any(|line| line == "sockets = {");
+    State { enabled: true, listens, pid: pid.and_then(|pid| pid.parse().ok()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `launchctl print` is described; nobody has seen it tell of acpd.
+    #[test]
+    fn launchctl_tells_whether_it_listens_and_what_runs() {
+        let text = "gui/501/dev.acpd.acpd = {\n\tactive count = 1\n\tstate = running\n\tpid = 812\n\n\tsockets = {\n\t\t\
+                    \"control\" = {\n\t\t\ttype = stream\n\t\t}\n\t}\n}\n";
+        assert_eq!(read_state(text), State { enabled: true, listens: true, pid: Some(812) });
+        let idle = "gui/501/dev.acpd.acpd = {\n\tstate = not running\n}\n";
+        assert_eq!(read_state(idle), State { enabled: true, listens: false, pid: None });
+    }
 }

@@ -78,6 +78,8 @@ struct Place<'a> {
     dirs: Vec<(&'static str, String)>,
     /// The socket, if it is not at the usual place.
     socket: Option<String>,
+    /// The socket, if its directory is there when the system has started again.
+    listen: Option<String>,
 }
 
 impl Service {
@@ -86,8 +88,8 @@ impl Service {
         let home = home()?;
         let program = program()?;
         let text = utf8(&program)?;
-        let place =
-            Place { home: &home, program: &text, dirs: dirs(paths)?, socket: socket(paths)? };
+        let (dirs, socket, listen) = (dirs(paths)?, socket(paths)?, lasting_socket(paths)?);
+        let place = Place { home: &home, program: &text, dirs, socket, listen };
         let manager = match env::consts::OS {
             "macos" => Manager::Launchd,
             _ => Manager::Systemd,
@@ -146,15 +148,20 @@ impl Service {
     pub(crate) fn start(&self, now: bool) -> Result {
         match self.manager {
             Manager::Systemd => systemd::run(if now { systemd::START_NOW } else { systemd::START }),
-            Manager::Launchd => launchd::run(&launchd::start(&self.files[0].path)),
+            Manager::Launchd => {
+                // It starts nothing that it knows already, and reads no file again.
+                launchd::stop()?;
+                launchd::run(&launchd::start(&self.files[0].path))
+            }
         }
     }
 
-    /// From now on no connection starts the daemon. One that runs stays.
+    /// From now on no connection starts the daemon. One that runs stays, or leaves its agents to the next one.
     pub(crate) fn ignore_clients(&self) -> Result {
         match self.manager {
             Manager::Systemd => systemd::run(systemd::IGNORE_CLIENTS),
-            Manager::Launchd => Ok(()),
+            // It listens for as long as it knows the service.
+            Manager::Launchd => launchd::stop(),
         }
     }
 
@@ -328,6 +335,12 @@ fn socket(paths: &Paths) -> Result<Option<String>> {
     is_set.then(|| utf8(&paths.socket())).transpose()
 }
 
+/// The socket, if its directory is there when the system has started again.
+fn lasting_socket(paths: &Paths) -> Result<Option<String>> {
+    let lasts = !paths.runtime.starts_with(env::temp_dir());
+    lasts.then(|| utf8(&paths.socket())).transpose()
+}
+
 /// A path as a file of a manager can hold it.
 fn utf8(path: &Path) -> Result<String> {
     let text = path.to_str().filter(|path| !path.contains(char::is_control));
@@ -368,7 +381,8 @@ mod tests {
         let dirs = [("ACPD_STATE_DIR", "/data/my state"), ("ACPD_CONFIG_DIR", "/c&d/100%")];
         let dirs = dirs.into_iter().filter(|_| moved).map(|(name, dir)| (name, dir.to_owned()));
         let socket = moved.then(|| "/run/other/acpd.sock".to_owned());
-        Place { home: Path::new("/home/me"), program, dirs: dirs.collect(), socket }
+        let (home, listen) = (Path::new("/home/me"), Some("/a&b/acpd.sock".to_owned()));
+        Place { home, program, dirs: dirs.collect(), socket, listen }
     }
 
     #[test]
@@ -410,11 +424,30 @@ mod tests {
         for line in [
             "<string>/opt/&lt;tools&gt;/acpd</string>",
             "<string>/home/me/Library/Logs/acpd.log</string>",
+            "<key>SockPathName</key>\n            <string>/a&amp;b/acpd.sock</string>",
             "<key>EnvironmentVariables</key>",
             "<key>ACPD_CONFIG_DIR</key>\n        <string>/c&amp;d/100%</string>",
         ] {
             assert!(files[0].text.contains(line), "{line} is not in {}", files[0].text);
         }
         assert!(!launchd::files(&place("/a/acpd", false))[0].text.contains("Environment"));
+    }
+
+    #[test]
+    fn launchd_listens_where_the_directory_lasts_and_nowhere_else() {
+        let text = |listen: Option<&str>| {
+            let place = Place { listen: listen.map(str::to_owned), ..place("/a/acpd", false) };
+            launchd::files(&place).remove(0).text
+        };
+        let (with, without) = (text(Some("/s")), text(None));
+        assert!(with.contains("<key>Sockets</key>") && !with.contains("YOU"));
+        assert!(!without.contains("Sock") && !without.contains("YOU"));
+        for text in [with, without] {
+            let count = |word: &str| text.matches(word).count();
+            assert_eq!(count("<dict>"), count("</dict>"));
+            assert_eq!(count("<string>"), count("</string>"));
+            assert!(text.contains("</array>\n    <") && text.contains("<key>RunAtLoad</key>"));
+            assert!(!text.contains("/usr/local/bin") && !text.contains("/tmp/"));
+        }
     }
 }

@@ -619,7 +619,7 @@ fn lines_of_a_subagent_count_for_the_session_that_they_name() {
 }
 
 #[test]
-fn a_session_that_is_being_left_is_not_followed_again() {
+fn a_session_that_is_being_left_is_told_apart() {
     for (method, key) in [
         ("session/close", "sessionId"),
         ("session/archive", "sessionId"),
@@ -633,12 +633,17 @@ fn a_session_that_is_being_left_is_not_followed_again() {
             "params": {"sessionId": "s-2", "_meta": {"_acpd": {"seq": 4}}}});
         memory.receive(&line(&other), &mut out).unwrap();
         memory.send(line(&json!({"id": 1, "method": method, "params": {key: SESSION}})), &mut out);
-        assert_eq!(has(&returning(&mut memory))["sessions"], json!({"s-2": 4}), "{method}");
+        let returns = returning(&mut memory);
+        let left = has(&returns);
+        assert_eq!(left["sessions"], json!({"s-2": 4}), "{method}");
+        assert_eq!(left["leaving"], json!({SESSION: {"seq": 3, "requests": [1]}}), "{method}");
         take_back(&mut memory, 0, &json!([]));
         let refused = json!({"id": 1, "error": {"code": -32603, "message": "no"}});
         memory.receive(&line(&refused), &mut out).unwrap();
+        let returns = returning(&mut memory);
+        let followed = has(&returns);
         let all = json!({SESSION: 3, "s-2": 4});
-        assert_eq!(has(&returning(&mut memory))["sessions"], all, "{method}");
+        assert_eq!((&followed["sessions"], followed.get("leaving")), (&all, None), "{method}");
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::{Id, build};
+use acp_wire::{Id, build, locate};
 use acpd_api::{Empty, RawId, Reason, Received, Resume, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -256,6 +256,15 @@ impl Clients {
         for id in ids(taken) {
             known.confirm(&token, &id, out);
         }
+    }
+
+    /// Whether one of these requests of a client was carried out, with an answer that is kept.
+    pub(crate) fn has_succeeded(&self, client: ClientId, requests: &[RawId]) -> bool {
+        let known = self.token_of(client).and_then(|token| self.resumable.get(token));
+        known.is_some_and(|known| {
+            let replies = ids(requests).into_iter().filter_map(|id| known.replies.get(&id));
+            replies.into_iter().any(|reply| locate(&reply.line, &["result"]).is_some())
+        })
     }
 
     /// Drops the kept answers to requests that are no longer open at the client, which has them. Returns the

@@ -166,6 +166,65 @@ fn a_session_is_not_deleted_or_closed_under_a_client_that_will_be_back() {
     assert_eq!(answer_of(&got, &json!(2)).expect("answered")["result"]["stopReason"], "end_turn");
 }
 
+/// Comes back while it has asked to leave the session `s`, of which it has nothing.
+fn back_leaving(bench: &mut Bench, request: &Value) -> (ClientId, Vec<String>) {
+    let leaving = json!({"s":{"seq":0,"requests":[request]}});
+    let resume = json!({"generation":"","leaving":leaving,"open":[request]});
+    let client = bench.connect(&json!({"client":{"token":TOKEN,"resume":resume}}));
+    let got = words(&bench.got(client));
+    (client, got)
+}
+
+fn follows(bench: &mut Bench, client: ClientId) -> bool {
+    bench.chunk("s", "more");
+    words(&bench.got(client)).contains(&"agent_message_chunk".to_owned())
+}
+
+#[test]
+fn who_could_not_leave_a_session_goes_on_following_it() {
+    let mut bench = Bench::with_shims();
+    let a = bench.client(&token());
+    bench.session(a, "s");
+    let other = bench.client(&json!({"notices":true}));
+    let attach = json!({"id":1,"method":"_acpd/session/attach",
+        "params":{"ref":{"session":"s"}}});
+    bench.say(other, &attach);
+    bench.got(a);
+    bench.feed(Input::Client(a, ClientEvent::Closed));
+
+    // The request did not arrive: it is to be sent again, and refused.
+    let (back, got) = back_leaving(&mut bench, &json!(5));
+    assert!(got.contains(&"_acpd/caught_up".to_owned()), "{got:?}");
+    let delete = json!({"id":5,"method":"session/delete","params":{"sessionId":"s"}});
+    bench.say(back, &delete);
+    let got = words(&bench.got(back));
+    assert!(got.contains(&"error 5".to_owned()), "{got:?}");
+    assert!(follows(&mut bench, back));
+
+    // It has arrived, and the refusal has not.
+    bench.feed(Input::Client(back, ClientEvent::Closed));
+    let (back, _) = back_leaving(&mut bench, &json!(5));
+    assert!(follows(&mut bench, back));
+}
+
+#[test]
+fn who_has_left_a_session_does_not_follow_it_again() {
+    let mut bench = Bench::with_shims();
+    let a = bench.client(&token());
+    bench.session(a, "s");
+    let other = bench.client(&json!({"notices":true}));
+    let attach = json!({"id":1,"method":"_acpd/session/attach",
+        "params":{"ref":{"session":"s"}}});
+    bench.say(other, &attach);
+    bench.say(a, &json!({"id":5,"method":"session/close","params":{"sessionId":"s"}}));
+    let got = words(&bench.got(a));
+    assert!(got.contains(&"result 5".to_owned()), "{got:?}");
+    bench.feed(Input::Client(a, ClientEvent::Closed));
+    let (back, got) = back_leaving(&mut bench, &json!(5));
+    assert!(got.contains(&"result 5".to_owned()), "{got:?}");
+    assert!(!follows(&mut bench, back));
+}
+
 #[test]
 fn who_only_watches_now_does_not_answer_what_it_was_asked_before() {
     let options = json!([{"optionId":"y","name":"Yes","kind":"allow_once"}]);

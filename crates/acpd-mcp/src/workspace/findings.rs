@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::folders::Folders;
+use crate::paths::of_uri;
 use crate::report::line;
-use crate::ticket::decoded;
 
 /// Findings of one command.
 pub(super) const MOST: usize = 10_000;
@@ -259,7 +259,7 @@ impl SarifResult {
         Some(Finding {
             // As the format has it: a warning if nothing is said.
             severity: Severity::of(self.level.as_deref().unwrap_or("warning")),
-            path: decoded(uri.strip_prefix("file://").unwrap_or(&uri))?.into(),
+            path: of_uri(&uri)?,
             line: region.as_ref().and_then(|region| region.start_line).unwrap_or(1),
             column: region.and_then(|region| region.start_column),
             code: self.rule_id.map(|code| message(&code)),
@@ -283,6 +283,17 @@ mod tests {
             .prop_map(|(root, parts, end)| format!("{root}{}.{end}", parts.join("/")))
     }
 
+    /// A folder, on the drive of the test where there are drives.
+    fn folder() -> PathBuf {
+        std::path::absolute("/w").unwrap()
+    }
+
+    /// A path with `/` between its names, without its drive.
+    fn shown(path: &Path) -> String {
+        let names = path.strip_prefix(std::path::absolute("/").unwrap()).unwrap();
+        format!("/{}", names.display()).replace(std::path::MAIN_SEPARATOR, "/")
+    }
+
     /// A message of a linter that has no words for how bad something is.
     const SAID: &str = "[A-Z][A-Za-z0-9`]{0,8}( [a-z0-9`]{1,8}){0,4}";
 
@@ -292,7 +303,7 @@ mod tests {
             path in path(), at in 1_u64..100_000, column in 1_u64..500, said in SAID,
             level in prop_oneof![Just("error"), Just("warning"), Just("note")],
         ) {
-            let place = plainly(&Path::new("/w").join(&path)).display().to_string();
+            let place = shown(&plainly(&folder().join(&path)));
             for (output, code) in [
                 (format!("{path}:{at}:{column}: {level}: {said}"), ""),
                 (format!("{path}:{at}:{column}: {level}[E1]: {said}"), " E1"),
@@ -308,11 +319,12 @@ mod tests {
 
         #[test]
         fn sarif_and_cargos_json_are_read_whatever_their_texts_are(
-            name in "[^/\\x00]{1,12}", at in 1_u64..100_000, column in 1_u64..500, said in ".{0,600}",
+            // Without what parts of a path are there, and here or there.
+            name in "[^/\\\\:\\x00]{1,12}", at in 1_u64..100_000, column in 1_u64..500, said in ".{0,600}",
         ) {
             prop_assume!(name != "." && name != "..");
             let place = json!({"physicalLocation": {
-                "artifactLocation": {"uri": acp_wire::acp::file_uri(&format!("/w/{name}"))},
+                "artifactLocation": {"uri": acp_wire::acp::file_uri(folder().join(&name).to_str().unwrap())},
                 "region": {"startLine": at, "startColumn": column}}});
             let sarif = json!({"version": "2.1.0", "runs": [{"results": [
                 {"level": "note", "message": {"text": said}, "locations": [place]}]}]});
@@ -321,10 +333,10 @@ mod tests {
             let cargo = json!({"message": {"level": "note", "message": said, "code": null,
                 "spans": [span]}});
             for output in [sarif.to_string(), cargo.to_string()] {
-                let found = findings(&output, Path::new("/w"));
+                let found = findings(&output, &folder());
                 prop_assert_eq!(found.len(), 1, "{}", output);
                 let one = &found[0];
-                prop_assert_eq!(&one.path, &Path::new("/w").join(&name));
+                prop_assert_eq!(&one.path, &folder().join(&name));
                 prop_assert_eq!((one.line, one.column), (at, Some(column)));
                 prop_assert_eq!(&one.message, &message(&said));
             }
@@ -337,7 +349,7 @@ mod tests {
                 path().prop_map(|path| format!("{path}:1:1: error: \u{1b}[31mx\u{202e}")),
             ], 0..30),
         ) {
-            for one in findings(&lines.join("\n"), Path::new("/w")) {
+            for one in findings(&lines.join("\n"), &folder()) {
                 prop_assert!(!one.message.is_empty());
                 prop_assert!(!one.message.chars().any(char::is_control), "{:?}", one.message);
                 prop_assert!(one.message.chars().count() <= 401);
@@ -350,17 +362,17 @@ mod tests {
     #[test]
     fn so_many_findings_are_read_and_no_more() {
         let output = "a.rs:1:1: error: x\n".repeat(MOST + 1);
-        assert_eq!(findings(&output, Path::new("/w")).len(), MOST);
+        assert_eq!(findings(&output, &folder()).len(), MOST);
     }
 
     fn read(output: &str) -> Vec<String> {
         let show = |one: Finding| {
             let column = one.column.map(|column| format!(":{column}")).unwrap_or_default();
             let code = one.code.map(|code| format!(" {code}")).unwrap_or_default();
-            let (path, word) = (one.path.display().to_string(), one.severity.word());
+            let (path, word) = (shown(&one.path), one.severity.word());
             format!("{path}:{}{column} {word}{code} {}", one.line, one.message)
         };
-        findings(output, Path::new("/w")).into_iter().map(show).collect()
+        findings(output, &folder()).into_iter().map(show).collect()
     }
 
     #[test]

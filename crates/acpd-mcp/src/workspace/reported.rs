@@ -9,7 +9,7 @@ use super::checks::{Only, show, tail};
 use super::findings::{Finding, MOST, Severity, findings, message};
 use super::folders::Folders;
 use crate::lent::{Source, text_of};
-use crate::ticket::decoded;
+use crate::paths::of_uri;
 
 /// Lists in lists that are looked into.
 const DEEP: usize = 4;
@@ -77,10 +77,7 @@ fn collect(value: &Value, file: Option<&str>, deep: usize, found: &mut Vec<Findi
 }
 
 fn diagnostic(value: &Value, file: &str, said: &str) -> Option<Finding> {
-    let path = match file.strip_prefix("file://") {
-        Some(path) => decoded(path)?.into(),
-        None => PathBuf::from(file),
-    };
+    let path = if file.starts_with("file://") { of_uri(file)? } else { PathBuf::from(file) };
     let number = |value: &Value| value.as_u64();
     // LSP counts from 0, and who has no range counts as people do.
     let start = &value["range"]["start"];
@@ -115,14 +112,16 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use acp_wire::acp::file_uri;
+
     use super::*;
 
-    /// What is said of a folder with the file `a.rs`, with the folder's path as `$W`.
+    /// What is said of a folder with the file `a.rs`, with the folder's URI as `file://$W`.
     fn read(said: &Value) -> Value {
         let home = tempfile::tempdir().unwrap();
         let work = home.path().canonicalize().unwrap();
         fs::write(work.join("a.rs"), "").unwrap();
-        let said = said.to_string().replace("$W", work.to_str().unwrap());
+        let said = said.to_string().replace("file://$W", &file_uri(work.to_str().unwrap()));
         let folders = Folders::open(&[work]).unwrap();
         let source = Source { server: "ide".to_owned(), tool: Some("t".to_owned()) };
         let said = serde_json::from_str(&said).unwrap();

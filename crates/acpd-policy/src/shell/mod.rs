@@ -1,12 +1,13 @@
 //! Command lines as a shell reads them.
 //!
-//! The grammar is that of bash, read by the crate `rable`. It recurses with each level, so a line is
+//! The grammar is that of bash, read by the crate `rable`; what other shells of Windows see is in `windows.rs`. It recurses with each level, so a line is
 //! measured before, and one that is too long or could be too deep counts as not parsed.
 //!
 //! Architecture invariant: nobody trusts the parser alone. What it finds can only add to what a
 //! cautious rule sees, and what it does not see as one plain command is not allowed by a wildcard.
 
 mod runner;
+pub(crate) mod windows;
 mod word;
 
 use rable::{Node, NodeKind};

@@ -1,6 +1,9 @@
 //! Programs that run other programs (`sudo`, `env`, `find -exec`): finds the commands in their arguments.
 
-use super::{FED, UNKNOWN};
+use std::borrow::Cow;
+
+use super::{FED, UNKNOWN, windows};
+use crate::place::IS_WINDOWS;
 
 /// How a program runs what it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,17 +135,22 @@ const LAUNCHERS: [(&str, &[&str]); 29] = [
 const GIT_VALUES: [&str; 7] =
     ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source"];
 
-/// The name of a program without its folder.
-pub(crate) fn base(program: &str) -> &str {
+/// The name of a program without its folder, as it is looked up.
+pub(crate) fn base(program: &str) -> Cow<'_, str> {
     let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
-    name.strip_suffix(".exe").unwrap_or(name)
+    if IS_WINDOWS {
+        return windows::program(name).into();
+    }
+    name.strip_suffix(".exe").unwrap_or(name).into()
 }
 
 /// How the program runs others, if it does.
 pub(crate) fn role(program: &str) -> Option<Role> {
-    match base(program) {
+    match &*base(program) {
         name if SHELLS.contains(&name) => Some(Role::Shell),
         "eval" => Some(Role::Eval),
+        name if IS_WINDOWS && windows::is_eval(name) => Some(Role::Eval),
+        name if IS_WINDOWS && windows::is_wrapper(name) => Some(Role::Wrapper),
         "xargs" | "parallel" => Some(Role::Xargs),
         "find" | "fd" | "fdfind" => Some(Role::Find),
         name if WRAPPERS.contains(&name) => Some(Role::Wrapper),
@@ -168,13 +176,13 @@ fn launched<S: AsRef<str>>(words: &[S]) -> Option<usize> {
 
 /// The words of a call of git without the options before its command. Nothing if there are none.
 pub(crate) fn without_git_options<'a>(words: &[&'a str]) -> Option<Vec<&'a str>> {
-    let (program, args) = words.split_first().filter(|(program, _)| base(program) == "git")?;
+    let (_, args) = words.split_first().filter(|(program, _)| *base(program) == *"git")?;
     let mut rest = args;
     while let Some(option) = rest.first().filter(|word| word.starts_with('-')) {
         let taken = 1 + usize::from(GIT_VALUES.contains(option));
         rest = rest.get(taken..).unwrap_or_default();
     }
-    (rest.len() < args.len()).then(|| [&[base(program)], rest].concat())
+    (rest.len() < args.len()).then(|| [&["git"], rest].concat())
 }
 
 /// The lines that an alias stands for which the words make, for the shell (`alias g=git`) or for git
@@ -187,7 +195,7 @@ pub(crate) fn aliases(words: &[&str]) -> Vec<String> {
     };
     let Some((program, args)) = words.split_first() else { return Vec::new() };
     let args = args.iter();
-    let lines: Vec<String> = match base(program) {
+    let lines: Vec<String> = match &*base(program) {
         "alias" => args.filter_map(|word| value(word)).collect(),
         "git" => args.filter_map(|word| of_git(word)).collect(),
         _ => Vec::new(),
@@ -222,7 +230,7 @@ pub(crate) fn runs_input<S: AsRef<str>>(words: &[S]) -> bool {
     let Some((program, args)) = words.split_first() else { return false };
     let is_input = |word: &S| word.as_ref() == "/dev/stdin" || word.as_ref().starts_with(FED);
     let is_option = |word: &S| word.as_ref().starts_with('-') || is_input(word);
-    match base(program.as_ref()) {
+    match &*base(program.as_ref()) {
         "ssh" | "at" | "batch" => true,
         "crontab" => args.iter().all(is_option),
         "source" | "." => args.iter().all(is_option) || args.first().is_some_and(is_input),

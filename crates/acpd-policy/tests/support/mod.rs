@@ -117,3 +117,9 @@ pub fn edit(paths: &[&str]) -> Value {
     let diffs = paths.iter().map(|path| json!({"type": "diff", "path": path, "newText": ""}));
     json!({"kind": "edit", "title": "Edit", "content": diffs.collect::<Vec<_>>()})
 }
+
+/// What becomes of a command that is allowed: on Windows, a line with quotes of bash may be one for another shell.
+pub fn in_a_line_of_bash(input: &Value) -> Option<Verdict> {
+    let line = input["command"].as_str().unwrap_or_default();
+    (!(IS_WINDOWS && line.contains('\''))).then_some(Verdict::Allow)
+}

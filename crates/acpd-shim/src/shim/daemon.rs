@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use acpd_sys::process::ProcessId;
-use acpd_sys::socket::{other_end, own_uid};
+use acpd_sys::socket::other_end;
 
 use super::{Shim, scratch_buffer};
 use crate::frame::{
@@ -19,7 +19,7 @@ impl Shim {
     pub(super) fn accept(&mut self) {
         // It may be gone again.
         let Ok(stream) = self.incoming.accept() else { return };
-        let ours = other_end(&stream).is_ok_and(|peer| peer.uid == own_uid());
+        let ours = other_end(&stream).is_ok_and(|peer| peer.is_ours());
         if ours {
             self.candidate = Link::new(stream).ok();
         }

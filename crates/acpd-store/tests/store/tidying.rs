@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use acpd_core::ids::{Seq, SessionKey};
@@ -20,6 +21,8 @@ const LINES: u64 = 120;
 const LINE: u64 = 100_000;
 /// The test is given up after this time.
 const PATIENCE: Duration = Duration::from_mins(1);
+/// From one look at something that does not tell to the next.
+const LOOK: Duration = Duration::from_millis(20);
 /// Free pages that stay, and so many that nobody begins to give them back.
 const SPARE: u64 = 256;
 const WORTH: u64 = 1024;
@@ -58,6 +61,22 @@ fn check_whole(dir: &Path) {
     let verdict: String = conn.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(verdict, "ok");
     assert_eq!(number(dir, "SELECT count(*) FROM events WHERE key >> 36 = 2"), 3);
+}
+
+/// Waits until all that is in the log is in the database file, too: nobody writes there before the next commit.
+fn await_copied(dir: &Path) {
+    let conn = Connection::open(dir.join("acpd.db")).unwrap();
+    let begin = Instant::now();
+    loop {
+        let (in_log, copied): (i64, i64) = conn
+            .query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| Ok((row.get(1)?, row.get(2)?)))
+            .unwrap();
+        if in_log == copied && in_log >= 0 {
+            return;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{copied} pages of {in_log} are copied");
+        thread::sleep(LOOK);
+    }
 }
 
 /// A store of which each report is seen on the writer's thread before anything else happens there.
@@ -200,6 +219,8 @@ fn the_file_gets_shorter_under_a_daemon_that_goes_on_and_a_cut_is_still_noticed(
         store.commit(tag, vec![line(SHORT, 3 + tag, 1_000_000)]);
         assert_eq!(store.report(), Report::Committed { tag });
     }
+    // Who copies from the log makes a file that was cut longer again.
+    await_copied(dir.path());
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
     store.commit(11, vec![line(SHORT, 14, 10)]);
     let told = store.report();
@@ -227,6 +248,29 @@ fn lines_go_also_while_there_is_always_something_to_write() {
         }
         assert!(begin.elapsed() < PATIENCE, "nothing more is removed");
     }
+    store.writer.close().unwrap();
+}
+
+#[test]
+fn a_flood_is_not_faster_than_what_removes() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    let store = Seen::start(dir.path(), |_| {});
+    store.commit(0, remove());
+    let (mut written, mut removed) = (0, 0);
+    for seq in 4..=60 {
+        store.commit(seq, vec![line(SHORT, seq, LINE)]);
+        written += LINE;
+        loop {
+            match store.report() {
+                Report::Committed { tag } if tag == seq => break,
+                Report::Tidied(more) => removed += more.removed,
+                _ => {}
+            }
+        }
+    }
+    // The last step may be still to come.
+    assert!(removed + LINE > written, "{removed} of {written}");
     store.writer.close().unwrap();
 }
 

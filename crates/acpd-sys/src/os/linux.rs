@@ -60,6 +60,12 @@ pub(crate) fn fallback_runtime_dir() -> PathBuf {
     PathBuf::from(format!("/tmp/acpd-{}", own_uid()))
 }
 
+/// Whoever listens for us has said so in the environment.
+#[cfg(feature = "daemon")]
+pub(crate) fn activated_socket(_name: &str) -> Option<OwnedFd> {
+    None
+}
+
 pub(crate) fn peer_of(fd: BorrowedFd<'_>) -> io::Result<Peer> {
     let found = getsockopt(&fd, sockopt::PeerCredentials)?;
     Ok(Peer { uid: found.uid(), pid: u32::try_from(found.pid()).ok().filter(|pid| *pid != 0) })

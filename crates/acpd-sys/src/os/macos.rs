@@ -1,9 +1,13 @@
 //! macOS: libproc, `getpeereid`. There is no subreaper and no environment to read, so a process
 //! that leaves its parent and its session between two looks is out of sight.
 
+#[cfg(feature = "daemon")]
+use std::ffi::{CString, c_char};
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::net::SocketAddr;
+#[cfg(feature = "daemon")]
+use std::os::fd::FromRawFd as _;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,10 +28,10 @@ pub(crate) const SOCKET_PATH_LIMIT: usize = 103;
 /// `cat` ends with its input, and with it the assertion.
 pub(crate) const AWAKE: &[&str] = &["caffeinate", "-i", "cat"];
 
-/// The texts are arguments of the script and no part of it.
 /// The system's own.
 pub(crate) const OPENER: &str = "open";
 
+/// The texts are arguments of the script and no part of it.
 pub(crate) fn notification(title: &str, body: &str) -> Option<Vec<String>> {
     const SCRIPT: &str = "on run argv
 display notification (item 2 of argv) with title (item 1 of argv)
@@ -40,9 +44,45 @@ pub(crate) fn since_boot() -> Duration {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default()
 }
 
+/// Where launchd can listen, see [`runtime_dir`]. `TMPDIR`, which the system sets to a directory of the user, is emptied at
+/// each start of the system.
 pub(crate) fn fallback_runtime_dir() -> PathBuf {
-    // TMPDIR, which the system sets to a per-user directory, or that directory itself.
-    std::env::temp_dir().join("acpd")
+    runtime_dir(std::env::home_dir(), &std::env::temp_dir(), SOCKET_PATH_LIMIT)
+}
+
+#[cfg(feature = "daemon")]
+unsafe extern "C" {
+    /// What launchd listens on for us under this name: so many descriptors, in memory that is ours then. Works once in the
+    /// life of a process, whatever program runs in it.
+    fn launch_activate_socket(
+        name: *const c_char,
+        descriptors: *mut *mut c_int,
+        count: *mut usize,
+    ) -> c_int;
+}
+
+/// The socket that launchd listens on for us under this name, if it has started us and does.
+#[cfg(feature = "daemon")]
+pub(crate) fn activated_socket(name: &str) -> Option<OwnedFd> {
+    let name = CString::new(name).ok()?;
+    let (mut descriptors, mut count) = (std::ptr::null_mut::<c_int>(), 0);
+    // SAFETY: the name ends with a zero, and both places are ours.
+    let error =
+        unsafe { launch_activate_socket(name.as_ptr(), &raw mut descriptors, &raw mut count) };
+    if error != 0 || descriptors.is_null() {
+        return None;
+    }
+    // SAFETY: the call has put so many descriptors there, each of them open and nobody else's.
+    let sockets: Vec<OwnedFd> = unsafe {
+        std::slice::from_raw_parts(descriptors, count)
+            .iter()
+            .map(|number| OwnedFd::from_raw_fd(*number))
+            .collect()
+    };
+    // SAFETY: the memory is ours, and was made with malloc.
+    unsafe { libc::free(descriptors.cast()) };
+    // One is listened on; others would be closed.
+    sockets.into_iter().next()
 }
 
 pub(crate) fn peer_of(fd: BorrowedFd<'_>) -> io::Result<Peer> {

@@ -31,6 +31,16 @@ pub(crate) fn state_base(base: &impl BaseStrategy) -> PathBuf {
     base.state_dir().unwrap_or_else(|| base.data_dir())
 }
 
+/// The directory of sockets where the system has none of its own: beside what the program keeps, which stays when the system
+/// starts again; where the path to it is too long for a socket, a temporary one.
+#[cfg(any(target_os = "macos", test))]
+pub(crate) fn runtime_dir(home: Option<PathBuf>, temporary: &Path, limit: usize) -> PathBuf {
+    let below = home.filter(|home| home.is_absolute());
+    let below = below.map(|home| home.join("Library/Application Support/acpd/run"));
+    let fits = |dir: &PathBuf| dir.join("acpd.sock").as_os_str().len() <= limit;
+    below.filter(fits).unwrap_or_else(|| temporary.join("acpd"))
+}
+
 /// No name of a file means a device here.
 pub(crate) fn is_device(_name: &str) -> bool {
     false
@@ -223,5 +233,22 @@ mod tests {
     fn the_socket_of_a_shim_is_in_the_directory_of_those_sockets() {
         let paths = paths("/r");
         assert_eq!(paths.shim_socket("m").parent(), Some(&*paths.shim_sockets()));
+    }
+
+    #[test]
+    fn sockets_are_where_the_next_start_of_the_system_finds_their_directory_if_that_is_short_enough()
+     {
+        /// That of macOS.
+        const LIMIT: usize = 103;
+        let temporary = Path::new("/var/folders/zz/zyxvpxvq6csfxvn_n0000000000000/T");
+        let dir = |home: &str| runtime_dir(Some(home.into()), temporary, LIMIT);
+        assert_eq!(dir("/Users/ada"), Path::new("/Users/ada/Library/Application Support/acpd/run"));
+        let socket = |home: &str| dir(home).join("acpd.sock").as_os_str().len();
+        let longest = format!("/Users/a{}", "a".repeat(LIMIT - socket("/Users/a")));
+        assert_eq!(socket(&longest), LIMIT);
+        for odd in [format!("{longest}a"), "ada".to_owned(), String::new()] {
+            assert_eq!(dir(&odd), temporary.join("acpd"), "{odd}");
+        }
+        assert_eq!(runtime_dir(None, temporary, LIMIT), temporary.join("acpd"));
     }
 }

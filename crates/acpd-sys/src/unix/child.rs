@@ -63,12 +63,6 @@ pub fn adopt(pid: u32) -> io::Result<ProcessId> {
     ProcessId::of(pid).ok_or_else(|| io::Error::other("its start time cannot be read"))
 }
 
-/// Starts a child that is to outlive us: detached, and running at once.
-pub fn spawn_apart(command: &mut Command) -> io::Result<Child> {
-    detach_child(command);
-    command.spawn()
-}
-
 /// Keeps the pid of a child its own. Here a child that nobody has waited for does that itself.
 #[derive(Debug)]
 pub struct Hold(());
@@ -204,14 +198,6 @@ pub fn signal_one(id: ProcessId, signal: StopSignal) {
 /// How a process ends that lets this signal end it.
 pub fn ends_by(signal: StopSignal) -> ExitKind {
     ExitKind::Signal(as_nix(signal) as i32)
-}
-
-/// Tells a process of ours that something has changed which it knows how to look up (`SIGUSR1`).
-pub fn nudge(pid: u32) {
-    if let Ok(pid) = child(pid) {
-        // One that has ended needs no news.
-        let _ = kill(pid, Signal::SIGUSR1);
-    }
 }
 
 /// The file of this very program: the one at `path`, or what runs here if an upgrade has removed or replaced that. It

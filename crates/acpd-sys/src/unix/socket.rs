@@ -121,6 +121,11 @@ impl SocketFile {
     }
 }
 
+/// Whether somebody listens there, or has died without removing it.
+pub fn is_left(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
 /// Removes the socket of somebody who listens there no more.
 pub fn remove(path: &Path) {
     // Gone already, if somebody cleaned up.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, PipeReader, Read as _, Write};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use nix::poll::PollFlags;
@@ -31,8 +31,9 @@ pub(crate) fn stderr_to(file: &File) -> io::Result<()> {
     Ok(nix::unistd::dup2_stderr(file)?)
 }
 
-/// Starts the daemon, whose end of the pipe is named by this variable.
-pub(crate) fn start(mut command: Command, variable: &str) -> io::Result<Started> {
+/// Starts the daemon, whose end of the pipe is named by this variable, and which writes to this file.
+pub(crate) fn start(mut command: Command, out: File, variable: &str) -> io::Result<Started> {
+    command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
     let (read, write) = io::pipe()?;
     let number = write.as_raw_fd();
     command.current_dir("/").env(variable, number.to_string());
@@ -56,6 +57,12 @@ pub(crate) fn start(mut command: Command, variable: &str) -> io::Result<Started>
 }
 
 impl Started {
+    /// A session of its own is nobody else's.
+    #[expect(clippy::unused_self, reason = "as on Windows")]
+    pub(crate) fn is_bound(&self) -> bool {
+        false
+    }
+
     /// Reads once: how many bytes, 0 at the end of the pipe; `None` if the deadline passed.
     pub(crate) fn read_until(
         &mut self,

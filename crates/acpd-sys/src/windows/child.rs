@@ -18,8 +18,7 @@ use windows_sys::Win32::System::Console::{
     GetStdHandle, STD_ERROR_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, SetStdHandle,
 };
 use windows_sys::Win32::System::Threading::{
-    CREATE_BREAKAWAY_FROM_JOB, CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW, CREATE_SUSPENDED,
-    GetExitCodeProcess,
+    CREATE_NEW_PROCESS_GROUP, CREATE_SUSPENDED, GetExitCodeProcess,
 };
 
 use crate::console::{self, Call};
@@ -73,21 +72,8 @@ pub fn become_program(command: &mut Command) -> io::Error {
     }
 }
 
-/// Starts a child that is to outlive us: without our console, in nobody's Job where ours lets it go, and running at once.
-pub fn spawn_apart(command: &mut Command) -> io::Result<Child> {
-    keep_standard_handles();
-    let alone = CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP;
-    match command.creation_flags(alone | CREATE_BREAKAWAY_FROM_JOB).spawn() {
-        // What a Job says that lets nobody go.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            command.creation_flags(alone).spawn()
-        }
-        spawned => spawned,
-    }
-}
-
 /// Keeps our own standard handles from what we start: who reads our output to its end would wait for that, too.
-fn keep_standard_handles() {
+pub(crate) fn keep_standard_handles() {
     for which in STANDARD {
         // SAFETY: it takes the handle that there is, or none, which is refused.
         unsafe { SetHandleInformation(GetStdHandle(which), HANDLE_FLAG_INHERIT, 0) };
@@ -189,9 +175,6 @@ pub fn ends_by(signal: StopSignal) -> ExitKind {
         StopSignal::Kill => job::KILLED as i32,
     })
 }
-
-/// Nothing tells a process here: it looks for itself, when it is asked the next time.
-pub fn nudge(_pid: u32) {}
 
 /// The file of this very program.
 pub fn running_program(path: &Path) -> PathBuf {

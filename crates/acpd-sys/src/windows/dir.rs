@@ -92,7 +92,7 @@ fn open_private(path: &Path, rights: u32) -> Result<File, DirError> {
     };
     let access = own_file(path, &file)?;
     if access.other.is_some() {
-        let closed = PrivateTo::user().and_then(|private| private.apply(&file, SE_FILE_OBJECT));
+        let closed = PrivateTo::user().and_then(|private| private.apply(&file));
         closed.map_err(|source| failed(path, source))?;
     }
     Ok(file)

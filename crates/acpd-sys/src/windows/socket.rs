@@ -208,13 +208,24 @@ fn instance(path: &Path, first: u32) -> io::Result<OwnedHandle> {
     })
 }
 
-/// A pipe from one end, which is not for overlapped calls, to the other, which is. Its name is by chance, and taken.
-pub(crate) fn one_way() -> io::Result<(OwnedHandle, File)> {
+/// Which way something goes through a pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    ToThem,
+    ToUs,
+}
+
+/// A pipe: our end, which is for overlapped calls, and theirs, which is not. Its name is by chance, and taken.
+pub(crate) fn one_way(flow: Flow) -> io::Result<(OwnedHandle, File)> {
     let chance = RandomState::new().hash_one(Instant::now());
-    let name = os::socket_at(&std::env::temp_dir(), &format!("out-{chance:016x}"));
+    let name = os::socket_at(&std::env::temp_dir(), &format!("pipe-{chance:016x}"));
     let ours = instance(&name, FILE_FLAG_FIRST_PIPE_INSTANCE)?;
     let mut options = OpenOptions::new();
-    let theirs = options.write(true).security_qos_flags(SECURITY_IDENTIFICATION).open(&name)?;
+    let theirs = options
+        .read(flow == Flow::ToThem)
+        .write(flow == Flow::ToUs)
+        .security_qos_flags(SECURITY_IDENTIFICATION)
+        .open(&name)?;
     Ok((ours, theirs))
 }
 
@@ -404,6 +415,11 @@ impl SocketFile {
     pub fn at(_path: &Path) -> Option<SocketFile> {
         Some(SocketFile(()))
     }
+}
+
+/// A name goes with its last pipe, so nothing tells that somebody has died.
+pub fn is_left(_path: &Path) -> bool {
+    false
 }
 
 /// Nothing to remove: a name goes with its last pipe.

@@ -1,23 +1,21 @@
 //! The pipe between a daemon that starts and the client that has started it. No handle is inherited for it: it has a
 //! name, by chance, and is for this user alone.
 //!
-//! A daemon belongs to nobody's console, and to nobody's Job where that lets it go. Where it does not (an editor that
-//! ends all that it has started), the daemon ends with it.
+//! A daemon belongs to nobody's console, and to nobody's Job, see [`apart`].
 
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read as _, Write};
-use std::os::windows::io::AsRawHandle as _;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use windows_sys::Win32::System::Console::{STD_ERROR_HANDLE, SetStdHandle};
 
-use crate::child::spawn_apart;
+use crate::apart::{self, Apart, Standard};
 use crate::handle::check;
 use crate::os;
-use crate::socket::{Listener, Stream, connect, other_end, own_uid};
+use crate::socket::{Listener, Stream, connect, other_end};
 
 /// How long the daemon tries to reach its client.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Started {
     listener: Listener,
-    daemon: Child,
+    daemon: Apart,
     stream: Option<Stream>,
 }
 
@@ -41,18 +39,25 @@ pub(crate) fn stderr_to(file: &File) -> io::Result<()> {
     check(unsafe { SetStdHandle(STD_ERROR_HANDLE, handle) })
 }
 
-/// Starts the daemon, whose end of the pipe is named by this variable.
-pub(crate) fn start(mut command: Command, variable: &str) -> io::Result<Started> {
+/// Starts the daemon, whose end of the pipe is named by this variable, and which writes to this file.
+pub(crate) fn start(mut command: Command, out: File, variable: &str) -> io::Result<Started> {
     let chance = RandomState::new().hash_one(Instant::now());
     let name = os::socket_at(&std::env::temp_dir(), &format!("start-{chance:016x}"));
     let listener = Listener::bind(&name)?;
     let root = std::env::var_os("SystemRoot").unwrap_or_else(|| r"C:\".into());
     command.current_dir(root).env(variable, &name);
-    let daemon = spawn_apart(&mut command)?;
+    let mut standard = Standard::none()?;
+    (standard.0[1], standard.0[2]) = (out.try_clone()?, out);
+    let daemon = apart::start(command, standard, false)?;
     Ok(Started { listener, daemon, stream: None })
 }
 
 impl Started {
+    /// Whether the daemon is in a Job that nobody may leave.
+    pub(crate) fn is_bound(&self) -> bool {
+        self.daemon.is_bound()
+    }
+
     /// Reads once: how many bytes, 0 at the end of the pipe; `None` if the deadline passed.
     pub(crate) fn read_until(
         &mut self,
@@ -62,7 +67,7 @@ impl Started {
         let stream = match self.stream.take() {
             Some(stream) => stream,
             None => {
-                let daemon = self.daemon.as_raw_handle();
+                let daemon = self.daemon.handle();
                 match self.listener.accept_until(Some(end), Some(daemon))? {
                     Some(stream) => stream,
                     None if Instant::now() >= end => return Ok(None),
@@ -85,7 +90,7 @@ impl Teller {
     /// The end that this value of the variable names.
     pub(crate) fn named(value: &str) -> Option<Teller> {
         let stream = connect(Path::new(value), PATIENCE).ok()?;
-        let is_ours = other_end(&stream).is_ok_and(|client| client.uid == own_uid());
+        let is_ours = other_end(&stream).is_ok_and(|client| client.is_ours());
         is_ours.then_some(Teller(stream))
     }
 }

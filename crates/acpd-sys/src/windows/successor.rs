@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::child::spawn_apart;
+use crate::apart::{self, Standard};
 use crate::door::Handed;
 use crate::lock::InstanceLock;
 
@@ -46,6 +46,6 @@ impl Heritage {
     /// Starts the next daemon, and lets go of the lock. This one is to end then.
     pub fn pass_to(self, mut command: Command) -> io::Result<()> {
         command.env(VARIABLE, std::process::id().to_string());
-        spawn_apart(&mut command).map(drop)
+        apart::start(command, Standard::none()?, false).map(drop)
     }
 }

@@ -96,7 +96,7 @@ pub fn may_do_anything(user: UserId) -> bool {
     [UserId::SYSTEM, UserId::ADMINISTRATORS].contains(&user)
 }
 
-/// Another user.
+/// Another user, whom nobody is.
 #[cfg(test)]
 pub(crate) fn nobody() -> UserId {
     UserId::known(0, &[0])

@@ -16,7 +16,7 @@ use windows_sys::Win32::Storage::FileSystem::{ReadFile, WriteFile};
 
 use crate::handle::{Event, is_set, wait_any};
 use crate::overlapped::Call;
-use crate::socket::{is_end, one_way};
+use crate::socket::{Flow, is_end, one_way};
 
 /// The most that is read ahead or is on its way out, in bytes: as much as a pipe holds.
 const PIECE: usize = 64 << 10;
@@ -175,7 +175,7 @@ impl Source for End {
 
 /// A pipe for what a child writes: our end of it, and its own, which may be copied.
 pub fn output_pipe() -> io::Result<(End, File)> {
-    let (ours, theirs) = one_way()?;
+    let (ours, theirs) = one_way(Flow::ToUs)?;
     Ok((End::new(ours)?, theirs))
 }
 

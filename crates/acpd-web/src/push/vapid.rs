@@ -1,12 +1,10 @@
 //! Who sends a push: a key of this server, which push services check (RFC 8292).
 
 use std::fmt;
-use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use acpd_sys::dir;
+use acpd_sys::{dir, file};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::SystemRandom;
@@ -35,15 +33,19 @@ impl Vapid {
     pub(super) fn of(store: &Store) -> Result<Vapid, Failure> {
         let path = store.folder().join("push.key");
         if !path.exists() {
-            make(&path)?;
+            let lock = store.lock()?;
+            if !path.exists() {
+                make(&path)?;
+            }
+            drop(lock);
         }
         let mut bytes = Vec::new();
         let failed = |error: &dyn fmt::Display| {
             Failure::new(format!("cannot read `{}`: {error}", path.display()))
                 .hint("remove that file, and turn notifications off and on in each browser")
         };
-        let file = dir::secret_file(&path)?;
-        std::io::Read::read_to_end(&mut std::io::Read::take(file, LONGEST), &mut bytes)
+        let key = dir::secret_file(&path)?;
+        std::io::Read::read_to_end(&mut std::io::Read::take(key, LONGEST), &mut bytes)
             .map_err(|error| failed(&error))?;
         let random = SystemRandom::new();
         EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &bytes, &random)
@@ -70,20 +72,9 @@ impl Vapid {
     }
 }
 
-/// Writes a new key, whole and with mode 0600, unless another one was quicker.
+/// Writes a new key.
 fn make(path: &Path) -> Result<(), Failure> {
-    let failed = |error: &dyn fmt::Display| {
-        Failure::new(format!("cannot write `{}`: {error}", path.display()))
-    };
     let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
     let key = key.map_err(|_| Failure::new("the system gives no random bits"))?;
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
-    file.write_all(key.as_ref())
-        .and_then(|()| file.as_file().sync_all())
-        .map_err(|error| failed(&error))?;
-    match file.persist_noclobber(path) {
-        Err(error) if !fs::exists(path).unwrap_or(false) => Err(failed(&error.error)),
-        _ => Ok(()),
-    }
+    Ok(file::put_secret(path, key.as_ref())?)
 }

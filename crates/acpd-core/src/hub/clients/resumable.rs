@@ -91,13 +91,20 @@ impl Hub {
     pub(crate) fn catch_client_up(&mut self, client: ClientId, out: &mut Batch) {
         let Some(here) = self.clients.get_mut(client) else { return };
         let Some(profile) = here.profile.clone() else { return };
-        let Some(Resume { sessions, open, asked, .. }) = here.resume.take() else { return };
+        let Some(resume) = here.resume.take() else { return };
+        let Resume { sessions, leaving, open, asked, .. } = resume;
         let role = here.role;
         let (asked, waits_for) = (ids(&asked), ids(&open));
         for id in &asked {
             self.offer_stands(client, id, out);
         }
-        for (id, seq) in sessions {
+        // What it could not leave it goes on following: the error may have come, or may be to come.
+        let followed = leaving
+            .into_iter()
+            .filter(|(_, leaving)| !self.clients.has_succeeded(client, &leaving.requests))
+            .map(|(session, leaving)| (session, leaving.seq))
+            .collect::<Vec<_>>();
+        for (id, seq) in sessions.into_iter().chain(followed) {
             match self
                 .sessions
                 .by_public_id(&profile, &id)

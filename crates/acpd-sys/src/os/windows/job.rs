@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::windows::io::{AsRawHandle as _, OwnedHandle};
-use std::ptr::null;
+use std::ptr::{null, null_mut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use windows_sys::Win32::Foundation::{ERROR_MORE_DATA, HANDLE};
@@ -22,7 +22,7 @@ use windows_sys::Win32::System::Diagnostics::ToolHelp::{
     CreateToolhelp32Snapshot, TH32CS_SNAPTHREAD, THREADENTRY32, Thread32First, Thread32Next,
 };
 use windows_sys::Win32::System::JobObjects::{
-    AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
+    AssignProcessToJobObject, CreateJobObjectW, IsProcessInJob, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
     JOBOBJECT_BASIC_PROCESS_ID_LIST, JOBOBJECT_EXTENDED_LIMIT_INFORMATION,
     JobObjectBasicProcessIdList, JobObjectExtendedLimitInformation, QueryInformationJobObject,
     SetInformationJobObject, TerminateJobObject,
@@ -83,7 +83,7 @@ impl Job {
                     JobObjectBasicProcessIdList,
                     answer.as_mut_ptr().cast(),
                     bytes as u32,
-                    std::ptr::null_mut(),
+                    null_mut(),
                 )
             });
             match told {
@@ -129,7 +129,7 @@ fn adopt_open(pid: u32, process: &OwnedHandle) -> io::Result<ProcessId> {
 }
 
 /// Lets the threads of a process run: the only one that it has, as it was started suspended.
-fn resume(pid: u32) -> io::Result<()> {
+pub(crate) fn resume(pid: u32) -> io::Result<()> {
     // SAFETY: it only returns a handle.
     let snapshot = owned(unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0) })?;
     let size = size_of::<THREADENTRY32>() as u32;
@@ -148,6 +148,14 @@ fn resume(pid: u32) -> io::Result<()> {
         more = unsafe { Thread32Next(snapshot.as_raw_handle(), &raw mut line) };
     }
     if resumed { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+}
+
+/// Whether this process is in a Job, whosoever.
+pub(crate) fn is_in_one(process: HANDLE) -> io::Result<bool> {
+    let mut found = 0;
+    // SAFETY: the handle is open, and the place is ours; no Job stands for any.
+    check(unsafe { IsProcessInJob(process, null_mut(), &raw mut found) })?;
+    Ok(found != 0)
 }
 
 /// What the system itself counts to the tree of this process.

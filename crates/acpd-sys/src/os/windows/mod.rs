@@ -110,13 +110,19 @@ pub(crate) fn state_base(base: &impl BaseStrategy) -> PathBuf {
 /// The pipe that stands for the socket of this name below the runtime directory. Names of pipes are the
 /// machine's, so this one has the user, the login and the directory in it.
 pub(crate) fn socket_at(dir: &Path, name: &str) -> PathBuf {
-    let mut session = 0;
-    // SAFETY: it writes a number to where it is told.
-    unsafe { ProcessIdToSessionId(std::process::id(), &raw mut session) };
+    let session = session_of(std::process::id());
     // Paths are compared by the system without regard to case.
     let place = dir.as_os_str().to_ascii_lowercase();
     let place = BuildHasherDefault::<DefaultHasher>::default().hash_one(place);
     format!(r"\\.\pipe\acpd-{}-{session}-{place:016x}-{name}", own_user()).into()
+}
+
+/// The number of the login that a process belongs to.
+pub(crate) fn session_of(pid: u32) -> u32 {
+    let mut session = 0;
+    // SAFETY: it writes a number to where it is told.
+    unsafe { ProcessIdToSessionId(pid, &raw mut session) };
+    session
 }
 
 /// Returns whether Windows takes a file of this name for a device, whatever its ending is.
@@ -251,7 +257,7 @@ pub(crate) fn scan() -> io::Result<Vec<Entry>> {
     Ok(found)
 }
 
-fn pids() -> io::Result<Vec<u32>> {
+pub(crate) fn pids() -> io::Result<Vec<u32>> {
     // SAFETY: it only returns a handle.
     let snapshot = owned(unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS, 0) })?;
     let size = size_of::<PROCESSENTRY32W>() as u32;

@@ -2,17 +2,18 @@
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, RawHandle};
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 
 use windows_sys::Win32::Foundation::{ERROR_SUCCESS, LocalFree};
 use windows_sys::Win32::Security::Authorization::{
     ConvertStringSecurityDescriptorToSecurityDescriptorW, GetSecurityInfo, SDDL_REVISION_1,
-    SE_OBJECT_TYPE, SetSecurityInfo,
+    SE_OBJECT_TYPE,
 };
 use windows_sys::Win32::Security::{
     ACCESS_ALLOWED_ACE, ACL, DACL_SECURITY_INFORMATION, GetAce, GetSecurityDescriptorDacl,
-    INHERIT_ONLY_ACE, OWNER_SECURITY_INFORMATION, PROTECTED_DACL_SECURITY_INFORMATION,
-    PSECURITY_DESCRIPTOR, SECURITY_ATTRIBUTES,
+    GetSecurityDescriptorOwner, INHERIT_ONLY_ACE, OWNER_SECURITY_INFORMATION,
+    PROTECTED_DACL_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, SECURITY_ATTRIBUTES,
+    SetKernelObjectSecurity,
 };
 
 use crate::handle::check;
@@ -35,6 +36,22 @@ impl Drop for Descriptor {
     }
 }
 
+/// The descriptor that this text describes.
+fn described(text: &str) -> io::Result<Descriptor> {
+    let text: Vec<u16> = text.encode_utf16().chain([0]).collect();
+    let mut made = null_mut();
+    // SAFETY: the text ends with a zero, and the place is ours.
+    check(unsafe {
+        ConvertStringSecurityDescriptorToSecurityDescriptorW(
+            text.as_ptr(),
+            SDDL_REVISION_1,
+            &raw mut made,
+            null_mut(),
+        )
+    })?;
+    Ok(Descriptor(made))
+}
+
 /// What is made with this is the user's own and for nobody else, whatever the directory would hand down.
 #[derive(Debug)]
 pub(crate) struct PrivateTo(Descriptor);
@@ -52,19 +69,7 @@ impl PrivateTo {
 
     fn with(flags: &str) -> io::Result<PrivateTo> {
         let own = own_user();
-        let text = format!("O:{own}D:P(A;{flags};GA;;;{own})");
-        let text: Vec<u16> = text.encode_utf16().chain([0]).collect();
-        let mut made = null_mut();
-        // SAFETY: the text ends with a zero, and the place is ours.
-        check(unsafe {
-            ConvertStringSecurityDescriptorToSecurityDescriptorW(
-                text.as_ptr(),
-                SDDL_REVISION_1,
-                &raw mut made,
-                null_mut(),
-            )
-        })?;
-        Ok(PrivateTo(Descriptor(made)))
+        described(&format!("O:{own}D:P(A;{flags};GA;;;{own})")).map(PrivateTo)
     }
 
     /// What calls that make something take. Lives no longer than the descriptor, and no child inherits the handle.
@@ -82,20 +87,13 @@ impl PrivateTo {
         self.0.0
     }
 
-    /// Gives an open file this list of who may do what; its handle must have `WRITE_DAC`.
-    pub(crate) fn apply(&self, file: &impl AsRawHandle, kind: SE_OBJECT_TYPE) -> io::Result<()> {
-        let (mut present, mut list, mut by_default) = (0, null_mut(), 0);
-        // SAFETY: the descriptor is whole, and the places are ours.
-        check(unsafe {
-            let by_default = &raw mut by_default;
-            GetSecurityDescriptorDacl(self.0.0, &raw mut present, &raw mut list, by_default)
-        })?;
+    /// Gives an open file this list of who may do what, and nothing that its directory would hand down; its handle must
+    /// have `WRITE_DAC`.
+    pub(crate) fn apply(&self, file: &impl AsRawHandle) -> io::Result<()> {
         let what = DACL_SECURITY_INFORMATION | PROTECTED_DACL_SECURITY_INFORMATION;
-        // SAFETY: the handle is open, and the list lives as long as the descriptor.
-        let error = unsafe {
-            SetSecurityInfo(file.as_raw_handle(), kind, what, null_mut(), null_mut(), list, null())
-        };
-        result(error)
+        // The library's own call for files (SetSecurityInfo) does not keep what is handed down away under Wine.
+        // SAFETY: the handle is open, and the descriptor is whole.
+        check(unsafe { SetKernelObjectSecurity(file.as_raw_handle(), what, self.0.0) })
     }
 }
 
@@ -113,14 +111,27 @@ pub(crate) struct Access {
 
 /// What the system says of an open file, directory or pipe; its handle must have `READ_CONTROL`.
 pub(crate) fn who_may(handle: RawHandle, kind: SE_OBJECT_TYPE) -> io::Result<Access> {
-    let (mut owner, mut list, mut descriptor) = (null_mut(), null_mut::<ACL>(), null_mut());
+    let mut descriptor = null_mut();
     let what = OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION;
     // SAFETY: the handle is open, and the places are ours.
     result(unsafe {
-        let (owner, list, made) = (&raw mut owner, &raw mut list, &raw mut descriptor);
-        GetSecurityInfo(handle, kind, what, owner, null_mut(), list, null_mut(), made)
+        let (none, made) = (null_mut(), &raw mut descriptor);
+        GetSecurityInfo(handle, kind, what, null_mut(), null_mut(), null_mut(), none, made)
     })?;
-    let _freed = Descriptor(descriptor);
+    access_of(&Descriptor(descriptor))
+}
+
+/// What a descriptor says.
+fn access_of(descriptor: &Descriptor) -> io::Result<Access> {
+    let (mut owner, mut list, mut by_chance) = (null_mut(), null_mut::<ACL>(), 0);
+    let mut present = 0;
+    // SAFETY: the descriptor is whole, and the places are ours.
+    check(unsafe { GetSecurityDescriptorOwner(descriptor.0, &raw mut owner, &raw mut by_chance) })?;
+    // SAFETY: as above.
+    check(unsafe {
+        let (present, list) = (&raw mut present, &raw mut list);
+        GetSecurityDescriptorDacl(descriptor.0, present, list, &raw mut by_chance)
+    })?;
     // SAFETY: the call has put a pointer into the descriptor there, which lives.
     let owner = unsafe { UserId::copied(owner) }?;
     // Without a list everybody may do everything.
@@ -151,4 +162,70 @@ pub(crate) fn who_may(handle: RawHandle, kind: SE_OBJECT_TYPE) -> io::Result<Acc
         }
     }
     Ok(Access { owner, other })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody's, on any machine.
+    const STRANGER: &str = "S-1-5-21-1-2-3-1001";
+
+    /// The owner, and one of the others who may, of this access list.
+    fn access(list: &str) -> (bool, Option<String>) {
+        access_with(&own_user().to_string(), list)
+    }
+
+    fn access_with(owner: &str, list: &str) -> (bool, Option<String>) {
+        let found = access_of(&described(&format!("O:{owner}D:{list}")).unwrap()).unwrap();
+        (found.owner == own_user(), found.other.map(|other| other.to_string()))
+    }
+
+    #[test]
+    fn what_is_made_private_is_ours_and_nobody_elses() {
+        for private in [PrivateTo::user().unwrap(), PrivateTo::user_and_below().unwrap()] {
+            assert_eq!(access_of(&private.0).unwrap(), Access { owner: own_user(), other: None });
+        }
+    }
+
+    #[test]
+    fn strangers_are_seen_who_own_something_or_may_do_something_with_it() {
+        let own = own_user();
+        let ours = format!("(A;;GA;;;{own})");
+        let ours_and = |more: &str| access(&format!("P{ours}{more}"));
+        let stranger = |rights: &str| format!("(A;;{rights};;;{STRANGER})");
+        // Nobody but us, and those who may do anything anyway.
+        assert_eq!(ours_and(""), (true, None));
+        assert_eq!(ours_and("(A;;GA;;;SY)(A;;GA;;;BA)(A;OICI;GA;;;CO)"), (true, None));
+        // Who is refused, and who may do something with what is below alone.
+        assert_eq!(ours_and(&format!("(D;;GA;;;{STRANGER})(D;;GA;;;WD)")), (true, None));
+        assert_eq!(ours_and("(A;OICIIO;GA;;;WD)"), (true, None));
+        // An empty list lets nobody in.
+        assert_eq!(access("P"), (true, None));
+
+        assert_eq!(access_with(STRANGER, &ours).0, false);
+        for rights in ["GR", "GW", "GA", "RC", "0x1"] {
+            assert_eq!(ours_and(&stranger(rights)), (true, Some(STRANGER.to_owned())), "{rights}");
+        }
+        // Everybody, who has logged in, users, and all of them over the network.
+        for (group, sid) in [
+            ("WD", "S-1-1-0"),
+            ("AU", "S-1-5-11"),
+            ("BU", "S-1-5-32-545"),
+            ("NU", "S-1-5-2"),
+            ("AN", "S-1-5-7"),
+        ] {
+            let told = ours_and(&format!("(A;;GR;;;{group})"));
+            assert_eq!(told, (true, Some(sid.to_owned())), "{group}");
+        }
+        // A refusal before it does not count: it may be about other rights.
+        let told = ours_and(&format!("(D;;GW;;;{STRANGER}){}", stranger("GR")));
+        assert_eq!(told, (true, Some(STRANGER.to_owned())));
+    }
+
+    #[test]
+    fn without_a_list_everybody_may_do_everything() {
+        let no_list = described(&format!("O:{}", own_user())).unwrap();
+        assert_eq!(access_of(&no_list).unwrap().other, Some(UserId::EVERYONE));
+    }
 }

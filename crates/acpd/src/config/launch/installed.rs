@@ -18,7 +18,7 @@ use std::env::home_dir;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use acpd_sys::npm;
+use acpd_sys::{npm, uv};
 use serde::Deserialize;
 
 use crate::config::launch::variable;
@@ -191,27 +191,24 @@ fn node_program(wanted: &Wanted<'_>, bin: &Path, modules: &Path) -> Option<PathB
 
 /// The program of a tool of `uv`.
 fn uv_tool(wanted: &Wanted<'_>, env: &[(OsString, OsString)], home: &Path) -> Option<PathBuf> {
-    let data = || match variable(env, "XDG_DATA_HOME").filter(|dir| !dir.is_empty()) {
-        Some(data) => PathBuf::from(data),
-        None => home.join(".local/share"),
-    };
-    let tools = variable(env, "UV_TOOL_DIR").map_or_else(|| data().join("uv/tools"), PathBuf::from);
+    let given =
+        |name: &str| variable(env, name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let tools = variable(env, "UV_TOOL_DIR").map(PathBuf::from);
+    let tools = tools.unwrap_or_else(|| uv::tools(home, given));
     // Where names are compared, case and the kind of dash do not count (PEP 503).
     let normal = wanted.name.to_ascii_lowercase().replace(['_', '.'], "-");
     let tool = tools.join(&normal);
     if let Some(version) = wanted.version {
         let info = format!("{}-{version}.dist-info", normal.replace('-', "_"));
-        let libs = std::fs::read_dir(tool.join("lib")).ok()?.flatten();
-        let sites = libs.map(|lib| lib.path().join("site-packages"));
         let has = |site: PathBuf| {
             let names = std::fs::read_dir(site).into_iter().flatten().flatten();
             names.map(|entry| entry.file_name()).any(|name| is_same(&name, &info))
         };
-        if !sites.into_iter().any(has) {
+        if !uv::packages(&tool).into_iter().any(has) {
             return None;
         }
     }
-    let program = tool.join("bin").join(wanted.name);
+    let program = uv::program(&tool, wanted.name);
     program.is_file().then_some(program)
 }
 

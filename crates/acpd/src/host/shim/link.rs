@@ -7,7 +7,6 @@ use acpd_core::StopStep;
 use acpd_shim::frame::{Hello, Inbox, PIECE, ToDaemon, ToShim, VERSION};
 use acpd_shim::shim_dir::Record;
 use acpd_sys::door::{self, connect, listener_of};
-use acpd_sys::socket::own_uid;
 
 use crate::crash;
 
@@ -55,7 +54,7 @@ impl Link {
         let answer = async {
             let stream = connect(&record.socket).await?;
             let peer = listener_of(&stream)?;
-            if peer.uid != own_uid() || peer.pid.is_some_and(|pid| pid != record.shim.pid) {
+            if !peer.is_ours() || peer.pid.is_some_and(|pid| pid != record.shim.pid) {
                 return Err(io::Error::other("somebody else listens there"));
             }
             crash::point("before-hello");

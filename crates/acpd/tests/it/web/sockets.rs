@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use acpd_test::harness::{kill9, signal, until};
+use acpd_test::harness::{exists, kill9, signal, until};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tungstenite::Message;
@@ -161,8 +161,11 @@ fn a_daemon_that_dies_is_told_and_the_next_socket_starts_another_one() {
     let session = socket.new_session(&env);
     let turn = socket.prompt(&session, "say #one");
     socket.answer(turn).unwrap();
-    kill9(env.daemon_pid());
+    let daemon = env.daemon_pid();
+    kill9(daemon);
     assert_eq!(socket.closed().0, 4001);
+    // Its connections may end before its socket does.
+    until("its end", || (!exists(daemon)).then_some(()));
 
     let mut socket = browser.socket().unwrap();
     socket.initialize(json!({"agent": "echo", "seq": true}));

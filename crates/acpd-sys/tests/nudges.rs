@@ -1,0 +1,14 @@
+//! A process hears that something has changed.
+
+use std::process;
+
+use acpd_sys::nudges::{nudge, nudges};
+
+#[test]
+fn each_nudge_wakes_whoever_waits() {
+    let mut heard = nudges().unwrap();
+    for _ in 0..3 {
+        nudge(process::id());
+        assert_eq!(heard.next(), Some(()));
+    }
+}
