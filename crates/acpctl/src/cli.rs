@@ -28,6 +28,7 @@ pub(crate) use session::{Format, Handoff, Log, Remove, Search, Session, SessionC
 #[derive(Debug, Parser)]
 #[command(
     name = "acpctl",
+    bin_name = "acpctl",
     version,
     after_long_help = exit_codes()
 )]

@@ -4,6 +4,7 @@ use std::env;
 use std::path::{self, Path, PathBuf};
 
 use acpd_api::ExitCode;
+use acpd_sys::file::canonical;
 
 use crate::error::{CommandError, Result};
 use crate::text::text;
@@ -18,7 +19,7 @@ pub(crate) fn current_dir() -> Result<PathBuf> {
 
 /// An absolute path without symbolic links, as agents and session names want it.
 pub(crate) fn directory(path: &Path) -> Result<PathBuf> {
-    let full = path.canonicalize().map_err(|error| CommandError::file("enter", path, &error))?;
+    let full = canonical(path).map_err(|error| CommandError::file("enter", path, &error))?;
     if full.is_dir() {
         Ok(full)
     } else {

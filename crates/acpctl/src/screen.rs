@@ -62,6 +62,7 @@ impl Screen {
     }
 
     /// Everything on stdout, as it comes; nothing that was written changes.
+    #[cfg(feature = "tui")]
     pub(crate) fn plain(ui: &Ui) -> Screen {
         let options = Options { paint: ui.out_paint(), thoughts: false, whole: true };
         Screen { previews: false, ..Screen::new(options, true) }

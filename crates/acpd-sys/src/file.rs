@@ -13,8 +13,8 @@ use crate::dir::{DirError, private_target};
 use crate::os;
 
 pub use crate::files::{
-    HAS_MODES, LONGEST_PATH, NEVER_WAIT, NULL, is_no_file, mode, private_options, read_exact_at,
-    set_mode, too_long, too_many_links, write_all_at,
+    HAS_MODES, LONGEST_PATH, NEVER_WAIT, NULL, canonical, is_no_file, mode, private_options,
+    read_exact_at, set_mode, too_long, too_many_links, write_all_at,
 };
 pub use crate::stamp::{Stamp, Version};
 

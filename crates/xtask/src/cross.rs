@@ -14,7 +14,7 @@ use crate::Result;
 use crate::workspace::{self, succeed};
 
 /// What builds for Windows so far, and whose tests run there.
-const RUN_ON_WINDOWS: [&str; 13] = [
+const RUN_ON_WINDOWS: [&str; 14] = [
     "acp-wire",
     "acpd-api",
     "acpd-policy",
@@ -26,6 +26,7 @@ const RUN_ON_WINDOWS: [&str; 13] = [
     "acpd-services",
     "acpd-client",
     "acpd-demo",
+    "acpd-tui",
     "acpd-mcp",
     "acpd-web",
 ];
@@ -35,6 +36,9 @@ const CHECKED_ON_WINDOWS: [&str; 2] = ["acpd-test", "acpd"];
 
 /// Cases of each property there, unless `PROPTEST_CASES` says otherwise: Linux tries all.
 const CASES: &str = "32";
+
+/// Of the two programs: `acpctl` without those that are programs of their own.
+const FEATURES: &str = "acpd/crash-points,acpd/keyring,acpctl/tui";
 
 const SIMULATION: &str = "acpd-test/sim";
 /// Seeds of it there, unless `ACPD_SIM_SEEDS` says otherwise.
@@ -120,8 +124,12 @@ fn windows() -> Result {
         simulation.env("ACPD_SIM_SEEDS", SEEDS);
     }
     succeed(simulation.args(DENY_WARNINGS))?;
-    // The daemon, its shims and the agent `demo` as programs.
-    succeed(wine(&["-p", "acpd", "--all-features", "--test", "windows"])?.args(DENY_WARNINGS))
+    // The daemon, its shims, the agent `demo` and `acpctl` as programs: all are built before any test of
+    // them runs.
+    let programs = ["-p", "acpd", "-p", "acpctl", "--no-default-features", "--features", FEATURES];
+    let mut programs = wine(&programs)?;
+    programs.args(["--no-fail-fast", "--test", "windows"]);
+    succeed(programs.args(DENY_WARNINGS))
 }
 
 /// Tests that run under Wine.

@@ -248,10 +248,15 @@ fn status(paths: &Paths, json: Json, ui: &mut Ui) -> Result {
     }
     let paint = ui.out_paint();
     ui.print(line(&daemon, human::now(), paint))?;
+    // A daemon that was started by the system logs to that.
+    let log = match Service::with_log(paths) {
+        Some(service) => service.log_place()?,
+        None => daemon.log.into(),
+    };
     let rows = [
         ("socket", daemon.socket.into()),
         ("database", daemon.database.into()),
-        ("log", daemon.log.into()),
+        ("log", log),
         ("config", daemon.config.into()),
         ("default agent", daemon.default_agent.into()),
     ];

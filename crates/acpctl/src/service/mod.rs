@@ -204,6 +204,14 @@ impl Service {
         runs.then_some(service)
     }
 
+    /// Where the manager has the daemon's log: what shows it, or a file.
+    pub(crate) fn log_place(&self) -> Result<Text> {
+        match self.manager {
+            Manager::Systemd => Ok(Text::from(systemd::LOG)),
+            Manager::Launchd => log_file().map(|file| text!("{}", file)),
+        }
+    }
+
     /// Prints what the manager has kept of the daemon's log.
     pub(crate) fn print_log(&self, tail: Tail, ui: &mut Ui) -> Result {
         let Some(mut command) = self.log_command(tail.follow, tail.lines) else {

@@ -124,6 +124,9 @@ pub(super) fn lingers() -> bool {
     !name.is_empty() && fs::exists(Path::new("/var/lib/systemd/linger").join(name)).unwrap_or(false)
 }
 
+/// What a person shows the log with.
+pub(super) const LOG: &str = "journalctl --user -u acpd";
+
 pub(super) fn log_command(follow: bool, lines: usize) -> Command {
     let mut command = Command::new("journalctl");
     command.args(["--user", "--quiet", "--unit", "acpd.service", "--lines", &lines.to_string()]);

@@ -1,4 +1,5 @@
 //! The `acpctl` binary in a throw-away home, against a daemon that a thread of the test plays.
+#![cfg(unix)]
 
 mod acp;
 mod archive;

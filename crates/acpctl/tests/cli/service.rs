@@ -184,16 +184,31 @@ fn the_log_of_a_daemon_that_the_system_has_started_is_the_systems() {
     script(&home.path("bin/journalctl"), "echo \"journal $*\"");
     fs::create_dir_all(home.path("state/log")).unwrap();
     fs::write(home.path("state/log/acpd.log"), "the file\n").unwrap();
-    let logs = || {
-        let mut command = home.acpctl(["daemon", "logs", "-n", "7"]);
+    let daemon = |args: &[&str]| {
+        let mut command = home.acpctl([&["daemon"], args].concat());
         command.env("ACPD_EXE", home.path("bin/acpd"));
         command.env("PATH", format!("{}:/usr/bin:/bin", home.path("bin").display()));
         home.wait(command.spawn().unwrap())
     };
+    let logs = || daemon(&["logs", "-n", "7"]);
+    let listener = home.listen();
+    let place = || {
+        let status = json!({"daemon": {"version": "0.1.0", "api": 1, "pid": 812, "since": 1, "clients": 1,
+            "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "/s", "database": "/d",
+            "log": "/l/acpd.log", "config": "/c"}, "agents": [], "sessions": []});
+        thread::scope(|scope| {
+            scope.spawn(|| Client::accept(&listener).answer(method::STATUS, status));
+            let done = daemon(&["status"]);
+            let place = done.out.lines().find_map(|line| line.strip_prefix("log"));
+            place.unwrap_or_else(|| panic!("{done:?}")).trim().to_owned()
+        })
+    };
     assert_eq!(logs().out, "the file\n", "there is no service");
+    assert_eq!(place(), "/l/acpd.log");
     let [unit, _] = units(&home);
     fs::create_dir_all(unit.parent().unwrap()).unwrap();
     fs::write(unit, "").unwrap();
     let done = logs();
     assert_eq!(done.out, "journal --user --quiet --unit acpd.service --lines 7\n", "{done:?}");
+    assert_eq!(place(), "journalctl --user -u acpd");
 }

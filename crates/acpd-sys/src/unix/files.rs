@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::libc::{O_NOCTTY, O_NONBLOCK, PATH_MAX, mode_t};
@@ -61,4 +62,9 @@ pub fn too_many_links() -> io::Error {
 /// What the system says of a socket, and of a pipe that nobody reads, when it is opened like a file.
 pub fn is_no_file(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::ENXIO as i32)
+}
+
+/// The absolute path without links, as every program takes it.
+pub fn canonical(path: &Path) -> io::Result<PathBuf> {
+    path.canonicalize()
 }

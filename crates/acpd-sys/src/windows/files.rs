@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::windows::fs::FileExt as _;
 use std::os::windows::io::AsHandle;
+use std::path::{Path, PathBuf};
 
 use windows_sys::Win32::Foundation::{ERROR_CANT_RESOLVE_FILENAME, ERROR_FILENAME_EXCED_RANGE};
 
@@ -75,4 +76,46 @@ pub fn too_many_links() -> io::Error {
 /// No directory has pipes or sockets in it.
 pub fn is_no_file(_error: &io::Error) -> bool {
     false
+}
+
+/// The absolute path without links, as every program takes it: without the prefix `\\?\`, if it names the same without.
+pub fn canonical(path: &Path) -> io::Result<PathBuf> {
+    path.canonicalize().map(plain)
+}
+
+fn plain(path: PathBuf) -> PathBuf {
+    const SHORT: usize = 260;
+    let Some(rest) = path.to_str().and_then(|path| path.strip_prefix(r"\\?\")) else {
+        return path;
+    };
+    let plain = match rest.strip_prefix(r"UNC\") {
+        Some(share) => PathBuf::from(format!(r"\\{share}")),
+        None if rest.as_bytes().get(1) == Some(&b':') => PathBuf::from(rest),
+        None => return path,
+    };
+    // The system reads names of devices, and dots and blanks at the end of names, as something else.
+    let is_same = plain.as_os_str().len() < SHORT
+        && std::path::absolute(&plain).is_ok_and(|read| read.as_os_str() == plain.as_os_str());
+    if is_same { plain } else { path }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_no_prefix_that_it_does_not_need() {
+        let plain = |path: &str| plain(PathBuf::from(path)).to_str().unwrap().to_owned();
+        for (path, wanted) in [
+            (r"\\?\C:\work\ö 語", r"C:\work\ö 語"),
+            (r"\\?\UNC\host\share\a", r"\\host\share\a"),
+            (r"C:\work", r"C:\work"),
+        ] {
+            assert_eq!(plain(path), wanted);
+        }
+        let long = format!(r"\\?\C:\{}", r"long\".repeat(60));
+        for path in [r"\\?\C:\work.", r"\\?\Volume{1}\a", r"\\.\pipe\a", &long] {
+            assert_eq!(plain(path), path);
+        }
+    }
 }

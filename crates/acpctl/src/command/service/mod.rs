@@ -5,16 +5,22 @@ mod status;
 mod traces;
 mod uninstall;
 
+use std::env;
+
 use acpd_client::Paths;
 
 use crate::cli;
 use crate::door::Door;
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::service::Service;
 use crate::ui::Ui;
 
 /// Runs a `service` command.
 pub(super) fn service(command: cli::Service, door: Door, ui: &mut Ui) -> Result {
+    if env::consts::OS == "windows" {
+        let error = "there is no service on Windows";
+        return Err(CommandError::usage(error).hint("every command that needs acpd starts it"));
+    }
     let paths = Paths::discover()?;
     let service = Service::here(&paths)?;
     match command {
