@@ -31,7 +31,7 @@ const RUN_ON_WINDOWS: [&str; 14] = [
     "acpd-web",
 ];
 
-/// What builds, too; of the last two, one test each runs by its name.
+/// What builds, too; one test of each runs by its name.
 const CHECKED_ON_WINDOWS: [&str; 2] = ["acpd-test", "acpd"];
 
 /// Cases of each property there, unless `PROPTEST_CASES` says otherwise: Linux tries all.
@@ -43,6 +43,9 @@ const FEATURES: &str = "acpd/crash-points,acpd/keyring,acpctl/tui";
 const SIMULATION: &str = "acpd-test/sim";
 /// Seeds of it there, unless `ACPD_SIM_SEEDS` says otherwise.
 const SEEDS: &str = "100";
+
+/// Of the kill loop there, unless `ACPD_KILL_ROUNDS` says otherwise.
+const ROUNDS: &str = "50";
 
 /// Of our own crates.
 const DENY_WARNINGS: [&str; 3] = ["-Zwarnings", "--config", "build.warnings='deny'"];
@@ -113,6 +116,9 @@ fn windows() -> Result {
         check.args(["-p", package]);
     }
     succeed(check.args(DENY_WARNINGS))?;
+    // With all that it can, also what is not run there.
+    let mut whole = cross(&["windows", "check", "--locked", "-p", "acpctl", "--bins"])?;
+    succeed(whole.args(DENY_WARNINGS))?;
     let mut test = wine(&["--no-fail-fast", "--lib", "--tests"])?;
     for package in RUN_ON_WINDOWS {
         test.args(["-p", package]);
@@ -128,6 +134,9 @@ fn windows() -> Result {
     // them runs.
     let programs = ["-p", "acpd", "-p", "acpctl", "--no-default-features", "--features", FEATURES];
     let mut programs = wine(&programs)?;
+    if env::var_os("ACPD_KILL_ROUNDS").is_none() {
+        programs.env("ACPD_KILL_ROUNDS", ROUNDS);
+    }
     programs.args(["--no-fail-fast", "--test", "windows"]);
     succeed(programs.args(DENY_WARNINGS))
 }
