@@ -8,12 +8,13 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::windows::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
 use acpd_sys::asked::{Ask, asked};
 use acpd_sys::dir::{DirError, private_dir, private_file, secret_file};
-use acpd_sys::file::{ReadError, read, stamp, version};
+use acpd_sys::file::{ReadError, put_secret, read, stamp, version};
 use acpd_sys::lock::{InstanceLock, LockError, is_held, signature};
 use acpd_sys::paths::Paths;
 use acpd_sys::process::{
@@ -476,4 +477,26 @@ fn the_directories_are_the_users_own() {
     }
     let local = std::env::var_os("LOCALAPPDATA").unwrap();
     assert!(paths.state.starts_with(&local) && paths.runtime.starts_with(&local));
+}
+
+#[test]
+fn a_file_is_replaced_as_soon_as_nobody_reads_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("secret");
+    put_secret(&path, b"0").unwrap();
+    let (tell, opened) = channel();
+    thread::scope(|scope| {
+        for number in 1..=20 {
+            let tell = tell.clone();
+            let path = &path;
+            scope.spawn(move || {
+                let mut file = fs::File::open(path).unwrap();
+                tell.send(()).unwrap();
+                file.read_to_end(&mut Vec::new()).unwrap();
+            });
+            opened.recv().unwrap();
+            put_secret(path, number.to_string().as_bytes()).unwrap();
+        }
+    });
+    assert_eq!(fs::read(&path).unwrap(), b"20");
 }

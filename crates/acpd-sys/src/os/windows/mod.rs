@@ -30,12 +30,14 @@ use std::os::windows::fs::OpenOptionsExt as _;
 use std::os::windows::io::{AsRawHandle as _, OwnedHandle};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use etcetera::base_strategy::BaseStrategy;
 use windows_sys::Wdk::System::Threading::{NtQueryInformationProcess, ProcessBasicInformation};
 use windows_sys::Win32::Foundation::{
-    ERROR_INVALID_PARAMETER, ERROR_LOCK_VIOLATION, FILETIME, WAIT_OBJECT_0,
+    ERROR_ACCESS_DENIED, ERROR_INVALID_PARAMETER, ERROR_LOCK_VIOLATION, ERROR_SHARING_VIOLATION,
+    FILETIME, WAIT_OBJECT_0,
 };
 use windows_sys::Win32::Storage::FileSystem::{
     BY_HANDLE_FILE_INFORMATION, FILE_BASIC_INFO, FILE_FLAG_BACKUP_SEMANTICS,
@@ -64,6 +66,10 @@ use crate::user::{Openness, UserId, own_user, user_of_process};
 
 pub(crate) use job::{members, signal_group};
 pub(crate) use security::{Access, PrivateTo, who_may};
+
+/// How long a file may be open that another one is to replace, and from one look at that to the next.
+const WHILE_READ: Duration = Duration::from_millis(500);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// The longest name of a pipe, in characters.
 pub(crate) const SOCKET_PATH_LIMIT: usize = 256;
@@ -423,12 +429,22 @@ pub(crate) fn path_of_any_length(path: &Path) -> io::Result<Vec<u16>> {
     Ok(prefix.encode_utf16().chain(text).chain([0]).collect())
 }
 
-/// A directory cannot be synced by a user; the system waits for the disk itself.
+/// A directory cannot be synced by a user; the system waits for the disk itself. It replaces no file that is open: who
+/// only reads one is waited for.
 pub(crate) fn put_in_place(file: &Path, of: &Path) -> io::Result<()> {
     let (file, of) = (path_of_any_length(file)?, path_of_any_length(of)?);
     let flags = MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH;
-    // SAFETY: both names end with a zero.
-    check(unsafe { MoveFileExW(file.as_ptr(), of.as_ptr(), flags) })
+    let end = Instant::now() + WHILE_READ;
+    loop {
+        // SAFETY: both names end with a zero.
+        let moved = check(unsafe { MoveFileExW(file.as_ptr(), of.as_ptr(), flags) });
+        let code = moved.as_ref().err().and_then(io::Error::raw_os_error).map(|code| code as u32);
+        let is_open = matches!(code, Some(ERROR_ACCESS_DENIED | ERROR_SHARING_VIOLATION));
+        if !is_open || Instant::now() >= end {
+            return moved;
+        }
+        thread::sleep(LOOK_AGAIN);
+    }
 }
 
 fn lock_with(file: &File, flags: LOCK_FILE_FLAGS) -> io::Result<()> {
