@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use crate::Result;
 use crate::workspace::{self, succeed};
 
-/// What builds for Windows so far, and whose tests run there.
+/// Libraries whose tests run there.
 const RUN_ON_WINDOWS: [&str; 14] = [
     "acp-wire",
     "acpd-api",
@@ -31,14 +31,11 @@ const RUN_ON_WINDOWS: [&str; 14] = [
     "acpd-web",
 ];
 
-/// What builds, too; one test of each runs by its name.
-const CHECKED_ON_WINDOWS: [&str; 2] = ["acpd-test", "acpd"];
-
 /// Cases of each property there, unless `PROPTEST_CASES` says otherwise: Linux tries all.
 const CASES: &str = "32";
 
-/// Of the two programs: `acpctl` without those that are programs of their own.
-const FEATURES: &str = "acpd/crash-points,acpd/keyring,acpctl/tui";
+/// Of the programs, beside those that each has by default.
+const FEATURES: &str = "acpd/crash-points,acpd/keyring";
 
 const SIMULATION: &str = "acpd-test/sim";
 /// Seeds of it there, unless `ACPD_SIM_SEEDS` says otherwise.
@@ -55,7 +52,7 @@ const DENY_WARNINGS: [&str; 3] = ["-Zwarnings", "--config", "build.warnings='den
 pub enum System {
     /// Checks that it builds, with warnings denied.
     Macos,
-    /// Checks what there is, and runs the tests of what is done under Wine.
+    /// Builds it with warnings denied, and runs its tests under Wine.
     Windows,
 }
 
@@ -109,16 +106,8 @@ fn macos() -> Result {
     succeed(cross(&what)?.args(DENY_WARNINGS))
 }
 
-/// What there is is checked; the tests of what is done run under Wine, and some of the simulation.
+/// All tests that can run under Wine, and some of the simulation. What they are built of is checked by that.
 fn windows() -> Result {
-    let mut check = cross(&["windows", "check", "--locked", "--lib", "--features", SIMULATION])?;
-    for package in RUN_ON_WINDOWS.iter().chain(&CHECKED_ON_WINDOWS) {
-        check.args(["-p", package]);
-    }
-    succeed(check.args(DENY_WARNINGS))?;
-    // With all that it can, also what is not run there.
-    let mut whole = cross(&["windows", "check", "--locked", "-p", "acpctl", "--bins"])?;
-    succeed(whole.args(DENY_WARNINGS))?;
     let mut test = wine(&["--no-fail-fast", "--lib", "--tests"])?;
     for package in RUN_ON_WINDOWS {
         test.args(["-p", package]);
@@ -132,7 +121,7 @@ fn windows() -> Result {
     succeed(simulation.args(DENY_WARNINGS))?;
     // The daemon, its shims, the agent `demo` and `acpctl` as programs: all are built before any test of
     // them runs.
-    let programs = ["-p", "acpd", "-p", "acpctl", "--no-default-features", "--features", FEATURES];
+    let programs = ["-p", "acpd", "-p", "acpctl", "--features", FEATURES];
     let mut programs = wine(&programs)?;
     if env::var_os("ACPD_KILL_ROUNDS").is_none() {
         programs.env("ACPD_KILL_ROUNDS", ROUNDS);

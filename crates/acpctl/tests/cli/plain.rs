@@ -56,6 +56,8 @@ fn a_question_whose_answer_is_not_taken_is_asked_again() {
         client.answer(method::INTERACTION_LIST, open);
         let answered = client.answer(method::INTERACTION_ANSWER, json!({}));
         assert_eq!(answered["params"]["id"], "1-5");
+        // It stays for as long as somebody talks with it.
+        client
     });
     let mut chat = home.acpctl(NEW).stdin(Stdio::piped()).spawn().unwrap();
     let mut keys = chat.stdin.take().unwrap();
@@ -68,6 +70,7 @@ fn a_question_whose_answer_is_not_taken_is_asked_again() {
         keys.write_all(b"1\n").unwrap();
     }
     drop(keys);
+    let answered = daemon.join().unwrap();
     assert_eq!(home.wait(chat).code, Some(0));
-    daemon.join().unwrap();
+    drop(answered);
 }
