@@ -107,6 +107,9 @@ struct Shim {
     alone: Instant,
     /// Somebody asked us to end.
     leaving: bool,
+    /// Nobody knows of this agent. It leaves no word of how it ended: a daemon that finds its directory before it is
+    /// removed would take that for the end of a run.
+    unknown: bool,
     /// How the agent ended.
     exit: Option<Status>,
     /// Until then it is not told that the connection was closed: the process may end because of
@@ -208,6 +211,7 @@ impl Shim {
             lease: launch.lease,
             alone: now,
             leaving: false,
+            unknown: false,
             exit: None,
             hold: None,
             left: PIPE,
@@ -226,6 +230,7 @@ impl Shim {
 
     /// Ends an agent that nobody knows of.
     fn give_up(mut self) {
+        self.unknown = true;
         self.stop.order(Step::Kill, Instant::now());
         self.take_step(Step::Kill);
         while !self.gone {

@@ -120,8 +120,10 @@ impl Shim {
 
     fn ended(&mut self, status: Status) {
         self.exit = Some(status);
-        // On a full disk it is still told.
-        self.dir.write_exit(status).ok();
+        if !self.unknown {
+            // On a full disk it is still told.
+            self.dir.write_exit(status).ok();
+        }
         self.close_stdin();
         for index in (0..self.agent.stderr.len()).rev() {
             self.read_stderr(index);

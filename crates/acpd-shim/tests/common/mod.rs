@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -67,6 +68,31 @@ pub(crate) fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
+/// The launch of a shim whose files are in `state`.
+pub(crate) fn launch(how: How, state: &Path) -> Launch {
+    // What is left of an agent is found by its mark, and tests run side by side.
+    let marker = format!("{}-{}", std::process::id(), HOSTS.fetch_add(1, Ordering::Relaxed));
+    let place = |name: &str| state.join(name);
+    let paths = Paths { runtime: place("run"), state: place("state"), config: place("c") };
+    let hour = Duration::from_hours(1);
+    Launch {
+        how,
+        socket: paths.shim_socket(&marker),
+        marker,
+        memory: 4 << 20,
+        spool: 256 << 20,
+        ladder: LadderTimes { eof: hour, term: hour, leftovers: Duration::from_millis(1) },
+        lease: None,
+    }
+}
+
+/// This program as the shim of this directory.
+pub(crate) fn shim(shim_dir: &ShimDir) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.arg("shim").arg(shim_dir.path());
+    command
+}
+
 /// Looks again and again, with a moment for others in between.
 pub(crate) fn wait_until(mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + LONG;
@@ -90,25 +116,10 @@ impl Host {
         change: impl FnOnce(&mut Launch),
     ) -> Result<Host, StartError> {
         let state = TempDir::new().unwrap();
-        // What is left of an agent is found by its mark, and tests run side by side.
-        let marker = format!("{}-{}", std::process::id(), HOSTS.fetch_add(1, Ordering::Relaxed));
-        let shim_dir = ShimDir::create(state.path(), &marker).unwrap();
-        let place = |name: &str| state.path().join(name);
-        let paths = Paths { runtime: place("run"), state: place("state"), config: place("c") };
-        let hour = Duration::from_hours(1);
-        let mut launch = Launch {
-            how,
-            socket: paths.shim_socket(&marker),
-            marker,
-            memory: 4 << 20,
-            spool: 256 << 20,
-            ladder: LadderTimes { eof: hour, term: hour, leftovers: Duration::from_millis(1) },
-            lease: None,
-        };
+        let mut launch = launch(how, state.path());
+        let shim_dir = ShimDir::create(state.path(), &launch.marker).unwrap();
         change(&mut launch);
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.arg("shim").arg(shim_dir.path());
-        let started = start_command(command, &launch, LONG)?;
+        let started = start_command(shim(&shim_dir), &launch, LONG)?;
         let hold = hold(started.shim.pid).unwrap();
         Ok(Host { shim_dir, launch, started, _state: state, _hold: hold })
     }

@@ -1,14 +1,19 @@
 //! What is about Unix alone: signals, sessions, environments that others can read.
 
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::process::Stdio;
+
 use acpd_shim::frame::{Status, Step, ToShim};
 use acpd_shim::launch::How;
 use acpd_shim::orphans::Orphans;
-use acpd_shim::shim_dir::Identity;
+use acpd_shim::shim_dir::{Identity, ShimDir};
 use acpd_sys::process::{ExitKind, Liveness, ProcessId, StopSignal, reap};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tempfile::TempDir;
 
-use crate::common::{Heard, Host, agent, program, wait_until};
+use crate::common::{Heard, Host, agent, launch, program, shim, wait_until};
 use crate::leaves_nothing;
 
 pub(crate) const TESTS: &[(&str, fn())] = &[
@@ -19,6 +24,10 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("a_disk_that_takes_nothing_is_waited_for", a_disk_that_takes_nothing_is_waited_for),
     ("a_terminated_shim_stops_its_agent", a_terminated_shim_stops_its_agent),
     ("a_killed_shim_leaves_orphans_that_are_found", a_killed_shim_leaves_orphans_that_are_found),
+    (
+        "an_agent_that_nobody_knows_of_was_never_there",
+        an_agent_that_nobody_knows_of_was_never_there,
+    ),
 ];
 
 fn sh(script: &str) -> How {
@@ -114,6 +123,28 @@ fn a_killed_shim_leaves_orphans_that_are_found() {
         assert_eq!(id.is_alive(), Liveness::Gone);
     }
     assert_eq!(host.shim_dir.exit().unwrap(), None);
+}
+
+/// The daemon is killed while it waits for the word that the agent runs. The next one, which looks at this
+/// moment, must not take the agent for one that ran and failed.
+fn an_agent_that_nobody_knows_of_was_never_there() {
+    let state = TempDir::new().unwrap();
+    let launch = launch(sh("exec tail -f /dev/null"), state.path());
+    let kept = ShimDir::create(state.path(), "kept").unwrap();
+    let shim_dir = ShimDir::of(state.path(), &launch.marker);
+    // The shim removes the link in place of the directory, whose last state stays.
+    symlink(kept.path(), shim_dir.path()).unwrap();
+    let mut child = shim(&shim_dir).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let body = launch.encode();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(&(body.len() as u32).to_le_bytes()).unwrap();
+    stdin.write_all(&body).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(!shim_dir.path().exists());
+    let agent = kept.record().unwrap().unwrap().agent.unwrap();
+    assert_eq!(agent.is_alive(), Liveness::Gone);
+    assert_eq!(kept.exit().unwrap(), None);
 }
 
 fn a_request_to_end_is_passed_on() {
