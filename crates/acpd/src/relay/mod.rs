@@ -18,6 +18,7 @@ mod effects;
 mod hosts;
 mod inputs;
 mod opening;
+mod rest;
 mod sinks;
 mod trace;
 
@@ -29,11 +30,13 @@ use acpd_core::ids::{ClientId, HostId};
 use acpd_core::record::Record;
 use acpd_core::{Batch, ClientEvent, HostEvent, Hub, Input};
 use acpd_store::{Report, Tidied, Writer};
+use acpd_sys::limits;
 use tokio::sync::{mpsc, oneshot};
 
 use self::commits::{Commits, WriterDied};
 use self::hosts::Hosts;
 use self::opening::Opening;
+use self::rest::Rest;
 use self::sinks::Sinks;
 use self::trace::Traces;
 use crate::awake::Awake;
@@ -133,6 +136,7 @@ pub struct Relay {
     traces: Traces,
     hosts: Hosts,
     opening: Opening,
+    rest: Rest,
     end: Option<End>,
     /// After the end comes a new start, with what its asker has brought.
     restart: Option<Environment>,
@@ -204,6 +208,7 @@ impl Relay {
             traces: Traces::default(),
             hosts: Hosts::default(),
             opening: Opening::new(open, &first),
+            rest: Rest::new(),
             end: None,
             restart: None,
         };
@@ -242,8 +247,12 @@ impl Relay {
                 Some(tried) = self.trials.next() => self.tried(tried, &mut out),
                 () = until(at) => self.input(Input::Tick, &mut out),
                 () = until(opening) => {}
+                () = self.rest.begins() => limits::give_back_unused(),
             }
             self.drain(&mut from, hosts_may, &mut out);
+            if !out.is_empty() {
+                self.rest.disturb();
+            }
             self.hub.seal(&mut out);
             self.submit(out);
         }

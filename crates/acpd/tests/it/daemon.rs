@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use acpd_test::harness::{Config, exists, kill9, reason, until};
+use acpd_test::harness::{Config, exists, kill9, reason, rss, until};
 use serde_json::{Value, json};
 
 use crate::{direct, echo, home, home_with};
@@ -51,6 +51,17 @@ fn a_killed_daemon_costs_the_running_turn_and_nothing_else() {
     assert_eq!(env.received("echo", "session/prompt").len(), 4, "no prompt is sent twice");
     let docs = env.acpctl(&["run", "-s", "docs", "say #again"]).success();
     assert!(docs.stdout().contains("tags=other,again"), "{docs:?}");
+}
+
+#[test]
+fn a_daemon_to_which_nothing_happens_gives_memory_back_and_works_on() {
+    let env = home([echo()]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    let daemon = env.daemon_pid();
+    let awake = rss(daemon);
+    until("the daemon to rest", || (rss(daemon) < awake / 2).then_some(()));
+    let again = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
+    assert!(again.stdout().contains("tags=one,two"), "{again:?}");
 }
 
 #[test]

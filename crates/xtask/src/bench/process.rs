@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use acpd_sys::process::pss_bytes;
 use serde_json::json;
@@ -15,6 +17,9 @@ const SESSIONS: usize = 100;
 
 /// Agents that are started to see what their shims take.
 pub(super) const SHIMS: usize = 20;
+
+/// After so long a daemon to which nothing happens has given back what it does not need.
+const REST: Duration = Duration::from_secs(11);
 
 /// PSS of one shim, and of each of several.
 pub(super) fn shims(bench: &mut Bench) -> Result {
@@ -88,7 +93,10 @@ pub(super) fn memory(bench: &mut Bench) -> Result {
     Ok(())
 }
 
+/// Of a daemon that has just started, and come to rest.
 fn fresh_pss(bench: &Bench) -> Result<f64> {
     bench.home.read(&["daemon", "restart"])?;
-    Ok(pss_bytes(bench.home.daemon()?.pid)? as f64)
+    let daemon = bench.home.daemon()?.pid;
+    thread::sleep(REST);
+    Ok(pss_bytes(daemon)? as f64)
 }
