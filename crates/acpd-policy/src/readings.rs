@@ -178,13 +178,16 @@ impl Finder {
         }
     }
 
-    /// A command with its arguments, also without the folder of its program.
+    /// A command with its arguments, also without the folder of its program and under its other names.
     fn command(&mut self, words: &[&str], trust: Trust) {
         let Some((program, args)) = words.split_first() else { return };
         self.found(shell::join(words));
         let base = shell::base(program);
         if base != *program {
             self.found(shell::join(&[&[&*base], args].concat()));
+        }
+        for name in shell::other_names(&base) {
+            self.found(shell::join(&[&[name], args].concat()));
         }
         if let Some(words) = shell::without_git_options(words) {
             self.found(shell::join(&words));

@@ -191,3 +191,46 @@ fn a_reject_rule_sees_a_command_in_each_shell() {
         assert_eq!(outcome(&policy, run(line)), Some(Allow), "{line}");
     }
 }
+
+#[test]
+fn a_reject_rule_sees_a_command_of_powershell_under_each_of_its_names() {
+    let rule = |command: &str| {
+        let rules = "default = 'allow'\nrules = [{ decision = 'reject', command = 'X' }]";
+        compile(&rules.replace('X', command)).expect("it is sound")
+    };
+    for (command, lines) in [
+        ("Remove-Item *", "rm x|del x|RD x|ri -r x|erase x|rmdir x|Remove-Item x|sudo rm x"),
+        ("rm *", "Remove-Item x|del x|r`m x|cmd /c del x|powershell -c \"ri x\"|iex 'rd x'"),
+        ("Invoke-WebRequest *", "iwr x|curl x|wget x|$y = iwr x|(curl.exe x).Content"),
+        ("cat *", "gc x|type x|Get-Content x|bash -c 'cat x'"),
+        ("copy *", "cp x y|cpi x y|if (1) { Copy-Item x y }"),
+        ("Start-Process *", "saps x|start x"),
+        ("git push*", "icm { git push }|ii git push|saps git push|sal g git; g push; git push"),
+    ] {
+        let policy = rule(command);
+        for line in lines.split('|') {
+            let line = line.trim();
+            assert_eq!(outcome(&policy, run(line)), Some(Reject), "{command}: {line}");
+        }
+        assert_eq!(outcome(&policy, run("Rename-Item x y")), Some(Allow), "{command}");
+    }
+    // Which command a new name stands for is not followed.
+    for line in ["Set-Alias g git; g push", "nal -Name g -Value git"] {
+        assert_ne!(outcome(&rule("git push*"), run(line)), Some(Allow), "{line}");
+    }
+}
+
+#[test]
+fn an_allow_rule_takes_the_name_that_is_written() {
+    let policy = allow("command = ['ls *', 'Get-Content *']");
+    for (line, expected) in [
+        ("ls src", Some(Allow)),
+        ("Get-Content a.txt", Some(Allow)),
+        ("dir src", None),
+        ("gci src", None),
+        ("cat a.txt", None),
+        ("gc a.txt", None),
+    ] {
+        assert_eq!(outcome(&policy, run(line)), expected, "{line}");
+    }
+}

@@ -100,6 +100,8 @@ pub struct Started {
     pub shim: ProcessId,
     /// The agent, if it is a process: not if there is only a connection.
     pub agent: Option<ProcessId>,
+    /// The shim ends together with others that this process belongs to, see [`Talk::is_bound`].
+    pub is_bound: bool,
 }
 
 /// Why there is no agent. Its shim is gone or about to go.
@@ -297,8 +299,8 @@ fn os_string(from: &mut Reader<'_>) -> Result<OsString, LaunchError> {
 /// What a shim answers.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// The agent runs, or is connected.
-    Ok(Started),
+    /// The agent runs, or is connected: who this shim is, and who the agent.
+    Ok(ProcessId, Option<ProcessId>),
     /// It does not.
     Agent {
         message: String,
@@ -314,7 +316,7 @@ impl Report {
     pub(crate) fn to_line(&self) -> String {
         let plain = |message: &str| message.replace('\n', " ");
         match self {
-            Report::Ok(Started { shim, agent }) => {
+            Report::Ok(shim, agent) => {
                 let agent = agent.unwrap_or(ProcessId { pid: 0, start: 0 });
                 format!("ok {} {} {} {}\n", shim.pid, shim.start, agent.pid, agent.start)
             }
@@ -332,10 +334,8 @@ impl Report {
                 let [shim, shim_start, agent, agent_start] = numbers[..] else { return None };
                 let id = |pid, start| Some(ProcessId { pid: u32::try_from(pid).ok()?, start });
                 let agent = id(agent, agent_start)?;
-                Some(Report::Ok(Started {
-                    shim: id(shim, shim_start)?,
-                    agent: Some(agent).filter(|agent| agent.pid != 0),
-                }))
+                let agent = Some(agent).filter(|agent| agent.pid != 0);
+                Some(Report::Ok(id(shim, shim_start)?, agent))
             }
             "agent" => {
                 let (errno, message) = rest.split_once(' ')?;
@@ -385,7 +385,9 @@ pub fn start_command(
     let answer = converse(&mut shim, &bytes, end);
     match answer {
         Ok(Some(line)) => match Report::parse(&line) {
-            Some(Report::Ok(started)) => Ok(started),
+            Some(Report::Ok(id, agent)) => {
+                Ok(Started { shim: id, agent, is_bound: shim.is_bound() })
+            }
             Some(Report::Agent { message, errno }) => {
                 let source = match errno {
                     0 => io::Error::other("no more is known"),

@@ -22,7 +22,7 @@ use crate::cgroup::Cgroup;
 use crate::errors::Errors;
 use crate::frame::{PIECE, Status, Step, VERSION};
 use crate::input::Input;
-use crate::launch::{Launch, Report, Started};
+use crate::launch::{Launch, Report};
 use crate::link::Link;
 use crate::output::Output;
 use crate::shim_dir::{Record, ShimDir};
@@ -45,7 +45,7 @@ const PIPE: usize = 1 << 20;
 pub fn run(dir: &Path) -> ExitCode {
     match Shim::start(ShimDir::at(dir)) {
         Ok((shim, started)) => {
-            if say(&Report::Ok(started)).is_err() {
+            if say(&started).is_err() {
                 // Nobody knows of this agent.
                 shim.give_up();
                 return ExitCode::FAILURE;
@@ -137,7 +137,7 @@ struct Shim {
 }
 
 impl Shim {
-    fn start(shim_dir: ShimDir) -> Result<(Shim, Started), Report> {
+    fn start(shim_dir: ShimDir) -> Result<(Shim, Report), Report> {
         let shim = |what: &str, error: &dyn std::fmt::Display| {
             Report::Shim(format!("cannot {what}: {error}"))
         };
@@ -166,7 +166,7 @@ impl Shim {
             socket: launch.socket.clone(),
             cgroup: cgroup.as_ref().map(|cgroup| cgroup.dir().to_owned()),
         };
-        let started = Started { shim: own, agent: agent.leader };
+        let started = Report::Ok(own, agent.leader);
         let mut shim_process =
             Shim { cgroup, errors, ..Shim::new(shim_dir, lock, signals, incoming, agent, launch) };
         let recorded = watched.map_err(|error| shim("watch the agent", &error)).and_then(|()| {

@@ -12,7 +12,7 @@ use std::ptr::null;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use acpd_sys::apart::Talk;
+use acpd_sys::apart::{Talk, are_we_bound};
 use acpd_sys::process::{Liveness, ProcessId, StopSignal, signal_one};
 use acpd_sys::program::clear_environment;
 use acpd_sys::startup::{StartupOutcome, spawn_daemon, startup_notifier};
@@ -66,11 +66,12 @@ fn helper() {
             notifier.ready();
             stay();
         }
-        // The daemon, which starts a shim and talks with it.
+        // The daemon, which starts a shim with this word and talks with it.
         "host" => {
             wait_for_input();
+            assert!(are_we_bound());
             let mut command = Command::new(std::env::current_exe().unwrap());
-            clear_environment(command.args(common::HELPER_ARGS).current_dir("/"));
+            clear_environment(command.args(common::HELPER_ARGS).arg(rest).current_dir("/"));
             let mut shim = Talk::start({
                 command.env(common::PART, "shim");
                 command
@@ -79,14 +80,15 @@ fn helper() {
             let end = Instant::now() + LONG;
             assert!(shim.input.until(Interest::Write, end).unwrap());
             assert_eq!(shim.input.write(b"hello\n").unwrap(), 6);
-            println!("<{}>", line_of(&mut shim.output, end));
+            println!("<{} {}>", line_of(&mut shim.output, end), shim.is_bound());
             stay();
         }
         "shim" => {
             let mut word = String::new();
             std::io::stdin().read_line(&mut word).unwrap();
             let is_bare = std::env::var_os("USERPROFILE").is_none();
-            println!("<{} to {} {is_bare}>", word.trim(), std::process::id());
+            let (word, pid) = (word.trim(), std::process::id());
+            println!("<{word} to {pid} {is_bare} {}>", are_we_bound());
             stay();
         }
         other => unreachable!("{other}"),
@@ -183,6 +185,21 @@ fn start_in_a_job(word: &str) -> (bool, ProcessId) {
     (word == "bound true", daemon)
 }
 
+/// The same for a daemon in a Job and its shim.
+fn start_shim_in_a_job(word: &str) -> (bool, ProcessId) {
+    let job = Job::new();
+    let mut host = job.start(&format!("host {word}"));
+    let said = word_of(&mut host);
+    let said = said.strip_prefix("hello to ").expect("an answer");
+    let [pid, is_bare, finds_itself_bound, is_bound] =
+        said.split(' ').collect::<Vec<_>>().try_into().expect("four words");
+    assert_eq!((is_bare, finds_itself_bound), ("true", is_bound));
+    let shim = ProcessId::of(pid.parse().unwrap()).expect("it runs");
+    drop(job);
+    host.wait().unwrap();
+    (is_bound == "true", shim)
+}
+
 fn await_end(process: ProcessId) {
     let end = Instant::now() + LONG;
     while process.is_alive() == Liveness::Alive {
@@ -233,15 +250,8 @@ fn what_is_to_outlive_us_outlives_a_job_that_nobody_may_leave() {
     assert!(!is_bound);
     kill(daemon);
 
-    let job = Job::new();
-    let mut host = job.start("host");
-    let word = word_of(&mut host);
-    let (_, pid) = word.split_once("hello to ").expect("an answer");
-    let (pid, is_bare) = pid.split_once(' ').unwrap();
-    assert_eq!(is_bare, "true");
-    let shim = ProcessId::of(pid.parse().unwrap()).expect("it runs");
-    drop(job);
-    host.wait().unwrap();
+    let (is_bound, shim) = start_shim_in_a_job(PLAIN);
+    assert!(!is_bound);
     kill(shim);
 }
 
@@ -250,6 +260,10 @@ fn what_cannot_leave_a_job_ends_with_it_and_that_is_said() {
     let (is_bound, daemon) = start_in_a_job(ODD);
     assert!(is_bound);
     await_end(daemon);
+
+    let (is_bound, shim) = start_shim_in_a_job(ODD);
+    assert!(is_bound);
+    await_end(shim);
 }
 
 #[test]
@@ -259,6 +273,7 @@ fn outside_of_a_job_nothing_is_bound() {
     let mut client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     client.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     assert_eq!(word_of(&mut client), "bound false");
+    assert!(!are_we_bound());
     client.kill().unwrap();
     client.wait().unwrap();
     let pid = fs::read_to_string(home.path().join("pid")).unwrap();

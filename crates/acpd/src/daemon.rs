@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use acpd_api::Environment;
@@ -13,7 +13,7 @@ use acpd_store::Report;
 use acpd_sys::lock::{InstanceLock, LockError};
 use acpd_sys::paths::Paths;
 use acpd_sys::successor::{Heritage, KEEPS_TERMINAL};
-use acpd_sys::{limits, process, startup};
+use acpd_sys::{apart, limits, process, startup};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::check;
@@ -32,6 +32,8 @@ use crate::{crash, settings, signals};
 
 /// Batches of lines that may wait for the relay, per kind of source.
 const EVENTS: usize = 64;
+/// What is said where a daemon does not outlive what has started it.
+const BOUND: &str = "acpd is in a Job of Windows, and ends with it: with the terminal or the program that it was started in";
 /// How long clients may take to read their last lines when the daemon ends.
 const LAST_LINES: Duration = Duration::from_secs(1);
 /// How long a thread for calls that block stays when it has nothing to do. The runtime gives work to any of them in turn: with
@@ -143,6 +145,9 @@ impl Daemon {
         let log_max_bytes = config.daemon.log_max_bytes;
         let file = background.then(|| BoundedLog::with_stderr(&paths.daemon_log(), log_max_bytes));
         let log = log::start(&config.daemon.log_level, file);
+        if apart::are_we_bound() {
+            tracing::warn!("{BOUND}");
+        }
         process::become_subreaper().map_err(|e| Failure::system("cannot become a subreaper", e))?;
         limits::no_core_dumps().map_err(|e| Failure::system("cannot turn off core dumps", e))?;
         limits::raise_nofile_limit().ok();
@@ -228,7 +233,9 @@ impl Daemon {
         let logs = BTreeMap::new();
         let events = host_events;
         let managed = manager.is_there();
-        let agents = Agents { config, paths, generation, exe, managed, reaper, events, logs };
+        let bound = Arc::new(Once::new());
+        let agents =
+            Agents { config, paths, generation, exe, managed, reaper, events, logs, bound };
         let ended = runtime.block_on(async move {
             let (stop, stopped) = watch::channel(false);
             let (open, may_open) = oneshot::channel();

@@ -405,6 +405,9 @@ fn the_end_of_a_job_that_nobody_may_leave_ends_neither_a_daemon_that_was_started
     home.start();
     until("the turn to end", || (home.outcomes(&session) == ["stopped"]).then_some(()));
     assert_eq!(home.agent(), agent, "it is the same process");
+    let log = home.log();
+    assert_eq!(log.matches("acpd is in a Job of Windows").count(), 1, "of three daemons one was");
+    assert!(!log.contains("agents are in a Job"), "they had a shell to be started by");
 }
 
 #[test]

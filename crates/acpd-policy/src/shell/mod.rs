@@ -6,6 +6,7 @@
 //! Architecture invariant: nobody trusts the parser alone. What it finds can only add to what a
 //! cautious rule sees, and what it does not see as one plain command is not allowed by a wildcard.
 
+mod cmdlets;
 mod runner;
 pub(crate) mod windows;
 mod word;
@@ -13,8 +14,8 @@ mod word;
 use rable::{Node, NodeKind};
 
 pub(crate) use runner::{
-    Role, SHELLS, aliases, base, inner_commands, join, lines_in, role, runs_input, script,
-    without_blanks_around_unknown, without_git_options,
+    Role, SHELLS, aliases, base, inner_commands, join, lines_in, other_names, role, runs_input,
+    script, without_blanks_around_unknown, without_git_options,
 };
 use word::FED;
 pub(crate) use word::{UNKNOWN, Word};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{FED, UNKNOWN, windows};
+use super::{FED, UNKNOWN, cmdlets, windows};
 use crate::place::IS_WINDOWS;
 
 /// How a program runs what it is given.
@@ -144,6 +144,11 @@ pub(crate) fn base(program: &str) -> Cow<'_, str> {
     name.strip_suffix(".exe").unwrap_or(name).into()
 }
 
+/// What else a command is called, without its folder: on Windows, where PowerShell may run it.
+pub(crate) fn other_names(base: &str) -> impl Iterator<Item = &str> {
+    IS_WINDOWS.then(|| cmdlets::other_names(base)).into_iter().flatten()
+}
+
 /// How the program runs others, if it does.
 pub(crate) fn role(program: &str) -> Option<Role> {
     match &*base(program) {
@@ -185,7 +190,7 @@ pub(crate) fn without_git_options<'a>(words: &[&'a str]) -> Option<Vec<&'a str>>
     (rest.len() < args.len()).then(|| [&["git"], rest].concat())
 }
 
-/// The lines that an alias stands for which the words make, for the shell (`alias g=git`) or for git
+/// The lines that an alias stands for which the words make, for the shell (`alias g=git`, `Set-Alias g git`) or for git
 /// (`git -c alias.p=push`), with what may be given to it.
 pub(crate) fn aliases(words: &[&str]) -> Vec<String> {
     let value = |word: &str| word.split_once('=').map(|(_, value)| value.to_owned());
@@ -197,6 +202,9 @@ pub(crate) fn aliases(words: &[&str]) -> Vec<String> {
     let args = args.iter();
     let lines: Vec<String> = match &*base(program) {
         "alias" => args.filter_map(|word| value(word)).collect(),
+        name if IS_WINDOWS && windows::makes_alias(name) => {
+            args.map(|word| (*word).to_owned()).collect()
+        }
         "git" => args.filter_map(|word| of_git(word)).collect(),
         _ => Vec::new(),
     };

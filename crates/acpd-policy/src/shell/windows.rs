@@ -4,24 +4,26 @@
 //! run: bash as everywhere, the other two here ([`commands`]). Both work on text, so they are tested on every system.
 
 use super::UNKNOWN;
+use super::cmdlets::full_name;
 
 /// What ends the name of a program; case counts for none.
 const ENDINGS: [&str; 5] = [".exe", ".com", ".cmd", ".bat", ".ps1"];
-/// Programs and words that run what is behind them, beside those of other systems.
-const WRAPPERS: [&str; 34] = [
+/// Programs and words that run what is behind them, beside those of other systems. Those of PowerShell are here by their
+/// full names.
+const WRAPPERS: [&str; 32] = [
     ".",
     "call",
     "conhost",
     "cscript",
     "exit",
     "for",
-    "foreach",
     "foreach-object",
     "forfiles",
     "gsudo",
-    "icm",
     "if",
     "invoke-command",
+    "invoke-item",
+    "invoke-wmimethod",
     "measure-command",
     "mshta",
     "pcalua",
@@ -29,10 +31,8 @@ const WRAPPERS: [&str; 34] = [
     "return",
     "runas",
     "rundll32",
-    "saps",
     "sc",
     "schtasks",
-    "start",
     "start-job",
     "start-process",
     "start-threadjob",
@@ -61,12 +61,17 @@ pub(crate) fn program(name: &str) -> String {
 
 /// Whether this program, or word of a shell, runs what is behind it.
 pub(crate) fn is_wrapper(name: &str) -> bool {
-    WRAPPERS.contains(&name)
+    WRAPPERS.contains(&name) || WRAPPERS.contains(&full_name(name))
 }
 
 /// Whether its arguments are a line of PowerShell.
 pub(crate) fn is_eval(name: &str) -> bool {
-    matches!(name, "iex" | "invoke-expression")
+    full_name(name) == "invoke-expression"
+}
+
+/// Whether it gives another name to one of its arguments.
+pub(crate) fn makes_alias(name: &str) -> bool {
+    matches!(full_name(name), "new-alias" | "set-alias")
 }
 
 /// The first part of a line that one of the three shells reads in its own way. The line is one plain command to bash, and

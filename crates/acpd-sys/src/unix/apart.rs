@@ -6,6 +6,11 @@ use std::process::{Child, Command, Stdio};
 use crate::child::detach_child;
 use crate::wait::End;
 
+/// Whether we end together with others: that is of Windows.
+pub fn are_we_bound() -> bool {
+    false
+}
+
 /// A process that outlives us, and whom we talk with on its stdin and stdout. It stays our child: who reaps ours reaps
 /// this one, too.
 #[derive(Debug)]
@@ -28,6 +33,11 @@ impl Talk {
         let input = End::new(process.stdin.take().ok_or_else(missing)?)?;
         let output = End::new(process.stdout.take().ok_or_else(missing)?)?;
         Ok(Talk { input, output, process })
+    }
+
+    /// Whether it ends together with others that we belong to: that is of Windows.
+    pub fn is_bound(&self) -> bool {
+        false
     }
 
     /// Kills it. It may have ended.

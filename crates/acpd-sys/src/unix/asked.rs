@@ -4,6 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::getpgrp;
 use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
@@ -17,6 +19,11 @@ pub fn asked(wanted: &[Ask]) -> io::Result<impl Iterator<Item = Ask> + Send + us
         let came = signals.forever().next()?;
         Ask::ALL.into_iter().find(|ask| ask.signal() == came)
     }))
+}
+
+/// Asks everybody in our process group, us too, as Ctrl-C does.
+pub fn interrupt_all() -> io::Result<()> {
+    killpg(getpgrp(), Signal::SIGINT).map_err(io::Error::from)
 }
 
 /// Ends the process as if nobody had taken it.

@@ -319,6 +319,14 @@ fn wide(text: &OsStr) -> Vec<u16> {
     text.encode_wide().chain([0]).collect()
 }
 
+/// Whether we are in a Job, and end with it.
+pub fn are_we_bound() -> bool {
+    // SAFETY: it only returns a number that stands for us.
+    let us = unsafe { GetCurrentProcess() };
+    // Where the system does not say, there is nothing to tell.
+    job::is_in_one(us).unwrap_or(false)
+}
+
 /// A process that outlives us, and whom we talk with on its stdin and stdout.
 #[derive(Debug)]
 pub struct Talk {
@@ -338,6 +346,11 @@ impl Talk {
         let Standard([.., stderr]) = Standard::none()?;
         let process = start(command, Standard([stdin, stdout, stderr]), true)?;
         Ok(Talk { input: End::new(input)?, output: End::new(output)?, process })
+    }
+
+    /// Whether it ends with a Job that we are in, because nobody may leave that.
+    pub fn is_bound(&self) -> bool {
+        self.process.is_bound()
     }
 
     /// Kills it. It may have ended.

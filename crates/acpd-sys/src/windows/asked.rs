@@ -3,7 +3,10 @@
 use std::io;
 use std::sync::mpsc;
 
+use windows_sys::Win32::System::Console::{CTRL_C_EVENT, GenerateConsoleCtrlEvent};
+
 use crate::console::{self, Call};
+use crate::handle::check;
 
 pub use crate::ask::Ask;
 
@@ -22,6 +25,12 @@ pub fn asked(wanted: &[Ask]) -> io::Result<impl Iterator<Item = Ask> + Send + us
         wanted.contains(&ask) && sender.send(ask).is_ok()
     })?;
     Ok(came.into_iter())
+}
+
+/// Asks everybody in our terminal, us too, as Ctrl-C does.
+pub fn interrupt_all() -> io::Result<()> {
+    // SAFETY: it only takes numbers. 0 is whoever has our console.
+    check(unsafe { GenerateConsoleCtrlEvent(CTRL_C_EVENT, 0) })
 }
 
 /// Ends the process as if nobody had taken it.

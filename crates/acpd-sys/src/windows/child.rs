@@ -57,14 +57,15 @@ pub fn start(command: &mut Command) -> io::Result<Child> {
     Ok(child)
 }
 
-/// Runs a program in place of this one: it has our console, and its exit code is ours. Returns only if it cannot be
-/// started.
+/// Runs a program in place of this one: it has our console, its exit code is ours, and it ends with us, if we are killed.
+/// Returns only if it cannot be started.
 pub fn become_program(command: &mut Command) -> io::Error {
-    let ended = command.spawn().and_then(|mut child| {
-        // The program hears of all that a console asks, and it is for that to do something.
-        console::listen_to_nothing()?;
-        child.wait()
-    });
+    // It gets copies. The handles themselves it would get beside them, and pass on to what it starts.
+    keep_standard_handles();
+    // The program hears of all that a console asks, and it is for that to do something.
+    let ended = console::listen_to_nothing()
+        .and_then(|()| command.creation_flags(CREATE_SUSPENDED).spawn())
+        .and_then(|mut child| job::bind(child.id()).and_then(|_| child.wait()));
     match ended {
         #[expect(clippy::exit, reason = "as if that program ran here")]
         Ok(status) => std::process::exit(status.code().unwrap_or(1)),

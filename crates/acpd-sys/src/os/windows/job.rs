@@ -22,7 +22,8 @@ use windows_sys::Win32::System::Diagnostics::ToolHelp::{
     CreateToolhelp32Snapshot, TH32CS_SNAPTHREAD, THREADENTRY32, Thread32First, Thread32Next,
 };
 use windows_sys::Win32::System::JobObjects::{
-    AssignProcessToJobObject, CreateJobObjectW, IsProcessInJob, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
+    AssignProcessToJobObject, CreateJobObjectW, IsProcessInJob, JOB_OBJECT_LIMIT_BREAKAWAY_OK,
+    JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE, JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK,
     JOBOBJECT_BASIC_PROCESS_ID_LIST, JOBOBJECT_EXTENDED_LIMIT_INFORMATION,
     JobObjectBasicProcessIdList, JobObjectExtendedLimitInformation, QueryInformationJobObject,
     SetInformationJobObject, TerminateJobObject,
@@ -46,15 +47,36 @@ fn jobs() -> MutexGuard<'static, BTreeMap<ProcessId, Job>> {
     JOBS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Who is in a Job.
+#[derive(Debug, Clone, Copy)]
+enum Holds {
+    /// The child and all that it starts.
+    All,
+    /// The child alone.
+    One,
+}
+
+impl Holds {
+    /// What its Job is like.
+    fn limits(self) -> u32 {
+        JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
+            | match self {
+                Holds::All => 0,
+                // Without being asked, and for those who do ask: a Job around this one may let them go, too.
+                Holds::One => JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK | JOB_OBJECT_LIMIT_BREAKAWAY_OK,
+            }
+    }
+}
+
 #[derive(Debug)]
 struct Job(OwnedHandle);
 
 impl Job {
-    fn new() -> io::Result<Job> {
+    fn new(holds: Holds) -> io::Result<Job> {
         // SAFETY: no attributes and no name are given; it only returns a handle.
         let job = Job(owned(unsafe { CreateJobObjectW(null(), null()) })?);
         let mut limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
-        limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
+        limits.BasicLimitInformation.LimitFlags = holds.limits();
         // SAFETY: the handle is open; the struct is the one that goes with the number, and of that size.
         check(unsafe {
             SetInformationJobObject(
@@ -104,20 +126,29 @@ impl Job {
 /// Takes care of a child that was just started suspended, with `detach_child`: puts it into a Job of its own and lets it
 /// run. On an error it is ended. One that is in its Job already stays as it is.
 pub(crate) fn adopt(pid: u32) -> io::Result<ProcessId> {
+    adopt_with(pid, Holds::All)
+}
+
+/// The same for one that is to end when we do, however that is, and whose children are not.
+pub(crate) fn bind(pid: u32) -> io::Result<ProcessId> {
+    adopt_with(pid, Holds::One)
+}
+
+fn adopt_with(pid: u32, holds: Holds) -> io::Result<ProcessId> {
     let access = PROCESS_SET_QUOTA | PROCESS_TERMINATE | PROCESS_QUERY_LIMITED_INFORMATION;
     let process = open_process(pid, access | PROCESS_SYNCHRONIZE)?;
-    adopt_open(pid, &process).inspect_err(|_| {
+    adopt_open(pid, &process, holds).inspect_err(|_| {
         // SAFETY: the handle is open. One that has ended already needs nothing.
         unsafe { TerminateProcess(process.as_raw_handle(), KILLED) };
     })
 }
 
-fn adopt_open(pid: u32, process: &OwnedHandle) -> io::Result<ProcessId> {
+fn adopt_open(pid: u32, process: &OwnedHandle, holds: Holds) -> io::Result<ProcessId> {
     let id = ProcessId { pid, start: started_at(process)? };
     if jobs().contains_key(&id) {
         return Ok(id);
     }
-    let job = Job::new()?;
+    let job = Job::new(holds)?;
     // SAFETY: both handles are open.
     check(unsafe { AssignProcessToJobObject(job.0.as_raw_handle(), process.as_raw_handle()) })?;
     let mut jobs = jobs();

@@ -1,6 +1,7 @@
 //! What the task of a shim is given.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use acpd_core::ToHost;
@@ -47,6 +48,8 @@ pub struct Start {
     pub deadline: Duration,
     /// What to tell people when it fails.
     pub hint: String,
+    /// What is said of the first one that ends with others.
+    pub bound: Arc<Once>,
 }
 
 /// What is wanted of a shim.

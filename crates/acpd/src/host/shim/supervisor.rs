@@ -34,6 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const LAST: Duration = Duration::from_secs(5);
 /// How an agent has ended if nobody saw it.
 const DEATH: &str = "the death of its shim process";
+/// What is said of a shim that does not outlive what has started acpd.
+const BOUND: &str = "agents are in a Job of Windows that nobody may leave, and end with it";
 /// Bytes of leftover output that are read at once.
 const PIECE: u64 = 64 << 10;
 
@@ -128,7 +130,7 @@ impl Supervisor {
     pub(super) async fn start(mut self, start: Start) {
         crash::point("before-spawn");
         let shim_dir = self.shim_dir.clone();
-        let Start { exe, launch, deadline, hint } = start;
+        let Start { exe, launch, deadline, hint, bound } = start;
         let state = self.place.state.clone();
         // It takes some milliseconds, in which the relay has other things to do.
         let started = tokio::task::spawn_blocking(move || {
@@ -153,6 +155,9 @@ impl Supervisor {
                 crash::point("after-spawn");
                 self.leader = started.agent.unwrap_or(self.leader);
                 self.told = Told::Running;
+                if started.is_bound {
+                    bound.call_once(|| tracing::warn!("{BOUND}"));
+                }
                 let ProcessId { pid, start } = self.leader;
                 self.report(HostEvent::Started { pid, start }).await;
                 self.supervise().await;
