@@ -1,7 +1,7 @@
 //! A blocking client of an agent: over pipes, or of acpd over its socket. It does next to nothing, so
 //! that what the benchmarks measure is the other side.
 
-use std::io::{BufRead as _, BufReader, Read, Write};
+use std::io::{BufRead as _, BufReader, Error, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -27,6 +27,8 @@ pub(crate) struct Peer {
     reader: BufReader<Box<dyn Read + Send>>,
     writer: Box<dyn Write + Send>,
     last_id: u64,
+    /// The method of the last request.
+    last: String,
     line: Vec<u8>,
     child: Option<Child>,
 }
@@ -54,13 +56,14 @@ impl Peer {
         child: Option<Child>,
     ) -> Peer {
         let reader = BufReader::with_capacity(256 << 10, reader);
-        Peer { reader, writer, last_id: 0, line: Vec::new(), child }
+        Peer { reader, writer, last_id: 0, last: String::new(), line: Vec::new(), child }
     }
 
     /// Sends a request and returns its id.
     pub(crate) fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
         self.last_id += 1;
         let id = self.last_id;
+        method.clone_into(&mut self.last);
         self.writer.write_all(format!("{}\n", request(id, method, params)).as_bytes())?;
         Ok(id)
     }
@@ -70,7 +73,10 @@ impl Peer {
         self.line.clear();
         // After a giant line its buffer would distort what is measured next.
         self.line.shrink_to(64 << 10);
-        match self.reader.read_until(b'\n', &mut self.line)? {
+        let read = self.reader.read_until(b'\n', &mut self.line).map_err(|error| {
+            Error::new(error.kind(), format!("nothing comes after `{}`: {error}", self.last))
+        });
+        match read? {
             0 => Err("the other side has gone away".into()),
             _ => Ok(&self.line),
         }

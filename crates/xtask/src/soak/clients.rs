@@ -42,7 +42,10 @@ pub(super) fn run(soak: &Soak, n: u64) {
                 matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
             });
             if late {
-                soak.fail(format!("client {n} got no answer for {PATIENCE:?}"));
+                soak.fail(format!(
+                    "client {n} of agent soak{}, for {PATIENCE:?}: {error}",
+                    n % AGENTS
+                ));
             }
             // The daemon may be gone.
             soak.home.acpctl(&["daemon", "start"]).output().ok();

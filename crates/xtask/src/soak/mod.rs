@@ -76,7 +76,7 @@ pub fn run(options: &Options) -> Result {
     }
     home.configure(&configuration(&home))?;
     home.read(&["daemon", "start"])?;
-    let soak = Soak {
+    let mut soak = Soak {
         home,
         seed: options.seed,
         warming: AtomicBool::new(true),
@@ -98,8 +98,10 @@ pub fn run(options: &Options) -> Result {
     })?;
     series.print();
     soak.print();
-    if let Some(failure) = lock(&soak.failure).take() {
-        return Err(failure.into());
+    let failure = lock(&soak.failure).take();
+    if let Some(failure) = failure {
+        soak.home.keep();
+        return Err(format!("{failure}\nhome: {}", soak.home.path("").display()).into());
     }
     soak.home.stop()?;
     series.check()
@@ -184,8 +186,15 @@ fn count(counter: &AtomicU64) {
 }
 
 impl Soak {
+    /// Something that must not be, with how everything stands at this moment.
     fn fail(&self, what: String) {
-        lock(&self.failure).get_or_insert(what);
+        let mut failure = lock(&self.failure);
+        if failure.is_none() {
+            let stands =
+                self.home.read(&["status", "--all"]).unwrap_or_else(|error| error.to_string());
+            *failure = Some(format!("{what}\n\n{stands}"));
+        }
+        drop(failure);
         self.over.set();
     }
 
