@@ -88,7 +88,7 @@ pub(crate) fn launch(how: How, state: &Path) -> Launch {
 
 /// This program as the shim of this directory.
 pub(crate) fn shim(shim_dir: &ShimDir) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = Command::new(own());
     command.arg("shim").arg(shim_dir.path());
     command
 }
