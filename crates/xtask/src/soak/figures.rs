@@ -1,6 +1,7 @@
 //! What the daemon, its shims and its files take, and whether that has grown.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use acpd_sys::process::rss_bytes;
@@ -14,7 +15,7 @@ pub(super) struct Figures([u64; KINDS.len()]);
 
 /// What is looked at, how much of it is one in the table, and how much more than the measure is noise: a part of it, and
 /// so much in any case.
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 10] = [
     Kind { name: "daemon fds", unit: 1, part: 0.2, least: 12 },
     Kind { name: "threads", unit: 1, part: 0.2, least: 4 },
     Kind { name: "RSS MB", unit: 1_000_000, part: 0.2, least: 12_000_000 },
@@ -23,6 +24,7 @@ const KINDS: [Kind; 9] = [
     Kind { name: "RSS MB of one", unit: 1_000_000, part: 0.2, least: 4_000_000 },
     Kind { name: "processes", unit: 1, part: 0.2, least: 8 },
     Kind { name: "files MB", unit: 1_000_000, part: 0.25, least: 24_000_000 },
+    Kind { name: "logs MB", unit: 1_000_000, part: 0.25, least: 4_000_000 },
     Kind { name: "zombies", unit: 1, part: 0.0, least: 0 },
 ];
 
@@ -52,7 +54,8 @@ impl Figures {
             most(&|pid| entries(pid, "fd")),
             most(&|pid| rss_bytes(pid).unwrap_or(0)),
             processes.len() as u64,
-            files(home),
+            files(&home.path("state"), &home.path("state/log")),
+            files(&home.path("state/log"), Path::new("")),
             zombies(daemon),
         ]))
     }
@@ -66,14 +69,15 @@ fn entries(pid: u32, what: &str) -> u64 {
     fs::read_dir(format!("/proc/{pid}/{what}")).map_or(0, |entries| entries.count() as u64)
 }
 
-/// The database, the search index, spools and logs: all that lies in the state, in bytes.
-fn files(home: &Home) -> u64 {
-    let mut folders = vec![home.path("state")];
+/// All that lies in a folder but for another one, in bytes. Of the state without its logs that is the database, the search
+/// index and what shims hold.
+fn files(folder: &Path, without: &Path) -> u64 {
+    let mut folders = vec![folder.to_owned()];
     let mut sum = 0;
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             match entry.metadata() {
-                Ok(found) if found.is_dir() => folders.push(entry.path()),
+                Ok(found) if found.is_dir() && entry.path() != without => folders.push(entry.path()),
                 Ok(found) => sum += found.len(),
                 // It went away meanwhile.
                 Err(_) => {}

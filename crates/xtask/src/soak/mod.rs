@@ -109,7 +109,7 @@ pub fn run(options: &Options) -> Result {
 
 fn configuration(home: &Home) -> String {
     let mut text = "default_agent = \"soak0\"\n\
-        [daemon]\nkeep_deleted = \"0s\"\n\
+        [daemon]\nkeep_deleted = \"0s\"\nlog_max_bytes = \"1MiB\"\n\
         [retention]\nmax_sessions = 30\nmax_size = \"64MiB\"\n\
         [defaults]\nstop.eof = \"200ms\"\nstop.term = \"200ms\"\nstop.leftovers = \"50ms\"\n\
         restart_delay = \"10ms\"\nrestart_max_delay = \"50ms\"\nrestart_budget = 1000000\nready_after = \"1ms\"\n"
