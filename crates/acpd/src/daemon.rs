@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 use std::time::Duration;
 
 use acpd_api::Environment;
@@ -233,9 +233,7 @@ impl Daemon {
         let logs = BTreeMap::new();
         let events = host_events;
         let managed = manager.is_there();
-        let bound = Arc::new(Once::new());
-        let agents =
-            Agents { config, paths, generation, exe, managed, reaper, events, logs, bound };
+        let agents = Agents { config, paths, generation, exe, managed, reaper, events, logs };
         let ended = runtime.block_on(async move {
             let (stop, stopped) = watch::channel(false);
             let (open, may_open) = oneshot::channel();

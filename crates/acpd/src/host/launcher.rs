@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use acpd_core::ids::HostId;
@@ -50,8 +49,6 @@ pub struct Agents {
     pub events: HostEvents,
     /// By profile. One handle for each file: it counts what it has written.
     pub logs: BTreeMap<String, BoundedLog>,
-    /// What is said of the first shim that ends with others.
-    pub bound: Arc<Once>,
 }
 
 impl Agents {
@@ -204,7 +201,6 @@ impl Agents {
             },
             deadline,
             hint: hint.to_owned(),
-            bound: Arc::clone(&self.bound),
         })
     }
 

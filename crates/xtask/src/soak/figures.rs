@@ -77,7 +77,9 @@ fn files(folder: &Path, without: &Path) -> u64 {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             match entry.metadata() {
-                Ok(found) if found.is_dir() && entry.path() != without => folders.push(entry.path()),
+                Ok(found) if found.is_dir() && entry.path() != without => {
+                    folders.push(entry.path())
+                }
                 Ok(found) => sum += found.len(),
                 // It went away meanwhile.
                 Err(_) => {}

@@ -1,7 +1,6 @@
 //! What the task of a shim is given.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use acpd_core::ToHost;
@@ -48,8 +47,6 @@ pub struct Start {
     pub deadline: Duration,
     /// What to tell people when it fails.
     pub hint: String,
-    /// What is said of the first one that ends with others.
-    pub bound: Arc<Once>,
 }
 
 /// What is wanted of a shim.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Read as _};
+use std::sync::Once;
 use std::time::Duration;
 
 use acp_wire::Frame;
@@ -130,7 +131,7 @@ impl Supervisor {
     pub(super) async fn start(mut self, start: Start) {
         crash::point("before-spawn");
         let shim_dir = self.shim_dir.clone();
-        let Start { exe, launch, deadline, hint, bound } = start;
+        let Start { exe, launch, deadline, hint } = start;
         let state = self.place.state.clone();
         // It takes some milliseconds, in which the relay has other things to do.
         let started = tokio::task::spawn_blocking(move || {
@@ -156,7 +157,9 @@ impl Supervisor {
                 self.leader = started.agent.unwrap_or(self.leader);
                 self.told = Told::Running;
                 if started.is_bound {
-                    bound.call_once(|| tracing::warn!("{BOUND}"));
+                    // One word for all of them.
+                    static SAID: Once = Once::new();
+                    SAID.call_once(|| tracing::warn!("{BOUND}"));
                 }
                 let ProcessId { pid, start } = self.leader;
                 self.report(HostEvent::Started { pid, start }).await;
