@@ -59,6 +59,12 @@ impl Figures {
             zombies(daemon),
         ]))
     }
+
+    /// A row of them.
+    pub(super) fn print(&self, at: Duration) {
+        let minute = format!("{:.1}", at.as_secs_f64() / 60.0);
+        row(&minute, |kind| shown(kind, self.0[kind]));
+    }
 }
 
 fn is_shim(line: &[u8]) -> bool {
@@ -78,7 +84,7 @@ fn files(folder: &Path, without: &Path) -> u64 {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             match entry.metadata() {
                 Ok(found) if found.is_dir() && entry.path() != without => {
-                    folders.push(entry.path())
+                    folders.push(entry.path());
                 }
                 Ok(found) => sum += found.len(),
                 // It went away meanwhile.
@@ -114,41 +120,40 @@ fn is_zombie_of(pid: u32, parent: u32) -> bool {
     words.next() == Some("Z") && words.next() == Some(&parent.to_string())
 }
 
+/// The names of the figures, above the rows.
+pub(super) fn print_names() {
+    row("minute", |at| KINDS[at].name.to_owned());
+}
+
+fn row(name: &str, cell: impl Fn(usize) -> String) {
+    let cells = KINDS.iter().enumerate().map(|(at, kind)| {
+        let width = kind.name.len().max(5);
+        format!("{:>width$}", cell(at))
+    });
+    println!("{name:>8}  {}", cells.collect::<Vec<_>>().join("  "));
+}
+
 /// All looks.
 #[derive(Debug, Default)]
 pub(super) struct Series(Vec<Look>);
 
 #[derive(Debug, Clone, Copy)]
 struct Look {
-    at: Duration,
     /// Whether the daemon had got warm.
     counts: bool,
     figures: Figures,
 }
 
 impl Series {
-    pub(super) fn add(&mut self, at: Duration, counts: bool, figures: Figures) {
-        self.0.push(Look { at, counts, figures });
+    pub(super) fn add(&mut self, counts: bool, figures: Figures) {
+        self.0.push(Look { counts, figures });
     }
 
-    /// A line for each of some looks, then what is compared.
+    /// What is compared.
     pub(super) fn print(&self) {
-        let line = |name: &str, cells: &dyn Fn(usize) -> String| {
-            let cells = KINDS.iter().enumerate().map(|(at, kind)| {
-                let width = kind.name.len().max(5);
-                format!("{:>width$}", cells(at))
-            });
-            println!("{name:>8}  {}", cells.collect::<Vec<_>>().join("  "));
-        };
-        line("minute", &|at| KINDS[at].name.to_owned());
-        let step = self.0.len().div_ceil(15).max(1);
-        for look in self.0.iter().step_by(step) {
-            let minute = format!("{:.1}", look.at.as_secs_f64() / 60.0);
-            line(&minute, &|at| shown(at, look.figures.0[at]));
-        }
         let (measure, end) = self.compared();
-        line("measure", &|at| shown(at, measure[at]));
-        line("end", &|at| shown(at, end[at]));
+        row("measure", |at| shown(at, measure[at]));
+        row("end", |at| shown(at, end[at]));
     }
 
     /// What is in the middle of each kind, in the first and in the second half of the looks that count.
@@ -202,7 +207,7 @@ mod tests {
         for n in 0..60 {
             let mut figures = Figures::default();
             figures.0[2] = rss(n) * 1_000_000;
-            series.add(Duration::from_secs(n), n >= 20, figures);
+            series.add(n >= 20, figures);
         }
         series
     }

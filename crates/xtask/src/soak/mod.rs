@@ -38,6 +38,8 @@ const AGENTS: u64 = 8;
 const CLIENTS: u64 = 16;
 /// How often the figures are looked at in all.
 const LOOKS: u32 = 90;
+/// One look in so many is shown.
+const SHOWN: u32 = 6;
 /// Longest wait between two kills.
 const LULL: u64 = 1500;
 /// One kill in so many is of the daemon, while it gets warm.
@@ -259,6 +261,7 @@ impl Soak {
     fn watch(&self, time: Duration) -> Result<Series> {
         let start = Instant::now();
         let mut series = Series::default();
+        figures::print_names();
         for look in 1..=LOOKS {
             let at = time * look / LOOKS;
             if self.over.wait(at.saturating_sub(start.elapsed())) {
@@ -270,7 +273,12 @@ impl Soak {
             }
             // While it gets warm there may be none at this moment.
             match Figures::of(&self.home) {
-                Ok(figures) => series.add(start.elapsed(), look * 3 > LOOKS, figures),
+                Ok(figures) => {
+                    series.add(look * 3 > LOOKS, figures);
+                    if look.is_multiple_of(SHOWN) {
+                        figures.print(start.elapsed());
+                    }
+                }
                 Err(_) if self.warming.load(Ordering::Relaxed) => {}
                 Err(error) => return Err(error),
             }
