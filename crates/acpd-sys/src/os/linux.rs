@@ -302,6 +302,10 @@ fn entry(pid: u32, boot: u64, stat: &Stat<'_>) -> io::Result<Entry> {
     // The directory belongs to the effective user, even where its files are root's.
     let uid = fs::metadata(format!("/proc/{pid}"))?.uid();
     let state = stat.field(3)?;
+    if state == "X" {
+        // The kernel is just letting go of it, and shows no parent, group and session any more.
+        return Err(Errno::ESRCH.into());
+    }
     // A first thread that ended before the others looks like a zombie, but the process runs.
     let lone = stat.number::<u64>(20)? <= 1;
     Ok(Entry {
@@ -311,7 +315,7 @@ fn entry(pid: u32, boot: u64, stat: &Stat<'_>) -> io::Result<Entry> {
         session: stat.number(6)?,
         uid,
         condition: match state {
-            "Z" | "X" if lone => Condition::Ended,
+            "Z" if lone => Condition::Ended,
             "T" | "t" => Condition::Stopped,
             "D" => Condition::Blocked,
             _ => Condition::Running,
@@ -377,6 +381,13 @@ mod tests {
         assert_eq!(stat.field(3).unwrap(), "S");
         assert_eq!(stat.number::<u32>(4).unwrap(), 3);
         assert_eq!(stat.number::<u64>(22).unwrap(), 99);
+    }
+
+    #[test]
+    fn a_process_that_the_kernel_lets_go_of_is_gone() {
+        let line = b"7 (a) X 0 -1 -1 0 -1 4228108 0 0 0 0 0 0 0 0 20 0 0 0 99 0 0";
+        let gone = entry(std::process::id(), 0, &Stat::parse(line).unwrap()).unwrap_err();
+        assert!(is_gone(&gone), "{gone}");
     }
 
     #[test]
