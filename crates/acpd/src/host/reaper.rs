@@ -339,8 +339,8 @@ impl Reaper {
 
 fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
     let mut trees = Trees::default();
-    // Gone, and not reported yet: this thread answers other questions while the relay takes nothing.
-    let mut untold: VecDeque<HostId> = VecDeque::new();
+    // Not reported yet: this thread answers other questions while the relay takes nothing.
+    let mut untold: VecDeque<(HostId, HostEvent)> = VecDeque::new();
     let mut look = LOOK.0;
     // When something was done about a tree.
     let mut done = Instant::now();
@@ -362,7 +362,7 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
                 if !job.is_question() {
                     (look, done) = (LOOK.0, Instant::now());
                 }
-                work(job, &mut trees, children, events);
+                work(job, &mut trees, children, &mut untold);
             }
             Err(RecvTimeoutError::Timeout) => {
                 look = (look * 2).min((done.elapsed() / 20).clamp(LOOK.1, LOOK_AT_LAST));
@@ -383,19 +383,24 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
                 reap(leader.pid).ok();
                 family.remove(leader.pid);
             }
-            untold.push_back(host);
+            untold.push_back((host, HostEvent::Gone));
         }
-        while let Some(host) = untold.front() {
+        while let Some(next) = untold.pop_front() {
             // The relay may be gone already; then nobody needs to know.
-            if let Err(TrySendError::Full(_)) = events.try_send((*host, HostEvent::Gone)) {
+            if let Err(TrySendError::Full(next)) = events.try_send(next) {
+                untold.push_front(next);
                 break;
             }
-            untold.pop_front();
         }
     }
 }
 
-fn work(job: Job, trees: &mut Trees, children: &Children, events: &HostEvents) {
+fn work(
+    job: Job,
+    trees: &mut Trees,
+    children: &Children,
+    untold: &mut VecDeque<(HostId, HostEvent)>,
+) {
     match job {
         Job::Watch { host, marker, leader } => {
             let tree = Tree::new(marker, leader);
@@ -424,8 +429,7 @@ fn work(job: Job, trees: &mut Trees, children: &Children, events: &HostEvents) {
             let left = alive(trees, host)
                 .into_iter()
                 .map(|id| LeftProcess { pid: id.pid, name: name_of(id.pid).unwrap_or_default() });
-            // It is asked again, if the relay takes nothing now.
-            events.try_send((host, HostEvent::Left(left.collect()))).ok();
+            untold.push_back((host, HostEvent::Left(left.collect())));
         }
         Job::Know { host, known } => {
             trees.known.insert(host, known);
