@@ -152,6 +152,7 @@ impl Hub {
         self.settle_budget(out);
         self.next_logins(out);
         self.start_queued(out);
+        self.restore_queued(out);
     }
 
     /// Completes a batch: rows that changed, and the output that it commits.

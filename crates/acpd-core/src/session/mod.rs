@@ -57,6 +57,8 @@ pub(crate) struct Session {
     pub(crate) eager: bool,
     /// The process at which a restore of this session was given up.
     pub(crate) doubtful: Option<HostId>,
+    /// Processes in a row that had run for long enough to be forgiven, and ended while they loaded this session.
+    pub(crate) loads_cut_off: u32,
     /// Summary still owed after a reseed.
     pub(crate) summary: Summary,
     /// What the agent has said about the tool calls of the running turn.
@@ -110,6 +112,7 @@ impl Session {
             attached: BTreeMap::new(),
             eager: false,
             doubtful: None,
+            loads_cut_off: 0,
             summary: Summary::default(),
             calls: BTreeMap::new(),
             activity: Activity::default(),

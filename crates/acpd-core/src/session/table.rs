@@ -78,6 +78,8 @@ pub(crate) struct Sessions {
     public: BTreeMap<String, BTreeMap<String, SessionKey>>,
     /// Process slot → the agent's own id, of a session or a child → session that the process holds.
     routes: BTreeMap<SlotId, BTreeMap<String, SessionKey>>,
+    /// Those whose restore has begun, and was not over when it was looked at last.
+    restoring: BTreeSet<(SlotId, SessionKey)>,
     /// Those that may have been changed.
     touched: BTreeSet<SessionKey>,
 }
@@ -90,6 +92,7 @@ impl Sessions {
             last,
             public: BTreeMap::new(),
             routes: BTreeMap::new(),
+            restoring: BTreeSet::new(),
             touched: BTreeSet::new(),
         }
     }
@@ -128,6 +131,33 @@ impl Sessions {
             ids.retain(|_, to| *to != key);
         }
         Some(session)
+    }
+
+    /// A restore of it has begun.
+    pub(crate) fn restore_begins(&mut self, key: SessionKey) {
+        self.restoring.extend(self.by_key.get(&key).map(|session| (session.slot, key)));
+    }
+
+    /// The sessions of a process that are being restored.
+    pub(crate) fn restoring(&self, slot: SlotId) -> impl Iterator<Item = SessionKey> {
+        let of_slot = (slot, SessionKey(0))..=(slot, SessionKey(u32::MAX));
+        self.restoring
+            .range(of_slot)
+            .filter(|(_, key)| self.is_restoring(*key))
+            .map(|(_, key)| *key)
+    }
+
+    /// The processes at which restores have ended since the last call.
+    pub(crate) fn restores_over(&mut self) -> BTreeSet<SlotId> {
+        let mut restoring = std::mem::take(&mut self.restoring);
+        let over = restoring.extract_if(.., |(_, key)| !self.is_restoring(*key));
+        let slots = over.map(|(slot, _)| slot).collect();
+        self.restoring = restoring;
+        slots
+    }
+
+    fn is_restoring(&self, key: SessionKey) -> bool {
+        self.by_key.get(&key).is_some_and(|session| matches!(session.state, State::Restoring(_)))
     }
 
     /// Keeps a session that nobody is to see.

@@ -398,9 +398,12 @@ fn an_agent_whose_credentials_ran_out_is_started_anew_and_gets_the_prompt_again(
     assert_eq!((state(&mut bench), bench.stops.len()), ("not_required".into(), 1));
     assert!(bench.got(a).iter().all(|line| line["id"] != 2), "nobody is told");
     bench.agent_dies();
-    let resume = bench.heard().into_iter().find(|line| line["params"]["sessionId"] == "t");
-    bench.agent_answers(&resume.expect("a restore"), &json!({}));
-    let again = bench.heard_one("session/prompt");
+    let resume = bench.heard_one("session/resume");
+    assert_eq!(resume["params"]["sessionId"], "t");
+    bench.agent_answers(&resume, &json!({}));
+    // The other session comes back behind it.
+    let again = bench.heard().swap_remove(0);
+    assert_eq!(again["method"], "session/prompt");
     assert_eq!(again["params"]["prompt"], prompt["params"]["prompt"]);
     // It does not help: that is a want of a login, once and for all.
     let host = bench.host();

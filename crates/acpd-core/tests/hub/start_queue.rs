@@ -164,8 +164,11 @@ fn sessions_that_somebody_waits_for_come_back_first_then_those_that_are_open() {
     bench.prompt(a, &json!(2), "prompted", "go");
     let host = bench.host();
     bench.feed(Input::Host(host, HostEvent::Gone));
+    let awaited = bench.heard_one("session/resume");
+    assert_eq!(awaited["params"]["sessionId"], "prompted");
+    bench.agent_answers(&awaited, &json!({}));
     let heard = bench.heard();
-    assert_eq!(methods(&heard), ["session/resume"; 3]);
+    assert_eq!(methods(&heard), ["session/prompt", "session/resume", "session/resume"]);
     let order: Vec<_> = heard.iter().map(|line| &line["params"]["sessionId"]).collect();
     assert_eq!(order, ["prompted", "watched", "unattended"]);
 }

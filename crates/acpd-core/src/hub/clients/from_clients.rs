@@ -567,7 +567,9 @@ impl Hub {
         if !self.clients.contains_key(&to.client) {
             return;
         }
-        let Some(host) = self.processes[&slot].usable_host() else { return };
+        let Some(host) = self.processes[&slot].usable_host() else {
+            return self.refuse(&to, &self.agent_fault(slot, Reason::AgentExited), out);
+        };
         if self.is_clogged(slot) {
             let fault = self.clogged_fault(slot);
             return self.refuse(&to, &fault, out);
@@ -614,7 +616,9 @@ impl Hub {
             let fault = self.clogged_fault(slot);
             return self.refuse(&to, &fault, out);
         }
-        let Some(host) = self.processes[&slot].usable_host() else { return };
+        let Some(host) = self.processes[&slot].usable_host() else {
+            return self.refuse(&to, &self.agent_fault(slot, Reason::AgentExited), out);
+        };
         let params = locate(&line, &["params"]).map(|range| line.slice(range));
         let why = Purpose::Relay { to, session: Some(key), method, params };
         let ask = self.ask(host, why, out);

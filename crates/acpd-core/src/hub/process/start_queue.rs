@@ -12,6 +12,8 @@
 //! Architecture invariant: whoever waits for a place gets one. Each start ends, if only by its
 //! timeout, and every fourth place goes to who has waited longest, whatever it is for.
 
+use std::cmp::Reverse;
+
 use crate::hub::Hub;
 use crate::ids::{SessionKey, SlotId};
 use crate::input::Batch;
@@ -65,7 +67,7 @@ impl Hub {
     /// The sessions of a process in the order in which they are to be brought back.
     pub(crate) fn sessions_by_urgency(&self, id: SlotId) -> Vec<SessionKey> {
         let mut keys = self.sessions.of_slot(id);
-        keys.sort_by_key(|key| self.urgency(*key));
+        keys.sort_by_key(|key| (self.urgency(*key), Reverse(self.session(*key).row.updated)));
         keys
     }
 
@@ -78,7 +80,7 @@ impl Hub {
         sessions.map(|key| self.urgency(key)).min().unwrap_or(Urgency::Unattended)
     }
 
-    fn urgency(&self, key: SessionKey) -> Urgency {
+    pub(crate) fn urgency(&self, key: SessionKey) -> Urgency {
         let session = self.session(key);
         if !session.queue.is_empty() || !session.waiting.is_empty() {
             Urgency::Awaited

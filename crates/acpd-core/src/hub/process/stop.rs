@@ -15,7 +15,7 @@ use acpd_api::Reason;
 use crate::hub::Hub;
 use crate::ids::{HostId, SlotId};
 use crate::input::{Batch, Effect, StopStep, ToHost};
-use crate::process::slot::{Failed, KILL_AGAIN, Slot, Stage, State, StopWhy};
+use crate::process::slot::{Failed, Host, KILL_AGAIN, Slot, Stage, State, StopWhy};
 use crate::record::Record;
 use crate::requests::purpose::Purpose;
 use crate::timers::Timer;
@@ -187,9 +187,22 @@ impl Hub {
         self.close_about_requests(host, out);
         self.client_methods.drop_host(host, out);
         self.drop_calls(host, out);
+        let slot = &self.processes[&id];
+        let crashed = matches!(slot.state, State::Stopping { why: StopWhy::Crashed, .. });
+        let ended_late = crashed && self.has_run_long_enough(slot.host(), id);
         for key in self.sessions.of_slot(id) {
+            let was_restoring = self.restore_mut(key).is_some();
             self.session_lost_host(key, &fault, out);
+            if ended_late && was_restoring {
+                self.load_cut_off(key, out);
+            }
         }
+    }
+
+    /// Whether a process was usable for so long that its end is no failure of the agent.
+    fn has_run_long_enough(&self, host: Option<&Host>, id: SlotId) -> bool {
+        let since = host.and_then(|host| host.ready_since);
+        since.is_some_and(|since| self.now.since(since) >= self.profile_of(id).restart.ready_after)
     }
 
     pub(crate) fn on_host_gone(&mut self, host: HostId, out: &mut Batch) {
@@ -202,9 +215,7 @@ impl Hub {
         let Some((id, was)) = self.processes.take(host) else { return };
         self.timers.clear(Timer::Slot(id));
         let State::Stopping { why, .. } = self.processes[&id].state.clone() else { return };
-        let ready_after = self.profile_of(id).restart.ready_after;
-        if was.ready_since.is_some_and(|since| self.now.since(since) >= ready_after) {
-            // It was usable for long enough.
+        if self.has_run_long_enough(Some(&was), id) {
             if why == StopWhy::Crashed {
                 let now = self.now;
                 self.slot_mut(id).crashed_after_a_good_run(now);

@@ -197,7 +197,9 @@ impl Hub {
     }
 
     pub(crate) fn ask_for_fork(&mut self, slot: SlotId, mut new: NewSession, out: &mut Batch) {
-        let Some(host) = self.processes[&slot].usable_host() else { return };
+        let Some(host) = self.processes[&slot].usable_host() else {
+            return self.refuse(&new.to, &self.agent_fault(slot, Reason::AgentExited), out);
+        };
         let key = new.fork.as_ref().map(|point| point.session);
         let is_live = |key: &SessionKey| {
             let session = self.sessions.get(key);

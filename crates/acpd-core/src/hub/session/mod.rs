@@ -15,6 +15,7 @@ pub(crate) mod naming;
 pub(crate) mod queue;
 pub(crate) mod reseed;
 pub(crate) mod restore;
+pub(crate) mod restore_queue;
 pub(crate) mod sessions;
 pub(crate) mod steer;
 pub(crate) mod title;

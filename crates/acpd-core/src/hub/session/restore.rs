@@ -61,6 +61,7 @@ impl Hub {
         let restore = Restore::new(question, row, self.now);
         let timeout = self.profile_of(session.slot).restore_timeout;
         self.session_mut(key).state = State::Restoring(Box::new(restore));
+        self.sessions.restore_begins(key);
         self.tell_state(key, out);
         self.timers.set(Timer::Restore(key), self.now.after(timeout));
         out.effects.push(Effect::FindDirectory { question, agent, cwd });
@@ -119,7 +120,7 @@ impl Hub {
         }
     }
 
-    fn restore_mut(&mut self, key: SessionKey) -> Option<&mut Restore> {
+    pub(crate) fn restore_mut(&mut self, key: SessionKey) -> Option<&mut Restore> {
         match &mut self.sessions.get_mut(key)?.state {
             State::Restoring(restore) => Some(restore),
             State::Live | State::Dormant => None,
@@ -209,12 +210,12 @@ impl Hub {
         outcome: Outcome<'_>,
         out: &mut Batch,
     ) {
-        self.timers.clear(Timer::Restore(key));
         let Some(step) = self.restore_mut(key).map(|restore| restore.step()) else { return };
         if matches!(step, Step::Directory(_) | Step::Retry | Step::Settle) {
-            // Nothing is asked.
+            // Nothing is asked, and its timer is that of the step.
             return;
         }
+        self.timers.clear(Timer::Restore(key));
         let result = match outcome {
             Outcome::Result(result) => result,
             Outcome::Error(error) => {
@@ -392,6 +393,7 @@ impl Hub {
     fn session_usable(&mut self, key: SessionKey, out: &mut Batch) {
         let old = std::mem::replace(&mut self.session_mut(key).state, State::Live);
         let State::Restoring(restore) = old else { return };
+        self.session_mut(key).loads_cut_off = 0;
         let slot = self.session(key).slot;
         let doubtful = self.session(key).doubtful;
         if doubtful.is_none() || doubtful != self.processes[&slot].usable_host() {
@@ -520,6 +522,20 @@ impl Hub {
             .session(id)
             .hint(format!("its history is intact; {way_out}"));
         self.fail_queue(key, &fault, out);
+    }
+
+    /// The agent has ended while it loaded the session, after a run that is no failure of its own: what does not count
+    /// there counts here, else a session that an agent always ends over would have it started for ever.
+    pub(crate) fn load_cut_off(&mut self, key: SessionKey, out: &mut Batch) {
+        let most = self.profile_of(self.session(key).slot).restart.budget;
+        let session = self.session_mut(key);
+        session.loads_cut_off += 1;
+        let times = session.loads_cut_off;
+        if times >= most {
+            session.loads_cut_off = 0;
+            let text = format!("the agent has ended {times} times in a row while it loaded it");
+            self.restore_failed(key, Reason::AgentCrashLoop, &text, out);
+        }
     }
 
     fn session_is_lost(&mut self, key: SessionKey, reason: String, out: &mut Batch) {

@@ -200,7 +200,7 @@ impl Hub {
             State::Dormant => {
                 let Session { slot, row, .. } = self.session(key);
                 let free = self.processes[slot].is_up() && !self.works_on(*slot, &row.agent_id);
-                if free && self.wants_host(key) {
+                if free && self.wants_host(key) && self.may_restore(key) {
                     self.begin_restore(key, out);
                 }
             }
