@@ -542,6 +542,9 @@ pub struct TurnInfo {
     /// `outcome_unknown`, `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<Untrusted>,
+    /// Why the last turn was cut off, if it was and this daemon has seen it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Untrusted>,
 }
 
 /// What a session does.

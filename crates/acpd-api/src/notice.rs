@@ -83,6 +83,16 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Why the turn was cut off, if it was.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Outcome::Stopped { .. } | Outcome::Error { .. } => None,
+            Outcome::Interrupted { reason }
+            | Outcome::Unwedged { reason }
+            | Outcome::OutcomeUnknown { reason } => Some(reason.raw()),
+        }
+    }
+
     /// The words that [`Outcome::word`] gives, but for stop reasons that the protocol does not
     /// name: an agent may say any number of those.
     pub const WORDS: [&str; 9] = [

@@ -36,7 +36,12 @@ fn session() -> SessionInfo {
         reason: Some("a login is needed".into()),
         hint: Some("log in".into()),
         restore: Some(RestoreLevel::Loaded),
-        turn: TurnInfo { state: TurnState::NeedsAction, since: 5, last: Some("end_turn".into()) },
+        turn: TurnInfo {
+            state: TurnState::NeedsAction,
+            since: 5,
+            last: Some("end_turn".into()),
+            reason: None,
+        },
         limited_until: Some(12),
         queued: 1,
         clients: 2,
@@ -208,7 +213,7 @@ fn what_is_not_known_is_left_out() {
         last_line: None,
         doing: None,
         usage: None,
-        turn: TurnInfo { state: TurnState::Idle, since: 0, last: None },
+        turn: TurnInfo { state: TurnState::Idle, since: 0, last: None, reason: None },
         ..session()
     };
     insta::assert_json_snapshot!((agent, session));

@@ -20,7 +20,7 @@ fn session(id: &str) -> SessionInfo {
         reason: None,
         hint: None,
         restore: None,
-        turn: TurnInfo { state: TurnState::Working, since: 5, last: None },
+        turn: TurnInfo { state: TurnState::Working, since: 5, last: None, reason: None },
         limited_until: None,
         queued: 0,
         clients: 0,

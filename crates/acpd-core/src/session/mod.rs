@@ -64,6 +64,8 @@ pub(crate) struct Session {
     /// What the agent has said about the tool calls of the running turn.
     pub(crate) calls: BTreeMap<String, Call>,
     pub(crate) activity: Activity,
+    /// Why its last turn was cut off, if it was and this daemon has seen it.
+    pub(crate) why_cut_off: Option<String>,
     /// When the usage limit is over that the agent has told of last.
     pub(crate) limit: Option<Time>,
 }
@@ -116,6 +118,7 @@ impl Session {
             summary: Summary::default(),
             calls: BTreeMap::new(),
             activity: Activity::default(),
+            why_cut_off: None,
             limit: None,
         }
     }
@@ -231,6 +234,7 @@ impl Session {
                 state: self.turn_state(waits.is_some()),
                 since: running.map_or(self.row.updated, |turn| turn.started).0,
                 last: self.row.last_outcome.clone().map(Into::into),
+                reason: self.why_cut_off.clone().map(Into::into),
             },
             limited_until: self.held().map(|held| held.until.0),
             queued: self.queue.len() as u32,

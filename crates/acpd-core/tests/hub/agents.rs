@@ -197,6 +197,10 @@ fn a_person_stops_an_agent_and_everybody_who_waited_is_answered() {
     let message = format!("agent `{AGENT}` was stopped in the turn: stopped by a person");
     assert_eq!(got[0]["error"]["message"], message);
     assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "interrupted");
+    bench.say(a, &json!({"id":5,"method":"_acpd/session/show","params":{"session":"s"}}));
+    let turn = &bench.got(a)[0]["result"]["turn"];
+    let ended = (&turn["last"], &turn["reason"]);
+    assert_eq!(ended, (&json!("interrupted"), &json!(message)), "nobody has cancelled it");
     let got = bench.got(b);
     assert_eq!(got[0]["result"]["state"], "stopped");
     assert_eq!(bench.snapshot.agents[AGENT].desired, Desired::Down);

@@ -1,9 +1,10 @@
 //! Prompts that wait, shown, changed, moved and taken back by others.
 
 use acpd_core::ids::ClientId;
+use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, words};
+use crate::bench::{AGENT, Bench, words};
 
 /// A session whose turn runs, and in which two prompts wait.
 fn waiting() -> (Bench, ClientId, Value) {
@@ -187,4 +188,72 @@ fn what_a_cancel_takes_back_is_in_its_answer_and_stays_in_the_journal() {
             |notice: &&str| notice.contains("was taken back by ") && notice.ends_with(&end);
         assert!(notices.iter().any(is_told), "{notices:?}");
     }
+}
+
+/// What the journal's notices say.
+fn notices(bench: &Bench) -> Vec<String> {
+    let rows = bench.journal.values().flatten();
+    let lines = rows.map(|row| serde_json::from_slice::<Value>(&row.line).expect("JSON"));
+    lines.filter_map(|line| Some(line["params"]["text"].as_str()?.to_owned())).collect()
+}
+
+/// A prompt whose sender has gone waits behind a running turn.
+fn left_behind() -> (Bench, Value) {
+    let mut bench = Bench::with_shims();
+    let (_, running) = bench.running("s", "one");
+    let b = bench.plain();
+    bench.prompt(b, &json!(2), "s", "do not forget me");
+    bench.feed(Input::Client(b, ClientEvent::Closed));
+    (bench, running)
+}
+
+#[test]
+fn a_prompt_that_nobody_waits_for_is_in_the_journal_when_its_agent_is_stopped() {
+    let (mut bench, _) = left_behind();
+    let c = bench.plain();
+    bench.say(c, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":AGENT}}));
+    bench.agent_dies();
+    let said = notices(&bench);
+    let lost = said.iter().find(|text| text.contains("do not forget me")).expect("a notice");
+    assert!(lost.contains("was not sent") && lost.contains("stopped by a person"), "{lost}");
+    assert_eq!(texts(&ask(&mut bench, "", &json!({"session":"s"}))), Vec::<Value>::new());
+}
+
+#[test]
+fn a_prompt_that_nobody_waits_for_is_left_to_the_next_daemon() {
+    let (mut bench, _) = left_behind();
+    bench.feed(Input::Stop);
+    bench.agent_dies();
+    bench.heard();
+    bench.reboot();
+    bench.answers("session/resume", &json!({}));
+    let prompt = bench.heard_one("session/prompt");
+    assert_eq!(prompt["params"]["prompt"][0]["text"], "do not forget me");
+}
+
+#[test]
+fn a_prompt_that_nobody_waits_for_is_in_the_journal_when_its_directory_is_gone() {
+    let (mut bench, _) = left_behind();
+    bench.missing.push("/w".to_owned());
+    bench.agent_dies();
+    bench.pass(1_000);
+    let said = notices(&bench);
+    let lost = said.iter().find(|text| text.contains("do not forget me")).expect("a notice");
+    assert!(lost.contains("the directory `/w` does not exist"), "{lost}");
+}
+
+#[test]
+fn a_prompt_that_nobody_waits_for_waits_for_the_login() {
+    let (mut bench, _) = left_behind();
+    bench.agent_dies();
+    bench.pass(1_000);
+    bench.refuses("session/resume", -32000);
+    assert_eq!(bench.state("s"), "blocked");
+    assert_eq!(texts(&ask(&mut bench, "", &json!({"session":"s"}))), ["do not forget me"]);
+    let c = bench.plain();
+    bench.say(c, &json!({"id":1,"method":"authenticate","params":{"methodId":"m"}}));
+    bench.answers("authenticate", &json!({}));
+    bench.answers("session/resume", &json!({}));
+    let prompt = bench.heard_one("session/prompt");
+    assert_eq!(prompt["params"]["prompt"][0]["text"], "do not forget me");
 }

@@ -176,3 +176,15 @@ fn what_waits_in_a_session_that_is_deleted_is_answered() {
     assert!(told.iter().any(|word| word.ends_with(" 1")), "{told:?}");
     assert!(bench.snapshot.turns.is_empty());
 }
+
+#[test]
+fn whose_session_is_deleted_in_a_turn_hears_how_it_comes_back() {
+    let mut bench = Bench::new();
+    let (a, _) = bench.running("s", "go");
+    let b = bench.plain();
+    bench.say(b, &json!({"id":1,"method":"_acpd/session/remove","params":{"session":"s"}}));
+    let got = bench.got(a);
+    let refused = got.iter().find(|line| line["id"] == 1).expect("an answer");
+    let hint = refused["error"]["data"]["_acpd"]["hint"].as_str().expect("a way out");
+    assert!(hint.contains("`acpctl session undo`"), "{hint}");
+}

@@ -191,8 +191,9 @@ fn morning() -> Value {
         "sessions": [
             session("fix-auth", json!({"turn": {"state": "needs_action", "since": NOW - 120_000}})),
             session("nightly", json!({"agent": "copilot", "updated": NOW - 3_600_000,
-                "turn": {"state": "idle", "since": 1, "last": "interrupted"},
-                "reason": "agent ended, SIGKILL"})),
+                "turn": {"state": "idle", "since": 1, "last": "interrupted",
+                    "reason": "agent ended, SIGKILL"},
+                "reason": "acpd is shutting down"})),
             working("parser", 12, json!({"kind": "command", "text": "cargo test -p syntax",
                 "since": NOW})),
             working("migrate", 41, json!({"kind": "writing",

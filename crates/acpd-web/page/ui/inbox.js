@@ -71,8 +71,8 @@ function news({ what, session, question, agent }, now) {
   if (question) return ['is-asked', askedLine(question).join('  ')];
   if (agent) return ['is-warning', 'wants a login'];
   if (!session) return ['', ''];
-  const reason = session.reason ? `: ${oneLine(session.reason)}` : '';
   if (what === 'interrupted') {
+    const reason = session.turn.reason ? `: ${oneLine(session.turn.reason)}` : '';
     const word = session.turn.last === 'outcome_unknown' ? 'the prompt may not have arrived'
       : session.turn.last === 'unwedged' ? 'the agent hung and was stopped' : 'interrupted';
     return ['is-bad', word + reason];

@@ -13,7 +13,7 @@ use crate::hub::session::turn::drop_queued;
 use crate::ids::SessionKey;
 use crate::input::Batch;
 use crate::params::{raw_at, read};
-use crate::prompt::prompt_text;
+use crate::prompt::{continues, prompt_text};
 use crate::session::turn::Queued;
 
 /// Characters of a prompt, and of who takes it back, that are told.
@@ -59,6 +59,22 @@ impl Hub {
         let by = by_whom(by);
         let text = format!("a prompt that waited was taken back by {by}: {said}");
         self.notice(key, "info", &text, out);
+    }
+
+    /// Nobody is there to be told that a prompt was not given to the agent: what was said stays in the journal.
+    pub(crate) fn tell_not_sent(
+        &mut self,
+        key: SessionKey,
+        prompt: &Queued,
+        fault: &Fault,
+        out: &mut Batch,
+    ) {
+        if continues(&prompt.line) {
+            return;
+        }
+        let said = clipped(prompt_text(&prompt.line).trim(), SAID);
+        let text = format!("a prompt that waited was not sent: {}: {said}", fault.message);
+        self.notice(key, "warning", &text, out);
     }
 
     /// Another prompt waits in the place of one.

@@ -189,15 +189,19 @@ impl Hub {
         self.wake_session(key, out);
     }
 
-    /// Answers everything that waits in a session with an error.
+    /// Answers everything that waits in a session with an error. Of a prompt whose sender is not there to hear that, the
+    /// conversation tells; when the daemon ends, it is left to the next one.
     pub(crate) fn fail_queue(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
-        let session = self.session_mut(key);
-        let queued: Vec<_> = session.queue.drain(..).collect();
-        for prompt in queued {
-            drop_queued(key, &prompt, out);
-            if let Some(sender) = &prompt.sender {
-                self.refuse(sender, fault, out);
+        for prompt in std::mem::take(&mut self.session_mut(key).queue) {
+            match &prompt.sender {
+                None if fault.data.reason == Reason::ShuttingDown => {
+                    self.session_mut(key).queue.push_back(prompt);
+                    continue;
+                }
+                None => self.tell_not_sent(key, &prompt, fault, out),
+                Some(sender) => self.refuse(sender, fault, out),
             }
+            drop_queued(key, &prompt, out);
         }
         self.refuse_relayed(key, fault, out);
     }
@@ -407,7 +411,10 @@ impl Hub {
         let slot = self.session(key).slot;
         self.slot_mut(slot).renewed = false;
         self.note_success(slot, "session/prompt", out);
-        let outcome = Outcome::Stopped { stop_reason: stop_reason.into() };
+        let outcome = match &fault {
+            Some(fault) => Outcome::Interrupted { reason: fault.message.clone().into() },
+            None => Outcome::Stopped { stop_reason: stop_reason.into() },
+        };
         PromptEnd { outcome, fault, refused: None }
     }
 
@@ -479,6 +486,8 @@ impl Hub {
         let session = self.session_mut(key);
         let row = session.row.edit();
         row.last_outcome = Some(outcome.word().to_owned());
+        session.why_cut_off = outcome.reason().map(str::to_owned);
+        let row = session.row.edit();
         // The agent ended the turn: what it left open is not going to be closed, nor to fail later.
         row.open_tools.clear();
         row.updated = now;
@@ -562,6 +571,9 @@ impl Hub {
                 "look at what was done (`acpctl session log {}`), then send it again if need be",
                 row.word()
             ),
+            Reason::SessionRemoved => {
+                "`acpctl session undo` brings back what was not deleted for good".to_owned()
+            }
             _ => GOES_ON.to_owned(),
         };
         let error = fault.session(&row.public_id).hint(hint).object();

@@ -75,7 +75,7 @@ pub(super) fn news(row: &Row<'_>, now: u64) -> Line {
             Line::of(Role::Warning, text!("wants a login{}{} sessions wait", DOT, waits))
         }
         (What::Interrupted, Some(session)) => {
-            let reason = session.reason.as_ref().map(|reason| text!(": {}", reason));
+            let reason = session.turn.reason.as_ref().map(|reason| text!(": {}", reason));
             let what = match session.turn.last.as_ref().map(Untrusted::raw) {
                 Some("outcome_unknown") => "the prompt may not have arrived",
                 Some("unwedged") => "the agent hung and was stopped",
