@@ -92,7 +92,11 @@ impl CommandError {
             Some((message, hint)) => (message, Some(hint)),
             None => (words, None),
         };
-        CommandError::new(ExitCode::Error, paragraph(&message.into())).hint_if(hint)
+        let code = match output.status.code() {
+            Some(code) if code == i32::from(ExitCode::NotFound.code()) => ExitCode::NotFound,
+            _ => ExitCode::Error,
+        };
+        CommandError::new(code, paragraph(&message.into())).hint_if(hint)
     }
 
     /// An error of something else, with its causes.
