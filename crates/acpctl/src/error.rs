@@ -197,7 +197,7 @@ impl CommandError {
 }
 
 /// Text of several lines that cannot be taken for lines of ours: all but the first are indented.
-fn paragraph(text: &Untrusted) -> Text {
+pub(crate) fn paragraph(text: &Untrusted) -> Text {
     let lines = text.raw().trim_end().lines().map(|line| escape::verbatim(line).into());
     Text::join(lines, "\n  ")
 }
