@@ -180,6 +180,15 @@ impl CommandError {
         text
     }
 
+    /// What a JSON-RPC error means that this agent may have given itself: nobody else is named in its words.
+    pub(crate) fn of_agent(agent: &str, error: &ErrorObject) -> CommandError {
+        let mut failed = CommandError::rpc(error);
+        if error_data(error).is_none() {
+            failed.message = text!("agent `{}`: {}", escape::one_line(agent), failed.message);
+        }
+        failed
+    }
+
     /// What a JSON-RPC error of the daemon or of an agent means here.
     pub(crate) fn rpc(error: &ErrorObject) -> CommandError {
         let Some(data) = error_data(error) else {

@@ -466,6 +466,19 @@ fn an_error_tells_its_reason_its_hint_and_keeps_what_was_shown() {
 }
 
 #[test]
+fn an_error_of_the_agents_own_names_it() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        let prompt = client.begins();
+        let error = json!({"code": -32603, "message": "boom"});
+        client.send(json!({"jsonrpc": "2.0", "id": prompt["id"], "error": error}));
+    });
+    let done = home.run(&["run", "-a", "demo", "hello"]);
+    assert_eq!((done.err.as_str(), done.code), ("error: agent `demo`: boom\n", Some(1)));
+    daemon.join().unwrap();
+}
+
+#[test]
 fn ctrl_c_cancels_the_turn_once() {
     let (home, listener) = Home::listening();
     let child = home.acpctl(["run", "hello"]).spawn().unwrap();
