@@ -282,6 +282,7 @@ impl State {
 
     /// Connects the conversation to its session, whose journal ends at `seq`.
     fn attach(&mut self, seq: u64) -> Vec<Effect> {
+        let place = self.our_place();
         let Some(chat) = &mut self.chat else { return Vec::new() };
         chat.phase = Phase::Opening;
         let (link, agent) = (chat.link, Some(chat.key.agent.raw().to_owned()));
@@ -290,6 +291,7 @@ impl State {
             notices: true,
             seq: true,
             role: Some(Role::Observer),
+            place,
             ..ClientMeta::default()
         };
         let mut params = hello(&meta);

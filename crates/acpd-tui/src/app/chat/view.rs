@@ -138,8 +138,9 @@ fn head(
         facts.push(text!("{}% of {}", percent, human::count(usage.size)));
     }
     facts.extend(cost(header.usage.as_ref(), session));
-    // Our own connections are no others.
-    let own = u32::try_from(1 + chat.prompts.len()).unwrap_or(u32::MAX);
+    // We are no others. Our connections are counted as one where they say what they have in common.
+    let apart = if state.scene.who.place.is_some() { 0 } else { chat.prompts.len() };
+    let own = u32::try_from(1 + apart).unwrap_or(u32::MAX);
     match session.map_or(0, |session| session.clients.saturating_sub(own)) {
         0 => {}
         1 => facts.push("1 other here".into()),
