@@ -576,6 +576,8 @@ impl State {
         // A session that has just begun may not be in the list yet; its id is known.
         let of_key = self.chat.as_ref().map(|chat| &chat.key.session_id);
         let handle = self.chat_session().map(SessionInfo::handle).or(of_key).cloned();
+        // It is about the conversation.
+        self.flash = None;
         let mut effects = self.close_chat();
         if !is_from_top {
             self.left = handle;
