@@ -239,7 +239,7 @@ stdin is attached to it: git diff | acpctl run 'review this'. A `-` after the wo
 the text of the prompt. A script or a loop keeps its own stdin out of it: acpctl run -n 'do it'
 
 The answer goes to stdout, everything else to stderr. With --json, stdout is one object once the turn is over, \
-also if it ended with an error:
+also if it ended with an error. Where no turn began it is empty, and stderr and the exit code say why:
 
   sessionId, agent         the session
   answer                   what the agent said

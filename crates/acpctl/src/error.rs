@@ -92,7 +92,11 @@ impl CommandError {
             Some((message, hint)) => (message, Some(hint)),
             None => (words, None),
         };
-        CommandError::new(ExitCode::Error, paragraph(&message.into())).hint_if(hint)
+        let code = match output.status.code() {
+            Some(code) if code == i32::from(ExitCode::NotFound.code()) => ExitCode::NotFound,
+            _ => ExitCode::Error,
+        };
+        CommandError::new(code, paragraph(&message.into())).hint_if(hint)
     }
 
     /// An error of something else, with its causes.
@@ -176,6 +180,15 @@ impl CommandError {
         text
     }
 
+    /// What a JSON-RPC error means that this agent may have given itself: nobody else is named in its words.
+    pub(crate) fn of_agent(agent: &str, error: &ErrorObject) -> CommandError {
+        let mut failed = CommandError::rpc(error);
+        if error_data(error).is_none() {
+            failed.message = text!("agent `{}`: {}", escape::one_line(agent), failed.message);
+        }
+        failed
+    }
+
     /// What a JSON-RPC error of the daemon or of an agent means here.
     pub(crate) fn rpc(error: &ErrorObject) -> CommandError {
         let Some(data) = error_data(error) else {
@@ -193,7 +206,7 @@ impl CommandError {
 }
 
 /// Text of several lines that cannot be taken for lines of ours: all but the first are indented.
-fn paragraph(text: &Untrusted) -> Text {
+pub(crate) fn paragraph(text: &Untrusted) -> Text {
     let lines = text.raw().trim_end().lines().map(|line| escape::verbatim(line).into());
     Text::join(lines, "\n  ")
 }

@@ -113,8 +113,15 @@ fn wrong_usage(error: &clap::Error) -> ExitCode {
             let text = Untrusted::from(text.trim_end());
             ui.talk(&error::CommandError::usage(text.prose()).render(ui.err_paint()));
         }
-        // A reader that has closed the pipe does not want the rest.
-        None => drop(error.print()),
+        None => {
+            // A reader that has closed the pipe does not want the rest.
+            let failed = error.print().err().map(error::CommandError::from);
+            if let Some(failed) = failed.filter(|failed| !failed.is_broken_pipe()) {
+                let mut ui = ui::Ui::new(cli::When::Auto);
+                ui.talk(&failed.render(ui.err_paint()));
+                return ExitCode::from(failed.code().code());
+            }
+        }
     }
     ExitCode::from(error.exit_code() as u8)
 }

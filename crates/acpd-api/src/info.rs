@@ -421,7 +421,7 @@ pub struct SessionInfo {
     pub limited_until: Option<u64>,
     /// Prompts that wait for the running one.
     pub queued: u32,
-    /// Attached clients.
+    /// Attached clients. Connections of one program at one `place` are one.
     pub clients: u32,
     /// Prompts so far.
     pub prompts: u64,

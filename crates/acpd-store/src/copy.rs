@@ -75,6 +75,30 @@ pub enum CopyError {
     /// The journal, or the copy that is read, cannot be used.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// There is nothing to read.
+    #[error("there is no file `{path}`")]
+    NoFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no journal that could be copied.
+    #[error("there is no journal yet: no file `{path}`")]
+    NothingYet {
+        /// The journal.
+        path: PathBuf,
+    },
+    /// There is no such place for a file.
+    #[error("there is no directory `{path}`")]
+    NoDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// It is a directory, where a file is meant.
+    #[error("`{path}` is a directory")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+    },
     /// A file that is read is no journal.
     #[error("`{path}` is no journal of acpd")]
     NoJournal {
@@ -123,6 +147,14 @@ pub enum CopyError {
 }
 
 impl CopyError {
+    /// Whether what was named is not there.
+    pub fn is_missing(&self) -> bool {
+        matches!(
+            self,
+            CopyError::NoFile { .. } | CopyError::NothingYet { .. } | CopyError::NoDirectory { .. }
+        )
+    }
+
     /// What a person can do about it.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
@@ -131,8 +163,15 @@ impl CopyError {
                     "install the acpd that wrote it, or a newer one".to_owned()
                 }
                 OpenError::Unreleased { .. } => "no acpd of today can read it".to_owned(),
+                OpenError::Store { source: StoreError::Io(_), .. } => {
+                    "check the disk and the permissions of that file".to_owned()
+                }
                 other => return other.hint(),
             },
+            CopyError::NoFile { .. } => "give the file that `acpctl backup` has written".to_owned(),
+            CopyError::NothingYet { .. } => "`acpctl daemon start` begins one".to_owned(),
+            CopyError::NoDirectory { .. } => "make it, or give another place".to_owned(),
+            CopyError::Directory { .. } => "give the name of a file in it".to_owned(),
             CopyError::NoJournal { .. } => "`acpctl backup FILE` makes one".to_owned(),
             CopyError::InTheWay { .. } | CopyError::Itself { .. } => {
                 "give another name, or move that file away".to_owned()
@@ -151,7 +190,13 @@ pub fn back_up(
     to: &Path,
     mut tell: impl FnMut(Stage),
 ) -> Result<Copied, CopyError> {
-    let from = read(journal)?;
+    let from = read(journal).map_err(|error| match error {
+        CopyError::NoFile { path } => CopyError::NothingYet { path },
+        other => other,
+    })?;
+    if to.is_dir() {
+        return Err(CopyError::Directory { path: to.into() });
+    }
     if is_same(to, journal) {
         return Err(CopyError::Itself { path: to.into() });
     }
@@ -159,7 +204,7 @@ pub fn back_up(
         return Err(CopyError::InTheWay { path: to.into() });
     }
     let partial = with_end(to, ".partial");
-    let file = private_target(&partial)?;
+    let file = target(&partial, to)?;
     // Held until it has its name. One that a killed process has left is nobody's.
     lock::hold(&file).map_err(|_| CopyError::Busy { path: to.into() })?;
     let copied = copy(&from, &partial, &file, &mut tell).and_then(|copied| {
@@ -213,9 +258,11 @@ pub fn restore(
 
 /// A connection to a journal that this acpd can read, for reading.
 fn read(path: &Path) -> Result<Connection, CopyError> {
-    let found = stamp(path).map_err(failed("read", path))?;
-    if found.is_none() {
-        return Err(failed("read", path)(io::ErrorKind::NotFound.into()));
+    if stamp(path).map_err(failed("read", path))?.is_none() {
+        return Err(CopyError::NoFile { path: path.into() });
+    }
+    if path.is_dir() {
+        return Err(CopyError::Directory { path: path.into() });
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || -> rusqlite::Result<(Connection, u32)> {
@@ -369,6 +416,17 @@ fn emptied(journal: &Path) -> rusqlite::Result<()> {
     checkpoint::checkpoint(&conn, "TRUNCATE")?;
     conn.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
     conn.close().map_err(|(_, error)| error)
+}
+
+/// The file in which a copy is made before it has its name, which is the one that a person knows.
+fn target(partial: &Path, to: &Path) -> Result<File, CopyError> {
+    private_target(partial).map_err(|error| match (error, to.parent()) {
+        (DirError::Open { source, .. }, Some(dir)) if source.kind() == io::ErrorKind::NotFound => {
+            CopyError::NoDirectory { path: dir.into() }
+        }
+        (DirError::Open { source, .. }, _) => failed("write", to)(source),
+        (error, _) => error.into(),
+    })
 }
 
 /// Gives a file that is whole its name.

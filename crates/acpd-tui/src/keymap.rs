@@ -176,7 +176,7 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Top, "esc", Action::Back, "all sessions again", None),
     key(Place::Line, "enter", Action::Confirm, "send, or keep the filter", Some("done")),
     key(Place::Line, "ctrl-s", Action::Steer, "say it into the running turn", Some("steer")),
-    key(Place::Line, "tab", Action::NextAgent, "another agent (new session)", None),
+    key(Place::Line, "tab", Action::NextAgent, "another agent (new session)", Some("agent")),
     key(Place::Line, "esc ctrl-c", Action::Back, "back; nothing is sent", Some("back")),
     key(Place::Question, "1-9", Action::Choose, "choose", Some("choose")),
     key(Place::Question, "up k", Action::Up, "the choice before", None),

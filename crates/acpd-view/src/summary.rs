@@ -287,12 +287,12 @@ impl ConfigOption {
 }
 
 impl Usage {
-    /// How much was used: `15k of 200k tokens used, 0.12 USD`.
+    /// How full the context is, and the cost: `15k of 200k tokens in the context, 0.12 USD`.
     pub fn sentence(&self) -> Text {
         let used = human::count(self.used);
         let sentence = match self.size {
-            0 => text!("{} tokens used", used),
-            size => text!("{} of {} tokens used", used, human::count(size)),
+            0 => text!("{} tokens in the context", used),
+            size => text!("{} of {} tokens in the context", used, human::count(size)),
         };
         match &self.cost {
             // Less than a cent is worth being told, too.

@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use acpd_api::{CopyLine, CopyReport, Untrusted, json};
+use acpd_api::{CopyLine, CopyReport, ExitCode, Untrusted, json};
 use acpd_store::{Copied, CopyError, Stage};
 use acpd_sys::limits;
 use acpd_sys::lock::InstanceLock;
@@ -86,6 +86,7 @@ fn report(file: &Path, copied: Copied) -> CopyReport {
 }
 
 fn failure(error: CopyError) -> Failure {
+    let code = if error.is_missing() { ExitCode::NotFound } else { ExitCode::Error };
     let hint = error.hint();
-    Failure::new(error, hint)
+    Failure::new(error, hint).with_code(code)
 }

@@ -2,16 +2,31 @@
 
 use std::fmt;
 
+use acpd_api::ExitCode;
+
 /// Why the daemon could not run; shows its hint as well.
 #[derive(Debug)]
 pub struct Failure {
     message: String,
     hint: Option<String>,
+    code: ExitCode,
 }
 
 impl Failure {
     pub(crate) fn new(message: impl fmt::Display, hint: Option<impl fmt::Display>) -> Failure {
-        Failure { message: message.to_string(), hint: hint.map(|hint| hint.to_string()) }
+        let hint = hint.map(|hint| hint.to_string());
+        Failure { message: message.to_string(), hint, code: ExitCode::Error }
+    }
+
+    /// The same with another exit code.
+    #[must_use]
+    pub(crate) fn with_code(self, code: ExitCode) -> Failure {
+        Failure { code, ..self }
+    }
+
+    /// How the program ends.
+    pub fn code(&self) -> ExitCode {
+        self.code
     }
 
     /// What went wrong.

@@ -125,11 +125,11 @@ fn main() -> ExitCode {
         Command::Config { .. } => tell(acpd::check::report()),
         Command::Backup { file } => match acpd::copying::back_up(&file) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => failed(&failure),
+            Err(failure) => copied_nothing(&failure),
         },
         Command::Restore { check, file } => match acpd::copying::restore(&file, check) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => failed(&failure),
+            Err(failure) => copied_nothing(&failure),
         },
         Command::ConfigRedacted => match acpd::check::redacted() {
             #[expect(clippy::print_stdout, reason = "what it is for")]
@@ -179,6 +179,12 @@ fn tell(found: Result<impl Serialize, Failure>) -> ExitCode {
         }
         Err(failure) => failed(&failure),
     }
+}
+
+/// Also a program reads how that ends.
+fn copied_nothing(failure: &Failure) -> ExitCode {
+    failed(failure);
+    failure.code().code().into()
 }
 
 fn failed(failure: &dyn fmt::Display) -> ExitCode {

@@ -78,6 +78,7 @@ enum Command {
 #[derive(Debug, Subcommand)]
 enum Token {
     /// List who may get in.
+    #[command(alias = "ls")]
     List {
         /// Print JSON.
         #[arg(long)]
@@ -91,6 +92,7 @@ enum Token {
         scopes: ScopeArgs,
     },
     /// Take a token back; what is connected with it is closed at once.
+    #[command(alias = "rm")]
     Revoke {
         /// Its name or its id.
         token: String,

@@ -274,7 +274,10 @@ fn logout(agent: &str, sure: bool, door: Door, ui: &mut Ui) -> Result {
             .hint("log out with its own command, then restart it with `acpctl agent restart`"));
     }
     if !sure {
-        let concerns = text!("this affects all clients and {} sessions", info.sessions);
+        let concerns = text!(
+            "this affects all clients and {}",
+            human::counted(u64::from(info.sessions), "session")
+        );
         if !ui.can_ask() {
             return Err(CommandError::usage(text!("a logout needs confirmation: {}", concerns))
                 .hint("add `--yes`"));

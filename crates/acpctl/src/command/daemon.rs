@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use acp_wire::code;
 use acpd_api::{
-    AgentInfo, AgentState, DaemonInfo, DaemonRestartParams, Empty, Environment, ExitCode, LogLevel,
-    LogLevelParams, Status, method,
+    AgentInfo, AgentRef, AgentState, DaemonInfo, DaemonRestartParams, Empty, Environment, ExitCode,
+    LogLevel, LogLevelParams, Status, method,
 };
 use acpd_client::{CallError, ConnectError, Connection, Options, Paths, connect, stopped_daemon};
 
@@ -87,6 +87,21 @@ fn reload(paths: &Paths, ui: &mut Ui) -> Result {
     for AgentInfo { name, .. } in status.agents.iter().filter(runs) {
         let word = shell_word(name);
         ui.say(text!("{} runs as it was started before: acpctl agent restart {}", name, word));
+    }
+    let mut connection = to_running(paths)?;
+    for AgentInfo { name, sessions, .. } in status.agents.iter().filter(|agent| agent.sessions > 0)
+    {
+        let agent = AgentRef { agent: name.raw().to_owned() };
+        let shown: std::result::Result<AgentInfo, CallError> =
+            connection.call(method::AGENT_SHOW, &agent);
+        let Err(CallError::Rpc(error)) = shown else { continue };
+        let error = CommandError::rpc(&error);
+        let sessions = human::counted(u64::from(*sessions), "session");
+        let rest = text!("{}; its {} can only be read", error.message(), sessions);
+        ui.say(match error.first_hint() {
+            Some(hint) => text!("{}\n  {}", rest, hint),
+            None => rest,
+        });
     }
     Ok(())
 }

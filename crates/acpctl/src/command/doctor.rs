@@ -15,6 +15,7 @@ use acpd_sys::machine::free_space;
 use serde::Serialize;
 
 use crate::cli::Doctor;
+use crate::configured;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::daemon::mistakes;
@@ -138,11 +139,16 @@ fn look(paths: &Paths) -> Vec<Finding> {
         Ok(service) if service.is_installed() => service.state(),
         _ => Ok(State::default()),
     };
+    let wrong = configured::report().ok().map(|report| report.mistakes);
+    let wrong = wrong.filter(|mistakes| !mistakes.is_empty());
     match &service {
         Ok(service) => {
+            let program = service.program.display();
             findings.push(match service.check_program() {
-                Ok(()) => {
-                    Finding::ok("program", format!("`{}` can start", service.program.display()))
+                Ok(()) => Finding::ok("program", format!("`{program}` can start")),
+                // One mistake is one problem.
+                Err(_) if wrong.is_some() => {
+                    Finding::ok("program", format!("`{program}` is there"))
                 }
                 Err(error) => Finding::of("program", &error),
             });
@@ -165,6 +171,13 @@ fn look(paths: &Paths) -> Vec<Finding> {
             Err(error) => findings.push(Finding::of("daemon", &error)),
         },
         Err(error) => findings.push(Finding::of("daemon", &error)),
+    }
+    // A daemon that runs has said it itself.
+    if !findings.iter().any(|found| found.check == "configuration") {
+        findings.extend(wrong.map(|wrong| {
+            let text = text!("acpd cannot start with it:{}", mistakes(&wrong));
+            Finding::problem("configuration", text.as_str()).fix("acpctl config edit")
+        }));
     }
     match (service, state) {
         (Ok(service), Ok(state)) => findings.extend(watched(&service, &state, pid)),

@@ -354,9 +354,9 @@ fn what_was_used_is_told_once_at_the_end_of_a_turn() {
     ];
     insta::assert_snapshot!(plain(&updates), @"
     Done.
-    15k of 200k tokens used
-    16k of 200k tokens used, 0.12 USD
-    900 of 200k tokens used, 0.0042 USD
+    15k of 200k tokens in the context
+    16k of 200k tokens in the context, 0.12 USD
+    900 of 200k tokens in the context, 0.0042 USD
     ");
 
     // Who runs the turn says when it is over; a turn that ends may be somebody else's.
@@ -365,7 +365,7 @@ fn what_was_used_is_told_once_at_the_end_of_a_turn() {
     let mut transcript = Transcript::new(options);
     let update = json!({"sessionId": "s", "update": used(7, Value::Null)}).to_string();
     assert_eq!(transcript.notification("session/update", &update), []);
-    let line = "7 of 200k tokens used\n".into();
+    let line = "7 of 200k tokens in the context\n".into();
     assert_eq!(transcript.turn_ended(), [Piece::Lines(line)]);
     assert_eq!(transcript.turn_ended(), []);
 }

@@ -17,7 +17,7 @@ use acpd_client::{Connection, Paths, daemon_exe};
 use serde::Serialize;
 
 use crate::cli::Tail;
-use crate::error::{CommandError, Result};
+use crate::error::{CommandError, Result, paragraph};
 use crate::log_file;
 use crate::stop::running;
 use crate::text::{Text, text};
@@ -366,7 +366,7 @@ fn tell(program: &Path, args: &[&str]) -> Result<String> {
     };
     let line = Untrusted::from(format!("{} {}", program.display(), args.join(" ")));
     let failed =
-        CommandError::new(ExitCode::Error, text!("`{}` failed: {}", line, Untrusted::from(said)));
+        CommandError::new(ExitCode::Error, text!("`{}` failed: {}", line, paragraph(&said.into())));
     Err(match hint {
         Some(hint) => failed.hint(Text::from(Untrusted::from(hint))),
         None => failed,

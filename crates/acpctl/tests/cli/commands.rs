@@ -466,6 +466,17 @@ fn help_is_a_command_and_a_wrong_verb_names_the_right_one() {
 }
 
 #[test]
+fn help_that_cannot_be_written_is_an_error() {
+    let home = Home::new();
+    for args in [&["help"][..], &["help", "run"], &["--version"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let done = home.wait(home.acpctl(args).stdout(full).spawn().unwrap());
+        assert_eq!(done.code, Some(1), "{args:?}: {done:?}");
+        assert!(done.err.starts_with("error: cannot write: "), "{done:?}");
+    }
+}
+
+#[test]
 fn times_are_those_of_the_persons_clock() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {

@@ -78,7 +78,7 @@ fn the_answer_goes_to_stdout_and_everything_else_to_stderr() {
     assert_eq!(
         done.err,
         "✓ Read x\nsession restored: the agent has the conversation again\n\
-         1.2k of 200k tokens used\n"
+         1.2k of 200k tokens in the context\n"
     );
     assert_eq!(done.code, Some(0));
     daemon.join().unwrap();
@@ -462,6 +462,19 @@ fn an_error_tells_its_reason_its_hint_and_keeps_what_was_shown() {
     assert_eq!(done.out, "half an ans\n");
     assert_eq!(done.err, "error: agent `demo` was killed\n  | boom\n\nhint: say it again\n");
     assert_eq!(done.code, Some(6));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn an_error_of_the_agents_own_names_it() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        let prompt = client.begins();
+        let error = json!({"code": -32603, "message": "boom"});
+        client.send(json!({"jsonrpc": "2.0", "id": prompt["id"], "error": error}));
+    });
+    let done = home.run(&["run", "-a", "demo", "hello"]);
+    assert_eq!((done.err.as_str(), done.code), ("error: agent `demo`: boom\n", Some(1)));
     daemon.join().unwrap();
 }
 

@@ -76,6 +76,13 @@ fn without_a_service_manager_nothing_is_written() {
     let none = service(&home, &["status"]);
     assert_eq!(none.code, Some(3), "{none:?}");
     assert!(none.err.contains("hint: `acpctl service install`"), "{none:?}");
+    script(&home.path("bin/journalctl"), "echo another service");
+    for args in [&["logs"][..], &["logs", "-f"]] {
+        let none = service(&home, args);
+        assert_eq!((none.code, none.out.as_str()), (Some(3), ""), "{none:?}");
+        assert!(none.err.contains("not installed as a service"), "{none:?}");
+        assert!(none.err.contains("`acpctl daemon logs`"), "{none:?}");
+    }
 }
 
 #[test]

@@ -215,8 +215,8 @@ impl Session {
         Held::of(&self.queue.front()?.line)
     }
 
-    /// `waits`: the question that it has open.
-    pub(crate) fn info(&self, waits: Option<Doing>) -> SessionInfo {
+    /// `waits`: the question that it has open. `clients`: who is here.
+    pub(crate) fn info(&self, waits: Option<Doing>, clients: u32) -> SessionInfo {
         let running = self.running.as_ref();
         SessionInfo {
             session_id: self.row.public_id.clone().into(),
@@ -238,7 +238,7 @@ impl Session {
             },
             limited_until: self.held().map(|held| held.until.0),
             queued: self.queue.len() as u32,
-            clients: self.attached.len() as u32,
+            clients,
             prompts: self.row.prompts,
             usage: (self.row.usage.told != Usage::default()).then(|| self.row.usage.told.clone()),
             seq: self.head,

@@ -7,6 +7,15 @@ pub const GO_ON: &str = "You were interrupted while you worked on my last reques
 /// The end of the reason of a session that waits for a prompt to begin anew.
 pub(crate) const PROMISE: &str = "; the next prompt continues in a new session, with a summary";
 
+/// What a summary begins with, which goes to the agent before the first prompt of the new session.
+pub(crate) const HEAD: &str = "[acpd] Our previous session was lost and could not be restored.";
+
+/// Whether an agent has made a title of the summary: many take the first words that they are told, as many as they like.
+pub(crate) fn is_of_summary(title: &str) -> bool {
+    let title = title.trim_end_matches(['.', '…', ' ']);
+    title.starts_with(HEAD) || title.starts_with("[acpd] ") && HEAD.starts_with(title)
+}
+
 /// A reason with what comes of it.
 pub(crate) fn promise(reason: &str) -> String {
     format!("{reason}{PROMISE}")

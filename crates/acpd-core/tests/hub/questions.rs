@@ -140,6 +140,14 @@ fn a_plain_yes_is_the_one_option_that_says_so_and_of_several_a_person_names_one(
         if chosen.is_none() {
             let hint = answered["error"]["data"]["_acpd"]["hint"].as_str().expect("a way out");
             assert!(hint.starts_with("`acpctl "), "{given}: {hint}");
+            let (_, one) = hint.split_once(" --option ").expect("one to copy");
+            let one = one.split('`').next().expect("a word");
+            let is_offered = offered(risky)
+                .as_array()
+                .expect("options")
+                .iter()
+                .any(|option| option["optionId"] == one);
+            assert!(is_offered, "{given}: {hint}");
         }
         // An option of the agent that holds from now on is named.
         let own = chosen.filter(|id| ["always", "risky"].contains(id)).map(|id| json!(id));
@@ -154,9 +162,11 @@ fn a_plain_yes_is_the_one_option_that_says_so_and_of_several_a_person_names_one(
 fn what_cannot_be_remembered_goes_to_the_agent_for_good_only_if_its_own_option_is_named() {
     let mut bench = alone(Bench::new());
     asks(&mut bench, 7, &json!({"toolCallId":"t"}));
+    let id = pending(&mut bench)[0]["id"].as_str().expect("an id").to_owned();
     let refused = answer(&mut bench, &json!({"kind":"allow","always":true}));
     let hint = refused["error"]["data"]["_acpd"]["hint"].as_str().expect("a way out");
-    assert!(hint.ends_with("--option O` sends the agent's own option `ya`"), "{hint}");
+    let own = format!("the agent's own option for that: `acpctl allow --always {id} --option ya`");
+    assert!(hint.ends_with(&own), "{hint}");
     let once = json!({"kind":"allow","always":true,"option":"y"});
     assert!(answer(&mut bench, &once)["error"]["message"].is_string());
     assert_eq!(bench.heard(), Vec::<Value>::new());

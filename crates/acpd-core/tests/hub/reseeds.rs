@@ -4,6 +4,7 @@ use acpd_core::profile::{OnInterrupted, OnLost};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, methods, words};
+use crate::titles::{listed, told};
 
 /// A used session whose agent died and does not know it any more; nobody has prompted it since.
 fn lost(bench: &mut Bench, client: acpd_core::ids::ClientId) {
@@ -64,6 +65,32 @@ fn a_lost_session_goes_on_with_a_summary_before_the_next_prompt_and_says_so() {
     bench.prompt(plain, &json!(3), "s", "more");
     let prompt = bench.heard_one("session/prompt");
     assert_eq!(prompt["params"]["prompt"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn acpds_own_words_are_no_title_of_the_agent() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    reseeded(&mut bench, a);
+    let prompt = bench.heard_one("session/prompt");
+    let summary = prompt["params"]["prompt"][0]["text"].as_str().expect("text").to_owned();
+    let cut = |at: usize| summary.chars().take(at).collect::<String>();
+    let calls = |bench: &mut Bench, title: &str| {
+        let update = json!({"sessionUpdate":"session_info_update","title":title});
+        let params = json!({"sessionId":"t","update":update});
+        bench.agent(&json!({"jsonrpc":"2.0","method":"session/update","params":params}));
+    };
+    let before = listed(&mut bench);
+    bench.got(a);
+    for title in [cut(60), cut(20) + "…", cut(200), cut(62) + "..."] {
+        calls(&mut bench, &title);
+        assert_eq!(listed(&mut bench), before, "{title}");
+        assert_eq!(told(&bench.got(a)), std::slice::from_ref(&before), "{title}");
+    }
+    calls(&mut bench, "Fish");
+    assert_eq!(listed(&mut bench), "Fish");
+    calls(&mut bench, &cut(60));
+    assert_eq!(listed(&mut bench), "Fish");
 }
 
 #[test]

@@ -30,13 +30,13 @@ fn call(bench: &mut Bench, title: &str) {
 }
 
 /// The titles that a client was told.
-fn told(lines: &[Value]) -> Vec<Value> {
+pub(crate) fn told(lines: &[Value]) -> Vec<Value> {
     let updates = lines.iter().map(|line| &line["params"]["update"]);
     let infos = updates.filter(|update| update["sessionUpdate"] == "session_info_update");
     infos.map(|info| info["title"].clone()).collect()
 }
 
-fn listed(bench: &mut Bench) -> Value {
+pub(crate) fn listed(bench: &mut Bench) -> Value {
     let a = bench.plain();
     bench.say(a, &json!({"id":0,"method":"session/list","params":{}}));
     bench.got(a)[0]["result"]["sessions"][0]["title"].clone()

@@ -5,7 +5,7 @@ use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
-use crate::questions::{asks, pending, run};
+use crate::questions::{asks, call, pending, run};
 
 /// A client that shows notices, and says who it is.
 fn named(bench: &mut Bench, name: &str, place: Option<&str>) -> ClientId {
@@ -35,6 +35,24 @@ fn told(lines: &[Value], method: &str) -> Value {
     let line = of_method.next().unwrap_or_else(|| panic!("no `{method}`: {lines:?}"));
     assert_eq!(of_method.count(), 0, "{lines:?}");
     line["params"].clone()
+}
+
+#[test]
+fn connections_of_a_program_at_one_place_are_one_client() {
+    let mut bench = Bench::new();
+    bench.running("s", "go");
+    let places = [Some("pts/3"), Some("pts/3"), Some("pts/4"), None, None];
+    let seen = places.map(|place| {
+        let client = named(&mut bench, "acpctl", place);
+        attach(&mut bench, client);
+        let params = json!({"session":"s"});
+        call(&mut bench, "_acpd/session/show", &params)["result"]["clients"].clone()
+    });
+    assert_eq!(seen, [2, 2, 3, 4, 5]);
+    let other = named(&mut bench, "zed", Some("pts/3"));
+    attach(&mut bench, other);
+    let params = json!({"session":"s"});
+    assert_eq!(call(&mut bench, "_acpd/session/show", &params)["result"]["clients"], 6);
 }
 
 #[test]

@@ -282,6 +282,7 @@ impl State {
 
     /// Connects the conversation to its session, whose journal ends at `seq`.
     fn attach(&mut self, seq: u64) -> Vec<Effect> {
+        let place = self.our_place();
         let Some(chat) = &mut self.chat else { return Vec::new() };
         chat.phase = Phase::Opening;
         let (link, agent) = (chat.link, Some(chat.key.agent.raw().to_owned()));
@@ -290,6 +291,7 @@ impl State {
             notices: true,
             seq: true,
             role: Some(Role::Observer),
+            place,
             ..ClientMeta::default()
         };
         let mut params = hello(&meta);
@@ -574,6 +576,8 @@ impl State {
         // A session that has just begun may not be in the list yet; its id is known.
         let of_key = self.chat.as_ref().map(|chat| &chat.key.session_id);
         let handle = self.chat_session().map(SessionInfo::handle).or(of_key).cloned();
+        // It is about the conversation.
+        self.flash = None;
         let mut effects = self.close_chat();
         if !is_from_top {
             self.left = handle;

@@ -143,6 +143,11 @@ impl State {
         effects
     }
 
+    /// Where we are: by that the daemon knows which connections are ours.
+    pub(super) fn our_place(&self) -> Option<String> {
+        self.scene.who.place.as_ref().map(|place| place.raw().to_owned())
+    }
+
     /// Another connection, bound to an agent, and what opens it.
     pub(super) fn errand(&mut self, agent: &Untrusted) -> (Vec<Effect>, Link) {
         self.requests.links += 1;
@@ -150,7 +155,7 @@ impl State {
         let meta = ClientMeta {
             agent: Some(agent.raw().to_owned()),
             role: Some(Role::Controller),
-            place: self.scene.who.place.as_ref().map(|place| place.raw().to_owned()),
+            place: self.our_place(),
             ..ClientMeta::default()
         };
         let hello = self.requests.send(link, "initialize", &hello(&meta), Purpose::Hello);

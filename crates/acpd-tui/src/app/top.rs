@@ -16,7 +16,7 @@ use crate::input::Input;
 use crate::keymap::{Action, Place};
 use crate::question::{Card, Did};
 
-pub(super) use view::{useful, view};
+pub(super) use view::{useful, view, word};
 
 /// How long the second press of a key that cancels may take.
 const TWICE: u64 = 3000;
@@ -254,13 +254,9 @@ impl State {
 
     /// Says what is typed into the turn of that session; if none runs, it is a prompt.
     fn steer_typed(&mut self) -> Vec<Effect> {
-        let is_running = |key: &SessionRowKey| {
-            let session = self.fleet.session(key);
-            session.is_some_and(|session| session.turn.state != TurnState::Idle)
-        };
         match &self.top.typing {
             Some(Typing::Prompt { session, input, .. })
-                if is_running(session) && !input.text().trim().is_empty() =>
+                if self.is_running(session) && !input.text().trim().is_empty() =>
             {
                 let (session, said) = (session.clone(), Said::from(input.text()));
                 self.top.typing = None;
@@ -269,6 +265,11 @@ impl State {
             Some(Typing::Prompt { .. }) => self.send_typed(),
             _ => Vec::new(),
         }
+    }
+
+    fn is_running(&self, key: &SessionRowKey) -> bool {
+        let session = self.fleet.session(key);
+        session.is_some_and(|session| session.turn.state != TurnState::Idle)
     }
 
     fn card_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {

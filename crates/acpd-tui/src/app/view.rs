@@ -68,6 +68,9 @@ fn footer_keys(state: &State, theme: Theme) -> Vec<(String, &'static str)> {
     });
     let first =
         |keys: &str| keymap::shown(keys.split(' ').next().unwrap_or(keys), theme.is_unicode);
-    let word = |action, word| state.chat.as_ref().map_or(word, |it| chat::word(it, action, word));
+    let word = |action, word| match &state.chat {
+        Some(chat) => chat::word(chat, action, word),
+        None => top::word(state, action, word),
+    };
     rows.map(|(row, name)| (first(&row.keys), word(row.binding.action, name))).collect()
 }

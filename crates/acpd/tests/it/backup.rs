@@ -127,7 +127,21 @@ fn what_is_no_backup_changes_nothing() {
     );
     refused(&["backup", &other], &["is no backup of acpd", "hint: give another name"]);
     assert_eq!(fs::read_to_string(&other).unwrap(), "my novel");
-    refused(&["restore", &text(&dir.join("none")), "--yes"], &["cannot read", "none"]);
+    let missing = env.acpctl(&["restore", &text(&dir.join("none")), "--yes"]).code(3);
+    missing.explains(&["there is no file `", "/none`", "hint: give the file that `acpctl backup`"]);
+    let nowhere = text(&dir.join("nowhere"));
+    let missing = env.acpctl(&["backup", &format!("{nowhere}/new")]).code(3);
+    missing.explains(&[&format!("there is no directory `{nowhere}`"), "hint: make it"]);
+    // A path of a file that goes on.
+    let beneath = format!("{other}/new");
+    refused(&["backup", &beneath], &[&format!("cannot write `{beneath}`: "), "hint: "]);
+    for verb in ["backup", "restore"] {
+        let words = [&*format!("`{}` is a directory", text(&dir)), "hint: give the name of a file"];
+        refused(
+            &[&[verb, &text(&dir)], &["--yes"][..usize::from(verb == "restore")]].concat(),
+            &words,
+        );
+    }
     let journal = text(&env.path("state").join("acpd.db"));
     refused(&["backup", &journal], &["is the journal itself"]);
     refused(&["restore", &file], &["needs confirmation", "--yes"]);

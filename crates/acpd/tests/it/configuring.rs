@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use acpd_test::harness::{Config, TestEnv, signal, until};
+use acpd_test::harness::{Agent, Config, TestEnv, signal, until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -41,6 +41,33 @@ fn a_reload_takes_what_is_new_in_the_middle_of_a_turn_and_names_who_runs_as_befo
     assert_eq!(env.status()["daemon"].get("configChanged"), None);
     env.release("here");
     turn.finish().success();
+}
+
+#[test]
+fn an_agent_that_is_taken_out_is_told_with_what_becomes_of_its_sessions() {
+    let env = hosted([echo(), Agent::new("other")]);
+    env.acpctl(&["run", "-a", "other", "-s", "fix", "say #one"]).success();
+    env.configure(&Config::new([echo()]).daemon("host", "\"shim\""));
+    let ways = ["agent `other` is not configured any more", "`[agents.other]`", "session handoff"];
+    let told = env.acpctl(&["daemon", "reload"]).success().explains(&ways);
+    told.explains(&["its 1 session can only be read"]);
+    for args in [
+        &["run", "--resume", "fix", "say #two"][..],
+        &["agent", "show", "other"],
+        &["agent", "start", "other"],
+        &["run", "-a", "other", "say #two"],
+    ] {
+        env.acpctl(args).code(3).explains(&ways);
+    }
+    let list = env.acpctl(&["agent", "ls"]).success();
+    assert!(list.stdout().contains("not configured any more"), "{list:?}");
+    assert!(!list.stdout().contains("by a person"), "{list:?}");
+    assert!(env.acpctl(&["session", "log", "fix"]).success().stdout().contains("#one"));
+    env.acpctl(&["session", "handoff", "fix", "--to", "echo", "-n", "say #two"]).success();
+    // It is as if nothing had been.
+    env.configure(&Config::new([echo(), Agent::new("other")]).daemon("host", "\"shim\""));
+    env.acpctl(&["daemon", "reload"]).success();
+    env.acpctl(&["run", "--resume", "fix", "say #two"]).success();
 }
 
 #[test]

@@ -62,10 +62,31 @@ fn what_ends_no_turn_is_mended_and_the_rest_is_told() {
 #[test]
 fn a_daemon_that_could_not_start_is_a_problem_with_its_reason() {
     let env = home_with(&Config::new([echo()]));
-    env.write_config("[daemno]\n");
-    let seen = env.acpctl(&["doctor"]).code(1);
+    let journal = env.path("state").join("acpd.db");
+    fs::create_dir_all(env.path("state")).unwrap();
+    fs::write(&journal, "my novel").unwrap();
+    let seen = env.acpctl(&["doctor"]).code(1).explains(&["1 problem found"]);
     assert!(seen.stdout().contains("problem  program"), "{seen:?}");
-    assert!(seen.stdout().contains("unknown key `daemno`"), "{seen:?}");
+    fs::remove_file(&journal).unwrap();
+}
+
+#[test]
+fn mistakes_of_the_configuration_are_one_problem_with_a_line_for_each() {
+    let env = home_with(&Config::new([echo()]));
+    let wrong = "[daemno]\n[retentoin]\n";
+    let look = |begins: &str| {
+        let seen = env.acpctl(&["doctor"]).code(1).explains(&["1 problem found"]);
+        assert!(seen.stdout().contains("ok       program"), "{seen:?}");
+        assert!(seen.stdout().contains(&format!("problem  configuration  {begins}\n")), "{seen:?}");
+        let of = |key: &str| seen.stdout().lines().filter(|line| line.contains(key)).count();
+        assert_eq!((of("unknown key `daemno`"), of("unknown key `retentoin`")), (1, 1), "{seen:?}");
+    };
+    env.write_config(wrong);
+    look("acpd cannot start with it:");
+    env.configure(&Config::new([echo()]));
+    env.acpctl(&["daemon", "start"]).success();
+    env.write_config(wrong);
+    look("acpd keeps the old one:");
     env.configure(&Config::new([echo()]));
 }
 

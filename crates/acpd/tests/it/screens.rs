@@ -151,6 +151,29 @@ fn h2_an_agent_that_is_stopped_is_told_with_the_way_out() {
 }
 
 #[test]
+fn who_else_is_here_is_counted_by_windows_and_not_by_connections() {
+    let env = hosted([Agent::new("agent")]);
+    let _ = env.acpctl(&["run", "-s", "mine", "hello"]).success();
+    let mut one = start(&env, &["chat", "mine"]);
+    one.sees("live");
+    let mut other = start(&env, &["chat", "mine"]);
+    other.sees("1 other here");
+    one.sees("1 other here");
+    // A turn of a window has a connection of its own.
+    one.types("[pause here] and on");
+    one.types(ENTER);
+    let seen = other.sees("paused at here");
+    assert_eq!(env.session("mine")["clients"], 2);
+    assert!(seen.contains("1 other here"), "{seen}");
+    env.release("here");
+    one.sees("and on");
+    for chat in [&mut one, &mut other] {
+        chat.types(CTRL_D);
+        assert!(chat.ends().success());
+    }
+}
+
+#[test]
 fn an_agent_that_is_killed_in_its_answer_is_told_and_the_next_prompt_works() {
     let env = hosted([Agent::new("agent")]);
     let mut chat = start(&env, &["chat", "--new"]);

@@ -249,7 +249,7 @@ impl Target {
                 let stop = stop.map(Untrusted::from);
                 let done = match &answer {
                     Ok(result) => Ok(end(&mut turn, result)),
-                    Err(error) => Err(CommandError::rpc(error)),
+                    Err(error) => Err(CommandError::of_agent(&self.agent, error)),
                 };
                 self.print(&mut turn, stop, &done)?;
                 done

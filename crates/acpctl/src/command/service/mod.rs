@@ -28,6 +28,8 @@ pub(super) fn service(command: cli::Service, door: Door, ui: &mut Ui) -> Result 
         cli::Service::Install { dry_run: false } => install::install(&service, &paths, ui),
         cli::Service::Uninstall(args) => uninstall::uninstall(args, &service, &paths, door, ui),
         cli::Service::Status(json) => status::status(&service, &paths, json, ui),
+        cli::Service::Logs(_) if !service.is_installed() => Err(status::not_installed()
+            .hint("the log of a daemon that a client has started: `acpctl daemon logs`")),
         cli::Service::Logs(tail) => service.print_log(tail, ui),
     }
 }

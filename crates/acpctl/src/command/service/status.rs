@@ -71,9 +71,13 @@ pub(super) fn status(service: &Service, paths: &Paths, json: Json, ui: &mut Ui) 
     if service.is_installed() {
         return Ok(());
     }
-    let text = "acpd is not installed as a service";
-    Err(CommandError::new(ExitCode::NotFound, text)
-        .hint("`acpctl service install` installs it; `--dry-run` shows what that writes"))
+    Err(not_installed())
+}
+
+/// There is no service to speak of.
+pub(super) fn not_installed() -> CommandError {
+    CommandError::new(ExitCode::NotFound, "acpd is not installed as a service")
+        .hint("`acpctl service install` installs it; `--dry-run` shows what that writes")
 }
 
 fn card(found: &ServiceInfo, paint: Paint) -> Text {

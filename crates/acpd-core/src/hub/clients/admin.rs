@@ -38,6 +38,16 @@ const MOST_SEARCH_HITS: u32 = 1_000;
 /// Why an agent is down that a person has stopped.
 const STOPPED: &str = "stopped by a person";
 
+/// Why an agent does not run that has sessions and no configuration.
+const TAKEN_OUT: &str = "not configured any more";
+
+/// What to do about it.
+fn taken_out(name: &str) -> String {
+    format!(
+        "configure `[agents.{name}]` again, or let another agent go on: `acpctl session handoff SESSION --to AGENT`"
+    )
+}
+
 /// Words of one search.
 const SEARCH_WORDS: usize = 64;
 
@@ -160,6 +170,12 @@ impl Hub {
 
     /// The error for an agent that is not configured, with the nearest name.
     pub(crate) fn unknown_agent(&self, name: &str) -> Fault {
+        if self.is_agent(name) {
+            let text = format!("agent `{}` is not configured any more", clipped(name, NAME));
+            return Fault::new(Reason::AgentUnknown, text)
+                .with_code(acp_wire::code::INVALID_PARAMS)
+                .hint(taken_out(name));
+        }
         let text = format!("no agent `{}`", clipped(name, NAME));
         let fault =
             Fault::new(Reason::AgentUnknown, text).with_code(acp_wire::code::INVALID_PARAMS);
@@ -268,11 +284,15 @@ impl Hub {
         let info = known.info.as_ref();
         // It stays down over every restart of the daemon.
         let is_down = known.row.desired == Desired::Down;
-        let reason = shown.and_then(|agent| agent.api_reason());
-        let reason = reason.or_else(|| is_down.then(|| STOPPED.to_owned()));
-        let hint = waits.and_then(|id| self.agent_way_out(id));
-        let hint =
-            hint.or_else(|| is_down.then(|| format!("`acpctl agent start {name}` starts it")));
+        let (reason, hint) = if self.config.agents.contains_key(name) {
+            let reason = shown.and_then(|agent| agent.api_reason());
+            let reason = reason.or_else(|| is_down.then(|| STOPPED.to_owned()));
+            let hint = waits.and_then(|id| self.agent_way_out(id));
+            let start = || is_down.then(|| format!("`acpctl agent start {name}` starts it"));
+            (reason, hint.or_else(start))
+        } else {
+            (Some(TAKEN_OUT.to_owned()), Some(taken_out(name)))
+        };
         AgentInfo {
             name: name.into(),
             title: profile.title.clone().into(),

@@ -29,10 +29,10 @@ use crate::process::slot::{Parked, Slot, WaitFor, Waiting};
 use crate::process::table::OutputEnd;
 use crate::record::{EventKind, Record};
 use crate::requests::purpose::{NewSession, Purpose};
+use crate::session::State;
 use crate::session::replay::HISTORY_BYTES;
 use crate::session::restore::values_of;
 use crate::session::turn::is_work;
-use crate::session::{State, TITLE};
 use crate::tool_calls::call::update_in;
 use crate::views::without_boolean_options;
 
@@ -342,7 +342,7 @@ impl Hub {
             UpdateClass::State(state_key) => {
                 self.note_state(key, state_key, &line, out);
                 if state_key == StateKey::Info {
-                    line = self.with_own_title(key, line);
+                    line = self.with_title_that_counts(key, line);
                 }
                 EventKind::State(state_key)
             }
@@ -388,17 +388,7 @@ impl Hub {
                 let options = raw_at(line, &["params", "update", "configOptions"]);
                 self.take_values(key, None, options, !restoring, out);
             }
-            StateKey::Info => {
-                if locate(line, &["params", "update", "title"]).is_some() {
-                    let title = str_at(line, &["params", "update", "title"]);
-                    let title = title.map(|title| title.chars().take(TITLE).collect());
-                    let row = &mut self.session_mut(key).row;
-                    // What it was given it may only repeat.
-                    if title.is_none() || title != row.own_title {
-                        row.edit().title = title;
-                    }
-                }
-            }
+            StateKey::Info => self.note_title(key, line),
             StateKey::Usage => self.note_usage(key, line, out),
             StateKey::Mode | StateKey::Plan | StateKey::Commands => {}
         }

@@ -245,8 +245,8 @@ fn not_remembered(id: InteractionId, verdict: Verdict, question: &Question) -> F
     let own = if own.is_empty() {
         String::new()
     } else {
-        let own = listed(own);
-        format!("; `acpctl {word} --always {id} --option O` sends the agent's own option {own}")
+        let own = choosing(&format!("{word} --always {id}"), own);
+        format!("; the agent's own option for that: {own}")
     };
     let hint = format!("answer it without `--always`, or write a rule under `[policy]`{own}");
     Fault::invalid("the question does not say enough to know it again, so it cannot be remembered")
@@ -302,19 +302,24 @@ impl Plain {
             }
             [] => {
                 let text = format!("no such option of the question means `{word}`");
-                let hint =
-                    format!("`acpctl answer {id} --option O` with one of {}", listed(options));
-                Err(Fault::invalid(text).hint(hint))
+                Err(Fault::invalid(text).hint(choosing(&format!("answer {id}"), options)))
             }
             several => {
                 let always = if always { " --always" } else { "" };
                 let text = format!("several options of the question mean `{word}{always}`");
-                let several = listed(several.iter().copied());
-                let hint = format!("`acpctl {word}{always} {id} --option O` with one of {several}");
-                Err(Fault::invalid(text).hint(hint))
+                let command = format!("{word}{always} {id}");
+                Err(Fault::invalid(text).hint(choosing(&command, several.iter().copied())))
             }
         }
     }
+}
+
+/// The command lines that choose one of these, to be copied.
+fn choosing<'a>(command: &str, options: impl IntoIterator<Item = &'a PermissionOption>) -> String {
+    let lines = options
+        .into_iter()
+        .map(|option| format!("`acpctl {command} --option {}`", shell_word(&option.option_id)));
+    lines.collect::<Vec<_>>().join(" or ")
 }
 
 fn listed<'a>(options: impl IntoIterator<Item = &'a PermissionOption>) -> String {

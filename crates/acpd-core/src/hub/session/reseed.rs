@@ -26,7 +26,7 @@ use crate::profile::OnInterrupted;
 use crate::record::Dormant;
 use crate::session::State;
 use crate::session::limit::Held;
-use crate::session::reseed::{GO_ON, PROMISE, Summary, promise};
+use crate::session::reseed::{GO_ON, HEAD, PROMISE, Summary, promise};
 use crate::session::turn::Queued;
 use crate::timers::Timer;
 
@@ -143,8 +143,7 @@ fn with_first_block(prompt: Bytes, summary: &str) -> Bytes {
     let Some(blocks) = locate(&prompt, &["params", "prompt"]) else { return prompt };
     let text = if summary.is_empty() { "(acpd's journal says nothing more.)" } else { summary };
     let text = format!(
-        "[acpd] Our previous session was lost and could not be restored. This is all that is known \
-         of it:\n\n{text}\n\n[acpd] My next message follows."
+        "{HEAD} This is all that is known of it:\n\n{text}\n\n[acpd] My next message follows."
     );
     let first = json!({ "type": "text", "text": text });
     let is_empty = prompt[blocks.start + 1..].trim_ascii_start().starts_with(b"]");

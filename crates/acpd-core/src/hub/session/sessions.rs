@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use acp_wire::acp::{SessionUpdate, Update};
 use acp_wire::bound::SENTENCE;
 use acp_wire::{build, clipped, remove_member};
-use acpd_api::{SessionGone, SessionInfo, SessionNotice, StateChanged, method};
+use acpd_api::{ClientName, SessionGone, SessionInfo, SessionNotice, StateChanged, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -42,7 +42,21 @@ impl Hub {
     }
 
     pub(crate) fn session_info(&self, key: SessionKey) -> SessionInfo {
-        self.session(key).info(self.questions.waiting(key))
+        self.session(key).info(self.questions.waiting(key), self.clients_at(key))
+    }
+
+    /// How many clients are at a session. What says that it is the same program at the same place is one: a screen
+    /// has a connection of its own for each turn.
+    fn clients_at(&self, key: SessionKey) -> u32 {
+        let mut known = BTreeSet::new();
+        let attached = self.session(key).attached.keys();
+        let clients = attached.filter(|id| match self.clients.get(id).map(|client| &client.name) {
+            Some(ClientName { name, place: Some(place), .. }) => {
+                known.insert((name.raw(), place.raw()))
+            }
+            _ => true,
+        });
+        clients.count() as u32
     }
 
     pub(crate) fn session_mut(&mut self, key: SessionKey) -> &mut Session {

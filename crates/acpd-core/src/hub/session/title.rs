@@ -2,12 +2,13 @@
 //!
 //! What a person gave stays until a person changes it or takes it away. Whatever the agent tells about
 //! the session meanwhile is shown with that title; its own is remembered for when the person's is gone. An
-//! agent that repeats the person's title has not given it one of its own.
+//! agent that repeats the person's title has not given it one of its own. No more has one that calls a session by
+//! acpd's own words, with which a summary begins.
 //!
 //! A title is text for people. A name is a handle: short, unique, and given to commands.
 
 use acp_wire::acp::{SessionUpdate, SetTitleParams, Update};
-use acp_wire::{Id, StateKey, build, set_member, str_at};
+use acp_wire::{Id, StateKey, build, locate, set_member, str_at};
 use acpd_api::TitleParams;
 use bytes::Bytes;
 use serde_json::json;
@@ -20,7 +21,11 @@ use crate::input::Batch;
 use crate::params::read;
 use crate::record::EventKind;
 use crate::requests::purpose::{Purpose, SET_TITLE};
+use crate::session::reseed::is_of_summary;
 use crate::session::{State, TITLE};
+
+/// Where an agent gives one.
+const IN_UPDATE: &[&str] = &["params", "update", "title"];
 
 impl Hub {
     /// `session/set_title`: no agent is started or woken for it.
@@ -89,15 +94,30 @@ impl Hub {
         self.host_write(slot, build::request(&Id::from(ask), SET_TITLE, &params), out);
     }
 
-    /// What an agent tells about a session, as clients are told it: with the title that a person gave.
-    pub(crate) fn with_own_title(&self, key: SessionKey, line: Bytes) -> Bytes {
-        match &self.session(key).row.own_title {
-            Some(title) => {
-                let title = json!(title).to_string();
-                set_member(&line, &["params", "update", "title"], title.as_bytes())
-            }
-            None => line,
+    /// Keeps the title that an agent gives.
+    pub(crate) fn note_title(&mut self, key: SessionKey, line: &Bytes) {
+        if locate(line, IN_UPDATE).is_none() {
+            return;
         }
+        let title = str_at(line, IN_UPDATE);
+        let title: Option<String> = title.map(|title| title.chars().take(TITLE).collect());
+        let row = &mut self.session_mut(key).row;
+        // What it was given it may only repeat.
+        let is_given = title.is_some() && title == row.own_title;
+        if !is_given && !title.as_deref().is_some_and(is_of_summary) {
+            row.edit().title = title;
+        }
+    }
+
+    /// What an agent tells about a session, as clients are told it: with the title that a person gave, and without one
+    /// that acpd's own words are.
+    pub(crate) fn with_title_that_counts(&self, key: SessionKey, line: Bytes) -> Bytes {
+        let row = &self.session(key).row;
+        let is_of_summary = || str_at(&line, IN_UPDATE).is_some_and(|title| is_of_summary(&title));
+        if row.own_title.is_none() && !is_of_summary() {
+            return line;
+        }
+        set_member(&line, IN_UPDATE, json!(row.shown_title()).to_string().as_bytes())
     }
 }
 

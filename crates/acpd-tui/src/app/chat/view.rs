@@ -138,8 +138,9 @@ fn head(
         facts.push(text!("{}% of {}", percent, human::count(usage.size)));
     }
     facts.extend(cost(header.usage.as_ref(), session));
-    // Our own connections are no others.
-    let own = u32::try_from(1 + chat.prompts.len()).unwrap_or(u32::MAX);
+    // We are no others. Our connections are counted as one where they say what they have in common.
+    let apart = if state.scene.who.place.is_some() { 0 } else { chat.prompts.len() };
+    let own = u32::try_from(1 + apart).unwrap_or(u32::MAX);
     match session.map_or(0, |session| session.clients.saturating_sub(own)) {
         0 => {}
         1 => facts.push("1 other here".into()),
@@ -147,7 +148,7 @@ fn head(
     }
     let facts = Line::of(Role::Dim, Text::join(facts, DOT));
     let taken = canvas.right(area.x, area.y, area.width.saturating_sub(1), &facts);
-    canvas.line(area.x, area.y, area.width.saturating_sub(taken + 1), &left);
+    canvas.line(area.x, area.y, area.width.saturating_sub(taken + 2), &left);
 }
 
 /// What the conversation has cost: as its lines tell, else as the daemon knows it.
@@ -406,6 +407,8 @@ fn trouble(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<
 pub(in crate::app) fn word(chat: &Chat, action: Action, word: &'static str) -> &'static str {
     match action {
         Action::Blocks if chat.card.id().is_some() => "question",
+        Action::Cancel if !chat.editor.is_empty() => "clear",
+        Action::Confirm if chat.search.typed().is_some() => "search",
         _ => word,
     }
 }
@@ -416,6 +419,7 @@ pub(in crate::app) fn useful(state: &State, chat: &Chat, place: Place, action: A
     match (place, action) {
         (Place::Prompt, Action::Steer) => is_running(),
         (Place::Prompt, Action::Cancel) => is_running() || !chat.editor.is_empty(),
+        (Place::Line, Action::Steer | Action::NextAgent) => false,
         (Place::Question, Action::PageDown) => {
             state.on_screen.question.as_ref().is_some_and(|drawn| drawn.most > 0)
         }

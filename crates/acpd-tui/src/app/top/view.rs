@@ -284,6 +284,16 @@ fn below_pane(state: &State, canvas: &mut Canvas<'_>, y: u16) -> Option<Position
     Some(Position::new(x + u16::try_from(column).unwrap_or(0), y))
 }
 
+/// What a key does now, in the word of the footer.
+pub(in crate::app) fn word(state: &State, action: Action, word: &'static str) -> &'static str {
+    match (&state.top.typing, action) {
+        (Some(Typing::Filter), Action::Confirm) => "keep",
+        (Some(Typing::Prompt { .. }), Action::Confirm) => "send",
+        (Some(Typing::New { .. }), Action::Confirm) => "begin",
+        _ => word,
+    }
+}
+
 /// Whether a key does something now, so that it belongs into the footer.
 pub(in crate::app) fn useful(state: &State) -> impl Fn(Place, Action) -> bool {
     let rows = state.fleet.rows(state.top.filter.text(), state.now);
@@ -293,7 +303,14 @@ pub(in crate::app) fn useful(state: &State) -> impl Fn(Place, Action) -> bool {
     let works = session.is_some_and(|session| session.turn.state != TurnState::Idle);
     let has_session = session.is_some();
     let has_more = state.on_screen.question.as_ref().is_some_and(|drawn| drawn.most > 0);
+    let (steers, chooses) = match &state.top.typing {
+        Some(Typing::Prompt { session, .. }) => (state.is_running(session), false),
+        Some(Typing::New { .. }) => (false, state.agents().nth(1).is_some()),
+        Some(Typing::Filter) | None => (false, false),
+    };
     move |place, action| match (place, action) {
+        (Place::Line, Action::Steer) => steers,
+        (Place::Line, Action::NextAgent) => chooses,
         (Place::Top, Action::Question) => asks,
         (Place::Top, Action::Cancel) => works,
         (Place::Top, Action::Open | Action::Prompt) => has_session,

@@ -40,6 +40,10 @@ fn a_code_lets_one_browser_in_once() {
     assert_eq!(phone["scopes"], json!(["watch"]));
     let list = env.acpctl(&["web", "token", "list"]).success();
     assert_eq!(list.stdout().lines().count(), 2, "{}", list.stdout());
+    // The verbs are also those of all other lists.
+    let same = env.acpctl(&["web", "token", "ls"]).success();
+    assert_eq!(same.stdout(), list.stdout());
+    env.acpctl(&["web", "token", "rm", "phone"]).success().explains(&["revoked: phone"]);
 }
 
 #[test]
