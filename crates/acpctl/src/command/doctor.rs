@@ -149,6 +149,7 @@ fn look(paths: &Paths) -> Vec<Finding> {
         }
         Err(error) => findings.push(Finding::of("program", error)),
     }
+    let can_start = findings.iter().all(|found| found.state == Health::Ok);
     findings.push(disk(paths));
     findings.extend(kept_aside(paths));
     let listens = state.as_ref().ok().filter(|state| state.listens && state.pid.is_none());
@@ -167,7 +168,7 @@ fn look(paths: &Paths) -> Vec<Finding> {
         Err(error) => findings.push(Finding::of("daemon", &error)),
     }
     match (service, state) {
-        (Ok(service), Ok(state)) => findings.extend(watched(&service, &state, pid)),
+        (Ok(service), Ok(state)) => findings.extend(watched(&service, &state, pid, can_start)),
         (_, Err(error)) => findings.push(Finding::of("service", &error)),
         (Err(_), _) => {}
     }
@@ -327,12 +328,24 @@ fn trouble(agent: &AgentInfo, default: &Untrusted) -> Option<Finding> {
 }
 
 /// Whether the system starts and watches the daemon as it was told.
-fn watched(service: &Service, state: &State, serving: Option<u32>) -> Vec<Finding> {
+fn watched(
+    service: &Service,
+    state: &State,
+    serving: Option<u32>,
+    can_start: bool,
+) -> Vec<Finding> {
     if !service.is_installed() {
         return vec![Finding::ok("service", "not installed: clients start acpd")];
     }
     let is_stale = service.files.iter().any(|file| file.state() != FileState::Current);
-    let mut findings = vec![if is_stale {
+    let mut findings = vec![if state.failed && can_start {
+        Finding::problem("service", "acpd has failed, and may not be started any more")
+            .command("acpctl service install")
+    } else if state.failed {
+        // The problem is told above, and the service cannot be mended before it.
+        Finding::warning("service", "acpd has failed, and may not be started any more")
+            .fix("when the problem is mended: acpctl service install")
+    } else if is_stale {
         Finding::warning("service", "its files are not those of this acpd")
             .command("acpctl service install")
     } else if serving.is_some() && serving != state.pid {
