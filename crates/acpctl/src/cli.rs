@@ -1,5 +1,8 @@
 //! The command line.
 
+mod examples;
+#[cfg(test)]
+mod examples_tests;
 mod keep;
 mod later;
 mod operations;
@@ -30,7 +33,7 @@ pub(crate) use session::{Format, Handoff, Log, Remove, Search, Session, SessionC
     name = "acpctl",
     bin_name = "acpctl",
     version,
-    after_long_help = exit_codes()
+    after_long_help = examples::below(&exit_codes(), "acpctl")
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -75,6 +78,7 @@ pub(crate) enum Command {
     ///
     /// It is also what `acpctl` alone shows on a terminal.
     #[cfg(feature = "tui")]
+    #[command(after_long_help = examples::below("", "top"))]
     Top,
     /// A conversation on the whole screen: read it, write prompts, answer questions.
     #[cfg(feature = "tui")]
@@ -93,11 +97,11 @@ pub(crate) enum Command {
     /// Lend acpd's tools to an agent: an MCP server on stdin and stdout.
     #[cfg(feature = "mcp")]
     #[command(disable_help_flag = true)]
-    Mcp(Beside),
+    Mcp(Later<Beside>),
     /// Serve a page for browsers on which you watch and answer agents, and a socket for ACP clients elsewhere.
     #[cfg(feature = "web")]
     #[command(disable_help_flag = true)]
-    Web(Beside),
+    Web(Later<Beside>),
     /// Show the daemon, its agents, and the sessions that are active or were used last.
     #[command(visible_alias = "status")]
     Ps(Later<Ps>),
@@ -152,10 +156,7 @@ pub(crate) enum Command {
     Gc(Later<Gc>),
     /// Print what makes a shell complete commands, sessions, agents and questions.
     #[command(after_help = COMPLETIONS)]
-    Completions {
-        /// The shell.
-        shell: Shell,
-    },
+    Completions(Later<Completions>),
     /// Write a manual page of each command into a folder.
     #[command(hide = true)]
     Man {
@@ -235,8 +236,8 @@ impl From<By> for UsageBy {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without PROMPT, or with `-` alone, the prompt is read from stdin. With PROMPT, a file or a pipe on \
-stdin is attached to it: git diff | acpctl run 'review this'. A `-` after the words puts stdin into \
-the text of the prompt. A script or a loop keeps its own stdin out of it: acpctl run -n 'do it'
+stdin is attached to it. A `-` after the words puts stdin into \
+the text of the prompt. A script or a loop keeps its own stdin out of it with `-n`.
 
 The answer goes to stdout, everything else to stderr. With --json, stdout is one object once the turn is over, \
 also if it ended with an error. Where no turn began it is empty, and stderr and the exit code say why:
@@ -428,6 +429,13 @@ pub(crate) struct Wait {
     /// Print a line of JSON for each session that is over.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Arguments of `completions`.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Completions {
+    /// The shell.
+    pub(crate) shell: Shell,
 }
 
 /// How completion is installed.
@@ -644,10 +652,6 @@ pub(crate) enum Config {
     /// Tell the value that each key comes to, and who says so: the file, the catalogue, the default.
     ///
     /// Without a key: all but those of agents about which the file says nothing. What may be a secret is hidden.
-    #[command(after_long_help = "Examples:\n  \
-        acpctl config show agents.claude\n  \
-        acpctl config show daemon.log_level --json\n  \
-        acpctl config show --file")]
     Show(ConfigShow),
     /// Print where the file is, or would be.
     Path,
@@ -656,9 +660,6 @@ pub(crate) enum Config {
     /// A new file begins with a line that tells editors of TOML what may be in it.
     Edit,
     /// Print the JSON schema of the file, which editors check it with.
-    #[command(
-        after_long_help = "Example: acpctl config schema > ~/.config/acpd/config.schema.json"
-    )]
     Schema,
 }
 

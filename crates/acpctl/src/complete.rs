@@ -138,7 +138,11 @@ fn sessions(connection: &mut Connection) -> Result<Vec<Found>> {
     let about = |session: &SessionInfo| {
         text!("{}, {}", session.agent, session.title.as_ref().unwrap_or(&session.cwd))
     };
-    let found = |session: &SessionInfo| Found::new(session.handle(), about(session));
+    let found = |session: &SessionInfo| match session.handle() {
+        name if is_plain(name) => Found::new(name, about(session)),
+        // A name of several words goes by the id.
+        name => Found::new(&session.session_id, text!("{}: {}", name, about(session))),
+    };
     Ok(list.sessions.iter().map(found).collect())
 }
 

@@ -24,6 +24,7 @@ mod last;
 mod live;
 mod log_file;
 mod lookup;
+mod manual;
 mod pager;
 mod paint;
 mod permission;

@@ -1,13 +1,18 @@
 //! What `acpctl mcp` executes, and what the daemon lends to agents: a program of its own, so that no other command
 //! carries tokio and the MCP library.
 
+#[path = "../cli/examples.rs"]
+mod examples;
+#[path = "../manual.rs"]
+mod manual;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use acpd_api::Tools;
 use acpd_mcp::{Options, serve};
-use clap::{CommandFactory as _, Parser};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 /// Lend acpd's tools to an agent: an MCP server on stdin and stdout.
 #[derive(Debug, Parser)]
@@ -46,10 +51,17 @@ fn tools(word: &str) -> Result<Tools, String> {
     known.map(|(_, tools)| *tools).ok_or_else(|| format!("the tools are: {words}"))
 }
 
+/// The command line, with examples.
+fn definition() -> clap::Command {
+    examples::shown(Args::command())
+}
+
 fn main() -> ExitCode {
-    let Args { tools, session, answer, folder, diagnostics, no_spawn, man } = Args::parse();
+    let typed = Args::from_arg_matches(&definition().get_matches());
+    let Args { tools, session, answer, folder, diagnostics, no_spawn, man } =
+        typed.unwrap_or_else(|error| error.exit());
     if let Some(dir) = man {
-        return match clap_mangen::generate_to(Args::command().name("acpctl-mcp"), dir) {
+        return match manual::write(definition().name("acpctl-mcp"), &dir) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&error),
         };
@@ -77,4 +89,19 @@ fn main() -> ExitCode {
 fn failed(error: &dyn fmt::Display) -> ExitCode {
     anstream::eprintln!("error: {}", acpd_api::escape::one_line(&error.to_string()));
     ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_examples_are_as_it_reads_them() {
+        let mine = examples::ALL.iter().filter(|(of, _)| of.split(' ').next() == Some("mcp"));
+        for (line, what) in mine.flat_map(|(_, examples)| *examples) {
+            let (_, args) = line.split_once("acpctl ").unwrap();
+            let parsed = Args::try_parse_from(args.split(' '));
+            assert!(parsed.is_ok(), "{line} ({what}): {}", parsed.unwrap_err());
+        }
+    }
 }

@@ -1,5 +1,10 @@
 //! What `acpctl web` executes: a program of its own, so that no other command carries a web server.
 
+#[path = "../cli/examples.rs"]
+mod examples;
+#[path = "../manual.rs"]
+mod manual;
+
 use std::io::IsTerminal as _;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -8,7 +13,7 @@ use std::process::ExitCode;
 use acpd_api::{escape, json};
 use acpd_client::Paths;
 use acpd_web::{Behind, Event, Failure, Invitation, Limits, Options, Scope, Scopes, TokenInfo};
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -117,7 +122,8 @@ impl From<ScopeArgs> for Scopes {
 
 #[expect(clippy::disallowed_methods, reason = "all that is written here is escaped")]
 fn main() -> ExitCode {
-    match run(Web::parse()) {
+    let typed = Web::from_arg_matches(&definition().get_matches());
+    match run(typed.unwrap_or_else(|error| error.exit())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             anstream::eprintln!("error: {}", escape::one_line(&error.to_string()));
@@ -129,6 +135,11 @@ fn main() -> ExitCode {
     }
 }
 
+/// The command line, with examples.
+fn definition() -> clap::Command {
+    examples::shown(Web::command())
+}
+
 fn run(Web { command, serve, no_spawn }: Web) -> Result<(), Failure> {
     let paths = Paths::discover()?;
     match command {
@@ -136,9 +147,7 @@ fn run(Web { command, serve, no_spawn }: Web) -> Result<(), Failure> {
             Event::Listening(invitation) => invite(&invitation, "Ctrl-C ends the server."),
             Event::SignedIn { name } => talk(&format!("signed in: {name}")),
         }),
-        Some(Command::Man { dir }) => {
-            Ok(clap_mangen::generate_to(Web::command().name("acpctl-web"), dir)?)
-        }
+        Some(Command::Man { dir }) => Ok(manual::write(definition().name("acpctl-web"), &dir)?),
         Some(Command::Pair { name, scopes }) => {
             invite(&acpd_web::pair(&paths, scopes.into(), name)?, "");
             Ok(())
@@ -227,4 +236,19 @@ fn talk(text: &str) {
 #[expect(clippy::disallowed_methods, reason = "blocks and colours of our own")]
 fn talk_raw(text: &str) {
     anstream::eprintln!("{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_examples_are_as_it_reads_them() {
+        let mine = examples::ALL.iter().filter(|(of, _)| of.split(' ').next() == Some("web"));
+        for (line, what) in mine.flat_map(|(_, examples)| *examples) {
+            let (_, args) = line.split_once("acpctl ").unwrap();
+            let parsed = Web::try_parse_from(args.split(' '));
+            assert!(parsed.is_ok(), "{line} ({what}): {}", parsed.unwrap_err());
+        }
+    }
 }

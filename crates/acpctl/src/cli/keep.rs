@@ -9,9 +9,6 @@ use super::Json;
 /// Arguments of `backup`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Example:
-  acpctl backup ~/acpd-$(date +%F).db
-
 The file holds everything that agents and you have said, and tokens that clients gave for MCP servers: it is closed \
 to others, and should stay so. A backup that is there under that name is replaced once the new one is whole.")]
 pub(crate) struct Backup {
@@ -25,9 +22,6 @@ pub(crate) struct Backup {
 /// Arguments of `restore`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Example:
-  acpctl restore ~/acpd-2026-11-23.db
-
 acpd is stopped with its agents before, and started again after it. The journal that was there stays beside the new one, \
 as acpd-before-restore-N.db, until you delete it.")]
 pub(crate) struct Restore {
@@ -47,10 +41,6 @@ pub(crate) struct Restore {
 /// Arguments of `gc`.
 #[derive(Debug, Clone, Copy, Args)]
 #[command(after_long_help = "\
-Examples:
-  acpctl gc --dry-run
-  acpctl gc --yes --json
-
 The limits are those of `[retention]` and `[[workspace]]` in the configuration; acpd itself looks every hour whether something \
 is over them. A session in which something runs, waits or asks, and one that somebody has open, stays. What is deleted comes \
 back with `acpctl session undo`, for as long as `keep_deleted` says.")]

@@ -3,6 +3,8 @@
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
 
+use super::examples;
+
 /// Arguments of one command.
 #[derive(Debug)]
 pub(crate) struct Later<T>(pub(crate) T);
@@ -45,8 +47,11 @@ impl<T: Subcommand> Subcommand for Later<T> {
     }
 }
 
-/// What is said about the command beats what is said about its arguments, which comes later.
+/// What is said about the command beats what is said about its arguments, which comes later. With these come its
+/// examples.
 fn about_stays(command: Command, declare: fn(Command) -> Command) -> Command {
     let (about, long) = (command.get_about().cloned(), command.get_long_about().cloned());
-    declare(command).about(Resettable::from(about)).long_about(Resettable::from(long))
+    let command =
+        declare(command).about(Resettable::from(about)).long_about(Resettable::from(long));
+    examples::shown(command)
 }

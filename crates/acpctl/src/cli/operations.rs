@@ -35,15 +35,8 @@ pub(crate) enum Daemon {
     },
 }
 
-/// How a level is used.
-const LOG_LEVEL: &str = "\
-Example: see more while something goes wrong, then as before.
-
-  acpctl daemon log-level debug
-  acpctl daemon logs -f
-  acpctl daemon log-level info
-
-`log_level` in the configuration is what it starts with.";
+/// Where a level is from.
+const LOG_LEVEL: &str = "`log_level` in the configuration is what it starts with.";
 
 /// Arguments of `doctor`.
 #[derive(Debug, Clone, Copy, Args)]
@@ -57,10 +50,6 @@ pub(crate) struct Doctor {
 
 /// What `metrics` is for.
 pub(super) const METRICS: &str = "\
-Example, for the textfile collector of node_exporter:
-
-  acpctl --no-spawn metrics > acpd.prom.tmp && mv acpd.prom.tmp acpd.prom
-
 Counters begin anew with the daemon. docs/recipes.md has the timer for it.";
 
 /// Arguments of `trace`.
@@ -89,10 +78,7 @@ pub(crate) struct Trace {
 /// How a trace is read.
 const TRACE: &str = "\
 -> is from acpd, <- to acpd. Each line has its time, who is at the other end, what it is, its method, #ID, for an answer \
-the time since its request, and its size. Example:
-
-  acpctl trace fix --method 'session/*'
-  acpctl trace --agent claude --full
+the time since its request, and its size.
 
 --full shows what is said in the conversation. Values that belong to secrets are left out (environments, headers, MCP \
 servers, logins, `_meta`), and so is what looks like a key; what else a person or an agent has written is there.";
@@ -114,7 +100,4 @@ const REPORT: &str = "\
 It has versions, the system, what `acpctl doctor` finds, which keys of the configuration are set, agents and sessions by \
 their states, the end of the daemon's log and its metrics. It has no word of a conversation, nothing that agents have \
 written to stderr, no values of variables, headers and arguments, and no names of you, your machine, sessions and \
-directories. Example:
-
-  acpctl report
-  acpctl report --output - | less";
+directories.";

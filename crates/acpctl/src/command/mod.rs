@@ -54,9 +54,9 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Cancel(Later(args)) => cancel::cancel(&args, door, ui)?,
         Command::Acp(Later(args)) => return acp::acp(&args, door),
         #[cfg(feature = "mcp")]
-        Command::Mcp(args) => return become_program("acpctl-mcp", &args.args, door),
+        Command::Mcp(Later(args)) => return become_program("acpctl-mcp", &args.args, door),
         #[cfg(feature = "web")]
-        Command::Web(args) => return become_program("acpctl-web", &args.args, door),
+        Command::Web(Later(args)) => return become_program("acpctl-web", &args.args, door),
         Command::Ps(Later(args)) => ps::ps(args, door, ui)?,
         Command::Queue(Later(args)) => queue::queue(args, door, ui)?,
         Command::Usage(Later(args)) => usage::usage(&args, door, ui)?,
@@ -82,7 +82,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Backup(Later(args)) => backup::backup(&args, ui)?,
         Command::Restore(Later(args)) => restore::restore(&args, ui)?,
         Command::Gc(Later(args)) => gc::gc(args, door, ui)?,
-        Command::Completions { shell } => completions::completions(shell, ui)?,
+        Command::Completions(Later(args)) => completions::completions(args.shell, ui)?,
         Command::Man { dir } => man::man(&dir)?,
     }
     Ok(ExitCode::Ok)

@@ -215,6 +215,11 @@ fn a_purge_asks_and_leaves_nothing() {
     fs::create_dir_all(home.path(".config/acpd")).unwrap();
     fs::write(home.path(".config/acpd/config.toml"), "").unwrap();
     fs::write(home.path(".bashrc"), "source <(acpctl completions bash)\n").unwrap();
+    let units = home.path(".config/systemd/user");
+    fs::create_dir_all(units.join("acpd.service.d")).unwrap();
+    for file in ["acpd.service", "acpd.socket", "acpd.service.d/override.conf"] {
+        fs::write(units.join(file), "[Service]\n").unwrap();
+    }
     let asked = service(&home, &["uninstall", "--purge"]);
     assert_eq!(asked.code, Some(2), "{asked:?}");
     assert!(asked.err.contains("hint: add `--yes`"), "{asked:?}");
@@ -224,8 +229,14 @@ fn a_purge_asks_and_leaves_nothing() {
     let done = service(&home, &["uninstall", "--purge", "--yes", "--no-spawn"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.err.contains(".bashrc"), "{done:?}");
-    assert!(done.err.contains(".local/state/acpd  4 B\n"), "{done:?}");
-    for left in [".local/state/acpd", ".config/acpd", "run"] {
+    let deleted =
+        [".local/state/acpd  4 B\n", "user/acpd.service\n", "user/acpd.service.d  10 B\n"];
+    for said in deleted {
+        let before = done.err.split("removed").next().unwrap();
+        assert!(shown.out.contains(said) && before.contains(said), "{said}: {done:?}");
+    }
+    for left in [".local/state/acpd", ".config/acpd", "run", ".config/systemd/user/acpd.service.d"]
+    {
         assert!(!home.path(left).exists(), "{left} is left");
     }
 }

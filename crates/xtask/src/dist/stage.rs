@@ -51,6 +51,10 @@ pub(super) fn stage(root: &Path, programs: &Programs<'_>, strip: bool) -> Result
         if strip {
             succeed(Command::new("strip").arg(usr.join("bin").join(name)))?;
         }
+        let sections = read(Command::new("readelf").arg("-SW").arg(usr.join("bin").join(name)))?;
+        if sections.contains(".symtab") {
+            return Err(format!("`{name}` still has its symbols").into());
+        }
     }
     for name in UNITS {
         let unit = fs::read(workspace::root().join("systemd").join(name))?;
@@ -65,7 +69,8 @@ pub(super) fn stage(root: &Path, programs: &Programs<'_>, strip: bool) -> Result
     }
     for doc in fs::read_dir(workspace::root().join("docs"))? {
         let path = doc?.path();
-        if path.extension().is_some_and(|end| end == "md") {
+        // Folders are for who works on acpd.
+        if path.is_file() {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             put(&format!("share/doc/acpd/docs/{name}"), &fs::read(&path)?, 0o644)?;
         }

@@ -14,13 +14,21 @@ use crate::stop::{check_turns_continue, detach, info, running};
 use crate::text::text;
 use crate::ui::Ui;
 
-/// Prints what would be written and done.
-pub(super) fn show(service: &Service, ui: &mut Ui) -> Result {
+/// Prints what would be written and done, and says what would become of a daemon that runs.
+pub(super) fn show(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     for UnitFile { path, text } in &service.files {
         ui.print(text!("# {}\n{}\n", path, Untrusted::from(text).prose()))?;
     }
     for line in service.steps() {
         ui.print(text!("$ {}\n", Untrusted::from(line)))?;
+    }
+    // Without a service manager that answers there is nothing to be taken over.
+    let Ok(state) = service.state() else { return Ok(()) };
+    if let Some(mut daemon) = state.running(paths)? {
+        let pid = info(&mut daemon)?.pid;
+        if state.pid != Some(pid) {
+            ui.say(text!("acpd runs (pid {}): the service takes it over, and no turn ends", pid));
+        }
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ pub(super) fn service(command: cli::Service, door: Door, ui: &mut Ui) -> Result 
     let paths = Paths::discover()?;
     let service = Service::here(&paths)?;
     match command {
-        cli::Service::Install { dry_run: true } => install::show(&service, ui),
+        cli::Service::Install { dry_run: true } => install::show(&service, &paths, ui),
         cli::Service::Install { dry_run: false } => install::install(&service, &paths, ui),
         cli::Service::Uninstall(args) => uninstall::uninstall(args, &service, &paths, door, ui),
         cli::Service::Status(json) => status::status(&service, &paths, json, ui),

@@ -1,4 +1,4 @@
-//! What acpd leaves in a home: directories, with the files in them that are acpd's, and completions.
+//! What acpd leaves in a home: directories, with the files in them that are acpd's, additions to its units, and completions.
 //!
 //! Architecture invariant: only what acpd makes is deleted, by its name. A directory that somebody has named wrongly
 //! in a variable loses nothing else.
@@ -35,6 +35,11 @@ impl Traces {
         ];
         if demo != paths.state {
             dirs.push(own(&demo, &|name| name == "demo")?);
+        }
+        // What `systemctl --user edit acpd` makes.
+        let units = base("XDG_CONFIG_HOME", ".config")?.join("systemd/user");
+        for additions in ["acpd.service.d", "acpd.socket.d"] {
+            dirs.push(own(&units.join(additions), &|name| name.ends_with(".conf"))?);
         }
         dirs.retain(|(dir, _)| dir.is_dir());
         let completions = [
@@ -93,7 +98,15 @@ impl Traces {
 /// Files of shells that still run `acpctl completions`: they are the person's own.
 pub(super) fn mentions() -> Vec<PathBuf> {
     let Ok(home) = home() else { return Vec::new() };
-    let files = [".bashrc", ".bash_profile", ".profile", ".zshrc", ".config/fish/config.fish"];
+    let files = [
+        ".bashrc",
+        ".bash_profile",
+        ".profile",
+        ".zshrc",
+        ".config/fish/config.fish",
+        ".config/powershell/profile.ps1",
+        ".config/powershell/Microsoft.PowerShell_profile.ps1",
+    ];
     let mentions = |file: &PathBuf| {
         fs::read_to_string(file).is_ok_and(|text| text.contains("acpctl completions"))
     };

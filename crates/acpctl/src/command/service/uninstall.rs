@@ -10,7 +10,7 @@ use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::service::{FileState, Service};
 use crate::stop::{info, serving, stop};
-use crate::text::text;
+use crate::text::{Text, text};
 use crate::ui::Ui;
 
 /// Takes the service out.
@@ -26,11 +26,11 @@ pub(super) fn uninstall(
         ui.say("acpd is not installed as a service");
         return Ok(());
     }
+    let units = service.files.iter().filter(|file| file.state() != FileState::Missing);
+    let units = units.map(|file| text!("{}\n", file.path)).collect::<Text>();
+    let all = text!("{}{}", units, traces.list());
     if args.dry_run {
-        for file in service.files.iter().filter(|file| file.state() != FileState::Missing) {
-            ui.print(text!("{}\n", file.path))?;
-        }
-        ui.print(traces.list())?;
+        ui.print(all)?;
         return Ok(());
     }
     if !args.purge {
@@ -38,9 +38,9 @@ pub(super) fn uninstall(
     }
     if args.yes {
         ui.say("stopping every agent and deleting, with every conversation:");
-        ui.talk(&traces.list());
+        ui.talk(&all);
     } else {
-        confirm(&traces, ui)?;
+        confirm(&all, ui)?;
     }
     purge(service, paths, door, ui)
 }
@@ -98,12 +98,12 @@ fn remove(service: &Service, ui: &mut Ui) -> Result {
 }
 
 /// Shows what would be lost, and asks.
-fn confirm(traces: &Traces, ui: &mut Ui) -> Result {
+fn confirm(all: &Text, ui: &mut Ui) -> Result {
     if !ui.can_ask() {
         return Err(CommandError::usage("deleting all that acpd has kept needs confirmation")
             .hint("add `--yes`; `--dry-run` shows what would be deleted"));
     }
-    ui.talk(&traces.list());
+    ui.talk(all);
     let text = "stop every agent and delete all this, with every conversation? y/n > ";
     if yes(ui, text)? { Ok(()) } else { Err(left()) }
 }

@@ -1,0 +1,119 @@
+//! Manual pages, from the definition of a command line.
+//!
+//! clap_mangen writes all but what stands below the options of a long help: that has a heading of its own here for exit codes,
+//! notes and examples, where clap_mangen knows only `EXTRA`.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use clap::Command;
+use clap::builder::Resettable;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+
+/// Writes the page of a command, and of each below it, into a folder.
+pub(crate) fn write(command: Command, dir: &Path) -> io::Result<()> {
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    pages(&command, dir)
+}
+
+fn pages(command: &Command, dir: &Path) -> io::Result<()> {
+    for under in command.get_subcommands().filter(|under| !under.is_hide_set()) {
+        pages(under, dir)?;
+    }
+    let (name, text) = page(command)?;
+    fs::write(dir.join(name), text)
+}
+
+/// A page and the name of its file.
+fn page(command: &Command) -> io::Result<(String, String)> {
+    let below = command.get_after_long_help().or(command.get_after_help());
+    let below = sections(&below.map(ToString::to_string).unwrap_or_default());
+    let bare = command.clone().after_help(Resettable::Reset).after_long_help(Resettable::Reset);
+    let man = Man::new(bare);
+    let mut text = Vec::new();
+    man.render(&mut text)?;
+    let mut text = String::from_utf8(text).map_err(io::Error::other)?;
+    let at = text.find("\n.SH VERSION").map_or(text.len(), |before| before + 1);
+    text.insert_str(at, &below);
+    Ok((man.get_filename(), text))
+}
+
+/// What stands below a long help, under the headings that people look for in a manual.
+fn sections(below: &str) -> String {
+    let (mut notes, mut codes, mut examples) = (Vec::new(), None, None);
+    for paragraph in below.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
+        match paragraph.split_once('\n') {
+            Some(("Exit codes:", lines)) => codes = Some(lines),
+            Some(("Examples:", lines)) => examples = Some(lines),
+            _ => notes.push(paragraph),
+        }
+    }
+    let mut roff = Roff::new();
+    if !notes.is_empty() {
+        roff.control("SH", ["NOTES"]);
+    }
+    for (paragraph, number) in notes.into_iter().zip(1..) {
+        if number > 1 {
+            roff.control("PP", []);
+        }
+        for line in paragraph.lines() {
+            roff.text([roman(line)]);
+        }
+    }
+    if let Some(lines) = codes {
+        let codes = lines.lines().filter_map(|line| line.trim().split_once(' '));
+        listed(&mut roff, "EXIT STATUS", codes);
+    }
+    if let Some(lines) = examples {
+        let lines: Vec<&str> = lines.lines().collect();
+        let examples = lines.chunks_exact(2).map(|example| (example[0], example[1]));
+        listed(&mut roff, "EXAMPLES", examples);
+    }
+    // Before the first heading stands what makes apostrophes plain ones, which the page has once.
+    let text = roff.render();
+    text.find(".SH").map(|from| text[from..].to_owned()).unwrap_or_default()
+}
+
+/// A section of things and what they mean.
+fn listed<'t>(roff: &mut Roff, heading: &str, items: impl Iterator<Item = (&'t str, &'t str)>) {
+    roff.control("SH", [heading]);
+    for (what, means) in items {
+        roff.control("TP", []);
+        roff.text([bold(what.trim())]);
+        roff.text([roman(means.trim())]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_notes_and_examples_have_sections_of_their_own_before_the_version() {
+        let below = "Two lines\nof notes.\n\n  as they are\n\nExit codes:\n  0    done\n  124  the time is over\n\n\
+                     Examples:\n  tool 'it'\n      Do it\n  tool --all\n      Do all";
+        let command = Command::new("tool").version("1").after_help("short").after_long_help(below);
+        let (name, text) = page(&command).unwrap();
+        assert_eq!(name, "tool.1");
+        assert!(!text.contains("EXTRA"), "{text}");
+        let (_, ours) = text.split_once(".SH NOTES\n").unwrap();
+        assert_eq!(
+            ours,
+            "Two lines\nof notes.\n.PP\n  as they are\n\
+             .SH \"EXIT STATUS\"\n\
+             .TP\n\\fB0\\fR\ndone\n.TP\n\\fB124\\fR\nthe time is over\n\
+             .SH EXAMPLES\n\
+             .TP\n\\fBtool \\*(Aqit\\*(Aq\\fR\nDo it\n.TP\n\\fBtool \\-\\-all\\fR\nDo all\n\
+             .SH VERSION\nv1\n"
+        );
+    }
+
+    #[test]
+    fn a_command_without_anything_below_its_help_has_no_such_section() {
+        let (_, text) = page(&Command::new("tool")).unwrap();
+        assert!(!["NOTES", "EXIT STATUS", "EXAMPLES"].iter().any(|of| text.contains(of)), "{text}");
+    }
+}
