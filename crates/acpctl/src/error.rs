@@ -281,6 +281,7 @@ impl From<CallError> for CommandError {
             CallError::NotAnswering(ref silent) => {
                 CommandError::because(ExitCode::Error, silent).hint_if(Some(silent.hint()))
             }
+            CallError::NotStarted(error) => error.into(),
             CallError::Closed | CallError::Io(_) => gone(),
             CallError::Unreadable { .. } => CommandError::because(ExitCode::Error, &error)
                 .hint("acpctl and acpd may differ in version; run `acpctl daemon restart`"),

@@ -239,6 +239,9 @@ pub struct AgentInfo {
     /// The command that installs it, if it is not installed and acpd knows one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install: Option<Untrusted>,
+    /// Why its program cannot be run as things are. Said only in the info of a single agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_found: Option<Untrusted>,
     /// Variables that it inherits from the daemon, if the daemon has them: names, or beginnings of names
     /// with a `*`. Said only in the info of a single agent, as `inherited` is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -307,7 +310,7 @@ pub enum VariableFrom {
 pub struct LoginShellInfo {
     /// The shell.
     pub program: Untrusted,
-    /// Why it has not answered when it was asked last.
+    /// Why it has not answered as in a terminal when it was asked last, and what agents get then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Untrusted>,
 }

@@ -88,7 +88,11 @@ impl Connection {
         let is_fresh = std::mem::take(&mut self.is_fresh);
         match self.call_once(method, params) {
             Err(CallError::Closed | CallError::Io(_) | CallError::LetGo(_)) if is_fresh => {
-                *self = connect(&self.options).map_err(|_| CallError::Closed)?;
+                *self = connect(&self.options).map_err(|error| match error {
+                    ConnectError::NotAnswering(silent) => silent.into(),
+                    error @ ConnectError::StartFailed { .. } => CallError::NotStarted(error),
+                    _ => CallError::Closed,
+                })?;
                 self.is_fresh = false;
                 self.call_once(method, params)
             }

@@ -15,6 +15,8 @@ use acpd_sys::startup::SpawnError;
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::obstacle::obstacle;
+
 /// Why there is no connection.
 #[derive(Debug, Error)]
 pub enum ConnectError {
@@ -126,24 +128,37 @@ impl ConnectError {
     }
 }
 
-/// A daemon runs but does not answer.
+/// A daemon runs but does not answer; or none runs, and a service manager that listens for it cannot start one.
 #[derive(Debug, Error)]
-#[error("acpd does not answer{}", .process.map(|(pid, condition)| format!(" (pid {pid}, {condition})")).unwrap_or_default())]
+#[error(
+    "acpd does not answer{}{}",
+    .process.map(|(pid, condition)| format!(" (pid {pid}, {condition})")).unwrap_or_default(),
+    .obstacle.as_ref().map(|why| format!(": it cannot start: {why}")).unwrap_or_default()
+)]
 pub struct NotAnswering {
     /// Its process, as far as the lock file tells, and the state of that.
     process: Option<(u32, Condition)>,
+    /// Why no daemon can start, if none runs.
+    obstacle: Option<String>,
     log: PathBuf,
 }
 
 impl NotAnswering {
-    /// What is known of the daemon at this moment.
+    /// What is known of the daemon at this moment. That may take some seconds if none runs.
     pub(crate) fn now(paths: &Paths) -> NotAnswering {
+        let is_there = lock::is_held(&paths.lock()).unwrap_or(true);
+        let obstacle = if is_there { None } else { obstacle(paths) };
+        NotAnswering { obstacle, ..NotAnswering::seen(paths) }
+    }
+
+    /// What the lock and the system say of its process at this moment.
+    pub(crate) fn seen(paths: &Paths) -> NotAnswering {
         // Without the lock, the pid may belong to any process by now.
         let is_held = lock::is_held(&paths.lock()).unwrap_or(false);
         let signature = is_held.then(|| lock::signature(&paths.lock())).flatten();
         let pid = signature.map(|signature| signature.pid);
         let process = pid.and_then(|pid| Some((pid, condition(pid)?)));
-        NotAnswering { process, log: paths.daemon_log() }
+        NotAnswering { process, obstacle: None, log: paths.daemon_log() }
     }
 
     /// Whether a signal or a debugger has stopped it.
@@ -160,7 +175,15 @@ impl NotAnswering {
                 "look into its log `{log}`; `{}` ends it, and the next command starts a new daemon",
                 hints::ending(pid)
             ),
-            None => format!("look into its log `{log}`"),
+            None if self.obstacle.is_some() => {
+                "mend that: `acpctl doctor` says more; if it is a service that has given up meanwhile, \
+                 `acpctl service install` has it start again"
+                    .to_owned()
+            }
+            None => format!(
+                "look into its log `{log}`, or into `acpctl service logs` if it is a service; \
+                 `acpctl doctor` looks for what is wrong"
+            ),
         }
     }
 }
@@ -177,6 +200,9 @@ pub enum CallError {
     /// The daemon is there and does not answer.
     #[error(transparent)]
     NotAnswering(#[from] NotAnswering),
+    /// The daemon closed the connection before it answered, and there is no other one.
+    #[error(transparent)]
+    NotStarted(ConnectError),
     /// The daemon closed the connection before it answered.
     #[error("acpd closed the connection")]
     Closed,

@@ -13,6 +13,7 @@ mod connect;
 mod connection;
 mod error;
 mod link;
+mod obstacle;
 mod request;
 pub mod resume;
 mod silence;

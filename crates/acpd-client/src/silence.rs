@@ -25,7 +25,7 @@ const SELDOM: Duration = Duration::from_mins(1);
 
 /// The daemon, if a signal or a debugger has stopped it.
 pub fn stopped_daemon(paths: &Paths) -> Option<NotAnswering> {
-    let found = NotAnswering::now(paths);
+    let found = NotAnswering::seen(paths);
     found.is_stopped().then_some(found)
 }
 

@@ -33,7 +33,7 @@ use interprocess::local_socket::tokio::Stream;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::config::{self, Config, Installed, OnDisk, Profile, Transport};
+use crate::config::{self, CommandNotFound, Config, Installed, OnDisk, Profile, Transport};
 use crate::environment;
 use crate::host::Reaper;
 use crate::journal::Journal;
@@ -163,6 +163,21 @@ impl Service {
         }
     }
 
+    /// Adds why an agent's program cannot be run.
+    async fn tell_not_found(&self, agent: &mut AgentInfo) {
+        let (config, name) = (Arc::clone(&self.config), agent.name.raw().to_owned());
+        let look = move || {
+            let profile = config.agent(&name).ok()?;
+            let env = environment_of(profile);
+            let is_run = matches!(profile.transport(), Transport::TcpConnect(_))
+                || matches!(config::installed(profile, &env), Installed::Here { .. });
+            if is_run { None } else { runnable(profile, &env).err().map(|why| why.to_string()) }
+        };
+        // Without an answer it is only not told.
+        let found = tokio::task::spawn_blocking(look).await.ok().flatten();
+        agent.not_found = found.map(Into::into);
+    }
+
     /// What has become of the configuration since it was read.
     async fn config_changed(&self) -> Option<ConfigChanged> {
         let (config, file) = (Arc::clone(&self.config), Arc::clone(&self.config_file));
@@ -223,19 +238,25 @@ impl Service {
 
 /// Whether an agent is installed, and if not, the command that installs it.
 fn look_for(profile: &Profile) -> (bool, Option<String>) {
-    let env = config::environment(
-        profile,
-        config::with_home(environment::variables(), std::env::home_dir()),
-    );
+    let env = environment_of(profile);
     match (profile.transport(), config::installed(profile, &env)) {
         (Transport::TcpConnect(_), _) | (_, Installed::Here { .. }) => (true, None),
         (_, Installed::Missing { install }) => (false, Some(install)),
         (_, Installed::Other) => {
-            let found = config::resolve_program(profile, &env, Path::new(""))
-                .and_then(|file| config::executable(profile, &env, file));
+            let found = runnable(profile, &env);
             (found.is_ok(), profile.install.clone().filter(|_| found.is_err()))
         }
     }
+}
+
+fn environment_of(profile: &Profile) -> Vec<(OsString, OsString)> {
+    config::environment(profile, config::with_home(environment::variables(), std::env::home_dir()))
+}
+
+/// Whether the agent's own command line can be run.
+fn runnable(profile: &Profile, env: &[(OsString, OsString)]) -> Result<(), CommandNotFound> {
+    let file = config::resolve_program(profile, env, Path::new(""))?;
+    config::executable(profile, env, file).map(drop)
 }
 
 /// What is counted of an agent.
@@ -503,6 +524,7 @@ impl Out {
                 }
                 if let Some(agent) = &mut agent {
                     self.service.tell_installed(std::slice::from_mut(agent)).await;
+                    self.service.tell_not_found(agent).await;
                 }
                 build::response(id, &agent)
             }

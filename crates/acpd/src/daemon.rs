@@ -211,13 +211,14 @@ impl Daemon {
             Journal::start(self.reader).map_err(|e| Failure::system("cannot start a thread", e))?;
         let index = SearchIndex::start(paths.database(), paths.search_index())
             .map_err(|e| Failure::system("cannot start a thread", e))?;
+        let config_file = Arc::new(self.config_file);
         let service = Service {
             events: client_events,
             journal: journal.clone(),
             index: index.clone(),
             reaper: reaper.clone(),
             config: Arc::new(config.clone()),
-            config_file: Arc::new(self.config_file),
+            config_file: Arc::clone(&config_file),
             paths: Arc::new(paths.clone()),
             log: self.log,
             line_limit: config.daemon.line_limit as usize,
@@ -233,7 +234,8 @@ impl Daemon {
         let logs = BTreeMap::new();
         let events = host_events;
         let managed = manager.is_there();
-        let agents = Agents { config, paths, generation, exe, managed, reaper, events, logs };
+        let agents =
+            Agents { config, config_file, paths, generation, exe, managed, reaper, events, logs };
         let ended = runtime.block_on(async move {
             let (stop, stopped) = watch::channel(false);
             let (open, may_open) = oneshot::channel();

@@ -15,15 +15,29 @@ use acpd_api::LoginShellInfo;
 pub type Variables = BTreeMap<OsString, OsString>;
 
 /// What the login shell has said. As the process's own environment, there is one.
-static SAID: RwLock<Said> = RwLock::new(Said { shell: None, variables: None, problem: None });
+static SAID: RwLock<Said> =
+    RwLock::new(Said { shell: None, variables: None, is_whole: false, problem: None });
 
 #[derive(Debug, Default)]
 struct Said {
     /// None if it is not asked.
     shell: Option<PathBuf>,
     variables: Option<Variables>,
-    /// Why it has not answered the last time.
+    /// They are of a login and of a terminal: nothing is better.
+    is_whole: bool,
+    /// What went wrong the last time.
     problem: Option<String>,
+}
+
+/// What came of asking the shell.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// What a login and a terminal have.
+    Whole(Variables),
+    /// What a part of its files set, and why not the whole.
+    Part(Variables, String),
+    /// Why there is none.
+    None(String),
 }
 
 fn said() -> RwLockReadGuard<'static, Said> {
@@ -61,11 +75,24 @@ pub(crate) fn will_ask(shell: &Path) {
     say().shell = Some(shell.to_owned());
 }
 
-/// It has answered, or why it has not: then what was known before stays.
-pub(crate) fn answered(answer: Result<Variables, String>) {
+/// This came of asking it. What is known stays until something is known that is not less. Returns the problem, if it is
+/// not that of the last time.
+pub(crate) fn answered(answer: Answer) -> Option<String> {
     let mut said = say();
-    said.problem = answer.as_ref().err().cloned();
-    if let Ok(variables) = answer {
-        said.variables = Some(variables);
+    let (variables, problem) = match answer {
+        Answer::Whole(variables) => (Some((variables, true)), None),
+        Answer::Part(_, why) if said.is_whole => {
+            (None, Some(format!("{why}; agents get what it said before")))
+        }
+        Answer::Part(variables, why) => {
+            let text = format!("{why}; agents get only what a part of its files set");
+            (Some((variables, false)), Some(text))
+        }
+        Answer::None(why) => (None, Some(why)),
+    };
+    if let Some((variables, is_whole)) = variables {
+        (said.variables, said.is_whole) = (Some(variables), is_whole);
     }
+    let before = std::mem::replace(&mut said.problem, problem.clone());
+    problem.filter(|now| Some(now) != before.as_ref())
 }

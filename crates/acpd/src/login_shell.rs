@@ -6,9 +6,12 @@
 //! ```text
 //!  an agent is to be started ─▶ $SHELL, as for a login and a terminal: exec acpd environment
 //!                                  │ │ its words go nowhere               │ NAME=VALUE between marks, on a pipe
-//!   too late, or no answer ◀───────┘ └────────────────────────────────────┴─▶ kept until the next start
-//!      └─▶ the next of three ways; after the last one: what was known before, else the daemon's own
+//!   no answer, or none in half ◀───┘ └────────────────────────────────────┴─▶ kept until there is another one
+//!   of the time: asked without the one or the other, too, while the first way goes on
+//!      └─▶ when all the time is over: a whole one that was known before, else a part, else the daemon's own
 //! ```
+//!
+//! Each start begins with the first way: what was slow or broken once may not be the next time.
 //!
 //! The pipe is the stdin of all of them, for writing: no shell closes it, nothing else writes to it, and a file that
 //! reads from stdin gets an error in place of waiting.
@@ -16,6 +19,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,11 +32,11 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
 
 use crate::config::UseLoginShell;
-use crate::environment::{Variables, answered, will_ask};
+use crate::environment::{Answer, Variables, answered, will_ask};
 use crate::helper_process::{End, read, run_to_end, set_apart};
 use crate::host::Reaper;
 
-/// How long a shell may take. Those that do more than that for each terminal are rare.
+/// How long a shell may take, in all ways together. Those that do more than that for each terminal are rare.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Agents that start together ask once.
 const FRESH: Duration = Duration::from_secs(2);
@@ -65,15 +69,8 @@ pub struct LoginShell {
     exe: PathBuf,
     reaper: Reaper,
     limit: Duration,
-    asked: Arc<Mutex<Asked>>,
-}
-
-#[derive(Debug, Default)]
-struct Asked {
     /// When it answered last, or did not.
-    at: Option<Instant>,
-    /// The way that worked, among [`ways`].
-    way: usize,
+    asked: Arc<Mutex<Option<Instant>>>,
 }
 
 impl LoginShell {
@@ -99,46 +96,57 @@ impl LoginShell {
     /// Asks the shell again. Returns when it has answered, or nothing is to be waited for.
     pub async fn ask(&self, stop: &mut watch::Receiver<()>) {
         let mut asked = self.asked.lock().await;
-        if asked.at.is_some_and(|at| at.elapsed() < FRESH) {
+        if asked.is_some_and(|at| at.elapsed() < FRESH) {
             return;
         }
-        let answer = self.answer(&mut asked.way, stop).await;
-        asked.at = Some(Instant::now());
-        if let Err(problem) = &answer {
-            tracing::warn!(shell = %self.shell.display(), problem, "no environment of a login");
+        let answer = self.answer(stop).await;
+        *asked = Some(Instant::now());
+        // Once, and not at each start of each agent.
+        if let Some(problem) = answered(answer) {
+            tracing::warn!(shell = %self.shell.display(), problem, "no environment of a terminal");
         }
-        answered(answer);
     }
 
-    async fn answer(
-        &self,
-        way: &mut usize,
-        stop: &mut watch::Receiver<()>,
-    ) -> Result<Variables, String> {
+    async fn answer(&self, stop: &watch::Receiver<()>) -> Answer {
         // The words that it prints are the same in all releases; an upgrade may have removed it.
         let exe = if self.exe.is_file() { self.exe.clone() } else { running_program(&self.exe) };
-        let ways = ways(&self.shell, &exe)?;
-        let mut problem = String::new();
-        for (at, words) in ways.into_iter().enumerate().skip(*way) {
-            match self.run(words, stop).await {
-                Ok(variables) => {
-                    *way = at;
-                    return Ok(variables);
+        let (whole, parts) = match ways(&self.shell, &exe) {
+            Ok(ways) => ways,
+            Err(why) => return Answer::None(why),
+        };
+        let end = Instant::now() + self.limit;
+        let mut whole = pin!(self.run(whole, end, stop));
+        let in_time = tokio::time::timeout(self.limit / 2, &mut whole).await;
+        let parts = async {
+            for (left, words) in (1..=PARTS).rev().zip(parts) {
+                let now = Instant::now();
+                let until = now + end.saturating_duration_since(now) / left;
+                if let Ok(variables) = self.run(words, until, stop).await {
+                    return Some(variables);
                 }
-                // That of the first way, which is the one that a person knows.
-                Err(why) if problem.is_empty() => problem = why,
-                Err(_) => {}
             }
+            None
+        };
+        let (whole, part) = match in_time {
+            Ok(Ok(variables)) => return Answer::Whole(variables),
+            Ok(Err(why)) => (Err(why), parts.await),
+            Err(_) => tokio::join!(whole, parts),
+        };
+        match (whole, part) {
+            (Ok(variables), _) => Answer::Whole(variables),
+            // Of the first way, which is the one that a person knows.
+            (Err(why), Some(variables)) => Answer::Part(variables, why),
+            (Err(why), None) => Answer::None(why),
         }
-        *way = 0;
-        Err(problem)
     }
 
     async fn run(
         &self,
         words: Vec<String>,
-        stop: &mut watch::Receiver<()>,
+        until: Instant,
+        stop: &watch::Receiver<()>,
     ) -> Result<Variables, String> {
+        let mut stop = stop.clone();
         let (shell, starter) = (self.shell.clone(), self.reaper.clone());
         let start = move || {
             let (output, input) = io::pipe()?;
@@ -160,7 +168,8 @@ impl LoginShell {
             started.map_err(|error| format!("cannot start `{shell}`: {error}"))?;
         let mut said = Vec::new();
         let talk = read(output, LONGEST, &mut said);
-        let end = run_to_end(child, self.reaper.clone(), talk, self.limit, stop).await;
+        let limit = until.saturating_duration_since(Instant::now());
+        let end = run_to_end(child, self.reaper.clone(), talk, limit, &mut stop).await;
         if let Some(variables) = parse(&said) {
             return Ok(variables);
         }
@@ -178,9 +187,14 @@ impl LoginShell {
     }
 }
 
-/// Command lines by which a shell runs the program that prints its environment, the best first: what a login and a
-/// terminal have, then one without the other, for files that hang or replace the shell there.
-fn ways(shell: &Path, exe: &Path) -> Result<Vec<Vec<String>>, String> {
+/// The words of a command line.
+type Words = Vec<String>;
+/// So many ways lead to a part of the environment.
+const PARTS: u32 = 2;
+
+/// Command lines by which a shell runs the program that prints its environment: what a login and a terminal have; then
+/// one without the other, for files that hang or replace the shell there.
+fn ways(shell: &Path, exe: &Path) -> Result<(Words, [Words; PARTS as usize]), String> {
     let name = shell.file_name().unwrap_or_default().to_string_lossy();
     let word = |path: &Path| path.to_str().map(shell_word).ok_or("its path is not UTF-8 text");
     let print = format!("exec {} environment", word(exe)?);
@@ -193,7 +207,7 @@ fn ways(shell: &Path, exe: &Path) -> Result<Vec<Vec<String>>, String> {
         }
         _ => return Err(format!("acpd does not know how to ask `{}`", shell.display())),
     };
-    Ok(vec![whole, line(&["-l", "-c", &print]), line(&["-i", "-c", &print])])
+    Ok((whole, [line(&["-l", "-c", &print]), line(&["-i", "-c", &print])]))
 }
 
 /// Writes the environment of this process to its stdin, which is a pipe: for [`LoginShell`].
@@ -248,27 +262,59 @@ mod tests {
         assert!(parse(&text(inside)[..60]).is_none() && parse(b"").is_none());
     }
 
-    #[tokio::test]
-    async fn a_shell_that_hangs_as_in_a_terminal_is_asked_without() {
-        let dir = tempfile::tempdir().unwrap();
+    /// A shell, which is this script, that is asked for the environment of a program that prints `A=b`.
+    fn asked(dir: &Path, shell: &str, limit: Duration) -> LoginShell {
         let script = |name: &str, text: &str| {
-            let path = dir.path().join(name);
+            let path = dir.join(name);
             std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
             std::fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
             path
         };
-        let shell = script("zsh", "[ \"$2\" = -i ] && exec sleep 1000\neval \"$3\"");
         let exe = script("acpd", "printf '\\0acpd environment\\0A=b\\0\\0acpd end\\0' >&0");
-        let (limit, asked) = (Duration::from_millis(300), Arc::default());
         let reaper = Reaper::start(tokio::sync::mpsc::channel(1).0).unwrap();
-        let shell = LoginShell { shell, exe, reaper, limit, asked };
-        let (_going_on, mut stop) = watch::channel(());
-        let mut way = 0;
-        let found = shell.answer(&mut way, &mut stop).await.unwrap();
-        assert_eq!((found.get(OsStr::new("A")), way), (Some(&OsString::from("b")), 1));
+        LoginShell { shell: script("zsh", shell), exe, reaper, limit, asked: Arc::default() }
+    }
+
+    fn is_it(variables: &Variables) -> bool {
+        variables.get(OsStr::new("A")) == Some(&OsString::from("b"))
+    }
+
+    #[tokio::test]
+    async fn a_shell_that_hangs_as_in_a_terminal_is_asked_without_and_as_before_the_next_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let hang = "[ \"$2\" = -i ] && [ -e \"$(dirname \"$0\")/hang\" ] && exec sleep 1000\n\
+                    [ \"$2\" = -i ] && shift\neval \"$3\"";
+        let shell = asked(dir.path(), hang, Duration::from_secs(4));
+        let (_going_on, stop) = watch::channel(());
+        std::fs::write(dir.path().join("hang"), "").unwrap();
+        let Answer::Part(found, why) = shell.answer(&stop).await else { panic!("a part") };
+        assert!(is_it(&found) && why.contains("take more than 4 s"), "{why}");
+        std::fs::remove_file(dir.path().join("hang")).unwrap();
+        let answer = shell.answer(&stop).await;
+        assert!(matches!(&answer, Answer::Whole(found) if is_it(found)), "{answer:?}");
         std::fs::write(&shell.exe, "#!/bin/sh\nexit 3\n").unwrap();
-        let why = shell.answer(&mut way, &mut stop).await.unwrap_err();
+        let Answer::None(why) = shell.answer(&stop).await else { panic!("no answer") };
         assert!(why.contains("ended with exit code 3"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn a_shell_that_takes_long_has_all_the_time_and_one_that_hangs_no_more() {
+        let dir = tempfile::tempdir().unwrap();
+        // It answers when it is asked without a terminal already, and hangs there.
+        let slow = "begun=$(dirname \"$0\")/begun\n\
+                    [ \"$2\" = -i ] || { : >\"$begun\"; exec sleep 1000; }\n\
+                    until [ -e \"$begun\" ]; do sleep 0.02; done\neval \"$4\"";
+        let shell = asked(dir.path(), slow, Duration::from_secs(4));
+        let (_going_on, stop) = watch::channel(());
+        let answer = shell.answer(&stop).await;
+        assert!(matches!(&answer, Answer::Whole(found) if is_it(found)), "{answer:?}");
+
+        let limit = Duration::from_secs(2);
+        let shell = asked(dir.path(), "exec sleep 1000", limit);
+        let start = Instant::now();
+        let Answer::None(why) = shell.answer(&stop).await else { panic!("no answer") };
+        assert!(why.contains("take more than"), "{why}");
+        assert!(start.elapsed() < 2 * limit, "{:?}", start.elapsed());
     }
 
     #[test]
@@ -276,7 +322,7 @@ mod tests {
         let refused = ways(Path::new("/usr/bin/nu"), Path::new("/acpd")).unwrap_err();
         assert!(refused.contains("/usr/bin/nu"), "{refused}");
         let bash = ways(Path::new("/bin/bash"), Path::new("/my tools/acpd")).unwrap();
-        assert_eq!(bash[1], ["-l", "-c", "exec '/my tools/acpd' environment"]);
-        assert!(bash[0][1].starts_with("exec /bin/bash -ic "), "{bash:?}");
+        assert_eq!(bash.1[0], ["-l", "-c", "exec '/my tools/acpd' environment"]);
+        assert!(bash.0[1].starts_with("exec /bin/bash -ic "), "{bash:?}");
     }
 }

@@ -107,7 +107,9 @@ fn environment(info: &AgentInfo, json: Json, ui: &mut Ui) -> Result {
     ui.print(info::environment::table(&info.environment, paint, width))?;
     if let Some(LoginShellInfo { program, problem }) = &info.login_shell {
         ui.say(match problem {
-            Some(problem) => text!("the login shell was asked in vain: {}", problem),
+            Some(problem) => {
+                text!("the login shell was asked in vain for what a terminal has: {}", problem)
+            }
             None => text!("acpd asks `{}` each time it starts an agent", program),
         });
     }

@@ -19,6 +19,7 @@ use crate::configured;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::daemon::mistakes;
+use crate::info::environment::not_found;
 use crate::paint::{DIM, GREEN, Paint, RED, YELLOW};
 use crate::service::{FileState, Service, State};
 use crate::stop::running;
@@ -27,6 +28,8 @@ use crate::ui::Ui;
 
 /// Less room than this on the disk of the journal is a problem, in bytes.
 const ROOM: u64 = 200 << 20;
+/// What findings about the configuration are called.
+const CONFIG: &str = "configuration";
 /// A journal that is larger than this, and that no limit keeps smaller, is told of.
 const LARGE: u64 = 1 << 30;
 
@@ -139,22 +142,25 @@ fn look(paths: &Paths) -> Vec<Finding> {
         Ok(service) if service.is_installed() => service.state(),
         _ => Ok(State::default()),
     };
-    let wrong = configured::report().ok().map(|report| report.mistakes);
-    let wrong = wrong.filter(|mistakes| !mistakes.is_empty());
-    match &service {
-        Ok(service) => {
-            let program = service.program.display();
-            findings.push(match service.check_program() {
-                Ok(()) => Finding::ok("program", format!("`{program}` can start")),
-                // One mistake is one problem.
-                Err(_) if wrong.is_some() => {
-                    Finding::ok("program", format!("`{program}` is there"))
-                }
-                Err(error) => Finding::of("program", &error),
-            });
+    let (can_start, invalid) = match &service {
+        Ok(service) => match service.check_program() {
+            Ok(()) => {
+                let text = format!("`{}` can start", service.program.display());
+                findings.push(Finding::ok("program", text));
+                (true, None)
+            }
+            // What is wrong in the configuration is told as that, once.
+            Err(error) => {
+                let invalid = invalid();
+                findings.extend(invalid.is_none().then(|| Finding::of("program", &error)));
+                (false, invalid)
+            }
+        },
+        Err(error) => {
+            findings.push(Finding::of("program", error));
+            (false, None)
         }
-        Err(error) => findings.push(Finding::of("program", error)),
-    }
+    };
     findings.push(disk(paths));
     findings.extend(kept_aside(paths));
     let listens = state.as_ref().ok().filter(|state| state.listens && state.pid.is_none());
@@ -172,19 +178,23 @@ fn look(paths: &Paths) -> Vec<Finding> {
         },
         Err(error) => findings.push(Finding::of("daemon", &error)),
     }
-    // A daemon that runs has said it itself.
-    if !findings.iter().any(|found| found.check == "configuration") {
-        findings.extend(wrong.map(|wrong| {
-            let text = text!("acpd cannot start with it:{}", mistakes(&wrong));
-            Finding::problem("configuration", text.as_str()).fix("acpctl config edit")
-        }));
+    let is_told = |found: &Finding| found.check == CONFIG && found.state == Health::Problem;
+    if !findings.iter().any(is_told) {
+        findings.extend(invalid);
     }
     match (service, state) {
-        (Ok(service), Ok(state)) => findings.extend(watched(&service, &state, pid)),
+        (Ok(service), Ok(state)) => findings.extend(watched(&service, &state, pid, can_start)),
         (_, Err(error)) => findings.push(Finding::of("service", &error)),
         (Err(_), _) => {}
     }
     findings
+}
+
+/// A configuration with which acpd does not start.
+fn invalid() -> Option<Finding> {
+    let report = configured::report().ok().filter(|report| !report.mistakes.is_empty())?;
+    let text = text!("acpd cannot start with it:{}", mistakes(&report.mistakes));
+    Some(Finding::problem(CONFIG, text.as_str()).fix("acpctl config edit"))
 }
 
 /// The room on the disk of the journal.
@@ -265,7 +275,7 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
         None => {
             let file = info.config.raw();
             Finding::ok(
-                "configuration",
+                CONFIG,
                 if Path::new(file).exists() {
                     format!("`{file}` is in use")
                 } else {
@@ -274,12 +284,12 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
             )
         }
         Some(changed) if changed.mistakes.is_empty() => {
-            Finding::warning("configuration", "it has changed and is not used yet")
+            Finding::warning(CONFIG, "it has changed and is not used yet")
                 .command("acpctl daemon reload")
         }
         Some(changed) => {
             let text = text!("acpd keeps the old one:{}", mistakes(&changed.mistakes));
-            Finding::problem("configuration", text.as_str()).fix("acpctl config edit")
+            Finding::problem(CONFIG, text.as_str()).fix("acpctl config edit")
         }
     });
     let list: AgentList = daemon.call(method::AGENT_LIST, &Empty {})?;
@@ -288,14 +298,21 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
         "agents",
         human::counted(there as u64, "agent").as_str().to_owned() + " found",
     ));
-    findings.extend(list.agents.iter().filter_map(|agent| trouble(agent, &info.default_agent)));
+    let named = configured::values().map(|found| found.agents).unwrap_or_default();
+    for agent in &list.agents {
+        let trouble = trouble(agent, &info.default_agent);
+        let is_looked_for = trouble.is_none() && named.contains(&agent.name);
+        findings.extend(trouble.or_else(|| is_looked_for.then(|| lost(daemon, agent))?));
+    }
     findings.extend(shims(&list.agents, info.version.raw()));
     let default = AgentRef { agent: info.default_agent.raw().to_owned() };
     if let Ok(AgentInfo { login_shell: Some(LoginShellInfo { problem: Some(why), .. }), .. }) =
         daemon.call::<_, AgentInfo>(method::AGENT_SHOW, &default)
     {
-        let text = format!("agents do not get the environment of a terminal: {}", why.raw());
-        findings.push(Finding::warning("login shell", text).fix("acpctl agent env AGENT"));
+        let text = format!("asked in vain for the environment of a terminal: {}", why.raw());
+        let fix = "mend the files of the shell, or have them leave that out where \
+                   ACPD_RESOLVING_ENVIRONMENT is set; the next start of an agent asks again";
+        findings.push(Finding::warning("login shell", text).fix(fix));
     }
     Ok(info.pid)
 }
@@ -339,13 +356,39 @@ fn trouble(agent: &AgentInfo, default: &Untrusted) -> Option<Finding> {
     })
 }
 
+/// An agent of the configuration whose program is not there or cannot be run, also if nobody has tried it yet.
+fn lost(daemon: &mut Connection, agent: &AgentInfo) -> Option<Finding> {
+    let name = agent.name.raw().to_owned();
+    let agent: AgentInfo =
+        daemon.call(method::AGENT_SHOW, &AgentRef { agent: name.clone() }).ok()?;
+    let found = Finding::problem("agents", format!("{name}: {}", agent.not_found.as_ref()?.raw()));
+    let edit = || {
+        let text = text!("set `command` in `[agents.{}]`: acpctl config edit", agent.name);
+        Untrusted::from(text.as_str())
+    };
+    let here = not_found(&agent).map(|text| Untrusted::from(text.as_str()));
+    Some(found.fix(here.or_else(|| agent.install.clone()).unwrap_or_else(edit)))
+}
+
 /// Whether the system starts and watches the daemon as it was told.
-fn watched(service: &Service, state: &State, serving: Option<u32>) -> Vec<Finding> {
+fn watched(
+    service: &Service,
+    state: &State,
+    serving: Option<u32>,
+    can_start: bool,
+) -> Vec<Finding> {
     if !service.is_installed() {
         return vec![Finding::ok("service", "not installed: clients start acpd")];
     }
     let is_stale = service.files.iter().any(|file| file.state() != FileState::Current);
-    let mut findings = vec![if is_stale {
+    let mut findings = vec![if state.failed && can_start {
+        Finding::problem("service", "acpd has failed, and may not be started any more")
+            .command("acpctl service install")
+    } else if state.failed {
+        // The problem is told above, and the service cannot be mended before it.
+        Finding::warning("service", "acpd has failed, and may not be started any more")
+            .fix("when the problem is mended: acpctl service install")
+    } else if is_stale {
         Finding::warning("service", "its files are not those of this acpd")
             .command("acpctl service install")
     } else if serving.is_some() && serving != state.pid {

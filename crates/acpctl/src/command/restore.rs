@@ -2,15 +2,17 @@
 
 use std::ffi::OsStr;
 
-use acpd_api::{CopyReport, Empty, ExitCode, Status, method};
+use acpd_api::{ConfigReport, CopyReport, Empty, ExitCode, Status, method};
 use acpd_client::{Paths, hold_starts};
 
 use crate::cli;
+use crate::configured;
 use crate::confirm::{left, yes};
 use crate::copying::{contents, run};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human::counted;
+use crate::info::daemon::mistakes;
 use crate::service::Service;
 use crate::stop::{has_shims, running, running_turns, stop};
 use crate::text::{Text, text};
@@ -29,6 +31,9 @@ pub(super) fn restore(args: &cli::Restore, ui: &mut Ui) -> Result {
         }
         None => None,
     };
+    if turns.is_some() || has_shims(&paths) {
+        check_configuration()?;
+    }
     if args.yes {
         check_force(args, turns.unwrap_or(0))?;
     } else {
@@ -39,23 +44,39 @@ pub(super) fn restore(args: &cli::Restore, ui: &mut Ui) -> Result {
     if let Some(service) = &service {
         service.ignore_clients()?;
     }
-    let restored = replace(&paths, file, turns.is_some(), ui);
+    // Told before anything is started: whatever comes of that, the journal is another one now.
+    let told = replace(&paths, file, turns.is_some(), ui)
+        .and_then(|restored| tell(&restored, args.json.json, ui));
     // Also after a failure: everything is as it was.
     let started = match service {
         Some(service) => service.start(turns.is_some()),
         None if turns.is_some() => Door { spawn: true }.connect().map(drop),
         None => Ok(()),
     };
-    let restored = restored?;
-    started?;
-    if args.json.json {
-        return Ok(ui.json(&restored)?);
+    told?;
+    started
+}
+
+fn tell(restored: &CopyReport, json: bool, ui: &mut Ui) -> Result {
+    if json {
+        return Ok(ui.json(restored)?);
     }
-    ui.say(text!("restored {}", contents(&restored)));
+    ui.say(text!("restored {}", contents(restored)));
     if let Some(kept) = &restored.kept {
         ui.say(text!("the journal before it is `{}`", kept));
     }
     Ok(())
+}
+
+/// A daemon that is stopped must be able to start again, and one that ends agents, too.
+fn check_configuration() -> Result {
+    let ConfigReport { mistakes: found, .. } = configured::report()?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let text =
+        text!("nothing was stopped, because acpd could not start again:{}", mistakes(&found));
+    Err(CommandError::new(ExitCode::Error, text).hint("mend it: `acpctl config edit`"))
 }
 
 /// Puts the backup in the journal's place, while no client starts a daemon.

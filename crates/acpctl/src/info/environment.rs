@@ -51,13 +51,20 @@ pub(crate) fn table(variables: &[VariableInfo], paint: Paint, width: Option<usiz
     table.render(paint, width)
 }
 
-/// The program of an agent that acpd does not find and this terminal does, and the way out.
-pub(crate) fn found_here(agent: &AgentInfo) -> Option<Text> {
+/// The program of an agent that acpd does not find, although this terminal does or a shell was asked in vain where it is;
+/// and the way out.
+pub(crate) fn not_found(agent: &AgentInfo) -> Option<Text> {
     let program = agent.command.first().filter(|_| agent.installed == Some(false))?;
-    let is_bare = Path::new(program.raw()).components().count() == 1;
-    let path = env::var_os("PATH").filter(|_| is_bare)?;
+    if Path::new(program.raw()).components().count() != 1 {
+        return None;
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
     let here =
-        env::split_paths(&path).map(|dir| dir.join(program.raw())).find(|path| is_program(path))?;
+        env::split_paths(&path).map(|dir| dir.join(program.raw())).find(|path| is_program(path));
+    let Some(here) = here else {
+        let why = agent.login_shell.as_ref().and_then(|shell| shell.problem.as_ref())?;
+        return Some(text!("your login shell was asked in vain for what a terminal has: {}", why));
+    };
     let shell = match &agent.login_shell {
         None => text!(
             "; or have acpd ask your login shell: `login_shell = \"always\"` in `[daemon]`, then \

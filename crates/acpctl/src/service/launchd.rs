@@ -87,7 +87,13 @@ fn read_state(text: &str) -> State {
     let lines = || text.lines().map(str::trim);
     let pid = lines().find_map(|line| line.strip_prefix("pid = "));
     let listens = lines().any(|line| line == "sockets = {");
-    State { enabled: true, listens, pid: pid.and_then(|pid| pid.parse().ok()) }
+    State {
+        enabled: true,
+        listens,
+        pid: pid.and_then(|pid| pid.parse().ok()),
+        // It does not give up.
+        failed: false,
+    }
 }
 
 #[cfg(test)]
@@ -99,8 +105,11 @@ mod tests {
     fn launchctl_tells_whether_it_listens_and_what_runs() {
         let text = "gui/501/dev.acpd.acpd = {\n\tactive count = 1\n\tstate = running\n\tpid = 812\n\n\tsockets = {\n\t\t\
                     \"control\" = {\n\t\t\ttype = stream\n\t\t}\n\t}\n}\n";
-        assert_eq!(read_state(text), State { enabled: true, listens: true, pid: Some(812) });
+        assert_eq!(
+            read_state(text),
+            State { enabled: true, listens: true, pid: Some(812), failed: false }
+        );
         let idle = "gui/501/dev.acpd.acpd = {\n\tstate = not running\n}\n";
-        assert_eq!(read_state(idle), State { enabled: true, listens: false, pid: None });
+        assert_eq!(read_state(idle), State { enabled: true, ..State::default() });
     }
 }

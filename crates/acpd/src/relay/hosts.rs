@@ -33,6 +33,11 @@ impl Hosts {
         self.0.insert(id, Running { host, gone: false });
     }
 
+    /// Those of which something is left.
+    pub(super) fn there(&self) -> impl Iterator<Item = HostId> {
+        self.0.iter().filter(|(_, running)| !running.gone).map(|(id, _)| *id)
+    }
+
     /// Tells a process something, if it is known.
     pub(super) fn tell(&mut self, id: HostId, order: ToHost) {
         let is_last = order == ToHost::Forget;

@@ -1,8 +1,10 @@
 //! What happens, as inputs of the hub: from clients, from agents, from the store, and a restart that
 //! was tried.
 
+use std::collections::BTreeSet;
+
 use acp_wire::{ErrorObject, Id, build};
-use acpd_api::{Empty, Environment, Reason};
+use acpd_api::{Empty, Environment, Reason, Untrusted};
 use acpd_core::ids::{ClientId, HostId};
 use acpd_core::{Batch, ClientEvent, Fault, HostEvent, Input, ToClient};
 use acpd_store::{Report, StoreError};
@@ -128,11 +130,22 @@ impl Relay {
             if let Some(why) = self.hub.refuses_restart() {
                 return self.refuse(asker, &why, out);
             }
+            if asker.is_none() {
+                self.tell_who_runs_as_before();
+            }
             self.restart = Some(brought);
             return self.leave_for(asker, out);
         };
-        // A person is told, who has to mend it.
-        tracing::info!(reason = failure.message(), "the daemon does not restart");
+        let (reason, hint) = (failure.message(), failure.hint());
+        // Whoever asked is told. A signal has nobody else to tell.
+        match asker {
+            Some(_) => tracing::info!(reason, "the daemon does not restart"),
+            None => tracing::warn!(
+                reason,
+                hint,
+                "the daemon does not restart, and keeps the old configuration"
+            ),
+        }
         let text = format!("not restarted: {}", failure.message());
         let mut fault = Fault::new(Reason::Other, text);
         if let Some(hint) = failure.hint() {
@@ -147,6 +160,18 @@ impl Relay {
             self.trials.begin(None, Environment::default());
         } else {
             tracing::warn!("no reload: with `host = \"direct\"` agents would end");
+        }
+    }
+
+    /// Agents that a new configuration would start in another way than they were started in.
+    fn tell_who_runs_as_before(&self) {
+        // It was read a moment ago by the program that is to follow.
+        let Some(changed) = self.agents.config_file.change(&self.agents.config) else { return };
+        let running: BTreeSet<&str> =
+            self.hosts.there().filter_map(|host| self.hub.agent_of(host)).collect();
+        for agent in changed.agents.iter().map(Untrusted::raw).filter(|it| running.contains(it)) {
+            let way = format!("acpctl agent restart {agent}");
+            tracing::warn!(agent, way, "an agent runs as it was started before");
         }
     }
 

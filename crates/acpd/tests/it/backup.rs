@@ -170,6 +170,51 @@ fn what_is_no_backup_changes_nothing() {
     assert_eq!(files(&env.path("state")).iter().filter(|name| name.contains("restore")).count(), 0);
 }
 
+#[test]
+fn a_restore_that_could_not_start_acpd_again_stops_nothing() {
+    let env = hosted([echo()]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    let file = text(&env.work("backups").join("acpd.backup"));
+    env.acpctl(&["backup", &file]).success();
+    env.acpctl(&["run", "-s", "fix", "say #two"]).success();
+    let daemon = env.daemon_pid();
+    let config = env.path("config").join("config.toml");
+    let good = fs::read_to_string(&config).unwrap();
+    env.write_config("[daemno]\n");
+    for json in [&[][..], &["--json"]] {
+        let refused = env.acpctl(&[&["restore", &file, "--yes"], json].concat()).code(1);
+        refused.explains(&["nothing was stopped", "unknown key `daemno`", "acpctl config edit"]);
+    }
+    assert_eq!(env.daemon_pid(), daemon);
+    assert!(log(&env, "fix").contains("#two"));
+    assert_eq!(files(&env.path("state")).iter().filter(|name| name.contains("restore")).count(), 0);
+    // Where nothing runs, nothing has to start again.
+    fs::write(&config, &good).unwrap();
+    env.acpctl(&["daemon", "stop"]).success();
+    env.write_config("[daemno]\n");
+    env.acpctl(&["restore", &file, "--yes"]).success().explains(&["restored 1 session"]);
+    fs::write(&config, &good).unwrap();
+    assert!(!log(&env, "fix").contains("#two"));
+}
+
+#[test]
+fn what_a_restore_has_done_is_told_also_where_acpd_does_not_start_then() {
+    let env = hosted([echo()]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    let file = text(&env.work("backups").join("acpd.backup"));
+    env.acpctl(&["backup", &file]).success();
+    // It can do all but start the daemon.
+    let program = env.path("acpd-that-does-not-run");
+    let acpd = env.program("acpd").display().to_string();
+    let script = format!("#!/bin/sh\n[ \"$1\" = run ] && exit 3\nexec '{acpd}' \"$@\"\n");
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+    let mut command = env.acpctl_command(&["restore", &file, "--yes"]);
+    command.env("ACPD_EXE", &program);
+    let done = acpd_test::harness::Running::start(command).finish().code(1);
+    done.explains(&["restored 1 session", "acpd-before-restore-1.db", "ended while it started"]);
+}
+
 #[cfg(feature = "crash-points")]
 #[test]
 fn a_copy_that_is_killed_leaves_what_was_there() {

@@ -80,7 +80,15 @@ fn a_broken_file_keeps_the_old_configuration_and_every_mistake_is_told() {
     told.explains(&["keeps the old configuration", "daemno", "per_dya", "acpctl config edit"]);
     assert_eq!(boot(&env), before);
     signal(env.daemon_pid(), Signal::SIGHUP);
-    until("the refusal", || env.daemon_log().contains("does not restart").then_some(()));
+    let told = until("the refusal", || {
+        let log = env.daemon_log();
+        let line = log.lines().find(|line| line.contains("keeps the old configuration"));
+        line.map(str::to_owned)
+    });
+    assert!(told.contains("WARN"), "{told}");
+    for word in ["daemno", "per_dya", "config.toml:"] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
     assert_eq!(boot(&env), before);
 
     let checked = env.acpctl(&["config", "check"]).code(1);
@@ -93,11 +101,18 @@ fn a_broken_file_keeps_the_old_configuration_and_every_mistake_is_told() {
 }
 
 #[test]
-fn sighup_is_a_reload_and_ends_no_turn() {
-    let env = hosted([echo()]);
+fn sighup_is_a_reload_ends_no_turn_and_the_log_names_who_runs_as_before() {
+    let still = || Agent::new("still");
+    let env = hosted([echo(), still()]);
+    env.acpctl(&["run", "-a", "still", "say #one"]).success();
     let turn = env.spawn_acpctl(&["run", "-s", "fix", "say #one [pause here] #two"]);
     env.wait_point("here");
     let (pid, before) = (env.daemon_pid(), boot(&env));
+    env.configure(
+        &Config::new([echo().set("inherit_env", "[\"NEW\"]"), still()])
+            .daemon("host", "\"shim\"")
+            .daemon("log_level", "\"warn\""),
+    );
     signal(pid, Signal::SIGHUP);
     until("the next daemon", || {
         // It may be on its way.
@@ -106,6 +121,9 @@ fn sighup_is_a_reload_and_ends_no_turn() {
         (status["boot"].as_u64()? > before).then_some(())
     });
     assert_eq!(env.daemon_pid(), pid);
+    let log = env.daemon_log();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains("started before")).collect();
+    assert!(told.len() == 1 && told[0].contains("acpctl agent restart echo"), "{told:?}");
     env.release("here");
     turn.finish().success();
 }

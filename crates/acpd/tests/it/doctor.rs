@@ -76,7 +76,6 @@ fn mistakes_of_the_configuration_are_one_problem_with_a_line_for_each() {
     let wrong = "[daemno]\n[retentoin]\n";
     let look = |begins: &str| {
         let seen = env.acpctl(&["doctor"]).code(1).explains(&["1 problem found"]);
-        assert!(seen.stdout().contains("ok       program"), "{seen:?}");
         assert!(seen.stdout().contains(&format!("problem  configuration  {begins}\n")), "{seen:?}");
         let of = |key: &str| seen.stdout().lines().filter(|line| line.contains(key)).count();
         assert_eq!((of("unknown key `daemno`"), of("unknown key `retentoin`")), (1, 1), "{seen:?}");
@@ -88,6 +87,54 @@ fn mistakes_of_the_configuration_are_one_problem_with_a_line_for_each() {
     env.write_config(wrong);
     look("acpd keeps the old one:");
     env.configure(&Config::new([echo()]));
+}
+
+#[test]
+fn a_broken_file_is_one_problem_with_its_fix_whether_acpd_runs_or_not() {
+    let env = hosted([echo()]);
+    let good = fs::read_to_string(env.path("config").join("config.toml")).unwrap();
+    for runs in [false, true] {
+        if runs {
+            env.acpctl(&["daemon", "start"]).success();
+        }
+        env.write_config("[daemno]\n");
+        env.acpctl(&["doctor"]).code(1).explains(&["1 problem found"]);
+        let found = findings(&env, "configuration");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0]["fix"], "acpctl config edit", "{found:?}");
+        assert!(found[0]["text"].as_str().unwrap().contains("unknown key `daemno`"), "{found:?}");
+        env.write_config(&good);
+    }
+}
+
+#[test]
+fn agents_of_the_configuration_that_cannot_run_are_told_before_anybody_tries_them() {
+    let env = home([
+        echo(),
+        Agent::new("gone").command(&["no-such-program"]),
+        Agent::new("noexec").command(&["/etc/passwd"]),
+    ]);
+    env.acpctl(&["daemon", "start"]).success();
+    let found = findings(&env, "agents");
+    assert_eq!(found.len(), 3, "{found:?}");
+    for (found, words) in [
+        (&found[1], ["gone: cannot find `no-such-program`", "not in the agent's PATH"]),
+        (&found[2], ["noexec: cannot ", "/etc/passwd"]),
+    ] {
+        let text = found["text"].as_str().unwrap();
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        assert_eq!(found["state"], "problem");
+        assert!(found["fix"].as_str().unwrap().contains("acpctl config edit"), "{found}");
+    }
+    env.acpctl(&["doctor"]).code(1).explains(&["2 problems found"]);
+
+    // It is there, where only this terminal looks.
+    let program = env.work("bin").join("no-such-program");
+    std::os::unix::fs::symlink(env.program("acpd-scripted-agent"), &program).unwrap();
+    let mut command = env.acpctl_command(&["doctor"]);
+    command.env("PATH", format!("{}:/usr/bin:/bin", env.work("bin").display()));
+    let seen = acpd_test::harness::Running::start(command).finish().code(1);
+    assert!(seen.stdout().contains("this terminal finds `no-such-program`"), "{seen:?}");
 }
 
 #[test]

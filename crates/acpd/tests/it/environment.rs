@@ -128,7 +128,43 @@ fn a_file_that_replaces_the_shell_leaves_what_the_other_files_set() {
     let _service = Service::start(&env, "/bin/bash");
     env.acpctl(&["run", "say #one"]).success();
     assert_eq!(has(&env, "TOOL_KEY").as_deref(), Some("login"));
+    let problem = shown(&env)["loginShell"]["problem"].to_string();
+    assert!(problem.contains("a file of it ends or replaces it"), "{problem}");
+    assert!(problem.contains("only what a part of its files set"), "{problem}");
+    let doctor = env.acpctl(&["doctor"]).success();
+    let line = doctor.stdout().lines().find(|line| line.contains("login shell"));
+    assert!(line.is_some_and(|line| line.contains("a file of it ends or replaces it")));
+
+    // The log says it once, and the start after it is mended has all.
+    env.acpctl(&["agent", "restart", "echo"]).success();
+    write(&env, ".bashrc", "export TOOL_KEY=terminal\n");
+    let log = || fs::read_to_string(env.path("daemon")).unwrap();
+    let told = |log: &str| log.lines().filter(|line| line.contains("of a terminal")).count();
+    assert_eq!(told(&log()), 1, "{}", log());
+    until("what a terminal has", || {
+        env.acpctl(&["agent", "restart", "echo"]).success();
+        has(&env, "TOOL_KEY").filter(|key| key == "terminal")
+    });
     assert_eq!(shown(&env)["loginShell"]["problem"], Value::Null);
+
+    // A part does not take the place of the whole.
+    write(&env, ".bashrc", "exec true\n");
+    until("a problem", || {
+        env.acpctl(&["agent", "restart", "echo"]).success();
+        let problem = shown(&env)["loginShell"]["problem"].to_string();
+        problem.contains("what it said before").then_some(())
+    });
+    assert_eq!(has(&env, "TOOL_KEY").as_deref(), Some("terminal"));
+}
+
+#[test]
+fn an_agent_that_nobody_finds_is_told_with_the_shell_that_was_asked_in_vain() {
+    let env = home_with(&Config::new([Agent::new("echo").command(&["echo-agent"])]));
+    write(&env, ".bash_profile", "exec true\n");
+    write(&env, ".bashrc", "exec true\n");
+    let _service = Service::start(&env, "/bin/bash");
+    let told = env.acpctl(&["run", "say #one"]).code(1);
+    told.explains(&["not in the agent's PATH", "asked in vain", "ends or replaces it"]);
 }
 
 #[test]

@@ -10,14 +10,15 @@ mod steer;
 mod summary;
 mod turn;
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use acp_wire::ErrorObject;
 use acp_wire::acp::{InitializeResult, NewSessionResult, stop_reason};
+use acp_wire::{ErrorObject, str_at};
 use acpd_api::{
     AttachParams, AttachResult, ClientMeta, Empty, ExitCode, NAMESPACE, NewSessionMeta, PromptMeta,
     Reason, RestoreLevel, Role, SessionInfo, SessionList, SessionRef, Status, Untrusted, escape,
@@ -199,7 +200,10 @@ impl Target {
         let raw: Box<RawValue> = turn.call("initialize", &initialize_params(&meta))?;
         let known = InitializeResult::from_raw(&raw)
             .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
-        let name = profile.clone().or(known.agent_info.map(|info| info.name));
+        // As people know it; what it calls itself is no name in commands.
+        let told = str_at(raw.get().as_bytes(), &["_meta", NAMESPACE, "agent"]);
+        let name = profile.clone().or(told.map(Cow::into_owned));
+        let name = name.or(known.agent_info.map(|info| info.name));
         Ok(Target {
             session_id: String::new(),
             profile,

@@ -39,7 +39,9 @@ pub(super) fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     let before = service.state()?;
     let stale: Vec<_> =
         service.files.iter().filter(|file| file.state() != FileState::Current).collect();
-    let is_on = before.enabled && (before.listens || service.manager() == Manager::Launchd);
+    let is_on = !before.failed
+        && before.enabled
+        && (before.listens || service.manager() == Manager::Launchd);
     let held = hold_starts(paths)?;
     let status: Option<Status> = match before.running(paths)? {
         Some(mut daemon) => Some(daemon.call(method::STATUS, &Empty {})?),
@@ -59,6 +61,9 @@ pub(super) fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
         ui.say(text!("{} {}", word, file.path));
     }
     service.enable()?;
+    if before.failed {
+        service.forgive()?;
+    }
     if status.is_some() && is_ours {
         service.stop()?;
     } else if status.is_some() {

@@ -33,6 +33,9 @@ struct ServiceInfo {
     /// The daemon that serves clients; another one than that of the service if a client has started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     serving: Option<u32>,
+    /// The daemon has failed: the manager starts it again later, or has given up.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    failed: bool,
     /// It goes on when nobody is logged in; absent where that cannot be chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     lingers: Option<bool>,
@@ -61,6 +64,7 @@ pub(super) fn status(service: &Service, paths: &Paths, json: Json, ui: &mut Ui) 
         listens: state.listens,
         pid: state.pid,
         serving: serving.map(|daemon| daemon.pid),
+        failed: state.failed,
         lingers: service.lingers(),
     };
     if json.json {
@@ -113,6 +117,13 @@ fn card(found: &ServiceInfo, paint: Paint) -> Text {
         rows.push(("", "`acpctl service install` replaces a file that differs".into()));
     }
     rows.extend([("starts", starts.into()), ("daemon", daemon)]);
+    if found.failed {
+        rows.push((
+            "failed",
+            "acpd could not start: `acpctl doctor`, `acpctl service logs`".into(),
+        ));
+        rows.push(("", "`acpctl service install` starts it again when that is mended".into()));
+    }
     rows.extend(found.lingers.map(|lingers| {
         let text =
             if lingers { "yes" } else { "no, it ends when you log out: loginctl enable-linger" };
@@ -138,6 +149,7 @@ mod tests {
             listens: true,
             pid: Some(7),
             serving: Some(7),
+            failed: false,
             lingers: Some(false),
         }
     }
@@ -163,6 +175,15 @@ mod tests {
                  `acpctl service install` replaces a file that differs
         starts   when you log in
         daemon   pid 8, of a client: `acpctl service install` takes it over
+        ");
+        let failed = ServiceInfo { failed: true, pid: None, serving: None, ..found() };
+        let card = card(&failed, Paint::plain());
+        let rows: Vec<&str> = card.as_str().lines().rev().take(4).collect();
+        insta::assert_snapshot!(rows.into_iter().rev().collect::<Vec<_>>().join("\n"), @"
+        daemon   not running
+        failed   acpd could not start: `acpctl doctor`, `acpctl service logs`
+                 `acpctl service install` starts it again when that is mended
+        lingers  no, it ends when you log out: loginctl enable-linger
         ");
     }
 

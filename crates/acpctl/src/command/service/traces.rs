@@ -39,7 +39,8 @@ impl Traces {
         // What `systemctl --user edit acpd` makes.
         let units = base("XDG_CONFIG_HOME", ".config")?.join("systemd/user");
         for additions in ["acpd.service.d", "acpd.socket.d"] {
-            dirs.push(own(&units.join(additions), &|name| name.ends_with(".conf"))?);
+            let is_own = |name: &str| Path::new(name).extension().is_some_and(|end| end == "conf");
+            dirs.push(own(&units.join(additions), &is_own)?);
         }
         dirs.retain(|(dir, _)| dir.is_dir());
         let completions = [

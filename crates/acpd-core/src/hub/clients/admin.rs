@@ -314,6 +314,7 @@ impl Hub {
             auth: self.auth_info(name),
             installed: None,
             install: None,
+            not_found: None,
             inherits: Vec::new(),
             inherited: Vec::new(),
             lacks: Vec::new(),

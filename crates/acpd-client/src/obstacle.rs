@@ -1,0 +1,65 @@
+//! Why no daemon can start, where somebody else was to start it and does not say.
+//!
+//! A service manager takes up connections for a daemon that it cannot start, and clients wait for nothing. What is wrong
+//! the daemon's program says itself: `acpd check`.
+
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use acpd_sys::paths::Paths;
+
+use crate::connect::daemon_exe;
+
+/// How long the program may take to say it.
+const LIMIT: Duration = Duration::from_secs(3);
+/// The most that is read of it, in bytes.
+const MOST: u64 = 64 << 10;
+
+/// What keeps a daemon from starting with these directories; `None` if nothing does, or it does not say so in time.
+pub(crate) fn obstacle(paths: &Paths) -> Option<String> {
+    let mut command = Command::new(daemon_exe());
+    command
+        .arg("check")
+        .env("ACPD_RUNTIME_DIR", &paths.runtime)
+        .env("ACPD_STATE_DIR", &paths.state)
+        .env("ACPD_CONFIG_DIR", &paths.config)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().ok()?;
+    let stderr = child.stderr.take()?;
+    let (tell, said) = mpsc::channel();
+    // Ends with the program.
+    thread::spawn(move || {
+        let mut text = String::new();
+        stderr.take(MOST).read_to_string(&mut text).ok();
+        tell.send(text).ok();
+    });
+    let said = said.recv_timeout(LIMIT);
+    child.kill().ok();
+    child.wait().ok();
+    reason(&said.ok()?)
+}
+
+/// The reason without its way out, which `acpctl doctor` tells.
+fn reason(said: &str) -> Option<String> {
+    let words = said.trim().strip_prefix("error: ")?;
+    let (reason, _) = words.split_once("\n\nhint: ").unwrap_or((words, ""));
+    Some(reason.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_what_the_program_says_without_its_hint() {
+        assert_eq!(reason("error: no room\n\nhint: make some\n").as_deref(), Some("no room"));
+        assert_eq!(reason("error: no room\n").as_deref(), Some("no room"));
+        assert_eq!(reason(""), None);
+        assert_eq!(reason("thread panicked"), None);
+    }
+}
