@@ -59,8 +59,16 @@ fn sections(below: &str) -> String {
         if number > 1 {
             roff.control("PP", []);
         }
+        // Text is one line; several are a table, which stays as it is.
+        let is_table = paragraph.contains('\n');
+        if is_table {
+            roff.control("nf", []);
+        }
         for line in paragraph.lines() {
             roff.text([roman(line)]);
+        }
+        if is_table {
+            roff.control("fi", []);
         }
     }
     if let Some(lines) = codes {
@@ -93,7 +101,7 @@ mod tests {
 
     #[test]
     fn exit_codes_notes_and_examples_have_sections_of_their_own_before_the_version() {
-        let below = "Two lines\nof notes.\n\n  as they are\n\nExit codes:\n  0    done\n  124  the time is over\n\n\
+        let below = "Some notes.\n\n  as    they\n  are   here\n\nExit codes:\n  0    done\n  124  the time is over\n\n\
                      Examples:\n  tool 'it'\n      Do it\n  tool --all\n      Do all";
         let command = Command::new("tool").version("1").after_help("short").after_long_help(below);
         let (name, text) = page(&command).unwrap();
@@ -102,7 +110,7 @@ mod tests {
         let (_, ours) = text.split_once(".SH NOTES\n").unwrap();
         assert_eq!(
             ours,
-            "Two lines\nof notes.\n.PP\n  as they are\n\
+            "Some notes.\n.PP\n.nf\n  as    they\n  are   here\n.fi\n\
              .SH \"EXIT STATUS\"\n\
              .TP\n\\fB0\\fR\ndone\n.TP\n\\fB124\\fR\nthe time is over\n\
              .SH EXAMPLES\n\
