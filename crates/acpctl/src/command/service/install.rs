@@ -10,7 +10,7 @@ use acpd_client::{Paths, hold_starts};
 
 use crate::error::Result;
 use crate::service::{FileState, Manager, Service, UnitFile};
-use crate::stop::{check_turns_continue, detach, info, running};
+use crate::stop::{check_turns_continue, detach, info, running, serving};
 use crate::text::text;
 use crate::ui::Ui;
 
@@ -22,13 +22,12 @@ pub(super) fn show(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     for line in service.steps() {
         ui.print(text!("$ {}\n", Untrusted::from(line)))?;
     }
-    // Without a service manager that answers there is nothing to be taken over.
-    let Ok(state) = service.state() else { return Ok(()) };
-    if let Some(mut daemon) = state.running(paths)? {
-        let pid = info(&mut daemon)?.pid;
-        if state.pid != Some(pid) {
-            ui.say(text!("acpd runs (pid {}): the service takes it over, and no turn ends", pid));
-        }
+    // Where a service listens, looking would start one.
+    if !service.is_installed()
+        && let Some(daemon) = serving(paths)?
+    {
+        let pid = daemon.pid;
+        ui.say(text!("acpd runs (pid {}): the service takes it over, and no turn ends", pid));
     }
     Ok(())
 }
