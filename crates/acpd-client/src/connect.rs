@@ -1,6 +1,5 @@
 //! Finding the daemon, and starting it when there is none.
 
-use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -8,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use acpd_sys::dir;
 use acpd_sys::lock::{self, InstanceLock, LockError};
-use acpd_sys::paths::{Paths, beside};
+use acpd_sys::paths::Paths;
 use acpd_sys::socket::{Stream, check_place, other_end};
 use acpd_sys::startup::{StartupOutcome, spawn_daemon};
 
 use crate::error::{ConnectError, NotAnswering};
+use crate::program::daemon_exe;
 use crate::stream::is_timeout;
 
 /// How long a daemon that does not take up connections is waited for.
@@ -135,12 +135,6 @@ fn start(paths: &Paths) -> Result<bool, ConnectError> {
             Err(ConnectError::StartTimedOut { seconds: START_DEADLINE.as_secs(), log })
         }
     }
-}
-
-/// The program `acpd`: `$ACPD_EXE`, else the one next to this program, else the one in `PATH`.
-pub fn daemon_exe() -> PathBuf {
-    let given = env::var_os("ACPD_EXE").filter(|exe| !exe.is_empty()).map(PathBuf::from);
-    given.unwrap_or_else(|| beside("acpd"))
 }
 
 /// A connection, or `None` if no daemon listens: neither at the usual place, nor where the daemon of

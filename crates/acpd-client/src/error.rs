@@ -15,7 +15,7 @@ use acpd_sys::startup::SpawnError;
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::obstacle::obstacle;
+use crate::program::obstacle;
 
 /// Why there is no connection.
 #[derive(Debug, Error)]

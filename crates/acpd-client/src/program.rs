@@ -1,22 +1,28 @@
-//! Why no daemon can start, where somebody else was to start it and does not say.
+//! The daemon's program, and why no daemon can start where somebody else was to start it and does not say.
 //!
 //! A service manager takes up connections for a daemon that it cannot start, and clients wait for nothing. What is wrong
 //! the daemon's program says itself: `acpd check`.
 
+use std::env;
 use std::io::Read as _;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use acpd_sys::paths::Paths;
-
-use crate::connect::daemon_exe;
+use acpd_sys::paths::{Paths, beside};
 
 /// How long the program may take to say it.
 const LIMIT: Duration = Duration::from_secs(3);
 /// The most that is read of it, in bytes.
 const MOST: u64 = 64 << 10;
+
+/// The program `acpd`: `$ACPD_EXE`, else the one next to this program, else the one in `PATH`.
+pub fn daemon_exe() -> PathBuf {
+    let given = env::var_os("ACPD_EXE").filter(|exe| !exe.is_empty()).map(PathBuf::from);
+    given.unwrap_or_else(|| beside("acpd"))
+}
 
 /// What keeps a daemon from starting with these directories; `None` if nothing does, or it does not say so in time.
 pub(crate) fn obstacle(paths: &Paths) -> Option<String> {
