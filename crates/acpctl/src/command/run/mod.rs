@@ -201,7 +201,8 @@ impl Target {
         let known = InitializeResult::from_raw(&raw)
             .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
         // As people know it; what it calls itself is no name in commands.
-        let told = str_at(raw.get().as_bytes(), &["_meta", NAMESPACE, "agent"]);
+        let path = ["agentCapabilities", "_meta", NAMESPACE, "agent"];
+        let told = str_at(raw.get().as_bytes(), &path);
         let name = profile.clone().or(told.map(Cow::into_owned));
         let name = name.or(known.agent_info.map(|info| info.name));
         Ok(Target {
