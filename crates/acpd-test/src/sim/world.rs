@@ -429,9 +429,11 @@ impl World {
             let outcome = &line["params"]["outcome"];
             let reason = outcome["reason"].as_str().unwrap_or_default();
             let by_person = reason.contains("was closed") || reason.contains("was deleted");
+            // Its agent has ended it: acpd had told it to, on the way to stop the process.
+            let by_agent = reason.contains("was stopped in the turn");
             let is_cut =
                 matches!(outcome["kind"].as_str(), Some("interrupted" | "outcome_unknown"));
-            if line["method"] != acpd_api::method::TURN_ENDED || !is_cut || by_person {
+            if line["method"] != acpd_api::method::TURN_ENDED || !is_cut || by_person || by_agent {
                 continue;
             }
             let running = snapshot.turns.values().find_map(|turn| match turn.state {
