@@ -73,6 +73,14 @@ fn helper() {
             let _ = std::io::stdin().read(&mut [0]);
             drop(child);
         }
+        "late" => {
+            println!("up");
+            let _ = std::io::stdin().read(&mut [0]);
+            // It goes on when we are gone.
+            let child = common::helper("stay").stdout(Stdio::null()).spawn().unwrap();
+            println!("child {}", child.id());
+            println!("up");
+        }
         "keeper" => {
             // It keeps an agent, and says who that is.
             let mut command = common::helper("stay");
@@ -191,6 +199,30 @@ fn what_has_lost_its_parent_is_still_of_the_tree() {
     assert_eq!(tree.alive(), [below], "the leader is gone, its job is not");
     tree.stop(StopSignal::Kill, true);
     while !tree.is_empty() {
+        thread::yield_now();
+    }
+}
+
+/// The system gives the pid of an ended process to others, and goes on naming it as the parent of what that has started: a tree
+/// whose leader had the pid of an ended daemon would take in the shims which that has left.
+#[test]
+fn what_names_an_ended_process_as_its_parent_is_of_no_tree() {
+    // Nothing else keeps the two together: there is no Job.
+    let mut parent =
+        common::helper("late").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    await_up(&mut parent);
+    let mut tree = Tree::new("m", ProcessId::of(parent.id()).unwrap());
+    assert_eq!(tree.alive().len(), 1);
+    let mut stdin = parent.stdin.take().unwrap();
+    stdin.write_all(b".").unwrap();
+    let below = ProcessId::of(pid_in(&await_up(&mut parent))).unwrap();
+    parent.wait().unwrap();
+    drop(parent);
+    assert_eq!(below.is_alive(), Liveness::Alive);
+    assert_eq!(tree.alive(), []);
+    // With its input it ends.
+    drop(stdin);
+    while below.is_alive() == Liveness::Alive {
         thread::yield_now();
     }
 }

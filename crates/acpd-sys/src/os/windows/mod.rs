@@ -205,7 +205,7 @@ pub(crate) fn look_up(pid: u32) -> io::Result<Option<Entry>> {
         Err(_) if has_ended(&process) => own_user(),
         user => user?,
     };
-    let parent = parent_of(&process)?;
+    let parent = parent_of(&process, id.start)?;
     // Nothing here is a group or a session: each process counts as its own.
     Ok(Some(Entry { id, parent, group: pid, session: pid, uid, condition }))
 }
@@ -228,8 +228,9 @@ pub(crate) fn has_ended(process: &OwnedHandle) -> bool {
     unsafe { WaitForSingleObject(process.as_raw_handle(), 0) == WAIT_OBJECT_0 }
 }
 
-/// The pid of the process that started this one, which may be anybody's by now.
-fn parent_of(process: &OwnedHandle) -> io::Result<u32> {
+/// The pid of the process that started this one; 0 if that has ended, or is hidden. The system goes on naming who has ended, and
+/// gives its pid to others: who is younger than its child is not its parent.
+fn parent_of(process: &OwnedHandle, start: u64) -> io::Result<u32> {
     let mut info = PROCESS_BASIC_INFORMATION::default();
     // SAFETY: the handle is open; the place is ours and of the size that is given.
     let status = unsafe {
@@ -244,23 +245,17 @@ fn parent_of(process: &OwnedHandle) -> io::Result<u32> {
     if status < 0 {
         return Err(io::Error::other(format!("NTSTATUS {status:#010x}")));
     }
-    Ok(info.InheritedFromUniqueProcessId as u32)
+    let pid = info.InheritedFromUniqueProcessId as u32;
+    let is_there = open(pid).is_ok_and(|parent| {
+        !has_ended(&parent) && started_at(&parent).is_ok_and(|started| started <= start)
+    });
+    Ok(if is_there { pid } else { 0 })
 }
 
-/// Every process that can be looked at. A parent that is younger than its child is another process with the
-/// pid of the real one, and left out.
+/// Every process that can be looked at.
 pub(crate) fn scan() -> io::Result<Vec<Entry>> {
     // What ends meanwhile, and what is hidden, is left out.
-    let mut found: Vec<Entry> =
-        pids()?.into_iter().filter_map(|pid| look_up(pid).ok().flatten()).collect();
-    let starts: std::collections::HashMap<u32, u64> =
-        found.iter().map(|entry| (entry.id.pid, entry.id.start)).collect();
-    for entry in &mut found {
-        if starts.get(&entry.parent).is_some_and(|start| *start > entry.id.start) {
-            entry.parent = 0;
-        }
-    }
-    Ok(found)
+    Ok(pids()?.into_iter().filter_map(|pid| look_up(pid).ok().flatten()).collect())
 }
 
 pub(crate) fn pids() -> io::Result<Vec<u32>> {
