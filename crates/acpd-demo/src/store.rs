@@ -2,7 +2,7 @@
 //! before the turn runs, the answer only after it, so a killed turn leaves a question without an answer.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,18 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
+    fn of(entries: impl IntoIterator<Item = Entry>) -> Stored {
+        let mut stored = Stored::default();
+        for entry in entries {
+            match entry {
+                Entry::Session { cwd } => stored.cwd = cwd,
+                Entry::Settings { settings } => stored.settings = settings,
+                message => stored.messages.push(message),
+            }
+        }
+        stored
+    }
+
     /// The texts of the user's prompts.
     pub(crate) fn prompts(&self) -> Vec<String> {
         let prompt = |entry: &Entry| match entry {
@@ -86,19 +98,20 @@ impl Store {
     }
 
     pub(crate) fn read(&self, id: &str) -> Option<Stored> {
-        let bytes = fs::read(self.session_file(id)?).ok()?;
-        let mut stored = Stored::default();
-        // The process may have been killed within the last line.
-        for entry in
-            bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
-        {
-            match entry {
-                Entry::Session { cwd } => stored.cwd = cwd,
-                Entry::Settings { settings } => stored.settings = settings,
-                message => stored.messages.push(message),
+        Some(Stored::of(entries(File::open(self.session_file(id)?).ok()?)))
+    }
+
+    /// A session up to its first prompt: enough for a list, which must not take longer with each word that was said.
+    fn read_head(&self, id: &str) -> Option<Stored> {
+        let mut head = Vec::new();
+        for entry in entries(File::open(self.session_file(id)?).ok()?) {
+            let is_prompt = matches!(entry, Entry::User { .. });
+            head.push(entry);
+            if is_prompt {
+                break;
             }
         }
-        Some(stored)
+        Some(Stored::of(head))
     }
 
     pub(crate) fn delete(&self, id: &str) {
@@ -107,14 +120,14 @@ impl Store {
         }
     }
 
-    /// All sessions, sorted by id.
+    /// All sessions up to their first prompts, sorted by id.
     pub(crate) fn list(&self) -> Vec<(String, Stored)> {
         let mut sessions: Vec<(String, Stored)> = fs::read_dir(self.root.join("sessions"))
             .into_iter()
             .flatten()
             .filter_map(|entry| {
                 let id = entry.ok()?.path().file_stem()?.to_str()?.to_owned();
-                self.read(&id).map(|stored| (id, stored))
+                self.read_head(&id).map(|stored| (id, stored))
             })
             .collect();
         sessions.sort_by(|a, b| a.0.cmp(&b.0));
@@ -165,6 +178,12 @@ impl Store {
         let valid = !id.is_empty() && id.chars().all(plain);
         valid.then(|| self.root.join("sessions").join(format!("{id}.jsonl")))
     }
+}
+
+/// The lines of a session's file. The process may have been killed within the last one.
+fn entries(file: File) -> impl Iterator<Item = Entry> {
+    let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
+    lines.filter_map(|line| serde_json::from_slice(&line).ok())
 }
 
 fn write_entry(file: &mut File, entry: &Entry) -> io::Result<()> {
