@@ -38,6 +38,7 @@ use crate::environment;
 use crate::host::Reaper;
 use crate::journal::Journal;
 use crate::log;
+use crate::login_shell;
 use crate::refusal::{no_descriptors, silent_for_too_long, tell};
 use crate::search::SearchIndex;
 
@@ -518,11 +519,10 @@ impl Out {
             StatusPart::Agent(_) => {
                 let mut agent = status.agents.pop();
                 if let Some(agent) = &mut agent {
+                    login_shell::settled().await;
                     self.service.tell_inherited(agent);
                     self.service.tell_environment(agent);
                     self.service.tell_shims(std::slice::from_mut(agent));
-                }
-                if let Some(agent) = &mut agent {
                     self.service.tell_installed(std::slice::from_mut(agent)).await;
                     self.service.tell_not_found(agent).await;
                 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use acpd_api::LoginShellInfo;
+use tokio::sync::SetOnce;
 
 /// Variables by their names.
 pub type Variables = BTreeMap<OsString, OsString>;
@@ -17,6 +18,9 @@ pub type Variables = BTreeMap<OsString, OsString>;
 /// What the login shell has said. As the process's own environment, there is one.
 static SAID: RwLock<Said> =
     RwLock::new(Said { shell: None, variables: None, is_whole: false, problem: None });
+
+/// Whether it has been asked once, whatever came of it.
+static ANSWERED: SetOnce<()> = SetOnce::const_new();
 
 #[derive(Debug, Default)]
 struct Said {
@@ -75,6 +79,13 @@ pub(crate) fn will_ask(shell: &Path) {
     say().shell = Some(shell.to_owned());
 }
 
+/// Returns when the shell has been asked once, at once if none is.
+pub(crate) async fn first_answer() {
+    if told().is_some() {
+        ANSWERED.wait().await;
+    }
+}
+
 /// This came of asking it. What is known stays until something is known that is not less. Returns the problem, if it is
 /// not that of the last time.
 pub(crate) fn answered(answer: Answer) -> Option<String> {
@@ -94,5 +105,7 @@ pub(crate) fn answered(answer: Answer) -> Option<String> {
         (said.variables, said.is_whole) = (Some(variables), is_whole);
     }
     let before = std::mem::replace(&mut said.problem, problem.clone());
+    // Only the first answer sets it.
+    ANSWERED.set(()).ok();
     problem.filter(|now| Some(now) != before.as_ref())
 }

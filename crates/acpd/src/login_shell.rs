@@ -32,7 +32,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
 
 use crate::config::UseLoginShell;
-use crate::environment::{Answer, Variables, answered, will_ask};
+use crate::environment::{Answer, Variables, answered, first_answer, will_ask};
 use crate::helper_process::{End, read, run_to_end, set_apart};
 use crate::host::Reaper;
 
@@ -60,6 +60,12 @@ const OWN: [&str; 10] = [
     "WATCHDOG_PID",
     "WATCHDOG_USEC",
 ];
+
+/// Waits until what agents inherit is known, or is not to be known: the shell that is asked has answered once.
+pub async fn settled() {
+    // Nobody answers where the daemon ends.
+    tokio::time::timeout(LIMIT, first_answer()).await.ok();
+}
 
 /// The login shell, for a daemon that asks it.
 #[derive(Debug, Clone)]
@@ -116,21 +122,37 @@ impl LoginShell {
         };
         let end = Instant::now() + self.limit;
         let mut whole = pin!(self.run(whole, end, stop));
-        let in_time = tokio::time::timeout(self.limit / 2, &mut whole).await;
-        let parts = async {
+        let mut found = match tokio::time::timeout(self.limit / 2, &mut whole).await {
+            Ok(Ok(variables)) => return Answer::Whole(variables),
+            Ok(Err(why)) => Some(Err(why)),
+            Err(_) => None,
+        };
+        let (going_on, stop_parts) = watch::channel(());
+        let mut parts = pin!(async {
             for (left, words) in (1..=PARTS).rev().zip(parts) {
                 let now = Instant::now();
                 let until = now + end.saturating_duration_since(now) / left;
-                if let Ok(variables) = self.run(words, until, stop).await {
+                if let Ok(variables) = self.run(words, until, &stop_parts).await {
                     return Some(variables);
                 }
             }
             None
+        });
+        // They go on until the whole is there, or the daemon ends.
+        let (mut going_on, mut stop) = (Some(going_on), stop.clone());
+        let part = loop {
+            tokio::select! {
+                part = &mut parts => break part,
+                whole = &mut whole, if found.is_none() => {
+                    going_on = going_on.filter(|_| whole.is_err());
+                    found = Some(whole);
+                }
+                _ = stop.changed(), if going_on.is_some() => going_on = None,
+            }
         };
-        let (whole, part) = match in_time {
-            Ok(Ok(variables)) => return Answer::Whole(variables),
-            Ok(Err(why)) => (Err(why), parts.await),
-            Err(_) => tokio::join!(whole, parts),
+        let whole = match found {
+            Some(found) => found,
+            None => whole.await,
         };
         match (whole, part) {
             (Ok(variables), _) => Answer::Whole(variables),
@@ -306,8 +328,11 @@ mod tests {
                     until [ -e \"$begun\" ]; do sleep 0.02; done\neval \"$4\"";
         let shell = asked(dir.path(), slow, Duration::from_secs(4));
         let (_going_on, stop) = watch::channel(());
+        let start = Instant::now();
         let answer = shell.answer(&stop).await;
         assert!(matches!(&answer, Answer::Whole(found) if is_it(found)), "{answer:?}");
+        // Those that were asked beside it are not waited for.
+        assert!(start.elapsed() < shell.limit, "{:?}", start.elapsed());
 
         let limit = Duration::from_secs(2);
         let shell = asked(dir.path(), "exec sleep 1000", limit);

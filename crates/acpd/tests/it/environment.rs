@@ -135,8 +135,12 @@ fn a_file_that_replaces_the_shell_leaves_what_the_other_files_set() {
     let line = doctor.stdout().lines().find(|line| line.contains("login shell"));
     assert!(line.is_some_and(|line| line.contains("a file of it ends or replaces it")));
 
-    // The log says it once, and the start after it is mended has all.
-    env.acpctl(&["agent", "restart", "echo"]).success();
+    // The log says it once, however often the shell is asked, and the start after it is mended has all.
+    write(&env, ".bashrc", "echo >>~/asked\nexport TOOL_KEY=terminal\nexec true\n");
+    until("the shell to be asked again", || {
+        env.acpctl(&["agent", "restart", "echo"]).success();
+        fs::exists(env.path("home").join("asked")).unwrap().then_some(())
+    });
     write(&env, ".bashrc", "export TOOL_KEY=terminal\n");
     let log = || fs::read_to_string(env.path("daemon")).unwrap();
     let told = |log: &str| log.lines().filter(|line| line.contains("of a terminal")).count();
@@ -155,6 +159,23 @@ fn a_file_that_replaces_the_shell_leaves_what_the_other_files_set() {
         problem.contains("what it said before").then_some(())
     });
     assert_eq!(has(&env, "TOOL_KEY").as_deref(), Some("terminal"));
+}
+
+#[test]
+fn what_an_agent_gets_is_not_told_before_the_shell_has_answered() {
+    let env = home_with(&Config::new([Agent::new("mine").command(&["my-agent"])]));
+    let bin = env.work("bin");
+    std::os::unix::fs::symlink(env.program("acpd-scripted-agent"), bin.join("my-agent")).unwrap();
+    let go = env.path("home").join("go");
+    let wait = format!("until [ -e {} ]; do sleep 0.02; done\n", go.display());
+    write(&env, ".bashrc", &format!("{wait}export PATH={}:/usr/bin:/bin\n", bin.display()));
+    let _service = Service::start(&env, "/bin/bash");
+    let mut client = env.connect();
+    let asked = client.request("_acpd/agent/show", serde_json::json!({"agent": "mine"}));
+    fs::write(&go, "").unwrap();
+    let shown = client.answer(asked).unwrap();
+    assert_eq!((&shown["installed"], &shown["notFound"]), (&true.into(), &Value::Null), "{shown}");
+    env.acpctl(&["doctor"]).success();
 }
 
 #[test]
