@@ -39,6 +39,8 @@ enum Kind {
     Exit(ExitCode),
     /// The daemon went away in the middle.
     Gone,
+    /// The daemon does not start, and has said why.
+    NotStarted,
     /// Nobody reads stdout any more: nothing is said.
     BrokenPipe,
     /// Another program has said it already.
@@ -127,7 +129,7 @@ impl CommandError {
     pub(crate) fn code(&self) -> ExitCode {
         match self.kind {
             Kind::Exit(code) => code,
-            Kind::Gone | Kind::Told => ExitCode::Error,
+            Kind::Gone | Kind::NotStarted | Kind::Told => ExitCode::Error,
             Kind::BrokenPipe => ExitCode::Ok,
         }
     }
@@ -152,11 +154,17 @@ impl CommandError {
         self.is_unknown && self.message.as_str().contains("no method")
     }
 
-    /// Whether the daemon went away before it answered.
+    /// Whether nobody reads stdout any more.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.kind == Kind::BrokenPipe
     }
 
+    /// Whether the daemon had to be started, and could not be.
+    pub(crate) fn is_not_started(&self) -> bool {
+        self.kind == Kind::NotStarted
+    }
+
+    /// Whether the daemon went away before it answered.
     pub(crate) fn is_gone(&self) -> bool {
         self.kind == Kind::Gone
     }
@@ -180,7 +188,7 @@ impl CommandError {
         text
     }
 
-    /// What a JSON-RPC error means that this agent may have given itself: nobody else is named in its words.
+    /// What the error of a turn means. One that acpd has not written is the agent's own, and names the agent.
     pub(crate) fn of_agent(agent: &str, error: &ErrorObject) -> CommandError {
         let mut failed = CommandError::rpc(error);
         if error_data(error).is_none() {
@@ -298,11 +306,13 @@ pub(crate) fn gone() -> CommandError {
 
 impl From<ConnectError> for CommandError {
     fn from(error: ConnectError) -> CommandError {
-        let code = match error {
-            ConnectError::NotRunning { .. } => ExitCode::NotFound,
-            _ => ExitCode::Error,
+        let kind = match error {
+            ConnectError::NotRunning { .. } => Kind::Exit(ExitCode::NotFound),
+            ConnectError::StartFailed { .. } => Kind::NotStarted,
+            _ => Kind::Exit(ExitCode::Error),
         };
-        CommandError::because(code, &error).hint_if(error.hint())
+        let failed = CommandError::because(ExitCode::Error, &error).hint_if(error.hint());
+        CommandError { kind, ..failed }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::error::{CommandError, Result};
 use crate::human::counted;
 use crate::info::daemon::mistakes;
 use crate::service::Service;
-use crate::stop::{has_shims, running, running_turns, stop};
+use crate::stop::{has_shims, running_turns, stop};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
@@ -24,7 +24,9 @@ pub(super) fn restore(args: &cli::Restore, ui: &mut Ui) -> Result {
     let file = args.file.as_os_str();
     // Nothing is stopped for a file that is of no use.
     let found = run([OsStr::new("restore"), OsStr::new("--check"), file], "looking", ui)?;
-    let turns = match running(&paths)? {
+    let service = Service::listening(&paths);
+    let state = service.as_ref().map(Service::state).transpose()?.unwrap_or_default();
+    let turns = match state.running(&paths)? {
         Some(mut daemon) => {
             let status: Status = daemon.call(method::STATUS, &Empty {})?;
             Some(running_turns(&status) as u64)
@@ -40,21 +42,36 @@ pub(super) fn restore(args: &cli::Restore, ui: &mut Ui) -> Result {
         confirm(&found, turns, ui)?;
     }
     // A client that comes meanwhile would have the service manager start the daemon, again and again until it gives up.
-    let service = Service::listening(&paths);
     if let Some(service) = &service {
-        service.ignore_clients()?;
+        match turns {
+            Some(_) => service.ignore_clients()?,
+            // It may be waiting to start one that has failed.
+            None => service.stop()?,
+        }
     }
     // Told before anything is started: whatever comes of that, the journal is another one now.
-    let told = replace(&paths, file, turns.is_some(), ui)
-        .and_then(|restored| tell(&restored, args.json.json, ui));
+    let done = replace(&paths, file, turns.is_some(), ui).and_then(|(restored, agents)| {
+        tell(&restored, args.json.json, ui)?;
+        match agents {
+            Agents::Ended => Ok(()),
+            Agents::Left => stop(&paths, false, Door { spawn: true }, ui),
+        }
+    });
     // Also after a failure: everything is as it was.
     let started = match service {
-        Some(service) => service.start(turns.is_some()),
+        Some(service) => service.forgive().and_then(|()| service.start(turns.is_some())),
         None if turns.is_some() => Door { spawn: true }.connect().map(drop),
         None => Ok(()),
     };
-    told?;
+    done?;
     started
+}
+
+/// What became of the agents that were there.
+enum Agents {
+    Ended,
+    /// They are for a daemon that starts with the backup to end.
+    Left,
 }
 
 fn tell(restored: &CopyReport, json: bool, ui: &mut Ui) -> Result {
@@ -80,12 +97,17 @@ fn check_configuration() -> Result {
 }
 
 /// Puts the backup in the journal's place, while no client starts a daemon.
-fn replace(paths: &Paths, file: &OsStr, runs: bool, ui: &mut Ui) -> Result<CopyReport> {
+fn replace(paths: &Paths, file: &OsStr, runs: bool, ui: &mut Ui) -> Result<(CopyReport, Agents)> {
+    let mut agents = Agents::Ended;
     if runs || has_shims(paths) {
-        stop(paths, false, Door { spawn: true }, ui)?;
+        match stop(paths, false, Door { spawn: true }, ui) {
+            // Whoever needs a backup most: no daemon starts with the journal that is there.
+            Err(error) if !runs && error.is_not_started() => agents = Agents::Left,
+            stopped => stopped?,
+        }
     }
     let _held = hold_starts(paths)?;
-    run([OsStr::new("restore"), file], "restoring", ui)
+    Ok((run([OsStr::new("restore"), file], "restoring", ui)?, agents))
 }
 
 fn check_force(args: &cli::Restore, turns: u64) -> Result {

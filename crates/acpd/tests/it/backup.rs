@@ -197,6 +197,26 @@ fn a_restore_that_could_not_start_acpd_again_stops_nothing() {
     assert!(!log(&env, "fix").contains("#two"));
 }
 
+/// Who needs a backup most has lost the journal, and the daemon with it; its shims are there.
+#[test]
+fn a_backup_is_restored_over_a_journal_with_which_acpd_does_not_start() {
+    let env = hosted([echo()]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    let file = text(&env.work("backups").join("acpd.backup"));
+    env.acpctl(&["backup", &file]).success();
+    let shims = env.shims();
+    env.kill_daemon();
+    fs::write(env.path("state").join("acpd.db"), "my novel").unwrap();
+    // With it, all would be there.
+    fs::remove_file(env.path("state").join("acpd.db-wal")).unwrap();
+    env.acpctl(&["status"]).code(1).explains(&["acpd cannot start", "acpd.db"]);
+    let done = env.acpctl(&["restore", &file, "--yes"]).success();
+    done.explains(&["restored 1 session", "acpd stopped"]);
+    assert!(shims.iter().all(|shim| !acpd_test::harness::exists(shim.pid)));
+    let said = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
+    assert!(said.stdout().contains("tags=one,two"), "{said:?}");
+}
+
 #[test]
 fn what_a_restore_has_done_is_told_also_where_acpd_does_not_start_then() {
     let env = hosted([echo()]);
