@@ -239,8 +239,8 @@ Without PROMPT, or with `-` alone, the prompt is read from stdin. With PROMPT, a
 stdin is attached to it. A `-` after the words puts stdin into \
 the text of the prompt. A script or a loop keeps its own stdin out of it with `-n`.
 
-The answer goes to stdout, everything else to stderr. With --json, stdout is one object once the turn is over, \
-also if it ended with an error. Where no turn began it is empty, and stderr and the exit code say why:
+The answer goes to stdout, everything else to stderr. Where no turn began, stdout is empty, and stderr and the exit \
+code say why. With --json, stdout is one object once the turn is over, also if it ended with an error:
 
   sessionId, agent         the session
   answer                   what the agent said

@@ -60,7 +60,8 @@ fn hints() -> Result<Vec<Text>> {
         let agent = AgentRef { agent: agent.name.raw().to_owned() };
         let agent: AgentInfo = connection.call(method::AGENT_SHOW, &agent)?;
         let lacking = info::environment::only_here(&agent, age);
-        hints.extend(info::environment::not_found(&agent));
+        let here = info::environment::found_here(&agent);
+        hints.extend(here.or_else(|| info::environment::asked_in_vain(&agent)));
         hints.extend(lacking.or_else(|| info::environment::lacking(&agent, age)));
     }
     Ok(hints)

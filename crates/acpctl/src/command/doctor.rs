@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use acpd_api::{
-    AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, GcParams, GcResult,
-    LoginShellInfo, Metrics, ShimInfo, Status, StoreState, Untrusted, method,
+    AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, GcParams, GcResult, Metrics,
+    ShimInfo, Status, StoreState, Untrusted, method,
 };
 use acpd_client::{Connection, Paths};
 use acpd_sys::machine::free_space;
@@ -19,7 +19,7 @@ use crate::configured;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::daemon::mistakes;
-use crate::info::environment::not_found;
+use crate::info::environment::found_here;
 use crate::paint::{DIM, GREEN, Paint, RED, YELLOW};
 use crate::service::{FileState, Service, State};
 use crate::stop::running;
@@ -171,6 +171,10 @@ fn look(paths: &Paths) -> Vec<Finding> {
     };
     let mut pid = None;
     match daemon {
+        // Why is told below.
+        Ok(None) if state.as_ref().is_ok_and(|state| state.failed) => {
+            findings.push(Finding::ok("daemon", "not running"));
+        }
         Ok(None) => findings.push(Finding::ok("daemon", "not running: its first client starts it")),
         Ok(Some(mut daemon)) => match ask(&mut daemon, &mut findings) {
             Ok(found) => pid = Some(found),
@@ -292,6 +296,7 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
             Finding::problem(CONFIG, text.as_str()).fix("acpctl config edit")
         }
     });
+    let login_shell = login_shell(daemon, &info.default_agent);
     let list: AgentList = daemon.call(method::AGENT_LIST, &Empty {})?;
     let there = list.agents.iter().filter(|agent| agent.installed == Some(true)).count();
     findings.push(Finding::ok(
@@ -305,16 +310,20 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
         findings.extend(trouble.or_else(|| is_looked_for.then(|| lost(daemon, agent))?));
     }
     findings.extend(shims(&list.agents, info.version.raw()));
-    let default = AgentRef { agent: info.default_agent.raw().to_owned() };
-    if let Ok(AgentInfo { login_shell: Some(LoginShellInfo { problem: Some(why), .. }), .. }) =
-        daemon.call::<_, AgentInfo>(method::AGENT_SHOW, &default)
-    {
-        let text = format!("asked in vain for the environment of a terminal: {}", why.raw());
-        let fix = "mend the files of the shell, or have them leave that out where \
-                   ACPD_RESOLVING_ENVIRONMENT is set; the next start of an agent asks again";
-        findings.push(Finding::warning("login shell", text).fix(fix));
-    }
+    findings.extend(login_shell);
     Ok(info.pid)
+}
+
+/// A login shell that does not tell what a terminal has. The daemon answers when the shell has: before that it does not know
+/// which agents are there.
+fn login_shell(daemon: &mut Connection, default: &Untrusted) -> Option<Finding> {
+    let agent = AgentRef { agent: default.raw().to_owned() };
+    let agent: AgentInfo = daemon.call(method::AGENT_SHOW, &agent).ok()?;
+    let why = agent.login_shell?.problem?;
+    let text = format!("asked in vain for the environment of a terminal: {}", why.raw());
+    let fix = "mend the files of the shell, or have them leave that out where \
+               ACPD_RESOLVING_ENVIRONMENT is set; the next start of an agent asks again";
+    Some(Finding::warning("login shell", text).fix(fix))
 }
 
 /// The processes that keep agents, which are as old as the agents.
@@ -361,12 +370,18 @@ fn lost(daemon: &mut Connection, agent: &AgentInfo) -> Option<Finding> {
     let name = agent.name.raw().to_owned();
     let agent: AgentInfo =
         daemon.call(method::AGENT_SHOW, &AgentRef { agent: name.clone() }).ok()?;
-    let found = Finding::problem("agents", format!("{name}: {}", agent.not_found.as_ref()?.raw()));
+    let text = format!("{name}: {}", agent.not_found.as_ref()?.raw());
+    let found = match &agent.install {
+        // Its table changes something of an agent that acpd knows, which is on another machine perhaps.
+        Some(_) => Finding::warning("agents", text),
+        None => Finding::problem("agents", text),
+    };
     let edit = || {
         let text = text!("set `command` in `[agents.{}]`: acpctl config edit", agent.name);
         Untrusted::from(text.as_str())
     };
-    let here = not_found(&agent).map(|text| Untrusted::from(text.as_str()));
+    // What is wrong with a login shell is a finding of its own.
+    let here = found_here(&agent).map(|text| Untrusted::from(text.as_str()));
     Some(found.fix(here.or_else(|| agent.install.clone()).unwrap_or_else(edit)))
 }
 

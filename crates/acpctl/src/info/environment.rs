@@ -51,20 +51,12 @@ pub(crate) fn table(variables: &[VariableInfo], paint: Paint, width: Option<usiz
     table.render(paint, width)
 }
 
-/// The program of an agent that acpd does not find, although this terminal does or a shell was asked in vain where it is;
-/// and the way out.
-pub(crate) fn not_found(agent: &AgentInfo) -> Option<Text> {
-    let program = agent.command.first().filter(|_| agent.installed == Some(false))?;
-    if Path::new(program.raw()).components().count() != 1 {
-        return None;
-    }
+/// The program of an agent that acpd does not find, although this terminal does; and the way out.
+pub(crate) fn found_here(agent: &AgentInfo) -> Option<Text> {
+    let program = unknown_program(agent)?;
     let path = env::var_os("PATH").unwrap_or_default();
     let here =
-        env::split_paths(&path).map(|dir| dir.join(program.raw())).find(|path| is_program(path));
-    let Some(here) = here else {
-        let why = agent.login_shell.as_ref().and_then(|shell| shell.problem.as_ref())?;
-        return Some(text!("your login shell was asked in vain for what a terminal has: {}", why));
-    };
+        env::split_paths(&path).map(|dir| dir.join(program.raw())).find(|path| is_program(path))?;
     let shell = match &agent.login_shell {
         None => text!(
             "; or have acpd ask your login shell: `login_shell = \"always\"` in `[daemon]`, then \
@@ -83,6 +75,19 @@ pub(crate) fn not_found(agent: &AgentInfo) -> Option<Text> {
         agent.name,
         shell
     ))
+}
+
+/// The same where a shell was asked in vain, which may know more than this terminal.
+pub(crate) fn asked_in_vain(agent: &AgentInfo) -> Option<Text> {
+    unknown_program(agent)?;
+    let why = agent.login_shell.as_ref()?.problem.as_ref()?;
+    Some(text!("your login shell was asked in vain for what a terminal has: {}", why))
+}
+
+/// A program that acpd does not find in the directories that it knows.
+fn unknown_program(agent: &AgentInfo) -> Option<&Untrusted> {
+    let program = agent.command.first().filter(|_| agent.installed == Some(false))?;
+    (Path::new(program.raw()).components().count() == 1).then_some(program)
 }
 
 fn sentence(

@@ -66,7 +66,9 @@ fn a_daemon_that_could_not_start_is_a_problem_with_its_reason() {
     fs::create_dir_all(env.path("state")).unwrap();
     fs::write(&journal, "my novel").unwrap();
     let seen = env.acpctl(&["doctor"]).code(1).explains(&["1 problem found"]);
-    assert!(seen.stdout().contains("problem  program"), "{seen:?}");
+    let found = findings(&env, "program");
+    assert_eq!(found[0]["state"], "problem", "{seen:?}");
+    assert!(found[0]["text"].as_str().unwrap().contains("acpd.db"), "{found:?}");
     fs::remove_file(&journal).unwrap();
 }
 
