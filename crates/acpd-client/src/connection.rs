@@ -90,7 +90,10 @@ impl Connection {
             Err(CallError::Closed | CallError::Io(_) | CallError::LetGo(_)) if is_fresh => {
                 *self = connect(&self.options).map_err(|error| match error {
                     ConnectError::NotAnswering(silent) => silent.into(),
-                    error @ ConnectError::StartFailed { .. } => CallError::NotStarted(error),
+                    error @ (ConnectError::Spawn(_)
+                    | ConnectError::StartFailed { .. }
+                    | ConnectError::StartDied { .. }
+                    | ConnectError::StartTimedOut { .. }) => CallError::NotStarted(error),
                     _ => CallError::Closed,
                 })?;
                 self.is_fresh = false;
