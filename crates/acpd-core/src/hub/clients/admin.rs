@@ -44,7 +44,8 @@ const TAKEN_OUT: &str = "not configured any more";
 /// What to do about it.
 fn taken_out(name: &str) -> String {
     format!(
-        "configure `[agents.{name}]` again, or let another agent go on: `acpctl session handoff SESSION --to AGENT`"
+        "configure `[agents.{name}]` again, without `enabled = false`, or let another agent go on: \
+         `acpctl session handoff SESSION --to AGENT`"
     )
 }
 
