@@ -67,12 +67,13 @@ pub(super) fn stage(root: &Path, programs: &Programs<'_>, strip: bool) -> Result
     for name in DOCS {
         put(&format!("share/doc/acpd/{name}"), &fs::read(workspace::root().join(name))?, 0o644)?;
     }
-    for doc in fs::read_dir(workspace::root().join("docs"))? {
-        let path = doc?.path();
-        // Folders are for who works on acpd.
-        if path.is_file() {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            put(&format!("share/doc/acpd/docs/{name}"), &fs::read(&path)?, 0o644)?;
+    for folder in ["docs", "docs/examples"] {
+        for doc in fs::read_dir(workspace::root().join(folder))? {
+            let path = doc?.path();
+            if path.is_file() {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                put(&format!("share/doc/acpd/{folder}/{name}"), &fs::read(&path)?, 0o644)?;
+            }
         }
     }
     for name in LICENCES {
