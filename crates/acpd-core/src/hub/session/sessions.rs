@@ -226,7 +226,7 @@ impl Hub {
         let was_live = match self.session(key).state {
             State::Live => true,
             State::Restoring(_) => false,
-            State::Dormant => return,
+            State::Dormant => return self.wait_in_vain(key),
         };
         self.timers.clear(Timer::Restore(key));
         self.sessions.unroute(key);
@@ -253,6 +253,15 @@ impl Hub {
             return self.make_dormant(key, Dormant::NeedsLogin, reason, out);
         }
         self.make_dormant(key, Dormant::Parked, Some(fault.message.clone()), out);
+    }
+
+    /// The process at which a session waited for a place to be restored is gone. What was wanted of the next process
+    /// while this one went down in an orderly way is still wanted.
+    fn wait_in_vain(&mut self, key: SessionKey) {
+        let slot = self.session(key).slot;
+        if self.has_failed(slot) && !self.restarts_by_itself(slot) {
+            self.session_mut(key).eager = false;
+        }
     }
 
     /// Leaves a session without a process, for a reason.
