@@ -139,3 +139,109 @@ fn who_opens_a_session_while_the_agent_goes_to_sleep_finds_it_awake() {
     bench.agent_dies();
     assert_eq!(loaded(&bench.heard()), ["s1"]);
 }
+
+/// The agent dies late enough to be forgiven, and is there again.
+fn dies_late(bench: &mut Bench) {
+    bench.pass(11_000);
+    bench.agent_dies();
+    bench.pass(1_000);
+}
+
+/// The agent is asked to load this one session and nothing else.
+#[track_caller]
+fn loads_alone(bench: &mut Bench, session: &str) -> Value {
+    let heard = bench.heard();
+    assert_eq!(loaded(&heard), [session], "{heard:?}");
+    heard.into_iter().find(|line| line["method"] == "session/load").unwrap()
+}
+
+#[test]
+fn who_was_loaded_beside_the_session_over_which_the_agent_ends_is_not_given_up_for_it() {
+    let (mut bench, _) = holding(4, |profile| profile.restart.budget = 2);
+    bench.agent_dies();
+    bench.pass(1_000);
+    assert_eq!(loaded(&bench.heard()), ["s4", "s3", "s2", "s1"]);
+    dies_late(&mut bench);
+    for session in ["s4", "s3", "s2"] {
+        let load = loads_alone(&mut bench, session);
+        bench.agent_answers(&load, &json!({}));
+    }
+    loads_alone(&mut bench, "s1");
+    dies_late(&mut bench);
+    let open = bench.heard();
+    assert_eq!(loaded(&open), ["s4", "s3", "s2"], "nobody else is suspected any more");
+    for load in &open {
+        bench.agent_answers(load, &json!({}));
+    }
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    let states = ["s1", "s2", "s3", "s4"].map(|session| bench.state(session));
+    assert_eq!(states, ["blocked", "live", "live", "live"]);
+}
+
+#[test]
+fn one_end_is_not_enough_to_give_up_several_sessions() {
+    let (mut bench, _) = holding(2, |profile| profile.restart.budget = 1);
+    dies_late(&mut bench);
+    assert_eq!(loaded(&bench.heard()), ["s2", "s1"]);
+    dies_late(&mut bench);
+    let load = loads_alone(&mut bench, "s2");
+    bench.agent_answers(&load, &json!({}));
+    loads_alone(&mut bench, "s1");
+    dies_late(&mut bench);
+    assert_eq!(bench.state("s1"), "blocked");
+    loads_alone(&mut bench, "s2");
+}
+
+#[test]
+fn who_comes_back_alone_keeps_out_those_that_are_awaited_and_waits_for_them() {
+    let (mut bench, client) = died_with(7);
+    assert_eq!(loaded(&bench.heard()), ["s7", "s6", "s5", "s4"]);
+    dies_late(&mut bench);
+    let load = loads_alone(&mut bench, "s7");
+    bench.prompt(client, &json!(3), "s3", "go");
+    assert_eq!(loaded(&bench.heard()), Vec::<&str>::new());
+    bench.agent_answers(&load, &json!({}));
+    let load = loads_alone(&mut bench, "s3");
+    bench.prompt(client, &json!(5), "s5", "go");
+    assert_eq!(loaded(&bench.heard()), Vec::<&str>::new());
+    bench.agent_answers(&load, &json!({}));
+    for next in ["s5", "s6", "s4"] {
+        let load = loads_alone(&mut bench, next);
+        bench.agent_answers(&load, &json!({}));
+    }
+    assert_eq!(loaded(&bench.heard()), ["s2", "s1"]);
+}
+
+#[test]
+fn who_is_awaited_and_comes_back_alone_is_not_overtaken_by_those_that_nobody_waits_for() {
+    let (mut bench, client) = died_with(9);
+    bench.heard();
+    dies_late(&mut bench);
+    for session in ["s9", "s8", "s7"] {
+        let load = loads_alone(&mut bench, session);
+        bench.agent_answers(&load, &json!({}));
+    }
+    loads_alone(&mut bench, "s6");
+    dies_late(&mut bench);
+    let open = bench.heard();
+    assert_eq!(loaded(&open), ["s9", "s8", "s7", "s5"]);
+    bench.prompt(client, &json!(6), "s6", "go");
+    for load in &open {
+        assert_eq!(bench.heard(), Vec::<Value>::new());
+        bench.agent_answers(load, &json!({}));
+    }
+    let load = loads_alone(&mut bench, "s6");
+    bench.agent_answers(&load, &json!({}));
+    assert_eq!(loaded(&bench.heard()), ["s4", "s3", "s2", "s1"]);
+}
+
+#[test]
+fn the_end_of_an_agent_that_is_asked_for_nothing_is_not_the_fault_of_a_session_that_waits_to_be_loaded()
+ {
+    let (mut bench, _) = holding(1, |profile| profile.restart.budget = 1);
+    dies_late(&mut bench);
+    bench.pass(11_000);
+    bench.refuses("session/load", -32602);
+    bench.agent_dies();
+    loads_alone(&mut bench, "s1");
+}

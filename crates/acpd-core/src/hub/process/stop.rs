@@ -13,11 +13,12 @@
 use acpd_api::Reason;
 
 use crate::hub::Hub;
-use crate::ids::{HostId, SlotId};
+use crate::ids::{HostId, SessionKey, SlotId};
 use crate::input::{Batch, Effect, StopStep, ToHost};
 use crate::process::slot::{Failed, Host, KILL_AGAIN, Slot, Stage, State, StopWhy};
 use crate::record::Record;
 use crate::requests::purpose::Purpose;
+use crate::session::State as SessionState;
 use crate::timers::Timer;
 
 impl Hub {
@@ -190,12 +191,22 @@ impl Hub {
         let slot = &self.processes[&id];
         let crashed = matches!(slot.state, State::Stopping { why: StopWhy::Crashed, .. });
         let ended_late = crashed && self.has_run_long_enough(slot.host(), id);
-        for key in self.sessions.of_slot(id) {
-            let was_restoring = self.restore_mut(key).is_some();
+        let sessions = self.sessions.of_slot(id);
+        let mut cut_off = sessions.clone();
+        cut_off.retain(|key| ended_late && self.is_at_agent(*key));
+        for key in sessions {
             self.session_lost_host(key, &fault, out);
-            if ended_late && was_restoring {
-                self.load_cut_off(key, out);
-            }
+        }
+        for key in &cut_off {
+            self.load_cut_off(*key, cut_off.len() == 1, out);
+        }
+    }
+
+    /// Whether an agent works on the restore of a session.
+    fn is_at_agent(&self, key: SessionKey) -> bool {
+        match &self.session(key).state {
+            SessionState::Restoring(restore) => restore.is_at_agent(),
+            SessionState::Live | SessionState::Dormant => false,
         }
     }
 
