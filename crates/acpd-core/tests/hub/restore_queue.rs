@@ -245,3 +245,40 @@ fn the_end_of_an_agent_that_is_asked_for_nothing_is_not_the_fault_of_a_session_t
     bench.agent_dies();
     loads_alone(&mut bench, "s1");
 }
+
+#[test]
+fn when_nobody_waits_for_a_restore_any_more_the_others_go_on() {
+    let (mut bench, client) = died_with(7);
+    let open = bench.heard();
+    bench.prompt(client, &json!(9), "s1", "go");
+    for load in &open {
+        bench.agent_answers(load, &json!({}));
+    }
+    assert_eq!(loaded(&bench.heard()), ["s1"]);
+    bench.say(client, &json!({"method":"session/cancel","params":{"sessionId":"s1"}}));
+    assert_eq!(loaded(&bench.heard()), ["s3", "s2"]);
+}
+
+#[test]
+fn who_waits_for_a_place_when_the_daemon_starts_again_comes_back_with_a_prompt_or_who_opens_it() {
+    let (mut bench, _) = holding(7, |_| {});
+    bench.shims = true;
+    bench.agent_dies();
+    bench.pass(1_000);
+    assert_eq!(loaded(&bench.heard()), ["s7", "s6", "s5", "s4"]);
+    bench.reboot();
+    let open = bench.heard();
+    assert_eq!(loaded(&open), ["s7", "s6", "s5", "s4"], "each begins anew");
+    for load in &open {
+        bench.agent_answers(load, &json!({}));
+    }
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    let client = bench.plain();
+    bench.prompt(client, &json!(1), "s3", "go");
+    let params = json!({"sessionId":"s2","cwd":"/w"});
+    bench.say(client, &json!({"id":2,"method":"session/resume","params":params}));
+    let load = loads_alone(&mut bench, "s3");
+    bench.agent_answers(&load, &json!({}));
+    assert_eq!(loaded(&bench.heard()), ["s2"]);
+    assert_eq!(bench.state("s1"), "parked");
+}
