@@ -118,10 +118,11 @@ impl Hub {
     ) {
         let Some(id) = self.processes.slot_of(host) else { return };
         let leftovers = self.profile_of(id).stop.leftovers;
+        let now = self.now;
         let agent = self.slot_mut(id);
         stderr.clone_into(&mut agent.stderr);
         if let Some(h) = agent.host_mut() {
-            h.exited = true;
+            h.exited.get_or_insert(now);
         }
         let was_starting = matches!(agent.state, State::Starting | State::Initializing);
         let was_stopping = matches!(agent.state, State::Stopping { .. });
@@ -190,7 +191,8 @@ impl Hub {
         self.drop_calls(host, out);
         let slot = &self.processes[&id];
         let crashed = matches!(slot.state, State::Stopping { why: StopWhy::Crashed, .. });
-        let ended_late = crashed && self.has_run_long_enough(slot.host(), id);
+        let ended_late =
+            crashed && slot.host().is_some_and(|host| self.has_run_long_enough(host, id));
         let sessions = self.sessions.of_slot(id);
         let mut cut_off = sessions.clone();
         cut_off.retain(|key| ended_late && self.is_at_agent(*key));
@@ -210,23 +212,24 @@ impl Hub {
         }
     }
 
-    /// Whether a process was usable for so long that its end is no failure of the agent.
-    fn has_run_long_enough(&self, host: Option<&Host>, id: SlotId) -> bool {
-        let since = host.and_then(|host| host.ready_since);
-        since.is_some_and(|since| self.now.since(since) >= self.profile_of(id).restart.ready_after)
+    /// Whether a process that has ended was usable for so long that this is no failure of the agent.
+    fn has_run_long_enough(&self, host: &Host, id: SlotId) -> bool {
+        let ready_after = self.profile_of(id).restart.ready_after;
+        let run = host.ready_since.zip(host.exited);
+        run.is_some_and(|(since, until)| until.since(since) >= ready_after)
     }
 
     pub(crate) fn on_host_gone(&mut self, host: HostId, out: &mut Batch) {
         out.records.push(Record::HostGone { host });
         out.effects.push(Effect::Host(host, ToHost::Forget));
         let slot = self.processes.slot_of(host).map(|id| &self.processes[&id]);
-        if slot.and_then(Slot::host).is_some_and(|host| !host.exited) {
+        if slot.and_then(Slot::host).is_some_and(|host| host.exited.is_none()) {
             self.on_host_exited(host, "an unknown status", "", out);
         }
         let Some((id, was)) = self.processes.take(host) else { return };
         self.timers.clear(Timer::Slot(id));
         let State::Stopping { why, .. } = self.processes[&id].state.clone() else { return };
-        if self.has_run_long_enough(Some(&was), id) {
+        if self.has_run_long_enough(&was, id) {
             if why == StopWhy::Crashed {
                 let now = self.now;
                 self.slot_mut(id).crashed_after_a_good_run(now);
