@@ -190,11 +190,12 @@ impl Hub {
     }
 
     /// Answers everything that waits in a session with an error. Of a prompt whose sender is not there to hear that, the
-    /// conversation tells; when the daemon ends, it is left to the next one.
+    /// conversation tells; when the daemon ends, it is left to the next one with the session.
     pub(crate) fn fail_queue(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
+        let is_left = self.shutdown.is_begun() && fault.data.reason != Reason::SessionRemoved;
         for prompt in std::mem::take(&mut self.session_mut(key).queue) {
             match &prompt.sender {
-                None if fault.data.reason == Reason::ShuttingDown => {
+                None if is_left => {
                     self.session_mut(key).queue.push_back(prompt);
                     continue;
                 }
