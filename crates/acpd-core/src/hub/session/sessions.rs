@@ -354,21 +354,30 @@ impl Hub {
     /// Deletes a session of acpd for good; a process that holds it is told `farewell`.
     pub(crate) fn forget_session(&mut self, key: SessionKey, farewell: &str, out: &mut Batch) {
         let slot = self.session(key).slot;
-        self.end_session(key, farewell, out);
+        self.end_session(key, farewell, None, out);
         self.sessions.remove(key);
         forget_journal(key, out);
         self.check_idle(slot, out);
         self.remove_unused_slot(slot);
     }
 
-    /// A session ends for everybody who is there; a process that holds it is told `farewell`.
-    pub(crate) fn end_session(&mut self, key: SessionKey, farewell: &str, out: &mut Batch) {
+    /// A session ends for everybody who is there; a process that holds it is told `farewell`. `undo`: what brings it back,
+    /// if something does.
+    pub(crate) fn end_session(
+        &mut self,
+        key: SessionKey,
+        farewell: &str,
+        undo: Option<String>,
+        out: &mut Batch,
+    ) {
         if matches!(self.session(key).state, State::Live) {
             self.cancel_running(key, Cancel::because("the session was deleted"), None, out);
             self.farewell(key, farewell, out);
         }
         self.give_up_restore(key, out);
-        let gone = Fault::new(acpd_api::Reason::SessionRemoved, "the session was deleted");
+        let mut gone = Fault::new(acpd_api::Reason::SessionRemoved, "the session was deleted")
+            .session(&self.session(key).row.public_id);
+        gone.data.hint = undo.map(Into::into);
         self.cancel_interactions(key, out);
         self.fail_queue(key, &gone, out);
         self.abandon_turn(key, &gone, out);

@@ -567,17 +567,16 @@ impl Hub {
         out: &mut Batch,
     ) {
         let row = &self.session(key).row;
-        let hint = match fault.data.reason {
-            Reason::OutcomeUnknown => format!(
+        let fault = match fault.data.reason {
+            Reason::OutcomeUnknown => fault.hint(format!(
                 "look at what was done (`acpctl session log {}`), then send it again if need be",
                 row.word()
-            ),
-            Reason::SessionRemoved => {
-                "`acpctl session undo` brings back what was not deleted for good".to_owned()
-            }
-            _ => GOES_ON.to_owned(),
+            )),
+            // Whoever deletes the session knows whether anything brings it back.
+            Reason::SessionRemoved => fault,
+            _ => fault.hint(GOES_ON),
         };
-        let error = fault.session(&row.public_id).hint(hint).object();
+        let error = fault.session(&row.public_id).object();
         self.respond(to, Some(key), build::error(&to.id, &error), out);
     }
 
