@@ -286,3 +286,15 @@ fn a_prompt_that_nobody_waits_for_waits_for_the_login() {
     let prompt = bench.heard_one("session/prompt");
     assert_eq!(prompt["params"]["prompt"][0]["text"], "do not forget me");
 }
+
+#[test]
+fn what_becomes_of_a_prompt_without_words_is_told_all_the_same() {
+    let (mut bench, a, _) = waiting();
+    let image = json!([{"type":"image","mimeType":"image/png","data":"AAAA"}]);
+    let prompt = json!({"sessionId":"s","prompt":image});
+    bench.say(a, &json!({"id":4,"method":"session/prompt","params":prompt}));
+    bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+    let told = notices(&bench);
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[1].ends_with(": three") && told[2].ends_with(" by another client"), "{told:?}");
+}
