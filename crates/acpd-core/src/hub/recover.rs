@@ -430,10 +430,11 @@ impl Hub {
     /// but not one that counts against the agent.
     pub(crate) fn on_host_lost(&mut self, host: HostId, reason: &str, out: &mut Batch) {
         let Some(slot) = self.processes.slot_of(host) else { return };
+        let now = self.now;
         let agent: &mut Slot = self.slot_mut(slot);
         agent.stderr.clear();
         if let Some(known) = agent.host_mut() {
-            known.exited = true;
+            known.exited.get_or_insert(now);
             known.lost = true;
             known.overdue = false;
         }

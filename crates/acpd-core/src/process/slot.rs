@@ -170,8 +170,8 @@ pub(crate) struct Host {
     pub(crate) ready_since: Option<Time>,
     /// From when on its credentials are too old.
     pub(crate) stale_from: Option<Time>,
-    /// The leader has ended.
-    pub(crate) exited: bool,
+    /// When the leader ended, or was given up. What lingers of its tree is no part of its run.
+    pub(crate) exited: Option<Time>,
     /// How often it was sent SIGKILL.
     pub(crate) kills: u32,
     /// Who is left of it, as people were told.
@@ -194,7 +194,7 @@ impl Host {
             made: None,
             ready_since: None,
             stale_from: None,
-            exited: false,
+            exited: None,
             kills: 0,
             leftovers: None,
             outbox: Outbox::new(),

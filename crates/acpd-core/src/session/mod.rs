@@ -57,7 +57,7 @@ pub(crate) struct Session {
     pub(crate) eager: bool,
     /// The process at which a restore of this session was given up.
     pub(crate) doubtful: Option<HostId>,
-    /// Processes in a row that had run for long enough to be forgiven, and ended while they loaded this session.
+    /// Processes in a row that had run for long enough to be forgiven, and ended while they brought this session back.
     pub(crate) loads_cut_off: u32,
     /// Summary still owed after a reseed.
     pub(crate) summary: Summary,
@@ -195,6 +195,17 @@ impl Session {
     pub(crate) fn senders_mut(&mut self) -> impl Iterator<Item = &mut Option<Requester>> {
         let queued = self.queue.iter_mut().map(|prompt| &mut prompt.sender);
         queued.chain(self.running.as_mut().map(|turn| &mut turn.sender))
+    }
+
+    /// Whether somebody waits for an answer that needs it live.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.queue.is_empty() || !self.waiting.is_empty()
+    }
+
+    /// Whether nothing else is restored beside it: the agent has ended while it brought this session back, so whatever
+    /// is beside it may end with it.
+    pub(crate) fn is_restored_alone(&self) -> bool {
+        self.loads_cut_off > 0
     }
 
     /// `asks`: a question of it is open.

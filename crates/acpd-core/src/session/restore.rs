@@ -69,6 +69,11 @@ impl Restore {
         matches!(self.step(), Step::Settle | Step::Settings)
     }
 
+    /// Whether the agent works on it now, not acpd.
+    pub(crate) fn is_at_agent(&self) -> bool {
+        !matches!(self.step(), Step::Directory(_) | Step::Retry)
+    }
+
     /// Whether the agent is sending history now.
     pub(crate) fn replays(&self) -> bool {
         matches!(self.step(), Step::Load | Step::Settle)

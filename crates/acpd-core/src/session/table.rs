@@ -78,8 +78,9 @@ pub(crate) struct Sessions {
     public: BTreeMap<String, BTreeMap<String, SessionKey>>,
     /// Process slot → the agent's own id, of a session or a child → session that the process holds.
     routes: BTreeMap<SlotId, BTreeMap<String, SessionKey>>,
-    /// Those whose restore has begun, and was not over when it was looked at last.
-    restoring: BTreeSet<(SlotId, SessionKey)>,
+    /// Those whose restore has begun and was not over when it was looked at last, and whether somebody waited for it
+    /// then.
+    restoring: BTreeMap<(SlotId, SessionKey), bool>,
     /// Those that may have been changed.
     touched: BTreeSet<SessionKey>,
 }
@@ -92,7 +93,7 @@ impl Sessions {
             last,
             public: BTreeMap::new(),
             routes: BTreeMap::new(),
-            restoring: BTreeSet::new(),
+            restoring: BTreeMap::new(),
             touched: BTreeSet::new(),
         }
     }
@@ -135,7 +136,8 @@ impl Sessions {
 
     /// A restore of it has begun.
     pub(crate) fn restore_begins(&mut self, key: SessionKey) {
-        self.restoring.extend(self.by_key.get(&key).map(|session| (session.slot, key)));
+        let session = self.by_key.get(&key);
+        self.restoring.extend(session.map(|session| ((session.slot, key), session.is_awaited())));
     }
 
     /// The sessions of a process that are being restored.
@@ -143,21 +145,31 @@ impl Sessions {
         let of_slot = (slot, SessionKey(0))..=(slot, SessionKey(u32::MAX));
         self.restoring
             .range(of_slot)
-            .filter(|(_, key)| self.is_restoring(*key))
-            .map(|(_, key)| *key)
+            .filter(|((_, key), _)| self.under_way(*key).is_some())
+            .map(|((_, key), _)| *key)
     }
 
-    /// The processes at which restores have ended since the last call.
-    pub(crate) fn restores_over(&mut self) -> BTreeSet<SlotId> {
+    /// The processes at which a restore has ended, or is awaited by nobody any more, since the last call.
+    pub(crate) fn places_freed(&mut self) -> BTreeSet<SlotId> {
         let mut restoring = std::mem::take(&mut self.restoring);
-        let over = restoring.extract_if(.., |(_, key)| !self.is_restoring(*key));
-        let slots = over.map(|(slot, _)| slot).collect();
+        let mut freed = BTreeSet::new();
+        restoring.retain(|(slot, key), was_awaited| {
+            let session = self.under_way(*key);
+            let is_awaited = session.is_some_and(Session::is_awaited);
+            if session.is_none() || (*was_awaited && !is_awaited) {
+                freed.insert(*slot);
+            }
+            *was_awaited = is_awaited;
+            session.is_some()
+        });
         self.restoring = restoring;
-        slots
+        freed
     }
 
-    fn is_restoring(&self, key: SessionKey) -> bool {
-        self.by_key.get(&key).is_some_and(|session| matches!(session.state, State::Restoring(_)))
+    /// A session that is being restored.
+    fn under_way(&self, key: SessionKey) -> Option<&Session> {
+        let session = self.by_key.get(&key)?;
+        matches!(session.state, State::Restoring(_)).then_some(session)
     }
 
     /// Keeps a session that nobody is to see.

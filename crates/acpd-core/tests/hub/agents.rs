@@ -278,3 +278,21 @@ fn the_id_of_a_session_that_is_gone_is_no_beginning_of_an_id_that_acpd_has_numbe
     bench.say(a, &json!({"id":5,"method":"_acpd/session/show","params":{"session":"0."}}));
     assert_eq!(bench.got(a)[0]["result"]["sessionId"], "0.2");
 }
+
+#[test]
+fn what_lingers_of_an_agent_does_not_make_its_run_longer() {
+    let mut bench = Bench::with(|profile| profile.restart.budget = 3);
+    let client = bench.plain();
+    bench.used_session(client, "s");
+    for run in 1..=3 {
+        assert_eq!(bench.spawned.len(), run);
+        // Its leader ends a little too early for the run to be a good one, and its child a little later.
+        bench.pass(9_000);
+        bench.leader_ends();
+        bench.pass(1_000);
+        let host = bench.host();
+        bench.feed(Input::Host(host, HostEvent::Gone));
+        bench.pass(600);
+    }
+    assert_eq!((bench.spawned.len(), bench.agent_state()), (3, "failed".to_owned()));
+}

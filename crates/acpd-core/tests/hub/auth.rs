@@ -102,6 +102,23 @@ fn a_refused_restore_answers_the_newest_prompt_and_keeps_the_others() {
 }
 
 #[test]
+fn a_refused_restore_answers_the_newest_prompt_that_somebody_waits_for() {
+    let mut bench = Bench::new();
+    let (a, resume) = bench.restoring("s", "session/resume");
+    bench.prompt(a, &json!(2), "s", "two");
+    let b = bench.plain();
+    bench.prompt(b, &json!(1), "s", "three");
+    bench.feed(Input::Client(b, ClientEvent::Closed));
+    bench.agent_refuses(&resume, -32000);
+    let got = bench.got(a);
+    assert_eq!((got.len(), &got[0]["id"], reason(&got[0])), (1, &json!(2), "needs_login"));
+    bench.say(a, &json!({"id":9,"method":"authenticate","params":{"methodId":"m"}}));
+    bench.answers("authenticate", &json!({}));
+    bench.answers("session/resume", &json!({}));
+    assert_eq!(bench.heard_one("session/prompt")["params"]["prompt"][0]["text"], "three");
+}
+
+#[test]
 fn a_session_that_is_made_proves_no_login_after_a_refused_prompt() {
     let mut bench = Bench::new();
     let a = refused(&mut bench);

@@ -71,6 +71,7 @@ fn sessions_come_back_by_themselves_when_the_rest_has_ended_after_all() {
     bench.pass(10_000);
     assert_eq!(bench.spawned.len(), 1, "never two at a time");
     bench.feed(Input::Host(host, HostEvent::Gone));
+    bench.pass(1_000);
     assert_eq!(bench.spawned.len(), 2);
     bench.answers("session/resume", &json!({}));
     bench.prompt(a, &json!(2), "s", "and now?");

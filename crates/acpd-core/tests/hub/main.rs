@@ -30,6 +30,7 @@ mod questions;
 mod queue;
 mod recovery;
 mod reseeds;
+mod restore_queue;
 mod restore_steps;
 mod restores;
 mod resumable;

@@ -158,6 +158,57 @@ fn a_plain_yes_is_the_one_option_that_says_so_and_of_several_a_person_names_one(
     }
 }
 
+/// A question of the turn in session `s` with these options.
+fn asks_with(bench: &mut Bench, options: &Value) {
+    let params = json!({"sessionId":"s","toolCall":run("make"),"options":options});
+    bench.agent(&json!({"id":7,"method":"session/request_permission","params":params}));
+}
+
+#[test]
+fn options_of_the_same_id_are_one_answer() {
+    for given in [json!({"kind":"allow"}), json!({"kind":"allow","option":"y"})] {
+        let mut bench = alone(Bench::new());
+        let option =
+            |id: &str, name: &str, kind: &str| json!({"optionId":id,"name":name,"kind":kind});
+        let twice = [
+            option("y", "Yes", "allow_once"),
+            option("y", "Sure", "allow_once"),
+            option("y", "Always", "allow_always"),
+            option("n", "No", "reject_once"),
+        ];
+        asks_with(&mut bench, &json!(twice));
+        let id = pending(&mut bench)[0]["id"].as_str().expect("an id").to_owned();
+        let refused = answer(&mut bench, &json!({"kind":"option","option":"x"}));
+        let hint = &refused["error"]["data"]["_acpd"]["hint"];
+        let commands = ["y", "n"].map(|option| format!("`acpctl answer {id} --option {option}`"));
+        assert_eq!(*hint, json!(commands.join(" or ")));
+        answer(&mut bench, &given);
+        assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "y");
+    }
+}
+
+#[test]
+fn a_question_without_answers_tells_what_ends_it() {
+    let mut bench = alone(Bench::new());
+    asks_with(&mut bench, &json!([]));
+    for given in
+        [json!({"kind":"allow"}), json!({"kind":"deny"}), json!({"kind":"option","option":"x"})]
+    {
+        let refused = answer(&mut bench, &given);
+        let hint = refused["error"]["data"]["_acpd"]["hint"].as_str().expect("a way out");
+        assert!(hint.contains("`acpctl cancel s`"), "{hint}");
+    }
+    let c = bench.plain();
+    bench.say(c, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+    assert!(pending(&mut bench).is_empty());
+    // Without a turn there is nothing to cancel.
+    let (mut bench, _) = Bench::begun();
+    asks_with(&mut bench, &json!([]));
+    let refused = answer(&mut bench, &json!({"kind":"allow"}));
+    let hint = refused["error"]["data"]["_acpd"]["hint"].as_str().expect("a way out");
+    assert!(hint.contains("`acpctl agent restart gem`"), "{hint}");
+}
+
 #[test]
 fn what_cannot_be_remembered_goes_to_the_agent_for_good_only_if_its_own_option_is_named() {
     let mut bench = alone(Bench::new());

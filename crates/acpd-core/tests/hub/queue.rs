@@ -1,7 +1,7 @@
 //! Prompts that wait, shown, changed, moved and taken back by others.
 
 use acpd_core::ids::ClientId;
-use acpd_core::{ClientEvent, Input};
+use acpd_core::{ClientEvent, HostEvent, Input, LeftProcess};
 use serde_json::{Value, json};
 
 use crate::bench::{AGENT, Bench, words};
@@ -232,6 +232,35 @@ fn a_prompt_that_nobody_waits_for_is_left_to_the_next_daemon() {
 }
 
 #[test]
+fn a_prompt_that_nobody_waits_for_is_left_to_the_next_daemon_also_by_one_that_ends_without_what_does_not_end()
+ {
+    let (mut bench, _) = left_behind();
+    bench.survivors = Some(vec![LeftProcess { pid: 4711, name: "cat".to_owned() }]);
+    bench.leader_ends();
+    bench.feed(Input::Stop);
+    bench.pass(10_000);
+    assert!(bench.exited);
+    assert!(!notices(&bench).iter().any(|text| text.contains("was not sent")));
+    bench.heard();
+    bench.reboot();
+    let host = bench.host();
+    bench.feed(Input::Host(host, HostEvent::Gone));
+    bench.answers("session/resume", &json!({}));
+    let prompt = bench.heard_one("session/prompt");
+    assert_eq!(prompt["params"]["prompt"][0]["text"], "do not forget me");
+}
+
+#[test]
+fn a_prompt_that_nobody_waits_for_goes_with_its_session_also_when_the_daemon_ends() {
+    let (mut bench, _) = left_behind();
+    bench.feed(Input::Stop);
+    assert_eq!(bench.snapshot.turns.len(), 2);
+    let c = bench.plain();
+    bench.say(c, &json!({"id":1,"method":"_acpd/session/remove","params":{"session":"s"}}));
+    assert!(bench.snapshot.turns.is_empty());
+}
+
+#[test]
 fn a_prompt_that_nobody_waits_for_is_in_the_journal_when_its_directory_is_gone() {
     let (mut bench, _) = left_behind();
     bench.missing.push("/w".to_owned());
@@ -256,4 +285,16 @@ fn a_prompt_that_nobody_waits_for_waits_for_the_login() {
     bench.answers("session/resume", &json!({}));
     let prompt = bench.heard_one("session/prompt");
     assert_eq!(prompt["params"]["prompt"][0]["text"], "do not forget me");
+}
+
+#[test]
+fn what_becomes_of_a_prompt_without_words_is_told_all_the_same() {
+    let (mut bench, a, _) = waiting();
+    let image = json!([{"type":"image","mimeType":"image/png","data":"AAAA"}]);
+    let prompt = json!({"sessionId":"s","prompt":image});
+    bench.say(a, &json!({"id":4,"method":"session/prompt","params":prompt}));
+    bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+    let told = notices(&bench);
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[1].ends_with(": three") && told[2].ends_with(" by another client"), "{told:?}");
 }

@@ -1,6 +1,5 @@
 //! Sessions that come back, or do not.
 
-use acpd_core::ids::ClientId;
 use acpd_core::profile::OnLost;
 use serde_json::{Value, json};
 
@@ -468,101 +467,4 @@ fn a_restore_that_takes_too_long_is_given_up_and_tried_again() {
     bench.prompt(a, &json!(3), "s", "go");
     bench.answers("session/resume", &json!({}));
     bench.heard_one("session/prompt");
-}
-
-#[test]
-fn a_session_over_which_the_agent_ends_again_and_again_is_given_up_and_others_go_on() {
-    let mut bench = Bench::with(|profile| profile.restart.budget = 3);
-    let (a, _) = bench.loading("s");
-    bench.prompt(a, &json!(9), "s", "go");
-    for _ in 1..3 {
-        // Such a run is forgiven: the agent itself has not failed.
-        bench.pass(11_000);
-        bench.agent_dies();
-        assert_eq!(words(&bench.got(a)), Vec::<String>::new());
-        bench.pass(1_000);
-        bench.heard_one("session/load");
-    }
-    bench.pass(11_000);
-    bench.agent_dies();
-    let got = bench.got(a);
-    assert_eq!(words(&got), ["error 9"]);
-    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "agent_crash_loop");
-    let text = got[0]["error"]["message"].as_str().unwrap();
-    assert!(text.contains("ended 3 times in a row while it loaded it"), "{text}");
-    assert_eq!(bench.state("s"), "blocked");
-
-    bench.session(a, "t");
-    assert_eq!(bench.agent_state(), "ready");
-    // Whoever wants it all the same is not held back.
-    bench.prompt(a, &json!(10), "s", "go");
-    bench.heard_one("session/load");
-}
-
-/// An agent that can only load, and has died with this many sessions: one client for all of them.
-fn died_with(count: usize) -> (Bench, ClientId, Vec<String>) {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let client = bench.plain();
-    let sessions: Vec<String> = (1..=count).map(|n| format!("s{n}")).collect();
-    for session in &sessions {
-        bench.used_session(client, session);
-        bench.pass(10);
-    }
-    bench.agent_dies();
-    bench.got(client);
-    bench.pass(1_000);
-    (bench, client, sessions)
-}
-
-/// The sessions whose load is asked for in these lines.
-fn loaded(lines: &[Value]) -> Vec<&str> {
-    let loads = lines.iter().filter(|line| line["method"] == "session/load");
-    loads.map(|line| line["params"]["sessionId"].as_str().unwrap()).collect()
-}
-
-#[test]
-fn of_many_sessions_a_few_come_back_at_a_time_those_used_last_first() {
-    let (mut bench, _, _) = died_with(7);
-    let mut open = bench.heard();
-    assert_eq!(loaded(&open), ["s7", "s6", "s5", "s4"]);
-    let mut rest = vec!["s3", "s2", "s1"];
-    rest.reverse();
-    while !open.is_empty() {
-        let load = open.remove(0);
-        bench.agent_answers(&load, &json!({}));
-        let next = bench.heard();
-        assert_eq!(loaded(&next), rest.pop().map_or(Vec::new(), |next| vec![next]));
-        open.extend(next);
-    }
-    assert_eq!(bench.hub.unsettled(), Vec::<String>::new());
-}
-
-#[test]
-fn whom_somebody_waits_for_comes_back_at_once_and_alone() {
-    let (mut bench, client, _) = died_with(7);
-    let open = bench.heard();
-    bench.prompt(client, &json!(9), "s1", "go");
-    let awaited = bench.heard();
-    assert_eq!(loaded(&awaited), ["s1"]);
-    for load in &open {
-        bench.agent_answers(load, &json!({}));
-    }
-    assert_eq!(loaded(&bench.heard()), Vec::<&str>::new(), "the agent has one thing to do");
-    bench.agent_answers(&awaited[0], &json!({}));
-    let next = bench.heard();
-    assert_eq!(loaded(&next), ["s3", "s2"]);
-    assert!(next.iter().any(|line| line["method"] == "session/prompt"), "{next:?}");
-}
-
-#[test]
-fn a_place_is_free_whatever_becomes_of_who_had_it() {
-    let (mut bench, client, _) = died_with(7);
-    let open = bench.heard();
-    bench.agent_refuses(&open[0], -32002);
-    assert_eq!(loaded(&bench.heard()), ["s3"]);
-    bench.say(client, &json!({"id":5,"method":"session/delete","params":{"sessionId":"s6"}}));
-    assert_eq!(loaded(&bench.heard()), ["s2"]);
-    bench.pass(60_000);
-    assert!(loaded(&bench.heard()).contains(&"s1"), "who does not answer has a place for a time");
 }

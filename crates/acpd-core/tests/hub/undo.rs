@@ -178,13 +178,20 @@ fn what_waits_in_a_session_that_is_deleted_is_answered() {
 }
 
 #[test]
-fn whose_session_is_deleted_in_a_turn_hears_how_it_comes_back() {
-    let mut bench = Bench::new();
-    let (a, _) = bench.running("s", "go");
-    let b = bench.plain();
-    bench.say(b, &json!({"id":1,"method":"_acpd/session/remove","params":{"session":"s"}}));
-    let got = bench.got(a);
-    let refused = got.iter().find(|line| line["id"] == 1).expect("an answer");
-    let hint = refused["error"]["data"]["_acpd"]["hint"].as_str().expect("a way out");
-    assert!(hint.contains("`acpctl session undo`"), "{hint}");
+fn whose_session_is_deleted_hears_how_it_comes_back_if_it_does() {
+    for (keep, now) in [(DAY, false), (DAY, true), (0, false)] {
+        let mut bench = keeping();
+        bench.configure(|config| config.keep_deleted = keep);
+        let (a, _) = bench.running("s", "go");
+        bench.prompt(a, &json!(2), "s", "and then");
+        command(&mut bench, "remove", &json!({"session":"s","now":now}));
+        let got = bench.got(a);
+        for id in [1, 2] {
+            let refused = got.iter().find(|line| line["id"] == id).expect("an answer");
+            assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "session_removed");
+            let hint = &refused["error"]["data"]["_acpd"]["hint"];
+            let kept = json!("`acpctl session undo s` brings it back");
+            assert_eq!(*hint, if keep > 0 && !now { kept } else { json!(null) });
+        }
+    }
 }

@@ -624,6 +624,15 @@ impl Hub {
         self.host_write(slot, line, out);
     }
 
+    /// Whether a process goes down because of a failure.
+    pub(crate) fn has_failed(&self, slot: SlotId) -> bool {
+        use StopWhy::{BadStart, Crashed, Lost};
+        matches!(
+            self.processes[&slot].state,
+            AgentState::Stopping { why: Crashed | Lost | BadStart { .. }, .. }
+        )
+    }
+
     /// Whether a process that went down comes back for the sessions it held.
     pub(crate) fn restarts_by_itself(&self, slot: SlotId) -> bool {
         let on_failure = self.profile_of(slot).restart.on_failure;

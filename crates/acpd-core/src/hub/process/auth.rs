@@ -324,8 +324,8 @@ impl Hub {
             .hint(self.login_hint(slot))
     }
 
-    /// A restore was refused: the newest prompt is answered, so that its sender can log in; those before
-    /// it wait for that, and so does one whose sender is not there.
+    /// A restore was refused: the newest prompt whose sender is there is answered, so that somebody can log in; the
+    /// others wait for that.
     pub(crate) fn session_needs_login(
         &mut self,
         key: SessionKey,
@@ -337,7 +337,8 @@ impl Hub {
         let id = self.session(key).row.public_id.clone();
         let fault = self.login_fault(slot, &error.message).session(&id);
         let queue = &mut self.session_mut(key).queue;
-        let newest = queue.pop_back_if(|prompt| prompt.sender.is_some());
+        let newest = queue.iter().rposition(|prompt| prompt.sender.is_some());
+        let newest = newest.and_then(|at| queue.remove(at));
         let kept = std::mem::take(queue);
         self.session_mut(key).queue.extend(newest);
         self.fail_queue(key, &fault, out);

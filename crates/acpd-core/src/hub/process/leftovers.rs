@@ -52,7 +52,7 @@ impl Hub {
         if !is_killed || agent.leftovers() == Some(&told) {
             return;
         }
-        if agent.host().is_some_and(|host| !host.exited) {
+        if agent.host().is_some_and(|host| host.exited.is_none()) {
             // It has its SIGKILL, and says nothing more: what waits for a word of it need not.
             self.on_host_exited(host, "SIGKILL", "", out);
         }

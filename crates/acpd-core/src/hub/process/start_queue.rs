@@ -82,7 +82,7 @@ impl Hub {
 
     pub(crate) fn urgency(&self, key: SessionKey) -> Urgency {
         let session = self.session(key);
-        if !session.queue.is_empty() || !session.waiting.is_empty() {
+        if session.is_awaited() {
             Urgency::Awaited
         } else if session.attached.is_empty() {
             Urgency::Unattended

@@ -13,11 +13,12 @@
 use acpd_api::Reason;
 
 use crate::hub::Hub;
-use crate::ids::{HostId, SlotId};
+use crate::ids::{HostId, SessionKey, SlotId};
 use crate::input::{Batch, Effect, StopStep, ToHost};
 use crate::process::slot::{Failed, Host, KILL_AGAIN, Slot, Stage, State, StopWhy};
 use crate::record::Record;
 use crate::requests::purpose::Purpose;
+use crate::session::State as SessionState;
 use crate::timers::Timer;
 
 impl Hub {
@@ -117,10 +118,11 @@ impl Hub {
     ) {
         let Some(id) = self.processes.slot_of(host) else { return };
         let leftovers = self.profile_of(id).stop.leftovers;
+        let now = self.now;
         let agent = self.slot_mut(id);
         stderr.clone_into(&mut agent.stderr);
         if let Some(h) = agent.host_mut() {
-            h.exited = true;
+            h.exited.get_or_insert(now);
         }
         let was_starting = matches!(agent.state, State::Starting | State::Initializing);
         let was_stopping = matches!(agent.state, State::Stopping { .. });
@@ -189,33 +191,45 @@ impl Hub {
         self.drop_calls(host, out);
         let slot = &self.processes[&id];
         let crashed = matches!(slot.state, State::Stopping { why: StopWhy::Crashed, .. });
-        let ended_late = crashed && self.has_run_long_enough(slot.host(), id);
-        for key in self.sessions.of_slot(id) {
-            let was_restoring = self.restore_mut(key).is_some();
+        let ended_late =
+            crashed && slot.host().is_some_and(|host| self.has_run_long_enough(host, id));
+        let sessions = self.sessions.of_slot(id);
+        let mut cut_off = sessions.clone();
+        cut_off.retain(|key| ended_late && self.is_at_agent(*key));
+        for key in sessions {
             self.session_lost_host(key, &fault, out);
-            if ended_late && was_restoring {
-                self.load_cut_off(key, out);
-            }
+        }
+        for key in &cut_off {
+            self.load_cut_off(*key, cut_off.len() == 1, out);
         }
     }
 
-    /// Whether a process was usable for so long that its end is no failure of the agent.
-    fn has_run_long_enough(&self, host: Option<&Host>, id: SlotId) -> bool {
-        let since = host.and_then(|host| host.ready_since);
-        since.is_some_and(|since| self.now.since(since) >= self.profile_of(id).restart.ready_after)
+    /// Whether an agent works on the restore of a session.
+    fn is_at_agent(&self, key: SessionKey) -> bool {
+        match &self.session(key).state {
+            SessionState::Restoring(restore) => restore.is_at_agent(),
+            SessionState::Live | SessionState::Dormant => false,
+        }
+    }
+
+    /// Whether a process that has ended was usable for so long that this is no failure of the agent.
+    fn has_run_long_enough(&self, host: &Host, id: SlotId) -> bool {
+        let ready_after = self.profile_of(id).restart.ready_after;
+        let run = host.ready_since.zip(host.exited);
+        run.is_some_and(|(since, until)| until.since(since) >= ready_after)
     }
 
     pub(crate) fn on_host_gone(&mut self, host: HostId, out: &mut Batch) {
         out.records.push(Record::HostGone { host });
         out.effects.push(Effect::Host(host, ToHost::Forget));
         let slot = self.processes.slot_of(host).map(|id| &self.processes[&id]);
-        if slot.and_then(Slot::host).is_some_and(|host| !host.exited) {
+        if slot.and_then(Slot::host).is_some_and(|host| host.exited.is_none()) {
             self.on_host_exited(host, "an unknown status", "", out);
         }
         let Some((id, was)) = self.processes.take(host) else { return };
         self.timers.clear(Timer::Slot(id));
         let State::Stopping { why, .. } = self.processes[&id].state.clone() else { return };
-        if self.has_run_long_enough(Some(&was), id) {
+        if self.has_run_long_enough(&was, id) {
             if why == StopWhy::Crashed {
                 let now = self.now;
                 self.slot_mut(id).crashed_after_a_good_run(now);

@@ -1,5 +1,7 @@
 //! `_acpd/interaction/*` and `_acpd/policy/*`: what waits for a person, answered from a terminal.
 
+use std::collections::BTreeSet;
+
 use acp_wire::acp::{
     ElicitationAnswer, ElicitationMode, ElicitationRequest, PermissionAnswer, PermissionOption,
     PermissionRequest,
@@ -62,6 +64,9 @@ impl Hub {
             Fault::invalid("no such question is open; it may be answered already")
                 .hint("`acpctl pending` lists the open questions")
         })?;
+        if matches!(&open.question, Question::Permission(options) if options.is_empty()) {
+            return Err(self.offers_nothing(open));
+        }
         let is_named = matches!(
             &answer,
             GivenAnswer::Allow { option: Some(_), .. } | GivenAnswer::Deny { option: Some(_), .. }
@@ -86,6 +91,17 @@ impl Hub {
         let own_option = own_option.map(Into::into);
         self.answer(to, &AnswerResult { own_option, remembered }, out);
         Ok(())
+    }
+
+    /// The refusal to answer a question that its agent has put without answers.
+    fn offers_nothing(&self, open: &Interaction) -> Fault {
+        let fault = Fault::invalid("the agent offers no answers to this question");
+        let Some(session) = open.session.map(|key| self.session(key)) else { return fault };
+        // A cancel ends what a turn asks, and a subagent may ask without one.
+        fault.session(&session.row.public_id).hint(match session.running {
+            Some(_) => format!("`acpctl cancel {}` ends the turn that asks", session.row.word()),
+            None => format!("`acpctl agent restart {}` ends it", session.row.agent),
+        })
     }
 
     /// Who answers, for people. A tool does so for the agent that has started it, whatever it says of itself.
@@ -178,7 +194,7 @@ fn chosen(
         (Question::Permission(options), GivenAnswer::Option { option }) => {
             if !options.iter().any(|known| known.option_id == option) {
                 return Err(Fault::invalid(format!("there is no option `{option}`"))
-                    .hint(format!("choose one of {}", listed(options))));
+                    .hint(choosing(&format!("answer {}", id.text()), options)));
             }
             Ok((Answer::Permission(PermissionAnswer::Selected(option)), None))
         }
@@ -279,18 +295,18 @@ impl Plain {
         always: bool,
         wanted: Option<&str>,
     ) -> Result<Answer, Fault> {
-        let of_kind = |kind| options.iter().filter(move |option| option.kind == kind);
+        let of_kind = |kind| distinct(options.iter().filter(move |option| option.kind == kind));
         let is_for_once =
-            !always || of_kind(self.once).count() == 1 && of_kind(self.forever).count() < 2;
+            !always || of_kind(self.once).len() == 1 && of_kind(self.forever).len() < 2;
         let kinds = if is_for_once { [self.once, self.forever] } else { [self.forever, self.once] };
         let fitting: Vec<&PermissionOption> = match wanted {
             Some(wanted) => {
                 let all = kinds.into_iter().flat_map(of_kind);
-                all.filter(|option| option.option_id == wanted).collect()
+                distinct(all.filter(|option| option.option_id == wanted))
             }
             None => {
-                let kind = kinds.into_iter().find(|kind| of_kind(kind).next().is_some());
-                kind.into_iter().flat_map(of_kind).collect()
+                let mut by_kind = kinds.into_iter().map(of_kind);
+                by_kind.find(|found| !found.is_empty()).unwrap_or_default()
             }
         };
         let id = id.text();
@@ -316,13 +332,16 @@ impl Plain {
 
 /// The command lines that choose one of these, to be copied.
 fn choosing<'a>(command: &str, options: impl IntoIterator<Item = &'a PermissionOption>) -> String {
-    let lines = options
+    let lines = distinct(options)
         .into_iter()
         .map(|option| format!("`acpctl {command} --option {}`", shell_word(&option.option_id)));
     lines.collect::<Vec<_>>().join(" or ")
 }
 
-fn listed<'a>(options: impl IntoIterator<Item = &'a PermissionOption>) -> String {
-    let names = options.into_iter().map(|option| format!("`{}`", shell_word(&option.option_id)));
-    names.collect::<Vec<_>>().join(", ")
+/// The first option of each id: an agent hears nothing but the id, so all of one id are one answer.
+fn distinct<'a>(
+    options: impl IntoIterator<Item = &'a PermissionOption>,
+) -> Vec<&'a PermissionOption> {
+    let mut known = BTreeSet::new();
+    options.into_iter().filter(|option| known.insert(&option.option_id)).collect()
 }

@@ -18,7 +18,7 @@ use crate::session::turn::Queued;
 
 /// Characters of a prompt, and of who takes it back, that are told.
 const SHOWN: usize = 60;
-/// Characters of a prompt that was taken back: nothing else keeps it.
+/// Characters of a prompt that was taken back or not sent. Nothing else keeps it, and a notice is shown in one piece.
 const SAID: usize = 4_000;
 
 impl Hub {
@@ -47,7 +47,7 @@ impl Hub {
         Ok(())
     }
 
-    /// What was taken back stays in the journal, where it can be read and found.
+    /// The beginning of what was taken back stays in the journal, where it can be read and found.
     pub(crate) fn tell_taken_back(
         &mut self,
         key: SessionKey,
@@ -55,13 +55,12 @@ impl Hub {
         by: Option<&str>,
         out: &mut Batch,
     ) {
-        let said = clipped(prompt_text(&prompt.line).trim(), SAID);
-        let by = by_whom(by);
-        let text = format!("a prompt that waited was taken back by {by}: {said}");
+        let (by, said) = (by_whom(by), said(prompt, SAID));
+        let text = format!("a prompt that waited was taken back by {by}{said}");
         self.notice(key, "info", &text, out);
     }
 
-    /// Nobody is there to be told that a prompt was not given to the agent: what was said stays in the journal.
+    /// Nobody is there to be told that a prompt was not given to the agent: the beginning of it stays in the journal.
     pub(crate) fn tell_not_sent(
         &mut self,
         key: SessionKey,
@@ -72,8 +71,8 @@ impl Hub {
         if continues(&prompt.line) {
             return;
         }
-        let said = clipped(prompt_text(&prompt.line).trim(), SAID);
-        let text = format!("a prompt that waited was not sent: {}: {said}", fault.message);
+        let said = said(prompt, SAID);
+        let text = format!("a prompt that waited was not sent: {}{said}", fault.message);
         self.notice(key, "warning", &text, out);
     }
 
@@ -92,10 +91,10 @@ impl Hub {
         let queued = &mut self.session_mut(key).queue[place];
         queued.line = set_member(&queued.line, &["params", "prompt"], prompt.get().as_bytes());
         let queued = &self.session(key).queue[place];
-        let shown = clipped(prompt_text(&queued.line).trim(), SHOWN);
+        let said = said(queued, SHOWN);
         self.save_queued(key, queued, out);
         let by = by_whom(by.as_deref());
-        self.notice(key, "info", &format!("a prompt that waits was changed by {by}: {shown}"), out);
+        self.notice(key, "info", &format!("a prompt that waits was changed by {by}{said}"), out);
         self.tell_queue(asked, key, out);
         Ok(())
     }
@@ -114,16 +113,11 @@ impl Hub {
         if place != from
             && let Some(prompt) = queue.remove(from)
         {
-            let shown = clipped(prompt_text(&prompt.line).trim(), SHOWN);
+            let said = said(&prompt, SHOWN);
             queue.insert(place, prompt);
             self.number_anew(key, from.min(place), out);
             let by = by_whom(by.as_deref());
-            self.notice(
-                key,
-                "info",
-                &format!("a prompt that waits was moved by {by}: {shown}"),
-                out,
-            );
+            self.notice(key, "info", &format!("a prompt that waits was moved by {by}{said}"), out);
         }
         self.tell_queue(asked, key, out);
         Ok(())
@@ -172,6 +166,14 @@ impl Hub {
             let hint = format!("`acpctl queue {}` lists those that wait", session.row.word());
             Fault::invalid(text).session(&session.row.public_id).hint(hint)
         })
+    }
+}
+
+/// The end of a sentence that tells how a prompt begins; nothing if it has no words.
+fn said(prompt: &Queued, most: usize) -> String {
+    match clipped(prompt_text(&prompt.line).trim(), most) {
+        said if said.is_empty() => said,
+        said => format!(": {said}"),
     }
 }
 

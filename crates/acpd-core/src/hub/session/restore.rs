@@ -524,14 +524,15 @@ impl Hub {
         self.fail_queue(key, &fault, out);
     }
 
-    /// The agent has ended while it loaded the session, after a run that is no failure of its own: what does not count
-    /// there counts here, else a session that an agent always ends over would have it started for ever.
-    pub(crate) fn load_cut_off(&mut self, key: SessionKey, out: &mut Batch) {
+    /// The agent has ended while it brought the session back, after a run that is no failure of its own: what does not
+    /// count there counts here, else a session that an agent always ends over would have it started for ever. Of several
+    /// at once one may be at fault and the others not, so none is given up before it has been alone.
+    pub(crate) fn load_cut_off(&mut self, key: SessionKey, was_alone: bool, out: &mut Batch) {
         let most = self.profile_of(self.session(key).slot).restart.budget;
         let session = self.session_mut(key);
         session.loads_cut_off += 1;
         let times = session.loads_cut_off;
-        if times >= most {
+        if was_alone && times >= most {
             session.loads_cut_off = 0;
             let text = format!("the agent has ended {times} times in a row while it loaded it");
             self.restore_failed(key, Reason::AgentCrashLoop, &text, out);

@@ -9,18 +9,25 @@
 //!  it is open, or was cut off ─ parked ─ place ─▶ restored ─▶ a place for the next
 //! ```
 //!
-//! Places are given out after each input in which a restore was over, well or not: first to sessions that somebody has open,
-//! then to the rest; within each of these to the one that was used last.
+//! A session over which the agent has ended before comes back alone: it begins when nothing else is being restored, and
+//! nothing begins beside it, whoever waits. Else the sessions that are loaded with it would look as if they were to blame.
+//!
+//! Places are given out after each input with which a restore was over, well or not, or was awaited by nobody any more:
+//! first to sessions that somebody waits for, then to those that somebody has open, then to the rest; within each of these
+//! to the one that was used last.
+//!
+//! Who waits for a place is in memory alone. The next daemon goes on with the restores that the agent was asked for;
+//! sessions that nobody waits for and whose turn had not come stay parked, until a prompt or whoever opens them.
 //!
 //! Architecture invariant: whoever waits for a place gets one. A session waits only while another one of its process is
-//! being restored, and each restore ends, if only by its timeout.
+//! being restored. A restore ends with its answer, with its process, or by its timeout when nothing comes; one that goes on
+//! and on, whose every line puts the timeout off, is ended by a person (`acpctl session reseed --discard`).
 
 use crate::hub::Hub;
-use crate::hub::process::start_queue::Urgency;
 use crate::ids::SessionKey;
 use crate::input::Batch;
 use crate::process::slot::Slot;
-use crate::session::State;
+use crate::session::{Session, State};
 
 /// Sessions that nobody waits for and that a process brings back at once.
 const AT_ONCE: usize = 4;
@@ -28,31 +35,38 @@ const AT_ONCE: usize = 4;
 impl Hub {
     /// Whether its restore may begin.
     pub(crate) fn may_restore(&self, key: SessionKey) -> bool {
-        if self.urgency(key) == Urgency::Awaited {
-            return true;
+        let session = self.session(key);
+        let others = self.sessions.restoring(session.slot).map(|other| self.session(other));
+        let others: Vec<&Session> = others.collect();
+        if session.is_restored_alone() || others.iter().any(|other| other.is_restored_alone()) {
+            return others.is_empty();
         }
-        let mut places = AT_ONCE;
-        for other in self.sessions.restoring(self.session(key).slot) {
-            places -= 1;
-            if places == 0 || self.urgency(other) == Urgency::Awaited {
-                return false;
-            }
-        }
-        true
+        let is_free = others.len() < AT_ONCE && !others.iter().any(|other| other.is_awaited());
+        is_free || session.is_awaited()
     }
 
     /// Gives out the places that have become free.
     pub(crate) fn restore_queued(&mut self, out: &mut Batch) {
-        for slot in self.sessions.restores_over() {
+        for slot in self.sessions.places_freed() {
             if !self.processes.get(&slot).is_some_and(Slot::is_up) {
                 continue;
             }
             for key in self.sessions_by_urgency(slot) {
-                let is_dormant = matches!(self.session(key).state, State::Dormant);
-                if is_dormant && self.urgency(key) != Urgency::Awaited {
+                if matches!(self.session(key).state, State::Dormant) {
                     self.wake_session(key, out);
+                    if self.keeps_places(key) {
+                        break;
+                    }
                 }
             }
         }
+    }
+
+    /// Whether those behind a session wait until it has its place: it is awaited and has to be alone, and would never be
+    /// if each place went to the next one.
+    fn keeps_places(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        let waits = matches!(session.state, State::Dormant) && self.wants_host(key);
+        waits && session.is_awaited() && session.is_restored_alone() && !self.may_restore(key)
     }
 }

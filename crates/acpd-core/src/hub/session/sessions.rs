@@ -226,7 +226,7 @@ impl Hub {
         let was_live = match self.session(key).state {
             State::Live => true,
             State::Restoring(_) => false,
-            State::Dormant => return,
+            State::Dormant => return self.wait_in_vain(key),
         };
         self.timers.clear(Timer::Restore(key));
         self.sessions.unroute(key);
@@ -253,6 +253,15 @@ impl Hub {
             return self.make_dormant(key, Dormant::NeedsLogin, reason, out);
         }
         self.make_dormant(key, Dormant::Parked, Some(fault.message.clone()), out);
+    }
+
+    /// The process at which a session waited for a place to be restored is gone. What was wanted of the next process
+    /// while this one went down in an orderly way is still wanted.
+    fn wait_in_vain(&mut self, key: SessionKey) {
+        let slot = self.session(key).slot;
+        if self.has_failed(slot) && !self.restarts_by_itself(slot) {
+            self.session_mut(key).eager = false;
+        }
     }
 
     /// Leaves a session without a process, for a reason.
@@ -345,21 +354,30 @@ impl Hub {
     /// Deletes a session of acpd for good; a process that holds it is told `farewell`.
     pub(crate) fn forget_session(&mut self, key: SessionKey, farewell: &str, out: &mut Batch) {
         let slot = self.session(key).slot;
-        self.end_session(key, farewell, out);
+        self.end_session(key, farewell, None, out);
         self.sessions.remove(key);
         forget_journal(key, out);
         self.check_idle(slot, out);
         self.remove_unused_slot(slot);
     }
 
-    /// A session ends for everybody who is there; a process that holds it is told `farewell`.
-    pub(crate) fn end_session(&mut self, key: SessionKey, farewell: &str, out: &mut Batch) {
+    /// A session ends for everybody who is there; a process that holds it is told `farewell`. `undo`: what brings it back,
+    /// if something does.
+    pub(crate) fn end_session(
+        &mut self,
+        key: SessionKey,
+        farewell: &str,
+        undo: Option<String>,
+        out: &mut Batch,
+    ) {
         if matches!(self.session(key).state, State::Live) {
             self.cancel_running(key, Cancel::because("the session was deleted"), None, out);
             self.farewell(key, farewell, out);
         }
         self.give_up_restore(key, out);
-        let gone = Fault::new(acpd_api::Reason::SessionRemoved, "the session was deleted");
+        let mut gone = Fault::new(acpd_api::Reason::SessionRemoved, "the session was deleted")
+            .session(&self.session(key).row.public_id);
+        gone.data.hint = undo.map(Into::into);
         self.cancel_interactions(key, out);
         self.fail_queue(key, &gone, out);
         self.abandon_turn(key, &gone, out);

@@ -190,11 +190,12 @@ impl Hub {
     }
 
     /// Answers everything that waits in a session with an error. Of a prompt whose sender is not there to hear that, the
-    /// conversation tells; when the daemon ends, it is left to the next one.
+    /// conversation tells; when the daemon ends, it is left to the next one with the session.
     pub(crate) fn fail_queue(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
+        let is_left = self.shutdown.is_begun() && fault.data.reason != Reason::SessionRemoved;
         for prompt in std::mem::take(&mut self.session_mut(key).queue) {
             match &prompt.sender {
-                None if fault.data.reason == Reason::ShuttingDown => {
+                None if is_left => {
                     self.session_mut(key).queue.push_back(prompt);
                     continue;
                 }
@@ -566,17 +567,16 @@ impl Hub {
         out: &mut Batch,
     ) {
         let row = &self.session(key).row;
-        let hint = match fault.data.reason {
-            Reason::OutcomeUnknown => format!(
+        let fault = match fault.data.reason {
+            Reason::OutcomeUnknown => fault.hint(format!(
                 "look at what was done (`acpctl session log {}`), then send it again if need be",
                 row.word()
-            ),
-            Reason::SessionRemoved => {
-                "`acpctl session undo` brings back what was not deleted for good".to_owned()
-            }
-            _ => GOES_ON.to_owned(),
+            )),
+            // Whoever deletes the session knows whether anything brings it back.
+            Reason::SessionRemoved => fault,
+            _ => fault.hint(GOES_ON),
         };
-        let error = fault.session(&row.public_id).hint(hint).object();
+        let error = fault.session(&row.public_id).object();
         self.respond(to, Some(key), build::error(&to.id, &error), out);
     }
 

@@ -56,7 +56,8 @@ impl Hub {
 
     fn set_aside(&mut self, key: SessionKey, out: &mut Batch) {
         let slot = self.session(key).slot;
-        self.end_session(key, "session/close", out);
+        let undo = format!("`acpctl session undo {}` brings it back", self.session(key).row.word());
+        self.end_session(key, "session/close", Some(undo), out);
         if let Some(session) = self.sessions.remove(key) {
             let mut aside = Aside::from(session);
             let row = &mut aside.row;
