@@ -229,7 +229,8 @@ pub(crate) fn has_ended(process: &OwnedHandle) -> bool {
 }
 
 /// The pid of the process that started this one; 0 if that has ended, or is hidden. The system goes on naming who has ended, and
-/// gives its pid to others: who is younger than its child is not its parent.
+/// gives its pid to others: who is younger than its child is not its parent. Where the clock was set back between the two starts,
+/// a parent is not known as one.
 fn parent_of(process: &OwnedHandle, start: u64) -> io::Result<u32> {
     let mut info = PROCESS_BASIC_INFORMATION::default();
     // SAFETY: the handle is open; the place is ours and of the size that is given.
