@@ -153,6 +153,7 @@ fn a_service_that_has_failed_is_told_and_is_started_again_by_an_installation() {
     let at = lines.iter().position(|line| line.starts_with("problem  service")).unwrap();
     assert!(lines[at].contains("acpd has failed"), "{seen:?}");
     assert!(lines[at + 1].contains("fix: acpctl service install"), "{seen:?}");
+    assert!(!seen.out.contains("its first client starts it"), "{seen:?}");
 
     fs::write(home.path(CALLS), "").unwrap();
     let again = service(&home, &["install"]);
