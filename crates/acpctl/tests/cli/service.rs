@@ -7,6 +7,7 @@ use std::process::Command;
 use std::thread;
 
 use acpd_api::method;
+use acpd_sys::lock::InstanceLock;
 use serde_json::json;
 
 use crate::support::{Client, Done, Home, session};
@@ -64,6 +65,27 @@ fn a_dry_run_shows_what_would_be_written_and_run() {
         assert!(done.out.lines().any(|found| found == line), "{line}: {}", done.out);
     }
     assert!(!home.path(".config").exists() && !home.path(CALLS).exists());
+}
+
+#[test]
+fn a_dry_run_tells_of_a_daemon_that_runs_and_connects_to_nobody() {
+    let home = home("exit 1");
+    // Where a package has the system listen, a connection starts a daemon.
+    let listener = home.listen();
+    listener.set_nonblocking(true).unwrap();
+    let state = home.path(".local/state/acpd");
+    fs::create_dir_all(&state).unwrap();
+    let dry_run = || {
+        let done = service(&home, &["install", "--dry-run"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert!(listener.accept().is_err(), "{done:?}");
+        done.err
+    };
+    assert_eq!(dry_run(), "");
+    let _daemon = InstanceLock::acquire(&state.join("acpd.lock")).unwrap();
+    let pid = std::process::id();
+    let said = format!("acpd runs (pid {pid}): the service takes it over, unless a turn would end");
+    assert_eq!(dry_run().trim(), said);
 }
 
 #[test]

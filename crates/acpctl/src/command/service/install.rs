@@ -7,10 +7,11 @@
 
 use acpd_api::{Empty, Status, Untrusted, method};
 use acpd_client::{Paths, hold_starts};
+use acpd_sys::lock;
 
 use crate::error::Result;
 use crate::service::{FileState, Manager, Service, UnitFile};
-use crate::stop::{check_turns_continue, detach, info, running, serving};
+use crate::stop::{check_turns_continue, detach, info, running};
 use crate::text::text;
 use crate::ui::Ui;
 
@@ -22,12 +23,17 @@ pub(super) fn show(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     for line in service.steps() {
         ui.print(text!("$ {}\n", Untrusted::from(line)))?;
     }
-    // Where a service listens, looking would start one.
+    // Not by a connection, which would start a daemon where a package has the manager listen. A lock that cannot be
+    // looked at is no failure of a dry run.
     if !service.is_installed()
-        && let Some(daemon) = serving(paths)?
+        && lock::is_held(&paths.lock()).unwrap_or(false)
+        && let Some(holder) = lock::signature(&paths.lock())
     {
-        let pid = daemon.pid;
-        ui.say(text!("acpd runs (pid {}): the service takes it over, and no turn ends", pid));
+        let pid = holder.pid;
+        ui.say(text!(
+            "acpd runs (pid {}): the service takes it over, unless a turn would end",
+            pid
+        ));
     }
     Ok(())
 }
