@@ -38,6 +38,11 @@ fn an_installation_has_a_service_that_failed_run_again_and_cuts_no_turn_of_one_t
     with_manager(failed);
 }
 
+#[test]
+fn a_look_at_units_of_a_package_starts_nothing() {
+    with_manager(packaged);
+}
+
 fn with_manager(test: fn() -> Result) {
     match missing() {
         Some(missing) if workspace::in_ci() => panic!("{missing}"),
@@ -190,6 +195,27 @@ fn failed() -> Result {
     assert_eq!(user.main_pid()?, user.daemon()?);
 
     user.told(&["service", "uninstall", "--purge", "--yes"])?;
+    user.stop()
+}
+
+/// Units that a package has installed, and the user has enabled.
+fn packaged() -> Result {
+    let user = User::start()?;
+    let units = user.home.path(".local/share/systemd/user");
+    fs::create_dir_all(&units)?;
+    let program = user.home.program("acpd").display().to_string();
+    for name in ["acpd.service", "acpd.socket"] {
+        let text = fs::read_to_string(workspace::root().join("systemd").join(name))?;
+        fs::write(units.join(name), text.replace("/usr/bin/acpd", &program))?;
+    }
+    user.systemctl(&["enable", "acpd.service"])?;
+    user.systemctl(&["start", "acpd.socket"])?;
+    for look in [&["service", "install", "--dry-run"][..], &["service", "status"], &["doctor"]] {
+        user.acpctl(look).output()?;
+        assert_eq!(user.property("acpd.service", "MainPID")?, "0", "{look:?}");
+    }
+    assert_eq!(user.daemon()?, user.main_pid()?);
+    user.systemctl(&["stop", "acpd.socket", "acpd.service"])?;
     user.stop()
 }
 

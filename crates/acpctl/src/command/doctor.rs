@@ -139,8 +139,8 @@ fn look(paths: &Paths) -> Vec<Finding> {
     let mut findings = Vec::new();
     let service = Service::here(paths);
     let state = match &service {
-        Ok(service) if service.is_installed() => service.state(),
-        _ => Ok(State::default()),
+        Ok(service) => service.known(),
+        Err(_) => Ok(State::default()),
     };
     let (can_start, invalid) = match &service {
         Ok(service) => match service.check_program() {

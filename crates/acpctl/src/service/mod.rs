@@ -31,6 +31,8 @@ pub(crate) struct Service {
     pub(crate) program: PathBuf,
     /// What the manager reads.
     pub(crate) files: Vec<UnitFile>,
+    /// The socket is where one that a package has installed has it, too.
+    is_usual: bool,
 }
 
 /// Who starts services on this system.
@@ -91,6 +93,7 @@ impl Service {
         let program = program()?;
         let text = utf8(&program)?;
         let (dirs, socket, listen) = (dirs(paths)?, socket(paths)?, lasting_socket(paths)?);
+        let is_usual = socket.is_none();
         let place = Place { home: &home, program: &text, dirs, socket, listen };
         let manager = match env::consts::OS {
             "macos" => Manager::Launchd,
@@ -100,7 +103,7 @@ impl Service {
             Manager::Systemd => systemd::files(&place),
             Manager::Launchd => launchd::files(&place),
         };
-        Ok(Service { manager, program, files })
+        Ok(Service { manager, program, files, is_usual })
     }
 
     /// Who starts it.
@@ -124,6 +127,15 @@ impl Service {
             Manager::Systemd => systemd::state(),
             Manager::Launchd => Ok(launchd::state()),
         }
+    }
+
+    /// What it knows of one that may be installed or not. A package has its files elsewhere; where there is none of that
+    /// either, there need not be a manager.
+    pub(crate) fn known(&self) -> Result<State> {
+        if self.is_installed() {
+            return self.state();
+        }
+        Ok(if self.is_usual { self.state().unwrap_or_default() } else { State::default() })
     }
 
     /// The commands that follow the writing of the files, for a person to read.
