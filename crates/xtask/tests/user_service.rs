@@ -39,7 +39,7 @@ fn an_installation_has_a_service_that_failed_run_again_and_cuts_no_turn_of_one_t
 }
 
 #[test]
-fn a_look_at_units_of_a_package_starts_nothing() {
+fn a_look_at_units_of_a_package_starts_nothing_and_a_purge_leaves_these_alone() {
     with_manager(packaged);
 }
 
@@ -208,6 +208,7 @@ fn packaged() -> Result {
         let text = fs::read_to_string(workspace::root().join("systemd").join(name))?;
         fs::write(units.join(name), text.replace("/usr/bin/acpd", &program))?;
     }
+    user.add("[Service]\nEnvironment=ADDED=1\n")?;
     user.systemctl(&["enable", "acpd.service"])?;
     user.systemctl(&["start", "acpd.socket"])?;
     for look in [&["service", "install", "--dry-run"][..], &["service", "status"], &["doctor"]] {
@@ -215,7 +216,15 @@ fn packaged() -> Result {
         assert_eq!(user.property("acpd.service", "MainPID")?, "0", "{look:?}");
     }
     assert_eq!(user.daemon()?, user.main_pid()?);
-    user.systemctl(&["stop", "acpd.socket", "acpd.service"])?;
+    assert_ne!(user.property("acpd.service", "DropInPaths")?, "");
+
+    user.told(&["service", "uninstall", "--purge", "--yes"])?;
+    assert_eq!(user.property("acpd.service", "DropInPaths")?, "");
+    assert_eq!(user.property("acpd.socket", "ActiveState")?, "inactive");
+    for left in ["state", "config", "systemd", "xdg/acpd"] {
+        assert!(!user.home.path(left).exists(), "{left} is left");
+    }
+    assert!(units.join("acpd.service").exists());
     user.stop()
 }
 

@@ -202,10 +202,13 @@ impl Service {
         }
         for file in &self.files {
             remove_file(&file.path)?;
-            // The folders that were made for it; others keep theirs.
-            let folders = file.path.ancestors().skip(1).take(2);
-            folders.take_while(|folder| fs::remove_dir(folder).is_ok()).for_each(drop);
+            remove_folders(&file.path);
         }
+        self.forget()
+    }
+
+    /// Has the manager forget files that are gone.
+    pub(crate) fn forget(&self) -> Result {
         match self.manager {
             Manager::Systemd => systemd::run(systemd::FORGET),
             Manager::Launchd => Ok(()),
@@ -319,6 +322,12 @@ pub(crate) fn remove_file(path: &Path) -> Result {
         }
         _ => Ok(()),
     }
+}
+
+/// Removes the folders that were made for something in them, unless there is something else.
+pub(crate) fn remove_folders(of: &Path) {
+    let folders = of.ancestors().skip(1).take(2);
+    folders.take_while(|folder| fs::remove_dir(folder).is_ok()).for_each(drop);
 }
 
 /// The path of the daemon's program. A link in `PATH` is better than what it leads to: package managers keep each

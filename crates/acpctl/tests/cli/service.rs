@@ -302,15 +302,35 @@ fn a_purge_asks_and_leaves_nothing() {
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.err.contains(".bashrc"), "{done:?}");
     let deleted =
-        [".local/state/acpd  4 B\n", "user/acpd.service\n", "user/acpd.service.d  10 B\n"];
+        [".local/state/acpd  4 B\n", "user/acpd.service\n", "user/acpd.service.d/override.conf\n"];
     for said in deleted {
         let before = done.err.split("removed").next().unwrap();
         assert!(shown.out.contains(said) && before.contains(said), "{said}: {done:?}");
     }
-    for left in [".local/state/acpd", ".config/acpd", "run", ".config/systemd/user/acpd.service.d"]
-    {
+    for left in [".local/state/acpd", ".config/acpd", "run", ".config/systemd"] {
         assert!(!home.path(left).exists(), "{left} is left");
     }
+}
+
+#[test]
+fn additions_to_units_that_are_gone_are_purged_and_a_file_in_the_place_of_their_folder_is_not() {
+    let home = home("[ \"$2\" = daemon-reload ]");
+    let units = home.path(".config/systemd/user");
+    fs::create_dir_all(units.join("acpd.service.d")).unwrap();
+    let (added, file) = (units.join("acpd.service.d/override.conf"), units.join("acpd.socket.d"));
+    fs::write(&added, "[Service]\n").unwrap();
+    fs::write(&file, "").unwrap();
+    let purge = || {
+        let done = service(&home, &["uninstall", "--purge", "--yes", "--no-spawn"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+    };
+    purge();
+    assert!(!units.join("acpd.service.d").exists() && file.exists());
+    assert!(fs::read_to_string(home.path(CALLS)).unwrap().ends_with("--user daemon-reload\n"));
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    purge();
+    assert!(!home.path(".config/systemd").exists());
 }
 
 #[test]
