@@ -73,7 +73,7 @@
                 Restart = "on-failure";
                 RestartSec = "200ms";
                 RestartSteps = 6;
-                RestartMaxDelaySec = "30s";
+                RestartMaxDelaySec = "10s";
                 TimeoutStartSec = "60s";
                 WatchdogSec = "30s";
                 KillMode = "process";

@@ -30,10 +30,24 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_service_manager_may_kill_and_restart_acpd_at_any_time() {
+    with_manager(service);
+}
+
+#[test]
+fn an_installation_has_a_service_that_failed_run_again_and_cuts_no_turn_of_one_that_runs() {
+    with_manager(failed);
+}
+
+#[test]
+fn a_look_at_units_of_a_package_starts_nothing_and_a_purge_leaves_these_alone() {
+    with_manager(packaged);
+}
+
+fn with_manager(test: fn() -> Result) {
     match missing() {
         Some(missing) if workspace::in_ci() => panic!("{missing}"),
         Some(missing) => println!("SKIPPED user service: {missing}"),
-        None => service().unwrap(),
+        None => test().unwrap(),
     }
 }
 
@@ -135,6 +149,85 @@ fn service() -> Result {
     user.stop()
 }
 
+/// A service that could not start acpd, or whose socket does not listen.
+fn failed() -> Result {
+    let user = User::start()?;
+    user.told(&["service", "install"])?;
+    let socket =
+        |state: &str| user.property("acpd.socket", "ActiveState").is_ok_and(|s| s == state);
+    let service = |state: &str| user.property("acpd.service", "SubState").is_ok_and(|s| s == state);
+
+    // Given up, mended, and started by a person: its socket does not listen yet.
+    user.add("[Unit]\nStartLimitBurst=2\n")?;
+    kill(user.daemon_that_breaks()?, Signal::SIGKILL)?;
+    wait_for("both units to fail", PATIENCE, || service("failed") && socket("failed"))?;
+    let doctor = user.doctor()?;
+    assert!(doctor.contains("acpd has failed") && !doctor.contains("first client"), "{doctor}");
+    user.configure()?;
+    user.systemctl(&["reset-failed", "acpd.service"])?;
+    user.systemctl(&["start", "acpd.service"])?;
+    assert!(socket("failed"));
+    let doctor = user.doctor()?;
+    assert!(!doctor.contains("failed"), "{doctor}");
+    let mut run = user.run("agent0", "mended", 150)?;
+    run.read_to(5)?;
+    let said = user.told(&["service", "install"])?;
+    assert!(said.contains("acpd continues as a service"), "{said}");
+    run.finish()?;
+    assert!(socket("active"), "{said}");
+
+    // The socket was stopped by a person.
+    let mut run = user.run("agent0", "stopped", 150)?;
+    run.read_to(5)?;
+    user.systemctl(&["stop", "acpd.socket"])?;
+    let said = user.told(&["service", "install"])?;
+    assert!(said.contains("acpd continues as a service"), "{said}");
+    run.finish()?;
+    assert!(socket("active"), "{said}");
+
+    // The manager waits before it tries again; an installation does not.
+    user.add("[Service]\nRestartSec=1h\n")?;
+    kill(user.daemon_that_breaks()?, Signal::SIGKILL)?;
+    wait_for("a restart that waits", PATIENCE, || service("auto-restart"))?;
+    user.configure()?;
+    let said = user.told(&["service", "install"])?;
+    assert!(said.contains("acpd runs as a service"), "{said}");
+    assert_eq!(user.main_pid()?, user.daemon()?);
+
+    user.told(&["service", "uninstall", "--purge", "--yes"])?;
+    user.stop()
+}
+
+/// Units that a package has installed, and the user has enabled.
+fn packaged() -> Result {
+    let user = User::start()?;
+    let units = user.home.path(".local/share/systemd/user");
+    fs::create_dir_all(&units)?;
+    let program = user.home.program("acpd").display().to_string();
+    for name in ["acpd.service", "acpd.socket"] {
+        let text = fs::read_to_string(workspace::root().join("systemd").join(name))?;
+        fs::write(units.join(name), text.replace("/usr/bin/acpd", &program))?;
+    }
+    user.add("[Service]\nEnvironment=ADDED=1\n")?;
+    user.systemctl(&["enable", "acpd.service"])?;
+    user.systemctl(&["start", "acpd.socket"])?;
+    for look in [&["service", "install", "--dry-run"][..], &["service", "status"], &["doctor"]] {
+        user.acpctl(look).output()?;
+        assert_eq!(user.property("acpd.service", "MainPID")?, "0", "{look:?}");
+    }
+    assert_eq!(user.daemon()?, user.main_pid()?);
+    assert_ne!(user.property("acpd.service", "DropInPaths")?, "");
+
+    user.told(&["service", "uninstall", "--purge", "--yes"])?;
+    assert_eq!(user.property("acpd.service", "DropInPaths")?, "");
+    assert_eq!(user.property("acpd.socket", "ActiveState")?, "inactive");
+    for left in ["state", "config", "systemd", "xdg/acpd"] {
+        assert!(!user.home.path(left).exists(), "{left} is left");
+    }
+    assert!(units.join("acpd.service").exists());
+    user.stop()
+}
+
 /// A client's connection has the manager start the daemon, also while another journal is put in the place of its own.
 /// There is the old one or the new one, whole, and what is put aside stays.
 fn restored_while_clients_come(user: &User) -> Result {
@@ -189,11 +282,6 @@ impl User {
         let (build, programs) = (Build::own()?, tempfile::tempdir()?);
         build.install(programs.path())?;
         let home = Home::new(programs.path())?;
-        // Agents are programs of their own, which no upgrade of acpd touches.
-        let program = build.dir.join("acpd").display().to_string();
-        let agents = (0..AGENTS)
-            .map(|n| format!("[agents.agent{n}]\ncommand = [{program:?}, \"scripted-agent\"]\n"));
-        home.configure(&format!("[daemon]\nhost = \"shim\"\n{}", agents.collect::<String>()))?;
         let runtime = home.path("xdg");
         fs::create_dir(&runtime)?;
         fs::set_permissions(&runtime, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
@@ -203,7 +291,36 @@ impl User {
         let ready = user.home.path("xdg/systemd/private");
         wait_for("the manager's socket", PATIENCE, || ready.exists())?;
         user.systemctl(&["is-system-running", "--wait"])?;
+        user.configure()?;
         Ok(user)
+    }
+
+    fn configure(&self) -> Result {
+        // Agents are programs of their own, which no upgrade of acpd touches.
+        let program = self.build.dir.join("acpd").display().to_string();
+        let agents = (0..AGENTS)
+            .map(|n| format!("[agents.agent{n}]\ncommand = [{program:?}, \"scripted-agent\"]\n"));
+        let agents: String = agents.collect();
+        self.home.configure(&format!("[daemon]\nhost = \"shim\"\n{agents}"))
+    }
+
+    /// The daemon, which could not start again.
+    fn daemon_that_breaks(&self) -> Result<Pid> {
+        let pid = self.daemon()?;
+        self.home.configure("broken")?;
+        Ok(pid)
+    }
+
+    /// Adds to the service's unit, as `systemctl --user edit` does.
+    fn add(&self, text: &str) -> Result {
+        fs::create_dir_all(self.unit("acpd.service.d"))?;
+        fs::write(self.unit("acpd.service.d/override.conf"), text)?;
+        self.systemctl(&["daemon-reload"]).map(drop)
+    }
+
+    /// What is wrong or not, in the words of the doctor.
+    fn doctor(&self) -> Result<String> {
+        Ok(String::from_utf8(self.acpctl(&["doctor"]).output()?.stdout)?)
     }
 
     fn systemctl(&self, args: &[&str]) -> Result<String> {
@@ -217,8 +334,12 @@ impl User {
     }
 
     fn main_pid(&self) -> Result<Pid> {
-        let pid = self.systemctl(&["show", "acpd.service", "--property=MainPID", "--value"])?;
-        Ok(Pid::from_raw(pid.trim().parse()?))
+        Ok(Pid::from_raw(self.property("acpd.service", "MainPID")?.parse()?))
+    }
+
+    fn property(&self, unit: &str, name: &str) -> Result<String> {
+        let value = self.systemctl(&["show", unit, "--property", name, "--value"])?;
+        Ok(value.trim().to_owned())
     }
 
     /// `acpctl` that starts no daemon itself.

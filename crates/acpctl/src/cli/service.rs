@@ -25,7 +25,7 @@ pub(crate) enum Service {
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Uninstall {
     /// Stop acpd and every agent, and delete all that acpd has kept: every conversation, logs, configuration,
-    /// completions.
+    /// completions; and what you have added to its units.
     #[arg(long)]
     pub(crate) purge: bool,
     /// Print what would be deleted, and do nothing.

@@ -139,8 +139,8 @@ fn look(paths: &Paths) -> Vec<Finding> {
     let mut findings = Vec::new();
     let service = Service::here(paths);
     let state = match &service {
-        Ok(service) if service.is_installed() => service.state(),
-        _ => Ok(State::default()),
+        Ok(service) => service.known(),
+        Err(_) => Ok(State::default()),
     };
     let (can_start, invalid) = match &service {
         Ok(service) => match service.check_program() {
@@ -171,8 +171,8 @@ fn look(paths: &Paths) -> Vec<Finding> {
     };
     let mut pid = None;
     match daemon {
-        // Why is told below.
-        Ok(None) if state.as_ref().is_ok_and(|state| state.failed) => {
+        // Why nobody starts it is a finding of its own.
+        Ok(None) if !can_start || state.as_ref().is_ok_and(|state| state.failed) => {
             findings.push(Finding::ok("daemon", "not running"));
         }
         Ok(None) => findings.push(Finding::ok("daemon", "not running: its first client starts it")),

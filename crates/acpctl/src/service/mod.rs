@@ -31,6 +31,8 @@ pub(crate) struct Service {
     pub(crate) program: PathBuf,
     /// What the manager reads.
     pub(crate) files: Vec<UnitFile>,
+    /// The socket is where one that a package has installed has it, too.
+    is_usual: bool,
 }
 
 /// Who starts services on this system.
@@ -91,6 +93,7 @@ impl Service {
         let program = program()?;
         let text = utf8(&program)?;
         let (dirs, socket, listen) = (dirs(paths)?, socket(paths)?, lasting_socket(paths)?);
+        let is_usual = socket.is_none();
         let place = Place { home: &home, program: &text, dirs, socket, listen };
         let manager = match env::consts::OS {
             "macos" => Manager::Launchd,
@@ -100,7 +103,7 @@ impl Service {
             Manager::Systemd => systemd::files(&place),
             Manager::Launchd => launchd::files(&place),
         };
-        Ok(Service { manager, program, files })
+        Ok(Service { manager, program, files, is_usual })
     }
 
     /// Who starts it.
@@ -124,6 +127,15 @@ impl Service {
             Manager::Systemd => systemd::state(),
             Manager::Launchd => Ok(launchd::state()),
         }
+    }
+
+    /// What it knows of one that may be installed or not. A package has its files elsewhere; where there is none of that
+    /// either, there need not be a manager.
+    pub(crate) fn known(&self) -> Result<State> {
+        if self.is_installed() {
+            return self.state();
+        }
+        Ok(if self.is_usual { self.state().unwrap_or_default() } else { State::default() })
     }
 
     /// The commands that follow the writing of the files, for a person to read.
@@ -190,10 +202,13 @@ impl Service {
         }
         for file in &self.files {
             remove_file(&file.path)?;
-            // The folders that were made for it; others keep theirs.
-            let folders = file.path.ancestors().skip(1).take(2);
-            folders.take_while(|folder| fs::remove_dir(folder).is_ok()).for_each(drop);
+            remove_folders(&file.path);
         }
+        self.forget()
+    }
+
+    /// Has the manager forget files that are gone.
+    pub(crate) fn forget(&self) -> Result {
         match self.manager {
             Manager::Systemd => systemd::run(systemd::FORGET),
             Manager::Launchd => Ok(()),
@@ -307,6 +322,12 @@ pub(crate) fn remove_file(path: &Path) -> Result {
         }
         _ => Ok(()),
     }
+}
+
+/// Removes the folders that were made for something in them, unless there is something else.
+pub(crate) fn remove_folders(of: &Path) {
+    let folders = of.ancestors().skip(1).take(2);
+    folders.take_while(|folder| fs::remove_dir(folder).is_ok()).for_each(drop);
 }
 
 /// The path of the daemon's program. A link in `PATH` is better than what it leads to: package managers keep each

@@ -116,11 +116,13 @@ fn read_state(text: &str) -> State {
     let has_failed = |id: &str| {
         value(id, "ActiveState") == "failed" || value(id, "SubState").starts_with("auto-restart")
     };
+    let pid = value("acpd.service", "MainPID").parse().ok().filter(|pid| *pid != 0);
     State {
         enabled: value("acpd.service", "UnitFileState") == "enabled",
         listens: value("acpd.socket", "ActiveState") == "active",
-        pid: value("acpd.service", "MainPID").parse().ok().filter(|pid| *pid != 0),
-        failed: has_failed("acpd.service") || has_failed("acpd.socket"),
+        pid,
+        // A socket that has failed does not end a daemon that a person has started since.
+        failed: pid.is_none() && (has_failed("acpd.service") || has_failed("acpd.socket")),
     }
 }
 
@@ -156,6 +158,9 @@ mod tests {
         let text = "MainPID=0\nId=acpd.service\nActiveState=activating\nSubState=auto-restart\n\n\
                     Id=acpd.socket\nActiveState=active\nSubState=running\n";
         assert_eq!(read_state(text), State { listens: true, failed: true, ..State::default() });
+        let text = "MainPID=812\nId=acpd.service\nActiveState=active\nUnitFileState=enabled\n\n\
+                    Id=acpd.socket\nActiveState=failed\nUnitFileState=enabled\n";
+        assert_eq!(read_state(text), State { listens: false, ..working });
         assert_eq!(read_state(""), State::default());
     }
 }

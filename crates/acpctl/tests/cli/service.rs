@@ -7,6 +7,7 @@ use std::process::Command;
 use std::thread;
 
 use acpd_api::method;
+use acpd_sys::lock::InstanceLock;
 use serde_json::json;
 
 use crate::support::{Client, Done, Home, session};
@@ -67,6 +68,27 @@ fn a_dry_run_shows_what_would_be_written_and_run() {
 }
 
 #[test]
+fn a_dry_run_tells_of_a_daemon_that_runs_and_connects_to_nobody() {
+    let home = home("exit 1");
+    // Where a package has the system listen, a connection starts a daemon.
+    let listener = home.listen();
+    listener.set_nonblocking(true).unwrap();
+    let state = home.path(".local/state/acpd");
+    fs::create_dir_all(&state).unwrap();
+    let dry_run = || {
+        let done = service(&home, &["install", "--dry-run"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert!(listener.accept().is_err(), "{done:?}");
+        done.err
+    };
+    assert_eq!(dry_run(), "");
+    let _daemon = InstanceLock::acquire(&state.join("acpd.lock")).unwrap();
+    let pid = std::process::id();
+    let said = format!("acpd runs (pid {pid}): the service takes it over, unless a turn would end");
+    assert_eq!(dry_run().trim(), said);
+}
+
+#[test]
 fn without_a_service_manager_nothing_is_written() {
     let home = home("echo 'Failed to connect to bus: No medium found' >&2; exit 1");
     let done = service(&home, &["install"]);
@@ -103,7 +125,8 @@ fn installing_twice_is_installing_once_and_uninstalling_is_the_way_back() {
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(units(&home).iter().all(|unit| unit.is_file()), "{done:?}");
     let calls = || fs::read_to_string(home.path(CALLS)).unwrap();
-    let began = "--user daemon-reload\n--user enable acpd.service\n--user start acpd.socket\n";
+    let began = "--user daemon-reload\n--user enable acpd.service\n\
+                 --user stop acpd.socket acpd.service\n--user start acpd.socket\n";
     assert!(calls().ends_with(began), "{}", calls());
     let again = service(&home, &["install"]);
     assert!(again.err.contains("installed as a service already"), "{again:?}");
@@ -153,13 +176,17 @@ fn a_service_that_has_failed_is_told_and_is_started_again_by_an_installation() {
     let at = lines.iter().position(|line| line.starts_with("problem  service")).unwrap();
     assert!(lines[at].contains("acpd has failed"), "{seen:?}");
     assert!(lines[at + 1].contains("fix: acpctl service install"), "{seen:?}");
+    assert!(!seen.out.contains("its first client starts it"), "{seen:?}");
 
     fs::write(home.path(CALLS), "").unwrap();
     let again = service(&home, &["install"]);
     assert!(again.err.contains("acpd is installed"), "{again:?}");
     assert!(!again.err.contains("already"), "{again:?}");
     let calls = fs::read_to_string(home.path(CALLS)).unwrap();
-    let order = "--user reset-failed acpd.service acpd.socket\n--user start acpd.socket\n";
+    // What waits for its next try does not start by being forgiven.
+    let order = "--user stop acpd.socket acpd.service\n\
+                 --user reset-failed acpd.service acpd.socket\n\
+                 --user start acpd.socket acpd.service\n";
     assert!(calls.ends_with(order), "{calls}");
 
     // What cannot start cannot be mended by that, and is one problem.
@@ -185,23 +212,68 @@ fn a_client_that_gets_no_answer_of_a_service_is_told_why_acpd_does_not_start() {
     }
 }
 
+/// The status of a daemon with this pid, in which a turn runs or not.
+fn status(pid: u32, turn: &str) -> serde_json::Value {
+    let mut session = session("s-1");
+    session["turn"]["state"] = json!(turn);
+    let daemon = json!({"version": "1", "api": 1, "pid": pid, "since": 1, "clients": 1,
+        "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "/s", "database": "/d",
+        "log": "/l", "config": "/c"});
+    json!({"daemon": daemon, "agents": [], "sessions": [session]})
+}
+
 #[test]
 fn a_daemon_whose_agents_would_end_with_it_is_not_taken_over_in_a_turn() {
     let home = home("exit 0");
     let listener = home.listen();
     let asking = command(&home, &["install"]).spawn().unwrap();
-    let mut client = Client::accept(&listener);
-    let mut working = session("s-1");
-    working["turn"]["state"] = json!("working");
-    let daemon = json!({"version": "1", "api": 1, "pid": 7, "since": 1, "clients": 1,
-        "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "/s", "database": "/d",
-        "log": "/l", "config": "/c"});
-    let status = json!({"daemon": daemon, "agents": [], "sessions": [working]});
-    client.answer(method::STATUS, status);
+    Client::accept(&listener).answer(method::STATUS, status(7, "working"));
     let done = home.wait(asking);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.err.contains("would cut off 1 turn"), "{done:?}");
     assert!(!home.path(".config").exists());
+}
+
+#[test]
+fn a_service_that_runs_and_does_not_listen_has_not_failed_and_is_started_anew() {
+    // As systemd does: it listens for no daemon that runs already.
+    let home = home(
+        "case \"$2\" in
+         show) printf 'Id=acpd.service\nUnitFileState=enabled\nMainPID=7\nActiveState=active\n\n';
+               printf 'Id=acpd.socket\nActiveState=failed\n';;
+         stop) touch \"$0.stopped\";;
+         start) test -e \"$0.stopped\";;
+         esac",
+    );
+    for unit in units(&home) {
+        fs::create_dir_all(unit.parent().unwrap()).unwrap();
+        fs::write(unit, "").unwrap();
+    }
+    let listener = home.listen();
+    let install = |turn: &str| {
+        fs::write(home.path(CALLS), "").unwrap();
+        let asking = command(&home, &["install"]).spawn().unwrap();
+        Client::accept(&listener).answer(method::STATUS, status(7, turn));
+        asking
+    };
+    let refused = home.wait(install("working"));
+    assert!(refused.err.contains("would cut off 1 turn"), "{refused:?}");
+    let calls = fs::read_to_string(home.path(CALLS)).unwrap();
+    assert!(!calls.contains("stop"), "{calls}");
+    for _stale_or_not in 0..2 {
+        let asking = install("idle");
+        Client::accept(&listener).answer(method::STATUS, status(8, "idle"));
+        let done = home.wait(asking);
+        assert!(done.err.contains("acpd continues as a service (pid 8)"), "{done:?}");
+        let calls = fs::read_to_string(home.path(CALLS)).unwrap();
+        let order = "--user stop acpd.socket acpd.service\n\
+                     --user start acpd.socket acpd.service\n";
+        assert!(calls.ends_with(order), "{calls}");
+        fs::remove_file(home.path("bin/systemctl.stopped")).unwrap();
+    }
+    drop(listener);
+    let status = service(&home, &["status", "--json"]);
+    assert!(status.code == Some(0) && !status.out.contains("failed"), "{status:?}");
 }
 
 #[test]
@@ -230,15 +302,35 @@ fn a_purge_asks_and_leaves_nothing() {
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.err.contains(".bashrc"), "{done:?}");
     let deleted =
-        [".local/state/acpd  4 B\n", "user/acpd.service\n", "user/acpd.service.d  10 B\n"];
+        [".local/state/acpd  4 B\n", "user/acpd.service\n", "user/acpd.service.d/override.conf\n"];
     for said in deleted {
         let before = done.err.split("removed").next().unwrap();
         assert!(shown.out.contains(said) && before.contains(said), "{said}: {done:?}");
     }
-    for left in [".local/state/acpd", ".config/acpd", "run", ".config/systemd/user/acpd.service.d"]
-    {
+    for left in [".local/state/acpd", ".config/acpd", "run", ".config/systemd"] {
         assert!(!home.path(left).exists(), "{left} is left");
     }
+}
+
+#[test]
+fn additions_to_units_that_are_gone_are_purged_and_a_file_in_the_place_of_their_folder_is_not() {
+    let home = home("[ \"$2\" = daemon-reload ]");
+    let units = home.path(".config/systemd/user");
+    fs::create_dir_all(units.join("acpd.service.d")).unwrap();
+    let (added, file) = (units.join("acpd.service.d/override.conf"), units.join("acpd.socket.d"));
+    fs::write(&added, "[Service]\n").unwrap();
+    fs::write(&file, "").unwrap();
+    let purge = || {
+        let done = service(&home, &["uninstall", "--purge", "--yes", "--no-spawn"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+    };
+    purge();
+    assert!(!units.join("acpd.service.d").exists() && file.exists());
+    assert!(fs::read_to_string(home.path(CALLS)).unwrap().ends_with("--user daemon-reload\n"));
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    purge();
+    assert!(!home.path(".config/systemd").exists());
 }
 
 #[test]

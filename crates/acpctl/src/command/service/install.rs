@@ -7,10 +7,11 @@
 
 use acpd_api::{Empty, Status, Untrusted, method};
 use acpd_client::{Paths, hold_starts};
+use acpd_sys::lock;
 
 use crate::error::Result;
 use crate::service::{FileState, Manager, Service, UnitFile};
-use crate::stop::{check_turns_continue, detach, info, running, serving};
+use crate::stop::{check_turns_continue, detach, info, running};
 use crate::text::text;
 use crate::ui::Ui;
 
@@ -22,12 +23,17 @@ pub(super) fn show(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     for line in service.steps() {
         ui.print(text!("$ {}\n", Untrusted::from(line)))?;
     }
-    // Where a service listens, looking would start one.
+    // Not by a connection, which would start a daemon where a package has the manager listen. A lock that cannot be
+    // looked at is no failure of a dry run.
     if !service.is_installed()
-        && let Some(daemon) = serving(paths)?
+        && lock::is_held(&paths.lock()).unwrap_or(false)
+        && let Some(holder) = lock::signature(&paths.lock())
     {
-        let pid = daemon.pid;
-        ui.say(text!("acpd runs (pid {}): the service takes it over, and no turn ends", pid));
+        let pid = holder.pid;
+        ui.say(text!(
+            "acpd runs (pid {}): the service takes it over, unless a turn would end",
+            pid
+        ));
     }
     Ok(())
 }
@@ -38,21 +44,22 @@ pub(super) fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     let before = service.state()?;
     let stale: Vec<_> =
         service.files.iter().filter(|file| file.state() != FileState::Current).collect();
-    let is_on = !before.failed
-        && before.enabled
-        && (before.listens || service.manager() == Manager::Launchd);
+    // launchd listens only where the socket's directory lasts.
+    let listens = before.listens || service.manager() == Manager::Launchd;
+    // A manager does not begin to listen for a daemon that runs already, nor give it other files.
+    let works = stale.is_empty() && listens && !before.failed;
     let held = hold_starts(paths)?;
     let status: Option<Status> = match before.running(paths)? {
         Some(mut daemon) => Some(daemon.call(method::STATUS, &Empty {})?),
         None => None,
     };
     let is_ours = status.as_ref().is_some_and(|status| before.pid == Some(status.daemon.pid));
-    if stale.is_empty() && is_on && (status.is_none() || is_ours) {
+    if works && before.enabled && (status.is_none() || is_ours) {
         ui.say("acpd is installed as a service already");
         lingering(service, ui);
         return Ok(());
     }
-    let status = status.filter(|_| !is_ours || !stale.is_empty());
+    let status = status.filter(|_| !is_ours || !works);
     status.as_ref().map_or(Ok(()), |status| check_turns_continue(status, paths))?;
     for file in stale {
         let word = if file.state() == FileState::Other { "replaced" } else { "wrote" };
@@ -60,25 +67,29 @@ pub(super) fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
         ui.say(text!("{} {}", word, file.path));
     }
     service.enable()?;
+    if !works {
+        // Also a start that the manager waits with: it would not come before its time.
+        service.stop()?;
+    }
     if before.failed {
         service.forgive()?;
     }
-    if status.is_some() && is_ours {
-        service.stop()?;
-    } else if status.is_some() {
+    if status.is_some() && !is_ours {
         detach(paths, ui)?;
     }
-    if let Err(error) = service.start(status.is_some()) {
+    let now = status.is_some() || before.failed || before.pid.is_some();
+    if let Err(error) = service.start(now) {
         // So that clients can start it again, as before.
         service.stop().ok();
         return Err(error);
     }
     drop(held);
-    let daemon = if status.is_some() { running(paths)? } else { None };
+    let daemon = if now { running(paths)? } else { None };
     match daemon {
         Some(mut daemon) => {
             let pid = info(&mut daemon)?.pid;
-            ui.say(text!("acpd continues as a service (pid {})", pid));
+            let word = if status.is_some() { "continues" } else { "runs" };
+            ui.say(text!("acpd {} as a service (pid {})", word, pid));
         }
         None => ui.say("acpd is installed: it starts when you log in, or with its first client"),
     }

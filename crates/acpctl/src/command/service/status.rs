@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cli::Json;
 use crate::error::{CommandError, Result};
 use crate::paint::Paint;
-use crate::service::{FileState, Manager, Service, State};
+use crate::service::{FileState, Manager, Service};
 use crate::stop::info;
 use crate::table::key_values;
 use crate::text::{Text, text};
@@ -49,8 +49,7 @@ struct File {
 
 /// Shows the service.
 pub(super) fn status(service: &Service, paths: &Paths, json: Json, ui: &mut Ui) -> Result {
-    // Without files there is nothing that the manager could know.
-    let state = if service.is_installed() { service.state()? } else { State::default() };
+    let state = service.known()?;
     let serving = state.running(paths)?.map(|mut daemon| info(&mut daemon)).transpose()?;
     let files = service
         .files

@@ -1,7 +1,7 @@
 //! What acpd leaves in a home: directories, with the files in them that are acpd's, additions to its units, and completions.
 //!
-//! Architecture invariant: only what acpd makes is deleted, by its name. A directory that somebody has named wrongly
-//! in a variable loses nothing else.
+//! Architecture invariant: only what acpd makes is deleted, by its name, and what a person has added to acpd's units,
+//! which is told file by file. A directory that somebody has named wrongly in a variable loses nothing else.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use acpd_client::Paths;
 
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::service::{base, home, remove_file};
+use crate::service::{base, home, remove_file, remove_folders};
 use crate::text::{Text, text};
 
 /// What there is.
@@ -19,6 +19,8 @@ use crate::text::{Text, text};
 pub(super) struct Traces {
     /// Directories of acpd's own, and what in them is acpd's.
     dirs: Vec<(PathBuf, Vec<PathBuf>)>,
+    /// Directories beside its units, and the files in them, which a person has written.
+    additions: Vec<(PathBuf, Vec<PathBuf>)>,
     files: Vec<PathBuf>,
 }
 
@@ -36,13 +38,15 @@ impl Traces {
         if demo != paths.state {
             dirs.push(own(&demo, &|name| name == "demo")?);
         }
+        dirs.retain(|(dir, _)| dir.is_dir());
         // What `systemctl --user edit acpd` makes.
         let units = base("XDG_CONFIG_HOME", ".config")?.join("systemd/user");
-        for additions in ["acpd.service.d", "acpd.socket.d"] {
-            let is_own = |name: &str| Path::new(name).extension().is_some_and(|end| end == "conf");
-            dirs.push(own(&units.join(additions), &is_own)?);
-        }
-        dirs.retain(|(dir, _)| dir.is_dir());
+        let is_addition = |name: &str| Path::new(name).extension().is_some_and(|end| end == "conf");
+        let mut additions = vec![
+            own(&units.join("acpd.service.d"), &is_addition)?,
+            own(&units.join("acpd.socket.d"), &is_addition)?,
+        ];
+        additions.retain(|(dir, _)| dir.is_dir());
         let completions = [
             base("XDG_DATA_HOME", ".local/share")?.join("bash-completion/completions/acpctl"),
             base("XDG_CONFIG_HOME", ".config")?.join("fish/completions/acpctl.fish"),
@@ -50,11 +54,11 @@ impl Traces {
             home()?.join(".zfunc/_acpctl"),
         ];
         let files = completions.into_iter().filter(|file| file.is_file()).collect();
-        Ok(Traces { dirs, files })
+        Ok(Traces { dirs, additions, files })
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.dirs.is_empty() && self.files.is_empty()
+        self.dirs.is_empty() && self.additions.is_empty() && self.files.is_empty()
     }
 
     /// What there is, a line each, with the size of directories.
@@ -63,14 +67,14 @@ impl Traces {
             let size = own.iter().map(|path| size(path)).sum();
             text!("{}  {}\n", dir, human::bytes(size))
         };
-        let dirs = self.dirs.iter().map(dir);
-        dirs.chain(self.files.iter().map(|file| text!("{}\n", file))).collect()
+        let files = self.additions.iter().flat_map(|(_, own)| own).chain(&self.files);
+        self.dirs.iter().map(dir).chain(files.map(|file| text!("{}\n", file))).collect()
     }
 
     /// Deletes it. Returns the directories in which something else is.
     pub(super) fn remove(&self) -> Result<Vec<&Path>> {
         let mut kept = Vec::new();
-        for (dir, own) in &self.dirs {
+        for (dir, own) in self.dirs.iter().chain(&self.additions) {
             for path in own {
                 let failed = |error| CommandError::file("remove", path, &error);
                 // A link to a directory is a link.
@@ -88,6 +92,9 @@ impl Traces {
                 Err(error) => return Err(CommandError::file("remove", dir, &error)),
                 Ok(()) => {}
             }
+        }
+        for (dir, _) in &self.additions {
+            remove_folders(dir);
         }
         for file in &self.files {
             remove_file(file)?;
@@ -123,7 +130,10 @@ fn is_state(name: &str) -> bool {
 fn own(dir: &Path, is_own: &dyn Fn(&str) -> bool) -> Result<(PathBuf, Vec<PathBuf>)> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        // No directory, and so none of acpd's.
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
             return Ok((dir.to_owned(), Vec::new()));
         }
         Err(error) => return Err(CommandError::file("read", dir, &error)),
@@ -157,7 +167,7 @@ mod tests {
         for name in ["acpd.db", "acpd.db-wal", kept, "search.db", "log/acpd.log", "letters/mum"] {
             fs::write(state.join(name), "x").unwrap();
         }
-        let traces = || Traces { dirs: vec![own(&state, &is_state).unwrap()], files: Vec::new() };
+        let traces = || Traces { dirs: vec![own(&state, &is_state).unwrap()], ..Traces::default() };
         assert_eq!(traces().remove().unwrap(), [&*state]);
         let left: Vec<_> = fs::read_dir(&state).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(left, ["letters"]);

@@ -8,7 +8,7 @@ use crate::cli::Uninstall;
 use crate::confirm::{left, yes};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::service::{FileState, Service};
+use crate::service::{FileState, Service, State};
 use crate::stop::{info, serving, stop};
 use crate::text::{Text, text};
 use crate::ui::Ui;
@@ -62,7 +62,9 @@ fn take_out(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result
 }
 
 fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
-    if service.is_installed() {
+    // One that a package has brought does not start any more; its files are the package's.
+    let is_known = service.is_installed() || service.known()? != State::default();
+    if is_known {
         service.ignore_clients()?;
     }
     stop(paths, false, door, ui)?;
@@ -72,14 +74,19 @@ fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
         return Err(CommandError::new(ExitCode::Error, text)
             .hint("close the editors and screens that use it, then run this command again"));
     }
-    if service.is_installed() {
+    if is_known {
         service.stop()?;
-        remove(service, ui)?;
     }
-    // What has come meanwhile goes, too.
+    // What has come meanwhile goes, too; and before the units what was added to them, so that their folder gets empty.
     let traces = Traces::find(paths)?;
     for kept in traces.remove()? {
         ui.say(text!("left {}: not all in it is acpd's", kept));
+    }
+    if is_known {
+        remove(service, ui)?;
+    } else {
+        // Without a manager nobody has read what was added.
+        service.forget().ok();
     }
     drop(held);
     for file in mentions() {
@@ -90,8 +97,10 @@ fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
 }
 
 fn remove(service: &Service, ui: &mut Ui) -> Result {
+    let found = service.files.iter().filter(|file| file.state() != FileState::Missing);
+    let found: Vec<_> = found.collect();
     service.remove()?;
-    for file in &service.files {
+    for file in found {
         ui.say(text!("removed {}", file.path));
     }
     Ok(())
