@@ -24,9 +24,8 @@ pub(super) fn restore(args: &cli::Restore, ui: &mut Ui) -> Result {
     let file = args.file.as_os_str();
     // Nothing is stopped for a file that is of no use.
     let found = run([OsStr::new("restore"), OsStr::new("--check"), file], "looking", ui)?;
-    let service = Service::listening(&paths);
-    let state = service.as_ref().map(Service::state).transpose()?.unwrap_or_default();
-    let turns = match state.running(&paths)? {
+    let (service, state) = Service::listening(&paths).unzip();
+    let turns = match state.unwrap_or_default().running(&paths)? {
         Some(mut daemon) => {
             let status: Status = daemon.call(method::STATUS, &Empty {})?;
             Some(running_turns(&status) as u64)

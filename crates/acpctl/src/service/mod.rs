@@ -215,18 +215,20 @@ impl Service {
         }
     }
 
-    /// The service whose manager listens for clients.
-    pub(crate) fn listening(paths: &Paths) -> Option<Service> {
-        let service = Service::here(paths).ok().filter(Service::is_installed)?;
-        let listens = service.state().is_ok_and(|state| state.listens);
-        listens.then_some(service)
+    /// The service whose manager listens for clients, and what else it knows of it.
+    pub(crate) fn listening(paths: &Paths) -> Option<(Service, State)> {
+        Service::with(paths, |state| state.listens)
     }
 
     /// The service whose manager has started the daemon that runs, and so has its log.
     pub(crate) fn with_log(paths: &Paths) -> Option<Service> {
-        let service = Service::here(paths).ok().filter(Service::is_installed)?;
-        let runs = service.state().is_ok_and(|state| state.pid.is_some());
-        runs.then_some(service)
+        Service::with(paths, |state| state.pid.is_some()).map(|(service, _)| service)
+    }
+
+    fn with(paths: &Paths, is_so: impl Fn(&State) -> bool) -> Option<(Service, State)> {
+        let service = Service::here(paths).ok()?;
+        let state = service.known().ok().filter(is_so)?;
+        Some((service, state))
     }
 
     /// Where the manager has the daemon's log: what shows it, or a file.
