@@ -12,7 +12,7 @@ use acpd_sys::socket::{Stream, check_place, other_end};
 use acpd_sys::startup::{StartupOutcome, spawn_daemon};
 
 use crate::error::{ConnectError, NotAnswering};
-use crate::program::daemon_exe;
+use crate::program::{daemon_exe, with_hint};
 use crate::stream::is_timeout;
 
 /// How long a daemon that does not take up connections is waited for.
@@ -100,7 +100,7 @@ fn start_and_open(options: &Options) -> Result<Option<Opened>, ConnectError> {
 /// Whether a daemon did not start because another one holds the lock. It tells that in words alone.
 fn is_taken(paths: &Paths, error: &ConnectError) -> bool {
     let words = format!("`{}` is locked", paths.lock().display());
-    matches!(error, ConnectError::StartFailed { reason } if reason.contains(&words))
+    matches!(error, ConnectError::StartFailed { reason, .. } if reason.contains(&words))
 }
 
 /// Waits until the daemon with this pid no longer holds the instance lock, for up to `deadline`; for
@@ -129,7 +129,11 @@ fn start(paths: &Paths) -> Result<bool, ConnectError> {
     let is_bound = pipe.is_bound();
     match pipe.wait(START_DEADLINE) {
         StartupOutcome::Ready => Ok(is_bound),
-        StartupOutcome::Failed(reason) => Err(ConnectError::StartFailed { reason }),
+        StartupOutcome::Failed(words) => {
+            let (reason, hint) = with_hint(&words);
+            let (reason, hint) = (reason.to_owned(), hint.map(str::to_owned));
+            Err(ConnectError::StartFailed { reason, hint })
+        }
         StartupOutcome::Died => Err(ConnectError::StartDied { log }),
         StartupOutcome::TimedOut => {
             Err(ConnectError::StartTimedOut { seconds: START_DEADLINE.as_secs(), log })

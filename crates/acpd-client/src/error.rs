@@ -78,6 +78,8 @@ pub enum ConnectError {
     StartFailed {
         /// Its words.
         reason: String,
+        /// The way out, if it has told one.
+        hint: Option<String>,
     },
     /// The daemon ended without a word.
     #[error("acpd ended while it started")]
@@ -104,9 +106,8 @@ impl ConnectError {
             }
             ConnectError::Dir(error) => error.hint(),
             ConnectError::NotAnswering(silent) => Some(silent.hint()),
-            ConnectError::Socket { .. }
-            | ConnectError::StartFailed { .. }
-            | ConnectError::System(_) => None,
+            ConnectError::StartFailed { hint, .. } => hint.clone(),
+            ConnectError::Socket { .. } | ConnectError::System(_) => None,
             ConnectError::ForeignServer { .. } => Some(
                 "choose a directory of your own with ACPD_RUNTIME_DIR, and tell whoever runs this machine"
                     .to_owned(),

@@ -52,9 +52,16 @@ pub(crate) fn obstacle(paths: &Paths) -> Option<String> {
 
 /// The reason without its way out, which `acpctl doctor` tells.
 fn reason(said: &str) -> Option<String> {
-    let words = said.trim().strip_prefix("error: ")?;
-    let (reason, _) = words.split_once("\n\nhint: ").unwrap_or((words, ""));
+    let (reason, _) = with_hint(said.trim().strip_prefix("error: ")?);
     Some(reason.to_owned())
+}
+
+/// What acpd's programs say of a failure: the reason, and the way out.
+pub(crate) fn with_hint(words: &str) -> (&str, Option<&str>) {
+    match words.split_once("\n\nhint: ") {
+        Some((reason, hint)) => (reason, Some(hint.trim_end())),
+        None => (words, None),
+    }
 }
 
 #[cfg(test)]

@@ -161,5 +161,5 @@ impl OpenError {
 
 const GONE_HINT: &str = "put that same file back, and acpd continues by itself; `acpctl daemon restart` continues with \
                          what is there now, and what is not there is lost";
-const DAMAGED_HINT: &str = "move acpd.db, acpd.db-wal and acpd.db-shm away and start again, \
-                            or put a backup of all three in their place";
+const DAMAGED_HINT: &str = "put a backup in its place with `acpctl restore FILE`, or move acpd.db, acpd.db-wal and \
+                            acpd.db-shm away and start again without what they hold";

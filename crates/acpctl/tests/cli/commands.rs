@@ -47,6 +47,10 @@ fn a_daemon_that_cannot_start_gives_its_own_reason() {
     assert_eq!(done.code, Some(1));
     assert_eq!(done.err, "error: acpd cannot start: config.toml:3: unknown key `agnet`\n");
 
+    home.install_daemon(r"printf 'error no room\n\nhint: make some\n' >&$ACPD_STARTUP_FD; exit 1");
+    let done = home.run(&["ps"]);
+    assert_eq!(done.err, "error: acpd cannot start: no room\n\nhint: make some\n");
+
     home.install_daemon("exit 7");
     let done = home.run(&["ps"]);
     assert!(done.err.starts_with("error: acpd ended while it started\n"), "{}", done.err);

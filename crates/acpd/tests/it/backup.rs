@@ -209,7 +209,8 @@ fn a_backup_is_restored_over_a_journal_with_which_acpd_does_not_start() {
     fs::write(env.path("state").join("acpd.db"), "my novel").unwrap();
     // With it, all would be there.
     fs::remove_file(env.path("state").join("acpd.db-wal")).unwrap();
-    env.acpctl(&["status"]).code(1).explains(&["acpd cannot start", "acpd.db"]);
+    let told = env.acpctl(&["status"]).code(1);
+    told.explains(&["acpd cannot start", "acpd.db", "\n\nhint: put a backup in its place"]);
     let done = env.acpctl(&["restore", &file, "--yes"]).success();
     done.explains(&["restored 1 session", "acpd stopped"]);
     assert!(shims.iter().all(|shim| !acpd_test::harness::exists(shim.pid)));
