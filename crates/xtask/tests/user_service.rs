@@ -211,8 +211,14 @@ fn packaged() -> Result {
     user.add("[Service]\nEnvironment=ADDED=1\n")?;
     user.systemctl(&["enable", "acpd.service"])?;
     user.systemctl(&["start", "acpd.socket"])?;
-    for look in [&["service", "install", "--dry-run"][..], &["service", "status"], &["doctor"]] {
-        user.acpctl(look).output()?;
+    for (look, found) in [
+        (&["service", "install", "--dry-run"][..], "$ systemctl --user"),
+        (&["service", "status"], "those of a package"),
+        (&["doctor"], "installed, and starts with your login"),
+    ] {
+        let done = user.acpctl(look).output()?;
+        let said = String::from_utf8(done.stdout)?;
+        assert!(done.status.success() && said.contains(found), "{look:?}: {said}");
         assert_eq!(user.property("acpd.service", "MainPID")?, "0", "{look:?}");
     }
     assert_eq!(user.daemon()?, user.main_pid()?);

@@ -392,10 +392,13 @@ fn watched(
     serving: Option<u32>,
     can_start: bool,
 ) -> Vec<Finding> {
-    if !service.is_installed() {
+    let is_installed = service.is_installed();
+    if !is_installed && *state == State::default() {
         return vec![Finding::ok("service", "not installed: clients start acpd")];
     }
-    let is_stale = service.files.iter().any(|file| file.state() != FileState::Current);
+    // One that is used without files of ours has those of a package.
+    let is_stale =
+        is_installed && service.files.iter().any(|file| file.state() != FileState::Current);
     let mut findings = vec![if state.failed && can_start {
         Finding::problem("service", "acpd has failed, and may not be started any more")
             .command("acpctl service install")

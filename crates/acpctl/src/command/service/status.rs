@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cli::Json;
 use crate::error::{CommandError, Result};
 use crate::paint::Paint;
-use crate::service::{FileState, Manager, Service};
+use crate::service::{FileState, Manager, Service, State};
 use crate::stop::info;
 use crate::table::key_values;
 use crate::text::{Text, text};
@@ -71,7 +71,7 @@ pub(super) fn status(service: &Service, paths: &Paths, json: Json, ui: &mut Ui) 
     } else {
         ui.print(card(&found, ui.out_paint()))?;
     }
-    if service.is_installed() {
+    if service.is_installed() || state != State::default() {
         return Ok(());
     }
     Err(not_installed())
@@ -104,7 +104,12 @@ fn card(found: &ServiceInfo, paint: Paint) -> Text {
     };
     let mut rows: Vec<(&'static str, Text)> =
         vec![("manager", manager.into()), ("program", (&found.program).into())];
-    for file in &found.files {
+    let is_packages = found.files.iter().all(|file| file.state == FileState::Missing)
+        && (found.enabled || found.listens || found.pid.is_some() || found.failed);
+    if is_packages {
+        rows.push(("files", "those of a package".into()));
+    }
+    for file in found.files.iter().filter(|_| !is_packages) {
         let state = match file.state {
             FileState::Current => "",
             FileState::Other => " (differs)",
