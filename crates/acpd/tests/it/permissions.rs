@@ -136,7 +136,8 @@ fn an_option_is_chosen_from_another_terminal() {
     let env = home([echo()]);
     let run = env.spawn_acpctl(&["run", "-s", "fix", "[ask] say #one"]);
     pending(&env);
-    env.acpctl(&["answer", "fix", "--option", "maybe"]).code(2).explains(&["`never`"]);
+    let wrong = env.acpctl(&["answer", "fix", "--option", "maybe"]).code(2);
+    wrong.explains(&["no option `maybe`", "hint: `acpctl answer ", "--option never`"]);
     env.acpctl(&["answer", "fix", "--option", "never"]).success();
     let run = run.finish().success();
     assert!(run.stdout().contains("permission: never"), "{run:?}");
