@@ -1,8 +1,8 @@
 //! Many seeds of the simulator. See `acpd_test::sim`.
 //!
 //! `ACPD_SIM_SEED` runs one seed, `ACPD_SIM_SEEDS` so many, `ACPD_SIM_STEPS` so many steps of each;
-//! with `ACPD_SIM_TRACE` a failure ends with what happened last. With `ACPD_SIM_DIGESTS=FILE` the digest of
-//! each seed is written to that file: two versions of the hub that behave the same write the same file.
+//! with `ACPD_SIM_TRACE` a failure ends with what happened last. With `ACPD_SIM_DIGESTS=FILE` the digests of
+//! each seed are written to that file: two versions of the hub that behave the same write the same file.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -213,8 +213,8 @@ fn the_hub_keeps_its_promises_whatever_breaks() {
     let mut digests = Vec::new();
     for (report, (seed, steps)) in try_seeds(&seeds).into_iter().zip(&seeds) {
         done += report.steps;
-        if let Some(digest) = report.digest {
-            writeln!(digests, "{seed} {steps} {digest:016x}").unwrap();
+        if let Some(sim::Digests { wire, state }) = report.digests {
+            writeln!(digests, "{seed} {steps} wire {wire:016x} state {state:016x}").unwrap();
         }
         for (what, times) in report.hits {
             let hit = hits.entry(what).or_default();
@@ -237,4 +237,12 @@ fn the_hub_keeps_its_promises_whatever_breaks() {
         let missing: Vec<_> = MUST_OCCUR.iter().filter(|what| !hits.contains_key(*what)).collect();
         assert!(missing.is_empty(), "never met: {missing:?}");
     }
+}
+
+#[test]
+fn digests_repeat_for_a_seed_and_differ_between_seeds() {
+    let watch = sim::Watch { digest: true, ..sim::Watch::default() };
+    let digests = |seed| sim::run(seed, 300, watch).expect("a clean seed").digests;
+    assert_eq!(digests(1), digests(1));
+    assert_ne!(digests(1), digests(2));
 }

@@ -1,132 +1,340 @@
-//! One number for everything that the hub wrote and did in a run.
+//! Digests of a run: two numbers that stay the same as long as the engine behaves the same.
 //!
-//! Two versions of the hub that behave the same give the same number for the same seed: every record
-//! that is committed and every effect that is done goes in, in order. Names of types and fields count only by the
-//! order in which they first occur, so a renamed type changes nothing.
+//! - `wire` covers the bytes that clients, agents and shims receive, in order.
+//! - `state` covers the snapshot after each commit and the journal lines of that commit.
+//!
+//! Both are fed with words and values that this file chooses, never with the names or the shape of the
+//! engine's types, so a renamed type and a record that is cut differently change nothing. A change of
+//! the engine's types may need a change in [`tables`]; the numbers must stay.
 
-use std::collections::HashMap;
-use std::fmt::{self, Debug, Write as _};
+use std::fmt::{self, Write as _};
 
-/// FNV-1a over the `Debug` text of what it is fed.
+use acpd_core::ids::{HostId, SessionKey};
+use acpd_core::record::{
+    Asked, Canceller, Desired, Dormant, EventKind, Record, Sender, Snapshot, TurnStage,
+};
+use acpd_core::{Effect, StopStep, ToClient, ToHost};
+use serde_json::json;
+
+/// The digests of one run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Digests {
+    /// Everything that left the engine.
+    pub wire: u64,
+    /// Everything that it committed.
+    pub state: u64,
+}
+
+/// Builds both digests.
 #[derive(Debug)]
-pub(super) struct Digest {
-    hash: u64,
-    /// Names in the order in which they first occurred.
-    names: HashMap<String, usize>,
+pub(super) struct Digester {
+    wire: Fnv,
+    state: Fnv,
     text: String,
 }
 
-impl Digest {
-    pub(super) fn new() -> Digest {
-        Digest { hash: 0xcbf2_9ce4_8422_2325, names: HashMap::new(), text: String::new() }
+impl Digester {
+    pub(super) fn new() -> Digester {
+        Digester { wire: Fnv::new(), state: Fnv::new(), text: String::new() }
     }
 
-    /// The number so far.
-    pub(super) fn value(&self) -> u64 {
-        self.hash
+    pub(super) fn digests(&self) -> Digests {
+        Digests { wire: self.wire.0, state: self.state.0 }
     }
 
-    pub(super) fn feed(&mut self, what: &impl Debug) {
-        let mut text = std::mem::take(&mut self.text);
-        text.clear();
-        // Writing to a string does not fail.
-        let _: fmt::Result = write!(text, "{what:?};");
-        self.take(&text);
-        self.text = text;
+    /// Takes a line that a client receives.
+    pub(super) fn client_line(&mut self, client: u64, line: &[u8]) {
+        self.sent("client", client, line);
     }
 
-    fn take(&mut self, text: &str) {
-        let mut rest = text;
-        while let Some(first) = rest.chars().next() {
-            let len = match first {
-                '"' => quoted(rest),
-                'a'..='z' | 'A'..='Z' | '_' => {
-                    let len = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
-                    let len = len.unwrap_or(rest.len());
-                    self.name(&rest[..len]);
-                    rest = &rest[len..];
-                    continue;
+    /// Takes an effect, if it says something to a watcher, a shim, an agent, a hook or the desktop. Lines for
+    /// other clients are taken when they arrive ([`Digester::client_line`]).
+    pub(super) fn effect(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Client(client, ToClient::Rows(line)) => self.sent("rows", client.0, line),
+            Effect::Close(client) => self.sent("close", client.0, b""),
+            Effect::Spawn { host, agent } => self.sent("spawn", host.0, agent.as_bytes()),
+            Effect::Adopt(adopt) => {
+                let offset = adopt.offset.to_string();
+                self.sent("adopt", adopt.host.0, offset.as_bytes());
+                for (_, line) in &adopt.chunks {
+                    self.sent("again", adopt.host.0, line);
                 }
-                _ => first.len_utf8(),
-            };
-            self.bytes(&rest.as_bytes()[..len]);
-            rest = &rest[len..];
+            }
+            Effect::Host(host, order) => self.order(host.0, order),
+            Effect::Hook { about, .. } => self.sent("hook", 0, about),
+            Effect::Notify { title, body } => {
+                self.sent("title", 0, title.as_bytes());
+                self.sent("body", 0, body.as_bytes());
+            }
+            Effect::Exit => self.sent("exit", 0, b""),
+            _ => {}
         }
     }
 
-    fn name(&mut self, name: &str) {
-        let next = self.names.len();
-        let number = match self.names.get(name) {
-            Some(number) => *number,
-            None => *self.names.entry(name.to_owned()).or_insert(next),
-        };
-        self.bytes(&number.to_le_bytes());
+    fn order(&mut self, host: u64, order: &ToHost) {
+        match order {
+            ToHost::Write { line, .. } => self.sent("agent", host, line),
+            ToHost::Ack { offset } => self.sent("ack", host, offset.to_string().as_bytes()),
+            ToHost::Stop(step) => self.sent("stop", host, stop_word(*step).as_bytes()),
+            ToHost::Lease { busy } => self.sent("lease", host, &[u8::from(*busy)]),
+            ToHost::Forget => self.sent("forget", host, b""),
+            ToHost::Note(note) => self.sent("note", host, note.as_bytes()),
+        }
     }
 
-    fn bytes(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    fn sent(&mut self, word: &str, to: u64, bytes: &[u8]) {
+        self.wire.part(word.as_bytes());
+        self.wire.part(&to.to_le_bytes());
+        self.wire.part(bytes);
+    }
+
+    /// Takes a commit: its records, and what all records so far add up to.
+    pub(super) fn commit(&mut self, records: &[Record], snapshot: &Snapshot) {
+        for record in records {
+            if let Record::Event(row) = record {
+                self.state.part(event_word(row.kind).as_bytes());
+                self.state.part(&u64::from(row.session.0).to_le_bytes());
+                self.state.part(&row.seq.to_le_bytes());
+                self.state.part(row.origin.as_deref().unwrap_or_default().as_bytes());
+                self.state.part(&row.line);
+            }
+        }
+        self.text.clear();
+        // Writing to a string does not fail.
+        let _: fmt::Result = tables(&mut self.text, snapshot);
+        self.state.part(self.text.as_bytes());
+    }
+}
+
+/// FNV-1a, over parts that are told apart by their lengths.
+#[derive(Debug)]
+struct Fnv(u64);
+
+impl Fnv {
+    fn new() -> Fnv {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn part(&mut self, bytes: &[u8]) {
+        let length = (bytes.len() as u64).to_le_bytes();
+        for byte in length.iter().chain(bytes) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
 }
 
-/// Length of the string literal that a text begins with, quotes included.
-fn quoted(text: &str) -> usize {
-    let mut escaped = false;
-    for (at, c) in text.char_indices().skip(1) {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '"' => return at + 1,
-            _ => {}
+/// Writes a snapshot as text, a line per fact. `Debug` is used for strings, numbers and
+/// collections of these only; values of the API are written as the API writes them.
+fn tables(out: &mut String, snapshot: &Snapshot) -> fmt::Result {
+    writeln!(out, "boot {}", snapshot.boot)?;
+    writeln!(out, "last session {}", snapshot.last_session)?;
+    for (name, row) in &snapshot.agents {
+        writeln!(out, "agent {name:?} {} {:?}", desired_word(row.desired), row.fingerprint)?;
+        writeln!(out, " initialize {:?} {:?}", row.initialize, row.client_meta)?;
+    }
+    for (name, row) in &snapshot.auth {
+        writeln!(out, "login {name:?} {} {}", json!(row.state), row.since.0)?;
+    }
+    for (HostId(host), state) in &snapshot.hosts {
+        let row = &state.row;
+        write!(out, "process {host} {:?} {} {} ", row.agent, row.pid, row.start)?;
+        let ready = row.ready.map(|at| at.0);
+        writeln!(out, "{:?} {ready:?} {}", row.session.map(|key| key.0), row.stopping)?;
+        writeln!(out, " output {} {} written {}", state.offset, state.inside, state.written)?;
+        for (session, line) in &state.parked {
+            writeln!(out, " parked {session:?} {line:?}")?;
+        }
+        for (chunk, line) in &state.outbox {
+            writeln!(out, " outbox {chunk} {line:?}")?;
         }
     }
-    text.len()
+    sessions(out, snapshot)?;
+    for ((SessionKey(session), ticket), row) in &snapshot.turns {
+        let stage = match row.state {
+            TurnStage::Queued => "queued".to_owned(),
+            TurnStage::Dispatched { host, chunk } => format!("dispatched {} {chunk}", host.0),
+            TurnStage::Ended => "ended".to_owned(),
+        };
+        let cancelling = row.cancelling.map(|by| match by {
+            Canceller::Client => "client",
+            Canceller::Acpd => "acpd",
+        });
+        write!(out, "turn {session} {ticket} {stage} {} {cancelling:?} ", row.at.0)?;
+        writeln!(out, "{} {:?}", sender(row.sender.as_ref()), row.line)?;
+    }
+    for (id, row) in &snapshot.interactions {
+        let session = row.session.map(|key| key.0);
+        writeln!(out, "question {} {session:?} {} {}", id.0, row.host.0, row.at.0)?;
+        writeln!(out, " line {:?} {}", row.line, row.frozen.is_some())?;
+    }
+    for (id, row) in &snapshot.asked {
+        writeln!(out, "request {id} {} {}", row.host.0, purpose(&row.what))?;
+    }
+    for (token, client) in &snapshot.clients {
+        writeln!(out, "client {token:?} {}", client.received)?;
+        for (id, reply) in &client.replies {
+            let session = reply.session.map(|key| key.0);
+            writeln!(out, " reply {id} {:?} {session:?}", reply.line)?;
+        }
+    }
+    for (id, row) in &snapshot.remembered {
+        writeln!(out, "decision {id} {:?} {:?} {}", row.agent, row.workspace, row.at)?;
+    }
+    writeln!(out, "spent {} {:?}", snapshot.spent.day.0, snapshot.spent.parts)
+}
+
+fn sessions(out: &mut String, snapshot: &Snapshot) -> fmt::Result {
+    for (SessionKey(key), state) in &snapshot.sessions {
+        let row = &state.row;
+        writeln!(out, "session {key} {:?} {:?} {:?}", row.agent, row.public_id, row.agent_id)?;
+        writeln!(out, " names {:?} {:?} {:?}", row.name, row.title, row.own_title)?;
+        writeln!(out, " begins {:?} {:?} {:?}", row.cwd, row.params, row.client_meta)?;
+        let (host, rest) = (row.host.map(|host| host.0), dormant_word(row.rest));
+        writeln!(out, " stands {host:?} {rest} {:?} {}", row.reason, json!(row.restore))?;
+        writeln!(out, " wants {:?} {:?}", row.mode, row.options)?;
+        writeln!(out, " tools {:?}", row.open_tools)?;
+        for (id, child) in &row.children {
+            let (public, parent) = (&child.public_id, &child.parent);
+            write!(out, " child {id:?} {public:?} {parent:?} ")?;
+            writeln!(out, "{} {} {}", child.cancel, child.busy, child.seq)?;
+        }
+        writeln!(out, " put away {} {:?}", row.archived, row.removed.map(|at| at.0))?;
+        let (last, outcome) = (row.last_prompt, &row.last_outcome);
+        writeln!(out, " prompts {} {} {last} {outcome:?}", row.prompts, row.heard)?;
+        let told = &row.usage.told;
+        writeln!(out, " usage {:?} {:?} {}", told.used, told.size, json!(told.cost))?;
+        writeln!(out, " times {} {}", row.created.0, row.updated.0)?;
+        writeln!(out, " journal {} {} {:?}", state.head, state.last_ticket, state.mcp_servers)?;
+    }
+    Ok(())
+}
+
+fn sender(sender: Option<&Sender>) -> String {
+    sender.map_or_else(|| "-".to_owned(), |sender| format!("{:?} {}", sender.token, sender.id))
+}
+
+fn purpose(asked: &Asked) -> String {
+    match asked {
+        Asked::Initialize => "initialize".to_owned(),
+        Asked::NewSession { sender: from, name, cwd, params, fork, notices } => {
+            let fork = fork.as_ref().map(|fork| (fork.session.0, fork.head, fork.prompts));
+            format!(
+                "new {} {name:?} {cwd:?} {params:?} {fork:?} {notices:?}",
+                sender(from.as_ref())
+            )
+        }
+        Asked::Adopt { session, cwd, params, notices } => {
+            format!("adopt {session:?} {cwd:?} {params:?} {notices:?}")
+        }
+        Asked::Prompt { session } => format!("prompt {}", session.0),
+        Asked::Abandoned { session } => format!("abandoned {session:?}"),
+        Asked::Restore { session } => format!("restore {}", session.0),
+        Asked::GivenUp { session } => format!("given up {session:?}"),
+        Asked::Steer { sender: from, session, blocks, message, .. } => {
+            format!("steer {} {} {blocks:?} {message:?}", sender(from.as_ref()), session.0)
+        }
+        Asked::Relay { sender: from, session, method, params } => {
+            let session = session.map(|key| key.0);
+            format!("relay {} {session:?} {method:?} {params:?}", sender(from.as_ref()))
+        }
+        Asked::Preset { session, .. } => format!("preset {}", session.0),
+        Asked::Nothing => "nothing".to_owned(),
+    }
+}
+
+fn stop_word(step: StopStep) -> &'static str {
+    match step {
+        StopStep::CloseStdin => "close stdin",
+        StopStep::Term => "terminate",
+        StopStep::Kill => "kill",
+    }
+}
+
+fn desired_word(desired: Desired) -> &'static str {
+    match desired {
+        Desired::OnDemand => "on demand",
+        Desired::Up => "up",
+        Desired::Down => "down",
+    }
+}
+
+fn dormant_word(dormant: Dormant) -> &'static str {
+    match dormant {
+        Dormant::Parked => "parked",
+        Dormant::Closed => "closed",
+        Dormant::NeedsLogin => "needs login",
+        Dormant::Lost => "lost",
+        Dormant::Failed => "failed",
+        Dormant::NoDirectory => "no directory",
+    }
+}
+
+fn event_word(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::Update => "update",
+        EventKind::State(_) => "state",
+        EventKind::Live => "live",
+        EventKind::Notice => "notice",
+        EventKind::Extension => "extension",
+        EventKind::Imported => "imported",
+        EventKind::Banner => "banner",
+        EventKind::Child => "child",
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use acpd_core::ids::ClientId;
+    use acpd_core::record::AgentRow;
+    use bytes::Bytes;
+
     use super::*;
 
-    /// Feeds `Debug` with a text of its own.
-    struct Text(&'static str);
-
-    impl Debug for Text {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str(self.0)
-        }
-    }
-
-    fn digest(texts: &[&'static str]) -> u64 {
-        let mut digest = Digest::new();
-        for text in texts {
-            digest.feed(&Text(text));
-        }
-        digest.value()
+    fn digests(feed: impl Fn(&mut Digester)) -> Digests {
+        let mut digester = Digester::new();
+        feed(&mut digester);
+        digester.digests()
     }
 
     #[test]
-    fn a_renamed_type_changes_nothing() {
-        let old =
-            digest(&["Asked { why: Why(1), to: None }", "Asked { why: Why(2), to: Some(3) }"]);
-        let new =
-            digest(&["Open { purpose: P(1), to: None }", "Open { purpose: P(2), to: Some(3) }"]);
-        assert_eq!(old, new);
-    }
-
-    #[test]
-    fn values_order_and_names_that_stand_for_others_count() {
-        let texts = [
-            digest(&["A(1)", "B(2)"]),
-            digest(&["B(2)", "A(1)"]),
-            digest(&["A(1)", "B(3)"]),
-            digest(&["A(1)", "A(2)"]),
-            digest(&["A(\"x y\")", "B(2)"]),
-            digest(&["A(\"y x\")", "B(2)"]),
-            digest(&["A(\"x \\\" y\")", "B(2)"]),
+    fn wire_digest_depends_on_receiver_bytes_and_order() {
+        let line = |host, line: &'static str| {
+            let order = ToHost::Write { chunk: 1, line: Bytes::from_static(line.as_bytes()) };
+            Effect::Host(HostId(host), order)
+        };
+        let orders = [
+            vec![line(1, "a"), line(1, "b")],
+            vec![line(1, "b"), line(1, "a")],
+            vec![line(1, "ab")],
+            vec![line(2, "a"), line(1, "b")],
+            vec![Effect::Close(ClientId(1))],
+            vec![],
         ];
-        for (at, one) in texts.iter().enumerate() {
-            assert!(texts[..at].iter().all(|other| one != other), "{at} is told from the others");
+        let all: Vec<_> = orders
+            .iter()
+            .map(|effects| digests(|to| effects.iter().for_each(|effect| to.effect(effect))).wire)
+            .collect();
+        for (at, one) in all.iter().enumerate() {
+            assert!(all[..at].iter().all(|other| one != other), "{:?}", orders[at]);
         }
+    }
+
+    #[test]
+    fn state_digest_depends_on_the_snapshot_only() {
+        let mut snapshot = Snapshot::default();
+        let empty = digests(|to| to.commit(&[], &snapshot));
+        let boot = Record::Boot { boot: 3 };
+        assert_eq!(empty, digests(|to| to.commit(std::slice::from_ref(&boot), &snapshot)));
+        snapshot.apply(&boot);
+        assert_ne!(empty, digests(|to| to.commit(&[], &snapshot)));
+        let before = digests(|to| to.commit(&[], &snapshot));
+        let row = AgentRow { name: "a".to_owned(), desired: Desired::Up, ..AgentRow::default() };
+        snapshot.apply(&Record::Agent(row));
+        let up = digests(|to| to.commit(&[], &snapshot));
+        assert_ne!(before, up);
+        let row = AgentRow { name: "a".to_owned(), desired: Desired::Down, ..AgentRow::default() };
+        snapshot.apply(&Record::Agent(row));
+        assert_ne!(up, digests(|to| to.commit(&[], &snapshot)));
     }
 }

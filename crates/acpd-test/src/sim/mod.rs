@@ -63,7 +63,8 @@ use std::collections::BTreeMap;
 use acpd_core::Input;
 
 use bad::Loss;
-use digest::Digest;
+use digest::Digester;
+pub use digest::Digests;
 use people::DIRECTORIES;
 use world::{AGENTS, World};
 
@@ -74,8 +75,8 @@ pub struct Report {
     pub hits: BTreeMap<&'static str, u64>,
     /// Steps until it had come to rest.
     pub steps: u64,
-    /// One number for everything that the hub wrote and did, if it was asked for.
-    pub digest: Option<u64>,
+    /// Digests of everything that the hub sent and committed, if they were wanted.
+    pub digests: Option<Digests>,
 }
 
 /// What to keep of a run beside its report.
@@ -83,7 +84,7 @@ pub struct Report {
 pub struct Watch {
     /// An error ends with what happened last.
     pub trace: bool,
-    /// The report has a digest.
+    /// The report has digests.
     pub digest: bool,
 }
 
@@ -107,7 +108,7 @@ pub fn run(seed: u64, steps: u64, watch: Watch) -> Result<Report, String> {
         Ok(settling) => Ok(Report {
             hits: world.truth.hits,
             steps: steps + settling,
-            digest: world.digest.as_ref().map(Digest::value),
+            digests: world.digester.as_ref().map(Digester::digests),
         }),
         Err(error) => {
             let trace: Vec<String> = world.trace.into_iter().flatten().collect();

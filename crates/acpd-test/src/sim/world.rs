@@ -17,7 +17,7 @@ use super::Watch;
 use super::agent::{Disk, Quirks};
 use super::bad::{BROKEN, Days, TOKEN};
 use super::client::Client;
-use super::digest::Digest;
+use super::digest::Digester;
 use super::host::{Adopting, Host, Leader};
 use super::ride::Ride;
 use super::rng::Rng;
@@ -85,8 +85,8 @@ pub(super) struct World {
     closing: Vec<ClientId>,
     /// The last things that happened, when somebody wants to read them.
     pub(super) trace: Option<VecDeque<String>>,
-    /// All records and effects as one number, when somebody wants to compare.
-    pub(super) digest: Option<Digest>,
+    /// Digests of what the hub sent and committed, if they are wanted.
+    pub(super) digester: Option<Digester>,
 }
 
 /// The agent profiles of every run.
@@ -190,7 +190,7 @@ impl World {
             watchers: (seed % 13 == 10).then(|| Watchers::new(seed)),
             closing: Vec::new(),
             trace: watch.trace.then(VecDeque::new),
-            digest: watch.digest.then(Digest::new),
+            digester: watch.digest.then(Digester::new),
         }
     }
 
@@ -296,10 +296,10 @@ impl World {
         }
         let Some(batch) = self.store.waiting.pop_front() else { return Ok(false) };
         self.check_ends(&batch)?;
-        if let Some(digest) = &mut self.digest {
-            batch.records.iter().for_each(|record| digest.feed(record));
-        }
         self.store.commit(&batch.records, &mut self.truth)?;
+        if let Some(digester) = &mut self.digester {
+            digester.commit(&batch.records, &self.store.snapshot);
+        }
         self.effects.extend(batch.effects);
         Ok(true)
     }
@@ -328,8 +328,8 @@ impl World {
     /// Performs one effect.
     pub(super) fn perform(&mut self, effect: Effect) -> Result<(), String> {
         self.note("out", &effect);
-        if let Some(digest) = &mut self.digest {
-            digest.feed(&effect);
+        if let Some(digester) = &mut self.digester {
+            digester.effect(&effect);
         }
         match effect {
             Effect::Client(client, what) => self.for_client(client, what)?,
@@ -556,6 +556,9 @@ impl World {
             ToClient::Rows(_) => return Err(format!("client {}: it does not watch", id.0)),
         };
         for line in lines {
+            if let Some(digester) = &mut self.digester {
+                digester.client_line(id.0, &line);
+            }
             client
                 .receive(&line, &self.store, &mut self.truth)
                 .map_err(|e| format!("client {}: {e}", id.0))?;
