@@ -1,10 +1,9 @@
-//! `cargo xtask real`, and what the tests with real agents need.
+//! `cargo xtask real`, and the fixtures of the tests with real agents.
 //!
-//! The agents come from their public packages by way of the scripts in `../shared/real`, and talk
-//! to a stand-in for the model providers on loopback: no account, no model, no money.
+//! The agents come from npm and PyPI by way of `crates/xtask/real`, and talk to a stand-in for the model
+//! providers on loopback: no account, no model, no money.
 
 use std::env;
-use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -20,9 +19,8 @@ use crate::{Result, test};
 /// continuous integration.
 pub const SKIP: &str = "ACPD_SKIP_REAL";
 
-/// The MCP Inspector, a client by those who make MCP; the scripts do not install it.
+/// The MCP Inspector, a client by the authors of MCP.
 pub const INSPECTOR: &str = "inspector";
-const INSPECTOR_PACKAGE: &str = "@modelcontextprotocol/inspector@2.12.0";
 
 /// Runs real agents under acpd; without names, those that `cargo xtask test` runs.
 pub fn run(agents: &[String]) -> Result {
@@ -39,16 +37,11 @@ pub fn run(agents: &[String]) -> Result {
 /// # Errors
 /// When something is missing.
 pub fn needs() -> Result<Scripts> {
-    let shared = workspace::shared()
-        .ok_or("the scripts in `../shared/real` are missing; clone them, or set ACPD_SHARED")?;
-    let store = env::var_os("REAL_DIR").map_or_else(|| "/tmp/agents".into(), PathBuf::from);
-    if !test::on_path("npm") && !store.join("py-node/node-bin/npm").exists() {
-        return Err("npm is missing, which installs them".into());
-    }
     if !test::on_path("python3") {
-        return Err("python3 is missing, which plays the model provider".into());
+        return Err("python3 is missing, which installs agents and plays the model provider".into());
     }
-    Ok(Scripts { dir: shared.join("real"), store })
+    let dir = workspace::root().join("crates/xtask/real");
+    Ok(Scripts { dir, store: store() })
 }
 
 /// Installs these agents and clients, and returns the scripts. Where that is not possible, prints why and
@@ -63,7 +56,8 @@ pub fn ready(programs: &[&str]) -> Result<Option<Scripts>> {
         return Ok(None);
     }
     let installed = needs().and_then(|scripts| {
-        programs.iter().try_for_each(|program| scripts.install(program))?;
+        let mut install = Command::new(scripts.run_agent());
+        succeed(install.arg("--install").args(programs).env("REAL_DIR", &scripts.store))?;
         Ok(scripts)
     });
     match installed {
@@ -76,6 +70,11 @@ pub fn ready(programs: &[&str]) -> Result<Option<Scripts>> {
     }
 }
 
+/// The folder that agents and clients are installed to.
+pub fn store() -> PathBuf {
+    env::var_os("REAL_DIR").map_or_else(|| "/tmp/agents".into(), PathBuf::from)
+}
+
 /// The scripts, and where they install to.
 #[derive(Debug)]
 pub struct Scripts {
@@ -84,63 +83,29 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    /// Installs an agent or a client if it is not there yet. One at a time, whoever calls.
-    fn install(&self, program: &str) -> Result {
-        fs::create_dir_all(&self.store)?;
-        let lock = File::create(self.store.join("xtask.lock"))?;
-        lock.lock()?;
-        // A Python package has no such folder; its installer sees by itself that nothing is to do.
-        if self.store.join(format!("npm-{program}/node_modules")).is_dir() {
-            return Ok(());
-        }
-        let install = |program| {
-            let mut script = Command::new(self.script("install.sh"));
-            succeed(script.arg(program).env("REAL_DIR", &self.store))
-        };
-        if program != INSPECTOR {
-            return install(program);
-        }
-        install("node")?;
-        let folder = self.store.join(format!("npm-{INSPECTOR}"));
-        fs::create_dir_all(&folder)?;
-        let mut npm = self.node("npm");
-        npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error", INSPECTOR_PACKAGE]);
-        succeed(npm.arg("--prefix").arg(folder))
-    }
-
-    /// A program of the Node that the agents run by, which finds the others.
-    fn node(&self, program: &str) -> Command {
-        let bin = self.store.join("py-node/node-bin");
-        let path = env::var_os("PATH").unwrap_or_default();
-        let path = env::join_paths([bin.clone()].into_iter().chain(env::split_paths(&path)));
-        let mut command = Command::new(bin.join(program));
-        command.env("PATH", path.unwrap_or_default());
-        command
-    }
-
     /// The command line of the MCP Inspector, in this home.
     pub fn inspector(&self, home: &Home) -> Command {
         let main = format!("npm-{INSPECTOR}/node_modules/.bin/mcp-inspector");
-        let mut command = home.command(self.node("node").get_program().as_ref());
+        let mut command = home.command(&self.node());
         command.arg(self.store.join(main)).arg("--cli");
         command
     }
 
-    /// One of the scripts.
-    pub fn script(&self, name: &str) -> PathBuf {
-        self.dir.join(name)
+    /// Node, as the agents use it.
+    pub fn node(&self) -> PathBuf {
+        self.store.join("py-node/node-bin/node")
     }
 
     /// The program that becomes an agent.
     pub fn run_agent(&self) -> PathBuf {
-        self.script("run_agent.sh")
+        self.dir.join("agent.py")
     }
 
     /// What that program wants in its environment to live in this home and talk to this stand-in.
     pub fn environment(&self, home: &Home, model: &Model) -> [(&'static str, String); 3] {
         [
             ("REAL_DIR", self.store.display().to_string()),
-            ("FAKE_LLM_PORT", model.port.to_string()),
+            ("PROVIDER_PORT", model.port.to_string()),
             ("AGENT_HOME", home.path("agent").display().to_string()),
         ]
     }
@@ -166,20 +131,19 @@ impl Scripts {
         &self.store
     }
 
-    /// Starts a stand-in for the model providers: the script, with what `model.py` adds to it.
+    /// Starts a stand-in for the model providers.
     pub fn start_model(&self) -> Result<Model> {
         let mut command = Command::new("python3");
-        command.arg(workspace::root().join("crates/xtask/src/model.py"));
-        command.arg(self.script("fake_llm.py")).args(["--port", "0"]);
+        command.arg(self.dir.join("provider.py"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
         let stdout = child.stdout.take().ok_or("a pipe is missing")?;
         let mut model = Model { child, port: 0 };
-        // Its first line is "fake-llm on http://127.0.0.1:PORT".
+        // Its first line is its address, "http://127.0.0.1:PORT".
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
         let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
-        model.port = port.ok_or_else(|| format!("fake_llm.py said {line:?}"))?;
+        model.port = port.ok_or_else(|| format!("provider.py printed {line:?}"))?;
         Ok(model)
     }
 }

@@ -16,12 +16,11 @@ pub fn root() -> PathBuf {
     package.ancestors().nth(2).unwrap_or(package).to_owned()
 }
 
-/// The folder with the real agents' scripts: `$ACPD_SHARED`, else `../shared`; `None` if it is not
+/// The folder with the script for other systems: `$ACPD_SHARED`, else `../shared`; `None` if it is not
 /// there.
 pub fn shared() -> Option<PathBuf> {
     let given = env::var_os("ACPD_SHARED").map(PathBuf::from);
-    let dir = given.unwrap_or_else(|| root().join("../shared")).canonicalize().ok()?;
-    dir.join("real").is_dir().then_some(dir)
+    given.unwrap_or_else(|| root().join("../shared")).canonicalize().ok()
 }
 
 /// Returns whether this is a run of the continuous integration, in which nothing is skipped.

@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use std::{env, iter};
 
 use xtask::home::Home;
-use xtask::{Result, workspace};
+use xtask::{Result, real, workspace};
 
 /// After so many seconds a client hangs.
 const LIMIT: &str = "60";
@@ -23,8 +23,8 @@ fn the_python_example_prompts_asks_the_person_and_goes_on_in_its_session() {
 
 #[test]
 fn the_node_example_prompts_asks_the_person_and_goes_on_in_its_session() {
-    let store = env::var_os("REAL_DIR").map_or_else(|| "/tmp/agents".into(), PathBuf::from);
-    example("client.mjs", &[store.join("py-node/node-bin/node"), "node".into()]).unwrap();
+    let installed = real::store().join("py-node/node-bin/node");
+    example("client.mjs", &[installed, "node".into()]).unwrap();
 }
 
 /// Runs a script with the first of these interpreters that is there.

@@ -232,7 +232,7 @@ impl Stage {
         Ok(Some(Stage { home, scripts, model }))
     }
 
-    /// The command that becomes an agent, as `run_agent.sh` names it.
+    /// The command that becomes an agent, as `agent.py` names it.
     fn variant(&self, name: &str) -> Result<[String; 2]> {
         Ok([path(&self.scripts.run_agent())?, name.to_owned()])
     }

@@ -34,10 +34,7 @@ tokio = { version = "1", features = ["macros", "rt", "time"] }
 
 #[test]
 fn the_typescript_sdk_over_its_own_websocket() {
-    talks(Some("tssdk"), "over_web.mjs", |scripts, _| {
-        Ok(scripts.store().join("py-node/node-bin/node"))
-    })
-    .unwrap();
+    talks(Some("tssdk"), "over_web.mjs", |scripts, _| Ok(scripts.node())).unwrap();
 }
 
 #[test]

@@ -8,16 +8,15 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use acpd_sys::process::ProcessId;
 use xtask::home::Home;
-use xtask::real::{Model, Scripts, ready};
+use xtask::real::{Model, ready};
 use xtask::{Result, workspace};
 
 /// After so many seconds a client hangs.
 const LIMIT: &str = "120";
 
-/// One agent and the clients of one kind, as `install.sh` names them.
+/// One agent and the clients of one kind, as `agents.toml` names them.
 pub(crate) struct Stage {
     pub(crate) home: Home,
-    scripts: Scripts,
     /// Ends with the stage.
     _model: Model,
     agent: &'static str,
@@ -45,17 +44,12 @@ impl Stage {
                 std::os::unix::fs::symlink(entry.path(), home.path("real").join(name))?;
             }
         }
-        Ok(Some(Stage { home, scripts, _model: model, agent }))
+        Ok(Some(Stage { home, _model: model, agent }))
     }
 
     /// What a client starts as its agent.
     pub(crate) fn agent_command(&self) -> String {
         format!("{} acp {}", self.home.program("acpctl").display(), self.agent)
-    }
-
-    /// Runs a client as it was given to us.
-    pub(crate) fn shipped(&self, script: &str) -> Result {
-        self.start(&self.scripts.script(script), &[])?.pass()
     }
 
     /// Starts one of the TypeScript clients in this folder.
