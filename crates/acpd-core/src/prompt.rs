@@ -1,9 +1,10 @@
 //! What acpd reads of a prompt.
 
 use acp_wire::acp::PromptParams;
-use acp_wire::{Message, locate, str_at};
+use acp_wire::{Message, locate, remove_member, str_at};
 use acpd_api::PromptMeta;
 use acpd_policy::Verdict;
+use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::params::own_meta;
@@ -38,6 +39,16 @@ pub(crate) fn once(prompt: &[u8]) -> Option<Verdict> {
         "reject" => Some(Verdict::Reject),
         _ => None,
     }
+}
+
+/// Returns whether the sender of a prompt allowed beforehand what its turn asks for.
+pub(crate) fn has_yes(prompt: &[u8]) -> bool {
+    once(prompt) == Some(Verdict::Allow)
+}
+
+/// A prompt without the answer that its sender gave beforehand.
+pub(crate) fn without_once(prompt: &Bytes) -> Bytes {
+    remove_member(prompt, &["params", "_meta", acpd_api::NAMESPACE, "permissions"])
 }
 
 /// The ticket of the prompt in whose place this one is to wait.

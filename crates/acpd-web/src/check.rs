@@ -16,12 +16,15 @@ use acp_wire::{
     ErrorObject, Id, Malformed, Message, Outcome, build, code, locate, receive, remove_member,
     set_member,
 };
-use acpd_api::{ErrorData, NAMESPACE, Reason};
+use acpd_api::{ErrorData, NAMESPACE, Reason, method};
 use bytes::Bytes;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::scope::{Scope, Scopes};
+
+/// Methods that change the words of a prompt or of a turn.
+const CHANGES: [&str; 3] = [method::SESSION_QUEUE_EDIT, "_session/steering", "session/inject"];
 
 /// What becomes of a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -64,6 +67,11 @@ impl Client {
             Ok(Message::Request { id, method, .. }) => match self.refuses(&method, line) {
                 Some(why) => Verdict::Answer(refused(&id, &why)),
                 None if method == "initialize" => Verdict::Pass(self.introduce(line)),
+                // The daemon knows which prompts have an answer beforehand.
+                None if CHANGES.contains(&&*method) && !self.scopes.has(Scope::Answer) => {
+                    let path = ["params", "_meta", NAMESPACE, "answers"];
+                    Verdict::Pass(set_member(line, &path, b"false"))
+                }
                 None => Verdict::Pass(line.clone()),
             },
         })
@@ -216,6 +224,17 @@ mod tests {
             panic!()
         };
         assert_eq!(line, request("session/load", r#"{"mcpServers":[]}"#).as_bytes());
+    }
+
+    #[test]
+    fn edit_without_answer_scope_says_so_to_the_daemon() {
+        let (prompt, all) = (client(r#"["prompt"]"#), client(r#"["prompt","answer"]"#));
+        for method in CHANGES {
+            let line = request(method, r#"{"prompt":[],"_meta":{"_acpd":{"answers":true}}}"#);
+            assert!(passes(&all, &line), "{method}");
+            let marked = line.replace("true", "false");
+            assert_eq!(check(&prompt, &line), Verdict::Pass(Bytes::from(marked)), "{method}");
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::mcp::calls::Calls;
 use crate::process::slot::{Asker, Host, KILL_AGAIN, Slot, State as AgentState, StopWhy};
 use crate::process::table::Processes;
 use crate::profile::{Config, Profile};
-use crate::prompt::{continues, once, prompt_text};
+use crate::prompt::{continues, has_yes, once, prompt_text};
 use crate::questions::decisions::Decisions;
 use crate::questions::question::Question;
 use crate::questions::{Interaction, Questions};
@@ -258,8 +258,7 @@ impl Hub {
             (TurnStage::Dispatched { chunk, .. }, line) => {
                 session.running = Some(Running {
                     added: self.requests.steers(row.session).map(Steer::text).collect(),
-                    // What it has said already is not known.
-                    line: None,
+                    line: line.clone().filter(|line| has_yes(line)),
                     continues: line.as_deref().is_some_and(continues),
                     waits: line.as_deref().and_then(Held::of).map_or(0, |held| held.waits),
                     ticket: row.ticket,

@@ -28,7 +28,7 @@ pub(crate) struct Queued {
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) ticket: u64,
-    /// The client's line, if the agent may refuse it for credentials that have run out.
+    /// The client's line, if the agent may refuse it for credentials that have run out, or if it has a yes that may end.
     pub(crate) line: Option<Bytes>,
     pub(crate) number: u64,
     /// Number of its line to the agent.

@@ -5,6 +5,7 @@ use acpd_core::{ClientEvent, HostEvent, Input, LeftProcess};
 use serde_json::{Value, json};
 
 use crate::bench::{AGENT, Bench, words};
+use crate::questions::{asks, pending, run};
 
 /// A session whose turn runs, and in which two prompts wait.
 fn waiting() -> (Bench, ClientId, Value) {
@@ -76,6 +77,43 @@ fn a_prompt_that_is_changed_is_sent_as_it_is_then_also_by_the_next_daemon() {
     bench.agent_answers(&running, &json!({"stopReason":"end_turn"}));
     assert_eq!(bench.heard_one("session/prompt")["params"]["prompt"][0]["text"], "other");
     assert!(!words(&bench.got(a)).contains(&"error 2".to_owned()));
+}
+
+#[test]
+fn yes_ends_when_another_client_edits_the_prompt() {
+    for (by_sender, is_rebooted) in [(true, false), (false, false), (false, true)] {
+        let mut bench = Bench::with_shims();
+        let (_, running) = bench.running("s", "one");
+        let a = bench.client(&json!({"notices":true}));
+        let prompt = |text: &str| json!([{"type":"text","text":text}]);
+        let meta = json!({"_acpd":{"permissions":"allow"}});
+        let params = json!({"sessionId":"s","prompt":prompt("two"),"_meta":meta});
+        bench.say(a, &json!({"id":2,"method":"session/prompt","params":params}));
+        let shown = ask(&mut bench, "", &json!({"session":"s"}));
+        let ticket = &shown["result"]["prompts"][0]["ticket"];
+        let mut params = json!({"ref":{"session":"s"},"ticket":ticket,"prompt":prompt("other"),
+            "_meta":{"_acpd":{"answers":false}}});
+        if !by_sender {
+            let refused = ask(&mut bench, "/edit", &params);
+            assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "out_of_scope", "{refused}");
+        }
+        params["_meta"].take();
+        let editor = if by_sender { a } else { bench.plain() };
+        let method = "_acpd/session/queue/edit";
+        bench.say(editor, &json!({"id":3,"method":method,"params":params}));
+        let told = notices(&bench);
+        let ends = told.iter().any(|text| text.starts_with("`--yes` no longer holds"));
+        assert_eq!(ends, !by_sender, "{told:?}");
+        if is_rebooted {
+            bench.reboot();
+        }
+        bench.agent_answers(&running, &json!({"stopReason":"end_turn"}));
+        let asked = bench.heard_one("session/prompt");
+        assert_eq!(asked["params"]["prompt"], prompt("other"));
+        asks(&mut bench, 7, &run("make"));
+        assert_eq!(pending(&mut bench).len(), usize::from(!by_sender), "{by_sender}");
+        assert_eq!(bench.heard().is_empty(), !by_sender);
+    }
 }
 
 #[test]

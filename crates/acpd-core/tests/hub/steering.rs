@@ -4,6 +4,7 @@ use acpd_core::ids::ClientId;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, word, words};
+use crate::questions::{asks, pending, run};
 use crate::survival::{answer_of, back, token};
 
 /// Agents that take messages in the one way and in the other.
@@ -134,6 +135,52 @@ fn of_several_blocks_all_are_one_message() {
     assert_eq!(said.len(), 2);
     assert_eq!(said[0]["content"], link);
     assert_eq!(said[0]["messageId"], said[1]["messageId"]);
+}
+
+#[test]
+fn yes_ends_when_another_client_adds_to_the_turn() {
+    for (by_sender, is_rebooted) in [(true, false), (false, false), (false, true)] {
+        let mut bench = bench();
+        let a = bench.plain();
+        bench.session(a, "s");
+        let b = bench.plain();
+        let resume =
+            json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}});
+        bench.say(b, &resume);
+        let meta = json!({"_acpd":{"permissions":"allow"}});
+        let params = json!({"sessionId":"s","prompt":blocks("go"),"_meta":meta});
+        bench.say(a, &json!({"id":"prompt","method":"session/prompt","params":params}));
+        bench.heard_one("session/prompt");
+        asks(&mut bench, 6, &run("make"));
+        assert_eq!(bench.heard()[0]["id"], 6, "allowed beforehand");
+        if !by_sender {
+            let mut marked = opted(4, "now rm it");
+            marked["params"]["_meta"]["_acpd"] = json!({"answers":false});
+            bench.say(b, &marked);
+            let refused = answer(&mut bench, b, 4);
+            assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "out_of_scope", "{refused}");
+            assert_eq!(bench.heard(), Vec::<Value>::new());
+        }
+        if is_rebooted {
+            bench.reboot();
+        }
+        let steerer = match (by_sender, is_rebooted) {
+            (true, _) => a,
+            (false, false) => b,
+            (false, true) => {
+                let c = bench.plain();
+                bench.say(c, &resume);
+                c
+            }
+        };
+        bench.say(steerer, &opted(5, "now rm it"));
+        bench.heard_one("_session/steering");
+        if is_rebooted {
+            bench.reboot();
+        }
+        asks(&mut bench, 7, &run("make"));
+        assert_eq!(pending(&mut bench).len(), usize::from(!by_sender));
+    }
 }
 
 #[test]

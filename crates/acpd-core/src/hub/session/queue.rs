@@ -1,19 +1,20 @@
 //! Prompts that wait: shown, changed, moved and taken back by others than their senders. The sender of such a prompt
 //! is told, and the conversation gets a notice.
 
-use acp_wire::{clipped, code, set_member};
+use acp_wire::{clipped, code, locate, set_member};
 use acpd_api::{
-    QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams, QueueStep, QueuedPrompt, Reason,
+    NAMESPACE, QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams, QueueStep,
+    QueuedPrompt, Reason,
 };
 
 use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::hub::session::turn::drop_queued;
-use crate::ids::SessionKey;
+use crate::ids::{Requester, SessionKey};
 use crate::input::Batch;
 use crate::params::{raw_at, read};
-use crate::prompt::{continues, prompt_text};
+use crate::prompt::{continues, has_yes, prompt_text, without_once};
 use crate::session::turn::Queued;
 
 /// Characters of a prompt, and of who takes it back, that are told.
@@ -86,15 +87,23 @@ impl Hub {
         if blocks.is_empty() {
             return Err(Fault::invalid("`prompt` is no list of content blocks"));
         }
-        let old = self.session(key).queue[place].line.len();
-        self.has_room(key, prompt.get().len().saturating_sub(old))?;
+        let queued = &self.session(key).queue[place];
+        self.has_room(key, prompt.get().len().saturating_sub(queued.line.len()))?;
+        let ends_yes = has_yes(&queued.line) && ends_yes(queued.sender.as_ref(), &asked)?;
         let queued = &mut self.session_mut(key).queue[place];
+        if ends_yes {
+            queued.line = without_once(&queued.line);
+        }
         queued.line = set_member(&queued.line, &["params", "prompt"], prompt.get().as_bytes());
         let queued = &self.session(key).queue[place];
         let said = said(queued, SHOWN);
         self.save_queued(key, queued, out);
         let by = by_whom(by.as_deref());
         self.notice(key, "info", &format!("a prompt that waits was changed by {by}{said}"), out);
+        if ends_yes {
+            let text = format!("`--yes` no longer holds for that prompt: {by} changed it");
+            self.notice(key, "warning", &text, out);
+        }
         self.tell_queue(asked, key, out);
         Ok(())
     }
@@ -167,6 +176,26 @@ impl Hub {
             Fault::invalid(text).session(&session.row.public_id).hint(hint)
         })
     }
+}
+
+/// Returns whether a request ends the yes that the sender of a prompt gave beforehand: it is for the words of that sender
+/// alone.
+///
+/// # Errors
+/// When the request may answer nothing (`_meta._acpd.answers`).
+pub(crate) fn ends_yes(sender: Option<&Requester>, asked: &Asked<'_>) -> Result<bool, Fault> {
+    if sender.is_some_and(|sender| sender.client == asked.to.client) {
+        return Ok(false);
+    }
+    let params = asked.params.map_or(&[][..], |params| params.get().as_bytes());
+    let answers = locate(params, &["_meta", NAMESPACE, "answers"]);
+    if answers.is_none_or(|answers| &params[answers] != b"false") {
+        return Ok(true);
+    }
+    let text = "the sender allowed beforehand what this prompt asks for: changing it needs the scope `answer`";
+    Err(Fault::new(Reason::OutOfScope, text)
+        .with_code(code::INVALID_PARAMS)
+        .hint("do it at the terminal, or pair again with more scopes: `acpctl web pair --scope …`"))
 }
 
 /// The end of a sentence that tells how a prompt begins; nothing if it has no words.

@@ -28,6 +28,7 @@ use acp_wire::{
     str_at,
 };
 use acpd_api::{NAMESPACE, Reason};
+use acpd_policy::Verdict;
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -37,10 +38,12 @@ use crate::clients::{Asked, Served};
 use crate::fault::{Fault, renewed_fault};
 use crate::hash::hash;
 use crate::hub::Hub;
-use crate::ids::{NOBODY, Process, SessionKey, SlotId};
+use crate::hub::session::queue::ends_yes;
+use crate::ids::{HostId, NOBODY, Process, SessionKey, SlotId};
 use crate::input::Batch;
 use crate::own::without_own;
 use crate::params::raw;
+use crate::prompt::without_once;
 use crate::record::{EventKind, SteerForm};
 use crate::requests::purpose::{Purpose, Steer};
 use crate::session::State;
@@ -64,7 +67,10 @@ impl Hub {
         let message = format!("acpd-{}", self.ids.issue());
         let steer = Steer { to: to.clone(), session: key, blocks, message, form };
         match self.steerable(key)? {
-            Some(process) => self.ask_to_steer(process, way, steer, &params, out),
+            Some(process) => {
+                self.end_yes(process.host, key, &asked, out)?;
+                self.ask_to_steer(process, way, steer, &params, out);
+            }
             None => self.steer_late(steer, out)?,
         }
         Ok(())
@@ -83,6 +89,28 @@ impl Hub {
             return Err(self.clogged_fault(slot));
         }
         Ok(Some(Process { slot, host }))
+    }
+
+    /// The yes for the running turn ends when another client than its sender adds to it, also for the next daemon.
+    fn end_yes(
+        &mut self,
+        host: HostId,
+        key: SessionKey,
+        asked: &Asked<'_>,
+        out: &mut Batch,
+    ) -> Served {
+        let Some(running) = self.session_mut(key).running.as_mut() else { return Ok(()) };
+        let has_yes = running.once == Some(Verdict::Allow);
+        if !has_yes || !ends_yes(running.sender.as_ref(), asked)? {
+            return Ok(());
+        }
+        running.once = None;
+        running.line = running.line.as_ref().map(without_once);
+        let line = running.line.clone();
+        self.save_turn(key, host, line, out);
+        let text = "`--yes` no longer holds for this turn: another client added to it";
+        self.notice(key, "warning", text, out);
+        Ok(())
     }
 
     fn ask_to_steer(

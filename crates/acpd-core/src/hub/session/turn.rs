@@ -35,7 +35,7 @@ use crate::input::{Batch, Effect};
 use crate::own::without_own;
 use crate::process::slot::{Asker, State as AgentState, StopWhy};
 use crate::profile::OnLost;
-use crate::prompt::{blocks_text, continues, in_place_of, once, prompt_text};
+use crate::prompt::{blocks_text, continues, has_yes, in_place_of, once, prompt_text};
 use crate::record::{Canceller, Dormant, EventKind, Record, TurnRow, TurnStage};
 use crate::requests::purpose::Purpose;
 use crate::session::limit::Held;
@@ -251,7 +251,7 @@ impl Hub {
         session.activity.begin_turn(now);
         session.running = Some(Running {
             ticket: prompt.ticket,
-            line: runs_out.then(|| prompt.line.clone()),
+            line: (runs_out || has_yes(&prompt.line)).then(|| prompt.line.clone()),
             number,
             chunk,
             sender: prompt.sender,
@@ -268,7 +268,7 @@ impl Hub {
             waits: Held::of(&prompt.line).map_or(0, |held| held.waits),
             tokens: Tokens::default(),
         });
-        self.save_turn(key, host, out);
+        self.save_turn(key, host, None, out);
         self.arm_stall(key);
         self.lease(slot, out);
     }
@@ -285,16 +285,23 @@ impl Hub {
         let was = running.and_then(|turn| turn.sender.take_if(|sender| sender.client == client));
         let host = self.session(key).row.host;
         if let (Some(_), Some(host)) = (was, host) {
-            self.save_turn(key, host, out);
+            self.save_turn(key, host, None, out);
         }
     }
 
-    /// What the disk has to know of the running turn. Its line is there already.
-    fn save_turn(&self, key: SessionKey, host: HostId, out: &mut Batch) {
+    /// What the disk has to know of the running turn. Its line is there already, unless it is another one now.
+    pub(crate) fn save_turn(
+        &self,
+        key: SessionKey,
+        host: HostId,
+        line: Option<Bytes>,
+        out: &mut Batch,
+    ) {
         let Some(running) = &self.session(key).running else { return };
         out.records.push(Record::Turn(TurnRow {
             sender: running.sender.as_ref().and_then(|sender| self.clients.sender(sender)),
             cancelling: running.cancelling,
+            line,
             ..running.row(key, TurnStage::Dispatched { host, chunk: running.chunk })
         }));
     }
@@ -636,7 +643,7 @@ impl Hub {
             && running.cancel(cancel)
         {
             self.arm_cancel(key);
-            self.save_turn(key, host, out);
+            self.save_turn(key, host, None, out);
         }
     }
 
