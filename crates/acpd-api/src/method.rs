@@ -3,7 +3,7 @@
 //! Every method declares what a client that runs under an agent may do with it ([`UnderAgent`]).
 
 use crate::under_agent::ACP;
-use crate::under_agent::UnderAgent::{self, Allowed, OwnQuestions, OwnTurns, Refused};
+use crate::under_agent::UnderAgent::{self, Allowed, OwnQuestions, OwnSessions, OwnTurns, Refused};
 
 /// Declares methods that clients call, and the table of them.
 macro_rules! methods {
@@ -127,9 +127,9 @@ methods! {
     INTERACTION_ANSWER = "_acpd/interaction/answer", OwnQuestions("answer questions of agents");
     /// MCP servers that clients lend to a session, as far as these are connected: [`crate::SessionRef`] →
     /// [`crate::McpServerList`].
-    MCP_LIST = "_acpd/mcp/list", Allowed;
-    /// Asks one of them for its tools, or calls one: [`crate::McpCallParams`] → the client's answer to `mcp/message`.
-    MCP_CALL = "_acpd/mcp/call", Allowed;
+    MCP_LIST = "_acpd/mcp/list", OwnSessions("use what is lent to a session of another agent");
+    /// Asks one of them for its tools, or calls one, which the journal shows: [`crate::McpCallParams`] → the client's answer to `mcp/message`.
+    MCP_CALL = "_acpd/mcp/call", OwnSessions("use what is lent to a session of another agent");
     /// Remembered decisions: [`crate::Empty`] → [`crate::PolicyList`].
     POLICY_LIST = "_acpd/policy/list", Allowed;
     /// Takes a remembered decision back: [`crate::ForgetParams`] → [`crate::Empty`].

@@ -15,13 +15,15 @@ pub enum UnderAgent {
     /// It is, unless it would end or change a turn of somebody else: one that runs in the session, or
     /// waits there.
     OwnTurns(&'static str),
+    /// It is, for sessions of the agent process that the client runs under.
+    OwnSessions(&'static str),
     /// It is not, but where the configuration lets agents answer what is asked in turns that they have sent.
     OwnQuestions(&'static str),
     /// It is not.
     Refused(&'static str),
 }
 
-use UnderAgent::{Allowed, OwnTurns, Refused};
+use UnderAgent::{Allowed, OwnSessions, OwnTurns, Refused};
 
 /// Methods of ACP. Of the others acpd knows nothing, and the agent decides.
 pub const ACP: &[(&str, UnderAgent)] = &[
@@ -71,7 +73,7 @@ pub const FLAGS: &[(&str, UnderAgent)] = &[
     ("tool", Allowed),
     ("name", Allowed),
     ("reuse", Allowed),
-    ("parent", Allowed),
+    ("parent", OwnSessions("begin sessions for a session of another agent")),
     ("after", Allowed),
     ("permissions", Refused("answer questions of agents beforehand")),
     ("inPlaceOf", Refused("change prompts that wait")),

@@ -32,9 +32,10 @@ fn of(table: &[(&'static str, UnderAgent)], is_it: IsIt) -> BTreeSet<&'static st
 
 #[test]
 fn the_table_of_the_document_is_the_list() {
-    let kinds: [(&str, IsIt); 4] = [
+    let kinds: [(&str, IsIt); 5] = [
         ("allowed", |side| *side == UnderAgent::Allowed),
         ("unless a turn", |side| matches!(side, UnderAgent::OwnTurns(_))),
+        ("for sessions of the agent", |side| matches!(side, UnderAgent::OwnSessions(_))),
         ("only where", |side| matches!(side, UnderAgent::OwnQuestions(_))),
         ("refused", |side| matches!(side, UnderAgent::Refused(_))),
     ];
@@ -64,6 +65,7 @@ fn what_is_refused_is_said_in_words_that_follow_may_not() {
     for (name, side) in METHODS.iter().chain(ACP).chain(FLAGS) {
         let (UnderAgent::Refused(what)
         | UnderAgent::OwnTurns(what)
+        | UnderAgent::OwnSessions(what)
         | UnderAgent::OwnQuestions(what)) = side
         else {
             continue;

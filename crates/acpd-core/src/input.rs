@@ -84,14 +84,21 @@ pub enum Input {
     Tick,
 }
 
+/// Descent of a client's process, as far as it can be seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ClientOrigin {
+    /// Not below an agent.
+    #[default]
+    User,
+    /// Below an agent: the run of it, if that can be seen as well.
+    Agent(Option<HostId>),
+}
+
 /// What a connection reports.
 #[derive(Debug, Clone)]
 pub enum ClientEvent {
     /// It is there.
-    Opened {
-        /// Its process descends from an agent, as far as that can be seen.
-        under_agent: bool,
-    },
+    Opened(ClientOrigin),
     /// It sent lines.
     Lines(Vec<Body>),
     /// It does not read as fast as it is sent to: no live lines for it until it has drained.

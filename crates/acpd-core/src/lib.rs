@@ -65,8 +65,8 @@ pub mod restore {
 pub use fault::Fault;
 pub use hub::Hub;
 pub use input::{
-    Accepted, Adopt, Batch, ClientEvent, Effect, FileService, HostEvent, Input, LeftOut,
-    LeftProcess, LogPage, NewTerminal, Read, ReadStyle, Search, ServeError, SessionValues,
+    Accepted, Adopt, Batch, ClientEvent, ClientOrigin, Effect, FileService, HostEvent, Input,
+    LeftOut, LeftProcess, LogPage, NewTerminal, Read, ReadStyle, Search, ServeError, SessionValues,
     SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, ToClient, ToHost, Trace, TraceOf,
     View,
 };

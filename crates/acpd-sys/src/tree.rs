@@ -450,6 +450,25 @@ fn is_below_agent(
     Ok(Some(true))
 }
 
+/// Returns what `owner` has for a process, or for the nearest of those above it that has something.
+pub fn nearest_above<T>(pid: u32, owner: impl Fn(ProcessId) -> Option<T>) -> Option<T> {
+    for _ in 0..TRIES {
+        let mut next = pid;
+        for _ in 0..HIGHEST {
+            if next <= 1 || next == std::process::id() {
+                return None;
+            }
+            // Who has ended leaves its children to another one: look again.
+            let Ok(Some(entry)) = os::look_up(next) else { break };
+            if let Some(found) = owner(entry.id) {
+                return Some(found);
+            }
+            next = entry.parent;
+        }
+    }
+    None
+}
+
 /// The mark of a daemon, which is no agent's whoever started it.
 const NO_AGENT: &str = "-";
 

@@ -12,7 +12,7 @@ use acpd_sys::process::{
     Condition, ExitKind, Liveness, ProcessId, StopSignal, become_subreaper, condition,
     detach_child, pss_bytes, reap, reap_orphans, rss_bytes, wait_leader,
 };
-use acpd_sys::tree::{Tree, Whose, runs_under_agent};
+use acpd_sys::tree::{Tree, Whose, nearest_above, runs_under_agent};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
@@ -303,6 +303,10 @@ fn l1_what_is_below_this_process_is_an_agents_unless_it_is_known_to_be_nobodys()
     }
     assert!(!runs_under_agent(leader.pid, known(Whose::Users)).unwrap());
     assert!(!runs_under_agent(below.pid, known(Whose::Users)).unwrap());
+    let owner = |id| (id == leader).then_some(7);
+    assert_eq!(nearest_above(leader.pid, owner), Some(7));
+    assert_eq!(nearest_above(below.pid, owner), Some(7));
+    assert_eq!(nearest_above(std::process::id(), owner), None);
     // One that has lost its parent is a child of this process, and nobody knows of it.
     agent.kill_leader();
     assert!(runs_under_agent(below.pid, |id| (id == leader).then_some(Whose::Users)).unwrap());

@@ -24,7 +24,7 @@ use acpd_api::{
     VariableInfo, is_named,
 };
 use acpd_core::ids::ClientId;
-use acpd_core::{ClientEvent, StatusPart, ToClient};
+use acpd_core::{ClientEvent, ClientOrigin, StatusPart, ToClient};
 use acpd_store::size_on_disk;
 use acpd_sys::door;
 use acpd_sys::paths::Paths;
@@ -298,12 +298,12 @@ pub(crate) async fn serve(
 ) {
     // Now, when the process that connects is there.
     let pid = door::other_end(&stream).ok().and_then(|peer| peer.pid);
-    let under_agent = match pid {
-        Some(pid) => service.reaper.runs_under_agent(pid).await,
-        None => Ok(false),
+    let origin = match pid {
+        Some(pid) => service.reaper.origin_of(pid).await,
+        None => Ok(ClientOrigin::User),
     };
-    let under_agent = match under_agent {
-        Ok(under_agent) => under_agent,
+    let origin = match origin {
+        Ok(origin) => origin,
         Err(error) => {
             tracing::debug!(%error, "cannot find out what a connection runs under");
             return tell(&stream, &no_descriptors()).await;
@@ -318,7 +318,7 @@ pub(crate) async fn serve(
     let (cut, is_cut) = oneshot::channel();
     let sink = Sink { queue: sender, backlog: Arc::clone(&backlog), cut };
     let events = service.events.clone();
-    let opened = FromClient::Event(ClientEvent::Opened { under_agent });
+    let opened = FromClient::Event(ClientEvent::Opened(origin));
     let said = FromClient::Event(ClientEvent::Lines(first));
     for news in [FromClient::Sink(sink), opened, said] {
         if events.send((client, news)).await.is_err() {

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use crate::clients::resumable::Resumable;
 use crate::fault::Fault;
 use crate::ids::{ClientId, Requester, SessionKey, Time};
-use crate::input::View;
+use crate::input::{ClientOrigin, View};
 
 /// All connections, and the clients with a token, whether they are connected or not
 /// ([`resumable`] has what becomes of these).
@@ -37,8 +37,9 @@ impl Clients {
         self.connected.get_mut(&client)
     }
 
-    pub(crate) fn connect(&mut self, client: ClientId, under_agent: bool) {
-        self.connected.insert(client, Client { under_agent, ..Client::default() });
+    pub(crate) fn connect(&mut self, client: ClientId, origin: ClientOrigin) {
+        let under_agent = origin != ClientOrigin::User;
+        self.connected.insert(client, Client { under_agent, origin, ..Client::default() });
     }
 
     /// A connection has ended, which was at these sessions. A client with a token is waited for.
@@ -115,8 +116,9 @@ pub(crate) struct Client {
     pub(crate) role: Role,
     /// What it has from its last connection, until it has got the rest.
     pub(crate) resume: Option<Resume>,
-    /// Its process runs under an agent, as far as that can be seen ([`crate::hub::clients::under_agent`]).
+    /// Its process runs under an agent, or it says so ([`crate::hub::clients::under_agent`]).
     pub(crate) under_agent: bool,
+    pub(crate) origin: ClientOrigin,
     /// Requests that it has to send again.
     pub(crate) again: Vec<Id>,
     /// When it said something last; nothing before its first line ([`crate::hub::clients::admission`]).

@@ -100,8 +100,8 @@ impl Hub {
 
     fn on_client(&mut self, client: ClientId, event: ClientEvent, out: &mut Batch) {
         match event {
-            ClientEvent::Opened { under_agent } => {
-                self.clients.connect(client, under_agent);
+            ClientEvent::Opened(origin) => {
+                self.clients.connect(client, origin);
             }
             ClientEvent::Lines(lines) => {
                 for body in lines {

@@ -1,7 +1,7 @@
 //! Which connections may stay when there are many.
 
 use acpd_core::ids::ClientId;
-use acpd_core::{ClientEvent, Input};
+use acpd_core::{ClientEvent, ClientOrigin, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, client_oversized};
@@ -150,7 +150,7 @@ fn l10_a_connection_whose_token_another_one_brings_is_told_and_closed() {
 fn tool(bench: &mut Bench, number: u64) -> ClientId {
     let client = ClientId(200 + number);
     bench.now += 1;
-    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: true }));
+    bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::Agent(None))));
     let params = json!({"protocolVersion":1});
     bench.say(client, &json!({"id":"init","method":"initialize","params":params}));
     client

@@ -2,7 +2,7 @@
 
 use acpd_core::ids::ClientId;
 use acpd_core::profile::Sharing;
-use acpd_core::{ClientEvent, HostEvent, Input};
+use acpd_core::{ClientEvent, ClientOrigin, HostEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
@@ -397,19 +397,19 @@ fn a_session_that_old_credentials_cannot_load_wants_no_login() {
 
 #[test]
 fn a_client_under_an_agent_gives_a_session_no_servers() {
-    for under_agent in [true, false] {
+    for origin in [ClientOrigin::Agent(None), ClientOrigin::User] {
         let mut bench = bench(Bench::new);
         let person = bench.plain();
         bench.session(person, "s");
         let client = ClientId(77);
-        bench.feed(Input::Client(client, ClientEvent::Opened { under_agent }));
+        bench.feed(Input::Client(client, ClientEvent::Opened(origin)));
         let hello = json!({"protocolVersion":1});
         bench.say(client, &json!({"id":"init","method":"initialize","params":hello}));
         let server = json!({"name":"evil","command":"/evil","args":[],"env":[]});
         let params = json!({"sessionId":"x","cwd":"/w","mcpServers":[server]});
         bench.say(client, &json!({"id":1,"method":"session/load","params":params}));
         let request = bench.heard_one("session/load");
-        let expected = if under_agent { json!([]) } else { json!([server]) };
+        let expected = if origin == ClientOrigin::User { json!([server]) } else { json!([]) };
         assert_eq!(request["params"]["mcpServers"], expected);
         bench.agent_answers(&request, &json!({}));
         // Nor when it comes back.

@@ -8,8 +8,9 @@ use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Delegation, Limits, Profile, TimeZone};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, UsageRow, ValueKey};
 use acpd_core::{
-    Adopt, Batch, ClientEvent, Effect, FileService, HostEvent, Hub, Input, LeftProcess, LogPage,
-    ReadStyle, Search, SessionValues, StatusPart, StopStep, TerminalTail, ToClient, ToHost,
+    Adopt, Batch, ClientEvent, ClientOrigin, Effect, FileService, HostEvent, Hub, Input,
+    LeftProcess, LogPage, ReadStyle, Search, SessionValues, StatusPart, StopStep, TerminalTail,
+    ToClient, ToHost,
 };
 use acpd_policy::Policy;
 use bytes::Bytes;
@@ -526,7 +527,7 @@ impl Bench {
     pub(crate) fn open(&mut self) -> ClientId {
         self.next_client += 1;
         let client = ClientId(self.next_client);
-        self.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
+        self.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
         client
     }
 
@@ -715,7 +716,7 @@ impl Bench {
     pub(crate) fn show_agent(&mut self) -> Value {
         self.next_client += 1;
         let client = ClientId(self.next_client);
-        self.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
+        self.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
         self.say(client, &json!({"id":0,"method":"_acpd/agent/show","params":{"agent":AGENT}}));
         let shown = self.got(client)[0]["result"].clone();
         self.feed(Input::Client(client, ClientEvent::Closed));

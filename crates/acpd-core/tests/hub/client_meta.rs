@@ -2,7 +2,7 @@
 
 use acpd_core::ids::ClientId;
 use acpd_core::profile::{Profile, Sharing};
-use acpd_core::{ClientEvent, HostEvent, Input};
+use acpd_core::{ClientEvent, ClientOrigin, HostEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::Bench;
@@ -29,7 +29,7 @@ fn gateway() -> Value {
 /// A client that declares this, on its own, before anything is answered.
 fn connect(bench: &mut Bench, client: u64, capabilities: &Value) -> ClientId {
     let client = ClientId(100 + client);
-    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
+    bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
     let params = json!({"protocolVersion":1,"clientCapabilities":capabilities});
     bench.say(client, &json!({"id":"init","method":"initialize","params":params}));
     client

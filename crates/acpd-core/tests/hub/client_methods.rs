@@ -2,7 +2,7 @@
 
 use acpd_core::ids::ClientId;
 use acpd_core::profile::Services;
-use acpd_core::{ClientEvent, FileService, Input, ServeError};
+use acpd_core::{ClientEvent, ClientOrigin, FileService, Input, ServeError};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn bench() -> Bench {
 /// A client that reads and writes files itself.
 fn editor(bench: &mut Bench, number: u64) -> ClientId {
     let client = ClientId(number);
-    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
+    bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
     let fs = json!({"readTextFile":true,"writeTextFile":true});
     let params = json!({"protocolVersion":1,"clientCapabilities":{"fs":fs}});
     bench.say(client, &json!({"id":"init","method":"initialize","params":params}));

@@ -9,7 +9,7 @@ use acpd_core::Input;
 use acpd_core::ids::{ClientId, SessionKey};
 use acpd_core::record::EventRow;
 use acpd_core::views::render;
-use acpd_core::{ClientEvent, StopStep, View};
+use acpd_core::{ClientEvent, ClientOrigin, StopStep, View};
 use acpd_test::fuzz::{Dice, Outcomes, fuzz, throws};
 use bytes::Bytes;
 use proptest::prelude::any;
@@ -143,7 +143,7 @@ impl World<'_> {
         bench.session(hostile[0].0, "e");
         bench.feed(Input::Client(hostile[UNDER_AGENT].0, ClientEvent::Closed));
         hostile[UNDER_AGENT].0 = ClientId(999);
-        bench.feed(Input::Client(ClientId(999), ClientEvent::Opened { under_agent: true }));
+        bench.feed(Input::Client(ClientId(999), ClientEvent::Opened(ClientOrigin::Agent(None))));
         bench.lenient = true;
         let (account, pending) = (Account::default(), Vec::new());
         World { bench, outcomes, hostile, good, account, pending, next: 0 }
@@ -243,8 +243,9 @@ impl World<'_> {
         let again = ClientId(1_000 + self.next);
         self.next += 1;
         *client = again;
-        let under_agent = which == UNDER_AGENT;
-        self.bench.feed(Input::Client(again, ClientEvent::Opened { under_agent }));
+        let origin =
+            if which == UNDER_AGENT { ClientOrigin::Agent(None) } else { ClientOrigin::User };
+        self.bench.feed(Input::Client(again, ClientEvent::Opened(origin)));
         let line = json!({"id":"init","method":"initialize","params":{"protocolVersion":1}});
         account.says(line.to_string().as_bytes());
         self.bench.say(again, &line);

@@ -1,9 +1,10 @@
 //! Sessions that agents begin for sessions of theirs, by the server that acpd lends them.
 
 use acpd_api::McpKind;
-use acpd_core::ids::ClientId;
+use acpd_core::ids::{ClientId, HostId};
 use acpd_core::mcp::take_names;
 use acpd_core::profile::{McpServer, Profile};
+use acpd_core::{ClientEvent, ClientOrigin, Input};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -225,6 +226,34 @@ fn m1_an_agent_answers_for_once_in_its_own_turn_of_a_session_that_it_began_where
     let denied = answers(&mut bench, tool, &id, Some(lead), &json!({"kind": "deny"}));
     assert_eq!(denied["result"], json!({}));
     assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "n");
+}
+
+#[test]
+fn tool_acts_only_for_sessions_of_its_agent() {
+    let mut bench = bench();
+    bench.configure(|config| config.delegation.answer = true);
+    let lead = begins(&mut bench, "lead", None).unwrap();
+    let own = bench.host();
+    for (host, is_its_own) in [(Some(HostId(own.0 + 1)), false), (None, false), (Some(own), true)] {
+        let tool = bench.client(&json!({"tool": true}));
+        bench.feed(Input::Client(tool, ClientEvent::Opened(ClientOrigin::Agent(host))));
+        bench.say(tool, &json!({"id":0,"method":"initialize","params":{"protocolVersion":1}}));
+        bench.got(tool);
+        let begun = begins_by(&mut bench, tool, "helper", Some(lead));
+        let Err(error) = begun else {
+            assert!(is_its_own, "{host:?}");
+            bench.prompt(tool, &json!(2), "helper", "go");
+            bench.heard();
+            let id = asks_in(&mut bench, "helper", &run("ls"));
+            // The same tool, but seen below another agent.
+            bench.feed(Input::Client(tool, ClientEvent::Opened(ClientOrigin::Agent(None))));
+            let allow = json!({"kind": "allow"});
+            let refused = answers(&mut bench, tool, &id, Some(lead), &allow);
+            assert_eq!(reason(&refused["error"]), "under_agent");
+            continue;
+        };
+        assert_eq!((reason(&error), is_its_own), ("under_agent", false), "{host:?}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use acp_wire::Id;
 use acpd_api::McpKind;
 use acpd_core::mcp::take_names;
 use acpd_core::profile::{McpServer, Profile, Workspaces};
-use acpd_core::{ClientEvent, HostEvent, Input, LeftOut};
+use acpd_core::{ClientEvent, ClientOrigin, HostEvent, Input, LeftOut};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -243,7 +243,7 @@ fn a_program_under_an_agent_gives_no_session_servers() {
     let (mut bench, _) = Bench::used_and_loadable();
     bench.agent_dies();
     let tool = acpd_core::ids::ClientId(77);
-    bench.feed(Input::Client(tool, ClientEvent::Opened { under_agent: true }));
+    bench.feed(Input::Client(tool, ClientEvent::Opened(ClientOrigin::Agent(None))));
     bench.say(tool, &json!({"id":0,"method":"initialize","params":{"protocolVersion":1}}));
     let server = json!({"name":"evil","command":"evil","args":[],"env":[]});
     let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[server]});

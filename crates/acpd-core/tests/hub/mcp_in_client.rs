@@ -1,7 +1,7 @@
 //! MCP servers that live in a client: who is called, what is passed on, and when nobody is there.
 
-use acpd_core::ids::{ClientId, Time};
-use acpd_core::{Batch, ClientEvent, Effect, Input, ToClient, ToHost};
+use acpd_core::ids::{ClientId, HostId, Time};
+use acpd_core::{Batch, ClientEvent, ClientOrigin, Effect, Input, ToClient, ToHost};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -639,6 +639,55 @@ fn a_tool_asks_the_editor_of_its_session_and_no_other() {
     bench.feed(Input::Client(a, ClientEvent::Closed));
     assert_eq!(lent(&mut bench, tool, "s"), json!([]));
     assert_eq!(bench.got(b), Vec::<Value>::new());
+}
+
+#[test]
+fn tool_uses_only_what_is_lent_to_sessions_of_its_agent() {
+    let mut bench = bench();
+    let a = bench.plain();
+    session(&mut bench, a, "s", "mine");
+    let own = bench.host();
+    let below = |bench: &mut Bench, host: Option<HostId>| {
+        let tool = bench.open();
+        bench.feed(Input::Client(tool, ClientEvent::Opened(ClientOrigin::Agent(host))));
+        tool
+    };
+    let other = below(&mut bench, Some(HostId(own.0 + 1)));
+    let unseen = below(&mut bench, None);
+    for tool in [other, unseen] {
+        for (method, params) in [
+            ("_acpd/mcp/list", json!({"session":"s"})),
+            // The session that counts is the one that is used.
+            (
+                "_acpd/mcp/call",
+                json!({"ref":{"session":"s"},"session":"t","server":"tools","method":"tools/call"}),
+            ),
+        ] {
+            bench.say(tool, &json!({"id":1,"method":method,"params":params}));
+            let refused = bench.got(tool).pop().expect("answered");
+            assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "under_agent", "{refused}");
+        }
+    }
+    assert_eq!(bench.got(a), Vec::<Value>::new());
+
+    let watcher = bench.client(&json!({"notices":true}));
+    let params = json!({"ref":{"session":"s"},"role":"observer"});
+    bench.say(watcher, &json!({"id":1,"method":"_acpd/session/attach","params":params}));
+    let tool = below(&mut bench, Some(own));
+    assert_eq!(lent(&mut bench, tool, "s"), json!(["tools"]));
+    let params = json!({"ref":{"session":"s"},"server":"tools","method":"tools/call","params":{"name":"look"}});
+    bench.say(tool, &json!({"id":"call","method":"_acpd/mcp/call","params":params}));
+    asked(&mut bench, a);
+    let told = bench.got(watcher);
+    let notice = told.iter().find(|line| line["method"] == "_acpd/notice").expect("journalled");
+    assert_eq!(
+        notice["params"]["text"],
+        "a tool of the agent called `look` of the MCP server `tools`"
+    );
+    bench.agent_dies();
+    bench.say(tool, &json!({"id":1,"method":"_acpd/mcp/list","params":{"session":"s"}}));
+    let refused = bench.got(tool).pop().expect("answered");
+    assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "under_agent", "its agent is gone");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Questions to people: who is asked, who may answer, and what is answered without anybody.
 
 use acpd_core::ids::ClientId;
-use acpd_core::{ClientEvent, Input};
+use acpd_core::{ClientEvent, ClientOrigin, Input};
 use acpd_policy::{Policy, PolicyConfig};
 use serde_json::{Value, json};
 
@@ -344,7 +344,7 @@ fn a_process_under_an_agent_decides_nothing() {
     asks(&mut bench, 7, &run("make"));
     let id = pending(&mut bench)[0]["id"].clone();
     let client = ClientId(77);
-    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: true }));
+    bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::Agent(None))));
     let params = json!({"id":id,"answer":{"kind":"allow"}});
     bench.say(client, &json!({"id":1,"method":"_acpd/interaction/answer","params":params}));
     let refused = bench.got(client).pop().expect("answered");
@@ -369,7 +369,7 @@ fn a_process_under_an_agent_decides_nothing() {
 fn a_form_is_for_clients_that_can_show_it_and_its_answer_is_checked() {
     let (mut bench, plain) = Bench::begun();
     let able = ClientId(50);
-    bench.feed(Input::Client(able, ClientEvent::Opened { under_agent: false }));
+    bench.feed(Input::Client(able, ClientEvent::Opened(ClientOrigin::User)));
     let params = json!({"protocolVersion":1,"clientCapabilities":{"elicitation":{"form":{}}}});
     bench.say(able, &json!({"id":"init","method":"initialize","params":params}));
     bench.say(
@@ -409,7 +409,7 @@ fn a_form_that_no_client_can_show_is_filled_in_from_a_terminal() {
 fn a_question_about_a_login_goes_to_who_logs_in_and_to_nobody_else() {
     let (mut bench, other) = Bench::begun();
     let a = ClientId(50);
-    bench.feed(Input::Client(a, ClientEvent::Opened { under_agent: false }));
+    bench.feed(Input::Client(a, ClientEvent::Opened(ClientOrigin::User)));
     let params = json!({"protocolVersion":1,"clientCapabilities":{"elicitation":{"url":{}}}});
     bench.say(a, &json!({"id":"init","method":"initialize","params":params}));
     bench.got(a);

@@ -2,7 +2,7 @@
 
 use acpd_core::ids::ClientId;
 use acpd_core::record::TurnStage;
-use acpd_core::{ClientEvent, HostEvent, Input, SpawnError};
+use acpd_core::{ClientEvent, ClientOrigin, HostEvent, Input, SpawnError};
 use serde_json::{Value, json};
 
 use crate::bench::{AGENT, Bench, words};
@@ -298,7 +298,7 @@ fn an_answer_is_kept_with_all_that_the_client_may_be_able_to_show() {
         bench.feed(Input::Client(a, ClientEvent::Closed));
         bench.agent_answers(&request, &json!({"sessionId":"s","configOptions":options}));
         let client = ClientId(2);
-        bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
+        bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
         let resume = json!({"generation":"","sessions":{},"open":[1],"asked":[]});
         let meta = json!({"_acpd":{"client":{"token":TOKEN,"resume":resume}}});
         let params = json!({"protocolVersion":1,"clientCapabilities":capabilities,"_meta":meta});

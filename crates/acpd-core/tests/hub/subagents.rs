@@ -2,7 +2,7 @@
 
 use acpd_core::ids::ClientId;
 use acpd_core::profile::Services;
-use acpd_core::{ClientEvent, Input};
+use acpd_core::{ClientEvent, ClientOrigin, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, methods, word, words};
@@ -10,7 +10,7 @@ use crate::bench::{Bench, methods, word, words};
 /// A client that shows subagents, and can do files.
 fn viewer(bench: &mut Bench) -> ClientId {
     let client = ClientId(500);
-    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
+    bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
     let capabilities = json!({"subagents":{},"fs":{"readTextFile":true}});
     let params = json!({"protocolVersion":1,"clientCapabilities":capabilities});
     bench.say(client, &json!({"id":"init","method":"initialize","params":params}));
@@ -108,7 +108,7 @@ fn a_line_of_a_child_names_the_session_that_its_number_is_of() {
     let mut bench = Bench::new();
     let (a, b) = (ClientId(600), ClientId(601));
     for (client, longest) in [(a, 0), (b, 200)] {
-        bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
+        bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
         let own = json!({"seq":true,"notices":true,"maxLine":longest});
         let params = json!({"protocolVersion":1,"clientCapabilities":{"subagents":{}},
             "_meta":{"_acpd":own}});
@@ -365,7 +365,7 @@ fn client_methods_of_a_child_are_done_in_the_folders_of_its_session() {
 fn a_client_without_subagents_does_the_client_method_of_a_child_for_its_session() {
     let mut bench = Bench::new();
     let client = ClientId(600);
-    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
+    bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
     let capabilities = json!({"fs":{"writeTextFile":true}});
     let params = json!({"protocolVersion":1,"clientCapabilities":capabilities});
     bench.say(client, &json!({"id":0,"method":"initialize","params":params}));

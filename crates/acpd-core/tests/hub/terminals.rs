@@ -2,7 +2,9 @@
 
 use acpd_core::ids::{ClientId, InteractionId};
 use acpd_core::profile::Services;
-use acpd_core::{ClientEvent, Effect, Input, NewTerminal, ServeError, TerminalEnd, TerminalTail};
+use acpd_core::{
+    ClientEvent, ClientOrigin, Effect, Input, NewTerminal, ServeError, TerminalEnd, TerminalTail,
+};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -21,7 +23,7 @@ fn editor(bench: &mut Bench, number: u64) -> ClientId {
 
 fn editor_with(bench: &mut Bench, number: u64, meta: &Value) -> ClientId {
     let client = ClientId(number);
-    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
+    bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
     let capabilities = json!({"terminal":true});
     let params =
         json!({"protocolVersion":1,"clientCapabilities":capabilities,"_meta":{"_acpd":meta}});

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use acp_wire::locate;
 use acp_wire::method::{Answer, METHODS, Side};
 use acpd_core::ids::{ClientId, HostId, Time};
-use acpd_core::{Batch, ClientEvent, Effect, HostEvent, Input, ToClient, ToHost};
+use acpd_core::{Batch, ClientEvent, ClientOrigin, Effect, HostEvent, Input, ToClient, ToHost};
 use agent_client_protocol_schema::v1;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -140,7 +140,7 @@ impl Wire {
 
 /// A client that declares all that a line may be downgraded for.
 fn hello(bench: &mut Bench, client: ClientId) {
-    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
+    bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
     let session = json!({"configOptions":{"boolean":{}},"notices":{},"compaction":{}});
     let elicitation = json!({"form":{},"url":{}});
     let capabilities = json!({"session":session,"plan":{},"subagents":{},"auth":{"terminal":true},"elicitation":elicitation});

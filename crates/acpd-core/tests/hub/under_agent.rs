@@ -6,7 +6,7 @@ use acp_wire::method::{METHODS as KNOWN, Side};
 use acpd_api::method::METHODS;
 use acpd_api::under_agent::{ACP, UnderAgent};
 use acpd_core::ids::ClientId;
-use acpd_core::{ClientEvent, Input};
+use acpd_core::{ClientEvent, ClientOrigin, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
@@ -15,7 +15,7 @@ const TOOL: ClientId = ClientId(77);
 
 /// A tool of an agent connects, and can show everything.
 fn tool(bench: &mut Bench) -> ClientId {
-    bench.feed(Input::Client(TOOL, ClientEvent::Opened { under_agent: true }));
+    bench.feed(Input::Client(TOOL, ClientEvent::Opened(ClientOrigin::Agent(None))));
     let capabilities = json!({"elicitation":{"form":{},"url":{}}});
     let params = json!({"protocolVersion":1,"clientCapabilities":capabilities,
         "_meta":{"_acpd":{"notices":true}}});
@@ -28,7 +28,7 @@ fn tool(bench: &mut Bench) -> ClientId {
 fn params() -> Value {
     json!({"sessionId":"s","session":"s","ref":{"session":"s"},"agent":"gem","cwd":"/w","name":"n",
         "id":"1-1","answer":{"kind":"allow"},"words":["x"],"mcpServers":[],"modeId":"m",
-        "prompt":[{"type":"text","text":"x"}],"content":[{"type":"text","text":"x"}],"mode":"steer","toolCall":{"toolCallId":"t"}})
+        "prompt":[{"type":"text","text":"x"}],"content":[{"type":"text","text":"x"}],"mode":"steer","toolCall":{"toolCallId":"t"},"server":"x","method":"tools/list"})
 }
 
 fn reason(answer: &Value) -> &str {

@@ -6,7 +6,7 @@ use acpd_api::{NAMESPACE, method};
 use acpd_core::ids::ClientId;
 use acpd_core::record::{EventKind, EventRow};
 use acpd_core::views::render;
-use acpd_core::{ClientEvent, Effect, Input, TerminalEnd, TerminalTail, View};
+use acpd_core::{ClientEvent, ClientOrigin, Effect, Input, TerminalEnd, TerminalTail, View};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -148,7 +148,7 @@ impl Scene {
     fn connect(&mut self, view: View) -> ClientId {
         self.next += 1;
         let client = ClientId(100 + self.next);
-        self.bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
+        self.bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
         let has = |has: bool| if has { json!({}) } else { Value::Null };
         let capabilities = json!({"plan":has(view.plan),"subagents":has(view.subagents),
             "session":{"configOptions":{"boolean":has(view.boolean_options)},

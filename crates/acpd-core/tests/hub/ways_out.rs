@@ -2,7 +2,7 @@
 
 use acpd_core::ids::ClientId;
 use acpd_core::profile::OnLost;
-use acpd_core::{ClientEvent, HostEvent, Input, StopStep};
+use acpd_core::{ClientEvent, ClientOrigin, HostEvent, Input, StopStep};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
@@ -292,7 +292,7 @@ fn what_runs_under_an_agent_gives_no_conversation_up() {
     let a = bench.plain();
     blocked(&mut bench, a);
     let client = ClientId(9_999);
-    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: true }));
+    bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::Agent(None))));
     let refused = reseed(&mut bench, client, true);
     assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "under_agent");
     assert_eq!(bench.state("s"), "blocked");

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use acp_wire::{Id, Message, build, parse};
 use acpd_api::{AgentInfo, Changed, InteractionList, SessionInfo, SessionList, Watched, method};
 use acpd_core::ids::ClientId;
-use acpd_core::{ClientEvent, Input, ToClient};
+use acpd_core::{ClientEvent, ClientOrigin, Input, ToClient};
 use bytes::Bytes;
 use serde_json::{Value, from_value, json};
 
@@ -126,7 +126,7 @@ impl World {
         let id = self.next_client();
         let Some(watchers) = &mut self.watchers else { return Ok(()) };
         watchers.open.insert(id, Watcher::default());
-        self.feed(Input::Client(id, ClientEvent::Opened { under_agent: false }))?;
+        self.feed(Input::Client(id, ClientEvent::Opened(ClientOrigin::User)))?;
         self.ask(id, method::WATCH)
     }
 

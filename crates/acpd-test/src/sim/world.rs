@@ -8,7 +8,8 @@ use acpd_core::ids::{ClientId, HostId, Time};
 use acpd_core::profile::{Config, DaemonFacts, OnLost, Profile, Sharing};
 use acpd_core::record::{Record, TurnStage};
 use acpd_core::{
-    Batch, ClientEvent, Effect, Hub, Input, LogPage, SessionValues, StatusPart, ToClient, ToHost,
+    Batch, ClientEvent, ClientOrigin, Effect, Hub, Input, LogPage, SessionValues, StatusPart,
+    ToClient, ToHost,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -614,7 +615,7 @@ impl World {
         let id = self.next_client();
         let line = client.initialize(&mut self.rng);
         self.clients.insert(id, client);
-        self.feed(Input::Client(id, ClientEvent::Opened { under_agent: false }))?;
+        self.feed(Input::Client(id, ClientEvent::Opened(ClientOrigin::User)))?;
         self.feed(client_line(id, line))?;
         Ok(id)
     }

@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 
 use acpd_api::ShimInfo;
 use acpd_core::ids::HostId;
-use acpd_core::{HostEvent, LeftProcess, StopStep};
+use acpd_core::{ClientOrigin, HostEvent, LeftProcess, StopStep};
 use acpd_shim::frame::Release;
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::ShimDir;
 use acpd_sys::ladder::{Ladder, Step};
 use acpd_sys::process::{ProcessId, StopSignal, discard, name_of, reap, reap_orphans, start};
-use acpd_sys::tree::{Tree, Usage, Whose, runs_under_agent};
+use acpd_sys::tree::{Tree, Usage, Whose, nearest_above, runs_under_agent};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
@@ -105,6 +105,8 @@ struct Family {
     children: BTreeSet<u32>,
     /// Those of them that are commands of the user's.
     users: BTreeSet<u32>,
+    /// Those of them that are agents.
+    agents: BTreeMap<u32, HostId>,
     /// The shims that the daemon talks with, whoever started them.
     shims: BTreeMap<HostId, KnownShim>,
 }
@@ -122,6 +124,13 @@ impl Family {
     fn remove(&mut self, pid: u32) {
         self.children.remove(&pid);
         self.users.remove(&pid);
+        self.agents.remove(&pid);
+    }
+
+    /// The run of an agent that this process is, or the shim of.
+    fn host_of(&self, id: ProcessId) -> Option<HostId> {
+        let shim = self.shims.iter().find(|(_, shim)| shim.id == id).map(|(host, _)| *host);
+        shim.or_else(|| self.agents.get(&id.pid).copied())
     }
 
     /// A child that is not reaped keeps its pid.
@@ -236,7 +245,7 @@ impl Reaper {
     }
 
     /// Returns whether a process is an agent's or descends from one, as far as can be seen.
-    pub(crate) async fn runs_under_agent(&self, pid: u32) -> io::Result<bool> {
+    async fn runs_under_agent(&self, pid: u32) -> io::Result<bool> {
         for _ in 0..LOOKS {
             // Before the look: nothing is below a child that is made after it.
             let is_starting = self.children.lock().starting > 0;
@@ -248,6 +257,14 @@ impl Reaper {
             tokio::time::sleep(LOOK.0).await;
         }
         Ok(true)
+    }
+
+    /// Returns what a process descends from, as far as can be seen.
+    pub(crate) async fn origin_of(&self, pid: u32) -> io::Result<ClientOrigin> {
+        if !self.runs_under_agent(pid).await? {
+            return Ok(ClientOrigin::User);
+        }
+        Ok(ClientOrigin::Agent(nearest_above(pid, |id| self.children.lock().host_of(id))))
     }
 
     /// The daemon talks with this shim.
@@ -289,6 +306,7 @@ impl Reaper {
 
     /// Takes charge of a tree that was just started.
     pub(super) fn watch(&self, host: HostId, marker: String, leader: ProcessId) {
+        self.children.lock().agents.insert(leader.pid, host);
         self.send(Job::Watch { host, marker, leader });
     }
 

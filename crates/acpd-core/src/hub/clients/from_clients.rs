@@ -655,7 +655,10 @@ impl Hub {
         }
         let mut params = unrelated(&Bytes::copy_from_slice(raw.get().as_bytes()));
         if let Some(number) = meta.parent {
-            params = with_parent(&params, &self.parent_by_number(number)?);
+            let what = "begin sessions for a session of another agent";
+            let parent = self.by_number(number)?;
+            self.must_be_its_own(to.client, parent, what)?;
+            params = with_parent(&params, &self.parent_for(parent)?);
         }
         let (notices, directory) = (Vec::new(), Directory::Unknown);
         let new = NewSession {

@@ -14,8 +14,10 @@ use serde_json::value::RawValue;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, SessionKey};
+use crate::input::ClientOrigin;
 use crate::params::read;
 use crate::questions::AskedBy;
+use crate::session::State;
 
 impl Hub {
     /// Whether a client is here and may decide for a person: it may be asked, and serve an agent.
@@ -37,7 +39,8 @@ impl Hub {
             return Ok(());
         }
         let refused = match UnderAgent::of_method(method) {
-            UnderAgent::Allowed => None,
+            // `must_be_its_own` is asked where the session is known.
+            UnderAgent::Allowed | UnderAgent::OwnSessions(_) => None,
             UnderAgent::OwnQuestions(what) => {
                 (!self.may_answer_its_own(client, params)).then_some(what)
             }
@@ -50,11 +53,28 @@ impl Hub {
         };
         match refused.or_else(|| params.and_then(refused_flag)) {
             None => Ok(()),
-            Some(what) => {
-                let text = format!("a process that runs under an agent may not {what}");
-                let mut fault = Fault::invalid(text);
-                fault.data.reason = Reason::UnderAgent;
-                Err(fault.hint("do it in a terminal or an editor of your own"))
+            Some(what) => Err(not_under_agent(what)),
+        }
+    }
+
+    /// Refuses what is only for sessions of the agent that a client runs under.
+    pub(crate) fn must_be_its_own(
+        &self,
+        client: ClientId,
+        key: SessionKey,
+        what: &str,
+    ) -> Result<(), Fault> {
+        if self.is_its_own(client, key) { Ok(()) } else { Err(not_under_agent(what)) }
+    }
+
+    /// Returns whether a client may act for a session: below an agent, only for those of that very process.
+    fn is_its_own(&self, client: ClientId, key: SessionKey) -> bool {
+        match self.clients.get(&client).map(|here| here.origin) {
+            None | Some(ClientOrigin::User) => true,
+            Some(ClientOrigin::Agent(host)) => {
+                let session = self.session(key);
+                let slot = host.and_then(|host| self.processes.slot_of(host));
+                slot == Some(session.slot) && !matches!(session.state, State::Dormant)
             }
         }
     }
@@ -66,7 +86,8 @@ impl Hub {
         let its_own = || {
             let open = self.questions.get(InteractionId::parse(&id)?)?;
             let session = self.session(open.session?);
-            let own = &self.session(self.by_number(parent?).ok()?).row;
+            let own = self.by_number(parent?).ok().filter(|own| self.is_its_own(client, *own))?;
+            let own = &self.session(own).row;
             let begun_by = session.kin.parent.as_ref()?;
             let sender = session.running.as_ref()?.sender.as_ref()?;
             let is_begun_by_it =
@@ -101,6 +122,14 @@ impl Hub {
         let mut senders = session.queue.iter().map(|prompt| &prompt.sender).chain(running);
         senders.any(|sender| sender.as_ref().is_none_or(|sender| sender.client != client))
     }
+}
+
+/// The refusal of what is not for a client under an agent, in words that follow "may not".
+fn not_under_agent(what: &str) -> Fault {
+    let text = format!("a process that runs under an agent may not {what}");
+    let mut fault = Fault::invalid(text);
+    fault.data.reason = Reason::UnderAgent;
+    fault.hint("do it in a terminal or an editor of your own")
 }
 
 /// What a member of `_meta._acpd` in these params would do that is not for such a client.

@@ -17,7 +17,8 @@
 //! Architecture invariant: a call of an agent is on disk until it is answered, and is given to one client once:
 //! again only to one that came back without it. A call of a tool ends with the connection that made it.
 
-use acp_wire::{ErrorObject, Id, Message, build, code, str_at};
+use acp_wire::bound::NAME;
+use acp_wire::{ErrorObject, Id, Message, build, clipped, code, str_at};
 use acpd_api::{McpCallParams, McpServerList, Reason, SessionRef, method};
 use bytes::Bytes;
 use serde_json::json;
@@ -342,8 +343,17 @@ impl Hub {
     }
 
     /// The servers of a session that live in clients which are connected, with what people call them.
-    fn lent_servers(&self, key: SessionKey) -> Vec<(String, Server)> {
-        let Some(list) = &self.session(key).mcp_servers else { return Vec::new() };
+    ///
+    /// # Errors
+    /// When the client runs under an agent, and this is not a session of that agent.
+    fn lent_servers(
+        &self,
+        client: ClientId,
+        key: SessionKey,
+    ) -> Result<Vec<(String, Server)>, Fault> {
+        let what = "use what is lent to a session of another agent";
+        self.must_be_its_own(client, key, what)?;
+        let Some(list) = &self.session(key).mcp_servers else { return Ok(Vec::new()) };
         let mut lent = Vec::new();
         each(list, |item| {
             let server = server_id(item).and_then(|kept| Server::read(&kept));
@@ -351,7 +361,7 @@ impl Hub {
             None
         });
         lent.retain(|(_, server)| self.is_there(server));
-        lent
+        Ok(lent)
     }
 
     /// `_acpd/mcp/list` of a tool.
@@ -361,7 +371,7 @@ impl Hub {
         session: &SessionRef,
         out: &mut Batch,
     ) -> Served {
-        let lent = self.lent_servers(self.resolve(session)?);
+        let lent = self.lent_servers(to.client, self.resolve(session)?)?;
         let servers = lent.into_iter().map(|(label, _)| label.into()).collect();
         self.answer(to, &McpServerList { servers }, out);
         Ok(())
@@ -382,7 +392,7 @@ impl Hub {
             );
             Fault::new(Reason::Invalid, text).with_code(code::NOT_FOUND)
         };
-        let mut lent = self.lent_servers(key).into_iter();
+        let mut lent = self.lent_servers(asked.to.client, key)?.into_iter();
         let (label, server) = lent.find(|(label, _)| *label == params.server).ok_or_else(none)?;
         let client = self.client_of(&server).ok_or_else(none)?;
         let id = InteractionId(self.ids.issue());
@@ -396,6 +406,13 @@ impl Hub {
         let caller = Caller::Client(asked.to.clone());
         let call = Call { caller, line, client, server, label };
         self.calls.check_room(&call).map_err(|error| Fault::new(Reason::TooMany, error.message))?;
+        if params.method == "tools/call" {
+            let given = params.params.as_ref().map_or("", |params| params.get());
+            let tool = str_at(given.as_bytes(), &["name"]).unwrap_or_default();
+            let (tool, label) = (clipped(&tool, NAME), clipped(&call.label, NAME));
+            let text = format!("a tool of the agent called `{tool}` of the MCP server `{label}`");
+            self.notice(key, "info", &text, out);
+        }
         self.open_call(id, call, out);
         self.timers.set(Timer::Lent(id), self.now.after(LENT));
         Ok(())

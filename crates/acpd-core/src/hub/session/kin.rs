@@ -10,12 +10,12 @@ use crate::requests::purpose::NewSession;
 use crate::session::kin::Kin;
 
 impl Hub {
-    /// The session that a tool names by this number, if it may have one more of its own.
+    /// A session as the parent of one more.
     ///
     /// # Errors
-    /// When there is no such session, or it is too deep or has too many.
-    pub(crate) fn parent_by_number(&self, number: u64) -> Result<Parent, Fault> {
-        let row = &self.session(self.by_number(number)?).row;
+    /// When it is too deep or has too many.
+    pub(crate) fn parent_for(&self, key: SessionKey) -> Result<Parent, Fault> {
+        let row = &self.session(key).row;
         let parent =
             Parent { agent: row.agent.clone().into(), session_id: row.public_id.clone().into() };
         let limits = self.config.delegation;
