@@ -1,6 +1,8 @@
 // @ts-check
 // All sessions, agents and open questions, as `_acpd/watch` tells them, and the rows of the inbox.
 
+import { lookUp } from './fold/block.js';
+
 /** @typedef {import('./fold/block.js').Json} Json */
 /** @typedef {'question' | 'form' | 'login' | 'interrupted' | 'blocked' | 'working' | 'silent' | 'resting'} What */
 /** @typedef {{key: string, section: 'needs' | 'working' | 'recent', what: What, session?: Json, question?: Json,
@@ -111,4 +113,4 @@ const wantsLogin = (agent) =>
 /** @type {Record<What, number>} */
 const ORDER = { question: 0, form: 0, interrupted: 1, blocked: 1, login: 2, working: 3, silent: 4, resting: 5 };
 /** @param {Row} row */
-const order = (row) => ORDER[row.what];
+const order = (row) => lookUp(ORDER, row.what) ?? 5;

@@ -3,6 +3,7 @@
 
 import { App } from './ui/app.js';
 import { html } from './ui/html.js';
+import { Guard } from './ui/parts.js';
 import { render } from './lib/preact.js';
 import { kept, routeOf, store } from './store.js';
 
@@ -18,7 +19,7 @@ if (code) history.replaceState(null, '', '/');
 
 const root = document.getElementById('app');
 if (!root) throw new Error('the page has no place for the app');
-store.render = () => render(html`<${App} store=${store} />`, root);
+store.render = () => render(html`<${Guard} what="The page" hint="open it again" of=${store.now}><${App} store=${store} /><//>`, root);
 store.start();
 if (code) store.signIn(code);
 

@@ -2,12 +2,16 @@
 // Markdown as elements. There is no HTML on the way: marked's lexer makes tokens, a table says what each kind of token
 // is, and what is not in the table is shown as the text that was written.
 
+import { lookUp } from './fold/block.js';
 import { prose, verbatim } from './fold/escape.js';
 import { Lexer } from './lib/marked.js';
 import { html } from './ui/html.js';
 import { Code } from './ui/code.js';
 
 /** @typedef {import('./fold/block.js').Json} Token */
+
+/** Levels of quotes, lists and emphasis that are elements. */
+const DEEPEST = 24;
 
 /** Lines of a paragraph stay lines: agents paste what they see. */
 const OPTIONS = { gfm: true, breaks: true };
@@ -23,7 +27,7 @@ const ENTITIES = {
 /** Outside of code. @param {string} text */
 const decoded = (text) =>
   text.replace(/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z]{2,8}));/g, (whole, decimal, hex, name) => {
-    if (name) return Object.hasOwn(ENTITIES, name) ? ENTITIES[name] : whole;
+    if (name) return lookUp(ENTITIES, name) ?? whole;
     const code = decimal ? Number(decimal) : parseInt(hex, 16);
     const isChar = code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
     return isChar ? String.fromCodePoint(code) : '\ufffd';
@@ -49,7 +53,9 @@ function link(href, children, text, raw) {
   if (!url) return said(raw);
   const where = url.protocol === 'mailto:' ? url.pathname : url.host;
   const namesPlace = /[^\s.]\.[^\s.]|:\/\//.test(text) || !/[\p{L}\p{N}]/u.test(text);
-  const isHonest = text === url.href || text === href || hostOf(text) === where;
+  // What stands before an @ looks like the host, and letters of other scripts look like Latin ones.
+  const isHonest = text === where
+    || (!url.username && !url.password && hostOf(text) === where && text.toLowerCase().includes(where));
   return html`<a href=${url.href} target="_blank" rel="noopener noreferrer" title=${prose(url.href)}>${children}</a>${
     namesPlace && !isHonest && html` <span class="host">(${prose(where)})</span>`}`;
 }
@@ -92,10 +98,42 @@ const KINDS = {
 };
 
 /** @param {Token} token @returns {any} */
-const element = (token) => (Object.hasOwn(KINDS, token.type) ? KINDS[token.type](token) : prose(token.raw ?? ''));
+function element(token) {
+  const make = lookUp(KINDS, token.type);
+  return make ? make(token) : prose(token.raw ?? '');
+}
 
 /** @param {Token} token @returns {any[]} */
 const inner = (token) => (token.tokens ?? []).map(element);
+
+/** A lexer that goes down a number of levels; what is deeper stays the text that was written. */
+class BoundedLexer extends Lexer {
+  depth = 0;
+
+  /** @param {string} source @param {any} [tokens] @param {boolean} [isLast] @returns {any} */
+  blockTokens(source, tokens = [], isLast = false) {
+    return this.below(source, tokens, () => super.blockTokens(source, tokens, isLast));
+  }
+
+  /** @param {string} source @param {any[]} [tokens] @returns {any[]} */
+  inlineTokens(source, tokens = []) {
+    return this.below(source, tokens, () => super.inlineTokens(source, tokens));
+  }
+
+  /** @param {string} source @param {any[]} tokens @param {() => any[]} read */
+  below(source, tokens, read) {
+    if (this.depth >= DEEPEST) {
+      tokens.push({ type: 'written', raw: source });
+      return tokens;
+    }
+    this.depth++;
+    try {
+      return read();
+    } finally {
+      this.depth--;
+    }
+  }
+}
 
 /** The tokens of a text that grows: what is above its last parts is not read again. */
 export class Growing {
@@ -114,7 +152,7 @@ export class Growing {
     const isWhole = !grows || source.includes(']:') || source.includes('\r');
     const kept = isWhole ? [] : this.tokens.slice(0, settled(this.tokens));
     const from = kept.reduce((sum, token) => sum + token.raw.length, 0);
-    this.tokens = [...kept, ...new Lexer(OPTIONS).lex(source.slice(from))];
+    this.tokens = [...kept, ...new BoundedLexer(OPTIONS).lex(source.slice(from))];
     return this.tokens;
   }
 }

@@ -21,12 +21,21 @@ fn known() -> BTreeSet<String> {
     known
 }
 
-/// Names of functions in a folder of sources and below.
+/// Names of functions in a folder of sources and below, and of tests of the page.
 fn functions(folder: &Path, names: &mut BTreeSet<String>) {
     let entries = fs::read_dir(folder).into_iter().flatten();
     for path in entries.flatten().map(|entry| entry.path()) {
+        let name = path.file_name().unwrap_or_default();
         if path.is_dir() {
-            functions(&path, names);
+            if name != "node_modules" {
+                functions(&path, names);
+            }
+        } else if name.to_string_lossy().ends_with(".test.js") {
+            let text = fs::read_to_string(&path).expect("a test of the page");
+            let tests = text.lines().filter_map(|line| {
+                line.strip_prefix("test('").or_else(|| line.strip_prefix("scene('"))
+            });
+            names.extend(tests.filter_map(|test| Some(test.split_once('\'')?.0.to_owned())));
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).expect("a source file");
             let lines = text.lines().map(|line| line.trim_start().trim_start_matches("async "));

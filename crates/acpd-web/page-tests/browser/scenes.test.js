@@ -683,3 +683,52 @@ scene('a subagent, pictures and hostile names are shown as what they are', async
   assert.deepEqual(wrong, []);
   await context.close();
 });
+
+scene('a_hostile_word_or_depth_leaves_the_rest_of_the_page', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  const deep = `${'> '.repeat(600)}deep`;
+  const lines = [
+    update({ sessionUpdate: 'plan', entries: [{ content: 'a step', status: '__proto__', priority: 'constructor' }] }),
+    update({ sessionUpdate: 'tool_call', toolCallId: 'c', title: 'A tool', kind: 'constructor', status: 'toString', rawInput: { command: { __proto__: 1 } } }),
+    says(`${deep}\n\nbelow it\n\n`), says('```constructor\ncode\n```\n\n'),
+  ];
+  await home.acpctl('run', '-s', 'poisoned', `${home.raw('poisoned.jsonl', lines)} [stop constructor]`).catch(() => {});
+  await home.acpctl('run', '-s', 'neighbour', 'say #fine');
+  await page.waitForSelector('.entry:has(.name:text-is("poisoned"))');
+  await openSession(page, 'poisoned');
+  await page.waitForSelector('.answer:has-text("below it")');
+  await page.waitForSelector('.turn:has-text("constructor")');
+  await openSession(page, 'neighbour');
+  await page.waitForSelector('.answer:has-text("say #fine")');
+  assert.equal(await page.locator('.not-shown').count(), 0);
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('code_of_each_language_is_shown_whole', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  const code = 'fn main() {\n    println!("x {}", y);\n    let z = "after the string";\n}';
+  await home.acpctl('run', '-s', 'coder', `${home.raw('coder.jsonl', [says(`\`\`\`rust\n${code}\n\`\`\`\n`)])} say #over`);
+  await openSession(page, 'coder');
+  await page.waitForSelector('.code .hl-string');
+  assert.equal(await page.locator('.code code').innerText(), code);
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('sending_follows_again_after_a_block_was_unfolded', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  await home.acpctl('run', '-s', 'follower', '[tool build] [chunks 60]');
+  await openSession(page, 'follower');
+  await page.waitForSelector('.turn');
+  await page.locator('.scroller').press('Home');
+  await page.locator('.row .head').first().click();
+  await page.waitForSelector('.to-end');
+  await page.fill('#prompt', 'say #followed');
+  await page.press('#prompt', 'Enter');
+  await page.waitForSelector('.answer:has-text("say #followed")');
+  await page.waitForSelector('.to-end', { state: 'detached' });
+  await until('the end to be on the screen', () => page.locator('.scroller').evaluate((it) => it.scrollHeight - it.clientHeight - it.scrollTop < 2));
+  assert.deepEqual(wrong, []);
+  await context.close();
+});

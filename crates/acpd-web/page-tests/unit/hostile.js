@@ -22,3 +22,14 @@ export const PIECES = [
   '|', '---', '===', '\r', '\r\n', '&amp;', '\\', 'http://x.example/ ', '<http://y.example>', '\u001b[2J', '\u202e', '\u200b', '  \n',
   '* * *\n', '+ x\n', '[x] ', '<div>\n', '</div>\n\n', '<script>', 'javascript:alert(1)', '](javascript:x)', '[', '&#x202e;',
 ];
+
+/** Words that every object of JavaScript has, which an agent may say wherever a name is expected. */
+export const WORDS = ['constructor', '__proto__', 'toString', 'valueOf', 'hasOwnProperty', '__defineGetter__', 'prototype'];
+
+/** Texts that nest deeper than a stack. */
+export const DEEP = [
+  '> '.repeat(600) + 'x', '- '.repeat(600) + 'x', '1. '.repeat(600) + 'x', '>'.repeat(20_000), '[a'.repeat(600) + '](b)'.repeat(600),
+  '*a '.repeat(600) + 'x' + ' a*'.repeat(600), '**a _b '.repeat(300) + 'x' + '_ **'.repeat(300), '~~a '.repeat(600) + '~~'.repeat(600),
+  '!['.repeat(600) + '](x)'.repeat(600), Array.from({ length: 600 }, (_, at) => `${'  '.repeat(at)}- x`).join('\n'),
+  Array.from({ length: 300 }, (_, at) => `${'> '.repeat(at)}x`).join('\n'),
+];

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 
 import { prose } from '../../page/fold/escape.js';
 import { Growing, address, markdown } from '../../page/markdown.js';
-import { HOSTILE, PIECES } from './hostile.js';
+import { DEEP, HOSTILE, PIECES } from './hostile.js';
 import { random } from './random.js';
 
 const KNOWN = new Set(['p', 'h2', 'h3', 'h4', 'h5', 'h6', 'strong', 'em', 'del', 'code', 'pre', 'figure', 'blockquote', 'hr', 'br',
@@ -80,6 +80,19 @@ test('what is above the last parts of a long text is not read again', () => {
   assert.equal(growing.read(`${start}The end is`)[0], first);
 });
 
+test('nesting_ends_at_a_depth_and_the_rest_is_text', () => {
+  /** @param {any} tree @returns {number} */
+  const depth = (tree) => (Array.isArray(tree) ? Math.max(0, ...tree.map(depth))
+    : typeof tree === 'object' && tree && typeof tree.type !== 'function' ? 1 + depth(tree.props.children) : 0);
+  for (const source of DEEP) {
+    const began = performance.now();
+    assert.ok(depth(markdown(source)) < 100, source.slice(0, 40));
+    assert.ok(performance.now() - began < 2000, `${source.slice(0, 40)} takes long`);
+    check(source);
+  }
+  assert.ok(read('> '.repeat(600) + 'the end').text.includes('the end'));
+});
+
 test('html is text', () => {
   const { text, elements } = read('<img src=x onerror=alert(1)> <b>b</b>\n\n<script>alert(1)</script>');
   assert.ok(text.includes('<img src=x onerror=alert(1)>') && text.includes('<script>'));
@@ -102,13 +115,17 @@ test('only addresses of the web and of mail are links', () => {
   assert.deepEqual([link.props.href, link.text], ['https://a.example/x', 'docs']);
 });
 
-test('a link says where it leads if its text names another place', () => {
+test('a_link_says_where_it_leads', () => {
   const said = (/** @type {string} */ source) => read(source).text;
   assert.equal(said('[docs](https://a.example/)'), 'docs');
   assert.equal(said('[good.example](https://evil.example/)'), 'good.example (evil.example)');
   assert.equal(said('[https://good.example](https://evil.example)'), 'https://good.example (evil.example)');
   assert.equal(said('[good.example/login](https://good.example/login)'), 'good.example/login');
   assert.equal(said('<https://a.example/x>'), 'https://a.example/x');
+  assert.equal(said('<https://good.example@evil.example/>'), 'https://good.example@evil.example/ (evil.example)');
+  assert.equal(said('[https://good.example:x@evil.example/](https://good.example:x@evil.example/)'), 'https://good.example:x@evil.example/ (evil.example)');
+  assert.equal(said('<https://g\u043e\u043ed.example/>'), 'https://g\u043e\u043ed.example/ (xn--gd-fmca.example)', 'letters of another script');
+  assert.equal(said('<a@b.example>'), 'a@b.example');
   assert.equal(said('[ ](https://evil.example)'), '  (evil.example)', 'a link without words');
   assert.equal(said('![a picture](https://a.example/x.png)'), 'image: a picture (a.example)', 'a picture is not fetched');
 });

@@ -61,8 +61,16 @@ export const make = (seq, kind, progress, more) => ({
 
 /** @param {unknown} value @returns {value is Json} */
 export const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+/** Returns what a table has under a word, which an agent may have chosen: never what every object has, such as
+ * `constructor`. No module looks up a word in any other way.
+ * @template T @param {Record<string, T> | undefined} table @param {unknown} word @returns {T | undefined} */
+export const lookUp = (table, word) =>
+  typeof word === 'string' && table && Object.hasOwn(table, word) ? table[word] : undefined;
 /** @param {any} members @param {string} name @returns {string | undefined} */
-export const text = (members, name) => (typeof members?.[name] === 'string' ? members[name] : undefined);
+export function text(members, name) {
+  const value = isObject(members) ? lookUp(members, name) : undefined;
+  return typeof value === 'string' ? value : undefined;
+}
 /** @param {unknown} value @returns {value is number} */
 export const isCount = (value) => typeof value === 'number' && Number.isInteger(value) && value >= 0;
 /** @param {Block} block */

@@ -46,9 +46,9 @@ export function changesOf(owner, files) {
   let change = known.get(owner);
   if (!change) {
     const each = files.map(changeOf);
-    /** @param {'added' | 'removed'} of */
-    const sum = (of) => each.reduce((sum, one) => sum + one[of], 0);
-    change = { added: sum('added'), removed: sum('removed'), lines: [] };
+    const added = each.reduce((sum, one) => sum + one.added, 0);
+    const removed = each.reduce((sum, one) => sum + one.removed, 0);
+    change = { added, removed, lines: [] };
     known.set(owner, change);
   }
   return change;

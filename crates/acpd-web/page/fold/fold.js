@@ -6,7 +6,7 @@
 //         ├ open questions: of this client alone, in no journal
 //         └ header: the newest value of everything else
 
-import { isCount, isObject, make, text } from './block.js';
+import { isCount, isObject, lookUp, make, text } from './block.js';
 import { Header } from './header.js';
 import * as notices from './notice.js';
 import { Turn, find } from './turn.js';
@@ -159,8 +159,9 @@ export class State {
   /** @param {import('./turn.js').Step} step @param {boolean} steered @param {Json} update @param {Changed} changed */
   update(step, steered, update, changed) {
     const kind = text(update, 'sessionUpdate') ?? '';
-    if (Object.hasOwn(SPEAKERS, kind)) {
-      this.turn.chunk(step, SPEAKERS[kind], steered, update, changed);
+    const speaker = lookUp(SPEAKERS, kind);
+    if (speaker) {
+      this.turn.chunk(step, speaker, steered, update, changed);
       return;
     }
     switch (kind) {

@@ -1,7 +1,7 @@
 // @ts-check
 // State of a session beside its conversation, as `acpd-view/src/header.rs` has it.
 
-import { isCount, isObject, text } from './block.js';
+import { isCount, isObject, lookUp, text } from './block.js';
 
 /** @typedef {import('./block.js').Json} Json */
 
@@ -37,7 +37,7 @@ export class Header {
   /** Takes what older lines told, where these told nothing. @param {Header} older */
   takeOlder(older) {
     for (const field of older.known) {
-      if (!this.known.has(field)) Object.assign(this, { [field]: older[field] });
+      if (!this.known.has(field)) Object.assign(this, { [field]: lookUp(/** @type {Json} */ (older), field) });
       this.known.add(field);
     }
     if (this.usage && older.usage) this.usage = { ...this.usage, cost: this.usage.cost ?? older.usage.cost };

@@ -1,7 +1,7 @@
 // @ts-check
 // Notices of acpd and of agents as blocks, as `acpd-view/src/fold/notice.rs` makes them.
 
-import { isCount, isObject, make, text } from './block.js';
+import { isCount, isObject, lookUp, make, text } from './block.js';
 import { oneLine } from './escape.js';
 
 /** @typedef {import('./block.js').Json} Json */
@@ -30,7 +30,7 @@ const KINDS = {
 /** The block of a notice of acpd; none for those that say nothing to a person.
  * @param {Step} step @param {string} method @param {Json} params */
 export function block(step, method, params) {
-  const made = Object.hasOwn(KINDS, method) ? KINDS[method](step, params) : undefined;
+  const made = lookUp(KINDS, method)?.(step, params);
   if (!made) return undefined;
   const [kind, progress, more] = made;
   return make(step.seq, kind, progress, { ...more, source: { method, params } });
@@ -80,8 +80,8 @@ function ended(params) {
     stopped: ['done', 'stopReason'], error: ['failed', 'message'], interrupted: ['interrupted', 'reason'],
     unwedged: ['interrupted', 'reason'], outcome_unknown: ['interrupted', 'reason'],
   };
-  const [progress, member] = Object.hasOwn(kinds, outcome.kind) ? kinds[outcome.kind] : [];
-  if (!progress || !member || typeof outcome[member] !== 'string') return undefined;
+  const [progress, member] = lookUp(kinds, outcome.kind) ?? [];
+  if (!progress || !member || text(outcome, member) === undefined) return undefined;
   return ['turn', progress, { end: { turn, startedAt, at, outcome, cutShort, files, tools, usage } }];
 }
 
@@ -133,7 +133,7 @@ function verdict({ kind, option }) {
     reject_always: 'denied always',
   };
   switch (kind) {
-    case 'option': return options[option.kind] ?? `answered \`${oneLine(option.name)}\``;
+    case 'option': return lookUp(options, option.kind) ?? `answered \`${oneLine(option.name)}\``;
     case 'accept': return 'accepted';
     case 'decline': return 'declined';
     case 'cancel': return 'cancelled';

@@ -4,7 +4,7 @@
 //
 //  whole ──shed──▶ its summary, its place in the journal ──lines of that place: fill──▶ whole
 
-import { changed } from './block.js';
+import { changed, lookUp } from './block.js';
 import { State } from './fold.js';
 import { summary } from './summary.js';
 
@@ -36,7 +36,7 @@ function drop(block, folder) {
   if (block.content) block.content = [];
   if (block.blocks) block.blocks = [];
   const { call } = block;
-  if (call) block.call = Object.fromEntries(STAY.filter((name) => name in call).map((name) => [name, call[name]]));
+  if (call) block.call = Object.fromEntries(STAY.filter((name) => Object.hasOwn(call, name)).map((name) => [name, lookUp(call, name)]));
 }
 
 /** Above a limit, the blocks that are farthest from a line lose their bodies. @param {State} state @param {number} seen

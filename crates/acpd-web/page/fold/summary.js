@@ -1,7 +1,7 @@
 // @ts-check
 // A block in one line, as `acpd-view/src/summary.rs` says it.
 
-import { diffsOf, isCall, text as member } from './block.js';
+import { diffsOf, isCall, lookUp, text as member } from './block.js';
 import { commandsOf, linesOf } from './commands.js';
 import { changesOf } from './diff.js';
 import { lines, oneLine, trim, verbatim } from './escape.js';
@@ -164,7 +164,7 @@ const failed = (block) =>
 function subagent(block) {
   const { progress, state, blocks = [] } = block;
   const words = { done: 'done', failed: 'failed', interrupted: 'not finished', running: '' };
-  const now = words[progress] || (state === undefined ? 'running' : oneLine(state.replaceAll('_', ' ')));
+  const now = lookUp(words, progress) || (state === undefined ? 'running' : oneLine(state.replaceAll('_', ' ')));
   /** @type {Line} */
   const line = [['plain', `${block.title === undefined ? 'subagent' : oneLine(block.title)}: ${now}`]];
   const steps = blocks.filter(isCall).length;

@@ -2,7 +2,7 @@
 // A turn: which block a line begins or changes, as `acpd-view/src/fold/turn.rs` decides.
 
 import {
-  changed as touch, folding, isMessage, isObject, kindOf, make, progressOf, text,
+  changed as touch, folding, isMessage, isObject, kindOf, lookUp, make, progressOf, text,
 } from './block.js';
 import * as notice from './notice.js';
 
@@ -221,7 +221,7 @@ function addTo(message, content) {
 
 /** @param {unknown} entry @returns {entry is Json} */
 const isEntry = (entry) =>
-  isObject(entry) && ['content', 'priority', 'status'].every((name) => ['string', 'undefined'].includes(typeof entry[name]));
+  isObject(entry) && ['content', 'priority', 'status'].every((name) => ['string', 'undefined'].includes(typeof lookUp(entry, name)));
 
 /** Adds a block below the others: what was said before it is over. @param {Block[]} blocks @param {Block} block
  * @param {Changed} changed */

@@ -9,7 +9,7 @@ import { html } from './html.js';
 import { Inbox, nameOf } from './inbox.js';
 import { useKeys } from './keys.js';
 import { Conversation, Help, Missing, New, Search } from './later.js';
-import { Trouble } from './parts.js';
+import { Guard, Trouble } from './parts.js';
 
 /** @typedef {import('../store.js').Store} Store */
 
@@ -47,7 +47,7 @@ export function App({ store }) {
         : route.view === 'search' ? html`<${Search} store=${store} />`
         : route.view === 'help' ? html`<${Help} store=${store} />`
         : route.view === 'session' && !store.session ? store.isIncomplete && html`<${Missing} />`
-        : store.session ? html`<${Conversation} key=${keyOf(store.session.agent, store.session.id)} store=${store} session=${store.session} stream=${stream} />`
+        : store.session ? html`<${Guard} key=${keyOf(store.session.agent, store.session.id)} what="This session" hint=${`acpctl attach ${oneLine(store.session.id)}`} of=${store.session.rev}><${Conversation} store=${store} session=${store.session} stream=${stream} /><//>`
         : html`<div class="welcome">${fleet.isKnown && html`<p>${needs > 0 ? `${needs} need${needs === 1 ? 's' : ''} you` : 'Nothing needs you'}${busy > 0 ? `, ${busy} work${busy === 1 ? 's' : ''}` : ''}.</p>
           <p class="is-dim">Choose a session, or <a href="#/new">begin one</a>.</p>`}</div>`}
     </div></main>`;

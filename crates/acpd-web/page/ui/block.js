@@ -1,7 +1,7 @@
 // @ts-check
 // A row of the stream: a block, or a group of folded ones.
 
-import { diffsOf, textOf } from '../fold/block.js';
+import { diffsOf, lookUp, textOf } from '../fold/block.js';
 import { commandsOf, linesOf } from '../fold/commands.js';
 import { changeOf } from '../fold/diff.js';
 import { oneLine, prose, verbatim } from '../fold/escape.js';
@@ -12,7 +12,7 @@ import { describe, exitCode, short, summary } from '../fold/summary.js';
 import { useMemo, useState } from '../lib/hooks.js';
 import { Growing, markdown } from '../markdown.js';
 import { html } from './html.js';
-import { Copy, Spans } from './parts.js';
+import { Copy, Guard, Spans } from './parts.js';
 
 /** @typedef {import('../fold/block.js').Block} Block */
 /** @typedef {import('../fold/block.js').Folding} Folding */
@@ -24,6 +24,8 @@ import { Copy, Spans } from './parts.js';
 /** Pictures that are shown. */
 const PICTURES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 const MOST_PICTURE = 8 << 20;
+/** Subagents in subagents that are shown. */
+const DEEPEST = 16;
 /** Lines of output that are in the document at once. */
 const MOST_LINES = 400;
 
@@ -40,9 +42,13 @@ const Head = ({ isOpen, onToggle, icon, children, aside, ...props }) =>
     <span class="aside">${aside}</span><span class="chevron" aria-hidden="true">${isOpen ? '▾' : '▸'}</span>
   </button>`;
 
-/** @param {{row: import('../fold/rows.js').Row, view: View}} props */
-export const RowView = ({ row, view }) =>
-  Array.isArray(row) ? html`<${Group} blocks=${row} view=${view} />` : html`<${BlockView} block=${row} view=${view} />`;
+/** @param {{row: import('../fold/rows.js').Row, view: View, depth?: number}} props */
+export const RowView = ({ row, view, depth = 0 }) => (Array.isArray(row)
+  ? html`<${Guard} what="This group" of=${row}><${Group} blocks=${row} view=${view} /><//>` : html`<${Guarded} block=${row} view=${view} depth=${depth} />`);
+
+/** A block whose errors stay in it. @param {{block: Block, view: View, depth?: number}} props */
+const Guarded = ({ block, view, depth = 0 }) =>
+  html`<${Guard} what="This block" of=${block.rev}><${BlockView} block=${block} view=${view} depth=${depth} /><//>`;
 
 /** @param {{blocks: Block[], view: View}} props */
 function Group({ blocks, view }) {
@@ -50,12 +56,12 @@ function Group({ blocks, view }) {
   const isOpen = view.isGroupOpen(key);
   return html`<div class="group">
     <${Head} isOpen=${isOpen} onToggle=${() => view.toggle(key, !isOpen)} icon="≡"><${Spans} line=${groupSummary(blocks)} /><//>
-    ${isOpen && html`<div class="inside">${blocks.map((block) => html`<${BlockView} key=${block.id} block=${block} view=${view} />`)}</div>`}
+    ${isOpen && html`<div class="inside">${blocks.map((block) => html`<${Guarded} key=${block.id} block=${block} view=${view} />`)}</div>`}
   </div>`;
 }
 
-/** @param {{block: Block, view: View}} props @returns {any} */
-function BlockView({ block, view }) {
+/** @param {{block: Block, view: View, depth: number}} props @returns {any} */
+function BlockView({ block, view, depth }) {
   const folding = view.foldingOf(block);
   const isOpen = folding !== 'closed';
   const toggle = () => view.toggle(block.id, !isOpen);
@@ -75,8 +81,8 @@ function BlockView({ block, view }) {
     </div>`;
     case 'subagent': return html`<div class=${`subagent is-${block.progress}`}>
       <${Head} isOpen=${isOpen} onToggle=${toggle} icon="⑂" aside=${time(block, view)}>${line}<//>
-      ${isOpen && html`<div class="inside">${rows(block.blocks ?? [], view.foldingOf).map((row) =>
-        html`<${RowView} key=${Array.isArray(row) ? `g${row[0].id}` : row.id} row=${row} view=${view} />`)}</div>`}
+      ${isOpen && depth < DEEPEST && html`<div class="inside">${rows(block.blocks ?? [], view.foldingOf).map((row) =>
+        html`<${RowView} key=${Array.isArray(row) ? `g${row[0].id}` : row.id} row=${row} view=${view} depth=${depth + 1} />`)}</div>`}
     </div>`;
     case 'turn': return html`<${TurnEnd} block=${block} line=${line} view=${view} isOpen=${isOpen} toggle=${toggle} />`;
     case 'question':
@@ -149,7 +155,7 @@ function pictureOf({ data, mimeType }) {
 function Call({ block, view, folding, toggle, line }) {
   const { call = {}, kind, progress } = block;
   const isOpen = folding !== 'closed';
-  const icon = kind === 'command' ? undefined : ICONS[kind === 'edit' ? 'edit' : call.kind] ?? '•';
+  const icon = kind === 'command' ? undefined : lookUp(ICONS, kind === 'edit' ? 'edit' : call.kind) ?? '•';
   return html`<div class=${`call is-${kind} is-${progress}`}>
     <${Head} isOpen=${isOpen} onToggle=${toggle} icon=${icon} aside=${time(block, view)}>${line}<//>
     ${isOpen && html`<${CallBody} block=${block} folding=${folding} view=${view} />`}
@@ -200,13 +206,13 @@ export function Diff({ file, path }) {
   </figure>`;
 }
 
-/** @type {Record<string, [string, string]>} */
-const STEPS = { completed: ['✓', 'done'], in_progress: ['▸', 'now'] };
+/** @type {Record<string, [string, string, string]>} */
+const STEPS = { completed: ['✓', 'done', 'is-completed'], in_progress: ['▸', 'now', 'is-in_progress'] };
 
 /** The steps of a plan. @param {{entries: import('../fold/block.js').Json[], text?: string}} props */
 export const Steps = ({ entries, text }) => html`<ol class="steps">${entries.map(({ content, status, priority }) => {
-  const [sign, word] = STEPS[status] ?? ['○', 'to do'];
-  return html`<li class=${`is-${STEPS[status] ? status : 'pending'}`}><span class="sign" aria-hidden="true">${sign}</span>
+  const [sign, word, role] = lookUp(STEPS, status) ?? ['○', 'to do', 'is-pending'];
+  return html`<li class=${role}><span class="sign" aria-hidden="true">${sign}</span>
     <span class="unseen">${word}: </span><span>${oneLine(content)}${
     priority && priority !== 'medium' ? html` <span class="is-dim">(${oneLine(priority)})</span>` : null}</span></li>`;
 })}</ol>${text !== undefined && html`<div class="answer">${markdown(text)}</div>`}`;

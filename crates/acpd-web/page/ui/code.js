@@ -2,6 +2,7 @@
 // Code with colours, which come when they are there.
 
 import { useEffect, useState } from '../lib/hooks.js';
+import { lookUp } from '../fold/block.js';
 import { verbatim } from '../fold/escape.js';
 import { h } from '../lib/preact.js';
 import { html } from './html.js';
@@ -16,12 +17,12 @@ const ALIASES = {
   tsx: 'typescript', py: 'python', rs: 'rust', sh: 'bash', shell: 'bash', zsh: 'bash', console: 'bash', yml: 'yaml',
   golang: 'go', jsonc: 'json', jsonl: 'json', patch: 'diff',
 };
-const LANGUAGES = ['bash', 'diff', 'go', 'json', 'python', 'rust', 'typescript', 'yaml'];
+export const LANGUAGES = ['bash', 'diff', 'go', 'json', 'python', 'rust', 'typescript', 'yaml'];
 
 /** @param {unknown} words @returns {string | undefined} */
 export function languageOf(words) {
   const [name] = String(words ?? '').toLowerCase().split(/[\s,{]/);
-  const language = ALIASES[name] ?? name;
+  const language = lookUp(ALIASES, name) ?? name;
   return LANGUAGES.includes(language) ? language : undefined;
 }
 
@@ -43,6 +44,15 @@ class Elements {
   startScope(scope) {
     this.scopes.push(scope);
     this.open.push([]);
+  }
+
+  /** @param {string} scope */
+  openNode(scope) {
+    this.startScope(scope);
+  }
+
+  closeNode() {
+    this.endScope();
   }
 
   endScope() {
@@ -70,8 +80,13 @@ let core;
 /** @type {Map<string, Promise<any>>} */
 const languages = new Map();
 
-/** @param {string} text @param {string} language @returns {Promise<any[]>} */
-async function coloured(text, language) {
+/** The text of elements. @param {any} parts @returns {string} */
+const textIn = (parts) =>
+  Array.isArray(parts) ? parts.map(textIn).join('') : typeof parts === 'string' ? parts : textIn(parts.props.children);
+
+/** Returns code as coloured elements which have every character of it, or fails.
+ * @param {string} text @param {string} language @returns {Promise<any[]>} */
+export async function coloured(text, language) {
   core ??= import('../lib/highlight.js').then(({ default: hljs }) => {
     hljs.configure({ __emitter: Elements });
     return hljs;
@@ -83,7 +98,9 @@ async function coloured(text, language) {
     languages.set(language, loaded);
   }
   await loaded;
-  return hljs.highlight(text, { language, ignoreIllegals: true })._emitter.open[0];
+  const parts = hljs.highlight(text, { language, ignoreIllegals: true })._emitter.open[0];
+  if (textIn(parts) !== shown(text)) throw new Error(`${language}: the colours change the text`);
+  return parts;
 }
 
 /** @param {{text: string, language?: string}} props */
@@ -104,5 +121,5 @@ export function Code({ text, language }) {
   return html`<figure class="code"><${Copy} text=${text} /><pre tabindex="0">${h('code', null, parts)}</pre></figure>`;
 }
 
-/** @param {string} text */
-const shown = (text) => text.split('\n').map(verbatim).join('\n');
+/** Code as it is shown. @param {string} text */
+export const shown = (text) => text.split('\n').map(verbatim).join('\n');

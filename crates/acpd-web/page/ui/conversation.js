@@ -9,7 +9,7 @@ import { choices, valueName } from '../fold/header.js';
 import { useEffect, useRef, useState } from '../lib/hooks.js';
 import { html } from './html.js';
 import { askedLine, folderOf, nameOf } from './inbox.js';
-import { Trouble } from './parts.js';
+import { Guard, Trouble } from './parts.js';
 import { Prompt } from './prompt.js';
 import { Question } from './question.js';
 import { Stream } from './stream.js';
@@ -41,13 +41,13 @@ export function Conversation({ store, session, stream }) {
     if (session.phase === 'live') session.readQueue();
   }, [row?.queued, session.phase]);
   return html`<section class="conversation" aria-label=${nameOf(row) || session.id}>
-    <${Head} store=${store} session=${session} row=${row} where=${folderOf(session.cwd, daemon)} />
+    <${Guard} what="The head of this session" of=${session.rev}><${Head} store=${store} session=${session} row=${row} where=${folderOf(session.cwd, daemon)} /><//>
     ${session.phase === 'over' && html`<${Trouble} text=${session.why} />`}
     ${row?.reason && ['blocked', 'lost'].includes(row.state) && html`<${Trouble} text=${oneLine(row.reason)} hint=${row.hint && oneLine(row.hint)} />`}
     <${Stream} handle=${stream} session=${session} now=${now} version=${session.rev} />
     <${Away} session=${session} now=${now} />
-    <${Questions} store=${store} session=${session} asked=${asked} isOpen=${isAnswering} onOpen=${setAnswering} />
-    <${Prompt} session=${session} row=${row} mayPrompt=${store.may('prompt')} isWorking=${isWorking} />
+    <${Guard} what="A question" hint="answer it in a terminal: acpctl pending" of=${asked[0]}><${Questions} store=${store} session=${session} asked=${asked} isOpen=${isAnswering} onOpen=${setAnswering} /><//>
+    <${Prompt} session=${session} row=${row} mayPrompt=${store.may('prompt')} isWorking=${isWorking} onSent=${() => stream.current?.toEnd()} />
   </section>`;
 }
 

@@ -1,12 +1,13 @@
 // @ts-check
 // All sessions: what needs its person, what works, and the rest.
 
+import { lookUp } from '../fold/block.js';
 import { oneLine, verbatim } from '../fold/escape.js';
 import { age, duration, money } from '../fold/human.js';
 import { useMemo, useState } from '../lib/hooks.js';
 import { hashOf } from '../store.js';
 import { html } from './html.js';
-import { Mark } from './parts.js';
+import { Guard, Mark } from './parts.js';
 
 /** @typedef {import('../fold/block.js').Json} Json */
 /** @typedef {import('../fleet.js').Row} Row */
@@ -36,7 +37,7 @@ export function askedLine({ question }) {
   if (question.kind === 'form') return ['form', oneLine(question.message)];
   if (question.kind === 'url') return ['open', `${oneLine(question.url)}: ${oneLine(question.message)}`];
   const { shown, title, subject, toolKind } = question;
-  const verb = VERBS[shown?.kind ?? toolKind] ?? 'do';
+  const verb = lookUp(VERBS, shown?.kind ?? toolKind) ?? 'do';
   const [first, ...more] = (shown?.commands?.[0] ?? '').trimEnd().split('\n');
   if (first) return [verb, verbatim(first) + (more.length > 0 ? ` +${more.length}` : '')];
   return [verb, oneLine(subject ?? title ?? 'a tool call')];
@@ -81,7 +82,7 @@ function news({ what, session, question, agent }, now) {
   if (what === 'silent') return ['is-dim', `silent for ${duration(now - Math.max(session.lastLine ?? 0, session.turn.since))}`];
   if (what === 'working') return ['', doing(session, now) + (session.queued > 0 ? ` · ${session.queued} queued` : '')];
   if (session.state === 'lost') return ['is-bad', 'lost'];
-  const [role, word] = LAST[session.turn.last ?? ''] ?? ['is-dim', session.turn.last ? oneLine(session.turn.last) : 'new'];
+  const [role, word] = lookUp(LAST, session.turn.last) ?? ['is-dim', session.turn.last ? oneLine(session.turn.last) : 'new'];
   const title = session.name && session.title ? bare(session.title) : '';
   return [role, [word, money(session.usage?.cost), title].filter(Boolean).join(' · ')];
 }
@@ -122,8 +123,8 @@ export function Inbox({ store, rows }) {
       if (here.length === 0) return null;
       const few = section === 'recent' && !isAll ? here.slice(0, FEW) : here;
       return html`<section key=${section} class=${`is-${section}`}><h2>${title}${section !== 'recent' && html` <span class="count">${here.length}</span>`}</h2>
-        <ul>${few.map((row) => html`<li key=${row.key}><${RowOf} row=${row} now=${now} daemon=${daemon}
-          isOpen=${row.session && route.id === row.session.sessionId && route.agent === row.session.agent} /></li>`)}</ul>
+        <ul>${few.map((row) => html`<li key=${row.key}><${Guard} what="This row" of=${row}><${RowOf} row=${row} now=${now} daemon=${daemon}
+          isOpen=${row.session && route.id === row.session.sessionId && route.agent === row.session.agent} /><//></li>`)}</ul>
         ${few.length < here.length && html`<button type="button" class="quiet" onClick=${() => setAll(true)}>${here.length - few.length} more</button>`}
       </section>`;
     })}

@@ -5,8 +5,8 @@ import { useEffect, useState } from '../lib/hooks.js';
 import { html } from './html.js';
 import { Top, Trouble } from './parts.js';
 
-/** @param {() => Promise<Record<string, any>>} load @param {string} name of the view in its module */
-function later(load, name) {
+/** @param {() => Promise<any>} load fetches the view */
+function later(load) {
   /** @type {any} */
   let view;
   /** @param {any} props */
@@ -14,8 +14,8 @@ function later(load, name) {
     const [state, setState] = useState(/** @type {'waits' | 'here' | 'missing'} */ ('waits'));
     useEffect(() => {
       if (view) return;
-      load().then((module) => {
-        view = module[name];
+      load().then((loaded) => {
+        view = loaded;
         setState('here');
       }, () => setState('missing'));
     }, []);
@@ -29,7 +29,7 @@ function later(load, name) {
 export const Missing = () => html`<div class="dialog"><${Top} title="Not here" />
   <${Trouble} text="This part of the page is not in this browser" hint="load the page again when there is a connection" /></div>`;
 
-export const Conversation = later(() => import('./conversation.js'), 'Conversation');
-export const New = later(() => import('./new.js'), 'New');
-export const Search = later(() => import('./search.js'), 'Search');
-export const Help = later(() => import('./help.js'), 'Help');
+export const Conversation = later(() => import('./conversation.js').then((it) => it.Conversation));
+export const New = later(() => import('./new.js').then((it) => it.New));
+export const Search = later(() => import('./search.js').then((it) => it.Search));
+export const Help = later(() => import('./help.js').then((it) => it.Help));

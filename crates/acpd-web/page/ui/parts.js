@@ -1,7 +1,9 @@
 // @ts-check
 // Small parts that others are made of.
 
+import { lookUp } from '../fold/block.js';
 import { useState } from '../lib/hooks.js';
+import { Component } from '../lib/preact.js';
 import { html } from './html.js';
 
 /** A line of a summary. @param {{line: import('../fold/rows.js').Line}} props */
@@ -30,7 +32,7 @@ const MARKS = {
 
 /** @param {{what: string}} props */
 export function Mark({ what }) {
-  const [sign, word] = MARKS[what];
+  const [sign, word] = lookUp(MARKS, what) ?? ['', ''];
   return html`<span class=${`mark is-${what}`} aria-hidden="true">${sign}</span>${word && html`<span class="unseen">${word}: </span>`}`;
 }
 
@@ -39,6 +41,30 @@ export const Trouble = ({ text, hint, onClose }) => html`<div class="trouble" ro
   <div><strong>${text}</strong>${hint && html`<div class="hint">${hint}</div>`}</div>
   ${onClose && html`<button type="button" class="quiet" aria-label="close" onClick=${onClose}>✕</button>`}
 </div>`;
+
+/** Keeps an error in what it holds from the rest of the page. With another `of` it tries again.
+ * @extends {Component<{of?: unknown, what: string, hint?: string, children?: any}, {hasFailed: boolean}>} */
+export class Guard extends Component {
+  static getDerivedStateFromError() {
+    return { hasFailed: true };
+  }
+
+  /** @param {unknown} error */
+  componentDidCatch(error) {
+    console.warn(`${this.props.what} could not be shown:`, error);
+  }
+
+  /** @param {{of?: unknown}} before */
+  componentDidUpdate(before) {
+    if (before.of !== this.props.of && this.state.hasFailed) this.setState({ hasFailed: false });
+  }
+
+  render() {
+    const { what, hint, children } = this.props;
+    if (!this.state.hasFailed) return children;
+    return html`<p class="not-shown is-warning">${what} could not be shown${hint && html`<span class="hint"> · ${hint}</span>`}</p>`;
+  }
+}
 
 /** The head of a view beside the inbox. @param {{title: string}} props */
 export const Top = ({ title }) => html`<header class="session-head"><a class="button quiet back" href="#/" aria-label="all sessions">‹</a>

@@ -6,7 +6,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from '../lib/hooks.js';
 import { kept } from '../store.js';
 import { Attach, Attached, blocksOf, useFiles } from './files.js';
 import { html } from './html.js';
-import { Trouble } from './parts.js';
+import { Guard, Trouble } from './parts.js';
 import { Steps } from './block.js';
 
 /** @typedef {import('../fold/block.js').Json} Json */
@@ -14,8 +14,8 @@ import { Steps } from './block.js';
 
 const isTouch = () => matchMedia('(pointer: coarse)').matches;
 
-/** @param {{session: Session, row?: Json, mayPrompt: boolean, isWorking: boolean}} props */
-export function Prompt({ session, row, mayPrompt, isWorking }) {
+/** @param {{session: Session, row?: Json, mayPrompt: boolean, isWorking: boolean, onSent: () => void}} props */
+export function Prompt({ session, row, mayPrompt, isWorking, onSent }) {
   const name = `draft.${session.agent}/${session.id}`;
   const [text, setText] = useState(() => kept.get(name) ?? '');
   const files = useFiles(session.takesImages);
@@ -48,7 +48,9 @@ export function Prompt({ session, row, mayPrompt, isWorking }) {
       session.changed();
       return;
     }
-    session[how](text, blocks);
+    if (how === 'steer') session.steer(text, blocks);
+    else session.prompt(text, blocks);
+    onSent();
     write('');
     files.clear();
     field.current?.focus();
@@ -64,7 +66,7 @@ export function Prompt({ session, row, mayPrompt, isWorking }) {
   const { usage } = session.state.header;
   return html`<div class="dock">
     ${session.error && html`<${Trouble} text=${session.error.text} hint=${session.error.hint} onClose=${() => { session.error = undefined; session.changed(); }} />`}
-    <${Pinned} session=${session} mayPrompt=${mayPrompt} isWorking=${isWorking} />
+    <${Guard} what="The plan and the queue" of=${session.rev}><${Pinned} session=${session} mayPrompt=${mayPrompt} isWorking=${isWorking} /><//>
     ${session.sent.map((sent) => html`<div class="waiting is-dim" key=${sent}><span class="words">${oneLine(sent.text)}</span> sending…</div>`)}
     <${Attached} files=${files} />
     <form class="prompt-form" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); send('prompt'); }}>

@@ -7,6 +7,7 @@
 //
 // Keyboards and screen readers confirm twice. On touch, Confirm is held for what allows.
 
+import { lookUp } from '../fold/block.js';
 import { oneLine, prose, verbatim } from '../fold/escape.js';
 import { age, bytes } from '../fold/human.js';
 import { useEffect, useLayoutEffect, useRef, useState } from '../lib/hooks.js';
@@ -68,7 +69,8 @@ export function Question({ asked, number, of, now, mayAnswer, folder, answer }) 
       ${question.kind === 'permission' && html`<${Sheet} shown=${question.shown} title=${question.title} subject=${question.subject} />`}
       ${isForm && html`<p class="words">${prose(question.message)}</p><${Form} question=${question} values=${values} onChange=${setValues} id=${asked.id} />`}
       ${question.kind === 'url' && html`<p class="words">${prose(question.message)}</p>${address(question.url)
-        ? html`<p><a href=${address(question.url)?.href} target="_blank" rel="noopener noreferrer">${prose(question.url)}</a></p>`
+        ? html`<p><a href=${address(question.url)?.href} target="_blank" rel="noopener noreferrer">${prose(question.url)}</a></p>
+          <p class="host">It leads to <strong>${prose(address(question.url)?.host ?? '')}</strong>.</p>`
         : html`<p><code>${verbatim(question.url)}</code></p>`}`}
     </div>
     <fieldset class="options" disabled=${isSending || !mayAnswer}><legend class="unseen">answer</legend>
@@ -160,7 +162,7 @@ function heading({ kind, shown }, agent, folder) {
   /** @type {Record<string, string>} */
   const verbs = { execute: 'run this', edit: 'change this', delete: 'delete this', read: 'read this', move: 'move this', fetch: 'fetch this' };
   const where = shown?.folder ?? folder;
-  return `${who} asks to ${verbs[shown?.kind] ?? 'do this'}${where ? `, in ${oneLine(where)}` : ''}`;
+  return `${who} asks to ${lookUp(verbs, shown?.kind) ?? 'do this'}${where ? `, in ${oneLine(where)}` : ''}`;
 }
 
 /** All that is decided on, and nothing else. @param {{shown?: Json, title?: string, subject?: string}} props */
@@ -202,7 +204,7 @@ function optionsOf(question) {
 
 /** The fields of a form, in their order. @param {Json} question @returns {[string, Json][]} */
 const fieldsOf = ({ schema, order }) =>
-  (order?.length > 0 ? order : Object.keys(schema?.properties ?? {})).map((/** @type {string} */ name) => [name, schema.properties?.[name] ?? {}]);
+  (order?.length > 0 ? order : Object.keys(schema?.properties ?? {})).map((/** @type {string} */ name) => [name, lookUp(schema?.properties, name) ?? {}]);
 
 /** The values to choose from. @param {Json | undefined} field @returns {{value: string, title: string}[] | undefined} */
 function choicesOf(field) {
@@ -212,7 +214,7 @@ function choicesOf(field) {
 }
 
 /** @param {Json} values @param {string} name @param {Json} field */
-const valueOf = (values, name, field) => values[name] ?? field.default;
+const valueOf = (values, name, field) => lookUp(values, name) ?? field.default;
 
 /** A field that must be filled in and is not. @param {Json} question @param {Json} values @returns {string | undefined} */
 const missingOf = (question, values) =>

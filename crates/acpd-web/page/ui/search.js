@@ -1,6 +1,7 @@
 // @ts-check
 // The search in everything that was said.
 
+import { lookUp } from '../fold/block.js';
 import { oneLine } from '../fold/escape.js';
 import { age } from '../fold/human.js';
 import { useEffect, useRef, useState } from '../lib/hooks.js';
@@ -46,7 +47,7 @@ export function Search({ store }) {
       ${trouble && html`<${Trouble} text=${trouble.text} hint=${trouble.hint} />`}
       <ul class="hits" aria-live="polite">${hits?.map(({ session, seq, at, by, snippet }) => html`<li key=${`${session.sessionId}/${seq}`}>
         <a class="entry" href=${hashOf({ view: 'session', agent: session.agent, id: session.sessionId, seq })}>
-          <span class="name">${nameOf(session)}</span><span class="who">${SPEAKERS[by] ?? by} · ${oneLine(session.agent)}</span><span class="age">${age(store.now - at)}</span>
+          <span class="name">${nameOf(session)}</span><span class="who">${lookUp(SPEAKERS, by) ?? by} · ${oneLine(session.agent)}</span><span class="age">${age(store.now - at)}</span>
           <span class="news">${snippet.map((/** @type {Json} */ part) => (part.hit ? html`<mark>${oneLineKeepingEnds(part.text)}</mark>` : oneLineKeepingEnds(part.text)))}</span>
           <span class="where">${folderOf(session.cwd, store.daemon)}</span></a></li>`)}</ul>
       ${hits?.length === 0 && html`<p class="empty">Nothing was found. A turn can be found when it has ended.</p>`}</div></section>`;

@@ -4,6 +4,7 @@
 // Whoever is at its end stays there while it grows. Only what a person does (wheel, touch, keys, the scroll bar)
 // leaves the end or comes back to it; everything else keeps the row on the screen where it is.
 
+import { lookUp } from '../fold/block.js';
 import { rows as rowsOf } from '../fold/rows.js';
 import { Component } from '../lib/preact.js';
 import { Heights, visible } from '../list.js';
@@ -20,6 +21,8 @@ const END = 40;
 const GESTURE = 900;
 /** How long after it a person's step up may be on its way: until then the browser may not have scrolled. */
 const LEAVING = 300;
+/** Events that end a press. */
+const RELEASES = ['pointerup', 'pointercancel'];
 /** Keys that go up. */
 const UP = ['ArrowUp', 'PageUp', 'Home'];
 /** Heights of rows that were not measured. @type {Record<string, number>} */
@@ -27,7 +30,7 @@ const GUESSES = { prompt: 76, answer: 120, edit: 140, command: 90, turn: 44 };
 const GUESS = 40;
 
 /** @param {Item} item */
-const guess = (item) => GUESSES[item.kind] ?? GUESS;
+const guess = (item) => lookUp(GUESSES, item.kind) ?? GUESS;
 
 /** @param {Event} event */
 function mayGoUp(event) {
@@ -87,6 +90,13 @@ export class Stream extends Component {
     };
   }
 
+  /** A press that began in the stream may end anywhere. */
+  onRelease = () => {
+    if (!this.isPressed) return;
+    this.isPressed = false;
+    this.onGesture();
+  };
+
   /** Whether a person may be about to leave the end. */
   get isLeaving() {
     return this.isPressed || performance.now() - this.leavesAt < LEAVING;
@@ -100,11 +110,13 @@ export class Stream extends Component {
     this.props.handle.current = this;
     this.observer.observe(/** @type {HTMLElement} */ (this.box));
     this.observer.observe(/** @type {HTMLElement} */ (this.rows));
+    for (const name of RELEASES) addEventListener(name, this.onRelease);
     this.settle();
   }
 
   componentWillUnmount() {
     this.observer.disconnect();
+    for (const name of RELEASES) removeEventListener(name, this.onRelease);
     if (this.props.handle.current === this) this.props.handle.current = null;
   }
 
@@ -277,6 +289,7 @@ export class Stream extends Component {
   /** Goes to the end, and stays there. */
   toEnd = () => {
     this.isAtEnd = true;
+    this.leavesAt = -Infinity;
     this.forceUpdate();
   };
 
@@ -363,8 +376,7 @@ export class Stream extends Component {
     return html`<div class="stream">
       <div class="scroller" tabindex="0" role="region" aria-label="conversation" ref=${(/** @type {HTMLElement} */ it) => { this.box = it; }} onScroll=${this.onScroll}
         onWheel=${this.onGesture} onTouchMove=${this.onGesture} onKeyDown=${this.onGesture}
-        onPointerDown=${() => { this.isPressed = true; }} onPointerUp=${() => { this.isPressed = false; this.onGesture(); }}
-        onPointerCancel=${() => { this.isPressed = false; this.onGesture(); }}>
+        onPointerDown=${() => { this.isPressed = true; }}>
         ${session.hasOlder && session.phase === 'live' && from === 0 && html`<div class="older is-dim">reading what is older…</div>`}
         ${this.items.length === 0 && html`<div class="empty">${session.phase !== 'loading' ? 'Nothing was said yet.'
           : session.link.tries > 0 ? 'No connection: what was said is read when acpd is back.' : 'Reading…'}</div>`}
