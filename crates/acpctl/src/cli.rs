@@ -505,6 +505,14 @@ pub(crate) enum Agent {
     },
     /// Find installed agents, ask each what it can do, and suggest a configuration.
     Discover(Json),
+    /// Install an agent that acpd knows; the command is shown first.
+    Install {
+        /// Its name.
+        agent: String,
+        /// Do not ask for confirmation.
+        #[arg(long)]
+        yes: bool,
+    },
     /// Start an agent and clear a crash loop.
     Start {
         /// Its name.

@@ -17,16 +17,24 @@ const SIGNED_OUT = 4401;
 
 /** An error that acpd has answered, or that the connection was lost. */
 export class Refusal extends Error {
-  /** @param {string} message @param {{code?: number, reason?: string, hint?: string, lost?: boolean}} [more] */
+  /** @param {string} message @param {{code?: number, reason?: string, hint?: string, stderr?: string, lost?: boolean}} [more] */
   constructor(message, more = {}) {
     super(message);
     this.code = more.code;
     this.reason = more.reason;
     this.hint = more.hint;
+    /** The last lines that the agent wrote to stderr. */
+    this.stderr = more.stderr;
     /** Whether the answer did not come, whatever became of the request. */
     this.lost = more.lost ?? false;
   }
 }
+
+/** An error for a person: why, what to do, and what the agent printed last.
+ * @typedef {{text: string, hint?: string, output?: string}} Trouble */
+
+/** @param {any} error @returns {Trouble} */
+export const troubleOf = ({ message, hint, stderr }) => ({ text: message, hint, output: stderr });
 
 /** A connection that comes back. */
 export class Link {
@@ -162,7 +170,7 @@ export class Link {
     this.open.delete(message.id);
     const { error } = message;
     const own = error?.data?._acpd;
-    if (error) waiting.reject(new Refusal(error.message ?? 'it failed', { code: error.code, reason: own?.reason, hint: own?.hint ?? error.data?.hint }));
+    if (error) waiting.reject(new Refusal(error.message ?? 'it failed', { code: error.code, reason: own?.reason, hint: own?.hint ?? error.data?.hint, stderr: own?.stderr }));
     else waiting.resolve(message.result);
   }
 

@@ -7,7 +7,7 @@
 import { State } from './fold/fold.js';
 import { optionsOf } from './fold/header.js';
 import { fill, shed } from './fold/shed.js';
-import { Link, Refusal } from './net.js';
+import { Link, Refusal, troubleOf } from './net.js';
 
 /** @typedef {import('./fold/block.js').Json} Json */
 /** @typedef {import('./fold/block.js').Id} Id */
@@ -72,7 +72,7 @@ export class Session {
     this.sent = [];
     /** @type {Json[]} */
     this.queue = [];
-    /** The newest that a person is told: an error and its way out. @type {{text: string, hint?: string} | undefined} */
+    /** The newest that a person is told: an error and its way out. @type {import('./net.js').Trouble | undefined} */
     this.error = undefined;
     /** A text that comes back to the person. @type {string | undefined} */
     this.returned = undefined;
@@ -357,7 +357,7 @@ export class Session {
       return await act();
     } catch (error) {
       const refusal = error instanceof Refusal ? error : new Refusal(String(error));
-      this.error = { text: refusal.message, hint: refusal.hint };
+      this.error = troubleOf(refusal);
       return undefined;
     } finally {
       this.changed();
@@ -380,7 +380,7 @@ export class Session {
       // A turn that has begun tells itself how it ended.
       const isAround = !this.sent.includes(sent);
       if (error instanceof Refusal && !isAround) {
-        this.error = { text: error.message, hint: error.hint };
+        this.error = troubleOf(error);
         this.returned = text;
       }
     }

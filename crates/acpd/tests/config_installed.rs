@@ -185,3 +185,31 @@ fn it_can_be_switched_off() {
     let look = machine.look_with(&["uvx", "agent"], "prefer_installed = false");
     assert_eq!(look, Installed::Other);
 }
+
+#[test]
+fn catalogue_agents_behind_a_package_runner_count_as_missing_until_installed() {
+    const RUNNERS: [&str; 12] = [
+        "npx", "uvx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "pipx", "uv", "docker",
+    ];
+    let home = tempfile::tempdir().unwrap();
+    let env = [("HOME", home.path()), ("PATH", home.path())]
+        .map(|(name, value)| (OsString::from(name), value.as_os_str().to_owned()));
+    for text in ["", "[defaults]\nprefer_installed = false"] {
+        let config = config::parse(Path::new("config.toml"), text).unwrap();
+        let runs = |profile: &&config::Profile| RUNNERS.contains(&&*profile.command[0]);
+        let all: Vec<_> = config.agents.values().filter(runs).collect();
+        assert!(!all.is_empty());
+        for profile in all {
+            let found = config::installed(profile, &env);
+            assert!(matches!(found, Installed::Missing { .. }), "{}: {found:?}", profile.name);
+        }
+    }
+}
+
+#[test]
+fn a_command_of_the_user_is_a_yes_to_its_download() {
+    let text = "[agents.mine]\ncommand = ['npx', '-y', 'mine']\nprefer_installed = false";
+    let config = config::parse(Path::new("config.toml"), text).unwrap();
+    assert_eq!(config::installed(config.agent("mine").unwrap(), &[]), Installed::Other);
+    assert!(!config.agent("mine").unwrap().is_known_command);
+}

@@ -283,6 +283,13 @@ pub(crate) const ALL: &[(&str, &[Example])] = &[
         "agent discover",
         &[("acpctl agent discover", "Ask what is installed, and see a configuration for it")],
     ),
+    (
+        "agent install",
+        &[
+            ("acpctl agent install codex", "See the command, and run it after a yes"),
+            ("acpctl agent install codex --yes", "Run it without a question"),
+        ],
+    ),
     ("agent start", &[("acpctl agent start claude", "Start it, also after too many crashes")]),
     ("agent stop", &[("acpctl agent stop claude", "End it, until somebody starts it again")]),
     (

@@ -1,5 +1,7 @@
 //! `acpctl agent …`.
 
+mod install;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -20,6 +22,8 @@ use crate::table::{Cell, Table};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 use crate::{human, info, log_file};
+
+pub(super) use install::{can_install, install};
 
 /// Runs an `agent` command.
 pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
@@ -44,6 +48,10 @@ pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
             environment(&info, json, ui)
         }
         Agent::Discover(json) => discover(json),
+        Agent::Install { agent, yes } => {
+            let info = ask(door, method::AGENT_SHOW, agent)?;
+            install(&info, yes, ui)
+        }
         Agent::Start { agent } => {
             let doing = text!("starting {}", escape::one_line(&agent));
             change(method::AGENT_START, doing, &AgentRef { agent }, door, ui)

@@ -45,7 +45,7 @@ restart_max_delay = "100ms"
 command = ${JSON.stringify(agent)}
 env = { ACPD_TEST_POINTS = ${JSON.stringify(this.path('points'))} }
 [agents.broken]
-command = ["/usr/bin/false"]
+command = ["/bin/sh", "-c", "echo no model is configured >&2; exit 1"]
 restart = "never"
 [agents.story]
 command = ${JSON.stringify([process.execPath, fileURLToPath(new URL('story.js', import.meta.url))])}

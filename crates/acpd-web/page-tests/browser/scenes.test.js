@@ -732,3 +732,40 @@ scene('sending_follows_again_after_a_block_was_unfolded', async () => {
   assert.deepEqual(wrong, []);
   await context.close();
 });
+
+scene('only_installed_agents_are_offered_and_last_lines_of_a_dead_one_shown', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  const { agents } = JSON.parse(await home.acpctl('agent', 'ls', '--json'));
+  const installed = agents.filter((/** @type {any} */ it) => it.installed !== false).map((/** @type {any} */ it) => it.name);
+  assert.ok(installed.length < agents.length);
+  await page.goto(`${home.url}/#/new`);
+  await page.waitForSelector('#new-agent option[value="broken"]', { state: 'attached' });
+  const offered = await page.locator('#new-agent option').evaluateAll((all) => all.map((it) => /** @type {HTMLOptionElement} */ (it).value));
+  assert.deepEqual(offered.sort(), installed.sort());
+  await page.selectOption('#new-agent', 'broken');
+  await page.fill('#new-cwd', home.path('work'));
+  await page.fill('#new-text', 'hello');
+  await page.click('button:text-is("Begin")');
+  await page.waitForSelector('.trouble pre:has-text("no model is configured")');
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+scene('a_block_that_cannot_be_shown_says_so_and_the_rest_is_shown', async () => {
+  const { page, context, wrong } = await enter(browser, home, { serviceWorkers: 'block' });
+  await page.route('**/fold/summary.js', async (route) => {
+    const answer = await route.fetch();
+    const text = await answer.text();
+    const broken = text.replace('export function title(call) {', "export function title(call) {\n  if (call.title === 'boom') throw new Error('boom');");
+    assert.notEqual(broken, text);
+    await route.fulfill({ response: answer, body: broken });
+  });
+  const call = (/** @type {string} */ title) => update({ sessionUpdate: 'tool_call', toolCallId: title, title, kind: 'read', status: 'in_progress' });
+  await home.acpctl('run', '-s', 'halved', `${home.raw('halved.jsonl', [call('boom'), says('the rest')])} [tool fine]`);
+  await page.reload();
+  await openSession(page, 'halved');
+  await page.waitForSelector('.answer:has-text("the rest")');
+  assert.equal(await page.locator('.not-shown').innerText(), 'This block could not be shown');
+  assert.deepEqual(wrong, []);
+  await context.close();
+});

@@ -3,6 +3,7 @@
 
 import { begin as beginSession } from '../begin.js';
 import { oneLine } from '../fold/escape.js';
+import { troubleOf } from '../net.js';
 import { useEffect, useRef, useState } from '../lib/hooks.js';
 import { Attach, Attached, blocksOf, useFiles } from './files.js';
 import { html } from './html.js';
@@ -11,16 +12,24 @@ import { Top, Trouble } from './parts.js';
 /** @typedef {import('../fold/block.js').Json} Json */
 /** @typedef {import('../store.js').Store} Store */
 
-/** The agents that can be used, those in use first. @param {Store} store @returns {Json[]} */
-function agentsOf({ fleet, daemon }) {
-  const agents = [...fleet.agents.values()].filter((agent) => agent.installed !== false);
+/** The agents that are installed, those in use first. @param {Store} store @param {Set<string>} installed
+ * @returns {Json[]} */
+function agentsOf({ fleet, daemon }, installed) {
+  const agents = [...fleet.agents.values()].filter((agent) => installed.has(agent.name));
   const rank = (/** @type {Json} */ agent) => (agent.name === daemon?.defaultAgent ? 0 : agent.sessions > 0 ? 1 : 2);
   return agents.sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1));
 }
 
 /** @param {{store: Store}} props */
 export function New({ store }) {
-  const agents = agentsOf(store);
+  const [installed, setInstalled] = useState(/** @type {Set<string>} */ (new Set()));
+  useEffect(() => {
+    if (!store.watch.isLive) return;
+    store.watch.request('_acpd/agent/list').then(({ agents }) => {
+      setInstalled(new Set(agents.filter((/** @type {Json} */ it) => it.installed !== false).map((/** @type {Json} */ it) => it.name)));
+    }, () => {});
+  }, [store.watch.isLive]);
+  const agents = agentsOf(store, installed);
   const recent = [...store.fleet.sessions.values()].sort((a, b) => b.updated - a.updated);
   const folders = [...new Set(recent.map((session) => session.cwd))].slice(0, 12);
   const [agent, setAgent] = useState('');
@@ -34,7 +43,7 @@ export function New({ store }) {
   // The person asked for the form, by a key or a press.
   useEffect(() => first.current?.focus(), []);
   const [isBusy, setBusy] = useState(false);
-  const [trouble, setTrouble] = useState(/** @type {{text: string, hint?: string} | undefined} */ (undefined));
+  const [trouble, setTrouble] = useState(/** @type {import('../net.js').Trouble | undefined} */ (undefined));
   const chosen = agents.find((it) => it.name === (agent || agents[0]?.name));
   const where = cwd || folders[0] || '';
   const begin = async (/** @type {Event} */ event) => {
@@ -44,7 +53,7 @@ export function New({ store }) {
     try {
       await beginSession(store, { agent: chosen?.name, cwd: where, name: name.trim(), worktree: isApart, blocks: blocksOf(text, files), text });
     } catch (/** @type {any} */ error) {
-      setTrouble({ text: error.message, hint: error.hint });
+      setTrouble(troubleOf(error));
     }
     setBusy(false);
   };
@@ -52,7 +61,7 @@ export function New({ store }) {
   return html`<section class="dialog"><${Top} title="New session" />
     <form class="form" onSubmit=${begin}>
       ${!may && html`<${Trouble} text="This browser may not begin sessions" hint=${"its key has no `prompt` scope"} />`}
-      ${trouble && html`<${Trouble} text=${trouble.text} hint=${trouble.hint} />`}
+      ${trouble && html`<${Trouble} ...${trouble} />`}
       <div class="field"><label for="new-agent">Agent</label>
         <select id="new-agent" ref=${first} value=${chosen?.name} onChange=${(/** @type {any} */ e) => setAgent(e.target.value)}>
           ${agents.map((it) => html`<option value=${it.name}>${oneLine(it.title && it.title !== it.name ? `${it.name} (${it.title})` : it.name)}</option>`)}</select>

@@ -2,6 +2,7 @@
 // Small parts that others are made of.
 
 import { lookUp } from '../fold/block.js';
+import { verbatim } from '../fold/escape.js';
 import { useState } from '../lib/hooks.js';
 import { Component } from '../lib/preact.js';
 import { html } from './html.js';
@@ -36,9 +37,11 @@ export function Mark({ what }) {
   return html`<span class=${`mark is-${what}`} aria-hidden="true">${sign}</span>${word && html`<span class="unseen">${word}: </span>`}`;
 }
 
-/** An error or a sentence, and its way out. @param {{text: string, hint?: string, onClose?: () => void}} props */
-export const Trouble = ({ text, hint, onClose }) => html`<div class="trouble" role="alert">
-  <div><strong>${text}</strong>${hint && html`<div class="hint">${hint}</div>`}</div>
+/** An error or a sentence, its way out, and what the agent printed last.
+ * @param {{text: string, hint?: string, output?: string, onClose?: () => void}} props */
+export const Trouble = ({ text, hint, output, onClose }) => html`<div class="trouble" role="alert">
+  <div><strong>${text}</strong>${hint && html`<div class="hint">${hint}</div>`}
+    ${output && html`<pre class="output" tabindex="0">${output.trimEnd().split('\n').map(verbatim).join('\n')}</pre>`}</div>
   ${onClose && html`<button type="button" class="quiet" aria-label="close" onClick=${onClose}>✕</button>`}
 </div>`;
 

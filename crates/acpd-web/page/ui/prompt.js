@@ -65,7 +65,7 @@ export function Prompt({ session, row, mayPrompt, isWorking, onSent }) {
   const cannot = Boolean(why) || (!text.trim() && files.all.length === 0);
   const { usage } = session.state.header;
   return html`<div class="dock">
-    ${session.error && html`<${Trouble} text=${session.error.text} hint=${session.error.hint} onClose=${() => { session.error = undefined; session.changed(); }} />`}
+    ${session.error && html`<${Trouble} ...${session.error} onClose=${() => { session.error = undefined; session.changed(); }} />`}
     <${Guard} what="The plan and the queue" of=${session.rev}><${Pinned} session=${session} mayPrompt=${mayPrompt} isWorking=${isWorking} /><//>
     ${session.sent.map((sent) => html`<div class="waiting is-dim" key=${sent}><span class="words">${oneLine(sent.text)}</span> sending…</div>`)}
     <${Attached} files=${files} />

@@ -272,6 +272,7 @@ pub(super) fn read_catalogue(
         let mut profile = Profile::named(&name);
         section.profile(table, &mut profile);
         profile.source = Source::Catalogue;
+        profile.is_known_command = true;
         agents.insert(name, profile);
     }
     text.checked(agents)

@@ -240,6 +240,9 @@ fn command(
     let not_found = |error: config::CommandNotFound| refused(error.to_string(), error.hint());
     let (file, first) = match config::installed(profile, env) {
         Installed::Here { program, args } => (program, args),
+        Installed::Missing { install } if profile.is_known_command => {
+            return Err(not_found(config::CommandNotFound::not_downloaded(profile, &install)));
+        }
         _ => (config::resolve_program(profile, env, own).map_err(not_found)?, 1),
     };
     let started = config::executable(profile, env, file).map_err(not_found)?;

@@ -3,7 +3,9 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 
+use acpd::config;
 use acpd_test::harness::{Agent, Config, Running};
 use nix::sys::stat::Mode;
 use nix::unistd::{geteuid, mkfifo};
@@ -208,4 +210,33 @@ fn what_would_keep_the_daemon_from_starting_is_found_without_starting_it() {
     env.write_config("[daemon]\nlog_levle = \"info\"\n");
     check().code(1).explains(&["error: ", "log_levle", "hint: "]);
     env.configure(&Config::new([echo()]));
+}
+
+#[test]
+fn a_catalogue_agent_is_downloaded_after_a_yes_alone() {
+    let env = home([echo()]);
+    let known = config::parse(Path::new("config.toml"), "").unwrap();
+    let by_npx = known.agents.values().find(|profile| profile.command[0] == "npx").unwrap();
+    let (name, package) = (by_npx.name.as_str(), by_npx.command[2].as_str());
+    let bin = env.work("bin");
+    for program in ["npx", "npm"] {
+        let path = bin.join(program);
+        let log = bin.join(format!("{program}.log"));
+        fs::write(&path, format!("#!/bin/sh\necho \"$@\" >>{}\n", log.display())).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    let called = |program: &str| fs::read_to_string(bin.join(format!("{program}.log"))).ok();
+    let acpctl = |args: &[&str]| {
+        let mut command = env.acpctl_command(args);
+        command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+        Running::start(command).finish()
+    };
+    let install = format!("acpctl agent install {name}");
+    let refused = acpctl(&["run", "-a", name, "hello"]).code(1);
+    refused.explains(&["is not installed", &install, package]);
+    acpctl(&["agent", "install", name]).code(2).explains(&["npm install -g", package, "--yes"]);
+    assert_eq!((called("npx"), called("npm")), (None, None));
+    acpctl(&["agent", "install", name, "--yes"]).success();
+    assert_eq!(called("npm").unwrap(), format!("install -g {package}\n"));
+    assert_eq!(called("npx"), None);
 }

@@ -20,9 +20,9 @@ use std::time::Duration;
 use acp_wire::acp::{InitializeResult, NewSessionResult, stop_reason};
 use acp_wire::{ErrorObject, str_at};
 use acpd_api::{
-    AttachParams, AttachResult, ClientMeta, Empty, ExitCode, NAMESPACE, NewSessionMeta, PromptMeta,
-    Reason, RestoreLevel, Role, SessionInfo, SessionList, SessionRef, Status, Untrusted, escape,
-    method,
+    AgentInfo, AgentRef, AttachParams, AttachResult, ClientMeta, Empty, ExitCode, NAMESPACE,
+    NewSessionMeta, PromptMeta, Reason, RestoreLevel, Role, SessionInfo, SessionList, SessionRef,
+    Status, Untrusted, escape, method,
 };
 use acpd_client::error_data;
 use acpd_sys::terminal::input_is_fed;
@@ -30,6 +30,7 @@ use acpd_view::{Settings, cut_short};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::agent::{can_install, install};
 use crate::dirs::{current_dir, directory, utf8};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
@@ -197,6 +198,9 @@ impl Target {
             seq: true,
             ..ClientMeta::default()
         };
+        if let Some(agent) = &profile {
+            offer_to_install(turn, agent)?;
+        }
         let raw: Box<RawValue> = turn.call("initialize", &initialize_params(&meta))?;
         let known = InitializeResult::from_raw(&raw)
             .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
@@ -368,6 +372,22 @@ fn tell_config(turn: &mut Turn<'_>, is_default: bool) -> Result {
         turn.ui.say(turn.ui.err_paint().apply(DIM, line));
     }
     Ok(())
+}
+
+/// Installs an agent that is not there, if the person at the terminal wants that: nothing is downloaded without.
+fn offer_to_install(turn: &mut Turn<'_>, agent: &str) -> Result {
+    if !turn.ui.can_ask() {
+        return Ok(());
+    }
+    let agent = AgentRef { agent: agent.to_owned() };
+    match turn.try_call::<AgentInfo>(method::AGENT_SHOW, &agent)? {
+        Ok(info) if can_install(&info) => {
+            turn.ui.stop_spinning();
+            install(&info, false, turn.ui)
+        }
+        // An unknown agent is told by what follows.
+        _ => Ok(()),
+    }
 }
 
 /// The last used session of this directory.

@@ -52,11 +52,19 @@ struct Wanted<'a> {
 }
 
 /// Looks for the package that the profile's command has a package runner run. `env` is what
-/// [`environment`](super::environment) gave.
+/// [`environment`](super::environment) gave. A profile that does not want to know hears of a missing package all the
+/// same if the command is the catalogue's: the user has not said that it may be downloaded.
 pub fn installed(profile: &Profile, env: &[(OsString, OsString)]) -> Installed {
+    match package(profile, env) {
+        missing @ Installed::Missing { .. } if profile.is_known_command => missing,
+        _ if !profile.prefer_installed => Installed::Other,
+        found => found,
+    }
+}
+
+fn package(profile: &Profile, env: &[(OsString, OsString)]) -> Installed {
     let words: Vec<&str> = profile.command.iter().map(String::as_str).collect();
     let (package, args, install) = match words.as_slice() {
-        _ if !profile.prefer_installed => return Installed::Other,
         ["npx", "-y" | "--yes", package, ..] => (package, 3, "npm install -g"),
         ["npx", package, ..] => (package, 2, "npm install -g"),
         ["uvx", package, ..] => (package, 2, "uv tool install"),

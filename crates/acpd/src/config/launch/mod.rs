@@ -235,6 +235,17 @@ impl CommandNotFound {
         &self.hint
     }
 
+    /// The package of a catalogued agent is not installed, and a start must not download it.
+    pub(crate) fn not_downloaded(profile: &Profile, install: &str) -> Self {
+        let name = &profile.name;
+        Self {
+            message: format!(
+                "agent `{name}` is not installed, and acpd downloads nothing by itself"
+            ),
+            hint: format!("install it: `acpctl agent install {name}` (it runs `{install}`)"),
+        }
+    }
+
     /// `program` is not an executable file, or not in the directories of `searched`.
     fn new(profile: &Profile, program: &str, searched: Option<&str>) -> Self {
         let name = &profile.name;

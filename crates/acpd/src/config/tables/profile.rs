@@ -245,6 +245,7 @@ keys! {
         Agent "tcp.connect" => tcp_connect: Option<String> as Address = None;
         /// Whether a `command` that is `npx` or `uvx` is replaced by the package's own program when the
         /// package is installed, in the version that the command asks for. Then a start needs no network.
+        /// Agents of the catalogue are never downloaded by a start: `acpctl agent install` does that.
         Shared "prefer_installed" => pub prefer_installed: bool as Flag = true;
         /// Environment variables to set. Tables add up; the innermost value of a variable wins.
         Shared "env" => pub env: Variables as Environment = Variables::default();
@@ -373,6 +374,8 @@ keys! {
         pub name: String = String::new();
         /// Who described the agent.
         pub source: Source = Source::User;
+        /// Whether the catalogue, and not the user, says how it is started.
+        pub is_known_command: bool = false;
     }
 }
 
@@ -387,6 +390,7 @@ impl Profile {
     /// program is will do.
     pub(crate) fn replace_command(&mut self, whole: bool) {
         self.builtin = false;
+        self.is_known_command = false;
         if whole {
             self.args.clear();
         }
