@@ -160,7 +160,8 @@ export class Store {
       });
       const body = await answer.json();
       if (!answer.ok) {
-        this.signedOut(textOf(body, 'the code was refused'));
+        // An old link signs out nobody who is in.
+        if (this.signed === 'out') this.signedOut(textOf(body, 'the code was refused'));
         return;
       }
       this.key = body.key;

@@ -48,8 +48,9 @@ pub(crate) async fn sign_in(
         return Err(Refusal::too_often());
     }
     let wrong = || {
-        let hint = "a code works once, within two minutes: `acpctl web pair` prints another one";
-        Refusal::new(StatusCode::UNAUTHORIZED, "this code does not work", hint)
+        let hint = "`acpctl web pair` prints a new code";
+        let why = "this code is wrong, was used before, or is older than two minutes";
+        Refusal::new(StatusCode::UNAUTHORIZED, why, hint)
     };
     let said: Option<SignIn> = body::json(body).await;
     let device =

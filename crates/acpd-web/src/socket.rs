@@ -39,7 +39,8 @@ pub(crate) async fn acp(
     let mut query = form_urlencoded::parse(query.as_deref().unwrap_or_default().as_bytes());
     let agent = query.find(|(name, _)| name == "agent").map(|(_, agent)| agent.into_owned());
     let client = Client { scopes: token.scopes, agent, place: token.name.clone() };
-    let longest = 2 * server.limits.message;
+    // Of all frames of a message together.
+    let longest = server.limits.message;
     let socket = socket.protocols([PROTOCOL]).max_message_size(longest).max_frame_size(longest);
     let mut response = socket.on_upgrade(async move |socket| {
         relay(server, socket, token, client).await;

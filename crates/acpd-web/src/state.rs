@@ -22,7 +22,7 @@ pub struct Limits {
     pub connections: usize,
     /// Those of them that are sockets, each with a connection to the daemon, which takes 64 in all.
     pub sockets: usize,
-    /// The longest message, in bytes. One of twice as many is not even read to its end.
+    /// The longest message, in bytes, in however many frames. A longer one is not read to its end.
     pub message: usize,
     /// For how long the head of a request may come, and a handshake last.
     pub head: Duration,

@@ -7,6 +7,8 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tungstenite::Message;
 use tungstenite::client::IntoClientRequest as _;
+use tungstenite::protocol::frame::Frame;
+use tungstenite::protocol::frame::coding::{Data as OpData, OpCode};
 
 use super::{Socket, Web, connect, token};
 use crate::{echo, home};
@@ -70,6 +72,24 @@ fn what_is_no_line_closes_the_socket_with_the_reason() {
         assert_eq!(closed, code, "{reason}");
         assert!(!reason.is_empty());
     }
+}
+
+#[test]
+fn frames_of_one_message_have_a_bound_together() {
+    let env = home([echo()]);
+    let web = Web::start(&env);
+    let mut socket = web.program(&token(&env, "ide", "watch"));
+    let part = "x".repeat(8 << 20);
+    let kinds = [OpData::Text].into_iter().chain(std::iter::repeat(OpData::Continue));
+    for kind in kinds.take(5) {
+        let frame = Frame::message(part.clone(), OpCode::Data(kind), false);
+        // It may be closed before all of it is sent.
+        if socket.inner.send(Message::Frame(frame)).is_err() {
+            break;
+        }
+    }
+    let (closed, reason) = socket.closed();
+    assert_eq!(closed, 1009, "{reason}");
 }
 
 #[test]
