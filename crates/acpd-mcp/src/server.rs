@@ -7,15 +7,15 @@ use acpd_api::{SessionRef, Tools};
 use acpd_client::{Options as ConnectOptions, Paths};
 use rmcp::handler::server::tool::ToolRouter;
 use rmcp::model::{
-    Implementation, ListResourceTemplatesResult, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, ResourceContents, ResourceTemplate,
-    ServerCapabilities, ServerConfig,
+    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    Resource, ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _, tool_handler};
 use tokio::sync::Semaphore;
 
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, off};
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::report::transcript;
@@ -23,6 +23,8 @@ use crate::running::{AT_ONCE, Turns, locked};
 use crate::ticket::{TEMPLATE, Ticket};
 use crate::workspace::Workspace;
 
+/// Address of the list of files in the workspace.
+const FILES: &str = "acpd://workspace/files";
 /// The most of a turn that a resource has, in bytes.
 const RESOURCE: usize = 1 << 20;
 
@@ -44,6 +46,8 @@ pub(crate) struct Server {
     pub(crate) followed: Arc<Semaphore>,
     /// The folders of the tools for files.
     pub(crate) workspace: Arc<Workspace>,
+    /// Whether these tools are lent, and with them the list of files.
+    has_workspace: bool,
     tool_router: ToolRouter<Self>,
 }
 
@@ -63,6 +67,7 @@ pub fn serve(options: &Options) -> io::Result<()> {
         turns: Arc::default(),
         followed: Arc::new(Semaphore::new(AT_ONCE)),
         workspace: Arc::clone(&workspace),
+        has_workspace: options.tools.contains(&Tools::Workspace),
         tool_router: Server::tools(options),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -114,6 +119,28 @@ impl ServerHandler for Server {
         info
     }
 
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let files = Resource::new(FILES, "workspace_files")
+            .with_title("Files of the workspace")
+            .with_description("The names of files, those that git ignores left out.")
+            .with_mime_type("text/plain");
+        let all = if self.has_workspace { vec![files] } else { Vec::new() };
+        Ok(ListResourcesResult::with_all_items(all))
+    }
+
+    /// There are none: some hosts drop a server that answers with an error.
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(Vec::new()))
+    }
+
     async fn list_resource_templates(
         &self,
         _: Option<PaginatedRequestParams>,
@@ -132,6 +159,13 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let no_such = |text: String| ErrorData::resource_not_found(text, None);
+        if request.uri == FILES && self.has_workspace {
+            let workspace = Arc::clone(&self.workspace);
+            let files = off(move || workspace.files()).await;
+            let text = files.map_err(|failure| no_such(failure.text()))?;
+            let contents = ResourceContents::text(text, request.uri).with_mime_type("text/plain");
+            return Ok(ReadResourceResult::new(vec![contents]).into());
+        }
         let ticket = Ticket::parse(&request.uri)
             .ok_or_else(|| no_such(format!("addresses look like `{TEMPLATE}`")))?;
         let text = self.full_text(&ticket).await.map_err(|failure| no_such(failure.text()))?;

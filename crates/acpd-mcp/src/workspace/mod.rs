@@ -160,6 +160,11 @@ impl Workspace {
         list::find(&Folders::open(&self.folders)?, args)
     }
 
+    /// All files, as many names as fit into an answer, those that git ignores left out.
+    pub(crate) fn files(&self) -> Result<String, Failure> {
+        self.find(&FindArgs { glob: "**".to_owned(), path: None, ignored: false })
+    }
+
     pub(crate) fn read(&self, args: &ReadArgs) -> Result<String, Failure> {
         read::read(&Folders::open(&self.folders)?, args)
     }

@@ -367,3 +367,24 @@ fn an_editor_that_lends_a_tool_for_it_says_what_the_mistakes_are_and_commands_do
         assert!(heard.contains("of the command") && !heard.contains("not now"), "{heard}");
     }
 }
+
+#[test]
+fn the_list_of_files_is_a_resource_and_there_are_no_prompts() {
+    let env = workspace();
+    let mut host = host(&env, &[]);
+    let mut ask = |method: &str, params: Value| {
+        let id = host.request(method, &params);
+        host.answer(id)["result"].clone()
+    };
+    let listed = ask("resources/list", json!({}));
+    let uri = listed["resources"][0]["uri"].clone();
+    assert_eq!(listed["resources"][0]["name"], "workspace_files", "{listed}");
+    let read = ask("resources/read", json!({"uri": uri}));
+    let text = read["contents"][0]["text"].as_str().unwrap();
+    assert!(text.contains("src/main.rs"), "{text}");
+    assert!(!text.contains("target/out.txt") && !text.contains("a.log"), "{text}");
+    assert_eq!(ask("prompts/list", json!({}))["prompts"], json!([]));
+    let mut other = Host::start(&env, &["--tools", "history", "--no-spawn"]);
+    let id = other.request("resources/list", &json!({}));
+    assert_eq!(other.answer(id)["result"]["resources"], json!([]));
+}
