@@ -15,7 +15,7 @@ use crate::bound::LONGEST_ID;
 /// Ids up to this many bytes need no allocation. Every 64-bit integer fits.
 const INLINE: usize = 22;
 
-/// The id of a request: the raw JSON text of an integer, a string or `null`.
+/// The id of a request: the raw JSON text of a number, a string or `null`.
 ///
 /// Ids go back to their sender byte for byte, so they compare as text: `92` is not `"92"`, and
 /// `"a"` is not `"\u0061"`.
@@ -34,20 +34,38 @@ impl Id {
         Self::from_text("null")
     }
 
-    /// Reads an id, or `None` if the value is not an integer, a string or `null`, or is too long.
+    /// Reads an id, or `None` if the value is not a number, a string or `null`, or is too long.
     pub fn from_raw(raw: &RawValue) -> Option<Self> {
         let text = raw.get();
-        let fits = match text.as_bytes().first()? {
-            b'"' | b'n' => true,
-            b'-' | b'0'..=b'9' => !text.contains(['.', 'e', 'E']),
-            _ => false,
-        };
+        let fits = matches!(text.as_bytes().first()?, b'"' | b'n' | b'-' | b'0'..=b'9');
         (fits && text.len() <= LONGEST_ID).then(|| Self::from_text(text))
     }
 
-    /// The id as a number, if it is a plain non-negative integer as acpd issues them.
+    /// The id as a number, if it is a plain non-negative integer as clients count them.
     pub fn as_u64(&self) -> Option<u64> {
         self.raw().parse().ok()
+    }
+
+    /// The id on the wire for a number that the daemon has issued: the string `"BOOT-COUNT"`, its upper
+    /// and its lower 32 bits. SDKs read numbers as 32-bit integers, and strings as they are.
+    pub fn issued(number: u64) -> Self {
+        Self::from_text(&format!("\"{}-{}\"", number >> 32, number & u64::from(u32::MAX)))
+    }
+
+    /// Reads what [`Id::issued`] writes, and the number itself, which daemons up to 0.2 wrote, as a
+    /// number or in a string: some peers answer with every id as a string.
+    pub fn as_issued(&self) -> Option<u64> {
+        let text = self.raw();
+        let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+        let Some((boot, count)) = text.split_once('-') else { return text.parse().ok() };
+        let (boot, count): (u32, u32) = (boot.parse().ok()?, count.parse().ok()?);
+        let number = (u64::from(boot) << 32) | u64::from(count);
+        (Self::issued(number) == *self).then_some(number)
+    }
+
+    /// Reads the id that a JSON value is, if it can be one.
+    pub fn from_value(value: &serde_json::Value) -> Option<Self> {
+        serde_json::from_value(value.clone()).ok()
     }
 
     /// The raw JSON text.
@@ -129,7 +147,6 @@ impl Serialize for Id {
 impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Self::from_raw(&raw)
-            .ok_or_else(|| D::Error::custom("an id is an integer, a string or null"))
+        Self::from_raw(&raw).ok_or_else(|| D::Error::custom("an id is a number, a string or null"))
     }
 }

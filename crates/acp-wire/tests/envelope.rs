@@ -46,6 +46,8 @@ fn messages_are_told_apart() {
         (r#"{"id":7}"#, "result 7 null"),
         (r#"{"id":7,"method":null,"result":1}"#, "result 7 1"),
         (r#"{"id":null,"error":{}}"#, "error null {}"),
+        (r#"{"id":1.50,"method":"m"}"#, "request 1.50 m -"),
+        (r#"{"id":1e3,"result":1}"#, "result 1e3 1"),
         (r#"{"id":18446744073709551616,"result":1}"#, "result 18446744073709551616 1"),
     ] {
         assert_eq!(gist(line), wanted, "{line}");
@@ -85,8 +87,6 @@ fn ugly_lines_are_refused_with_the_right_code() {
         r#"{"method":5}"#,
         r#"{"method":{},"id":1}"#,
         r#"{"method":"\ud800"}"#,
-        r#"{"id":1.5,"method":"m"}"#,
-        r#"{"id":1e3,"result":1}"#,
         r#"{"id":true,"result":1}"#,
         r#"{"id":{},"result":1}"#,
         r#"{"id":[1],"result":1}"#,
@@ -100,7 +100,7 @@ fn ugly_lines_are_refused_with_the_right_code() {
     assert_eq!(parse(b"[]").err(), Some(Malformed::Array));
     assert_eq!(parse(b"1").err(), Some(Malformed::Scalar));
     assert_eq!(parse(b"{}").err(), Some(Malformed::NotAMessage));
-    assert_eq!(parse(b"{\"id\":1.0}").err(), Some(Malformed::BadId));
+    assert_eq!(parse(b"{\"id\":true}").err(), Some(Malformed::BadId));
     assert_eq!(parse(b"{\"id\":1,\"id\":1}").err(), Some(Malformed::Duplicate("id")));
     assert_eq!(parse(b"{\"id\":1,\"result\":0,\"error\":1}").err(), Some(Malformed::TwoOutcomes));
 }
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn an_id_keeps_its_text(text in "-?(0|[1-9][0-9]{0,30})|\"[a-z\\-]{0,40}\"|null") {
+    fn an_id_keeps_its_text(text in "-?(0|[1-9][0-9]{0,30})(\\.[0-9]{1,3})?(e[0-9])?|\"[a-z\\-]{0,40}\"|null") {
         let id = id(&text);
         prop_assert_eq!(id.raw(), &text);
         prop_assert_eq!(serde_json::to_string(&id).ok(), Some(text.clone()));
@@ -141,6 +141,25 @@ proptest! {
     fn a_number_makes_an_id_and_comes_back(number in any::<u64>()) {
         prop_assert_eq!(Id::from(number).as_u64(), Some(number));
         prop_assert_eq!(Id::from(number), id(&number.to_string()));
+    }
+
+    #[test]
+    fn issued_ids_are_strings_and_come_back(number in any::<u64>()) {
+        let issued = Id::issued(number);
+        prop_assert_eq!(issued.raw(), format!("\"{}-{}\"", number >> 32, number as u32));
+        prop_assert_eq!(id(issued.raw()).as_issued(), Some(number));
+        // As daemons up to 0.2 issued them, and as some peers answer those.
+        prop_assert_eq!(id(&number.to_string()).as_issued(), Some(number));
+        prop_assert_eq!(id(&format!("\"{number}\"")).as_issued(), Some(number));
+    }
+}
+
+#[test]
+fn only_one_text_is_an_issued_id() {
+    for text in
+        ["\"1-02\"", "\"+1-2\"", "\"1-2-3\"", "\"-1\"", "-1", "1.0", "\"1-4294967296\"", "\"\""]
+    {
+        assert_eq!(id(text).as_issued(), None, "{text}");
     }
 }
 

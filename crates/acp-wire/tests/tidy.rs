@@ -267,7 +267,7 @@ fn what_can_be_made_out_of_a_line_that_is_no_message() {
     assert_eq!(head(br#"{"id":"a\"b","method":"m","params":{"x":"#), (id(r#""a\"b""#), true));
     assert_eq!(head(b"{\"id\":\"\xed\xa0\x80\",\"result\":1}"), (None, false));
     assert_eq!(head(br#"{"id":7,"id":8,"result":1}"#), (None, false));
-    assert_eq!(head(br#"{"id":7.5,"result":1}"#), (None, false));
+    assert_eq!(head(br#"{"id":[7],"result":1}"#), (None, false));
     assert_eq!(head(br#"{"id":7,"result":1,"error":2}"#), (id("7"), false));
     assert_eq!(head(br#"{"jsonrpc":"2.0","id":12"#), (None, false), "it may go on");
     assert_eq!(head(br#"["id",7]"#), (None, false));

@@ -40,7 +40,10 @@ impl ClientMethod {
     fn stop(&self, id: InteractionId, out: &mut Batch) {
         match self.by {
             By::Client(client) => {
-                let line = build::notification("$/cancel_request", &json!({ "requestId": id.0 }));
+                let line = build::notification(
+                    "$/cancel_request",
+                    &json!({ "requestId": Id::issued(id.0) }),
+                );
                 out.effects.push(Effect::Client(client, ToClient::Line(line)));
             }
             By::Acpd if self.kind() == Some(Kind::Terminal) => {

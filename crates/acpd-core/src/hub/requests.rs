@@ -25,7 +25,12 @@ impl Hub {
 
     /// The request that a host's response belongs to; it is answered with that.
     pub(crate) fn answered(&mut self, host: HostId, id: &Id, out: &mut Batch) -> Option<Purpose> {
-        let (id, why) = self.requests.answer(host, id)?;
+        let (issued, why) = self.requests.answer(host, id)?;
+        let meant = Id::issued(issued);
+        if *id != meant && id.as_u64().is_none() {
+            out.note(host, &format!("answered request {meant} under the id {id}"));
+        }
+        let id = issued;
         self.timers.clear(Timer::Asked(id));
         out.records.push(Record::Answered { id });
         Some(why)

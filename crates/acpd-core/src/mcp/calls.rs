@@ -74,13 +74,14 @@ pub(crate) struct Call {
 impl Call {
     fn give(&self, id: InteractionId, out: &mut Batch) {
         let line = with_id(&self.line, &["params", "serverId"], &self.server.id);
-        let line = set_id(&line, &Id::from(id.0));
+        let line = set_id(&line, &Id::issued(id.0));
         out.effects.push(Effect::Client(self.client, ToClient::Line(line)));
     }
 
     /// Tells its client that nobody waits for the answer any more.
     fn stop(&self, id: InteractionId, out: &mut Batch) {
-        let line = build::notification("$/cancel_request", &json!({ "requestId": id.0 }));
+        let line =
+            build::notification("$/cancel_request", &json!({ "requestId": Id::issued(id.0) }));
         out.effects.push(Effect::Client(self.client, ToClient::Line(line)));
     }
 
@@ -138,7 +139,7 @@ impl Calls {
 
     /// A client has come back: it is given the calls that it does not have.
     pub(crate) fn give_missing(&self, client: ClientId, has: &[Id], out: &mut Batch) {
-        let is_missing = |id: &InteractionId| !has.iter().any(|had| had.as_u64() == Some(id.0));
+        let is_missing = |id: &InteractionId| !has.iter().any(|had| had.as_issued() == Some(id.0));
         for (id, call) in &self.open {
             if call.client == client && is_missing(id) {
                 call.give(*id, out);
@@ -154,7 +155,7 @@ impl Calls {
         line: &Bytes,
         out: &mut Batch,
     ) -> Option<Ended> {
-        let id = id.as_u64().map(InteractionId)?;
+        let id = id.as_issued().map(InteractionId)?;
         self.open.get(&id).filter(|call| call.client == client)?;
         Some(self.end(id, out)?.ended(line))
     }

@@ -63,7 +63,7 @@ impl Interaction {
     /// An agent's, from its row, whose line is the agent's request.
     pub(crate) fn of_agent(row: &InteractionRow, request: Id, question: Question) -> Interaction {
         let about = match Question::read(&row.line) {
-            Ok((Scope::Request(id), _)) => id.as_u64(),
+            Ok((Scope::Request(id), _)) => id.as_issued(),
             _ => None,
         };
         let asked_by = AskedBy::Agent { host: row.host, request };
@@ -236,7 +236,7 @@ impl Questions {
 
     /// Takes out the offer that a client's response belongs to. Returns its question.
     pub(crate) fn take_offer(&mut self, client: ClientId, id: &Id) -> Option<InteractionId> {
-        self.offers.remove(&(client, id.as_u64()?))
+        self.offers.remove(&(client, id.as_issued()?))
     }
 
     /// Counts an answer that means nothing. Returns whether the client is asked again.

@@ -88,7 +88,7 @@ impl Requests {
 
     /// The request that a host's response belongs to, with its id.
     pub(crate) fn answer(&mut self, host: HostId, id: &Id) -> Option<(u64, Purpose)> {
-        let id = id.as_u64()?;
+        let id = id.as_issued()?;
         if self.asked.get(&id)?.host != host {
             return None;
         }
@@ -97,7 +97,7 @@ impl Requests {
 
     /// Why something was asked of a host that has not answered it.
     pub(crate) fn open_mut(&mut self, host: HostId, id: &Id) -> Option<&mut Purpose> {
-        let asked = self.asked.get_mut(&id.as_u64()?)?;
+        let asked = self.asked.get_mut(&id.as_issued()?)?;
         (asked.host == host).then_some(&mut asked.purpose)
     }
 

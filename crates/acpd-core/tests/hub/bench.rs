@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use acp_wire::{Body, Frame, Message, StateKey, build};
+use acp_wire::{Body, Frame, Id, Message, StateKey, build};
 use acpd_api::{Environment, HookEvent};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Delegation, Limits, Profile, TimeZone};
@@ -699,12 +699,17 @@ impl Bench {
 
     /// The session's state, as people are told it.
     pub(crate) fn state(&mut self, session: &str) -> String {
+        self.show(session)["state"].as_str().unwrap_or("none").to_owned()
+    }
+
+    /// The session, as lists show it.
+    pub(crate) fn show(&mut self, session: &str) -> Value {
         let client = self.client(&json!({}));
         let params = json!({"session":session});
         self.say(client, &json!({"id":0,"method":"_acpd/session/show","params":params}));
-        let state = self.got(client)[0]["result"]["state"].as_str().unwrap_or("none").to_owned();
+        let shown = self.got(client)[0]["result"].clone();
         self.feed(Input::Client(client, ClientEvent::Closed));
-        state
+        shown
     }
 
     /// The agent's state, as people are told it.
@@ -732,10 +737,11 @@ impl Bench {
 
 /// The id and the method of a line whose other parts are beyond what a value can hold.
 fn gist(line: &[u8]) -> Value {
+    let value = |id: Id| serde_json::from_str::<Value>(id.raw()).unwrap_or_default();
     match acp_wire::parse(line).expect("the hub writes messages") {
-        Message::Request { id, method, .. } => json!({"id":id.as_u64(),"method":method}),
+        Message::Request { id, method, .. } => json!({"id":value(id),"method":method}),
         Message::Notification { method, .. } => json!({"method":method}),
-        Message::Response { id, .. } => json!({"id":id.as_u64()}),
+        Message::Response { id, .. } => json!({"id":value(id)}),
     }
 }
 

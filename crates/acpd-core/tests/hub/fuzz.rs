@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use acp_wire::str_at;
+use acp_wire::{Id, str_at};
 use acpd_api::NAMESPACE;
 use acpd_core::Input;
 use acpd_core::ids::{ClientId, SessionKey};
@@ -150,7 +150,7 @@ impl World<'_> {
     }
 
     fn look(&mut self) {
-        self.pending.extend(self.bench.heard().into_iter().filter(|line| line["id"].is_u64()));
+        self.pending.extend(self.bench.heard().into_iter().filter(|line| line["id"].is_string()));
         let others = self.good.other.len();
         self.good.look(&mut self.bench, self.outcomes);
         for line in &self.good.other[others..] {
@@ -196,10 +196,11 @@ impl World<'_> {
         let mut named: Vec<Value> = ["e", "nope", "n1", "", "s"].map(Value::from).to_vec();
         // Questions to others, by the id of the request and by the name they have in a list.
         let asked = self.good.other.iter().filter(|line| line.contains("request_permission"));
-        let ids = asked.filter_map(|line| serde_json::from_str::<Value>(line).ok()?["id"].as_u64());
+        let asked = asked.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let ids = asked.filter_map(|line| Id::from_value(&line["id"])?.as_issued());
         for id in ids.collect::<BTreeSet<_>>() {
             named.push(id.into());
-            named.push(format!("{}-{}", id >> 32, id & 0xffff_ffff).into());
+            named.push(json!(Id::issued(id)));
         }
         let id = json!(format!("{which}/{}", self.next));
         let line = of_client(&id, AGENT, &named, dice);
@@ -222,7 +223,7 @@ impl World<'_> {
         let heard = self.bench.heard();
         let decides = |line: &&Value| line["result"]["outcome"]["outcome"] == "selected";
         assert_eq!(heard.iter().find(decides), None, "a client under an agent answered");
-        self.pending.extend(heard.into_iter().filter(|line| line["id"].is_u64()));
+        self.pending.extend(heard.into_iter().filter(|line| line["id"].is_string()));
     }
 
     fn good_prompt(&mut self) {
@@ -381,7 +382,7 @@ fn hostile_agent(throws: &[Vec<u8>], outcomes: &Outcomes) {
         }
         let mut named: Vec<Value> = ["a", "b", "c"].map(Value::from).to_vec();
         let heard = bench.heard();
-        named.extend(heard.iter().map(|line| line["id"].clone()).filter(Value::is_u64));
+        named.extend(heard.iter().map(|line| line["id"].clone()).filter(Value::is_string));
         let line = mangle(&of_agent(session, &named, &mut dice), &named, &mut dice);
         account.says(&line);
         let end = 1_000_000 * (at as u64 + 1);

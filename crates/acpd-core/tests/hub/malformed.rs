@@ -133,8 +133,8 @@ fn l4_an_answer_without_an_id_that_can_be_read_ends_nothing_by_a_guess() {
     let lines = [
         b"{\"id\":\"\xed\xa0\x80\",\"result\":{\"stopReason\":\"end_turn\"}}".to_vec(),
         format!(r#"{{"id":{id},"id":{id},"result":{{}}}}"#).into_bytes(),
-        format!(r#"{{"id":{id}.0,"result":{{}}}}"#).into_bytes(),
-        format!(r#"{{"id":"{id}","result":{{}}}}"#).into_bytes(),
+        br#"{"id":1.0,"result":{}}"#.to_vec(),
+        format!(r#"{{"id":"0{}","result":{{}}}}"#, id.as_str().expect("text")).into_bytes(),
         format!(r#"{{"id":[{id}],"result":{{}}"#).into_bytes(),
     ];
     for (at, line) in (1..).zip(&lines) {

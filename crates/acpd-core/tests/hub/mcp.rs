@@ -122,7 +122,7 @@ fn what_the_daemon_could_not_find_out_is_told_in_the_session() {
     let left_out = |bench: &mut Bench, request: &Value| {
         let servers =
             vec![LeftOut { server: "files".to_owned(), reason: "no variable `T`".to_owned() }];
-        let request = Id::from(request["id"].as_u64().expect("an id"));
+        let request = Id::from_value(&request["id"]).expect("an id");
         bench.feed(Input::Host(bench.host(), HostEvent::ServersLeftOut { request, servers }));
     };
     let expected = "the MCP server `files` of the configuration was left out: no variable `T`";
@@ -153,7 +153,7 @@ fn a_daemon_that_dies_before_there_is_a_session_leaves_the_next_one_to_tell() {
     let request = bench.heard_one("session/new");
     let servers =
         vec![LeftOut { server: "files".to_owned(), reason: "no variable `T`".to_owned() }];
-    let id = Id::from(request["id"].as_u64().expect("an id"));
+    let id = Id::from_value(&request["id"]).expect("an id");
     bench.feed(Input::Host(bench.host(), HostEvent::ServersLeftOut { request: id, servers }));
     bench.reboot();
     bench.agent_answers(&request, &json!({"sessionId":"s"}));

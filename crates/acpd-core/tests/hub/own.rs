@@ -303,7 +303,7 @@ pub(crate) fn only_acpd_speaks_for_acpd(throws: &[Vec<u8>], outcomes: &Outcomes)
             for line in &heard {
                 assert!(!has_own(line), "to the agent: {line}");
             }
-            named.extend(heard.iter().map(|line| line["id"].clone()).filter(Value::is_u64));
+            named.extend(heard.iter().map(|line| line["id"].clone()).filter(Value::is_string));
             let line = forged(of_agent(session, &named, &mut dice), &mut dice);
             let end = 1_000_000 * (at as u64 + 1);
             let line = Bytes::from(line);

@@ -1,16 +1,18 @@
 //! Wire rules: ids, malformed lines, order, and bytes that stay bytes.
 
+use acp_wire::Id;
 use acpd_core::{ClientEvent, Input};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::bench::{Bench, client_line, client_oversized, host_oversized, methods, word, words};
+use crate::questions::{asks, run};
 
 #[test]
 fn ids_come_back_with_their_type_and_do_not_clash_between_clients() {
     let mut bench = Bench::new();
     let (a, b) = (bench.plain(), bench.plain());
     bench.session(a, "s");
-    for id in ["0", "\"0\"", "-7", "null", "\"a\\u0062\""] {
+    for id in ["0", "\"0\"", "-7", "null", "\"a\\u0062\"", "1.5", "1.0", "1e3"] {
         for client in [a, b] {
             let params = "{\"sessionId\":\"s\",\"modeId\":\"m\"}";
             bench.say_raw(
@@ -28,6 +30,28 @@ fn ids_come_back_with_their_type_and_do_not_clash_between_clients() {
         }
         bench.got(a);
         bench.got(b);
+    }
+}
+
+/// Daemons up to 0.2 issued numbers, and some peers answer with every id as a string.
+#[test]
+fn answers_count_under_each_spelling_of_an_issued_id() {
+    let number = |line: &Value| Id::from_value(&line["id"]).and_then(|id| id.as_issued());
+    for spelled in [|id: u64| json!(id), |id: u64| json!(id.to_string())] {
+        let (mut bench, a) = Bench::begun();
+        bench.prompt(a, &json!(1), "s", "go");
+        let prompt = number(&bench.heard_one("session/prompt")).expect("an issued id");
+        asks(&mut bench, 5, &run("ls"));
+        let asked = bench.got(a).pop().expect("a question");
+        let asked = spelled(number(&asked).expect("an issued id"));
+        let chosen = json!({"outcome":{"outcome":"selected","optionId":"y"}});
+        bench.say(a, &json!({"id":asked,"result":chosen}));
+        assert_eq!(bench.heard(), [json!({"id":5,"result":chosen})]);
+        bench.got(a);
+        bench.agent(&json!({"id":spelled(prompt),"result":{"stopReason":"end_turn"}}));
+        assert!(words(&bench.got(a)).contains(&"result 1".to_owned()));
+        let noted = bench.notes.iter().filter(|note| note.contains("under the id")).count();
+        assert_eq!(noted, usize::from(spelled(1).is_string()), "{:?}", bench.notes);
     }
 }
 

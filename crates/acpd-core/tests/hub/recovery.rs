@@ -1,5 +1,6 @@
 //! The daemon dies, or its store fails.
 
+use acp_wire::Id;
 use acpd_core::record::TurnStage;
 use acpd_core::{HostEvent, Input};
 use serde_json::{Value, json};
@@ -90,11 +91,12 @@ fn a_prompt_in_line_for_an_agent_that_was_stopped_does_not_wait_for_ever() {
 fn ids_of_the_next_daemon_are_not_those_of_the_last() {
     let (mut bench, a) = Bench::begun();
     bench.prompt(a, &json!(1), "s", "go");
-    let before = bench.heard_one("session/prompt")["id"].as_u64().expect("a number");
+    let issued = |line: &Value| Id::from_value(&line["id"]).and_then(|id| id.as_issued());
+    let before = issued(&bench.heard_one("session/prompt")).expect("a number");
     let old = bench.host();
     bench.reboot();
     bench.feed(Input::Host(old, HostEvent::Gone));
-    let after = bench.heard_one("session/resume")["id"].as_u64().expect("a number");
+    let after = issued(&bench.heard_one("session/resume")).expect("a number");
     assert!(after >> 32 > before >> 32);
     assert!(after < 1 << 53, "JavaScript can hold it");
 }

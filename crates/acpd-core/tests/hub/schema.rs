@@ -10,7 +10,15 @@ fn conforms<T: DeserializeOwned>(line: &Value) {
     }
 }
 
+/// The id of a request has to fit into 32 bits or to be a string: the Kotlin SDK reads no other.
+fn check_id(line: &Value) {
+    let id = &line["id"];
+    let fits = id.is_string() || id.as_i64().is_some_and(|number| i32::try_from(number).is_ok());
+    assert!(line["method"].is_null() || id.is_null() || fits, "{line}");
+}
+
 pub(crate) fn check_to_agent(line: &Value) {
+    check_id(line);
     match line["method"].as_str() {
         Some("initialize") => conforms::<v1::InitializeRequest>(line),
         Some("session/new") => conforms::<v1::NewSessionRequest>(line),
@@ -52,6 +60,7 @@ pub(crate) fn check_to_agent(line: &Value) {
 }
 
 pub(crate) fn check_to_client(line: &Value) {
+    check_id(line);
     match line["method"].as_str() {
         Some("session/update") => {
             let kind = line["params"]["update"]["sessionUpdate"].as_str();

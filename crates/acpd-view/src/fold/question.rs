@@ -24,7 +24,7 @@ impl State {
 
     /// Takes a request of the daemon.
     pub(super) fn asked(&mut self, id: &RequestId, method: &str, params: &RawValue) -> Vec<Id> {
-        let Some(number) = id.as_u64() else { return Vec::new() };
+        let Some(number) = id.as_issued() else { return Vec::new() };
         let question = match method {
             "session/request_permission" => permission(params),
             "elicitation/create" => elicitation(params),
@@ -40,7 +40,8 @@ impl State {
 
     /// Takes a `$/cancel_request`.
     pub(super) fn withdrawn(&mut self, params: &Map<String, Value>) -> Vec<Id> {
-        let request = params.get("requestId").and_then(Value::as_u64);
+        let request = params.get("requestId").and_then(RequestId::from_value);
+        let request = request.and_then(|request| request.as_issued());
         request.map_or_else(Vec::new, |request| self.close_question(request))
     }
 

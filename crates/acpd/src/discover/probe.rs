@@ -48,7 +48,7 @@ pub(super) enum Trouble {
 #[derive(Deserialize)]
 struct Line {
     #[serde(default)]
-    id: Option<u64>,
+    id: Option<Id>,
     #[serde(default)]
     result: Option<Box<RawValue>>,
     #[serde(default)]
@@ -169,9 +169,13 @@ fn wait(
                 return Err(Trouble::Agent(text));
             }
         };
-        let Ok(Line { id: Some(1), result, error }) = serde_json::from_slice(&line) else {
+        let Ok(Line { id: Some(id), result, error }) = serde_json::from_slice(&line) else {
             continue;
         };
+        // Some agents answer with the id as a string.
+        if id.as_issued() != Some(1) {
+            continue;
+        }
         return match (result, error) {
             (Some(result), _) => InitializeResult::from_raw(&result)
                 .map_err(|error| Trouble::Agent(format!("its answer is unusable: {error}"))),

@@ -620,7 +620,7 @@ impl Hub {
             if name == "session/delete" { capabilities.delete } else { capabilities.close };
         let Some(host) = self.processes[&slot].usable_host().filter(|_| offered) else { return };
         let ask = self.ask(host, Purpose::Farewell, out);
-        let line = build::request(&acp_wire::Id::from(ask), name, &json!({ "sessionId": id }));
+        let line = build::request(&acp_wire::Id::issued(ask), name, &json!({ "sessionId": id }));
         self.host_write(slot, line, out);
     }
 

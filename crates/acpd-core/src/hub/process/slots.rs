@@ -184,7 +184,7 @@ impl Hub {
         let Profile { services, subagents, .. } = *self.profile_of(id);
         let params = InitializeParams::new(implementation, services).with_subagents(subagents);
         let ask = self.ask(host, Purpose::Initialize, out);
-        let line = build::request(&Id::from(ask), "initialize", &params);
+        let line = build::request(&Id::issued(ask), "initialize", &params);
         let line = self.with_offer(id, line);
         self.host_write(id, line, out);
     }

@@ -49,7 +49,7 @@ impl Hub {
     pub(crate) fn cancel_relayed(&mut self, to: &Requester, out: &mut Batch) {
         let Some((id, host)) = self.requests.ask_for(to) else { return };
         let Some(slot) = self.processes.slot_of(host) else { return };
-        let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
+        let line = build::notification("$/cancel_request", &json!({ "requestId": Id::issued(id) }));
         self.host_write(slot, line, out);
         if self.requests.cancel(id) {
             let timeout = self.profile_of(slot).cancel_timeout;
@@ -114,7 +114,7 @@ impl Hub {
         let hint = format!("`acpctl agent restart {}` ends it", self.processes[&slot].profile);
         let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED).hint(hint);
         self.refuse(&to, &fault, out);
-        self.forget_questions_about(&Id::from(ask), out);
+        self.forget_questions_about(&Id::issued(ask), out);
         self.save_asked(ask, out);
     }
 }

@@ -207,7 +207,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let Some(ask) = self.questions.offer(client, interaction, &mut self.ids) else { return };
-        let line = set_id(&line, &Id::from(ask));
+        let line = set_id(&line, &Id::issued(ask));
         self.send_behind(client, key, Effect::Client(client, ToClient::Line(line)), out);
     }
 
@@ -364,7 +364,7 @@ impl Hub {
 
     /// A request is answered: what the agent still asked about it is answered with `cancel`.
     pub(crate) fn forget_questions_about(&mut self, request: &Id, out: &mut Batch) {
-        let Some(ask) = request.as_u64() else { return };
+        let Some(ask) = request.as_issued() else { return };
         self.cancel_questions(self.questions.which(|open| open.about == Some(ask)), out);
     }
 
@@ -376,7 +376,8 @@ impl Hub {
         }
         out.records.push(Record::InteractionGone { id: interaction });
         for &(client, id) in &closed.offers {
-            let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
+            let line =
+                build::notification("$/cancel_request", &json!({ "requestId": Id::issued(id) }));
             self.send_behind(client, key, Effect::Client(client, ToClient::Line(line)), out);
         }
         if let Some(key) = key {
@@ -393,7 +394,10 @@ impl Hub {
     pub(crate) fn take_back_offers(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
         for interaction in self.questions.of_session(key) {
             if let Some(id) = self.questions.take_back(client, interaction) {
-                let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
+                let line = build::notification(
+                    "$/cancel_request",
+                    &json!({ "requestId": Id::issued(id) }),
+                );
                 let effect = Effect::Client(client, ToClient::Line(line));
                 self.send_behind(client, Some(key), effect, out);
             }

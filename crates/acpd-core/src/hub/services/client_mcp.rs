@@ -402,7 +402,7 @@ impl Hub {
             "method": params.method,
             "params": params.params,
         });
-        let line = build::request(&Id::from(id.0), MESSAGE, &message);
+        let line = build::request(&Id::issued(id.0), MESSAGE, &message);
         let caller = Caller::Client(asked.to.clone());
         let call = Call { caller, line, client, server, label };
         self.calls.check_room(&call).map_err(|error| Fault::new(Reason::TooMany, error.message))?;
@@ -480,7 +480,7 @@ impl Hub {
     ) -> bool {
         let ended = self.calls.answered(client, id, line, out);
         let was_one = ended.is_some();
-        if let Some(id) = id.as_u64().filter(|_| was_one) {
+        if let Some(id) = id.as_issued().filter(|_| was_one) {
             self.timers.clear(Timer::Lent(InteractionId(id)));
         }
         self.end_call(ended, out);

@@ -102,7 +102,7 @@ impl Hub {
             // Answered or given up by now.
             _ => return,
         }
-        if let Some(ask) = request.as_u64() {
+        if let Some(ask) = request.as_issued() {
             self.save_asked(ask, out);
         }
     }

@@ -171,7 +171,7 @@ impl Hub {
             let session = &self.session(key).row.public_id;
             let params = json!({ "sessionId": session, "terminalId": id });
             // Its answer matters to nobody.
-            let ask = Id::from(self.ids.issue());
+            let ask = Id::issued(self.ids.issue());
             let line = build::request(&ask, "terminal/release", &params);
             out.effects.push(Effect::Client(client, ToClient::Line(line)));
         }

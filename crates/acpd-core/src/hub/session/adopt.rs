@@ -95,7 +95,7 @@ impl Hub {
         }
         let why = Purpose::List { to: to.clone(), wanted };
         let ask = self.ask(host, why, out);
-        self.host_write(slot, build::request(&Id::from(ask), "session/list", &asked), out);
+        self.host_write(slot, build::request(&Id::issued(ask), "session/list", &asked), out);
         self.timers.set(Timer::Asked(ask), self.now.after(LIST_TIME));
         Ok(())
     }
@@ -318,7 +318,7 @@ impl Hub {
         let servers = self.gather_servers(slot, opener, &adoption.cwd, params, notices);
         let params = raw(&self.params_for_agent(slot, &adoption.params));
         let ask = self.ask(host, Purpose::Adopt(Box::new(adoption)), out);
-        let line = build::request(&Id::from(ask), method, &params);
+        let line = build::request(&Id::issued(ask), method, &params);
         self.host_write_with(slot, line, &servers, out);
         self.await_adoption(slot, ask);
     }

@@ -62,8 +62,11 @@ impl Hub {
         let session = self.session(key);
         let Some(host) = self.processes[&session.slot].usable_host() else { return };
         let (slot, id) = (session.slot, session.row.agent_id.clone());
-        let ask =
-            Id::from(self.ask(host, Purpose::Preset { session: key, preset: preset.clone() }, out));
+        let ask = Id::issued(self.ask(
+            host,
+            Purpose::Preset { session: key, preset: preset.clone() },
+            out,
+        ));
         let line = match &preset {
             Preset::Mode { mode } => {
                 let params = SetModeParams { session_id: &id, mode_id: mode };

@@ -220,7 +220,7 @@ impl Hub {
             id.as_bytes(),
         ));
         let ask = self.ask(host, Purpose::NewSession(new), out);
-        let line = build::request(&Id::from(ask), "session/fork", &params);
+        let line = build::request(&Id::issued(ask), "session/fork", &params);
         self.host_write_with(slot, line, &servers, out);
     }
 

@@ -198,7 +198,7 @@ impl Hub {
         let renews = name == "session/new";
         let ask = self.ask(host, Purpose::Restore { session: key, renews }, out);
         let params = raw(params);
-        let line = build::request(&Id::from(ask), name, &params);
+        let line = build::request(&Id::issued(ask), name, &params);
         self.host_write_with(slot, line, servers, out);
         let timeout = self.profile_of(slot).restore_timeout;
         self.timers.set(Timer::Restore(key), self.now.after(timeout));

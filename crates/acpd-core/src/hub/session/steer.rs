@@ -127,7 +127,7 @@ impl Hub {
         }
         let (method, params) = for_agent(way, params, &steer.blocks);
         let ask = self.ask(process.host, Purpose::Steer(Box::new(steer)), out);
-        let line = build::request(&Id::from(ask), method, &raw(&params));
+        let line = build::request(&Id::issued(ask), method, &raw(&params));
         let line = self.to_agent_id(key, line);
         self.host_write(process.slot, line, out);
         out.durable = true;

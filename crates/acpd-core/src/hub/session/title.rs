@@ -91,7 +91,7 @@ impl Hub {
         // Nobody waits for the answer: the title counts here whatever the agent makes of it.
         let ask = self.ask(host, Purpose::Title { session: key }, out);
         let params = SetTitleParams { session_id: &session_id, title: &title };
-        self.host_write(slot, build::request(&Id::from(ask), SET_TITLE, &params), out);
+        self.host_write(slot, build::request(&Id::issued(ask), SET_TITLE, &params), out);
     }
 
     /// Keeps the title that an agent gives.
