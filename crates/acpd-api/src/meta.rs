@@ -73,6 +73,10 @@ pub struct PromptMeta {
     /// waits before all that came to the queue after that one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_place_of: Option<u64>,
+    /// 1 to 255 characters: a prompt that is sent again under the same key in the same session is the same
+    /// prompt. It waits for the turn of the first one, or gets its outcome.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
 }
 
 /// `_meta._acpd` of a `session/request_permission`, for clients that asked for notices.

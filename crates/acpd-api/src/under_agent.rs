@@ -77,4 +77,5 @@ pub const FLAGS: &[(&str, UnderAgent)] = &[
     ("after", Allowed),
     ("permissions", Refused("answer questions of agents beforehand")),
     ("inPlaceOf", Refused("change prompts that wait")),
+    ("idempotencyKey", Allowed),
 ];

@@ -99,7 +99,11 @@ fn every_flag_is_in_the_list() {
         tool: true,
     };
     let new = NewSessionMeta { name: Some("n".to_owned()), reuse: true, parent: Some(1) };
-    let prompt = PromptMeta { permissions: Some("allow".to_owned()), in_place_of: Some(1) };
+    let prompt = PromptMeta {
+        permissions: Some("allow".to_owned()),
+        in_place_of: Some(1),
+        idempotency_key: Some("k".to_owned()),
+    };
     let load = LoadMeta { after: Some(1) };
     let all = [members(&initialize), members(&new), members(&prompt), members(&load)];
     let all: BTreeSet<String> = all.into_iter().flatten().collect();

@@ -2,16 +2,20 @@
 
 use acp_wire::acp::PromptParams;
 use acp_wire::{Message, locate, remove_member, str_at};
-use acpd_api::PromptMeta;
+use acpd_api::{NAMESPACE, PromptMeta};
 use acpd_policy::Verdict;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use crate::fault::Fault;
 use crate::params::own_meta;
+
+/// Characters of an idempotency key.
+const LONGEST_KEY: usize = 255;
 
 /// Whether a prompt is acpd's own.
 pub(crate) fn continues(prompt: &[u8]) -> bool {
-    let path = ["params", "_meta", acpd_api::NAMESPACE, "continues"];
+    let path = ["params", "_meta", NAMESPACE, "continues"];
     locate(prompt, &path).is_some_and(|range| &prompt[range] == b"true")
 }
 
@@ -48,12 +52,30 @@ pub(crate) fn has_yes(prompt: &[u8]) -> bool {
 
 /// A prompt without the answer that its sender gave beforehand.
 pub(crate) fn without_once(prompt: &Bytes) -> Bytes {
-    remove_member(prompt, &["params", "_meta", acpd_api::NAMESPACE, "permissions"])
+    remove_member(prompt, &["params", "_meta", NAMESPACE, "permissions"])
 }
 
 /// The ticket of the prompt in whose place this one is to wait.
 pub(crate) fn in_place_of(prompt: &[u8]) -> Option<u64> {
     meta(prompt)?.in_place_of
+}
+
+/// The sender's idempotency key.
+///
+/// # Errors
+/// When there is one and it is no string of 1 to [`LONGEST_KEY`] characters.
+pub(crate) fn idempotency_key(prompt: &[u8]) -> Result<Option<String>, Fault> {
+    let Some(at) = locate(prompt, &["params", "_meta", NAMESPACE, "idempotencyKey"]) else {
+        return Ok(None);
+    };
+    let key: Option<Option<String>> = serde_json::from_slice(&prompt[at]).ok();
+    match key {
+        Some(None) => Ok(None),
+        Some(Some(key)) if (1..=LONGEST_KEY).contains(&key.chars().count()) => Ok(Some(key)),
+        _ => Err(Fault::invalid(format!(
+            "`idempotencyKey` is no string of 1 to {LONGEST_KEY} characters"
+        ))),
+    }
 }
 
 fn meta(prompt: &[u8]) -> Option<PromptMeta> {

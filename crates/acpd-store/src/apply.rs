@@ -130,6 +130,13 @@ impl<'c> Apply<'c> {
             Record::Event(row) => self.event(row)?,
             Record::Forked(fork) => self.forked(fork)?,
             Record::Turn(row) => self.turn(row)?,
+            Record::PromptKey(row) => {
+                self.run(
+                    "INSERT OR REPLACE INTO prompt_keys (session, key, turn, outcome) \
+                     SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM sessions WHERE session = ?1)",
+                    params![row.session.0, row.key, int(row.turn), row.outcome.as_ref()],
+                )?;
+            }
             Record::Usage(row) => self.usage(row)?,
             Record::Interaction(row) => self.interaction(row)?,
             Record::InteractionGone { id } => {
@@ -319,6 +326,7 @@ impl<'c> Apply<'c> {
             "DELETE FROM session_values WHERE session = ?1",
             "DELETE FROM session_state WHERE session = ?1",
             "DELETE FROM turns WHERE session = ?1",
+            "DELETE FROM prompt_keys WHERE session = ?1",
             "DELETE FROM interactions WHERE session = ?1",
         ] {
             self.run(sql, [session.0])?;
@@ -419,6 +427,7 @@ impl<'c> Apply<'c> {
             TurnStage::Queued => (None, None),
             TurnStage::Dispatched { host, chunk } => (Some(int(host.0)), Some(int(chunk))),
         };
+        let senders = Some(&row.senders).filter(|senders| !senders.is_empty());
         self.run(
             "INSERT INTO turns (session, ticket, host, chunk, at, sender, cancelling, line) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
@@ -430,7 +439,7 @@ impl<'c> Apply<'c> {
                 host,
                 chunk,
                 int(row.at.0),
-                row.sender.as_ref().map(json_code).transpose()?,
+                senders.map(json_code).transpose()?,
                 row.cancelling.map(canceller_code),
                 row.line.as_deref(),
             ],

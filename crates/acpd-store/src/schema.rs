@@ -30,7 +30,8 @@ const APPLICATION: u32 = 0x6163_7064;
 /// - `sessions.head`: last `seq` of the journal, moved once per transaction.
 /// - `sessions.removed`: when a person deleted a session that can still be brought back.
 /// - `session_state`: for each state key (`slot` is its code) the `seq` of its last event.
-/// - `turns`: those that have not ended; `sessions.last_ticket` remembers the others. `sender` is JSON.
+/// - `turns`: those that have not ended; `sessions.last_ticket` remembers the others. `sender` is JSON: an
+///   object, or since schema 2 an array of them.
 /// - `secrets`: `mcpServers` of clients, for as long as there is the session.
 /// - `interactions`: open questions; `session` is 0 for one about a request, `frozen` is JSON.
 /// - `decisions`: what a person decided for good; `what` is JSON.
@@ -223,7 +224,22 @@ CREATE INDEX usage_at ON usage (at);
 CREATE INDEX usage_day ON usage (day);
 ";
 
-const MIGRATIONS: &[M<'static>] = &[M::up(V1)];
+/// Schema 2.
+///
+/// - `prompt_keys`: how prompts with an idempotency key have ended, for as long as there is the session.
+///   The key of one that has not ended is in `turns.line`. `outcome` is a JSON object with the `result` or
+///   the `error` of the answer.
+const V2: &str = "
+CREATE TABLE prompt_keys (
+    session INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    turn INTEGER NOT NULL,
+    outcome BLOB NOT NULL,
+    PRIMARY KEY (session, key)
+) STRICT, WITHOUT ROWID;
+";
+
+const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2)];
 
 /// Brings the schema up to date; refuses one that a newer acpd wrote.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {

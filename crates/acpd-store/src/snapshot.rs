@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use acpd_core::ids::{HostId, InteractionId, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, AskedRow, AuthRow, ClientState, HostRow, HostState, InteractionRow, Remembered,
-    ReplyRow, SessionRow, SessionState, Snapshot, Spent, TurnRow, TurnStage,
+    AgentRow, AskedRow, AuthRow, ClientState, HostRow, HostState, InteractionRow, PromptKeyRow,
+    Remembered, ReplyRow, Sender, SessionRow, SessionState, Snapshot, Spent, TurnRow, TurnStage,
 };
 use bytes::Bytes;
 use rusqlite::{Connection, Row};
@@ -28,6 +28,7 @@ pub(crate) fn read(conn: &mut Connection) -> Result<Snapshot, StoreError> {
         hosts: hosts(&tx)?,
         sessions: sessions(&tx)?,
         turns: turns(&tx)?,
+        prompt_keys: prompt_keys(&tx)?,
         interactions: interactions(&tx)?,
         asked: asked(&tx)?,
         clients: clients(&tx)?,
@@ -202,11 +203,27 @@ fn turns(conn: &Connection) -> Result<BTreeMap<(SessionKey, u64), TurnRow>, Stor
                 Some(host) => TurnStage::Dispatched { host: HostId(host), chunk: number(row, 3)? },
             },
             at: Time(number(row, 4)?),
-            sender: sender.map(|json| json_of("sender of a turn", &json)).transpose()?,
+            senders: sender.as_deref().map(senders_of).transpose()?.unwrap_or_default(),
             cancelling: cancelling.as_deref().map(canceller_of).transpose()?,
             line: optional_bytes(row, 7)?,
         };
         Ok(((session, ticket), turn))
+    })
+}
+
+/// Who waits for a turn. Schema 1 knew one client for each.
+fn senders_of(json: &str) -> Result<Vec<Sender>, StoreError> {
+    let what = "sender of a turn";
+    if json.starts_with('[') { json_of(what, json) } else { Ok(vec![json_of(what, json)?]) }
+}
+
+fn prompt_keys(
+    conn: &Connection,
+) -> Result<BTreeMap<(SessionKey, String), PromptKeyRow>, StoreError> {
+    entries(conn, "SELECT session, key, turn, outcome FROM prompt_keys", |row| {
+        let (session, key): (_, String) = (SessionKey(row.get(0)?), row.get(1)?);
+        let (turn, outcome) = (number(row, 2)?, bytes(row, 3)?);
+        Ok(((session, key.clone()), PromptKeyRow { session, key, turn, outcome }))
     })
 }
 

@@ -101,6 +101,7 @@ const MUST_OCCUR: &[&str] = &[
     "prompt cancelled",
     "prompt failed",
     "prompt never answered",
+    "prompt sent again under its key",
     "prompt taken without its context by a liar",
     "resume never answered",
     "resumed",

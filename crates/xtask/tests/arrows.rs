@@ -109,7 +109,7 @@ const CORE: [(&str, &[&str]); 29] = [
     ("profile", &[]),
     ("tool_calls", &[]),
     ("params", &["fault"]),
-    ("prompt", &["params"]),
+    ("prompt", &["fault", "params"]),
     ("record", &["ids", "tool_calls"]),
     ("timers", &["ids"]),
     ("input", &["ids", "record"]),

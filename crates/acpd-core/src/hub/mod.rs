@@ -16,6 +16,8 @@ mod trace;
 mod unwritten;
 mod watch;
 
+use std::collections::BTreeMap;
+
 use acpd_api::TurnState;
 
 use crate::auth::Logins;
@@ -23,14 +25,14 @@ use crate::budget::Budget;
 use crate::client_methods::ClientMethods;
 use crate::client_methods::terminal::Terminals;
 use crate::clients::Clients;
-use crate::ids::{ClientId, HostId, IdSource, Time};
+use crate::ids::{ClientId, HostId, IdSource, SessionKey, Time};
 use crate::input::{Batch, ClientEvent, HostEvent, Input};
 use crate::mcp::calls::Calls;
 use crate::process::table::Processes;
 use crate::profile::Config;
 use crate::questions::Questions;
 use crate::questions::decisions::Decisions;
-use crate::record::{Dormant, Record};
+use crate::record::{Dormant, PromptKeyRow, Record};
 use crate::requests::Requests;
 use crate::retention::Looks;
 use crate::session::State;
@@ -58,6 +60,8 @@ pub struct Hub {
     requests: Requests,
     decisions: Decisions,
     budget: Budget,
+    /// Outcomes of prompts with an idempotency key.
+    prompt_keys: BTreeMap<(SessionKey, String), PromptKeyRow>,
     looks: Looks,
     timers: Timers,
     store_health: StoreHealth,

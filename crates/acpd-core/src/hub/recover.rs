@@ -32,7 +32,7 @@ use crate::mcp::calls::Calls;
 use crate::process::slot::{Asker, Host, KILL_AGAIN, Slot, State as AgentState, StopWhy};
 use crate::process::table::Processes;
 use crate::profile::{Config, Profile};
-use crate::prompt::{continues, has_yes, once, prompt_text};
+use crate::prompt::{continues, has_yes, idempotency_key, once, prompt_text};
 use crate::questions::decisions::Decisions;
 use crate::questions::question::Question;
 use crate::questions::{Interaction, Questions};
@@ -107,6 +107,7 @@ impl Hub {
             ),
             decisions: Decisions::new(take(&mut snapshot.remembered).into_values().collect()),
             budget,
+            prompt_keys: take(&mut snapshot.prompt_keys),
             questions: Questions::default(),
             client_methods: ClientMethods::default(),
             calls: Calls::default(),
@@ -248,12 +249,13 @@ impl Hub {
     }
 
     fn recover_turn(&mut self, row: TurnRow) {
-        let sender = row.sender.and_then(|sender| self.clients.requester(sender));
+        let senders = row.senders.into_iter();
+        let senders = senders.filter_map(|sender| self.clients.requester(sender)).collect();
         let Some(session) = self.sessions.get_mut(row.session) else { return };
         match (row.state, row.line) {
             (TurnStage::Queued, Some(line)) => {
                 let (ticket, at) = (row.ticket, row.at);
-                session.queue.push_back(Queued { ticket, sender, line, at });
+                session.queue.push_back(Queued { ticket, senders, line, at });
             }
             (TurnStage::Dispatched { chunk, .. }, line) => {
                 session.running = Some(Running {
@@ -264,7 +266,8 @@ impl Hub {
                     ticket: row.ticket,
                     number: session.row.prompts,
                     chunk,
-                    sender,
+                    senders,
+                    key: line.as_deref().and_then(|line| idempotency_key(line).ok()?),
                     started: row.at,
                     cancelling: row.cancelling,
                     cut_short: None,

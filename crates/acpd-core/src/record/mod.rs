@@ -125,6 +125,8 @@ pub enum Record {
     Forked(Forked),
     /// Replaces a turn.
     Turn(TurnRow),
+    /// The turn of a prompt with an idempotency key has ended.
+    PromptKey(PromptKeyRow),
     /// Adds what was used, for good.
     Usage(UsageRow),
     /// Replaces an interaction.
@@ -552,12 +554,25 @@ pub struct TurnRow {
     pub state: TurnStage,
     /// When it was accepted.
     pub at: Time,
-    /// Who gets the answer, if it is somebody who comes back.
-    pub sender: Option<Sender>,
+    /// Clients that come back and get the answer: the sender, and those that sent it again under its key.
+    pub senders: Vec<Sender>,
     /// Who asked for its end, once it is dispatched.
     pub cancelling: Option<Canceller>,
     /// The client's `session/prompt` line; `None` leaves the one that is there.
     pub line: Option<Bytes>,
+}
+
+/// Outcome of a prompt with an idempotency key, kept as long as its session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptKeyRow {
+    /// Session: the same key in another one is another prompt.
+    pub session: SessionKey,
+    /// The key.
+    pub key: String,
+    /// Number of the turn.
+    pub turn: u64,
+    /// JSON object with the `result` or the `error` of the answer.
+    pub outcome: Bytes,
 }
 
 /// Who asked for the end of a turn.

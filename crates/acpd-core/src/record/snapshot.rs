@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use crate::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use crate::record::{
-    AgentRow, AskedRow, AuthRow, HostRow, InteractionRow, Record, ReplyRow, SessionRow, TurnRow,
-    TurnStage, UsageRow,
+    AgentRow, AskedRow, AuthRow, HostRow, InteractionRow, PromptKeyRow, Record, ReplyRow,
+    SessionRow, TurnRow, TurnStage, UsageRow,
 };
 
 /// Everything a daemon needs to go on: what the records so far add up to.
@@ -29,6 +29,8 @@ pub struct Snapshot {
     pub sessions: BTreeMap<SessionKey, SessionState>,
     /// Turns that have not ended, by session and ticket.
     pub turns: BTreeMap<(SessionKey, u64), TurnRow>,
+    /// Outcomes of prompts with an idempotency key.
+    pub prompt_keys: BTreeMap<(SessionKey, String), PromptKeyRow>,
     /// Interactions that wait.
     pub interactions: BTreeMap<InteractionId, InteractionRow>,
     /// Open requests to agents, by id.
@@ -186,6 +188,7 @@ impl Snapshot {
             Record::SessionRemoved { session } => {
                 self.sessions.remove(session);
                 self.turns.retain(|(of, _), _| of != session);
+                self.prompt_keys.retain(|(of, _), _| of != session);
                 self.interactions.retain(|_, row| row.session != Some(*session));
             }
             Record::Event(row) => {
@@ -201,6 +204,10 @@ impl Snapshot {
             }
             Record::Forked(_) => {}
             Record::Turn(row) => self.apply_turn(row),
+            Record::PromptKey(row) if self.sessions.contains_key(&row.session) => {
+                self.prompt_keys.insert((row.session, row.key.clone()), row.clone());
+            }
+            Record::PromptKey(_) => {}
             Record::Usage(row) => self.spent.add(row),
             Record::Interaction(row) => {
                 self.interactions.insert(row.id, row.clone());

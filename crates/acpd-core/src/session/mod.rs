@@ -187,14 +187,14 @@ impl Session {
 
     /// Who waits for the answer to a prompt.
     pub(crate) fn senders(&self) -> impl Iterator<Item = &Requester> {
-        let queued = self.queue.iter().filter_map(|prompt| prompt.sender.as_ref());
-        queued.chain(self.running.as_ref().and_then(|turn| turn.sender.as_ref()))
+        let queued = self.queue.iter().flat_map(|prompt| &prompt.senders);
+        queued.chain(self.running.iter().flat_map(|turn| &turn.senders))
     }
 
     /// The same, to change them.
-    pub(crate) fn senders_mut(&mut self) -> impl Iterator<Item = &mut Option<Requester>> {
-        let queued = self.queue.iter_mut().map(|prompt| &mut prompt.sender);
-        queued.chain(self.running.as_mut().map(|turn| &mut turn.sender))
+    pub(crate) fn senders_mut(&mut self) -> impl Iterator<Item = &mut Requester> {
+        let queued = self.queue.iter_mut().flat_map(|prompt| &mut prompt.senders);
+        queued.chain(self.running.iter_mut().flat_map(|turn| &mut turn.senders))
     }
 
     /// Whether somebody waits for an answer that needs it live.

@@ -17,8 +17,8 @@ pub(crate) fn wait_or_cancel(session: &str) -> String {
 #[derive(Debug)]
 pub(crate) struct Queued {
     pub(crate) ticket: u64,
-    /// Who gets the answer; nobody after a restart of the daemon or of the client.
-    pub(crate) sender: Option<Requester>,
+    /// Requests that get the answer, the first one's first; none after a restart of the daemon or of the client.
+    pub(crate) senders: Vec<Requester>,
     /// The client's line.
     pub(crate) line: Bytes,
     pub(crate) at: Time,
@@ -33,7 +33,10 @@ pub(crate) struct Running {
     pub(crate) number: u64,
     /// Number of its line to the agent.
     pub(crate) chunk: u64,
-    pub(crate) sender: Option<Requester>,
+    /// Requests that get the answer, the first one's first.
+    pub(crate) senders: Vec<Requester>,
+    /// The sender's idempotency key.
+    pub(crate) key: Option<String>,
     pub(crate) started: Time,
     /// Who wants it to end, if somebody does; set by [`Running::cancel`].
     pub(crate) cancelling: Option<Canceller>,
@@ -77,9 +80,9 @@ impl Cancel {
     }
 }
 
-/// The row of a turn without sender and canceller; `line: None` keeps the line that is on disk.
+/// The row of a turn without senders and canceller; `line: None` keeps the line that is on disk.
 fn row(session: SessionKey, ticket: u64, state: TurnStage, at: Time) -> TurnRow {
-    TurnRow { session, ticket, state, at, sender: None, cancelling: None, line: None }
+    TurnRow { session, ticket, state, at, senders: Vec::new(), cancelling: None, line: None }
 }
 
 impl Queued {
@@ -112,7 +115,7 @@ impl Running {
     /// Its prompt, if an agent that refuses it has done nothing with it.
     pub(crate) fn again(&self) -> Option<Queued> {
         let line = self.line.clone().filter(|_| !self.touched && self.cancelling.is_none())?;
-        Some(Queued { ticket: self.ticket, sender: self.sender.clone(), line, at: self.started })
+        Some(Queued { ticket: self.ticket, senders: self.senders.clone(), line, at: self.started })
     }
 }
 

@@ -25,6 +25,7 @@ mod mangle;
 mod mcp;
 mod mcp_in_client;
 mod own;
+mod prompt_keys;
 mod protocol;
 mod questions;
 mod queue;

@@ -66,6 +66,64 @@ fn a_cancel_ends_the_running_prompt_and_those_behind_it() {
     assert_eq!(bench.heard(), Vec::<Value>::new());
 }
 
+/// Answers of agents to a prompt whose turn is to end.
+fn answers_to_a_cancel() -> [Value; 6] {
+    [
+        json!({"result":{"stopReason":"end_turn","usage":{"totalTokens":7}}}),
+        json!({"result":{"stopReason":"cancelled"}}),
+        json!({"result":{}}),
+        json!({"error":{"code":-32603,"message":"Aborted"}}),
+        json!({"error":{"code":-32800,"message":"cancelled"}}),
+        json!({"error":{"code":-32000,"message":"log in"}}),
+    ]
+}
+
+fn last_outcome(bench: &mut Bench) -> Value {
+    let rows = bench.journal.values().next().expect("a journal");
+    let lines = rows.iter().rev().map(|row| serde_json::from_slice::<Value>(&row.line));
+    let ended = lines.flatten().find(|line| line["method"] == "_acpd/turn_ended");
+    let word = bench.show("s")["turn"]["last"].clone();
+    let outcome = ended.expect("a turn ended")["params"]["outcome"].clone();
+    let kind = if outcome["kind"] == "stopped" { &outcome["stopReason"] } else { &outcome["kind"] };
+    assert_eq!(*kind, word, "the journal and the list say the same");
+    word
+}
+
+#[test]
+fn a_cancelled_turn_is_cancelled_whatever_the_agent_answers() {
+    for mut answer in answers_to_a_cancel() {
+        let mut bench = Bench::new();
+        let (a, prompt) = bench.running("s", "go");
+        bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+        bench.heard_one("session/cancel");
+        answer["id"] = prompt["id"].clone();
+        bench.agent(&answer);
+        let got = bench.got(a);
+        let result = got.iter().find(|line| line["id"] == 1).expect("answered")["result"].clone();
+        assert_eq!(result["stopReason"], "cancelled", "{answer}: {got:?}");
+        assert_eq!(result["usage"], answer["result"]["usage"], "what else it says passes");
+        assert_eq!(last_outcome(&mut bench), "cancelled", "{answer}");
+    }
+}
+
+#[test]
+fn a_turn_whose_agent_is_stopped_is_interrupted_whatever_the_agent_answers() {
+    for mut answer in answers_to_a_cancel() {
+        let mut bench = Bench::new();
+        let (a, prompt) = bench.running("s", "go");
+        let b = bench.plain();
+        bench.say(b, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":AGENT}}));
+        bench.heard_one("session/cancel");
+        answer["id"] = prompt["id"].clone();
+        bench.agent(&answer);
+        let got = bench.got(a);
+        let error = &got.iter().find(|line| line["id"] == 1).expect("answered")["error"];
+        assert_eq!(error["data"]["_acpd"]["reason"], "interrupted", "{answer}: {got:?}");
+        bench.agent_dies();
+        assert_eq!(last_outcome(&mut bench), "interrupted", "{answer}");
+    }
+}
+
 #[test]
 fn a_cancel_of_an_idle_session_does_not_reach_the_agent() {
     let (mut bench, a) = Bench::begun();
@@ -427,6 +485,7 @@ fn a_turn_without_a_word_has_failed_for_an_agent_that_is_known_for_that() {
             }
             let stop = if kind == "none" { "refusal" } else { "end_turn" };
             bench.agent_answers(&prompt, &json!({"stopReason":stop}));
+            let stop = if kind == "cancel" { "cancelled" } else { stop };
             let got = bench.got(a);
             let answer = got.iter().find(|line| line["id"] == 2).expect("an answer");
             assert_eq!(answer["result"]["stopReason"], stop, "{kind}");

@@ -7,8 +7,8 @@ use acpd_api::{Amount, AuthSource, AuthState, Cost, RestoreLevel, Tokens, Usage}
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
     AgentRow, Asked, AskedRow, AuthRow, Canceller, Child, Counter, Desired, Dormant, EventKind,
-    EventRow, Forked, HostRow, InteractionRow, Record, ReplyRow, Sender, SessionRow, Snapshot,
-    TurnRow, TurnStage, UsageRow, Used, ValueKey,
+    EventRow, Forked, HostRow, InteractionRow, PromptKeyRow, Record, ReplyRow, Sender, SessionRow,
+    Snapshot, TurnRow, TurnStage, UsageRow, Used, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use bytes::Bytes;
@@ -351,17 +351,29 @@ fn turn_row() -> impl Strategy<Value = TurnRow> {
         Just(TurnStage::Ended),
     ];
     let cancelling = option::of(select(vec![Canceller::Client, Canceller::Acpd]));
-    (session(), 1..5_u64, state, time(), sender(), cancelling, option::of(bytes())).prop_map(
-        |(session, ticket, state, at, sender, cancelling, line)| TurnRow {
+    let sender = (token(), id()).prop_map(|(token, id)| Sender { token, id });
+    let senders = vec(sender, 0..3);
+    (session(), 1..5_u64, state, time(), senders, cancelling, option::of(bytes())).prop_map(
+        |(session, ticket, state, at, senders, cancelling, line)| TurnRow {
             session,
             ticket,
             state,
             at,
-            sender,
+            senders,
             cancelling,
             line,
         },
     )
+}
+
+fn prompt_key_row() -> impl Strategy<Value = PromptKeyRow> {
+    let key = prop_oneof![text(), select(vec!["k".to_owned(), "K".to_owned()])];
+    (session(), key, any::<u64>(), bytes()).prop_map(|(session, key, turn, outcome)| PromptKeyRow {
+        session,
+        key,
+        turn,
+        outcome,
+    })
 }
 
 /// A record about a process.
@@ -446,6 +458,7 @@ fn session_record() -> impl Strategy<Value = Record> {
         12 => event_row.prop_map(Record::Event),
         2 => forked().prop_map(Record::Forked),
         4 => turn_row().prop_map(Record::Turn),
+        3 => prompt_key_row().prop_map(Record::PromptKey),
         3 => usage_row().prop_map(Record::Usage),
         2 => interaction_row.prop_map(Record::Interaction),
         1 => interaction().prop_map(|id| Record::InteractionGone { id }),

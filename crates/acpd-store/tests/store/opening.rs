@@ -7,7 +7,8 @@ use acpd_api::{Amount, AuthSource, AuthState, Cost, Tokens, Usage};
 use acpd_core::ids::{HostId, SessionKey, Time};
 use acpd_core::record::{
     AgentRow, Asked, AskedRow, AuthRow, Canceller, Child, Counter, Desired, EventKind, HostRow,
-    InteractionRow, Record, SessionRow, Snapshot, TurnRow, TurnStage, UsageRow, Used, ValueKey,
+    InteractionRow, PromptKeyRow, Record, SessionRow, Snapshot, TurnRow, TurnStage, UsageRow, Used,
+    ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use acpd_store::{OpenError, StoreError, check};
@@ -111,9 +112,9 @@ fn a_newer_schema_is_refused_with_both_versions_and_the_way_out() {
     let before = fs::read(&path).unwrap();
 
     let Err(error) = Running::open(dir.path()) else { panic!("it was opened") };
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 1, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 2, .. }), "{error:?}");
     let message = error.to_string();
-    assert!(message.contains("schema 99") && message.contains("up to 1"), "{message}");
+    assert!(message.contains("schema 99") && message.contains("up to 2"), "{message}");
     assert!(error.hint().is_some_and(|hint| hint.contains("newer")));
     assert!(fs::read(&path).unwrap() == before, "the file was not touched");
 }
@@ -234,7 +235,7 @@ fn records_of_schema_1() -> Vec<Record> {
             ticket: 4,
             state: TurnStage::Dispatched { host, chunk: 2 },
             at: Time(5),
-            sender: Some(sender("token-1", "\"\\u0061\"")),
+            senders: vec![sender("token-1", "\"\\u0061\"")],
             cancelling: Some(Canceller::Client),
             line: Some(Bytes::from_static(b"{\"prompt\":[]}")),
         }),
@@ -261,18 +262,54 @@ fn records_of_schema_1() -> Vec<Record> {
     ]
 }
 
+/// What `fixtures/v2.sql` adds to that.
+fn records_of_schema_2() -> Vec<Record> {
+    let session = SessionKey(1);
+    vec![
+        Record::Turn(TurnRow {
+            session,
+            ticket: 5,
+            state: TurnStage::Queued,
+            at: Time(6),
+            senders: vec![sender("token-1", "8"), sender("token-2", "1.5")],
+            cancelling: None,
+            line: Some(Bytes::from_static(b"{\"prompt\":[1]}")),
+        }),
+        Record::PromptKey(PromptKeyRow {
+            session,
+            key: "k".to_owned(),
+            turn: 3,
+            outcome: Bytes::from_static(b"{\"result\":{\"stopReason\":\"end_turn\"}}"),
+        }),
+    ]
+}
+
+const FIXTURES: [&str; 2] =
+    [include_str!("../fixtures/v1.sql"), include_str!("../fixtures/v2.sql")];
+
 #[test]
 fn a_database_of_schema_1_opens_with_all_that_is_in_it() {
+    opens_with(&FIXTURES[..1], records_of_schema_1());
+}
+
+#[test]
+fn a_database_of_schema_2_opens_with_all_that_is_in_it() {
+    let mut records = records_of_schema_1();
+    records.extend(records_of_schema_2());
+    opens_with(&FIXTURES, records);
+}
+
+fn opens_with(fixtures: &[&str], records: Vec<Record>) {
     let dir = tempfile::tempdir().unwrap();
     let conn = Connection::open(dir.path().join("acpd.db")).unwrap();
-    conn.execute_batch(include_str!("../fixtures/v1.sql")).unwrap();
+    fixtures.iter().for_each(|sql| conn.execute_batch(sql).unwrap());
     drop(conn);
 
     let mut expected = Snapshot {
         generation: "00112233445566778899aabbccddeeff".to_owned(),
         ..Snapshot::default()
     };
-    for record in records_of_schema_1() {
+    for record in records {
         expected.apply(&record);
     }
     let mut store = Running::start(dir.path());
@@ -303,7 +340,7 @@ fn a_new_database_has_the_tables_of_the_newest_fixture() {
     Running::start(dir.path()).close();
     let new = Connection::open(dir.path().join("acpd.db")).unwrap();
     let fixture = Connection::open_in_memory().unwrap();
-    fixture.execute_batch(include_str!("../fixtures/v1.sql")).unwrap();
+    FIXTURES.iter().for_each(|sql| fixture.execute_batch(sql).unwrap());
     assert_eq!(columns(&new), columns(&fixture));
     assert!(columns(&new).iter().all(|column| column.contains("strict=1")));
 }

@@ -189,7 +189,7 @@ pub(crate) fn turn(session: u32, ticket: u64) -> Record {
         ticket,
         state: TurnStage::Queued,
         at: Time(5),
-        sender: None,
+        senders: Vec::new(),
         cancelling: None,
         line: Some(Bytes::from_static(b"{\"prompt\":[]}")),
     })

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::bad::{BROKEN, Bad, Lie, Loss, text_of};
 use super::rng::Rng;
-use super::truth::Truth;
+use super::truth::{Truth, wire_id};
 
 /// What kind of agent it is. Nothing in here changes during a run.
 #[derive(Debug, Clone, Default)]
@@ -106,6 +106,8 @@ pub(super) struct Process {
     /// Lines that come later by themselves.
     late: VecDeque<Value>,
     asked: u64,
+    /// Ids under which it was asked.
+    ids: BTreeSet<String>,
     /// Its questions that were answered.
     answered: BTreeSet<u64>,
     /// Does nothing any more, but lives.
@@ -245,6 +247,9 @@ impl Process {
         let params = &line["params"];
         match (line["method"].as_str(), line.get("id")) {
             (Some(method), Some(id)) => {
+                if !self.ids.insert(wire_id(id)?) {
+                    return Err(format!("id {id} was used before: {line}"));
+                }
                 let answer = self.asked_for(method, id, params, cx)?;
                 match answer {
                     None => {}

@@ -185,6 +185,9 @@ impl Process {
             });
             self.wanted_login |= method == "initialize";
             self.refuses = Some(loss.clone());
+            if method == "session/prompt" {
+                cx.truth.refused.insert(text_of(params).0);
+            }
             return Some(Bad::Answer(Err(if loss.hidden {
                 cx.truth.hit("login wanted in other words");
                 (-32603, "Internal error: the Token has expired")

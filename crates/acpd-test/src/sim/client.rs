@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::ride::{HELLO, Ride, Word};
 use super::rng::Rng;
 use super::store::Store;
-use super::truth::Truth;
+use super::truth::{Truth, wire_id};
 
 /// One connection; of a client with a token all its connections, one after another.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ pub(super) struct Client {
     /// Questions that wait for it: id and tool call.
     pub(super) questions: Vec<(Value, String)>,
     /// Ids under which it was asked.
-    asked: BTreeSet<u64>,
+    asked: BTreeSet<String>,
     /// What the daemon has yet to do for it, in order.
     pub(super) waiting: VecDeque<ToClient>,
     pub(super) lagged: bool,
@@ -312,10 +312,10 @@ impl Client {
                 if !shown.is_null() && shown != tool {
                     return Err(format!("{shown} is shown of {tool}"));
                 }
-                let number = id.as_u64().unwrap_or_default();
-                let known = truth.asked.entry(number).or_insert_with(|| tool.to_owned());
+                let text = wire_id(id)?;
+                let known = truth.asked.entry(text.clone()).or_insert_with(|| tool.to_owned());
                 // The memory of one with a token knows those that it has.
-                let is_new = self.ride.is_some() || self.asked.insert(number);
+                let is_new = self.ride.is_some() || self.asked.insert(text);
                 if *known != tool || !is_new {
                     return Err(format!("id {id} was issued before"));
                 }
@@ -325,7 +325,7 @@ impl Client {
             }
             (Some("$/cancel_request"), None) => {
                 let id = &line["params"]["requestId"];
-                if !truth.asked.contains_key(&id.as_u64().unwrap_or_default()) {
+                if !truth.asked.contains_key(&id.to_string()) {
                     return Err(format!("a question was withdrawn that was never asked: {id}"));
                 }
                 truth.hit("permission withdrawn");

@@ -161,7 +161,12 @@ fn tables(out: &mut String, snapshot: &Snapshot) -> fmt::Result {
             Canceller::Acpd => "acpd",
         });
         write!(out, "turn {session} {ticket} {stage} {} {cancelling:?} ", row.at.0)?;
-        writeln!(out, "{} {:?}", sender(row.sender.as_ref()), row.line)?;
+        let senders: Vec<_> = row.senders.iter().map(|one| sender(Some(one))).collect();
+        let senders = if senders.is_empty() { sender(None) } else { senders.join(" ") };
+        writeln!(out, "{senders} {:?}", row.line)?;
+    }
+    for ((SessionKey(session), key), row) in &snapshot.prompt_keys {
+        writeln!(out, "key {session} {key:?} {} {:?}", row.turn, row.outcome)?;
     }
     for (id, row) in &snapshot.interactions {
         let session = row.session.map(|key| key.0);

@@ -1,6 +1,6 @@
 //! What the model clients do, chosen by the seed: sessions, prompts, answers, administration.
 
-use acpd_core::ids::ClientId;
+use acpd_core::ids::{ClientId, SessionKey};
 use acpd_core::record::{Dormant, TurnRow, TurnStage};
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -31,7 +31,8 @@ impl World {
         }
         match self.rng.below(100) {
             0..10 => self.new_session(id),
-            10..50 => self.prompt(id),
+            10..16 => self.prompt_again(id),
+            16..50 => self.prompt(id),
             50..58 if self.steers && self.rng.permille(500) => self.steer(id),
             50..58 => self.open_some(id),
             58..67 => self.attach(id),
@@ -116,10 +117,38 @@ impl World {
     fn prompt_in(&mut self, id: ClientId, session: String) -> Result<String, String> {
         self.next_text += 1;
         let text = format!("P{}.", self.next_text);
-        let params = json!({"sessionId":session,"prompt":[{"type":"text","text":text}]});
+        let mut params = json!({"sessionId":session,"prompt":[{"type":"text","text":text}]});
+        if self.next_text % 2 == 0
+            && let Some(key) = self.store.public.get(&session).copied()
+        {
+            params["_meta"] = json!({"_acpd":{"idempotencyKey":text}});
+            self.keyed.push_front((key, session.clone(), text.clone()));
+            self.keyed.truncate(8);
+        }
         let asked = Asked::Prompt { session, text: text.clone() };
         self.say(id, "session/prompt", params, asked)?;
         Ok(text)
+    }
+
+    /// Somebody sends a prompt again under its key. A client with a token may do so much later, when the
+    /// session is another one.
+    fn prompt_again(&mut self, id: ClientId) -> Result<(), String> {
+        let Some(client) = self.clients.get(&id) else { return Ok(()) };
+        let may_send = |(key, session, _): &&(SessionKey, String, String)| {
+            let is_same = self.store.public.get(session) == Some(key) && self.store.has(*key);
+            let agent = self.of_id(session).map(|(_, state)| state.row.agent.as_str());
+            is_same && agent == Some(&client.agent) && client.may_work(session)
+        };
+        let Some((_, session, text)) = self.keyed.iter().find(may_send).cloned() else {
+            return Ok(());
+        };
+        if client.ride.is_some() {
+            return Ok(());
+        }
+        self.truth.hit("prompt sent again under its key");
+        let params = json!({"sessionId":session,"prompt":[{"type":"text","text":text}],
+            "_meta":{"_acpd":{"idempotencyKey":text}}});
+        self.say(id, "session/prompt", params, Asked::Prompt { session, text })
     }
 
     fn open_some(&mut self, id: ClientId) -> Result<(), String> {

@@ -234,7 +234,7 @@ impl Journal {
         let update = &line["params"]["update"];
         let is_chunk = update["sessionUpdate"].as_str().is_some_and(|u| u.ends_with("_chunk"));
         if is_chunk && let Some(text) = update["content"]["text"].as_str() {
-            if !self.texts.insert(text.to_owned()) {
+            if !self.texts.insert(text.to_owned()) && !truth.refused.contains(text) {
                 return Err(format!("`{text}` is in the journal twice"));
             }
             if let Some((prompt, n)) = text.split_once('#') {
@@ -280,7 +280,10 @@ impl Journal {
                     Some("error") => truth.hit("turn refused"),
                     _ => {}
                 }
-                if stopped && said != Some(self.said) {
+                // One that a user has cancelled is that also if the agent did not come to answer.
+                let is_cancelled = line["params"]["outcome"]["stopReason"] == "cancelled";
+                let is_cut_off = is_cancelled && said.is_none_or(|said| self.said <= said);
+                if stopped && said != Some(self.said) && !is_cut_off {
                     let here = self.said;
                     return Err(format!("{prompt} has {here} lines, the agent said {said:?}"));
                 }

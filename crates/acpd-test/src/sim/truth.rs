@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use acpd_api::HookEvent;
+use serde_json::Value;
 
 /// Facts of a run.
 #[derive(Debug, Default)]
@@ -15,16 +16,24 @@ pub(super) struct Truth {
     pub(super) steered: BTreeSet<String>,
     /// Messages that were given back to who sent them: no agent gets them any more.
     pub(super) given_back: BTreeSet<String>,
+    /// Prompts that an agent has refused for a login: their keys are free, and they may come again.
+    pub(super) refused: BTreeSet<String>,
     /// Prompts that an agent has answered, and how many lines it said in between.
     pub(super) ended: BTreeMap<String, u64>,
     /// Valid answers that a client gave: what the tool call does, and the option.
     pub(super) consents: BTreeSet<(String, String)>,
     /// Ids of requests from acpd to clients, and what the tool call does that each is about.
-    pub(super) asked: BTreeMap<u64, String>,
+    pub(super) asked: BTreeMap<String, String>,
     /// Questions that a command was run for.
     told: BTreeSet<String>,
     /// How often things happened.
     pub(super) hits: BTreeMap<&'static str, u64>,
+}
+
+/// The text of an id of acpd, as an SDK reads it: a string or a 32-bit integer.
+pub(super) fn wire_id(id: &Value) -> Result<String, String> {
+    let fits = id.is_string() || id.as_i64().is_some_and(|number| i32::try_from(number).is_ok());
+    if fits { Ok(id.to_string()) } else { Err(format!("no SDK of 32 bits reads the id {id}")) }
 }
 
 impl Truth {
@@ -34,7 +43,7 @@ impl Truth {
 
     /// An agent reads something that a client says, as a prompt or into a turn.
     pub(super) fn reads(&mut self, text: &str) -> Result<(), String> {
-        if !self.read.insert(text.to_owned()) {
+        if !self.read.insert(text.to_owned()) && !self.refused.remove(text) {
             return Err(format!("{text} reached an agent twice"));
         }
         if self.given_back.contains(text) {

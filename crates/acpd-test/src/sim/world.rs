@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::acp::Steering;
 use acp_wire::{Body, Id, build};
-use acpd_core::ids::{ClientId, HostId, Time};
+use acpd_core::ids::{ClientId, HostId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, OnLost, Profile, Sharing};
 use acpd_core::record::{Record, TurnStage};
 use acpd_core::{
@@ -76,6 +76,8 @@ pub(super) struct World {
     next_client: u64,
     pub(super) next_pid: u32,
     pub(super) next_text: u64,
+    /// The last prompts with an idempotency key, which is their text: where, and the text.
+    pub(super) keyed: VecDeque<(SessionKey, String, String)>,
     pub(super) refusals: VecDeque<(HostId, bool)>,
     pub(super) adopting: Vec<Adopting>,
     /// Clients with a token that have no connection.
@@ -184,6 +186,7 @@ impl World {
             next_client: 0,
             next_pid: 100,
             next_text: 0,
+            keyed: VecDeque::new(),
             refusals: VecDeque::new(),
             adopting: Vec::new(),
             away: Vec::new(),

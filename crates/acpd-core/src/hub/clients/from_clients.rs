@@ -65,11 +65,9 @@ impl Hub {
                 continue;
             }
             // The turn goes on; only nobody waits for its response any more.
-            for sender in session.queue.iter_mut().map(|prompt| &mut prompt.sender) {
-                sender.take_if(|sender| sender.client == client);
-            }
-            if let Some(running) = session.running.as_mut() {
-                running.sender.take_if(|sender| sender.client == client);
+            let queued = session.queue.iter_mut().map(|prompt| &mut prompt.senders);
+            for senders in queued.chain(session.running.iter_mut().map(|turn| &mut turn.senders)) {
+                senders.retain(|to| to.client != client);
             }
         }
         for slot in slots {
@@ -385,10 +383,7 @@ impl Hub {
     /// `$/cancel_request` names a request of this connection; it is never forwarded verbatim.
     fn cancel_request(&mut self, to: &Requester, out: &mut Batch) {
         let prompt = self.sessions.iter().find_map(|(key, session)| {
-            let queued = session.queue.iter().any(|prompt| prompt.sender.as_ref() == Some(to));
-            let running =
-                session.running.as_ref().is_some_and(|turn| turn.sender.as_ref() == Some(to));
-            (queued || running).then_some(*key)
+            session.senders().any(|sender| sender == to).then_some(*key)
         });
         if let Some(key) = prompt {
             return self.cancel_prompt(to, key, out);
@@ -588,7 +583,7 @@ impl Hub {
                 let servers = self.gather_servers(slot, to.client, &new.cwd, params, notices);
                 let params = raw(&self.params_for_agent(slot, &new.params));
                 let ask = self.ask(host, Purpose::NewSession(new), out);
-                let line = build::request(&Id::from(ask), "session/new", &params);
+                let line = build::request(&Id::issued(ask), "session/new", &params);
                 self.host_write_with(slot, line, &servers, out);
             }
             WaitFor::Adopt(adoption) => self.begin_adoption(slot, adoption, out),
@@ -600,7 +595,7 @@ impl Hub {
             WaitFor::Relay { method, line } => {
                 let why = Purpose::Relay { to, session: None, method, params: None };
                 let ask = self.ask(host, why, out);
-                self.host_write(slot, set_id(&line, &Id::from(ask)), out);
+                self.host_write(slot, set_id(&line, &Id::issued(ask)), out);
             }
         }
     }
@@ -622,7 +617,7 @@ impl Hub {
         let params = locate(&line, &["params"]).map(|range| line.slice(range));
         let why = Purpose::Relay { to, session: Some(key), method, params };
         let ask = self.ask(host, why, out);
-        let line = self.to_agent_id(key, set_id(&line, &Id::from(ask)));
+        let line = self.to_agent_id(key, set_id(&line, &Id::issued(ask)));
         self.host_write(slot, line, out);
     }
 

@@ -159,7 +159,7 @@ impl Hub {
 
     /// Questions that a client had before it came back, of sessions that it does not control now.
     fn take_back_others(&mut self, client: ClientId, asked: &[Id], out: &mut Batch) {
-        for id in asked.iter().filter_map(Id::as_u64) {
+        for id in asked.iter().filter_map(Id::as_issued) {
             let Some(open) = self.questions.get(InteractionId(id)) else { continue };
             let Some(key) = open.session else { continue };
             if !self.is_controller(client, key) {
@@ -170,7 +170,7 @@ impl Hub {
 
     /// A question that a client had before it lost its connection: it still stands, or is withdrawn.
     fn offer_stands(&mut self, client: ClientId, id: &Id, out: &mut Batch) {
-        let number = id.as_u64().map(InteractionId);
+        let number = id.as_issued().map(InteractionId);
         if number.is_some_and(|id| self.calls.is_open(id)) {
             return;
         }
@@ -187,7 +187,7 @@ impl Hub {
     /// requests.
     fn rename(&mut self, old: ClientId, new: ClientId) -> Vec<Id> {
         self.calls.rename(old, new);
-        let prompts = self.sessions.values_mut().flat_map(Session::senders_mut).flatten();
+        let prompts = self.sessions.values_mut().flat_map(Session::senders_mut);
         let mut ids = Vec::new();
         for requester in prompts.chain(self.requests.requesters_mut()) {
             if requester.client == old {

@@ -89,12 +89,13 @@ impl Hub {
             let own = self.by_number(parent?).ok().filter(|own| self.is_its_own(client, *own))?;
             let own = &self.session(own).row;
             let begun_by = session.kin.parent.as_ref()?;
-            let sender = session.running.as_ref()?.sender.as_ref()?;
+            let senders = &session.running.as_ref()?.senders;
+            let is_its_turn = senders.iter().all(|to| to.client == client) && !senders.is_empty();
             let is_begun_by_it =
                 begun_by.agent == *own.agent && begun_by.session_id == *own.public_id;
             // What acpd asks itself, people decide.
             let is_of_agent = open.asked_by != AskedBy::Budget;
-            (is_begun_by_it && sender.client == client && is_of_agent).then_some(open)
+            (is_begun_by_it && is_its_turn && is_of_agent).then_some(open)
         };
         self.config.delegation.answer && its_own().is_some_and(|open| open.is_for_once(&answer))
     }
@@ -118,9 +119,9 @@ impl Hub {
     /// Whether a turn runs or waits in a session that this client has not sent.
     fn has_turns_of_others(&self, client: ClientId, key: SessionKey) -> bool {
         let session = self.session(key);
-        let running = session.running.iter().map(|turn| &turn.sender);
-        let mut senders = session.queue.iter().map(|prompt| &prompt.sender).chain(running);
-        senders.any(|sender| sender.as_ref().is_none_or(|sender| sender.client != client))
+        let running = session.running.iter().map(|turn| &turn.senders);
+        let mut senders = session.queue.iter().map(|prompt| &prompt.senders).chain(running);
+        senders.any(|senders| senders.is_empty() || senders.iter().any(|to| to.client != client))
     }
 }
 

@@ -234,7 +234,7 @@ impl Hub {
         let Some(host) = self.processes[&slot].usable_host() else { return };
         if self.processes.known_of(slot).capabilities.auth_status {
             let ask = self.ask(host, Purpose::AuthStatus, out);
-            let line = build::request(&Id::from(ask), "auth/status", &acpd_api::Empty {});
+            let line = build::request(&Id::issued(ask), "auth/status", &acpd_api::Empty {});
             self.host_write(slot, line, out);
         }
     }
@@ -337,7 +337,7 @@ impl Hub {
         let id = self.session(key).row.public_id.clone();
         let fault = self.login_fault(slot, &error.message).session(&id);
         let queue = &mut self.session_mut(key).queue;
-        let newest = queue.iter().rposition(|prompt| prompt.sender.is_some());
+        let newest = queue.iter().rposition(|prompt| !prompt.senders.is_empty());
         let newest = newest.and_then(|at| queue.remove(at));
         let kept = std::mem::take(queue);
         self.session_mut(key).queue.extend(newest);

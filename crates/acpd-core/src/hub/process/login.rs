@@ -9,7 +9,6 @@ use crate::hub::Hub;
 use crate::ids::{HostId, Requester, SessionKey, SlotId, Time};
 use crate::input::Batch;
 use crate::process::slot::{Slot, State, StopWhy, WaitFor, Waiting};
-use crate::record::{Record, TurnRow, TurnStage};
 use crate::requests::purpose::Purpose;
 use crate::session::turn::Queued;
 
@@ -97,11 +96,7 @@ impl Hub {
         let text = "the agent's login has run out: it is started anew with fresh credentials, and \
                     gets the prompt again";
         self.notice(key, "warning", text, out);
-        out.records.push(Record::Turn(TurnRow {
-            sender: prompt.sender.as_ref().and_then(|sender| self.clients.sender(sender)),
-            line: Some(prompt.line.clone()),
-            ..prompt.row(key, TurnStage::Queued)
-        }));
+        self.save_queued(key, &prompt, out);
         self.session_mut(key).queue.push_front(prompt);
     }
 

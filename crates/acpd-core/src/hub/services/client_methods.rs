@@ -127,8 +127,8 @@ impl Hub {
                 Kind::Extension => true,
             })
         };
-        let sender = session.running.as_ref().and_then(|turn| turn.sender.as_ref());
-        let sender = sender.map(|to| to.client).filter(|client| self.clients.contains_key(client));
+        let mut senders = session.running.iter().flat_map(|turn| &turn.senders).map(|to| to.client);
+        let sender = senders.find(|client| self.clients.contains_key(client));
         // Connections are numbered as they come.
         let owner = sender.or_else(|| session.attached.keys().rev().find(|of| can(of)).copied());
         if let Some(client) = owner.filter(can) {
@@ -153,7 +153,7 @@ impl Hub {
         match method.by {
             By::Client(client) => {
                 let line = self.for_viewer(client, method.session, method.line.clone());
-                let line = set_id(&line, &Id::from(id.0));
+                let line = set_id(&line, &Id::issued(id.0));
                 out.effects.push(Effect::Client(client, ToClient::Line(line)));
             }
             By::Acpd => match self.own_part(id, method) {
@@ -226,7 +226,7 @@ impl Hub {
         outcome: &Outcome<'_>,
         out: &mut Batch,
     ) -> bool {
-        let Some(id) = id.as_u64().map(InteractionId) else { return false };
+        let Some(id) = id.as_issued().map(InteractionId) else { return false };
         let open = self.client_methods.get(id).filter(|open| open.by == By::Client(client));
         let Some(open) = open else { return false };
         if let (Outcome::Error(error), Some(Kind::Read)) = (outcome, open.kind())

@@ -4,6 +4,7 @@
 pub(crate) mod adopt;
 pub(crate) mod archive;
 pub(crate) mod budget;
+pub(crate) mod cancel;
 pub(crate) mod child;
 pub(crate) mod defaults;
 pub(crate) mod directory;
@@ -12,6 +13,7 @@ pub(crate) mod fork;
 pub(crate) mod kin;
 pub(crate) mod limit;
 pub(crate) mod naming;
+pub(crate) mod prompt_keys;
 pub(crate) mod queue;
 pub(crate) mod reseed;
 pub(crate) mod restore;

@@ -39,10 +39,11 @@ impl Hub {
         drop_queued(key, &prompt, out);
         self.tell_taken_back(key, &prompt, by.as_deref(), out);
         let by = by_whom(by.as_deref());
-        if let Some(sender) = &prompt.sender {
-            let text = format!("the prompt was taken back by {by} while it waited");
-            let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED);
-            self.refuse(sender, &fault.session(&self.session(key).row.public_id), out);
+        let text = format!("the prompt was taken back by {by} while it waited");
+        let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED);
+        let fault = fault.session(&self.session(key).row.public_id);
+        for sender in &prompt.senders {
+            self.refuse(sender, &fault, out);
         }
         self.tell_queue(asked, key, out);
         Ok(())
@@ -89,7 +90,7 @@ impl Hub {
         }
         let queued = &self.session(key).queue[place];
         self.has_room(key, prompt.get().len().saturating_sub(queued.line.len()))?;
-        let ends_yes = has_yes(&queued.line) && ends_yes(queued.sender.as_ref(), &asked)?;
+        let ends_yes = has_yes(&queued.line) && ends_yes(queued.senders.first(), &asked)?;
         let queued = &mut self.session_mut(key).queue[place];
         if ends_yes {
             queued.line = without_once(&queued.line);
@@ -143,8 +144,7 @@ impl Hub {
             session.queue[place].ticket = ticket;
             let prompt = &self.session(key).queue[place];
             self.save_queued(key, prompt, out);
-            if let Some(to) = &prompt.sender {
-                let client = to.client;
+            for client in prompt.senders.iter().map(|to| to.client).collect::<Vec<_>>() {
                 self.tell_ahead(client, key, place as u32 + busy, out);
             }
         }

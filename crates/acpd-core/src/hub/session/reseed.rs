@@ -132,7 +132,7 @@ impl Hub {
             "_meta": { acpd_api::NAMESPACE: held.map_or(json!({ "continues": true }), Held::meta) },
         });
         let line = build::request(&Id::from(0), "session/prompt", &params);
-        let prompt = Queued { ticket, sender: None, line, at: now };
+        let prompt = Queued { ticket, senders: Vec::new(), line, at: now };
         self.save_queued(key, &prompt, out);
         self.session_mut(key).queue.push_back(prompt);
     }

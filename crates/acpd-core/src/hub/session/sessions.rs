@@ -356,6 +356,7 @@ impl Hub {
         let slot = self.session(key).slot;
         self.end_session(key, farewell, None, out);
         self.sessions.remove(key);
+        self.forget_keys(key);
         forget_journal(key, out);
         self.check_idle(slot, out);
         self.remove_unused_slot(slot);

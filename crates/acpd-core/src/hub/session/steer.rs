@@ -101,7 +101,7 @@ impl Hub {
     ) -> Served {
         let Some(running) = self.session_mut(key).running.as_mut() else { return Ok(()) };
         let has_yes = running.once == Some(Verdict::Allow);
-        if !has_yes || !ends_yes(running.sender.as_ref(), asked)? {
+        if !has_yes || !ends_yes(running.senders.first(), asked)? {
             return Ok(());
         }
         running.once = None;

@@ -20,7 +20,7 @@ use acp_wire::{
     ErrorObject, Id, Message, Outcome as WireOutcome, build, clipped, code, set_id, set_member,
     str_at,
 };
-use acpd_api::{ClientName, Outcome, PromptQueued, Reason, Tokens, TurnEnded, TurnStarted, method};
+use acpd_api::{Outcome, PromptQueued, Reason, Tokens, TurnEnded, TurnStarted, method};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -28,6 +28,7 @@ use crate::auth::Refusal;
 use crate::fault::{Fault, renewed_fault};
 use crate::hash::hash;
 use crate::hub::Hub;
+use crate::hub::session::cancel::{by_user, cancelled};
 use crate::hub::session::title::one_line;
 use crate::hub::session::usage::tokens_of;
 use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId, duration};
@@ -35,11 +36,13 @@ use crate::input::{Batch, Effect};
 use crate::own::without_own;
 use crate::process::slot::{Asker, State as AgentState, StopWhy};
 use crate::profile::OnLost;
-use crate::prompt::{blocks_text, continues, has_yes, in_place_of, once, prompt_text};
+use crate::prompt::{
+    blocks_text, continues, has_yes, idempotency_key, in_place_of, once, prompt_text,
+};
 use crate::record::{Canceller, Dormant, EventKind, Record, TurnRow, TurnStage};
 use crate::requests::purpose::Purpose;
 use crate::session::limit::Held;
-use crate::session::turn::{Cancel, Queued, Running, wait_or_cancel};
+use crate::session::turn::{Queued, Running, wait_or_cancel};
 use crate::session::{Session, State};
 use crate::timers::Timer;
 use crate::tool_calls::changed_files::changed_files;
@@ -75,6 +78,11 @@ impl Hub {
         line: Bytes,
         out: &mut Batch,
     ) -> Result<(), Fault> {
+        if let Some(own) = idempotency_key(&line)?
+            && self.prompt_repeated(&to, key, &own, has_yes(&line), out)
+        {
+            return Ok(());
+        }
         let client = to.client;
         let ahead = self.put_in_line(key, Some(to), line, out)?;
         if ahead > 0 {
@@ -148,7 +156,7 @@ impl Hub {
         let ahead = place as u32 + u32::from(self.is_busy(key));
         let now = self.now;
         let ticket = self.session_mut(key).next_ticket();
-        let prompt = Queued { ticket, sender: to, line, at: now };
+        let prompt = Queued { ticket, senders: to.into_iter().collect(), line, at: now };
         self.save_queued(key, &prompt, out);
         self.session_mut(key).queue.insert(place, prompt);
         self.number_anew(key, place + 1, out);
@@ -168,9 +176,9 @@ impl Hub {
 
     /// Writes down a prompt that waits.
     pub(crate) fn save_queued(&self, key: SessionKey, prompt: &Queued, out: &mut Batch) {
-        let sender = prompt.sender.as_ref().and_then(|to| self.clients.sender(to));
+        let senders = prompt.senders.iter().filter_map(|to| self.clients.sender(to)).collect();
         let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnStage::Queued));
-        out.records.push(Record::Turn(TurnRow { sender, line, ..row }));
+        out.records.push(Record::Turn(TurnRow { senders, line, ..row }));
     }
 
     /// Makes sure that the session is live or on its way; refuses what waits in it otherwise. Who goes on
@@ -194,13 +202,15 @@ impl Hub {
     pub(crate) fn fail_queue(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
         let is_left = self.shutdown.is_begun() && fault.data.reason != Reason::SessionRemoved;
         for prompt in std::mem::take(&mut self.session_mut(key).queue) {
-            match &prompt.sender {
-                None if is_left => {
+            if prompt.senders.is_empty() {
+                if is_left {
                     self.session_mut(key).queue.push_back(prompt);
                     continue;
                 }
-                None => self.tell_not_sent(key, &prompt, fault, out),
-                Some(sender) => self.refuse(sender, fault, out),
+                self.tell_not_sent(key, &prompt, fault, out);
+            }
+            for sender in &prompt.senders {
+                self.refuse(sender, fault, out);
             }
             drop_queued(key, &prompt, out);
         }
@@ -232,10 +242,10 @@ impl Hub {
         let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
         let ask = self.ask(host, Purpose::Prompt { session: key }, out);
         let said = without_own(&prompt.line);
-        let line = self.with_summary(key, set_id(&said, &Id::from(ask)));
+        let line = self.with_summary(key, set_id(&said, &Id::issued(ask)));
         let text = prompt_text(&line);
         let line = self.to_agent_id(key, line);
-        let sender = prompt.sender.as_ref().map(|sender| sender.client);
+        let sender = prompt.senders.first().map(|sender| sender.client);
         let number = self.journal_prompt(key, &said, sender, out);
         let chunk = self.host_write(slot, line, out);
         let host_of = self.processes[&slot].host();
@@ -254,7 +264,8 @@ impl Hub {
             line: (runs_out || has_yes(&prompt.line)).then(|| prompt.line.clone()),
             number,
             chunk,
-            sender: prompt.sender,
+            senders: prompt.senders,
+            key: idempotency_key(&prompt.line).ok().flatten(),
             started: now,
             cancelling: None,
             cut_short: None,
@@ -276,15 +287,16 @@ impl Hub {
     /// Nobody waits for the prompts of a client any more.
     pub(crate) fn forget_sender(&mut self, key: SessionKey, client: ClientId, out: &mut Batch) {
         let session = self.session_mut(key);
-        for prompt in &mut session.queue {
-            if prompt.sender.take_if(|sender| sender.client == client).is_some() {
-                out.records.push(Record::Turn(prompt.row(key, TurnStage::Queued)));
-            }
+        let forget = |senders: &mut Vec<Requester>| {
+            senders.extract_if(.., |sender| sender.client == client).count() > 0
+        };
+        let queue = session.queue.iter_mut();
+        let changed: Vec<_> = queue.map(|prompt| forget(&mut prompt.senders)).collect();
+        let was = session.running.as_mut().is_some_and(|turn| forget(&mut turn.senders));
+        for (prompt, _) in self.session(key).queue.iter().zip(changed).filter(|(_, was)| *was) {
+            self.save_queued(key, prompt, out);
         }
-        let running = session.running.as_mut();
-        let was = running.and_then(|turn| turn.sender.take_if(|sender| sender.client == client));
-        let host = self.session(key).row.host;
-        if let (Some(_), Some(host)) = (was, host) {
+        if let Some(host) = self.session(key).row.host.filter(|_| was) {
             self.save_turn(key, host, None, out);
         }
     }
@@ -299,7 +311,7 @@ impl Hub {
     ) {
         let Some(running) = &self.session(key).running else { return };
         out.records.push(Record::Turn(TurnRow {
-            sender: running.sender.as_ref().and_then(|sender| self.clients.sender(sender)),
+            senders: running.senders.iter().filter_map(|to| self.clients.sender(to)).collect(),
             cancelling: running.cancelling,
             line,
             ..running.row(key, TurnStage::Dispatched { host, chunk: running.chunk })
@@ -352,23 +364,34 @@ impl Hub {
         self.cancel_questions(self.own_questions(key), out);
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let again = running.again();
-        let (waits, is_cancelled) = (running.waits, running.cancelling.is_some());
-        let sender = running.sender.take();
+        let (waits, cancelling) = (running.waits, running.cancelling);
+        let senders = std::mem::take(&mut running.senders);
+        let own = running.key.take().map(|key| (key, running.number));
+        let was_touched = running.touched;
         let slot = self.session(key).slot;
         let PromptEnd { outcome, mut fault, refused } = self.read_prompt_end(key, answer, out);
-        self.end_turn(key, outcome, out);
+        self.end_turn(key, outcome.clone(), out);
         // When the turn is over, for then the process may be free to be started anew.
         let refusal =
             refused.as_ref().map(|error| self.note_refusal(slot, "session/prompt", error, out));
         if refusal == Some(Refusal::Renewed) {
             match again {
                 Some(prompt) => return self.prompt_again(key, prompt, out),
-                None => fault = Some(renewed_fault()),
+                None if cancelling.is_none() => fault = Some(renewed_fault()),
+                None => {}
             }
         }
-        if let Some(sender) = sender {
-            let line = match fault {
+        // An agent that wants a login, and has said nothing else, has done nothing for the prompt.
+        let is_undone = refusal == Some(Refusal::NeedsLogin) && !was_touched;
+        if let Some(own) = own.filter(|_| !is_undone || cancelling.is_some()) {
+            self.keep_outcome(key, own, &outcome, fault.as_ref(), out);
+        }
+        for sender in senders {
+            let line = match &fault {
                 Some(fault) => build::error(&sender.id, &fault.object()),
+                None if cancelling == Some(Canceller::Client) => {
+                    cancelled(&sender.id, &self.for_client(slot, &sender, line))
+                }
                 None => self.to_public_id_in_error(key, self.for_client(slot, &sender, line)),
             };
             self.respond(&sender, Some(key), line, out);
@@ -380,7 +403,7 @@ impl Hub {
             Some(error) if refusal == Some(Refusal::NeedsLogin) => {
                 self.hold_for_login(key, &error.message, out);
             }
-            Some(error) if !is_cancelled => self.wait_for_limit(key, &error, waits, out),
+            Some(error) if cancelling.is_none() => self.wait_for_limit(key, &error, waits, out),
             _ => {}
         }
         self.wake_session(key, out);
@@ -388,8 +411,32 @@ impl Hub {
         self.check_idle(slot, out);
     }
 
-    /// Reads the answer to the prompt of the running turn.
+    /// Reads the answer to the prompt of the running turn. How a turn ends that somebody else has ended
+    /// is not for the agent to say.
     fn read_prompt_end(
+        &mut self,
+        key: SessionKey,
+        answer: WireOutcome<'_>,
+        out: &mut Batch,
+    ) -> PromptEnd {
+        let end = self.read_prompt_answer(key, answer, out);
+        let running = self.session(key).running.as_ref();
+        match running.and_then(|running| running.cancelling) {
+            Some(Canceller::Client) => {
+                PromptEnd { outcome: by_user(), fault: None, refused: end.refused }
+            }
+            Some(Canceller::Acpd) => match self.cut_off_fault(key) {
+                Some(fault) => {
+                    let outcome = Outcome::Interrupted { reason: fault.message.clone().into() };
+                    PromptEnd { outcome, fault: Some(fault), refused: end.refused }
+                }
+                None => end,
+            },
+            None => end,
+        }
+    }
+
+    fn read_prompt_answer(
         &mut self,
         key: SessionKey,
         answer: WireOutcome<'_>,
@@ -415,15 +462,11 @@ impl Hub {
             let outcome = Outcome::Error { code, message };
             return PromptEnd { outcome, fault: Some(fault), refused: None };
         }
-        let fault = self.cut_off_fault(key, &stop_reason);
         let slot = self.session(key).slot;
         self.slot_mut(slot).renewed = false;
         self.note_success(slot, "session/prompt", out);
-        let outcome = match &fault {
-            Some(fault) => Outcome::Interrupted { reason: fault.message.clone().into() },
-            None => Outcome::Stopped { stop_reason: stop_reason.into() },
-        };
-        PromptEnd { outcome, fault, refused: None }
+        let outcome = Outcome::Stopped { stop_reason: stop_reason.into() };
+        PromptEnd { outcome, fault: None, refused: None }
     }
 
     /// The agent asks for something: in the turn of the session that this is about, or in any turn of the
@@ -458,14 +501,11 @@ impl Hub {
         })
     }
 
-    /// The error for who waits for a turn that its agent ended in peace because acpd asked for that, on its
-    /// way to stop the agent: nobody cancelled the turn.
-    fn cut_off_fault(&self, key: SessionKey, stop_reason: &str) -> Option<Fault> {
-        let Session { slot, running, row, .. } = self.session(key);
-        let is_cut_off = stop_reason == "cancelled"
-            && running.as_ref()?.cancelling == Some(Canceller::Acpd)
-            && matches!(self.processes[slot].state, AgentState::Stopping { .. });
-        is_cut_off.then(|| {
+    /// The error for a turn that its agent ended because acpd asked for that, on its way to stop the
+    /// agent: no user cancelled the turn.
+    fn cut_off_fault(&self, key: SessionKey) -> Option<Fault> {
+        let Session { slot, row, .. } = self.session(key);
+        matches!(self.processes[slot].state, AgentState::Stopping { .. }).then(|| {
             let agent = &self.processes[slot];
             let why = agent.reason.as_deref().unwrap_or("it is being stopped");
             let text = format!("agent `{}` was stopped in the turn: {why}", agent.profile);
@@ -528,8 +568,9 @@ impl Hub {
     /// abandons the turn.
     pub(crate) fn interrupt_turn(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
-        let (sender, cancelling, chunk) =
-            (running.sender.take(), running.cancelling, running.chunk);
+        let (cancelling, chunk) = (running.cancelling, running.chunk);
+        let senders = std::mem::take(&mut running.senders);
+        let own = running.key.take().map(|key| (key, running.number));
         let mut fault = fault.clone();
         // Why it ended is why others cannot begin; of this one it is told that it had begun.
         if matches!(fault.data.reason, Reason::AgentStopped | Reason::SessionBlocked) {
@@ -541,7 +582,8 @@ impl Hub {
             AgentState::Stopping { why: StopWhy::Wedged, .. }
         );
         self.log_failure(slot, Some(key), "turn interrupted", None, out);
-        let is_undecided = self.is_undecided(slot, chunk);
+        let is_cancelled = cancelling == Some(Canceller::Client);
+        let is_undecided = self.is_undecided(slot, chunk) && !is_cancelled;
         if is_undecided {
             let reason = "acpd ended before it knew that the agent had got the prompt";
             fault = Fault::new(Reason::OutcomeUnknown, reason);
@@ -551,28 +593,28 @@ impl Hub {
             Outcome::OutcomeUnknown { reason }
         } else if cancelling.is_some() && is_wedged {
             Outcome::Unwedged { reason }
+        } else if is_cancelled {
+            by_user()
         } else {
             Outcome::Interrupted { reason }
         };
         self.end_turn(key, outcome, out);
-        match sender {
-            Some(sender) if cancelling == Some(Canceller::Client) => {
-                // The person wanted it to end and it has ended.
-                let line = build::response(&sender.id, &json!({ "stopReason": "cancelled" }));
-                self.respond(&sender, Some(key), line, out);
-            }
-            Some(sender) => self.answer_interrupted(&sender, key, fault, out),
-            None => {}
+        // A user who wanted it to end hears that it has ended.
+        let fault = (!is_cancelled).then(|| self.interrupted_fault(key, fault));
+        if let Some(own) = own {
+            self.keep_outcome(key, own, &by_user(), fault.as_ref(), out);
+        }
+        for to in senders {
+            let line = match &fault {
+                Some(fault) => build::error(&to.id, &fault.object()),
+                None => cancelled(&to.id, b""),
+            };
+            self.respond(&to, Some(key), line, out);
         }
     }
 
-    fn answer_interrupted(
-        &mut self,
-        to: &Requester,
-        key: SessionKey,
-        fault: Fault,
-        out: &mut Batch,
-    ) {
+    /// The error for the senders of an interrupted turn.
+    fn interrupted_fault(&self, key: SessionKey, fault: Fault) -> Fault {
         let row = &self.session(key).row;
         let fault = match fault.data.reason {
             Reason::OutcomeUnknown => fault.hint(format!(
@@ -583,106 +625,13 @@ impl Hub {
             Reason::SessionRemoved => fault,
             _ => fault.hint(GOES_ON),
         };
-        let error = fault.session(&row.public_id).object();
-        self.respond(to, Some(key), build::error(&to.id, &error), out);
+        fault.session(&row.public_id)
     }
 
     /// Whether it cannot be known that a process which is lost has got this line.
     pub(crate) fn is_undecided(&self, slot: SlotId, chunk: u64) -> bool {
         let agent = &self.processes[&slot];
         agent.host().is_some_and(|host| host.lost && host.outbox.has(chunk))
-    }
-
-    /// `session/cancel`: the running turn, and whatever waits behind it or is on its way into it.
-    pub(crate) fn cancel(
-        &mut self,
-        key: SessionKey,
-        by: Option<ClientName>,
-        line: Option<Bytes>,
-        out: &mut Batch,
-    ) {
-        self.take_back_steers(key, out);
-        let queued: Vec<_> = self.session_mut(key).queue.drain(..).collect();
-        let who = by.as_ref().map(|by| by.title.as_ref().unwrap_or(&by.name).raw().to_owned());
-        for prompt in queued {
-            drop_queued(key, &prompt, out);
-            self.tell_taken_back(key, &prompt, who.as_deref(), out);
-            if let Some(sender) = &prompt.sender {
-                let line = build::response(&sender.id, &json!({ "stopReason": "cancelled" }));
-                self.respond(sender, Some(key), line, out);
-            }
-        }
-        self.cancel_running(key, Cancel::by(by), line, out);
-    }
-
-    /// Asks the agent to end the running turn, and begins to count the time that it has for it.
-    pub(crate) fn cancel_running(
-        &mut self,
-        key: SessionKey,
-        cancel: Cancel,
-        line: Option<Bytes>,
-        out: &mut Batch,
-    ) {
-        let session = self.session(key);
-        let slot = session.slot;
-        // Idle sessions: the agent must not see a cancel that could hit the next prompt.
-        if session.running.as_ref().is_none_or(|running| running.cancelling.is_some()) {
-            return;
-        }
-        let line = line.unwrap_or_else(|| {
-            let params = acp_wire::acp::CancelParams { session_id: &session.row.public_id };
-            build::notification("session/cancel", &params)
-        });
-        let line = self.to_agent_id(key, line);
-        self.host_write(slot, line, out);
-        self.cancel_interactions(key, out);
-        let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");
-        self.withdraw_waits(key, &error, out);
-        if let Some(host) = self.processes[&slot].host().map(|host| host.id)
-            && let Some(running) = self.session_mut(key).running.as_mut()
-            && running.cancel(cancel)
-        {
-            self.arm_cancel(key);
-            self.save_turn(key, host, None, out);
-        }
-    }
-
-    /// Begins to count the time that the agent has to end a cancelled turn.
-    pub(crate) fn arm_cancel(&mut self, key: SessionKey) {
-        let timeout = self.profile_of(self.session(key).slot).cancel_timeout;
-        self.timers.set(Timer::Cancel(key), self.now.after(timeout));
-    }
-
-    /// Cancels the turns of a process that is to go. Returns whether there are any.
-    pub(crate) fn cancel_turns_of(
-        &mut self,
-        slot: SlotId,
-        reason: Option<&str>,
-        out: &mut Batch,
-    ) -> bool {
-        let mut any = false;
-        let agent = &self.processes[&slot].profile;
-        let why = format!("agent `{agent}`: {}", reason.unwrap_or("it is being stopped"));
-        for key in self.sessions.of_slot(slot) {
-            if self.session(key).running.is_some() {
-                any = true;
-                self.cancel_running(key, Cancel::because(&why), None, out);
-            }
-        }
-        any
-    }
-
-    /// The agent did not end a cancelled turn in time: it is hung.
-    pub(crate) fn on_cancel_timeout(&mut self, key: SessionKey, out: &mut Batch) {
-        let slot = self.session(key).slot;
-        if self.processes[&slot].host().is_none() || self.session(key).running.is_none() {
-            return;
-        }
-        let time = duration(self.profile_of(slot).cancel_timeout);
-        let reason = format!("it ignored a cancel for {time} and was stopped");
-        if !matches!(self.processes[&slot].state, AgentState::Stopping { .. }) {
-            self.begin_stop(slot, StopWhy::Wedged, Some(reason), out);
-        }
     }
 
     pub(crate) fn arm_stall(&mut self, key: SessionKey) {
@@ -710,21 +659,6 @@ impl Hub {
         );
         self.notice(key, "warning", &text, out);
         self.timers.set(Timer::Stall(key), self.now.after(notice));
-    }
-
-    /// `$/cancel_request` of a client for one of its prompts.
-    pub(crate) fn cancel_prompt(&mut self, to: &Requester, key: SessionKey, out: &mut Batch) {
-        let session = self.session_mut(key);
-        let place = session.queue.iter().position(|prompt| prompt.sender.as_ref() == Some(to));
-        if let Some(prompt) = place.and_then(|at| session.queue.remove(at)) {
-            drop_queued(key, &prompt, out);
-            let fault = Fault::new(Reason::Interrupted, "cancelled while it waited in the queue")
-                .with_code(code::CANCELLED);
-            self.refuse(to, &fault, out);
-        } else {
-            let by = self.name_of(to.client, None);
-            self.cancel_running(key, Cancel::by(by), None, out);
-        }
     }
 
     /// The error for a prompt to a session that the agent no longer has.

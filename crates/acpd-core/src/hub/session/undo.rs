@@ -153,10 +153,11 @@ impl Hub {
         for key in gone {
             let Some(Aside { row, .. }) = self.sessions.take_from_aside(key) else { continue };
             if let Some((slot, host)) = self.teller(&row).filter(|_| self.is_told(&row)) {
-                let ask = Id::from(self.ask(host, Purpose::Farewell, out));
+                let ask = Id::issued(self.ask(host, Purpose::Farewell, out));
                 let params = json!({ "sessionId": row.agent_id });
                 self.host_write(slot, build::request(&ask, "session/delete", &params), out);
             }
+            self.forget_keys(key);
             forget_journal(key, out);
         }
         // Those that are left wait for their agents.

@@ -1,0 +1,150 @@
+//! The end of turns and of queued prompts before the agent ends them: a client cancels, or the agent is to go.
+//!
+//! Architecture invariant: a turn that a user has cancelled is `cancelled`, and one whose agent was
+//! stopped is `interrupted`, whatever the agent answers.
+
+use acp_wire::acp::stop_reason;
+use acp_wire::{ErrorObject, Id, Message, Outcome as WireOutcome, build, code, set_member};
+use acpd_api::{ClientName, Outcome, Reason};
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::hub::session::turn::drop_queued;
+use crate::ids::{Requester, SessionKey, SlotId, duration};
+use crate::input::Batch;
+use crate::process::slot::{State as AgentState, StopWhy};
+use crate::session::turn::Cancel;
+use crate::timers::Timer;
+
+impl Hub {
+    /// `session/cancel`: the running turn, and whatever waits behind it or is on its way into it.
+    pub(crate) fn cancel(
+        &mut self,
+        key: SessionKey,
+        by: Option<ClientName>,
+        line: Option<Bytes>,
+        out: &mut Batch,
+    ) {
+        self.take_back_steers(key, out);
+        let queued: Vec<_> = self.session_mut(key).queue.drain(..).collect();
+        let who = by.as_ref().map(|by| by.title.as_ref().unwrap_or(&by.name).raw().to_owned());
+        for prompt in queued {
+            drop_queued(key, &prompt, out);
+            self.tell_taken_back(key, &prompt, who.as_deref(), out);
+            for sender in &prompt.senders {
+                self.respond(sender, Some(key), cancelled(&sender.id, b""), out);
+            }
+        }
+        self.cancel_running(key, Cancel::by(by), line, out);
+    }
+
+    /// Asks the agent to end the running turn, and begins to count the time that it has for it.
+    pub(crate) fn cancel_running(
+        &mut self,
+        key: SessionKey,
+        cancel: Cancel,
+        line: Option<Bytes>,
+        out: &mut Batch,
+    ) {
+        let session = self.session(key);
+        let slot = session.slot;
+        // Idle sessions: the agent must not see a cancel that could hit the next prompt.
+        if session.running.as_ref().is_none_or(|running| running.cancelling.is_some()) {
+            return;
+        }
+        let line = line.unwrap_or_else(|| {
+            let params = acp_wire::acp::CancelParams { session_id: &session.row.public_id };
+            build::notification("session/cancel", &params)
+        });
+        let line = self.to_agent_id(key, line);
+        self.host_write(slot, line, out);
+        self.cancel_interactions(key, out);
+        let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");
+        self.withdraw_waits(key, &error, out);
+        if let Some(host) = self.processes[&slot].host().map(|host| host.id)
+            && let Some(running) = self.session_mut(key).running.as_mut()
+            && running.cancel(cancel)
+        {
+            self.arm_cancel(key);
+            self.save_turn(key, host, None, out);
+        }
+    }
+
+    /// Begins to count the time that the agent has to end a cancelled turn.
+    pub(crate) fn arm_cancel(&mut self, key: SessionKey) {
+        let timeout = self.profile_of(self.session(key).slot).cancel_timeout;
+        self.timers.set(Timer::Cancel(key), self.now.after(timeout));
+    }
+
+    /// Cancels the turns of a process that is to go. Returns whether there are any.
+    pub(crate) fn cancel_turns_of(
+        &mut self,
+        slot: SlotId,
+        reason: Option<&str>,
+        out: &mut Batch,
+    ) -> bool {
+        let mut any = false;
+        let agent = &self.processes[&slot].profile;
+        let why = format!("agent `{agent}`: {}", reason.unwrap_or("it is being stopped"));
+        for key in self.sessions.of_slot(slot) {
+            if self.session(key).running.is_some() {
+                any = true;
+                self.cancel_running(key, Cancel::because(&why), None, out);
+            }
+        }
+        any
+    }
+
+    /// The agent did not end a cancelled turn in time: it is hung.
+    pub(crate) fn on_cancel_timeout(&mut self, key: SessionKey, out: &mut Batch) {
+        let slot = self.session(key).slot;
+        if self.processes[&slot].host().is_none() || self.session(key).running.is_none() {
+            return;
+        }
+        let time = duration(self.profile_of(slot).cancel_timeout);
+        let reason = format!("it ignored a cancel for {time} and was stopped");
+        if !matches!(self.processes[&slot].state, AgentState::Stopping { .. }) {
+            self.begin_stop(slot, StopWhy::Wedged, Some(reason), out);
+        }
+    }
+
+    /// `$/cancel_request` of a client for one of its prompts.
+    pub(crate) fn cancel_prompt(&mut self, to: &Requester, key: SessionKey, out: &mut Batch) {
+        let session = self.session_mut(key);
+        let place = session.queue.iter().position(|prompt| prompt.senders.contains(to));
+        if let Some(prompt) = place.and_then(|at| session.queue.remove(at)) {
+            drop_queued(key, &prompt, out);
+            let fault = Fault::new(Reason::Interrupted, "cancelled while it waited in the queue")
+                .with_code(code::CANCELLED);
+            for sender in &prompt.senders {
+                self.refuse(sender, &fault, out);
+            }
+        } else {
+            let by = self.name_of(to.client, None);
+            self.cancel_running(key, Cancel::by(by), None, out);
+        }
+    }
+}
+
+/// The outcome of a turn that a user has cancelled.
+pub(crate) fn by_user() -> Outcome {
+    Outcome::Stopped { stop_reason: "cancelled".into() }
+}
+
+/// The answer to a prompt that a user has cancelled: the agent's, if it is a result, with that stop reason.
+pub(crate) fn cancelled(id: &Id, answer: &[u8]) -> Bytes {
+    match acp_wire::parse(answer) {
+        Ok(Message::Response { outcome: WireOutcome::Result(result), .. })
+            if result.get().starts_with('{') =>
+        {
+            let line = Bytes::copy_from_slice(answer);
+            if stop_reason(result).as_deref() == Some("cancelled") {
+                return line;
+            }
+            set_member(&line, &["result", "stopReason"], b"\"cancelled\"")
+        }
+        _ => build::response(id, &json!({ "stopReason": "cancelled" })),
+    }
+}
