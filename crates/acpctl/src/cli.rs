@@ -290,6 +290,10 @@ pub(crate) struct Run {
     /// or `--continue`, the first PROMPT is the session: its name, its id or a unique prefix.
     #[arg(long, conflicts_with_all = ["detach", "thoughts", "json_stream", "yes", "deny", "model", "mode", "set"])]
     pub(crate) steer: bool,
+    /// Execute the prompt at most once in its session, however often the command is repeated with this
+    /// key: a repetition waits for the first one's turn, or returns its outcome. Needs `-s` or `-r`.
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["steer", "goes_on", "worktree"])]
+    pub(crate) key: Option<String>,
     /// The prompt; several words are joined.
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,

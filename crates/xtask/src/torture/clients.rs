@@ -164,12 +164,20 @@ pub(super) struct Run {
     pub(super) tag: String,
     pub(super) chunks: Vec<String>,
     pub(super) ended: Option<Ended>,
+    /// It was called for a prompt of one that was killed: it may see a part of the turn.
+    pub(super) came_late: bool,
 }
 
 impl Run {
-    pub(super) fn start(command: Command, tag: &str, life: u32, to: &Sender<Event>) -> Result<Run> {
+    pub(super) fn start(
+        command: Command,
+        tag: &str,
+        came_late: bool,
+        life: u32,
+        to: &Sender<Event>,
+    ) -> Result<Run> {
         let (program, _) = Program::start(command, Who::Run, life, to)?;
-        Ok(Run { program, tag: tag.to_owned(), chunks: Vec::new(), ended: None })
+        Ok(Run { program, tag: tag.to_owned(), chunks: Vec::new(), ended: None, came_late })
     }
 
     pub(super) fn line(&mut self, message: &Value) {

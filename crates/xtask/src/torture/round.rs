@@ -49,6 +49,7 @@ pub(super) fn play(stage: &mut Stage, plan: &Plan) -> Result {
     round.send_prompts()?;
     round.strike_in_time()?;
     round.rest()?;
+    round.send_again()?;
     let Round { answers, mut struck, mut daemon_struck, stage, .. } = round;
     daemon_struck |= stage.losses > losses;
     if stage.scene.host == Host::Direct && daemon_struck {
@@ -69,10 +70,8 @@ pub(super) fn play(stage: &mut Stage, plan: &Plan) -> Result {
 impl Round<'_> {
     fn send_prompts(&mut self) -> Result {
         for prompt in &self.plan.prompts {
-            let Prompt { tag, by, text, .. } = prompt;
-            let block = json!([{"type": "text", "text": text}]);
-            let session = &self.stage.sessions[by.index()];
-            let params = json!({"sessionId": session, "prompt": block});
+            let Prompt { tag, by, .. } = prompt;
+            let params = params(self.stage, prompt);
             match by {
                 By::Editor => {
                     let id = self.stage.editor.request("session/prompt", &params);
@@ -82,13 +81,7 @@ impl Round<'_> {
                     let id = self.stage.token.request("session/prompt", &params);
                     self.asked.insert((*by, id), tag.clone());
                 }
-                By::Run => {
-                    let args = ["run", "-s", "cli", "-a", AGENTS[1], "--json-stream", text];
-                    let command = self.stage.scene.acpctl(&args);
-                    let life = self.stage.new_life(Who::Run);
-                    let run = Run::start(command, tag, life, self.stage.sender())?;
-                    self.stage.run = Some(run);
-                }
+                By::Run => start_run(self.stage, prompt, false)?,
             }
         }
         Ok(())
@@ -125,6 +118,43 @@ impl Round<'_> {
                 Err(error) => Err(error.to_string()),
             }
         })
+    }
+
+    /// Everybody sends once more, under their keys, what has had a turn: nothing runs again, and the answers
+    /// are the first ones.
+    fn send_again(&mut self) -> Result {
+        let mut asked = BTreeMap::new();
+        for prompt in self.plan.prompts.iter().filter(|prompt| prompt.by != By::Run) {
+            let turns = self.stage.journals[prompt.by.index()].turns(0);
+            if !turns.iter().any(|turn| turn.tag == prompt.tag) {
+                continue;
+            }
+            let params = params(self.stage, prompt);
+            let id = match prompt.by {
+                By::Token => self.stage.token.request("session/prompt", &params),
+                _ => self.stage.editor.request("session/prompt", &params),
+            };
+            asked.insert((prompt.by, id), prompt.tag.clone());
+        }
+        let (plan, mut again, count) = (self.plan, BTreeMap::new(), asked.len());
+        self.stage.wait("answers to what was sent again", |stage| {
+            collect(stage, plan, &mut again, &mut asked);
+            again.retain(|tag, _| plan.prompts.iter().any(|it| it.tag == *tag && it.by != By::Run));
+            let text = || format!("answers came only to {:?}", again.keys());
+            if again.len() == count { Ok(()) } else { Err(text()) }
+        })?;
+        for (tag, second) in again {
+            let first = self.answers.get(&tag).unwrap_or(&Answer::Nobody);
+            let is_same = match (first, &second) {
+                (Answer::Nobody, _) | (Answer::Failed(_), Answer::Failed(_)) => true,
+                (first, second) => first == second,
+            };
+            if !is_same {
+                let text = format!("`{tag}` was answered {first:?}, and then {second:?}");
+                return Err(text.into());
+            }
+        }
+        self.stage.read_journals().map(drop)
     }
 
     fn strike(&mut self, strike: &Strike) -> Result {
@@ -178,10 +208,16 @@ impl Round<'_> {
                 });
             }
             Strike::Run => {
-                if let Some(run) = &mut stage.run
-                    && run.ended.is_none()
-                {
+                let running = stage.run.as_mut().filter(|run| run.ended.is_none());
+                let killed = running.map(|run| {
                     run.program.kill();
+                    run.tag.clone()
+                });
+                // Its user calls it again, with the same key.
+                let mut prompts = self.plan.prompts.iter();
+                let prompt = prompts.find(|prompt| killed.as_ref() == Some(&prompt.tag));
+                if let Some(prompt) = prompt {
+                    start_run(stage, prompt, true)?;
                 }
             }
             Strike::Attach => stage.attach.program.kill(),
@@ -193,6 +229,26 @@ impl Round<'_> {
         );
         Ok(())
     }
+}
+
+/// What a client sends for a prompt, whose key is its tag.
+fn params(stage: &Stage, prompt: &Prompt) -> serde_json::Value {
+    let Prompt { tag, by, text, .. } = prompt;
+    json!({
+        "sessionId": stage.sessions[by.index()],
+        "prompt": [{"type": "text", "text": text}],
+        "_meta": {"_acpd": {"idempotencyKey": tag}},
+    })
+}
+
+/// Calls `acpctl run` with a prompt, whose key is its tag.
+fn start_run(stage: &mut Stage, prompt: &Prompt, came_late: bool) -> Result {
+    let Prompt { tag, text, .. } = prompt;
+    let args = ["run", "-s", "cli", "-a", AGENTS[1], "--key", tag, "--json-stream", text];
+    let command = stage.scene.acpctl(&args);
+    let life = stage.new_life(Who::Run);
+    stage.run = Some(Run::start(command, tag, came_late, life, stage.sender())?);
+    Ok(())
 }
 
 fn kill_daemon(stage: &mut Stage) -> Result {
@@ -288,7 +344,14 @@ fn compare(
             turn.into_iter().flat_map(|turn| turn.chunks.iter().map(String::as_str)).collect();
         let seen = &run.chunks;
         // What was killed has seen a beginning.
-        let upto = if run.program.killed { seen.len().min(chunks.len()) } else { chunks.len() };
+        let upto = if run.came_late {
+            0
+        } else if run.program.killed {
+            seen.len().min(chunks.len())
+        } else {
+            chunks.len()
+        };
+        let seen = if run.came_late { &[] } else { &seen[..] };
         let differs = check::chunks(seen, &chunks[..upto]);
         found.extend(differs.map(|what| format!("run: {what}")));
     }

@@ -66,7 +66,7 @@ pub(in crate::command) fn handoff(
     for attachment in [Some(handed.attachment()), piped].iter().flatten() {
         blocks.extend(attachment.blocks(target.can_embed));
     }
-    target.prompt(turn, blocks, &args.turn, name)
+    target.prompt(turn, blocks, &args.turn, None, name)
 }
 
 /// What is handed over.

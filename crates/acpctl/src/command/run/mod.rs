@@ -18,7 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 use acp_wire::acp::{InitializeResult, NewSessionResult, stop_reason};
-use acp_wire::{ErrorObject, str_at};
+use acp_wire::{ErrorObject, locate, str_at};
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, ClientMeta, Empty, ExitCode, NAMESPACE,
     NewSessionMeta, PromptMeta, Reason, RestoreLevel, Role, SessionInfo, SessionList, SessionRef,
@@ -27,6 +27,7 @@ use acpd_api::{
 use acpd_client::error_data;
 use acpd_sys::terminal::input_is_fed;
 use acpd_view::{Settings, cut_short};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -38,7 +39,7 @@ use crate::git::{self, Worktree};
 use crate::live::Live;
 use crate::lookup::{Care, Named, Wanted};
 use crate::paint::DIM;
-use crate::text::{shell_word, text};
+use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 use crate::{cli, human, info, last, lookup, signal};
 use attachment::Attachment;
@@ -59,6 +60,10 @@ pub(super) fn run(mut args: cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCod
         return steer::steer(&args, door, ui);
     }
     // Everything that can be wrong with the arguments is found before the daemon is bothered.
+    if args.key.is_some() && args.session.is_none() && args.resume.is_none() {
+        return Err(CommandError::usage("`--key` needs a session: a key counts in its session")
+            .hint("name the session, a new one too: `acpctl run -s NAME --key KEY …`"));
+    }
     let begins = args.session.is_none() && args.resume.is_none() && !args.goes_on;
     let cwd = directory(&args.cwd.clone().map_or_else(current_dir, Ok)?)
         .map_err(|error| if begins { error } else { moved(error) })?;
@@ -74,7 +79,7 @@ pub(super) fn run(mut args: cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCod
     };
     let blocks = target.blocks(&said)?;
     let name = args.session.as_deref().filter(|name| *name != "-");
-    target.prompt(turn, blocks, &args.turn, name)
+    target.prompt(turn, blocks, &args.turn, args.key.clone(), name)
 }
 
 /// Prints what a script needs to come back to a turn that was begun.
@@ -224,6 +229,7 @@ impl Target {
         mut turn: Turn<'_>,
         blocks: Vec<Value>,
         how: &cli::Turn,
+        idempotency_key: Option<String>,
         name: Option<&str>,
     ) -> Result<ExitCode> {
         let mut params = json!({"sessionId": self.session_id, "prompt": blocks});
@@ -233,9 +239,9 @@ impl Target {
             (_, true) => Some("reject".to_owned()),
             _ => None,
         };
-        if permissions.is_some() {
-            params["_meta"] =
-                json!({NAMESPACE: PromptMeta { permissions, ..PromptMeta::default() }});
+        if permissions.is_some() || idempotency_key.is_some() {
+            let meta = PromptMeta { permissions, idempotency_key, ..PromptMeta::default() };
+            params["_meta"] = json!({ NAMESPACE: meta });
         }
         if how.detach {
             let session = SessionRef {
@@ -254,6 +260,16 @@ impl Target {
         signal::say_at_end(None);
         match ended {
             Ok(Ended::Answered(answer)) => {
+                if let Some(turn_before) = repeated(&answer) {
+                    turn.ui.say(turn.ui.err_paint().apply(
+                        DIM,
+                        text!(
+                            "executed before, as turn {}; see it: acpctl session log {}",
+                            turn_before,
+                            word
+                        ),
+                    ));
+                }
                 let stop = answer.as_ref().ok().and_then(|result| stop_reason(result));
                 let stop = stop.map(Untrusted::from);
                 let done = match &answer {
@@ -451,15 +467,40 @@ fn attach(turn: &mut Turn<'_>, session_id: String, agent: Option<String>) -> Res
     Ok(result.session)
 }
 
+/// The turn whose outcome this is, if the prompt was executed before under its key.
+fn repeated(answer: &std::result::Result<Box<RawValue>, ErrorObject>) -> Option<u64> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Mark {
+        repeated: bool,
+        turn: u64,
+    }
+    let own = match answer {
+        Ok(result) => raw_at(result, &["_meta", NAMESPACE]),
+        Err(error) => raw_at(error.data.as_deref()?, &[NAMESPACE]),
+    };
+    let mark: Mark = serde_json::from_str(own?).ok()?;
+    mark.repeated.then_some(mark.turn)
+}
+
+fn raw_at<'a>(value: &'a RawValue, path: &[&str]) -> Option<&'a str> {
+    locate(value.get().as_bytes(), path).map(|at| &value.get()[at])
+}
+
 /// What the end of a turn means for the shell.
 fn end(turn: &mut Turn<'_>, result: &RawValue) -> ExitCode {
     let stop = stop_reason(result).unwrap_or_default();
-    let note = match &*stop {
-        "refusal" => Some("the agent refused"),
-        "max_tokens" => Some("stopped: the answer reached the agent's length limit"),
-        "max_turn_requests" => Some("stopped: the turn reached the agent's limit of requests"),
-        "cancelled" => Some("cancelled"),
-        _ => None,
+    let note: Option<Text> = match &*stop {
+        "refusal" => Some("the agent refused".into()),
+        "max_tokens" => Some("stopped: the answer reached the agent's length limit".into()),
+        "max_turn_requests" => {
+            Some("stopped: the turn reached the agent's limit of requests".into())
+        }
+        "cancelled" => Some("cancelled".into()),
+        "end_turn" if turn.is_cancelled => Some("the turn had ended before the cancel".into()),
+        "end_turn" => None,
+        "" => Some("stopped: the agent gave no reason".into()),
+        other => Some(text!("stopped: {}", Untrusted::from(other))),
     };
     let cut = turn.ended.as_ref().and_then(|ended| ended.cut_short.as_ref());
     let others = cut.filter(|_| stop == "cancelled" && !turn.is_cancelled);
@@ -471,6 +512,8 @@ fn end(turn: &mut Turn<'_>, result: &RawValue) -> ExitCode {
     match &*stop {
         "refusal" => ExitCode::Refused,
         "cancelled" => ExitCode::Cancelled,
+        // Who cancels does not want what comes after `&&`, also if the turn was quicker.
+        _ if turn.is_cancelled => ExitCode::Cancelled,
         _ if turn.restored == Some(RestoreLevel::Reseeded) => ExitCode::ContextLost,
         _ => ExitCode::Ok,
     }
