@@ -147,6 +147,7 @@ fn recipes() {
     page.follow("acpctl pending --follow --json");
     page.play("id=$(acpctl run -n --detach -s tests");
     page.play("acpctl run -n --json --yes");
+    page.play("acpctl run -n -s nightly --key");
     page.play("while read -r file");
     page.before("git add . && git commit -q -m more");
     page.play("for task in parser docs");
