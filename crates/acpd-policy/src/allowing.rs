@@ -28,6 +28,19 @@ type Allowed = Result<String, String>;
 /// rule if the call may run something. Other rules are about a class of calls, whatever their input.
 fn whole(rule: &Rule, facts: &Facts<'_>) -> Allowed {
     let is_precise = rule.command.is_some() || rule.path.is_some() || rule.url.is_some();
+    let runs = facts.kind == Kind::Execute || !facts.commands.is_empty() || facts.is_unread_command;
+    if let Some(kinds) = &rule.kind {
+        // The kind is what the agent says; what acpd reads counts as well.
+        if runs && rule.command.is_none() && !kinds.contains(&Kind::Execute) {
+            return Err("the call runs a command, and its kind is not `execute`".to_owned());
+        }
+        let changes = [Kind::Edit, Kind::Delete, Kind::Move];
+        if facts.edits && !changes.iter().any(|kind| kinds.contains(kind)) {
+            return Err("the call changes files, and its kind is not `edit`".to_owned());
+        }
+    } else if facts.edits && rule.path.is_none() && (is_precise || rule.title.is_some()) {
+        return Err("the call changes files, and the rule has no `path`".to_owned());
+    }
     if !is_precise && !facts.may_run {
         return Ok(String::new());
     }
@@ -37,7 +50,6 @@ fn whole(rule: &Rule, facts: &Facts<'_>) -> Allowed {
             member => format!("the input is not fully understood: {} {why}", quoted(member)),
         });
     }
-    let runs = facts.kind == Kind::Execute || !facts.commands.is_empty();
     // The places of a command are never all known.
     if runs && rule.command.is_none() && is_precise {
         return Err("the call runs a command, which may touch more than it names".to_owned());
@@ -121,7 +133,7 @@ fn line(what: &str, line: &str, unlike: Option<&str>, globs: &[Glob]) -> Allowed
 /// Returns where the part of the line ends that a glob must spell out before its first wildcard, in
 /// characters, and the word that demands it. The part ends with the word behind the last assignment or
 /// program that runs others.
-fn to_be_named(Simple { assignments, words }: &Simple) -> Option<(usize, &str)> {
+fn to_be_named(Simple { assignments, words, .. }: &Simple) -> Option<(usize, &str)> {
     let role = words.first().and_then(|program| shell::role(&program.text));
     let inner = role.map(|role| shell::inner_commands(role, words)).unwrap_or_default();
     let all: Vec<_> = assignments.iter().chain(words).collect();

@@ -3,8 +3,8 @@
 use crate::facts::{Facts, Unclear};
 use crate::glob::Glob;
 use crate::one_line::quoted;
-use crate::place::{loose_url, readings, resolve};
-use crate::readings::{Readings, Text};
+use crate::place::{is_file, loose_urls, readings, resolve};
+use crate::readings::{Readings, Text, inner_texts};
 use crate::rule::{Call, Check, Rule, plain, unquoted};
 use crate::shell::UNKNOWN;
 
@@ -69,7 +69,13 @@ fn might(globs: &[Glob], line: &str, readings: &Readings) -> Option<String> {
         let line = quoted(line);
         return Some(format!("shell expansion could make command {line} match `{glob}`"));
     }
-    let is_cut = !readings.is_whole;
+    if let Some(mut texts) = inner_texts(line)
+        && let Some(text) = texts.find(|text| globs.iter().any(|glob| glob.matches(text)))
+    {
+        let (text, line) = (quoted(&text), quoted(line));
+        return Some(format!("{text} in command {line} could run"));
+    }
+    let is_cut = !readings.is_whole || inner_texts(line).is_none();
     is_cut.then(|| format!("command {} cannot be parsed to its end", quoted(line)))
 }
 
@@ -78,6 +84,12 @@ fn paths(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Check {
     let matches = |path: &str, glob: &Glob| {
         let mut places = readings(path, situation.cwd, home).into_iter();
         places.any(|place| glob.matches_path(&place, cwd.as_deref()))
+    };
+    // What is in a folder goes with the folder.
+    let is_folder = |path: &&String| {
+        let inside = |place: String| format!("{}/_", place.trim_end_matches('/'));
+        let mut places = readings(path, situation.cwd, home).into_iter().map(inside);
+        places.any(|place| globs.iter().any(|g| g.matches_path(&place, cwd.as_deref())))
     };
     let is_other_name = |path: &&String| {
         let places = readings(path, situation.cwd, home);
@@ -91,14 +103,29 @@ fn paths(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Check {
     if let Some(path) = facts.paths.iter().find(is_other_name) {
         return Check::Might(format!("path {} may be the short name of another", quoted(path)));
     }
+    let is_unknown = |path: &&String| resolve(path, situation.cwd, home).is_none();
+    if let Some(path) = facts.paths.iter().chain(&facts.urls).find(|path| is_file(path)) {
+        return Check::Might(format!("{} may be any file", quoted(path)));
+    }
+    if let Some(path) = facts.paths.iter().find(is_unknown) {
+        return Check::Might(format!("the place of {} is unknown", quoted(path)));
+    }
+    if let Some(path) = facts.paths.iter().find(is_folder) {
+        return Check::Might(format!("path {} may be a folder with it", quoted(path)));
+    }
     in_unclear(facts, |text| globs.iter().find(|glob| matches(text.as_str(), glob)))
         .unwrap_or(Check::Fails(why))
 }
 
 fn urls(globs: &[Glob], facts: &Facts<'_>) -> Check {
-    let matches = |url: &str, glob: &Glob| glob.matches(url) || glob.matches(&loose_url(url));
+    let matches = |url: &str, glob: &Glob| {
+        glob.matches(url) || loose_urls(url).iter().any(|url| glob.matches(url))
+    };
     let named = any("url", &facts.urls, |url| plain("url", url, globs, |glob| matches(url, glob)));
     let Err(why) = named else { return named.into() };
+    if let Some(url) = facts.urls.iter().find(|url| loose_urls(url).is_empty()) {
+        return Check::Might(format!("{} may be any address", quoted(url)));
+    }
     in_unclear(facts, |text| globs.iter().find(|glob| matches(text.as_str(), glob)))
         .unwrap_or(Check::Fails(why))
 }

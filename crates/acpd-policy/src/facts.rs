@@ -21,6 +21,24 @@ const OF_THIS_CALL: [&str; 4] = ["callid", "approvalid", "turnid", "startedatms"
 const EDITOR_COMMANDS: [&str; 6] =
     ["view", "create", "str_replace", "insert", "undo_edit", "write"];
 
+/// Members that hold what is written into files.
+const WRITTEN: [&str; 14] = [
+    "newcontent",
+    "oldcontent",
+    "newtext",
+    "oldtext",
+    "filetext",
+    "newstring",
+    "oldstring",
+    "newstr",
+    "oldstr",
+    "newsource",
+    "diff",
+    "unifieddiff",
+    "insertline",
+    "expectedreplacements",
+];
+
 /// The longest text that is looked into in one member that is not understood, in bytes.
 const MOST_TEXT: usize = 128 * 1024;
 
@@ -31,6 +49,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) kind: Kind,
     /// Its title.
     pub(crate) title: Option<&'a str>,
+    /// Whether it changes files, whatever kind the agent says it is.
+    pub(crate) edits: bool,
     /// Whether it may be a command even if none was found.
     pub(crate) may_run: bool,
     /// Its commands, usually one.
@@ -73,6 +93,7 @@ impl<'a> Facts<'a> {
         let mut facts = Self {
             kind: kind.unwrap_or_default(),
             title: request.title.as_deref(),
+            edits: !request.diffs.is_empty(),
             may_run: matches!(kind, None | Some(Kind::Execute)),
             commands: Vec::new(),
             folder: None,
@@ -129,6 +150,11 @@ impl<'a> Facts<'a> {
             self.read_commands(members);
         }
         self.names_paths = self.read_paths("", members, is_command);
+        let is_written = |(name, value): &(String, Json)| {
+            let is_whole = self.names_paths && matches!(&*plain(name), "content" | "contents");
+            *value != Json::Null && (is_whole || writes(name, value))
+        };
+        self.edits |= members.iter().any(is_written);
         let sees_files_only = !is_command && self.kind != Kind::Execute && self.urls.is_empty();
         for (name, value) in members {
             if *value == Json::Null {
@@ -303,6 +329,19 @@ impl<'a> Facts<'a> {
             Json::List(urls) => urls.iter().for_each(|url| self.read_url(place, url)),
             _ => self.unclear(place, "is not as expected", value),
         }
+    }
+}
+
+/// Returns whether a member says what a file is to become.
+fn writes(name: &str, value: &Json) -> bool {
+    let is_verb = |value: &Json| value.as_text().is_some_and(|verb| verb != EDITOR_COMMANDS[0]);
+    match member(name) {
+        Some(Member::Changes) => true,
+        Some(Member::Command) => {
+            is_verb(value) && value.as_text().is_some_and(|verb| EDITOR_COMMANDS.contains(&verb))
+        }
+        Some(Member::OfFiles(_)) => WRITTEN.contains(&&*plain(name)),
+        _ => plain(name) == "edits",
     }
 }
 

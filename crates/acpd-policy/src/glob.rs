@@ -5,7 +5,7 @@ use std::fmt;
 use glob::{MatchOptions, Pattern};
 
 use crate::config::Ruling;
-use crate::place::{self, IS_WINDOWS, below};
+use crate::place::{self, IS_WINDOWS, below, loose_urls};
 use crate::shell::{UNKNOWN, without_blanks_around_unknown};
 
 /// What a glob is for; that decides how it is read.
@@ -19,7 +19,7 @@ pub(crate) enum Use {
     Text,
     /// Paths that the agent wrote: `*` stays inside a name.
     Path,
-    /// Addresses that the agent wrote: `*` stays between slashes.
+    /// Addresses that the agent wrote: in `allow` rules `*` stays between slashes.
     Url,
 }
 
@@ -69,6 +69,10 @@ impl Glob {
             let hint = "write a list of globs; `[{]` is the character itself";
             return bad(&format!("holds `{{{inside}}}`"), Some(hint));
         }
+        if usage == Use::Url && !matches_some_address(text, ruling) {
+            let hint = "write it as `https://example.com/**`, with the `/` behind the host";
+            return bad("matches no address", Some(hint));
+        }
         let is_place = matches!(usage, Use::Folder | Use::Path);
         let mut base = Base::Root;
         let below = text.strip_prefix("./").filter(|_| usage == Use::Path);
@@ -116,7 +120,7 @@ impl Glob {
             };
         let options = MatchOptions {
             case_sensitive: !is_cautious,
-            require_literal_separator: is_place || usage == Use::Url,
+            require_literal_separator: is_place || usage == Use::Url && !is_cautious,
             require_literal_leading_dot: false,
         };
         if !options.require_literal_separator {
@@ -224,6 +228,14 @@ impl Glob {
     pub(crate) fn is_exactly(&self, text: &str) -> bool {
         self.text == text && !self.text.contains(['*', '?', '[', ']'])
     }
+}
+
+/// Returns `false` for a glob of addresses that surely matches none: addresses are compared as `scheme://host/path`.
+fn matches_some_address(text: &str, ruling: Ruling) -> bool {
+    if !text.contains(['*', '?', '[']) {
+        return loose_urls(text).iter().any(|usual| usual.eq_ignore_ascii_case(text));
+    }
+    ruling != Ruling::Allow || text.contains("**") || text.matches('/').count() >= 3
 }
 
 /// A part of a pattern, roughly: a class of characters is any character.

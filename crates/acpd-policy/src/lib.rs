@@ -37,7 +37,7 @@
 //! | `title` | title, also without backticks around it | a match; if the call may run something, title and commands must be plain commands that match | a match of the whole or of a command in it | yes |
 //! | `command` | command in the input; `bash -lc SCRIPT` counts as `SCRIPT` | every command known, a plain command, and matching; to run inside the workspace | any command that could run in it; without one in the input, in the title | yes |
 //! | `path` | paths in locations, diffs and input, without `.` and `..` | at least one known, **all** matching | **any** matching | no, `**` does |
-//! | `url` | addresses in the input, without fragment | at least one known, all matching and written plainly | any matching, also if written oddly | no, `**` does |
+//! | `url` | addresses in the input, as browsers normalise them, without user and fragment | at least one known, all matching and written plainly | any matching, also if written oddly | `allow`: no, `**` does; else yes |
 //!
 //! - A *plain command* is parsed as one command: no shell operator (`;` `&` `|` `<` `>` `(` `)`, the
 //!   backtick, and every control character but the tab, quoted or not), nothing that a shell fills in
@@ -49,7 +49,8 @@
 //! - `reject` and `ask` look at every command that a shell would run, by the grammar of bash: in lists,
 //!   pipelines, compound commands, functions and substitutions, with and without the assignments before it
 //!   and the folder of its program, without quotes; in the arguments of programs that run others, in
-//!   scripts (`sh -c`, `eval`) and in what a shell is given to read; and at the text between operators.
+//!   scripts (`sh -c`, `eval`) and in what a shell is given to read; and at the text between operators. They might match
+//!   if a program could take some text in the line, from a word to the next operator, for such a command.
 //! - What an agent writes (title, command, path, url) is compared without case by `reject` and
 //!   `ask`, with case by `allow`.
 //! - A relative `path` is meant below the working directory of the session; `src/**` is all inside
@@ -66,7 +67,8 @@
 //!   does every `allow` rule if the call may run something. It must have each of these conditions that the
 //!   input gives cause for: one with `path` alone allows no command.
 //! - An `allow` rule with other conditions alone (`kind = "read"`, `title = "db: *"`) is about a class of
-//!   calls, whatever their input.
+//!   calls, whatever their input; but a command or a change of files in it must be of a kind that it lists, or it has a
+//!   `command` or `path` for it.
 //! - `reject` and `ask` rules look at every text in a member that is not understood. They might match if one
 //!   of these texts does.
 //! - [`Understanding`] is what those show who ask a person.

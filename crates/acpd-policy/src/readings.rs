@@ -14,6 +14,9 @@ use crate::shell::{self, Role, Simple, UNKNOWN, Word, windows};
 /// The most text that is looked at, the same text in several readings counted each time.
 const MOST_BYTES: usize = 64 * 1024;
 
+/// The most of it that is looked at for commands that any program may run.
+const MOST_INNER_BYTES: usize = 1 << 20;
+
 /// The readings of a line.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Readings {
@@ -127,8 +130,10 @@ impl Finder {
         for inner in &line.inner {
             self.found_line(inner, Trust::May);
         }
-        if line.commands.iter().any(runs_input) {
-            self.inputs(&line);
+        let mut readers = line.commands.iter().filter(|command| runs_input(command)).peekable();
+        if readers.peek().is_some() {
+            let are_fed = readers.all(|command| command.is_fed);
+            self.inputs(&line, are_fed);
         }
     }
 
@@ -146,7 +151,7 @@ impl Finder {
     }
 
     /// A command, whose scripts are run as surely as it is.
-    fn simple(&mut self, Simple { assignments, words }: &Simple, trust: Trust) {
+    fn simple(&mut self, Simple { assignments, words, .. }: &Simple, trust: Trust) {
         let words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
         let before: Vec<&str> = assignments.iter().map(|word| word.text.as_str()).collect();
         if !before.is_empty() {
@@ -208,8 +213,8 @@ impl Finder {
 
     /// Takes what a shell in the line may read: what is given to the commands of the line, and what they
     /// may write, such as `echo`.
-    fn inputs(&mut self, line: &shell::Line) {
-        if line.inputs.is_empty() {
+    fn inputs(&mut self, line: &shell::Line, are_fed: bool) {
+        if !are_fed {
             self.found(UNKNOWN.to_string());
         }
         for input in &line.inputs {
@@ -234,6 +239,28 @@ fn runs_input(Simple { words, .. }: &Simple) -> bool {
     let role = words.first().and_then(|program| shell::role(program));
     let inner = role.map(|role| shell::inner_commands(role, &words)).unwrap_or_default();
     shell::runs_input(&words) || inner.into_iter().any(|at| shell::runs_input(&words[at..]))
+}
+
+/// The texts in a line that a program could take for a command of its own: from each word to the next operator, whatever
+/// is quoted. Nothing if there are too many.
+pub(crate) fn inner_texts(line: &str) -> Option<impl Iterator<Item = String>> {
+    let spaced = line.replace(['"', '\'', '\\'], " ");
+    let joined = line.replace(['"', '\'', '\\'], "");
+    let mut left = MOST_INNER_BYTES;
+    let mut texts = Vec::new();
+    for part in [&spaced, &joined].into_iter().flat_map(|text| text.split(is_operator)) {
+        let words: Vec<&str> = part.split_whitespace().collect();
+        for at in 0..words.len() {
+            let rest = words[at..].join(" ");
+            left = left.checked_sub(rest.len())?;
+            // Also what is glued to an option or an assignment.
+            let value = rest.split_once('=').map(|(_, value)| value.to_owned());
+            let glued = rest.strip_prefix('-').and_then(|rest| rest.get(1..)).map(str::to_owned);
+            texts.extend([value, glued].into_iter().flatten());
+            texts.push(rest);
+        }
+    }
+    Some(texts.into_iter())
 }
 
 /// The line as text: the whole, its parts between operators, the scripts in them, all also with

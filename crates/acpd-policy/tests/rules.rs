@@ -48,6 +48,136 @@ fn a_kind_that_is_missing_or_unknown_is_other() {
 }
 
 #[test]
+fn rule_on_a_kind_covers_no_command_and_no_edit() {
+    let diff = json!([{"type": "diff", "path": "/home/me/.bashrc", "newText": "x"}]);
+    let calls = [
+        json!({"rawInput": {"command": "rm -rf /"}}),
+        json!({"rawInput": {"command": ["rm", "-rf", "/"]}}),
+        json!({"rawInput": {"commands": [{"line": "rm"}]}}),
+        json!({"rawInput": {"file_path": "a"}, "content": diff}),
+        json!({"rawInput": {"path": "a", "old_string": "a", "new_string": "b"}}),
+        json!({"rawInput": {"path": "a", "command": "create"}}),
+        json!({"rawInput": {"file_path": "a", "content": "x"}}),
+        json!({"rawInput": {"changes": {"/home/me/a": {"content": "x"}}}}),
+    ];
+    for kind in ["read", "think", "search", "fetch", "other"] {
+        let rules = [
+            format!("kind = '{kind}'"),
+            format!("kind = '{kind}'\nagent = '*'"),
+            format!("kind = '{kind}'\ntitle = '*'"),
+        ];
+        for (call, rule) in calls.iter().flat_map(|call| rules.iter().map(move |rule| (call, rule)))
+        {
+            let mut call = call.clone();
+            call["kind"] = json!(kind);
+            call["title"] = json!("t");
+            assert_eq!(outcome(&allow(rule), call.clone()), None, "{rule} {call}");
+        }
+    }
+    // What a diff shows is no part of a command, and none of a title.
+    let command =
+        json!({"kind": "execute", "title": "ls", "rawInput": {"command": "ls"}, "content": diff});
+    assert_eq!(outcome(&allow("command = 'ls'"), command.clone()), None);
+    assert_eq!(outcome(&allow("title = 'ls'"), command), None);
+    let read = json!({"kind": "read", "content": diff});
+    assert_eq!(outcome(&allow("kind = 'read'\npath = '**'"), read), None);
+
+    for (rule, call) in [
+        ("kind = 'read'", json!({"kind": "read", "rawInput": {"file_path": "a", "offset": 1}})),
+        ("kind = 'think'", json!({"kind": "think", "rawInput": {"content": "x"}})),
+        ("kind = 'execute'", json!({"kind": "execute", "rawInput": {"command": "make"}})),
+        ("kind = ['read', 'edit']", json!({"kind": "edit", "content": diff})),
+        (
+            "kind = 'edit'",
+            json!({"kind": "edit", "rawInput": {"changes": {"a": {"content": "x"}}}}),
+        ),
+        ("kind = 'read'", json!({"kind": "read", "rawInput": {"path": "a", "command": "view"}})),
+        ("agent = '*'", json!({"kind": "read", "rawInput": {"command": "make"}})),
+    ] {
+        assert_eq!(outcome(&allow(rule), call.clone()), Some(Allow), "{rule} {call}");
+    }
+}
+
+#[test]
+fn rejected_place_is_not_passed_by_another_spelling() {
+    let asks = |rule: &str, input: Value| {
+        let rules = format!("default = 'allow'\nrules = [{{ decision = 'reject', {rule} }}]");
+        outcome(&policy(&rules), json!({"kind": "read", "rawInput": input})) != Some(Allow)
+    };
+    let etc = "path = '/etc/**'";
+    for path in [
+        "/etc/passwd",
+        "/etc",
+        "/etc/",
+        "//etc/./x",
+        "file:///etc/passwd",
+        "FILE:/etc/passwd",
+        "$HOME/../../etc/passwd",
+        "${ROOT}/etc/passwd",
+        "~other/x",
+        "/proc/self/root/etc/passwd",
+        "/x/../proc/1/cwd",
+    ] {
+        assert!(asks(etc, json!({"path": path})), "{path}");
+    }
+    for member in ["url", "uri"] {
+        assert!(asks(etc, json!({member: "file:///etc/passwd"})), "{member}");
+    }
+    for path in ["/home/me/a", "src/$id.tsx", "src/a%20b", "/etcetera"] {
+        assert!(!asks(etc, json!({"path": path})), "{path}");
+    }
+    for rule in ["url = 'https://evil.org/**'", "url = '*evil.org*'", "url = '*://evil.org/**'"] {
+        for url in [
+            "https://evil.org",
+            "https://evil.org/x/y",
+            "https://evil.org:443/x",
+            "https://evil.org./x",
+            "https:/evil.org/x",
+            "https:evil.org/x",
+            "https:\\\\evil.org\\x",
+            "https://ev%69l.org/x",
+            "https://me:you@evil.org/x",
+            "HTTPS://EVIL.ORG/x",
+            " https://evil\t.org/x",
+            "evil.org/x",
+            "//evil.org/x",
+            "evil.org:443/x",
+            "https://",
+        ] {
+            assert!(asks(rule, json!({"url": url})), "{rule} {url}");
+        }
+        for url in ["https://good.org/x", "good.org", "https://good.org:8443/"] {
+            assert!(!asks(rule, json!({"url": url})), "{rule} {url}");
+        }
+    }
+    assert!(asks("url = 'https://evil.org/secret'", json!({"url": "https://evil.org/%73ecret"})));
+}
+
+#[test]
+fn glob_that_matches_no_address_is_a_mistake() {
+    for (decision, url) in [
+        ("allow", "*example.com*"),
+        ("allow", "https://docs.rs"),
+        ("allow", "docs.rs"),
+        ("reject", "example.com"),
+        ("reject", "https://example.com:443/"),
+    ] {
+        let rule = format!("rules = [{{ decision = '{decision}', url = '{url}' }}]");
+        let error = compile(&rule).expect_err("refused").to_string();
+        assert!(error.contains("matches no address"), "{error}");
+    }
+    for (decision, url) in [
+        ("allow", "https://docs.rs/"),
+        ("allow", "https://*.example.org/**"),
+        ("reject", "*example.com*"),
+        ("reject", "https://Example.com/x"),
+    ] {
+        let rule = format!("rules = [{{ decision = '{decision}', url = '{url}' }}]");
+        policy(&rule);
+    }
+}
+
+#[test]
 fn a_command_is_found_in_all_the_forms_that_agents_send() {
     let policy = allow("command = 'git status*'");
     let inputs = [

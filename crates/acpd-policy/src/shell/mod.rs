@@ -17,7 +17,6 @@ pub(crate) use runner::{
     Role, SHELLS, aliases, base, inner_commands, join, lines_in, other_names, role, runs_input,
     script, without_blanks_around_unknown, without_git_options,
 };
-use word::FED;
 pub(crate) use word::{UNKNOWN, Word};
 
 /// The longest line that is parsed.
@@ -53,6 +52,8 @@ pub(crate) struct Simple {
     pub(crate) assignments: Vec<Word>,
     /// The command and its arguments.
     pub(crate) words: Vec<Word>,
+    /// Whether it reads nothing but a here-document or here-string of its own.
+    pub(crate) is_fed: bool,
 }
 
 /// What could run in the line. Nothing if it cannot be parsed.
@@ -106,7 +107,7 @@ fn operators(line: &str) -> usize {
 impl Simple {
     fn of(assignments: &[Node], words: &[Node]) -> Self {
         let words_of = |nodes: &[Node]| nodes.iter().map(Word::of).collect();
-        Self { assignments: words_of(assignments), words: words_of(words) }
+        Self { assignments: words_of(assignments), words: words_of(words), is_fed: false }
     }
 }
 
@@ -137,7 +138,8 @@ impl Line {
         use NodeKind as K;
         match &node.kind {
             K::Command { assignments, words, redirects } => {
-                self.commands.push(Simple::of(assignments, words));
+                let is_fed = is_fed(redirects);
+                self.commands.push(Simple { is_fed, ..Simple::of(assignments, words) });
                 open.extend(assignments.iter().chain(words).chain(redirects));
             }
             K::Word { value, parts, .. } => {
@@ -228,6 +230,22 @@ impl Line {
             _ => {}
         }
     }
+}
+
+/// Returns whether one redirection gives a command all that it reads, as text of the line.
+fn is_fed(redirects: &[Node]) -> bool {
+    let is_input = |node: &&Node| match &node.kind {
+        NodeKind::HereDoc { .. } => true,
+        NodeKind::Redirect { op, .. } => op.starts_with('<'),
+        _ => true,
+    };
+    let is_text = |node: &Node| match &node.kind {
+        NodeKind::HereDoc { fd, .. } => *fd <= 0,
+        NodeKind::Redirect { op, fd, varfd, .. } => op == "<<<" && *fd <= 0 && varfd.is_none(),
+        _ => false,
+    };
+    let inputs: Vec<&Node> = redirects.iter().filter(is_input).collect();
+    matches!(*inputs, [only] if is_text(only))
 }
 
 /// What runs in a literal that is one substitution. The parser leaves a substitution as text if it is

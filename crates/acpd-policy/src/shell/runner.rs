@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{FED, UNKNOWN, cmdlets, windows};
+use super::{UNKNOWN, cmdlets, windows};
 use crate::place::IS_WINDOWS;
 
 /// How a program runs what it is given.
@@ -236,7 +236,7 @@ pub(crate) fn script<S: AsRef<str>>(words: &[S]) -> Option<usize> {
 /// Whether the command runs what it reads.
 pub(crate) fn runs_input<S: AsRef<str>>(words: &[S]) -> bool {
     let Some((program, args)) = words.split_first() else { return false };
-    let is_input = |word: &S| word.as_ref() == "/dev/stdin" || word.as_ref().starts_with(FED);
+    let is_input = |word: &S| ["/dev/", "/proc/"].iter().any(|at| word.as_ref().starts_with(at));
     let is_option = |word: &S| word.as_ref().starts_with('-') || is_input(word);
     match &*base(program.as_ref()) {
         "ssh" | "at" | "batch" => true,
