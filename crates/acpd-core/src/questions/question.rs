@@ -6,10 +6,13 @@ use acp_wire::acp::{
     ClientCapabilities, ElicitationAnswer, ElicitationMode, ElicitationRequest, PermissionAnswer,
     PermissionOption, PermissionRequest,
 };
-use acp_wire::{Id, Message};
+use acp_wire::{Id, Message, locate};
 use acpd_api::OptionInfo;
 use serde::Serialize;
 use serde_json::value::RawValue;
+
+/// The longest address of a page that a person is to open, in bytes.
+const LONGEST_URL: usize = 8 << 10;
 
 /// What is asked.
 #[derive(Debug, Clone)]
@@ -54,6 +57,10 @@ pub(crate) fn option_info(option: &PermissionOption) -> OptionInfo {
     }
 }
 
+fn is_empty_list(json: &[u8]) -> bool {
+    serde_json::from_slice::<Vec<&RawValue>>(json).is_ok_and(|items| items.is_empty())
+}
+
 impl Question {
     /// Reads an agent's request; an error says what is wrong with it.
     pub(crate) fn read(line: &[u8]) -> Result<(Scope<'_>, Question), String> {
@@ -68,9 +75,20 @@ impl Question {
                 (None, Some(id)) => Scope::Request(id),
                 (None, None) => return Err("it is about nothing".to_owned()),
             };
+            let url = match &request.mode {
+                ElicitationMode::Url { url, .. } => url.len(),
+                ElicitationMode::Form(_) => 0,
+            };
+            if url > LONGEST_URL {
+                return Err(format!("`url` has {url} bytes, and {LONGEST_URL} are the most"));
+            }
             return Ok((scope, Question::Elicitation(request.mode)));
         }
         let request = PermissionRequest::from_raw(params).map_err(|e| e.to_string())?;
+        let given = locate(line, &["params", "options"]).map(|range| &line[range]);
+        if request.options.is_empty() && given.is_some_and(|given| !is_empty_list(given)) {
+            return Err("`options` is no list of objects with an `optionId`".to_owned());
+        }
         Ok((Scope::Session(request.session_id), Question::Permission(request.options)))
     }
 
@@ -90,6 +108,16 @@ impl Question {
             Question::Elicitation(mode) => {
                 ElicitationAnswer::from_raw(result, mode).ok().map(Answer::Elicitation)
             }
+        }
+    }
+
+    /// The form of a result that answers it, for the authors of clients.
+    pub(crate) fn form_of_answers(&self) -> &'static str {
+        match self {
+            Question::Permission(_) => {
+                r#"{"outcome":{"outcome":"selected","optionId":…}} with an offered option, nor {"outcome":{"outcome":"cancelled"}}"#
+            }
+            Question::Elicitation(_) => r#"{"action":"accept","content":…} that fits the form"#,
         }
     }
 

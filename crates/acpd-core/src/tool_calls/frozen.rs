@@ -21,8 +21,8 @@ use acpd_api::{
 use acpd_policy::{Kind, Subject, Understanding};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use crate::tool_calls::call::{Call, Member};
 
@@ -52,7 +52,7 @@ impl Frozen {
     /// Of a question that was asked by a daemon that did not keep what it is about.
     pub(crate) fn of_old_question(line: &[u8]) -> Frozen {
         let mut call = Call::unknown();
-        call.take_whole(call_in(line));
+        call.take_whole(&call_in(line));
         Frozen::of(call, 0)
     }
 
@@ -130,9 +130,23 @@ fn without_diff_texts(mut shown: Shown) -> Shown {
     shown
 }
 
-/// The `toolCall` of a question.
-pub(crate) fn call_in(line: &[u8]) -> &[u8] {
-    locate(line, &["params", "toolCall"]).map_or(b"null", |range| &line[range])
+/// The `toolCall` of a question. Of one that has none: what else it says, as the input of a call without an id.
+pub(crate) fn call_in(line: &[u8]) -> Cow<'_, [u8]> {
+    let call = locate(line, &["params", "toolCall"]).map(|range| &line[range]);
+    if let Some(call) = call.filter(|call| *call != b"null") {
+        return call.into();
+    }
+    let params = locate(line, &["params"]).map_or(&b""[..], |range| &line[range]);
+    let Ok(mut input) = serde_json::from_slice::<Map<String, Value>>(params) else {
+        return b"null".into();
+    };
+    for known in ["sessionId", "options", "toolCall", "_meta"] {
+        input.remove(known);
+    }
+    let within = ["title", "description"].iter().find_map(|name| input.get(*name)?.as_str());
+    let title = within.or_else(|| input.get("request")?.get("title")?.as_str());
+    let call = json!({ "title": title, "rawInput": input });
+    if input.is_empty() { b"null".into() } else { call.to_string().into_bytes().into() }
 }
 
 fn shown(understanding: Understanding, call: &Call, json: &str) -> Shown {

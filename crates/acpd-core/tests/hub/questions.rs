@@ -339,6 +339,80 @@ fn a_call_that_was_described_before_is_decided_by_all_that_was_said_of_it() {
 }
 
 #[test]
+fn question_without_a_call_shows_what_it_says_and_no_rule_allows_it() {
+    for (said, title) in [
+        (json!({"title":"Delete it?","description":"all of /w"}), json!("Delete it?")),
+        (json!({"description":"all of /w"}), json!("all of /w")),
+        (json!({"request":{"title":"Run it","command":"rm -rf /w"}}), json!("Run it")),
+        (json!({"toolCall":null,"permission":"network"}), Value::Null),
+    ] {
+        let mut bench = alone(with_policy(&json!({"default":"allow"})));
+        let mut params = said.clone();
+        params["sessionId"] = json!("s");
+        params["options"] = options();
+        bench.agent(&json!({"id":7,"method":"session/request_permission","params":params}));
+        let open = pending(&mut bench);
+        let question = &open[0]["question"];
+        assert_eq!(question["title"], title, "{question}");
+        let raw = question["shown"]["raw"]["text"].as_str().unwrap_or_default();
+        let said = said.as_object().expect("an object");
+        let last = said.values().rfind(|value| !value.is_null());
+        let is_shown = raw.contains(&last.expect("one").to_string());
+        let is_idle = question["shown"]["unclear"].as_array().is_some_and(Vec::is_empty);
+        assert!(is_shown || is_idle, "{said:?}: {question}");
+    }
+}
+
+#[test]
+fn options_that_cannot_be_read_are_refused() {
+    for odd in [json!(["Allow", "Deny"]), json!([{"name":"Allow"}]), json!("Allow"), json!({})] {
+        let mut bench = alone(Bench::new());
+        let params = json!({"sessionId":"s","toolCall":run("make"),"options":odd});
+        bench.agent(&json!({"id":7,"method":"session/request_permission","params":params}));
+        let heard = bench.heard();
+        assert_eq!((&heard[0]["id"], &heard[0]["error"]["code"]), (&json!(7), &json!(-32602)));
+        assert_eq!(pending(&mut bench), Vec::<Value>::new(), "{odd}");
+    }
+}
+
+#[test]
+fn address_of_a_page_has_a_limit() {
+    for (bytes, is_asked) in [(8_000, true), (9_000, false)] {
+        let mut bench = alone(Bench::new());
+        let url = format!("https://x/{}", "a".repeat(bytes));
+        let params =
+            json!({"sessionId":"s","mode":"url","message":"Log in","url":url,"elicitationId":"e"});
+        bench.agent(&json!({"id":8,"method":"elicitation/create","params":params}));
+        assert_eq!(pending(&mut bench).len(), usize::from(is_asked));
+        assert_eq!(bench.heard().is_empty(), is_asked);
+    }
+}
+
+#[test]
+fn client_is_told_why_its_answer_does_not_count() {
+    let (mut bench, a) = Bench::begun();
+    let watcher = bench.client(&json!({"notices":true}));
+    let params = json!({"ref":{"session":"s"},"role":"observer"});
+    bench.say(watcher, &json!({"id":1,"method":"_acpd/session/attach","params":params}));
+    bench.got(a);
+    asks(&mut bench, 7, &run("make"));
+    let mut got = bench.got(a);
+    for again in [1, 1, 0] {
+        let id = got.pop().expect("asked")["id"].clone();
+        bench.say(a, &json!({"id":id,"result":{"outcome":"y"}}));
+        got = bench.got(a);
+        let expected = ["error null", "session/request_permission"];
+        assert_eq!(words(&got), expected[..=again]);
+    }
+    let told = bench.got(watcher);
+    let notice = told.iter().rfind(|line| line["method"] == "_acpd/notice").expect("told");
+    let text = notice["params"]["text"].as_str().expect("a text");
+    assert!(text.contains("is not asked again"), "{text}");
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    assert_eq!(pending(&mut bench).len(), 1);
+}
+
+#[test]
 fn a_process_under_an_agent_decides_nothing() {
     let mut bench = alone(Bench::new());
     asks(&mut bench, 7, &run("make"));

@@ -381,6 +381,12 @@ impl Client {
             self.malformed -= u32::from(self.ride.is_none());
             return Ok(());
         }
+        let says =
+            |text: &str| line["error"]["message"].as_str().is_some_and(|why| why.contains(text));
+        if id.is_null() && says("does not count") {
+            truth.hit("answer of a client that does not count");
+            return Ok(());
+        }
         let key = id.to_string();
         let Some(asked) = self.open.get_mut(&key) else {
             return Err(format!("an answer to nothing, or a second one: {line}"));

@@ -31,11 +31,11 @@ impl Hub {
             Some(name) => {
                 let known = self.session(key).calls.get(&name);
                 let call = known.cloned().unwrap_or_else(|| self.new_call(key, &name));
-                self.note_call(key, &name, asked);
+                self.note_call(key, &name, &asked);
                 call
             }
         };
-        call.take_whole(asked);
+        call.take_whole(&asked);
         if !is_intact {
             call.doubt();
         }

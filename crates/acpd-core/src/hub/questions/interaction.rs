@@ -13,7 +13,10 @@
 //! Architecture invariant: nothing answers an interaction because nobody is there, and a malformed
 //! answer is never consent.
 
-use acp_wire::{ErrorObject, Id, Outcome, build, code, set_id, set_member, str_at};
+use acp_wire::bound::NAME;
+use acp_wire::{
+    ErrorObject, Id, Outcome, build, clipped, code, locate, set_id, set_member, str_at,
+};
 use acpd_api::{NAMESPACE, Role};
 use bytes::Bytes;
 use serde_json::json;
@@ -262,7 +265,19 @@ impl Hub {
                 self.tell_answered(interaction, &answer, self.name_of(client, None), out);
                 self.answer_with(interaction, &answer, own, out);
             }
-            None => self.ask_again(client, interaction, out),
+            None => {
+                // Of a line that is no message at all the client has been told.
+                if locate(line, &["result"]).is_some() {
+                    let form = open.question.form_of_answers();
+                    let text = format!(
+                        "the answer to request {id} does not count: its result is no {form}"
+                    );
+                    let error = ErrorObject::new(code::INVALID_PARAMS, text);
+                    let line = build::error(&Id::null(), &error);
+                    out.effects.push(Effect::Client(client, ToClient::Line(line)));
+                }
+                self.ask_again(client, interaction, out);
+            }
         }
         true
     }
@@ -270,6 +285,18 @@ impl Hub {
     /// An answer that means nothing is no answer: the client is asked again, but not for ever.
     fn ask_again(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
         if !self.questions.count_invalid_answer(client, interaction) {
+            let session = self.questions.get(interaction).and_then(|open| open.session);
+            if let Some(key) = session {
+                let by = self.name_of(client, None).map_or_else(
+                    || "a client".to_owned(),
+                    |by| format!("client `{}`", clipped(by.name.raw(), NAME)),
+                );
+                let text = format!(
+                    "{by} gave no answer that can be read, and is not asked again; answer with `acpctl answer {}`",
+                    interaction.text()
+                );
+                self.notice(key, "warning", &text, out);
+            }
             return;
         }
         let Some(open) = self.questions.get(interaction) else { return };
