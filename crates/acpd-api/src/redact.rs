@@ -89,11 +89,14 @@ fn value_of(name: &str, value: &mut Value) {
     }
 }
 
-/// An object like `{"name": "API_TOKEN", "value": …}` is a member, too.
+/// An object like `{"name": "API_TOKEN", "value": …}`, or an option like that, is a member, too.
 fn with_names(members: &mut Map<String, Value>) {
-    let named = members.get("name").and_then(Value::as_str).is_some_and(is_secret_name);
+    let names = ["name", "id", "configId", "key"]
+        .into_iter()
+        .filter_map(|name| members.get(name)?.as_str());
+    let named = names.into_iter().any(is_secret_name);
     for (name, value) in members {
-        if named && name == "value" {
+        if named && matches!(&**name, "value" | "currentValue" | "default") {
             hide(value);
         } else {
             value_of(name, value);
@@ -115,12 +118,22 @@ fn hide(value: &mut Value) {
 pub fn is_secret_name(name: &str) -> bool {
     let plain: String =
         name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-    SECRET_NAMES.iter().any(|part| plain.contains(part)) || plain.ends_with("key")
+    SECRET_NAMES.iter().any(|part| plain.contains(part))
+        || plain.ends_with("key")
+        || plain.ends_with("pwd")
 }
 
 /// Running text without what looks like a key: by its beginning, by its length, behind a name like `API_KEY=` or a word like
 /// `Bearer`, or between `//` and `@` of an address.
 pub fn text(text: &str) -> String {
+    // A key in several lines, as in files of the form PEM.
+    if let Some((before, rest)) = text.split_once("-----BEGIN ")
+        && rest.split("-----").next().is_some_and(|kind| kind.contains("KEY"))
+    {
+        let after = rest.split_once("-----END ").and_then(|(_, end)| end.split_once("-----"));
+        let after = after.map_or("", |(_, after)| after);
+        return format!("{}{HIDDEN}{}", self::text(before), self::text(after));
+    }
     let mut out = String::with_capacity(text.len());
     let mut hides_next = false;
     for word in text.split_inclusive(is_space) {
@@ -233,7 +246,8 @@ mod tests {
             "cwd":"/w","mcpServers":[{"name":"gh","command":"npx","args":["--token","abc"],
                 "env":[{"name":"A","value":"b"}]}],
             "_meta":{"x":{"token":"t","deep":[1,true]}},
-            "options":[{"name":"API_TOKEN","value":"v"},{"name":"model","value":"opus"}],
+            "options":[{"name":"API_TOKEN","value":"v"},{"name":"model","value":"opus"},
+                {"id":"api_key","currentValue":"v"},{"configId":"dbPwd","value":"v"}],
             "usage":{"inputTokens":7},"accessToken":"u","refresh_token":{"a":"w"}}});
         let clean = message(line, Some("session/new"));
         assert_eq!(
@@ -241,7 +255,8 @@ mod tests {
             json!({"cwd":"/w","mcpServers":[{"name":HIDDEN,"command":HIDDEN,
                 "args":[HIDDEN,HIDDEN],"env":[{"name":HIDDEN,"value":HIDDEN}]}],
                 "_meta":{"x":{"token":HIDDEN,"deep":[HIDDEN,HIDDEN]}},
-                "options":[{"name":"API_TOKEN","value":HIDDEN},{"name":"model","value":"opus"}],
+                "options":[{"name":"API_TOKEN","value":HIDDEN},{"name":"model","value":"opus"},
+                    {"id":"api_key","currentValue":HIDDEN},{"configId":"dbPwd","value":HIDDEN}],
                 "usage":{"inputTokens":7},"accessToken":HIDDEN,"refresh_token":{"a":HIDDEN}})
         );
         assert_eq!((&clean["id"], &clean["method"]), (&json!(3), &json!("session/new")));
@@ -262,6 +277,12 @@ mod tests {
             ("password: hunter2\nnext", "password: [hidden]\nnext"),
             ("curl -H 'X-Token: hunter2'", "curl -H 'X-Token: [hidden]"),
             ("run --api-key hunter2 x", "run --api-key [hidden] x"),
+            ("db_pwd=hunter2", "db_pwd=[hidden]"),
+            (
+                "a\n-----BEGIN OPENSSH PRIVATE KEY-----\nhunter2\nAAAA\n-----END OPENSSH PRIVATE KEY-----\nb",
+                "a\n[hidden]\nb",
+            ),
+            ("-----BEGIN RSA PRIVATE KEY-----\nhunter2", "[hidden]"),
             ("https://me:hunter2@host.org/a", "https://[hidden]@host.org/a"),
             ("{\"token\":\"hunter2\"}", "{\"token\":\"[hidden]\"}"),
             ("id 0123456789abcdef0123456789abcdef!", "id [hidden]!"),

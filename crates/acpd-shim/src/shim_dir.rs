@@ -351,7 +351,7 @@ impl ShimDir {
                 return Ok(None);
             }
             Err(ReadError::Io(error)) => return Err(failed("read", &path)(error)),
-            Err(ReadError::NotAFile | ReadError::TooLong { .. }) => {
+            Err(ReadError::NotAFile | ReadError::OpenToAll | ReadError::TooLong { .. }) => {
                 return Err(ShimDirError::Damaged { path });
             }
         };

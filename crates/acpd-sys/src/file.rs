@@ -30,6 +30,9 @@ pub enum ReadError {
         /// The most bytes that are read.
         limit: u64,
     },
+    /// Every user of the machine may write to it.
+    #[error("every user may write to it")]
+    OpenToAll,
     /// The system refused.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -37,7 +40,16 @@ pub enum ReadError {
 
 /// The content of a regular file of at most `limit` bytes. A symbolic link may lead to it.
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
+    read_all(&open_regular(path)?.ok_or(ReadError::NotAFile)?, limit)
+}
+
+/// The same for a file that says what acpd runs: every user may not write to it.
+pub fn read_trusted(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
     let file = open_regular(path)?.ok_or(ReadError::NotAFile)?;
+    if os::is_open_to_all(&file)? { Err(ReadError::OpenToAll) } else { read_all(&file, limit) }
+}
+
+fn read_all(file: &File, limit: u64) -> Result<Vec<u8>, ReadError> {
     let mut bytes = Vec::new();
     // The length that the system tells may change, and is 0 for files that it makes up.
     file.take(limit + 1).read_to_end(&mut bytes)?;

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use acpd_sys::file::{ReadError, read};
+use acpd_sys::file::{ReadError, read, read_trusted};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use tempfile::TempDir;
@@ -35,4 +35,20 @@ fn l15_what_would_hold_the_reader_up_is_refused_at_once() {
     assert!(
         matches!(missing, Err(ReadError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound)
     );
+}
+
+#[cfg(unix)]
+#[test]
+fn file_that_everybody_may_write_is_not_trusted() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("config.toml");
+    std::fs::write(&path, "x").unwrap();
+    for (mode, is_trusted) in [(0o600, true), (0o664, true), (0o666, false), (0o602, false)] {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let read = read_trusted(&path, 4);
+        assert_eq!(read.is_ok(), is_trusted, "{mode:o}");
+        assert!(is_trusted || matches!(read, Err(ReadError::OpenToAll)), "{mode:o}");
+    }
 }

@@ -113,6 +113,10 @@ impl Folders {
         for start in starts {
             // Of what is outside, nothing is told.
             let kind = self.roots.kind(&start)?;
+            // What is in there may hold logins, and is no part of the work.
+            if self.is_in_git(&start) {
+                continue;
+            }
             if kind == Kind::File {
                 each(Found { path: start, kind, depth: 0 });
                 continue;
@@ -139,6 +143,12 @@ impl Folders {
             }
         }
         Ok(None)
+    }
+
+    /// Returns whether a path is in the folder of a repository's data, below one of the folders of the session.
+    fn is_in_git(&self, path: &Path) -> bool {
+        let below = self.all.iter().find_map(|root| path.strip_prefix(root).ok()).unwrap_or(path);
+        below.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
     }
 
     /// A glob of paths from the working directory on.

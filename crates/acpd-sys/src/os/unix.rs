@@ -143,6 +143,10 @@ pub(crate) fn members(_leader: ProcessId) -> Vec<u32> {
 }
 
 /// Opens for reading what may be no file at all, without waiting; `None` if it shows at once that it is none.
+pub(crate) fn is_open_to_all(file: &File) -> io::Result<bool> {
+    Ok(file.metadata()?.mode() & 0o002 != 0)
+}
+
 pub(crate) fn open_to_read(path: &Path) -> io::Result<Option<File>> {
     // Not blocking: the other end of a pipe may never be opened.
     match OpenOptions::new().read(true).custom_flags(O_NONBLOCK | O_NOCTTY).open(path) {

@@ -39,6 +39,7 @@ impl ConfigError {
     pub(super) fn unreadable(path: &Path, error: &ReadError) -> Self {
         let hint = match error {
             ReadError::NotAFile => Some("put a file there, or nothing at all"),
+            ReadError::OpenToAll => Some("look at what it says, then close it: `chmod o-w FILE`"),
             ReadError::TooLong { .. } => Some("check that it is a configuration of acpd"),
             ReadError::Io(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Some("make the file readable for this user")

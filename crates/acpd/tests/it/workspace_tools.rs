@@ -133,6 +133,27 @@ fn answers_are_bounded_and_say_what_was_cut() {
 }
 
 #[test]
+fn tools_look_into_no_git_folder() {
+    let env = workspace();
+    let work = env.work("main");
+    write(&work, ".git/config", "url = https://me:needle@host\n");
+    write(&work, "sub/.git/config", "url = https://me:needle@host\n");
+    let mut host = host(&env, &[]);
+    for path in [".", ".git", ".git/config", "sub/.git"] {
+        for (tool, arguments) in [
+            ("search", json!({"pattern": "me:needle", "path": path, "ignored": true})),
+            ("find", json!({"glob": "*config*", "path": path, "ignored": true})),
+            ("tree", json!({"path": path})),
+        ] {
+            let all = host.text(tool, arguments);
+            let is_shown = |line: &str| line.contains("needle@") || line.trim().ends_with("config");
+            assert!(!all.lines().any(is_shown), "{tool} {path}: {all}");
+        }
+    }
+    drop(host);
+}
+
+#[test]
 fn nothing_outside_of_the_folders_is_read_or_listed() {
     let env = workspace();
     let (work, outside) = (env.work("main"), env.work("outside"));
