@@ -739,7 +739,7 @@ scene('only_installed_agents_are_offered_and_last_lines_of_a_dead_one_shown', as
   const installed = agents.filter((/** @type {any} */ it) => it.installed !== false).map((/** @type {any} */ it) => it.name);
   assert.ok(installed.length < agents.length);
   await page.goto(`${home.url}/#/new`);
-  await page.waitForSelector('#new-agent option[value="broken"]', { state: 'attached' });
+  await page.waitForSelector('#new-agent option:text-is("broken")', { state: 'attached' });
   const offered = await page.locator('#new-agent option').evaluateAll((all) => all.map((it) => /** @type {HTMLOptionElement} */ (it).value));
   assert.deepEqual(offered.sort(), installed.sort());
   await page.selectOption('#new-agent', 'broken');
