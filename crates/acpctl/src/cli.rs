@@ -280,12 +280,15 @@ pub(crate) struct Run {
     /// Read the prompt from this file; `-` is stdin. What PROMPT says comes after it.
     #[arg(long = "prompt-file", value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) prompt_files: Vec<PathBuf>,
-    /// Add a file to the prompt, or lines of it: PATH, PATH:10 or PATH:10-20.
+    /// Add a file to the prompt, or lines of a text: PATH, PATH:10 or PATH:10-20.
     #[arg(short, long = "file", value_name = "PATH[:LINES]", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
     /// Add an image to the prompt.
     #[arg(short, long = "image", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) images: Vec<PathBuf>,
+    /// Add a sound to the prompt.
+    #[arg(long = "audio", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) sounds: Vec<PathBuf>,
     /// Send the prompt into the running turn of a session, while the agent works. Without `--session`
     /// or `--continue`, the first PROMPT is the session: its name, its id or a unique prefix.
     #[arg(long, conflicts_with_all = ["detach", "thoughts", "json_stream", "yes", "deny", "model", "mode", "set"])]

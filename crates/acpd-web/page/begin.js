@@ -2,7 +2,7 @@
 // How a session begins on the page.
 
 import { Link, Refusal } from './net.js';
-import { hello } from './session.js';
+import { hello, refusedWhy, takenBy } from './session.js';
 import { navigate } from './store.js';
 
 /** @typedef {import('./store.js').Store} Store */
@@ -52,8 +52,8 @@ async function beginIn(store, { agent, cwd, name, blocks, text }) {
   try {
     /** @type {any} */
     const agentIs = await ready;
-    const hasImages = blocks.some((block) => block.type === 'image');
-    if (hasImages && agentIs.agentCapabilities?.promptCapabilities?.image !== true) throw new Refusal('this agent takes no images');
+    const why = blocks.map((block) => refusedWhy(block, takenBy(agentIs))).find(Boolean);
+    if (why) throw new Refusal(why);
     const _meta = name ? { _meta: { _acpd: { name } } } : {};
     const { sessionId, ...told } = await link.request('session/new', { cwd, mcpServers: [], ..._meta });
     const session = await store.sessionOf(agent, sessionId, { cwd, seq: 0 });

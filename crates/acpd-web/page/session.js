@@ -26,6 +26,24 @@ const CAN = {
   plan: {}, subagents: {}, elicitation: { form: {}, url: {} },
 };
 
+/** What an agent takes. @typedef {{image: boolean, audio: boolean, embedded: boolean}} Takes */
+/** @type {Takes} */
+export const EVERYTHING = { image: true, audio: true, embedded: true };
+
+/** What an agent takes, as its answer to `initialize` says. @param {Json | undefined} told @returns {Takes} */
+export function takenBy(told) {
+  const can = told?.agentCapabilities?.promptCapabilities;
+  return { image: can?.image === true, audio: can?.audio === true, embedded: can?.embeddedContext === true };
+}
+
+/** Why an agent does not take a part of a prompt. @param {Json} block @param {Takes} takes @returns {string | undefined} */
+export function refusedWhy({ type, resource }, takes) {
+  if (type === 'image' && !takes.image) return 'this agent takes no images';
+  if (type === 'audio' && !takes.audio) return 'this agent takes no audio';
+  if (type === 'resource' && resource.blob !== undefined && !takes.embedded) return 'this agent takes no files but text and images';
+  return undefined;
+}
+
 /** What `initialize` says. @param {string} agent @param {string} place */
 export const hello = (agent, place) => ({
   protocolVersion: 1,
@@ -60,7 +78,7 @@ export class Session {
     this.why = '';
     /** Whether its person may act in it; an observer wakes no agent. */
     this.isController = false;
-    this.takesImages = false;
+    this.takes = takenBy(undefined);
     this.canSteer = false;
     this.isReadingOlder = false;
     /** The journal was read from its beginning. */
@@ -139,7 +157,7 @@ export class Session {
   /** @param {Link} link */
   async greet(link) {
     const told = await link.request('initialize', hello(this.agent, this.place));
-    this.takesImages = told.agentCapabilities?.promptCapabilities?.image === true;
+    this.takes = takenBy(told);
     this.canSteer = told._meta?.steering?.supported === true;
     const role = this.isController ? 'controller' : 'observer';
     // A backup has taken the place of the journal, say, and its numbers mean other lines.

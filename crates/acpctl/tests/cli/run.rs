@@ -683,6 +683,25 @@ fn an_agent_that_takes_no_images_is_named() {
 }
 
 #[test]
+fn an_agent_that_takes_no_sounds_or_binary_files_is_named() {
+    for (option, name, what) in
+        [("--audio", "said.mp3", "audio"), ("--file", "paper.pdf", "files but text")]
+    {
+        let home = Home::new();
+        std::fs::write(home.work().join(name), b"\xff\0").unwrap();
+        let daemon = home.daemon(|mut client| {
+            client.answer("initialize", json!({"protocolVersion": 1, "agentCapabilities": {}}));
+            client.answer("session/new", json!({"sessionId": "s-1"}));
+            client.closed();
+        });
+        let done = home.run(&["run", "-a", "blind", option, name, "look"]);
+        assert_eq!(done.code, Some(2));
+        assert!(done.err.starts_with(&format!("error: blind takes no {what}\n")), "{}", done.err);
+        daemon.join().unwrap();
+    }
+}
+
+#[test]
 fn an_answer_nobody_reads_any_more_ends_the_command_and_leaves_the_turn() {
     let (home, listener) = Home::listening();
     let mut child = home.acpctl(["run", "hello"]).spawn().unwrap();

@@ -380,18 +380,19 @@ scene('files go with a prompt, and with the first one', async () => {
   await openSession(page, 'attached');
   // Whether the agent takes images is known with the connection.
   await page.waitForSelector('.answer:has-text("#before")');
-  await page.setInputFiles('.attach input', [notes, picture, file('program', '', Buffer.from([0xff, 0xfe, 0x00]))]);
-  await page.waitForSelector('.dock .trouble:has-text("program is no text")');
+  await page.setInputFiles('.attach input', [notes, picture, file('said.ogg', 'audio/ogg', Buffer.from('OggS')), file('program', '', Buffer.from([0xff, 0xfe, 0x00]))]);
+  await page.waitForSelector('.dock .trouble:has-text("said.ogg: this agent takes no audio")');
   await page.click('.dock .trouble button');
   await page.setInputFiles('.attach input', file('other.txt', 'text/plain', Buffer.from('not this')));
   await page.click('.chip:has-text("other.txt") button');
-  assert.deepEqual((await page.locator('.chip').allInnerTexts()).map((it) => it.split(/\s/)[0]), ['notes.txt', 'dot.png']);
+  assert.deepEqual((await page.locator('.chip').allInnerTexts()).map((it) => it.split(/\s/)[0]), ['notes.txt', 'dot.png', 'program']);
   await page.fill('#prompt', 'say #with');
   await page.click('button:text-is("Send")');
   await page.waitForSelector('.answer:has-text("#with")');
   const said = page.locator('.prompt:has-text("#with")');
   assert.match(await said.innerText(), /notes\.txt:\s+````\s+remember the milk\s+```\s+and the fence\s+````/);
   await said.locator('img.picture').waitFor();
+  await said.locator(':text("[untitled:program]")').waitFor();
   await page.waitForSelector('.chip', { state: 'detached' });
 
   await page.goto(`${home.url}/#/new`);

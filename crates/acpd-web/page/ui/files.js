@@ -1,21 +1,22 @@
 // @ts-check
-// Files that go with a prompt: pictures as such, text in a code block.
+// Files that go with a prompt: pictures and sounds as such, text in a code block, others as what they are.
 
 import { oneLine } from '../fold/escape.js';
 import { useState } from '../lib/hooks.js';
+import { refusedWhy } from '../session.js';
 import { html } from './html.js';
 import { Trouble } from './parts.js';
 
 /** @typedef {import('../fold/block.js').Json} Json */
+/** @typedef {import('../session.js').Takes} Takes */
 /** @typedef {{all: {name: string, block: Json}[], trouble: string, add: (files: Iterable<File>) => Promise<void>,
  *   remove: (block: Json) => void, clear: () => void, forgive: () => void}} Files */
 
 /** A file that is attached, at most. */
 const MOST_FILE = 4 << 20;
-const NO_IMAGES = 'this agent takes no images';
 
-/** @param {boolean} takesImages whether the agent does @returns {Files} */
-export function useFiles(takesImages) {
+/** @param {Takes} takes what the agent takes @returns {Files} */
+export function useFiles(takes) {
   const [all, setAll] = useState(/** @type {Files['all']} */ ([]));
   const [trouble, setTrouble] = useState('');
   return {
@@ -23,7 +24,7 @@ export function useFiles(takesImages) {
     remove: (block) => setAll((now) => now.filter((it) => it.block !== block)),
     add: async (files) => {
       for (const file of files) {
-        const block = await blockOf(file, takesImages).catch((error) => setTrouble(error.message));
+        const block = await blockOf(file, takes).catch((error) => setTrouble(error.message));
         if (block) setAll((now) => [...now, { name: file.name, block }]);
       }
     },
@@ -43,23 +44,35 @@ export const Attached = ({ files }) => html`
 export const Attach = ({ files, disabled }) => html`<label class="quiet attach" title="attach a file"><span aria-hidden="true">+</span><span class="unseen">attach a file</span>
   <input type="file" multiple class="unseen" disabled=${disabled} onChange=${(/** @type {any} */ event) => { files.add([...event.target.files]); event.target.value = ''; }} /></label>`;
 
-/** A file as a part of a prompt. @param {File} file @param {boolean} takesImages @returns {Promise<Json>} */
-async function blockOf(file, takesImages) {
+/** A file as a part of a prompt. @param {File} file @param {Takes} takes @returns {Promise<Json>} */
+async function blockOf(file, takes) {
   if (file.size > MOST_FILE) throw new Error(`${oneLine(file.name)} is too big: at most 4 MB can be attached`);
   const data = new Uint8Array(await file.arrayBuffer());
-  if (file.type.startsWith('image/')) {
-    if (!takesImages) throw new Error(NO_IMAGES);
-    let binary = '';
-    for (let at = 0; at < data.length; at += 0x8000) binary += String.fromCharCode(...data.subarray(at, at + 0x8000));
-    return { type: 'image', mimeType: file.type, data: btoa(binary) };
-  }
-  let text;
+  const block = partOf(file, data);
+  const why = refusedWhy(block, takes);
+  if (why) throw new Error(`${oneLine(file.name)}: ${why}`);
+  return block;
+}
+
+/** @param {File} file @param {Uint8Array<ArrayBuffer>} data @returns {Json} */
+function partOf({ name, type }, data) {
+  if (type.startsWith('image/')) return { type: 'image', mimeType: type, data: base64(data) };
+  if (type.startsWith('audio/')) return { type: 'audio', mimeType: type, data: base64(data) };
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(data);
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(data);
+    if (!text.includes('\0')) return { type: 'text', text: `${name}:\n\n${fenced(text)}\n` };
   } catch {
-    throw new Error(`${oneLine(file.name)} is no text`);
+    // It is no text.
   }
-  return { type: 'text', text: `${file.name}:\n\n${fenced(text)}\n` };
+  const uri = `untitled:${encodeURIComponent(name)}`;
+  return { type: 'resource', resource: { uri, mimeType: type || 'application/octet-stream', blob: base64(data) } };
+}
+
+/** @param {Uint8Array<ArrayBuffer>} data */
+function base64(data) {
+  let binary = '';
+  for (let at = 0; at < data.length; at += 0x8000) binary += String.fromCharCode(...data.subarray(at, at + 0x8000));
+  return btoa(binary);
 }
 
 /** @param {string} text */

@@ -5,6 +5,7 @@ import { begin as beginSession } from '../begin.js';
 import { oneLine } from '../fold/escape.js';
 import { troubleOf } from '../net.js';
 import { useEffect, useRef, useState } from '../lib/hooks.js';
+import { EVERYTHING } from '../session.js';
 import { Attach, Attached, blocksOf, useFiles } from './files.js';
 import { html } from './html.js';
 import { Top, Trouble } from './parts.js';
@@ -37,8 +38,8 @@ export function New({ store }) {
   const [name, setName] = useState('');
   const [isApart, setApart] = useState(false);
   const [text, setText] = useState('');
-  // Whether the agent takes images is known when it has begun.
-  const files = useFiles(true);
+  // What the agent takes is known when it has begun.
+  const files = useFiles(EVERYTHING);
   const first = useRef(/** @type {HTMLElement | null} */ (null));
   // The person asked for the form, by a key or a press.
   useEffect(() => first.current?.focus(), []);

@@ -18,7 +18,7 @@ const isTouch = () => matchMedia('(pointer: coarse)').matches;
 export function Prompt({ session, row, mayPrompt, isWorking, onSent }) {
   const name = `draft.${session.agent}/${session.id}`;
   const [text, setText] = useState(() => kept.get(name) ?? '');
-  const files = useFiles(session.takesImages);
+  const files = useFiles(session.takes);
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   /** @param {string} now */
   const write = (now) => {

@@ -33,6 +33,22 @@ pub(super) enum Attachment {
         /// The file that it is from, if it is from one.
         file: Option<Source>,
     },
+    /// A file that is no text.
+    Blob {
+        /// Where it is.
+        uri: String,
+        /// Its type.
+        mime: String,
+        /// Base64.
+        data: String,
+    },
+    /// A sound.
+    Audio {
+        /// Its type.
+        mime: String,
+        /// Base64.
+        data: String,
+    },
     /// An image.
     Image {
         /// Where it is.
@@ -59,11 +75,18 @@ impl Attachment {
         let bytes = read(&path)?;
         let size = bytes.len() as u64;
         let what = text!("`{}`", path);
+        // By its name alone TypeScript is a video.
+        let guess = mime_guess::from_path(&path);
+        let is_blob = guess.first().is_none_or(|mime| mime.type_() != mime_guess::mime::TEXT);
+        let is_text = std::str::from_utf8(&bytes).is_ok_and(|text| !text.contains('\0'));
+        if !is_text && is_blob && lines.is_none() {
+            let mime = guess.first_or_octet_stream().to_string();
+            let uri = file_uri(&utf8(&absolute(&path)?)?);
+            return Ok(Attachment::Blob { uri, mime, data: STANDARD.encode(bytes) });
+        }
         let text = decoded(bytes, &what).map_err(|error| {
             error.hint("add images with `--image`; name any other file in the prompt by its path")
         })?;
-        // By its name alone TypeScript is a video.
-        let guess = mime_guess::from_path(&path);
         let is_text =
             |mime: &mime_guess::Mime| matches!(mime.type_().as_str(), "text" | "application");
         let mime = guess.iter().find(is_text).map_or_else(plain, |mime| mime.to_string());
@@ -91,8 +114,20 @@ impl Attachment {
     pub(super) fn size(&self) -> u64 {
         match self {
             Attachment::Text { text, .. } => text.len() as u64,
-            Attachment::Image { data, .. } => data.len() as u64,
+            Attachment::Blob { data, .. }
+            | Attachment::Audio { data, .. }
+            | Attachment::Image { data, .. } => data.len() as u64,
         }
+    }
+
+    /// Reads a sound.
+    pub(super) fn audio(path: &Path) -> Result<Attachment> {
+        let mime = mime_guess::from_path(path).iter().find(|mime| mime.type_() == "audio");
+        let Some(mime) = mime else {
+            return Err(CommandError::usage(text!("`{}` is not a sound", path))
+                .hint("rename it with the extension of its format, such as `.mp3`"));
+        };
+        Ok(Attachment::Audio { mime: mime.to_string(), data: STANDARD.encode(read(path)?) })
     }
 
     /// What was said in another session.
@@ -132,6 +167,12 @@ impl Attachment {
                 let said = format!("{uri}\n\n{}", fenced(text));
                 let said = json!({"type": "text", "text": said});
                 file.iter().map(link).chain([said]).collect()
+            }
+            Attachment::Blob { uri, mime, data } => vec![json!({
+                "type": "resource", "resource": {"uri": uri, "mimeType": mime, "blob": data},
+            })],
+            Attachment::Audio { mime, data } => {
+                vec![json!({"type": "audio", "mimeType": mime, "data": data})]
             }
             Attachment::Image { uri, mime, data } => vec![json!(ContentBlock::Image {
                 data: data.clone(),
@@ -314,6 +355,20 @@ mod tests {
 
         let (_dir, path) = file("dot.txt", b"x");
         assert_eq!(Attachment::image(&path).unwrap_err().code(), ExitCode::Usage);
+    }
+
+    #[test]
+    fn files_that_are_no_text_are_embedded_and_sounds_are_audio() {
+        let (_dir, path) = file("paper.pdf", b"%PDF\xff\0");
+        let block = Attachment::file(&path).unwrap().blocks(true).remove(0);
+        assert_eq!(block["resource"]["mimeType"], "application/pdf");
+        assert_eq!(block["resource"]["blob"], "JVBERv8A");
+        assert!(block["resource"]["uri"].as_str().unwrap().ends_with("/paper.pdf"), "{block}");
+        let (_dir, path) = file("said.mp3", b"ID3");
+        let block = Attachment::audio(&path).unwrap().blocks(false).remove(0);
+        assert_eq!(block, json!({"type": "audio", "mimeType": "audio/mpeg", "data": "SUQz"}));
+        let (_dir, path) = file("said.txt", b"x");
+        assert_eq!(Attachment::audio(&path).unwrap_err().code(), ExitCode::Usage);
     }
 
     #[test]

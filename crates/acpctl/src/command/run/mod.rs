@@ -110,6 +110,7 @@ struct Target {
     agent: String,
     can_embed: bool,
     can_see: bool,
+    can_hear: bool,
 }
 
 impl Target {
@@ -220,6 +221,7 @@ impl Target {
             agent: name.unwrap_or_else(|| "the agent".to_owned()),
             can_embed: known.capabilities.embedded_context,
             can_see: known.capabilities.image,
+            can_hear: known.capabilities.audio,
         })
     }
 
@@ -312,10 +314,22 @@ impl Target {
             blocks.push(json!({"type": "text", "text": said.prompt}));
         }
         for attachment in &said.attachments {
-            if matches!(attachment, Attachment::Image { .. }) && !self.can_see {
+            let refused = match attachment {
+                Attachment::Image { .. } if !self.can_see => {
+                    Some(("images", "leave out `--image`"))
+                }
+                Attachment::Audio { .. } if !self.can_hear => {
+                    Some(("audio", "leave out `--audio`"))
+                }
+                Attachment::Blob { .. } if !self.can_embed => {
+                    Some(("files but text", "name the file's path in the prompt"))
+                }
+                _ => None,
+            };
+            if let Some((what, instead)) = refused {
                 let agent = escape::one_line(&self.agent);
-                return Err(CommandError::usage(text!("{} takes no images", agent))
-                    .hint("choose another agent with `--agent`, or leave out `--image`"));
+                return Err(CommandError::usage(text!("{} takes no {}", agent, what))
+                    .hint(text!("choose another agent with `--agent`, or {}", instead)));
             }
             blocks.extend(attachment.blocks(self.can_embed));
         }
@@ -530,7 +544,8 @@ impl Said {
     fn read(args: &cli::Run, words: &[String], ui: &mut Ui) -> Result<Said> {
         let files = args.files.iter().map(|path| Attachment::file(path));
         let images = args.images.iter().map(|path| Attachment::image(path));
-        let mut attachments: Vec<_> = files.chain(images).collect::<Result<_>>()?;
+        let sounds = args.sounds.iter().map(|path| Attachment::audio(path));
+        let mut attachments: Vec<_> = files.chain(images).chain(sounds).collect::<Result<_>>()?;
         let (prompt, piped) = prompt(words, &args.prompt_files, !args.turn.no_stdin, ui)?;
         attachments.extend(piped);
         if prompt.trim().is_empty() && attachments.is_empty() {

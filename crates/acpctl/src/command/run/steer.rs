@@ -45,10 +45,10 @@ pub(super) fn steer(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode
     let can = InitializeResult::from_raw(&raw)
         .map_err(|error| CommandError::new(ExitCode::Error, escape::one_line(&error.to_string())))?
         .capabilities;
-    let (can_embed, can_see) = (can.embedded_context, can.image);
+    let (can_embed, can_see, can_hear) = (can.embedded_context, can.image, can.audio);
     let session_id = found.session_id.raw().to_owned();
     let profile = Some(agent.clone());
-    let target = Target { session_id, profile, agent, can_embed, can_see };
+    let target = Target { session_id, profile, agent, can_embed, can_see, can_hear };
     let prompt = target.blocks(&said)?;
     let params = SteeringParams::new(&target.session_id, &prompt);
     let result: Box<RawValue> = live.call(ui, "_session/steering", &params)?;
