@@ -25,6 +25,8 @@ pub mod code {
     pub const AUTH_REQUIRED: i64 = -32000;
     /// The file or session does not exist.
     pub const NOT_FOUND: i64 = -32002;
+    /// No version of the protocol that was asked for is spoken here; `error.data.supported` has those that are.
+    pub const VERSION: i64 = -32022;
     /// The request was cancelled.
     pub const CANCELLED: i64 = -32800;
 }
@@ -64,8 +66,8 @@ impl ErrorObject {
         Self {
             code: error.integer(&["code"]).unwrap_or(code::INTERNAL),
             message: error
-                .text(&["message"])
-                .or_else(|| error.text(&[]))
+                .lossy(&["message"])
+                .or_else(|| error.lossy(&[]))
                 .unwrap_or_default()
                 .into_owned(),
             data: error.raw(&["data"]).map(ToOwned::to_owned),
@@ -76,7 +78,7 @@ impl ErrorObject {
     pub fn detail(&self) -> Option<String> {
         let data = Reader::new(self.data.as_ref()?);
         let members = ["message", "details", "detail", "error", "reason"];
-        let said = data.text(&[]).or_else(|| members.iter().find_map(|name| data.text(&[name])));
+        let said = data.lossy(&[]).or_else(|| members.iter().find_map(|name| data.lossy(&[name])));
         said.map(Cow::into_owned).filter(|text| !text.trim().is_empty())
     }
 

@@ -169,16 +169,41 @@ fn not_null(raw: &&RawValue) -> bool {
     raw.get() != "null"
 }
 
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "lowercase")]
 enum Field {
     Id,
     Method,
     Params,
     Result,
     Error,
-    #[serde(other)]
     Other,
+}
+
+// By hand, because a derived reader refuses the whole message for a key that is no text (a lone surrogate).
+impl<'de> Deserialize<'de> for Field {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(FieldVisitor)
+    }
+}
+
+struct FieldVisitor;
+
+impl Visitor<'_> for FieldVisitor {
+    type Value = Field;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a member")
+    }
+
+    fn visit_bytes<E>(self, name: &[u8]) -> Result<Field, E> {
+        Ok(match name {
+            b"id" => Field::Id,
+            b"method" => Field::Method,
+            b"params" => Field::Params,
+            b"result" => Field::Result,
+            b"error" => Field::Error,
+            _ => Field::Other,
+        })
+    }
 }
 
 // By hand, because a derived reader would take an explicit `null` for an absent member.

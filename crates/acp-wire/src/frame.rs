@@ -152,7 +152,11 @@ impl Framer {
         self.scanned = 0;
         self.offset += (len + newline) as u64;
         self.shrink();
-        let text = junk::trim(&line);
+        let mut text = junk::trim(&line);
+        if text.is_empty() && junk::is_noise(&line) {
+            // It is no message, and whoever sent it is told so.
+            text = 0..line.len();
+        }
         let body = Body::Line(line.slice(text.clone()));
         (!text.is_empty()).then_some(Frame { end: self.offset, body })
     }

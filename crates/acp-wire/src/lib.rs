@@ -3,8 +3,8 @@
 //!
 //! Bytes stay bytes: a forwarded message is the line that came in. [`frame`] cuts a byte stream into
 //! lines, [`envelope`] borrows the routing facts from a line, [`mod@tidy`] takes out of it what is not the
-//! sender's to say or would be read in two ways, [`locate()`] finds a value in it, and [`splice()`] changes
-//! one value and nothing else. The structs of [`acp`] are never used to re-emit traffic.
+//! sender's to say or would be read in two ways, [`locate()`] finds a value in it, [`legible()`] makes it what every
+//! reader takes, and [`splice()`] changes one value and nothing else. The structs of [`acp`] are never used to re-emit traffic.
 //!
 //! This crate does no I/O.
 
@@ -15,6 +15,7 @@ pub mod envelope;
 pub mod frame;
 pub mod head;
 pub mod id;
+pub mod legible;
 pub mod locate;
 pub mod method;
 mod scan;
@@ -27,7 +28,8 @@ pub use envelope::{Malformed, Message, Outcome, parse};
 pub use frame::{Body, Frame, Framer};
 pub use head::Head;
 pub use id::Id;
-pub use locate::{locate, str_at, strs_at};
+pub use legible::{is_legible, legible, read_legible};
+pub use locate::{locate, lossy_at, str_at, strs_lossy_at};
 pub use method::{StateKey, UpdateClass, classify_update};
 pub use splice::{remove_member, set_id, set_member, splice, with_one_outcome};
 pub use tidy::{Reserved, receive, tidy};

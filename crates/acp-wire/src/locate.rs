@@ -18,9 +18,9 @@ pub fn locate(json: &[u8], path: &[&str]) -> Option<Range<usize>> {
     json::value(json, at)
 }
 
-/// The strings that the object at `path` has under these names, decoded, each as [`str_at`] has it. The
+/// The strings that the object at `path` has under these names, decoded, each as [`lossy_at`] has it. The
 /// object is gone through once for all of them.
-pub fn strs_at<'a, const N: usize>(
+pub fn strs_lossy_at<'a, const N: usize>(
     json: &'a [u8],
     path: &[&str],
     names: [&str; N],
@@ -30,15 +30,20 @@ pub fn strs_at<'a, const N: usize>(
         at = at.and_then(|at| json::enter(json, at, key));
     }
     let starts = at.map_or([None; N], |at| json::enter_each(json, at, names));
-    starts.map(|start| text(&json[json::value(json, start?)?]))
+    starts.map(|start| json::decode_lossy(text(&json[json::value(json, start?)?])?))
 }
 
 /// The string at `path`, decoded. `None` if there is none, or if it cannot be decoded (a lone
 /// surrogate).
 pub fn str_at<'a>(json: &'a [u8], path: &[&str]) -> Option<Cow<'a, str>> {
-    text(&json[locate(json, path)?])
+    json::decode(text(&json[locate(json, path)?])?)
 }
 
-fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
-    json::decode(std::str::from_utf8(raw).ok()?)
+/// The string at `path` with U+FFFD for each lone surrogate, to be shown. `None` if there is none.
+pub fn lossy_at<'a>(json: &'a [u8], path: &[&str]) -> Option<Cow<'a, str>> {
+    json::decode_lossy(text(&json[locate(json, path)?])?)
+}
+
+fn text(raw: &[u8]) -> Option<&str> {
+    std::str::from_utf8(raw).ok()
 }

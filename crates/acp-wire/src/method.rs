@@ -45,6 +45,7 @@ pub const METHODS: &[(&str, Side, Answer)] = &[
     ("session/unarchive", Agent, Hub),
     ("session/status", Agent, Hub),
     ("session/set_title", Agent, Hub),
+    ("session/options", Agent, Forward),
     // Of no schema: the first is an extension of several agents, the second an open proposal.
     ("_session/steering", Agent, Hub),
     ("session/inject", Agent, Hub),
@@ -83,6 +84,9 @@ pub enum UpdateClass {
     State(StateKey),
     /// Shown to attached clients, never replayed.
     Live,
+    /// Cursors and suggestions, of which acpd keeps no state. They are no conversation, and agents are not asked
+    /// for them.
+    NotAsked,
     /// Unknown, or appended like any other record.
     Other,
 }
@@ -124,6 +128,7 @@ pub fn classify_update(kind: &str) -> UpdateClass {
         "session_info_update" => UpdateClass::State(StateKey::Info),
         "usage_update" => UpdateClass::State(StateKey::Usage),
         "notice" => UpdateClass::Live,
+        "cursor_update" | "prompt_suggestions_update" => UpdateClass::NotAsked,
         _ => UpdateClass::Other,
     }
 }

@@ -64,6 +64,7 @@ fn the_initialize_params_are_official_and_offer_what_acpd_can_give() {
                 "fs": {"readTextFile": false, "writeTextFile": false},
                 "terminal": false,
                 "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+                "plan": {},
                 "elicitation": {"form": {}, "url": {}},
             },
             "clientInfo": {"name": "acpd", "version": "0.1.0"},
@@ -85,6 +86,7 @@ fn the_client_reader_understands_what_acpd_offers() {
         boolean_options: true,
         notices: true,
         compaction: true,
+        plan: true,
         elicitation_form: true,
         elicitation_url: true,
         ..ClientCapabilities::default()
@@ -331,7 +333,6 @@ fn the_head_of_an_update_is_read() {
     }}));
     let head = UpdateHead::from_raw(&chunk).expect("it is readable");
     assert_eq!(head.session_update, "agent_message_chunk");
-    assert_eq!(head.text.as_deref(), Some("a\nb"));
 
     let call = raw(&json!({"update": {
         "sessionUpdate": "tool_call", "toolCallId": "t", "title": "T", "kind": null,
@@ -367,6 +368,70 @@ fn a_permission_request_is_read_with_unknown_option_kinds() {
     assert!(PermissionRequest::from_raw(&raw(&json!({"options": []}))).is_err());
 }
 
+/// JSON text as a value.
+fn read(json: &str) -> &RawValue {
+    serde_json::from_str(json).expect("JSON")
+}
+
+#[test]
+fn a_bad_member_of_a_question_hides_no_other() {
+    let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
+    for bad in [r#""\ud83d""#, "5", "[1]", "1e999", r#"{"\udc00":1}"#, &deep] {
+        let of = |title: &str, option: &str| {
+            format!(
+                r#"{{"sessionId":"s","_meta":{bad},"toolCall":{{"toolCallId":"t","title":{title},
+                "kind":"read","extra":{bad}}},"options":[{{"optionId":"y","name":{option}}},{bad}]}}"#
+            )
+        };
+        let json = of(r#""read""#, r#""Yes""#);
+        let params = PermissionRequest::from_raw(read(&json)).expect("it is readable");
+        assert_eq!(params.title.as_deref(), Some("read"), "{json}");
+        assert_eq!(params.options[0].name, "Yes", "{json}");
+        assert!(params.unread.is_empty());
+        let json = of(bad, bad);
+        let params = PermissionRequest::from_raw(read(&json)).expect("it is readable");
+        assert_eq!(params.tool_call_id.as_deref(), Some("t"), "{json}");
+        assert_eq!(params.kind.as_deref(), Some("read"), "{json}");
+        assert_eq!(params.options[0].option_id, "y", "{json}");
+        assert_eq!(params.unread, ["title"], "{json}");
+    }
+    let half = PermissionRequest::from_raw(read(
+        r#"{"sessionId":"s","toolCall":{"title":"rm \ud83d"},"options":[{"optionId":"y","name":"\udc00 no"}]}"#,
+    ));
+    let half = half.expect("it is readable");
+    assert_eq!(half.title.as_deref(), Some("rm \u{fffd}"));
+    assert_eq!(half.options[0].name, "\u{fffd} no");
+}
+
+#[test]
+fn a_list_of_sessions_has_each_once_and_ends() {
+    let list = SessionList::from_raw(&raw(&json!({
+        "sessions": [{"sessionId": ""}, {"sessionId": "a", "title": "first"}, {"sessionId": 5},
+            {"sessionId": "a", "title": "second"}, {"sessionId": "b", "title": 7}],
+        "nextCursor": "",
+    })));
+    let ids: Vec<_> = list.sessions.iter().map(|info| info.session_id.as_str()).collect();
+    assert_eq!(ids, ["a", "b"]);
+    assert_eq!(list.sessions[0].title.as_deref(), Some("first"));
+    assert_eq!(list.next_cursor, None);
+    assert!(NewSessionResult::from_raw(&raw(&json!({"sessionId": ""}))).is_err());
+}
+
+#[test]
+fn capabilities_are_read_under_their_older_and_newer_names() {
+    for (capabilities, info) in [
+        ("agentCapabilities", "agentInfo"),
+        ("capabilities", "info"),
+        ("capabilities", "serverInfo"),
+    ] {
+        let result = InitializeResult::from_raw(&raw(&json!({"protocolVersion": 1,
+            capabilities: {"loadSession": true}, info: {"name": "a", "version": "2"}})));
+        let result = result.expect("it is readable");
+        assert!(result.capabilities.load_session, "{capabilities}");
+        assert_eq!(result.agent_info.expect("a name").name, "a", "{info}");
+    }
+}
+
 #[test]
 fn every_method_has_one_row_per_receiver() {
     for (name, to, _) in METHODS {
@@ -394,6 +459,8 @@ fn updates_are_classified() {
     assert_eq!(classify_update("plan"), UpdateClass::State(StateKey::Plan));
     assert_eq!(classify_update("notice"), UpdateClass::Live);
     assert_eq!(classify_update("plan_update"), UpdateClass::Other);
+    assert_eq!(classify_update("cursor_update"), UpdateClass::NotAsked);
+    assert_eq!(classify_update("prompt_suggestions_update"), UpdateClass::NotAsked);
     assert_eq!(classify_update(""), UpdateClass::Other);
 }
 

@@ -181,6 +181,11 @@ fn lines_of_nothing_are_skipped() {
 }
 
 #[test]
+fn lines_of_control_characters_are_handed_out() {
+    assert_eq!(lines(b"\x01\x02\n\0 \r\n"), ["\x01\x02", "\0 \r"]);
+}
+
+#[test]
 fn offsets_go_on_from_where_the_stream_was_left() {
     let mut framer = Framer::with_offset(LIMIT, 1000);
     framer.push(b"{}\n");

@@ -70,7 +70,8 @@ impl<'a> ElicitationRequest<'a> {
                 return Err(Unreadable { what, reason: format!("the mode `{other}` is unknown") });
             }
         };
-        Ok(Self { session_id, request_id, message: need("message").unwrap_or_default(), mode })
+        let message = params.lossy(&["message"]).unwrap_or_default();
+        Ok(Self { session_id, request_id, message, mode })
     }
 }
 
@@ -174,9 +175,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
 
 #[derive(DeriveDeserialize)]
 struct Schema {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shown")]
     title: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shown")]
     description: Option<String>,
     properties: Members<Property>,
     #[serde(default)]
@@ -189,9 +190,13 @@ struct Property {
     /// The items of a list may leave it out.
     #[serde(rename = "type", default)]
     kind: String,
+    #[serde(default, deserialize_with = "shown")]
     title: Option<String>,
+    #[serde(default, deserialize_with = "shown")]
     description: Option<String>,
+    #[serde(default, deserialize_with = "any")]
     default: Option<Value>,
+    #[serde(default, deserialize_with = "shown")]
     format: Option<String>,
     min_length: Option<u64>,
     max_length: Option<u64>,
@@ -210,7 +215,20 @@ struct Property {
 struct Titled {
     #[serde(rename = "const")]
     value: String,
+    #[serde(default, deserialize_with = "shown")]
     title: Option<String>,
+}
+
+/// Text that is only shown: of another type it is left out.
+fn shown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let raw = <&RawValue>::deserialize(deserializer)?;
+    Ok(Reader::new(raw).lossy(&[]).map(Cow::into_owned))
+}
+
+/// A value, unless nothing of Rust can hold it.
+fn any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    let raw = <&RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str(raw.get()).ok().filter(|value: &Value| !value.is_null()))
 }
 
 impl Property {

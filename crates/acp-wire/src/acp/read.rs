@@ -43,6 +43,11 @@ impl<'a> Reader<'a> {
         json::decode(self.at(path)?)
     }
 
+    /// A text that is only shown, with U+FFFD for each lone surrogate.
+    pub(crate) fn lossy(self, path: &[&str]) -> Option<Cow<'a, str>> {
+        json::decode_lossy(self.at(path)?)
+    }
+
     pub(super) fn string(self, path: &[&str]) -> Option<String> {
         self.text(path).map(Cow::into_owned)
     }
@@ -54,7 +59,7 @@ impl<'a> Reader<'a> {
 
     /// A name that is only shown.
     pub(super) fn name(self, path: &[&str]) -> Option<String> {
-        self.text(path).map(|name| clipped(&name, NAME))
+        self.lossy(path).map(|name| clipped(&name, NAME))
     }
 
     pub(crate) fn integer(self, path: &[&str]) -> Option<i64> {
@@ -80,6 +85,11 @@ impl<'a> Reader<'a> {
         self.at(path).filter(|text| text.starts_with('{')).map(Self)
     }
 
+    /// The object under the first of these names that has one.
+    fn first_object(self, names: &[&str]) -> Option<Self> {
+        names.iter().find_map(|name| self.object(&[name]))
+    }
+
     pub(super) fn supports(self, path: &[&str]) -> bool {
         self.at(path).is_some_and(|text| text == "true" || text.starts_with('{'))
     }
@@ -98,7 +108,7 @@ impl<'a> Reader<'a> {
 impl Reader<'_> {
     /// The names of the members of an object.
     fn names(self, path: &[&str]) -> Vec<String> {
-        let members = self.raw(path).map(RawValue::get).map(serde_json::from_str);
+        let members = self.raw(path).map(|raw| serde_json::from_str(raw.get()));
         let members: Option<BTreeMap<String, &RawValue>> = members.and_then(Result::ok);
         members.unwrap_or_default().into_keys().collect()
     }
@@ -231,10 +241,10 @@ impl InitializeResult {
     /// Reads an `initialize` result. Fails without an integer `protocolVersion`.
     pub fn from_raw(raw: &RawValue) -> Result<Self, Unreadable> {
         let result = Reader::new(raw);
-        let can = |path: &[&str]| {
-            let capabilities = result.object(&["agentCapabilities"]);
-            capabilities.is_some_and(|capabilities| capabilities.supports(path))
-        };
+        // Agents of other versions of the protocol say it under the second name, some of them as servers of MCP do.
+        let capabilities = result.first_object(&["agentCapabilities", "capabilities"]);
+        let can =
+            |path: &[&str]| capabilities.is_some_and(|capabilities| capabilities.supports(path));
         Ok(Self {
             protocol_version: protocol_version(result, "initialize result")?,
             capabilities: AgentCapabilities {
@@ -262,7 +272,9 @@ impl InitializeResult {
                 .into_iter()
                 .filter_map(AuthMethod::read)
                 .collect(),
-            agent_info: result.object(&["agentInfo"]).and_then(Implementation::read),
+            agent_info: result
+                .first_object(&["agentInfo", "info", "serverInfo"])
+                .and_then(Implementation::read),
         })
     }
 }
@@ -284,7 +296,7 @@ impl AuthMethod {
         let id = method.id(&["id"])?;
         Some(Self {
             name: method.name(&["name"]).unwrap_or_else(|| id.clone()),
-            description: method.text(&["description"]).map(|text| clipped(&text, SENTENCE)),
+            description: method.lossy(&["description"]).map(|text| clipped(&text, SENTENCE)),
             kind: method.string(&["type"]).unwrap_or_else(|| "agent".into()),
             terminal: TerminalLogin::read(method),
             meta: method.names(&["_meta"]),
@@ -360,13 +372,15 @@ impl<'a> ClientInitialize<'a> {
     /// Reads `initialize` params. Fails without an integer `protocolVersion`.
     pub fn from_raw(raw: &'a RawValue) -> Result<Self, Unreadable> {
         let params = Reader::new(raw);
-        let can = |path: &[&str]| {
-            let capabilities = params.object(&["clientCapabilities"]);
-            capabilities.is_some_and(|capabilities| capabilities.supports(path))
-        };
+        // Clients of version 2 say it under the second name.
+        let names = ["clientCapabilities", "capabilities"];
+        let capabilities = params.first_object(&names);
+        let can =
+            |path: &[&str]| capabilities.is_some_and(|capabilities| capabilities.supports(path));
+        let client_info = params.first_object(&["clientInfo", "info"]);
         Ok(Self {
             protocol_version: protocol_version(params, "initialize params")?,
-            client_info: params.object(&["clientInfo"]).and_then(Implementation::read),
+            client_info: client_info.and_then(Implementation::read),
             capabilities: ClientCapabilities {
                 fs_read: can(&["fs", "readTextFile"]),
                 fs_write: can(&["fs", "writeTextFile"]),
@@ -380,7 +394,7 @@ impl<'a> ClientInitialize<'a> {
                 elicitation_url: can(&["elicitation", "url"]),
                 auth_terminal: can(&["auth", "terminal"]),
             },
-            raw_capabilities: params.raw(&["clientCapabilities"]),
+            raw_capabilities: names.iter().find_map(|name| params.raw(&[name])),
             meta: params.raw(&["_meta"]),
         })
     }

@@ -1,15 +1,15 @@
 //! Reading the messages of a session: setup, prompts, updates, permissions.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::read::{Reader, Unreadable};
 use crate::bound::{LONGEST_ID, LONGEST_PATH};
 use crate::id::Id;
 use crate::locate::locate;
-use crate::scan::json;
 
 /// The params of `session/new`, `session/load`, `session/resume`, `session/fork` and of every other
 /// method with a session id.
@@ -53,12 +53,15 @@ pub struct NewSessionResult<'a> {
 }
 
 impl<'a> NewSessionResult<'a> {
-    /// Reads the result. Fails without a `sessionId`, or with one that is too long.
+    /// Reads the result. Fails without a `sessionId`, or with one that is empty or too long.
     pub fn from_raw(raw: &'a RawValue) -> Result<Self, Unreadable> {
         let result = Reader::new(raw);
         let what = "the result";
         let session_id = result.text(&["sessionId"]);
         let session_id = session_id.ok_or_else(|| Unreadable::missing(what, "sessionId"))?;
+        if session_id.is_empty() {
+            return Err(Unreadable { what, reason: "`sessionId` is empty".into() });
+        }
         if session_id.len() > LONGEST_ID {
             let reason = format!("`sessionId` has more than {LONGEST_ID} bytes");
             return Err(Unreadable { what, reason });
@@ -102,8 +105,8 @@ impl Modes {
                 .filter_map(|item| {
                     let mode = Reader::new(item);
                     let id = mode.string(&["id"])?;
-                    let name = mode.string(&["name"]).unwrap_or_else(|| id.clone());
-                    Some(Mode { id, name })
+                    let name = mode.lossy(&["name"]).map(Cow::into_owned);
+                    Some(Mode { name: name.unwrap_or_else(|| id.clone()), id })
                 })
                 .collect(),
         })
@@ -182,13 +185,15 @@ pub struct SessionInfo {
 }
 
 impl SessionList {
-    /// Reads a `session/list` result.
+    /// Reads a `session/list` result. Of a session that comes twice the first entry counts, and an empty cursor is
+    /// none: it would ask for the first page again.
     pub fn from_raw(raw: &RawValue) -> Self {
         let result = Reader::new(raw);
-        let sessions = result.list(&["sessions"]).into_iter();
+        let sessions = result.list(&["sessions"]).into_iter().filter_map(SessionInfo::read);
+        let mut seen = HashSet::new();
         Self {
-            sessions: sessions.filter_map(SessionInfo::read).collect(),
-            next_cursor: result.string(&["nextCursor"]),
+            sessions: sessions.filter(|info| seen.insert(info.session_id.clone())).collect(),
+            next_cursor: result.string(&["nextCursor"]).filter(|cursor| !cursor.is_empty()),
         }
     }
 }
@@ -197,7 +202,7 @@ impl SessionInfo {
     fn read(raw: &RawValue) -> Option<Self> {
         let info = Reader::new(raw);
         Some(Self {
-            session_id: info.id(&["sessionId"])?,
+            session_id: info.id(&["sessionId"]).filter(|id| !id.is_empty())?,
             cwd: info.string(&["cwd"]).filter(|cwd| cwd.len() <= LONGEST_PATH),
             title: info.name(&["title"]),
             updated_at: info.name(&["updatedAt"]),
@@ -270,53 +275,35 @@ pub fn cancelled_request(params: &RawValue) -> Option<Id> {
     Id::from_raw(raw)
 }
 
-/// What acpd looks at in a `session/update`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+/// What acpd looks at in a `session/update` about a tool call. Each member is read on its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpdateHead<'a> {
     /// The kind of the update; empty if there is none.
-    #[serde(borrow, deserialize_with = "text_or_empty")]
     pub session_update: Cow<'a, str>,
     /// The tool call that it is about.
-    #[serde(borrow, deserialize_with = "text")]
     pub tool_call_id: Option<Cow<'a, str>>,
     /// The status of the tool call.
-    #[serde(borrow, deserialize_with = "text")]
     pub status: Option<Cow<'a, str>>,
-    /// The title of the tool call, of the session or of the notice.
-    #[serde(borrow, deserialize_with = "text")]
+    /// The title of the tool call.
     pub title: Option<Cow<'a, str>>,
     /// The kind of the tool call.
-    #[serde(borrow, deserialize_with = "text")]
     pub kind: Option<Cow<'a, str>>,
-    /// The text of a chunk (`content.text`).
-    #[serde(borrow, rename = "content", deserialize_with = "content_text")]
-    pub text: Option<Cow<'a, str>>,
 }
 
 impl<'a> UpdateHead<'a> {
     /// Reads the params of a `session/update`. Fails without an `update` object.
     pub fn from_raw(params: &'a RawValue) -> Result<Self, Unreadable> {
-        let what = "session/update params";
-        let text = params.get();
-        let update = locate(text.as_bytes(), &["update"])
-            .and_then(|range| text.get(range))
-            .filter(|update| update.starts_with('{'))
-            .ok_or_else(|| Unreadable::missing(what, "update"))?;
-        serde_json::from_str(update).map_err(|error| Unreadable { what, reason: error.to_string() })
+        let update = Reader::new(params).object(&["update"]);
+        let update =
+            update.ok_or_else(|| Unreadable::missing("session/update params", "update"))?;
+        Ok(Self {
+            session_update: update.text(&["sessionUpdate"]).unwrap_or_default(),
+            tool_call_id: update.text(&["toolCallId"]),
+            status: update.text(&["status"]),
+            title: update.lossy(&["title"]),
+            kind: update.text(&["kind"]),
+        })
     }
-}
-
-fn text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Cow<'de, str>>, D::Error> {
-    <&RawValue>::deserialize(d).map(|raw| json::decode(raw.get()))
-}
-
-fn text_or_empty<'de, D: Deserializer<'de>>(d: D) -> Result<Cow<'de, str>, D::Error> {
-    text(d).map(Option::unwrap_or_default)
-}
-
-fn content_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Cow<'de, str>>, D::Error> {
-    <&RawValue>::deserialize(d).map(|raw| Reader::new(raw).text(&["text"]))
 }
 
 /// The kinds of tool calls (ACP, `ToolKind`).
@@ -340,7 +327,7 @@ pub struct PermissionRequest<'a> {
     pub session_id: Cow<'a, str>,
     /// The tool call that waits.
     pub tool_call_id: Option<Cow<'a, str>>,
-    /// The title of the tool call.
+    /// The title of the tool call, as it can be shown.
     pub title: Option<Cow<'a, str>>,
     /// The kind of the tool call.
     pub kind: Option<Cow<'a, str>>,
@@ -352,8 +339,8 @@ pub struct PermissionRequest<'a> {
     pub locations: Vec<Cow<'a, str>>,
     /// The paths of the diffs in its `content`.
     pub diffs: Vec<Cow<'a, str>>,
-    /// Members of the tool call that are there and are not as the protocol has them. What they say is not
-    /// in the other fields. A kind of the wrong type is an unknown one.
+    /// Members of the tool call that are there and are not as the protocol has them. What they say is not, or not
+    /// exactly, in the other fields. A kind of the wrong type is an unknown one.
     pub unread: Vec<&'static str>,
     /// The answers to choose from.
     pub options: Vec<PermissionOption>,
@@ -386,7 +373,9 @@ impl<'a> PermissionRequest<'a> {
                     let option = Reader::new(item);
                     let option_id = option.id(&["optionId"])?;
                     Some(PermissionOption {
-                        name: option.string(&["name"]).unwrap_or_else(|| option_id.clone()),
+                        name: option
+                            .lossy(&["name"])
+                            .map_or_else(|| option_id.clone(), Cow::into_owned),
                         kind: option.string(&["kind"]).unwrap_or_default(),
                         option_id,
                     })
@@ -417,7 +406,7 @@ impl<'a> PermissionRequest<'a> {
         Self {
             session_id: Cow::default(),
             tool_call_id: text("toolCallId"),
-            title: text("title"),
+            title: call.and_then(|call| call.lossy(&["title"])),
             kind: text("kind"),
             raw_input: raw("rawInput"),
             content: raw("content"),

@@ -21,6 +21,7 @@ struct Capabilities {
     fs: Fs,
     terminal: bool,
     session: Session,
+    plan: Supported,
     elicitation: Elicitation,
     #[serde(skip_serializing_if = "Option::is_none")]
     subagents: Option<Supported>,

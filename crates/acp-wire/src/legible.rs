@@ -1,0 +1,125 @@
+//! JSON as every reader takes it.
+//!
+//! The grammar of JSON allows what strings and numbers of Rust cannot hold, and sets no limit to nesting. A reader
+//! that meets such a value refuses the whole text, and so hides everything around the value.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
+
+use crate::scan::json;
+
+/// Levels of nesting that are kept; serde_json stops at 128, and a value may be put into others.
+const LEVELS: usize = 100;
+/// Stands for a value that no reader takes.
+const NOT_READ: &str = "\"could not be read\"";
+/// U+FFFD, as an escape.
+const REPLACEMENT: &str = "\\ufffd";
+/// Digits that a number has at most if it is in range without a look at it.
+const DIGITS: usize = 300;
+
+/// The same JSON for somebody who shows it: `\ufffd` for each lone surrogate, and the text `could not be read` for
+/// values that are nested too deeply and numbers out of range. Everything else is as it was.
+///
+/// `json` must be valid JSON, as after [`parse`](crate::parse). Ids and whatever is compared or sent on must be read
+/// from the original: texts that differ may be the same here.
+pub fn legible(json: &str) -> Cow<'_, str> {
+    let edits = edits(json);
+    if edits.is_empty() {
+        return Cow::Borrowed(json);
+    }
+    let mut text = String::with_capacity(json.len());
+    let mut upto = 0;
+    for (range, instead) in edits {
+        text.push_str(&json[upto..range.start]);
+        text.push_str(instead);
+        upto = range.end;
+    }
+    text.push_str(&json[upto..]);
+    Cow::Owned(text)
+}
+
+/// Reads JSON as it is or, where that cannot be read, as it is [`legible`].
+pub fn read_legible<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
+    serde_json::from_str(json).or_else(|_| serde_json::from_str(&legible(json)))
+}
+
+/// Whether every reader takes a JSON text as it is.
+pub fn is_legible(json: &str) -> bool {
+    edits(json).is_empty()
+}
+
+fn edits(json: &str) -> Vec<(Range<usize>, &'static str)> {
+    let bytes = json.as_bytes();
+    let mut edits = Vec::new();
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(byte) = bytes.get(at) {
+        let end = match byte {
+            b'"' => json::string(bytes, at).map(|text| {
+                let surrogates = lone_surrogates(&bytes[text.clone()]).into_iter();
+                edits.extend(
+                    surrogates
+                        .map(|lone| (text.start + lone.start..text.start + lone.end, REPLACEMENT)),
+                );
+                text.end
+            }),
+            b'{' | b'[' if depth == LEVELS => json::value(bytes, at).map(|value| {
+                edits.push((value.clone(), NOT_READ));
+                value.end
+            }),
+            b'{' | b'[' => {
+                depth += 1;
+                Some(at + 1)
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                Some(at + 1)
+            }
+            b'-' | b'0'..=b'9' => json::value(bytes, at).map(|number| {
+                if !is_in_range(&json[number.clone()]) {
+                    edits.push((number.clone(), NOT_READ));
+                }
+                number.end
+            }),
+            _ => Some(at + 1),
+        };
+        // Nothing that follows is JSON.
+        let Some(end) = end else { break };
+        at = end;
+    }
+    edits
+}
+
+fn is_in_range(number: &str) -> bool {
+    let is_plain = number.len() <= DIGITS && !number.contains(['e', 'E']);
+    is_plain || number.parse::<f64>().is_ok_and(f64::is_finite)
+}
+
+/// The escapes in a string that are half of a pair.
+fn lone_surrogates(text: &[u8]) -> Vec<Range<usize>> {
+    const ESCAPE: usize = r"\u0000".len();
+    let mut lone = Vec::new();
+    let mut at = 0;
+    while let Some(found) = memchr::memchr(b'\\', text.get(at..).unwrap_or_default()) {
+        at += found;
+        at += match unit(text, at) {
+            Some(0xd800..=0xdbff) if matches!(unit(text, at + ESCAPE), Some(0xdc00..=0xdfff)) => {
+                2 * ESCAPE
+            }
+            Some(0xd800..=0xdfff) => {
+                lone.push(at..at + ESCAPE);
+                ESCAPE
+            }
+            Some(_) => ESCAPE,
+            None => 2,
+        };
+    }
+    lone
+}
+
+/// The code unit that an escape stands for.
+fn unit(text: &[u8], at: usize) -> Option<u16> {
+    let digits = text.get(at..at + 6)?.strip_prefix(br"\u")?;
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
