@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use acp_wire::{ErrorObject, Id, Message, Outcome, build, code, parse};
+use acp_wire::{ErrorObject, Id, Message, Outcome, build, code, parse, read_legible};
 use acpd_api::{ExitCode, Untrusted, method};
 use acpd_client::{
     CallError, Doubt, Incoming, LinkError, LinkReader, LinkWriter, NotAnswering, Paths,
@@ -427,6 +427,6 @@ pub(crate) fn result_of<R: DeserializeOwned>(
     method: &str,
     result: &RawValue,
 ) -> std::result::Result<R, CallError> {
-    serde_json::from_str(result.get())
+    read_legible(result.get())
         .map_err(|source| CallError::Unreadable { method: method.to_owned(), source })
 }

@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 
-use acp_wire::Id;
 use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest};
+use acp_wire::{Id, read_legible};
 use acpd_api::{Meta, PermissionMeta, QuestionAnswered, RawCall, Shown, ShownUnclear, escape};
 use acpd_view::{Sheet, person};
 use serde::Deserialize;
@@ -206,7 +206,7 @@ fn meta(params: &RawValue) -> Option<PermissionMeta> {
         #[serde(rename = "_meta", default)]
         meta: Meta<Option<PermissionMeta>>,
     }
-    serde_json::from_str::<Params>(params.get()).ok()?.meta.own
+    read_legible::<Params>(params.get()).ok()?.meta.own
 }
 
 /// A daemon of another version sends nothing about the call, so it counts as not understood.

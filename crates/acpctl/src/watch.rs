@@ -3,7 +3,7 @@
 //! What a notice says may be behind what is: so each notice that matters only makes [`Watch`] ask how the
 //! session is now, and the last answer counts.
 
-use acp_wire::{ErrorObject, Id, Message, Outcome as Answer, code};
+use acp_wire::{ErrorObject, Id, Message, Outcome as Answer, code, read_legible};
 use acpd_api::{
     AttachParams, AttachResult, ClientMeta, CutShort, ExitCode, Outcome, RestoreLevel, Restored,
     Role, SessionInfo, SessionState, TurnEnded, TurnState, Untrusted, method,
@@ -249,7 +249,7 @@ fn session_of(params: &RawValue) -> Option<Untrusted> {
     struct Params {
         session_id: Untrusted,
     }
-    serde_json::from_str::<Params>(params.get()).ok().map(|params| params.session_id)
+    read_legible::<Params>(params.get()).ok().map(|params| params.session_id)
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use acpd_api::{CutShort, Outcome, RestoreLevel, Untrusted};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use crate::lenient;
 use crate::line::Line;
 use crate::text;
 use crate::text::Text;
@@ -142,8 +143,8 @@ pub struct ToolCall {
 pub enum ToolContent {
     /// A content block; only text is shown.
     Content {
-        /// The block.
-        content: ToolText,
+        /// The block; none if it cannot be read.
+        content: Option<ToolText>,
     },
     /// A change of a file.
     Diff(FileDiff),
@@ -159,11 +160,17 @@ pub struct ToolText {
     pub text: Option<Untrusted>,
 }
 
+/// A number of a line; another value is none.
+fn line<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    Value::deserialize(deserializer).map(|value| value.as_u64())
+}
+
 /// A change of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileDiff {
     /// The file.
+    #[serde(default)]
     pub path: Untrusted,
     /// Its text before; absent for a new file.
     pub old_text: Option<Untrusted>,
@@ -178,6 +185,7 @@ pub struct Location {
     /// The file.
     pub path: Untrusted,
     /// The line, from 1.
+    #[serde(default, deserialize_with = "line")]
     pub line: Option<u64>,
 }
 
@@ -444,7 +452,10 @@ impl ToolCall {
     }
 
     /// Takes what is new; null means unchanged.
-    pub(crate) fn change(&mut self, update: Map<String, Value>) {
+    pub(crate) fn change(&mut self, mut update: Map<String, Value>) {
+        if let Some(content) = update.remove("content").filter(|content| !content.is_null()) {
+            update.insert("content".to_owned(), lenient::items(content));
+        }
         self.members.extend(update.into_iter().filter(|(_, value)| !value.is_null()));
     }
 

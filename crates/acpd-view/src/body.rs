@@ -10,8 +10,9 @@ use crate::block::{
 };
 use crate::copy::unfenced;
 use crate::diff::Change;
+use crate::lenient::NOT_READ;
 use crate::line::{Line, Role, Style};
-use crate::markdown::Markdown;
+use crate::markdown::{Markdown, disguised_host};
 use crate::sheet::Sheet;
 use crate::summary::describe;
 use crate::text;
@@ -80,7 +81,7 @@ fn prompt(message: &Message, width: usize) -> Vec<Line> {
         match part {
             Content::Text(text) => lines.extend(paragraph(text, Role::User, width, 2)),
             Content::Other(block) => {
-                lines.extend(describe(block).map(|what| Line::of(Role::Dim, what)));
+                lines.push(Line::of(Role::Dim, describe(block)));
             }
         }
     }
@@ -98,7 +99,7 @@ fn answer(message: &Message, width: usize) -> Vec<Line> {
         match part {
             Content::Text(text) => lines.extend(Markdown::whole(text, width)),
             Content::Other(block) => {
-                lines.extend(describe(block).map(|what| Line::of(Role::Dim, what)));
+                lines.push(Line::of(Role::Dim, describe(block)));
             }
         }
     }
@@ -139,7 +140,10 @@ impl ToolCall {
     pub fn output(&self) -> Vec<Line> {
         let content = self.content();
         let texts = content.iter().filter_map(|item| match item {
-            ToolContent::Content { content } => content.text.as_ref().map(Untrusted::raw),
+            ToolContent::Content { content: Some(content) } => {
+                content.text.as_ref().map(Untrusted::raw)
+            }
+            ToolContent::Content { content: None } => Some(NOT_READ),
             _ => None,
         });
         let is_text = |line: &&str| !line.trim().is_empty();
@@ -214,6 +218,8 @@ impl Question {
             Asked::Url { message, url } => {
                 let mut lines = paragraph(message, Role::Plain, width, 0);
                 lines.extend(Line::of(Role::Link, url).split(width));
+                let host = disguised_host(url.raw()).map(Untrusted::from);
+                lines.extend(host.map(|host| Line::of(Role::Warning, text!("leads to {}", host))));
                 lines
             }
         }

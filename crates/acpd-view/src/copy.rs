@@ -87,7 +87,7 @@ fn command(block: &Block, call: &ToolCall) -> String {
     let head = block.summary().plain().to_string();
     let content = call.content();
     let printed = content.iter().filter_map(|item| match item {
-        ToolContent::Content { content } => content.text.as_ref().map(Untrusted::raw),
+        ToolContent::Content { content } => content.as_ref()?.text.as_ref().map(Untrusted::raw),
         _ => None,
     });
     let lines = printed.map(unfenced).flat_map(str::lines);

@@ -23,6 +23,7 @@ use serde_json::{Map, Value};
 
 use crate::block::{Block, Id};
 use crate::header::{ConfigOption, Field, Header, Live, Usage};
+use crate::lenient;
 pub use notice::{cut_short, person};
 use step::Step;
 use turn::Speaker;
@@ -212,9 +213,7 @@ impl State {
 
     /// Takes a notification; `seq` is its number if it is not in it.
     pub fn notification(&mut self, seq: Option<u64>, method: &str, raw: &str) -> Vec<Id> {
-        let Ok(mut params) = serde_json::from_str::<Map<String, Value>>(raw) else {
-            return Vec::new();
-        };
+        let Some(mut params) = lenient::members(raw) else { return Vec::new() };
         match method {
             "$/cancel_request" => return self.withdrawn(&params),
             method::SESSION_STATE => {
@@ -252,7 +251,11 @@ impl State {
         let step = Step { seq, session: &session, is_own, asked: &asked };
         let update = params.remove("update");
         match (method, update) {
-            ("session/update", Some(Value::Object(update))) => self.update(&step, steered, update),
+            ("session/update", Some(Value::Object(mut update))) => {
+                lenient::mend(&mut update);
+                self.update(&step, steered, update)
+            }
+            ("session/update", _) => self.unread(&step, "an update of the agent"),
             (method::TURN_STARTED, _) if is_own => self.turn_started(&step, params),
             (method, _) => self.notice(&step, method, params),
         }
@@ -265,6 +268,7 @@ impl State {
             && method == "session/update"
             && let Some(Value::String(kind)) = update.remove("sessionUpdate")
         {
+            lenient::mend(&mut update);
             self.head_of_screen(&kind, update);
         }
     }
@@ -313,7 +317,9 @@ impl State {
         mut update: Map<String, Value>,
     ) -> Vec<Id> {
         let kind = update.remove("sessionUpdate");
-        let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let Some(kind) = kind.as_ref().and_then(Value::as_str) else {
+            return self.unread(step, "an update of the agent");
+        };
         let speaker = match kind {
             "user_message_chunk" => Some(Speaker::User),
             "agent_message_chunk" => Some(Speaker::Agent),
@@ -343,7 +349,9 @@ impl State {
                 block.map_or_else(Vec::new, |block| self.turn().push(step, block))
             }
             "current_mode_update" => {
-                let Some(mode) = text(&update, "currentModeId") else { return Vec::new() };
+                let Some(mode) = text(&update, "currentModeId") else {
+                    return self.unread(step, "the mode of the session");
+                };
                 let block = notice::mode(step, &mode, self.header.mode_name(&mode));
                 if step.is_own {
                     self.header.mode = Some(mode);
@@ -360,6 +368,11 @@ impl State {
         }
     }
 
+    /// Says that something was there and cannot be shown.
+    fn unread(&mut self, step: &Step<'_>, what: &'static str) -> Vec<Id> {
+        self.turn().push(step, notice::unread(step, what))
+    }
+
     fn head_of_screen(&mut self, kind: &str, mut update: Map<String, Value>) {
         let header = &mut self.header;
         match kind {
@@ -373,10 +386,8 @@ impl State {
                 header.knows(Field::Commands);
             }
             "usage_update" => {
-                if let Ok(usage) = serde_json::from_value::<Usage>(Value::Object(update)) {
-                    // An agent that does not repeat the cost has not taken it back.
-                    let cost = header.usage.take().and_then(|before| before.cost);
-                    header.usage = Some(Usage { cost: usage.cost.or(cost), ..usage });
+                if let Some(usage) = Usage::read(&update, header.usage.as_ref()) {
+                    header.usage = Some(usage);
                     header.knows(Field::Usage);
                 }
             }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use acpd_api::{SessionState, TurnState, Untrusted};
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
 use crate::block::PlanEntry;
 
@@ -109,8 +109,10 @@ pub struct ConfigOption {
     /// A string, or a boolean for an option of that type.
     pub current_value: Value,
     /// The values to choose from, or groups of them; empty for a boolean.
-    #[serde(default)]
+    #[serde(skip)]
     options: Vec<Entry>,
+    #[serde(default, rename = "options", deserialize_with = "items")]
+    listed: Vec<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -129,33 +131,69 @@ pub struct Choice {
     pub name: Option<Untrusted>,
 }
 
+/// A list; another value is an empty one.
+fn items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::Array(items) => items,
+        _ => Vec::new(),
+    })
+}
+
 /// How much a session has used.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Usage {
     /// Tokens of the context.
     pub used: u64,
     /// Tokens that fit into it; 0 if that is not known.
-    #[serde(default)]
     pub size: u64,
     /// Money.
     pub cost: Option<Cost>,
 }
 
 /// Money.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
     /// How much, in whole units.
     pub amount: f64,
     /// Of what: `USD`.
-    #[serde(default)]
     pub currency: Untrusted,
+}
+
+impl Usage {
+    /// Reads an update. What is not in it, or cannot be read, stays as it was; nothing if all of it is so.
+    pub(crate) fn read(update: &Map<String, Value>, before: Option<&Usage>) -> Option<Usage> {
+        let count = |name: &str| update.get(name).and_then(Value::as_u64);
+        let cost = update.get("cost").and_then(|cost| {
+            let currency = cost.get("currency").and_then(Value::as_str).unwrap_or_default();
+            Some(Cost { amount: cost.get("amount")?.as_f64()?, currency: currency.into() })
+        });
+        let (used, size) = (count("used"), count("size"));
+        if used.is_none() && cost.is_none() {
+            return None;
+        }
+        Some(Usage {
+            used: used.or(before.map(|before| before.used)).unwrap_or_default(),
+            // An agent may not know how much there is room for; of one that does not say it, it is not known.
+            size: size.unwrap_or_default(),
+            // An agent that does not repeat the cost has not taken it back.
+            cost: cost.or_else(|| before?.cost.clone()),
+        })
+    }
 }
 
 impl ConfigOption {
     /// Reads a `configOptions` list; what cannot be read is left out.
     pub fn list(options: Value) -> Vec<ConfigOption> {
         let Value::Array(options) = options else { return Vec::new() };
-        options.into_iter().filter_map(|option| serde_json::from_value(option).ok()).collect()
+        let read = |option: Value| {
+            let mut option: ConfigOption = serde_json::from_value(option).ok()?;
+            option.options = std::mem::take(&mut option.listed)
+                .into_iter()
+                .filter_map(|entry| serde_json::from_value(entry).ok())
+                .collect();
+            Some(option)
+        };
+        options.into_iter().filter_map(read).collect()
     }
 
     /// The one of these that stands for a category.

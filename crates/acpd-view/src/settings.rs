@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::header::{ConfigOption, Mode};
+use crate::lenient;
 
 /// The settings of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -19,30 +20,32 @@ pub struct Settings {
 }
 
 /// The modes of a session.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Modes {
     /// The id of the one that it is in.
     pub current_mode_id: Untrusted,
     /// Those to choose from.
-    #[serde(default)]
     pub available_modes: Vec<Mode>,
 }
 
 impl Settings {
     /// Reads the result of `session/new` or `session/resume`.
     pub fn from_raw(result: &RawValue) -> Settings {
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Members {
-            modes: Value,
-            config_options: Value,
-        }
-        let members: Members = serde_json::from_str(result.get()).unwrap_or_default();
-        Settings {
-            modes: serde_json::from_value(members.modes).ok(),
-            options: ConfigOption::list(members.config_options),
-        }
+        let mut members = lenient::members(result.get()).unwrap_or_default();
+        lenient::mend(&mut members);
+        let modes = members.remove("modes").and_then(|modes| {
+            let current = modes.get("currentModeId").and_then(Value::as_str)?;
+            let available = modes.get("availableModes").and_then(Value::as_array);
+            let available = available.into_iter().flatten();
+            Some(Modes {
+                current_mode_id: current.into(),
+                available_modes: available
+                    .filter_map(|mode| Mode::deserialize(mode).ok())
+                    .collect(),
+            })
+        });
+        let options = members.remove("configOptions").unwrap_or_default();
+        Settings { modes, options: ConfigOption::list(options) }
     }
 
     /// The option that stands for the model, the mode or another category.

@@ -11,6 +11,7 @@ use crate::diff::Change;
 use crate::fold::cut_short;
 use crate::header::{ConfigOption, Usage};
 use crate::human;
+use crate::lenient::NOT_READ;
 use crate::line::{Line, Role};
 use crate::text;
 use crate::text::Text;
@@ -89,7 +90,7 @@ fn first_line(mark: &'static str, role: Role, content: &[Content]) -> Line {
             let first = Untrusted::from(lines.next().unwrap_or_default());
             (Text::from(first), lines.count())
         }
-        Content::Other(block) => (describe(block).unwrap_or_default(), 0),
+        Content::Other(block) => (describe(block), 0),
     };
     more += content.len() - 1;
     let line = Line::of(role, text!("{}{}", mark, line));
@@ -97,24 +98,29 @@ fn first_line(mark: &'static str, role: Role, content: &[Content]) -> Line {
 }
 
 /// Content that is not text, in one line.
-pub fn describe(block: &Value) -> Option<Text> {
+pub fn describe(block: &Value) -> Text {
     let text = |value: &Value| value.as_str().map(Untrusted::from);
+    let other = || match text(&block["type"]) {
+        Some(kind) if kind != "text" => text!("[{}: {}]", kind, NOT_READ),
+        _ => text!("[{}]", NOT_READ),
+    };
     let blob = |what: &'static str| {
         let size = block["data"].as_str().map_or(0, str::len) as u64 / 4 * 3;
         text!("[{} {} {}]", what, text(&block["mimeType"]), human::bytes(size))
     };
-    match block["type"].as_str()? {
-        "image" => Some(blob("image")),
-        "audio" => Some(blob("audio")),
-        "resource_link" => {
-            let uri = text(&block["uri"])?;
-            Some(match text(&block["name"]).filter(|name| *name != uri) {
-                Some(name) => text!("[{}] {}", name, uri),
-                None => text!("[{}]", uri),
-            })
-        }
-        "resource" => Some(text!("[{}]", text(&block["resource"]["uri"])?)),
-        _ => None,
+    match block["type"].as_str() {
+        Some("image") => blob("image"),
+        Some("audio") => blob("audio"),
+        Some("resource_link") => match (text(&block["uri"]), text(&block["name"])) {
+            (Some(uri), Some(name)) if name != uri => text!("[{}] {}", name, uri),
+            (Some(it), _) | (None, Some(it)) => text!("[{}]", it),
+            (None, None) => other(),
+        },
+        Some("resource") => match text(&block["resource"]["uri"]) {
+            Some(uri) => text!("[{}]", uri),
+            None => other(),
+        },
+        _ => other(),
     }
 }
 

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use acp_wire::legible;
 use acpd_api::{LogEntry, Untrusted, escape};
 use acpd_view::{Block, Folding, Id, Kind, Row, State, rows};
 use proptest::prelude::*;
@@ -50,7 +51,7 @@ impl Journal {
     /// The entries of the journal, without what is not in it.
     fn entries(&self) -> Vec<LogEntry> {
         let entry = |line: &String| {
-            let value: Value = serde_json::from_str(line).unwrap();
+            let value: Value = serde_json::from_str(&legible(line)).unwrap();
             let seq = value["params"]["_meta"]["_acpd"]["seq"].as_u64()?;
             Some(LogEntry { seq, line: serde_json::from_str(line).unwrap() })
         };
@@ -485,4 +486,84 @@ fn a_cost_that_is_not_told_again_stays() {
         live.fold(line.to_string().as_bytes());
     }
     assert_eq!(live.header(), state.header(), "live");
+}
+
+/// JSON that is in the place of something else, or that no type of Rust holds.
+fn unreadable() -> Vec<String> {
+    let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
+    [r#""\ud83d""#, "5", "-1e999", "true", "[1]", r#"{"\udc00":1}"#, "[]", "{}", "null", &deep]
+        .map(str::to_owned)
+        .into()
+}
+
+/// Every value in it that is no text of acpd: where its text begins and ends.
+fn values(json: &str) -> Vec<std::ops::Range<usize>> {
+    fn inside(value: &Value, path: &[String], all: &mut Vec<Vec<String>>) {
+        for (name, member) in value.as_object().into_iter().flatten() {
+            let path = [path, &[name.clone()]].concat();
+            inside(member, &path, all);
+            all.push(path);
+        }
+    }
+    let mut paths = Vec::new();
+    inside(&serde_json::from_str(json).unwrap(), &[], &mut paths);
+    let ranges = paths.iter().filter_map(|path| {
+        let names: Vec<&str> = path.iter().map(String::as_str).collect();
+        acp_wire::locate(json.as_bytes(), &names)
+    });
+    ranges.collect()
+}
+
+#[test]
+fn one_bad_member_hides_nothing_but_itself() {
+    let text = |words: &str| json!({"type": "text", "text": words});
+    let updates = [
+        json!({"sessionUpdate": "user_message_chunk", "messageId": "u", "content": text("<1>")}),
+        json!({"sessionUpdate": "agent_message_chunk", "messageId": "a", "content": text("<2>")}),
+        json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "<3>", "kind": "read",
+            "status": "completed", "locations": {"path": "/w", "line": 7}, "rawInput": {"path": "/w"},
+            "content": {"type": "content", "content": text("<4>")}}),
+        json!({"sessionUpdate": "plan", "entries": [
+            {"content": "<5>", "status": "completed", "priority": "low"}]}),
+        json!({"sessionUpdate": "notice", "severity": "info", "title": "<6>", "description": "<7>"}),
+        json!({"sessionUpdate": "tool_call", "toolCallId": "e", "title": "edit", "content": {
+            "type": "diff", "path": "/w/<8>", "oldText": "<9>", "newText": "<10>"}}),
+        json!({"sessionUpdate": "session_info_update", "title": "<11>"}),
+        json!({"sessionUpdate": "agent_message_chunk", "messageId": "b", "content": text("<12>")}),
+    ];
+    let updates: Vec<String> = updates.iter().map(Value::to_string).collect();
+    let shown = |updates: &[String]| {
+        let mut state = State::new(&"s".into());
+        for (seq, update) in (1..).zip(updates) {
+            let params = format!(r#"{{"sessionId":"s","_meta":{{}},"update":{update}}}"#);
+            let line = format!(r#"{{"method":"session/update","params":{params}}}"#);
+            state.fold_entry(seq, &line);
+        }
+        let blocks = state.blocks().flat_map(|block| block.lines(80, Folding::Open));
+        let mut text: Vec<String> = blocks.map(|line| line.plain().to_string()).collect();
+        text.extend(state.header().title.as_ref().map(|title| title.verbatim().to_string()));
+        text.join("\n")
+    };
+    let marks: Vec<String> = (1..=12).map(|number| format!("<{number}>")).collect();
+    let whole = shown(&updates);
+    for mark in &marks {
+        assert!(whole.contains(mark), "{mark} is not in {whole}");
+    }
+    for (at, update) in updates.iter().enumerate() {
+        for range in values(update) {
+            for bad in unreadable() {
+                let mut changed = updates.clone();
+                changed[at].replace_range(range.clone(), &bad);
+                let says_kind = changed[at].contains(r#""sessionUpdate":""#)
+                    && !changed[at].contains(r#"Update":"\ud"#);
+                let others = updates.iter().enumerate().filter(|(other, _)| *other != at);
+                let others: String = others.map(|(_, other)| other.as_str()).collect();
+                let kept = if says_kind { others + &changed[at] } else { others };
+                let seen = shown(&changed);
+                for mark in marks.iter().filter(|mark| kept.contains(*mark)) {
+                    assert!(seen.contains(mark), "{mark} is hidden by {}:\n{seen}", changed[at]);
+                }
+            }
+        }
+    }
 }

@@ -58,6 +58,10 @@ fn markdown_looks_like_this() {
 fn a_link_says_where_it_leads_unless_its_text_does() {
     assert_eq!(whole("[a](https://b.example/)", 80), "a (https://b.example/)\n");
     assert_eq!(whole("<https://b.example/>", 80), "https://b.example/\n");
+    let disguised = "<https://good.example@evil.example/>";
+    let shown = "https://good.example@evil.example/ (leads to evil.example)\n";
+    assert_eq!(whole(disguised, 80), shown);
+    assert_eq!(whole("[a](https://b.example/@ada)", 80), "a (https://b.example/@ada)\n");
     assert_eq!(whole("<ada@b.example>", 80), "ada@b.example\n");
     let fake = "[https://good.example](https://evil.example)";
     assert_eq!(whole(fake, 80), "https://good.example (https://evil.example)\n");
@@ -207,4 +211,61 @@ proptest! {
         let joined: String = rows.iter().map(|row| row.plain().as_str().to_owned()).collect();
         prop_assert_eq!(joined.replace(' ', ""), words.concat());
     }
+}
+
+#[test]
+fn a_text_has_no_heading_of_the_document_that_it_is_in() {
+    let fenced = acpd_view::fenced_in;
+    for text in [
+        "## You",
+        "# a\n## You\n",
+        "You\n---",
+        "You\n===\n",
+        "  ##  You",
+        "> ## You",
+        "- ## You",
+        "<h2>You</h2>",
+        "<!-- the rest is hidden",
+        "<h1\nid=a>You</h1>",
+        "a\n\n## You ##",
+    ] {
+        let within = format!("## Agent\n\n{}\n\n## You\n\nnext\n", fenced(text));
+        let headings: Vec<_> = headings(&within);
+        assert_eq!(headings, ["2: Agent", "2: You"], "{within}");
+    }
+    for text in ["```\n## You", "~~~~ sh\nx\n~~~", "````\n```\n", "> ```\n> x"] {
+        let within = format!("## Agent\n\n{}\n\n## You\n\nnext\n", fenced(text));
+        assert_eq!(headings(&within), ["2: Agent", "2: You"], "{within}");
+    }
+    for text in
+        ["plain", "```sh\n# x\n```\n", "### fine", "a < b\n", "- x\n- y\n", "a | b\n--|--\n1 | 2\n"]
+    {
+        let deeper = text.replace("### fine", "##### fine");
+        assert_eq!(fenced(text), deeper);
+    }
+}
+
+/// The headings of the two levels that a document has itself.
+fn headings(text: &str) -> Vec<String> {
+    use pulldown_cmark::{Event, Parser, Tag, TagEnd};
+    let (mut all, mut open) = (Vec::new(), None);
+    for event in Parser::new(text) {
+        match event {
+            Event::Start(Tag::Heading { level, .. }) => {
+                open = Some((level as usize, String::new()))
+            }
+            Event::Text(said) => {
+                if let Some((_, text)) = &mut open {
+                    text.push_str(&said);
+                }
+            }
+            Event::End(TagEnd::Heading(_)) => {
+                let heading = open.take().filter(|(level, _)| *level <= 2);
+                all.extend(heading.map(|(level, text)| format!("{level}: {text}")));
+            }
+            Event::Html(html) => assert!(!html.contains("<h"), "{html}"),
+            _ => {}
+        }
+    }
+    all
 }

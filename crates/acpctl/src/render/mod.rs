@@ -8,6 +8,7 @@ mod tests;
 
 use std::collections::HashMap;
 
+use acp_wire::legible;
 use acpd_api::{RestoreLevel, Untrusted, escape, method};
 use acpd_view::{
     Block, ConfigOption, Content, Id, Kind, Message, Plan, PlanEntry, Progress, Settings, State,
@@ -162,7 +163,7 @@ impl Transcript {
             self.lines_of(line, &mut pieces);
             return pieces;
         }
-        if let Ok(Params { session_id }) = serde_json::from_str(params) {
+        if let Ok(Params { session_id }) = serde_json::from_str(&legible(params)) {
             self.of(&session_id);
         }
         let Some(mut state) = self.state.take() else { return pieces };
@@ -297,12 +298,10 @@ impl Transcript {
                     bytes = text.raw().len();
                 }
                 Content::Other(block) if at >= parts => {
-                    if let Some(what) = describe(block) {
-                        let prefix = if flow == Flow::User { "> " } else { "" };
-                        let line = text!("{}{}", prefix, what);
-                        pieces.push(Piece::Lines(self.options.paint.apply(DIM, line) + "\n"));
-                        self.flow = Some((flow, false));
-                    }
+                    let prefix = if flow == Flow::User { "> " } else { "" };
+                    let line = text!("{}{}", prefix, describe(block));
+                    pieces.push(Piece::Lines(self.options.paint.apply(DIM, line) + "\n"));
+                    self.flow = Some((flow, false));
                 }
                 Content::Other(_) => {}
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use acpd_api::{SessionInfo, Untrusted};
 use acpd_client::Connection;
-use acpd_view::{Block, Kind, Turn};
+use acpd_view::{Block, Kind, Turn, fenced_in};
 
 use super::markdown::{Markdown, Part, head};
 use super::{raw, read};
@@ -51,7 +51,7 @@ impl Digest {
     pub(crate) fn text(&self, info: &SessionInfo, summary: Option<&str>) -> String {
         let mut parts: Vec<Part> = vec![head(info).into()];
         if let Some(summary) = summary {
-            let summary = Part::Theirs(summary.trim().into());
+            let summary = Part::Theirs(fenced_in(summary.trim()).into());
             parts.extend([
                 text!("\n## Summary, by {}\n\n", info.agent).into(),
                 summary,

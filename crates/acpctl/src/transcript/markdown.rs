@@ -2,7 +2,9 @@
 
 use acpd_api::{SessionInfo, Untrusted};
 use acpd_view::about::commands;
-use acpd_view::{Block, Content, FileDiff, Kind, Line, Message, Plan, ToolCall, Turn, describe};
+use acpd_view::{
+    Block, Content, FileDiff, Kind, Line, Message, Plan, ToolCall, Turn, describe, fenced_in,
+};
 use similar::TextDiff;
 
 use crate::human;
@@ -120,11 +122,11 @@ fn said(message: &Message) -> Vec<Part> {
     for part in &message.content {
         match part {
             Content::Text(said) => {
-                let said = Untrusted::from(said.raw().trim_end());
+                let said = Untrusted::from(fenced_in(said.raw().trim_end()));
                 parts.extend(["\n".into(), Part::Theirs(said), "\n".into()]);
             }
             Content::Other(block) => {
-                parts.extend(describe(block).map(|what| text!("\n`{}`\n", what).into()));
+                parts.push(text!("\n`{}`\n", describe(block)).into());
             }
         }
     }

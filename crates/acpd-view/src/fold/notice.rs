@@ -12,6 +12,7 @@ use super::text;
 use crate::block::{
     Answer, Block, Gap, Kind, Notice, Progress, Question, Severity, Source, Topic, TurnEnd,
 };
+use crate::lenient::NOT_READ;
 use crate::text;
 use crate::text::Text;
 
@@ -52,6 +53,12 @@ pub(super) fn of_agent(step: &Step<'_>, update: &Map<String, Value>) -> Option<B
     };
     let kind = Kind::Notice(notice(severity, sentence));
     (!kind_text(&kind).is_empty()).then(|| Block::new(step.seq, kind, progress))
+}
+
+/// The block of something that cannot be shown.
+pub(super) fn unread(step: &Step<'_>, what: &'static str) -> Block {
+    let notice = notice(Severity::Warning, text!("{} {}", what, NOT_READ));
+    Block::new(step.seq, Kind::Notice(notice), Progress::Done)
 }
 
 fn kind_text(kind: &Kind) -> &str {

@@ -1,7 +1,7 @@
 //! Open questions: what the daemon asks this client.
 
-use acp_wire::Id as RequestId;
 use acp_wire::acp::{ElicitationMode, ElicitationRequest, PermissionRequest};
+use acp_wire::{Id as RequestId, legible};
 use acpd_api::{Meta, OptionInfo, PermissionMeta, Question as Asked, Untrusted};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::State;
 use super::step::Asked as About;
 use crate::block::{Block, Id, Kind, Progress, Question};
+use crate::lenient;
 
 impl State {
     /// This client has answered a question, or acpd has taken it back.
@@ -91,7 +92,8 @@ fn permission(params: &RawValue) -> Option<Question> {
         meta: Meta<Option<PermissionMeta>>,
     }
     let request = PermissionRequest::from_raw(params).ok()?;
-    let meta = serde_json::from_str::<Params>(params.get()).ok().and_then(|it| it.meta.own);
+    let meta = serde_json::from_str::<Params>(&legible(params.get())).ok();
+    let meta = meta.and_then(|it| it.meta.own);
     let (id, shown, changed) = meta
         .map_or_else(Default::default, |meta| (meta.id, Some(Box::new(meta.shown)), meta.changed));
     let text = |text: std::borrow::Cow<'_, str>| Untrusted::from(text);
@@ -115,7 +117,7 @@ fn permission(params: &RawValue) -> Option<Question> {
 
 fn elicitation(params: &RawValue) -> Option<Question> {
     let request = ElicitationRequest::from_raw(params).ok()?;
-    let members: Map<String, Value> = serde_json::from_str(params.get()).ok()?;
+    let members = lenient::members(params.get())?;
     let message = Untrusted::from(request.message);
     let asked = match request.mode {
         ElicitationMode::Form(form) => {

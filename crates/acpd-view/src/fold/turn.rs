@@ -12,6 +12,7 @@ use crate::block::{
     Block, Content, Folding, Id, Kind, Message, Notice, Plan, PlanEntry, Progress, Severity,
     Subagent, ToolCall, Topic,
 };
+use crate::lenient;
 
 /// Lines of a prompt that are shown by rule.
 const PROMPT: usize = 12;
@@ -107,9 +108,7 @@ impl Turn {
         steered: bool,
         mut update: Map<String, Value>,
     ) -> Vec<Id> {
-        let Some(content) = update.remove("content").filter(Value::is_object) else {
-            return Vec::new();
-        };
+        let content = lenient::blocks(update.remove("content"));
         let id = text(&update, "messageId");
         self.within(step, |blocks, changed| {
             if let Some(block) = blocks.last_mut()
@@ -117,13 +116,13 @@ impl Turn {
                 && let Some(message) = of_speaker(&mut block.kind, speaker)
                 && (&message.id, message.steered) == (&id, steered)
             {
-                message.add(content);
+                content.into_iter().for_each(|block| message.add(block));
                 block.last = step.seq;
                 changed.push(block.id);
                 return;
             }
             let mut message = Message { steered, id, ..Message::default() };
-            message.add(content);
+            content.into_iter().for_each(|block| message.add(block));
             let kind = match speaker {
                 Speaker::User => Kind::Prompt(message),
                 Speaker::Agent => Kind::Answer(message),
@@ -141,11 +140,14 @@ impl Turn {
         folder: Option<Arc<str>>,
         mut update: Map<String, Value>,
     ) -> Vec<Id> {
-        let Some(id) = text(&update, "toolCallId") else { return Vec::new() };
+        // A call without an id cannot be told from others: each of its lines is one of its own.
+        let id = text(&update, "toolCallId");
         update.remove("_meta");
         self.within(step, |blocks, changed| {
-            let is_it =
-                |block: &&mut Block| block.tool_call().is_some_and(|call| call.has_id(id.raw()));
+            let is_it = |block: &&mut Block| {
+                id.as_ref()
+                    .is_some_and(|id| block.tool_call().is_some_and(|call| call.has_id(id.raw())))
+            };
             if let Some(block) = blocks.iter_mut().rev().find(is_it) {
                 let before = block.progress;
                 if let Some(call) = block.tool_call_mut() {
@@ -185,7 +187,7 @@ impl Turn {
         };
         let id = text(&members, "planId");
         let is_removed = kind == "plan_removed";
-        let entries = list(members.remove("entries"));
+        let entries = list(lenient::steps(&mut members));
         let said = text(&members, "content").or_else(|| text(&members, "uri"));
         let plan = Plan { entries, text: said, id };
         let pinned = plan.entries.clone();
@@ -250,7 +252,7 @@ impl Turn {
 
     /// The agent makes the conversation shorter: a notice that changes.
     pub(super) fn compaction(&mut self, step: &Step<'_>, update: &Map<String, Value>) -> Vec<Id> {
-        let Some(id) = text(update, "compactionId") else { return Vec::new() };
+        let id = text(update, "compactionId").unwrap_or_default();
         let Some((progress, now)) = notice::compaction(&id, update) else { return Vec::new() };
         self.within(step, |blocks, changed| {
             let is_it = |block: &&mut Block| {

@@ -13,11 +13,14 @@
 mod render;
 mod table;
 
+use std::ops::Range;
+
 use acpd_api::Untrusted;
-use pulldown_cmark::{Event, Options, Parser};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use crate::line::Line;
 use render::Renderer;
+pub use render::disguised_host;
 
 /// What of the dialects of Markdown is read.
 const OPTIONS: Options =
@@ -26,6 +29,57 @@ const OPTIONS: Options =
 /// What may come next and change what is before it. Other things do, too, but rarely.
 const CONTINUATIONS: [&str; 12] =
     ["x", "\n\nx", "`", "```", "*", "**", "_", "__", "~~", "](x)", ">", "\n\n- x"];
+
+/// A text as a part of a document with headings of two levels: its own headings are two levels deeper, HTML is text, and
+/// a code block that is open at its end is closed.
+pub fn fenced_in(text: &str) -> String {
+    let mut edits: Vec<(Range<usize>, String)> = Vec::new();
+    // What is in a quote or a list ends with it.
+    let mut depth = 0_usize;
+    for (event, range) in Parser::new_ext(text, OPTIONS).into_offset_iter() {
+        let part = &text[range.clone()];
+        match event {
+            Event::Start(Tag::Heading { .. }) if part.starts_with('#') => {
+                edits.push((range.start..range.start, "##".to_owned()));
+            }
+            Event::Start(Tag::Heading { .. }) => {
+                // A line below it makes it one.
+                let line = part.trim_end().rfind('\n').map_or(0, |at| at + 1);
+                let rule = line + part[line..].find(['=', '-']).unwrap_or_default();
+                edits.push((range.start + rule..range.start + rule, "\\".to_owned()));
+            }
+            Event::Start(Tag::BlockQuote(_) | Tag::List(_)) => depth += 1,
+            Event::End(TagEnd::BlockQuote(_) | TagEnd::List(_)) => depth = depth.saturating_sub(1),
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) if depth == 0 => {
+                let mark = part.chars().next().unwrap_or('`');
+                let fence: String = part.chars().take_while(|char| *char == mark).collect();
+                let last = part.trim_end().lines().skip(1).last().unwrap_or_default();
+                let last = last.trim_start();
+                let is_closed = last.len() >= fence.len() && last.chars().all(|char| char == mark);
+                if !is_closed && range.end >= text.trim_end().len() {
+                    let gap = if text.ends_with('\n') { "" } else { "\n" };
+                    edits.push((text.len()..text.len(), format!("{gap}{fence}")));
+                }
+            }
+            Event::Html(_) | Event::InlineHtml(_) => {
+                edits.push((range.clone(), part.replace('<', "&lt;")));
+            }
+            _ => {}
+        }
+    }
+    edits.sort_by_key(|(range, _)| range.start);
+    let mut fenced = String::with_capacity(text.len());
+    let mut upto = 0;
+    for (range, instead) in edits {
+        if range.start >= upto {
+            fenced.push_str(&text[upto..range.start]);
+            fenced.push_str(&instead);
+            upto = range.end;
+        }
+    }
+    fenced.push_str(&text[upto..]);
+    fenced
+}
 
 /// A text in Markdown and its lines.
 #[derive(Debug, Clone)]

@@ -353,7 +353,20 @@ impl Renderer {
             self.put(Style::of(Role::Link), &to);
             self.put(Style::of(Role::Dim), ")");
         }
+        if let Some(host) = disguised_host(&to) {
+            self.put(Style::of(Role::Warning), " (leads to ");
+            self.put(Style::of(Role::Warning), host);
+            self.put(Style::of(Role::Warning), ")");
+        }
     }
+}
+
+/// Host of an address with a name before it (`https://good.example@evil.example/`), which reads as if the name were
+/// the host.
+pub fn disguised_host(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '\\', '?', '#']).next()?;
+    authority.rsplit_once('@').map(|(_, host)| host)
 }
 
 fn depth(level: HeadingLevel) -> usize {

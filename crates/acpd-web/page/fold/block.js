@@ -88,10 +88,8 @@ export const contentOf = (call) => (Array.isArray(call.content) ? call.content.f
 /** @param {Json} call @returns {FileDiff[]} */
 export const diffsOf = (call) =>
   contentOf(call).flatMap((item) => {
-    const { type, path, oldText, newText = '' } = item;
-    const isRead = typeof path === 'string' && typeof newText === 'string';
-    if (type !== 'diff' || !isRead || !['string', 'undefined'].includes(typeof (oldText ?? undefined))) return [];
-    return [{ path, oldText: oldText ?? undefined, newText }];
+    const { type, path = '', oldText, newText = '' } = item;
+    return type === 'diff' ? [{ path, oldText, newText }] : [];
   });
 
 /** Which kind of call it is by now. @param {Json} call @returns {Kind} */

@@ -8,6 +8,7 @@
 
 import { isCount, isObject, lookUp, make, text } from './block.js';
 import { Header } from './header.js';
+import { legible, mend } from './lenient.js';
 import * as notices from './notice.js';
 import { Turn, find } from './turn.js';
 
@@ -57,7 +58,7 @@ export class State {
    * that are new or have changed, or are gone. @param {unknown} message @returns {Changed} */
   fold(message) {
     if (!isObject(message) || typeof message.method !== 'string' || !isObject(message.params)) return new Set();
-    if (message.id !== undefined) return this.asked(message.id, message.method, message.params);
+    if (message.id !== undefined) return this.asked(message.id, message.method, legible(message.params));
     return this.notification(undefined, message.method, message.params);
   }
 
@@ -95,8 +96,9 @@ export class State {
   }
 
   /** Takes a notification; `seq` is its number if it is not in it. @param {number | undefined} seq
-   * @param {string} method @param {Json} params @returns {Changed} */
-  notification(seq, method, params) {
+   * @param {string} method @param {Json} written @returns {Changed} */
+  notification(seq, method, written) {
+    const params = legible(written);
     if (method === '$/cancel_request') return this.closeQuestion(params.requestId);
     if (method === '_acpd/session_state') {
       if (params.sessionId === this.session) this.header.live = params;
@@ -108,7 +110,7 @@ export class State {
       // It is in no journal: the commands on offer when a session is taken up, say.
       const kind = text(params.update, 'sessionUpdate');
       if (method === 'session/update' && params.sessionId === this.session && kind !== undefined) {
-        this.header.update(kind, params.update);
+        this.header.update(kind, mend(params.update));
       }
       return new Set();
     }
@@ -123,8 +125,8 @@ export class State {
     const step = { seq: number, session, isOwn: session === this.session, asked: this.askedAbout() };
     /** @type {Changed} */
     const changed = new Set();
-    if (method === 'session/update' && isObject(params.update)) {
-      this.update(step, own?.steered === true, params.update, changed);
+    if (method === 'session/update') {
+      this.update(step, own?.steered === true, mend(params.update), changed);
     } else if (isStart && step.isOwn) {
       const [turn, at] = [params.turn, params.at].map((it) => (isCount(it) ? it : 0));
       this.header.learn({ turn, working: true });
@@ -156,9 +158,13 @@ export class State {
     }
   }
 
-  /** @param {import('./turn.js').Step} step @param {boolean} steered @param {Json} update @param {Changed} changed */
+  /** @param {import('./turn.js').Step} step @param {boolean} steered @param {any} update @param {Changed} changed */
   update(step, steered, update, changed) {
-    const kind = text(update, 'sessionUpdate') ?? '';
+    const kind = isObject(update) ? text(update, 'sessionUpdate') : undefined;
+    if (kind === undefined) {
+      this.turn.push(step, notices.unread(step, 'an update of the agent'), changed);
+      return;
+    }
     const speaker = lookUp(SPEAKERS, kind);
     if (speaker) {
       this.turn.chunk(step, speaker, steered, update, changed);
@@ -184,7 +190,10 @@ export class State {
       }
       case 'current_mode_update': {
         const mode = text(update, 'currentModeId');
-        if (mode === undefined) break;
+        if (mode === undefined) {
+          this.turn.push(step, notices.unread(step, 'the mode of the session'), changed);
+          break;
+        }
         const block = notices.mode(step, mode, this.header.modeName(mode));
         if (step.isOwn) this.header.learn({ mode });
         this.turn.push(step, block, changed);

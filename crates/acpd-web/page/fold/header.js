@@ -49,11 +49,14 @@ export class Header {
       case 'config_option_update': return this.learn({ options: optionsOf(update.configOptions) });
       case 'available_commands_update': return this.learn({ commands: commandsOf(update.availableCommands) });
       case 'usage_update': {
-        const { used, size = 0, cost } = update;
-        const isRead = isCount(used) && isCount(size) && (cost == null || typeof cost.amount === 'number');
+        const { used, size, cost } = update;
+        const isPaid = typeof cost?.amount === 'number';
+        if (!isCount(used) && !isPaid) return undefined;
         // An agent that does not repeat the cost has not taken it back.
-        if (isRead) this.learn({ usage: { used, size, cost: cost ?? this.usage?.cost } });
-        return undefined;
+        return this.learn({ usage: {
+          used: isCount(used) ? used : this.usage?.used ?? 0, size: isCount(size) ? size : 0,
+          cost: isPaid ? { amount: cost.amount, currency: text(cost, 'currency') ?? '' } : this.usage?.cost,
+        } });
       }
       case 'session_info_update':
         if (Object.hasOwn(update, 'title')) this.learn({ title: text(update, 'title') });
@@ -84,7 +87,7 @@ const commandsOf = (list) =>
 /** The values to choose from, of all groups. @param {Json} option @returns {{value: string, name?: string}[]} */
 export const choices = (option) =>
   (Array.isArray(option.options) ? option.options : []).flatMap((entry) =>
-    Array.isArray(entry.options) ? entry.options : [entry]);
+    Array.isArray(entry?.options) ? entry.options : [entry]).filter((it) => text(it, 'value') !== undefined);
 
 /** The current value as people call it. @param {Json} option @returns {string} */
 export function valueName(option) {

@@ -3,6 +3,7 @@
 
 import { isCount, isObject, lookUp, make, text } from './block.js';
 import { oneLine } from './escape.js';
+import { NOT_READ } from './lenient.js';
 
 /** @typedef {import('./block.js').Json} Json */
 /** @typedef {import('./block.js').Block} Block */
@@ -45,6 +46,10 @@ export function ofAgent(step, update) {
   const severity = ['error', 'warning'].includes(update.severity) ? update.severity : 'info';
   return make(step.seq, 'notice', severity === 'error' ? 'failed' : 'done', { notice: notice(severity, sentence) });
 }
+
+/** The block of something that cannot be shown. @param {Step} step @param {string} what */
+export const unread = (step, what) =>
+  make(step.seq, 'notice', 'done', { notice: notice('warning', `${what} ${NOT_READ}`) });
 
 /** The block of another mode. @param {Step} step @param {string} id @param {string} name */
 export const mode = (step, id, name) =>

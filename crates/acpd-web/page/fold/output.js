@@ -3,10 +3,12 @@
 
 import { contentOf } from './block.js';
 import { lines, trim, withoutCodes } from './escape.js';
+import { NOT_READ } from './lenient.js';
 
 /** Lines without the empty ones and without colours. @param {import('./block.js').Json} call @returns {string[]} */
 export const outputOf = (call) => contentOf(call)
-  .flatMap(({ type, content }) => (type === 'content' && typeof content?.text === 'string' ? [content.text] : []))
+  .flatMap(({ type, content }) => (type === 'content' ? Object.keys(content ?? {}).length ? [content.text] : [NOT_READ] : []))
+  .filter((text) => typeof text === 'string')
   .flatMap((text) => lines(unfenced(text)))
   .filter((line) => trim(line) !== '')
   .map((line) => withoutCodes(line.replace(/\p{White_Space}+$/u, '')));

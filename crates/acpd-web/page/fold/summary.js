@@ -6,6 +6,7 @@ import { commandsOf, linesOf } from './commands.js';
 import { changesOf } from './diff.js';
 import { lines, oneLine, trim, verbatim } from './escape.js';
 import { bytes, duration } from './human.js';
+import { NOT_READ } from './lenient.js';
 import { cutShort } from './notice.js';
 
 /** @typedef {import('./block.js').Json} Json */
@@ -57,30 +58,23 @@ export function title(call) {
 function firstLine(mark, role, content) {
   const [first] = content;
   if (first === undefined) return [];
-  const said = typeof first === 'string' ? lines(trim(first)) : [describe(first) ?? ''];
+  const said = typeof first === 'string' ? lines(trim(first)) : [describe(first)];
   const line = typeof first === 'string' ? oneLine(said[0] ?? '') : said[0];
   const more = Math.max(0, said.length - 1) + content.length - 1;
   return more > 0 ? [[role, mark + line], ['dim', `  +${more}`]] : [[role, mark + line]];
 }
 
-/** Content that is not text, in one line. @param {Json} block @returns {string | undefined} */
+/** Content that is not text, in one line. @param {Json} block */
 export function describe(block) {
-  /** @param {unknown} value */
-  const line = (value) => (typeof value === 'string' ? oneLine(value) : '');
-  switch (block.type) {
-    case 'image': case 'audio': {
-      const size = typeof block.data === 'string' ? Math.floor(block.data.length / 4) * 3 : 0;
-      return `[${block.type} ${line(block.mimeType)} ${bytes(size)}]`;
-    }
-    case 'resource_link': {
-      if (typeof block.uri !== 'string') return undefined;
-      const name = member(block, 'name');
-      return name !== undefined && name !== block.uri ? `[${line(name)}] ${line(block.uri)}` : `[${line(block.uri)}]`;
-    }
-    case 'resource':
-      return typeof block.resource?.uri === 'string' ? `[${line(block.resource.uri)}]` : undefined;
-    default: return undefined;
+  const [kind, mime, name] = ['type', 'mimeType', 'name'].map((it) => member(block, it)).map((it) => it && oneLine(it));
+  const uri = oneLine(member(kind === 'resource' ? block.resource : block, 'uri') ?? '');
+  if (kind === 'image' || kind === 'audio') {
+    const size = typeof block.data === 'string' ? Math.floor(block.data.length / 4) * 3 : 0;
+    return `[${kind} ${mime ?? ''} ${bytes(size)}]`;
   }
+  if (kind === 'resource_link' && (uri || name)) return uri && name && name !== uri ? `[${name}] ${uri}` : `[${uri || name}]`;
+  if (kind === 'resource' && uri) return `[${uri}]`;
+  return kind && kind !== 'text' ? `[${kind}: ${NOT_READ}]` : `[${NOT_READ}]`;
 }
 
 /** A path as people read it in this session. @param {string} path @param {string} [folder] */

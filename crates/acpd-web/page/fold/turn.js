@@ -2,8 +2,9 @@
 // A turn: which block a line begins or changes, as `acpd-view/src/fold/turn.rs` decides.
 
 import {
-  changed as touch, folding, isMessage, isObject, kindOf, lookUp, make, progressOf, text,
+  changed as touch, folding, isMessage, isObject, kindOf, make, progressOf, text,
 } from './block.js';
+import * as lenient from './lenient.js';
 import * as notice from './notice.js';
 
 /** @typedef {import('./block.js').Json} Json */
@@ -55,20 +56,19 @@ export class Turn {
   /** A piece of a message. @param {Step} step @param {Speaker} speaker @param {boolean} steered @param {Json} update
    * @param {Changed} changed */
   chunk(step, speaker, steered, update, changed) {
-    const { content } = update;
-    if (!isObject(content)) return;
+    const content = lenient.blocks(update.content);
     const messageId = text(update, 'messageId');
     this.within(step, changed, (blocks, here) => {
       const last = blocks.at(-1);
       const fits = last?.progress === 'running' && last.kind === speaker && last.messageId === messageId;
       if (last && fits && last.steered === steered) {
-        addTo(last.content ?? [], content);
+        for (const block of content) addTo(last.content ?? [], block);
         last.last = step.seq;
         here.add(touch(last));
         return;
       }
       const block = make(step.seq, speaker, 'running', { content: [], steered, messageId });
-      addTo(block.content ?? [], content);
+      for (const one of content) addTo(block.content ?? [], one);
       push(blocks, block, here);
     });
   }
@@ -76,12 +76,13 @@ export class Turn {
   /** A tool call begins or changes. @param {Step} step @param {boolean} begins @param {Json} update
    * @param {Changed} changed */
   call(step, begins, update, changed) {
+    // A call without an id cannot be told from others: each of its lines is one of its own.
     const id = text(update, 'toolCallId');
-    if (id === undefined) return;
     // Null means unchanged.
-    const members = Object.entries(update).filter(([name, value]) => name !== '_meta' && value !== null);
+    const members = Object.entries(update).filter(([name, value]) => name !== '_meta' && value !== null)
+      .map(([name, value]) => (name === 'content' ? [name, lenient.items(value)] : [name, value]));
     this.within(step, changed, (blocks, here) => {
-      const block = blocks.findLast((block) => block.call?.toolCallId === id);
+      const block = blocks.findLast((block) => id !== undefined && block.call?.toolCallId === id);
       if (!block?.call) {
         const call = Object.fromEntries(members);
         push(blocks, make(step.seq, kindOf(call), progressOf(call, 'running'), { call, partial: !begins }), here);
@@ -103,8 +104,7 @@ export class Turn {
     const members = kind === 'plan_update' && isObject(update.plan) ? update.plan : update;
     const planId = text(members, 'planId');
     const isRemoved = kind === 'plan_removed';
-    const listed = Array.isArray(members.entries) ? members.entries : [];
-    const entries = listed.filter(isEntry).map(({ content = '', priority = '', status = '' }) => ({ content, priority, status }));
+    const entries = lenient.steps(members);
     const more = { entries, text: text(members, 'content') ?? text(members, 'uri'), planId };
     this.within(step, changed, (blocks, here) => {
       const at = blocks.findLastIndex((block) => block.kind === 'plan' && block.planId === planId);
@@ -145,8 +145,7 @@ export class Turn {
   /** The agent makes the conversation shorter: a notice that changes. @param {Step} step @param {Json} update
    * @param {Changed} changed */
   compaction(step, update, changed) {
-    const id = text(update, 'compactionId');
-    const now = id === undefined ? undefined : notice.compaction(id, update);
+    const now = notice.compaction(text(update, 'compactionId') ?? '', update);
     if (!now) return;
     const [progress, said] = now;
     this.within(step, changed, (blocks, here) => {
@@ -218,10 +217,6 @@ function addTo(message, content) {
   else if (typeof message[last] === 'string') message[last] += content.text;
   else message.push(content.text);
 }
-
-/** @param {unknown} entry @returns {entry is Json} */
-const isEntry = (entry) =>
-  isObject(entry) && ['content', 'priority', 'status'].every((name) => ['string', 'undefined'].includes(typeof lookUp(entry, name)));
 
 /** Adds a block below the others: what was said before it is over. @param {Block[]} blocks @param {Block} block
  * @param {Changed} changed */

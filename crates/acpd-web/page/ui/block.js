@@ -137,7 +137,7 @@ function Other({ part }) {
   const isPicture = part.type === 'image' && PICTURES.includes(part.mimeType) && typeof part.data === 'string'
     && part.data.length * 0.75 <= MOST_PICTURE;
   const url = useMemo(() => (isPicture ? pictureOf(part) : undefined), [part]);
-  const words = describe(part) ?? '[something that is no text]';
+  const words = describe(part);
   return url ? html`<img class="picture" src=${url} alt=${words} />` : html`<div class="is-dim">${words}</div>`;
 }
 

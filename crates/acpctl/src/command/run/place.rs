@@ -1,5 +1,6 @@
 //! Tells our own turn from the turns of other clients in the same session.
 
+use acp_wire::read_legible;
 use acpd_api::{Meta, UpdateMeta};
 use serde::Deserialize;
 
@@ -59,7 +60,7 @@ fn is_prompt(params: &str) -> bool {
     struct Update {
         session_update: String,
     }
-    serde_json::from_str::<Params>(params)
+    read_legible::<Params>(params)
         .is_ok_and(|p| p.update.session_update == "user_message_chunk" && !p.meta.own.steered)
 }
 

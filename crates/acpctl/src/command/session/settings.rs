@@ -1,6 +1,6 @@
 //! `acpctl session mode`, `set` and `commands`: the settings of a session, and the slash commands of its agent.
 
-use acp_wire::{Message, parse};
+use acp_wire::{Message, parse, read_legible};
 use acpd_api::{ClientMeta, LogParams, LogResult, SessionInfo, Untrusted, method};
 use acpd_view::{ConfigOption, Settings};
 use anstyle::Style;
@@ -38,7 +38,7 @@ impl Open {
         let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
         let params = json!({"sessionId": info.session_id, "cwd": info.cwd, "mcpServers": []});
         let result: Box<RawValue> = live.call(ui, "session/resume", &params)?;
-        let raw = serde_json::from_str(result.get()).unwrap_or_default();
+        let raw = read_legible(result.get()).unwrap_or_default();
         Ok(Open { live, info, settings: Settings::from_raw(&result), raw })
     }
 }
@@ -178,7 +178,7 @@ pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> 
         let told = |line: &&str| line.contains("available_commands_update");
         for line in page.entries.iter().map(|entry| entry.line.get()).filter(told) {
             if let Ok(Message::Notification { params: Some(params), .. }) = parse(line.as_bytes())
-                && let Ok(params) = serde_json::from_str::<Params>(params.get())
+                && let Ok(params) = read_legible::<Params>(params.get())
                 && params.session_id == page.session_id
             {
                 commands = params.update.available_commands;
