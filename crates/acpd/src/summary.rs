@@ -1,7 +1,7 @@
 //! Sums a session up in a few KiB, for an agent that has lost it: the last request, what was said while the
 //! agent worked on it, and how the last answer ends. Reads from the end of the journal, a piece at a time.
 
-use acp_wire::{locate, str_at};
+use acp_wire::{locate, lossy_at, str_at};
 use acpd_api::{NAMESPACE, method};
 use acpd_core::GO_ON;
 use acpd_core::ids::{Seq, SessionKey};
@@ -53,7 +53,7 @@ impl Summary {
             let begins = str_at(&row.line, &["method"]).as_deref() == Some(method::TURN_STARTED);
             return begins && self.has_request();
         }
-        let text = || str_at(&row.line, &["params", "update", "content", "text"]);
+        let text = || lossy_at(&row.line, &["params", "update", "content", "text"]);
         match str_at(&row.line, &["params", "update", "sessionUpdate"]).as_deref() {
             Some("user_message_chunk") if is_steered(&row.line) => {
                 self.added.extend(text().map(std::borrow::Cow::into_owned));

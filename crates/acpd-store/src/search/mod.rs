@@ -31,7 +31,7 @@ use crate::snapshot::number;
 use turn::{Document, Turn};
 
 /// Version of the file; one with another is made again.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// - `journal`: one row, the generation of the journal.
 /// - `cursors`: up to where a session is indexed: the line that ended its last turn, and its time. If
 ///   the journal has another line there, it is another journal (a backup, say).

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use acp_wire::{str_at, strs_at};
+use acp_wire::{lossy_at, str_at, strs_lossy_at};
 use acpd_api::{Speaker, method};
 use acpd_core::ids::{Seq, Time};
 use acpd_core::record::{EventKind, EventRow};
@@ -74,12 +74,12 @@ impl Turn {
 
     fn update(&mut self, row: &EventRow) {
         let names = ["sessionUpdate", "messageId", "toolCallId", "title"];
-        let [update, message, call, title] = strs_at(&row.line, UPDATE, names);
+        let [update, message, call, title] = strs_lossy_at(&row.line, UPDATE, names);
         match (update.as_deref(), call) {
             (Some("user_message_chunk"), _) => self.chunk(row, Speaker::User, message),
             (Some("agent_message_chunk"), _) => self.chunk(row, Speaker::Agent, message),
             (Some("agent_thought_chunk"), _) => self.open = None,
-            (Some("tool_call" | "tool_call_update"), Some(call)) => self.call(row, call, title),
+            (Some("tool_call" | "tool_call_update"), call) => self.call(row, call, title),
             _ => {}
         }
     }
@@ -95,20 +95,23 @@ impl Turn {
         };
         // An image, say, is a part of the message without words.
         let content = ["params", "update", "content"];
-        if let [Some(kind), Some(text)] = strs_at(&row.line, &content, ["type", "text"])
-            && kind == "text"
-        {
+        let [kind, text] = strs_lossy_at(&row.line, &content, ["type", "text"]);
+        let text = text.filter(|_| kind.is_none_or(|kind| kind == "text"));
+        // Some agents write the text itself in the place of the block.
+        if let Some(text) = text.or_else(|| lossy_at(&row.line, &content)) {
             self.say(place, &text);
         }
     }
 
-    fn call(&mut self, row: &EventRow, id: Cow<'_, str>, title: Option<Cow<'_, str>>) {
-        let place = match self.calls.get(&*id) {
+    fn call(&mut self, row: &EventRow, id: Option<Cow<'_, str>>, title: Option<Cow<'_, str>>) {
+        let place = match id.as_ref().and_then(|id| self.calls.get(&**id)) {
             Some(place) => *place,
             None => {
                 self.open = None;
                 let place = self.begin(row, Speaker::Tool);
-                self.calls.insert(id.into_owned(), place);
+                if let Some(id) = id {
+                    self.calls.insert(id.into_owned(), place);
+                }
                 place
             }
         };
@@ -141,23 +144,23 @@ mod tests {
 
     use super::*;
 
-    fn documents(updates: &[Value]) -> Vec<(Seq, Speaker, String)> {
+    fn documents<T: ToString>(updates: &[T]) -> Vec<(Seq, Speaker, String)> {
         let lines: Vec<_> = updates.iter().map(|update| (EventKind::Update, update)).collect();
         documents_of(&lines)
     }
 
-    fn documents_of(lines: &[(EventKind, &Value)]) -> Vec<(Seq, Speaker, String)> {
+    fn documents_of<T: ToString>(lines: &[(EventKind, &T)]) -> Vec<(Seq, Speaker, String)> {
         let mut turn = Turn::default();
         for (seq, (kind, update)) in (1..).zip(lines) {
-            let params = json!({"sessionId": "s", "update": update});
-            let line = json!({"jsonrpc": "2.0", "method": "session/update", "params": params});
+            let params = format!(r#"{{"sessionId":"s","update":{}}}"#, update.to_string());
+            let line = format!(r#"{{"method":"session/update","params":{params}}}"#);
             let row = EventRow {
                 session: SessionKey(1),
                 seq,
                 pv: 1,
                 kind: *kind,
                 at: Time(seq),
-                line: line.to_string().into(),
+                line: line.into(),
                 origin: None,
             };
             assert!(!turn.line(&row));
@@ -195,6 +198,25 @@ mod tests {
                 (6, Speaker::Agent, text("meanwhile")),
             ]
         );
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_hides_nothing_else() {
+        let update =
+            |text: &str| serde_json::value::RawValue::from_string(text.to_owned()).unwrap();
+        let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
+        let lines = [
+            r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"key \ud83d"}}"#,
+            &format!(
+                r#"{{"_meta":{deep},"sessionUpdate":"agent_message_chunk","content":{{"\udc00":1,"text":"lock"}}}}"#
+            ),
+            r#"{"sessionUpdate":"agent_message_chunk","content":" door"}"#,
+            r#"{"sessionUpdate":"tool_call","title":"open \ud83d","toolCallId":7}"#,
+        ];
+        let lines = lines.map(update);
+        let found = documents(&lines);
+        let texts: Vec<String> = found.into_iter().map(|(_, _, text)| text).collect();
+        assert_eq!(texts, ["key \u{fffd}lock door", "open \u{fffd}"]);
     }
 
     #[test]
