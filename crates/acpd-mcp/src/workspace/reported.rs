@@ -23,12 +23,16 @@ pub(super) fn reported(folders: &Folders, only: &Only, source: &Source, said: &V
     let is_read = structured
         .or(from_text.as_ref())
         .is_some_and(|value| collect(value, None, DEEP, &mut found));
+    let is_part_unread = !is_read && !found.is_empty();
     if !is_read && found.is_empty() {
         found = findings(&text, folders.cwd());
     }
     let mut editor = source.shown();
-    if found.is_empty() && !is_read {
-        editor["output"] = json!(tail(&text));
+    if is_part_unread || (found.is_empty() && !is_read) {
+        // Whatever it said: an answer that cannot be read is not one without findings.
+        let said =
+            if text.trim().is_empty() { structured.unwrap_or(said).to_string() } else { text };
+        editor["output"] = json!(tail(&said));
     }
     let mut places = HashMap::new();
     let mut real = |path: &PathBuf| {
@@ -64,10 +68,12 @@ fn collect(value: &Value, file: Option<&str>, deep: usize, found: &mut Vec<Findi
             match (list, file.zip(object.get("message").and_then(Value::as_str))) {
                 (Some(list), _) => all(list, file, found),
                 (None, Some((file, said))) => {
+                    let one = diagnostic(value, file, said);
+                    let is_read = one.is_some();
                     if found.len() < MOST {
-                        found.extend(diagnostic(value, file, said));
+                        found.extend(one);
                     }
-                    true
+                    is_read
                 }
                 _ => false,
             }
@@ -166,6 +172,19 @@ mod tests {
             let answer = read(&text(&nothing));
             assert_eq!((&answer["diagnostics"], &answer["editor"]), (&json!([]), &none));
         }
+    }
+
+    #[test]
+    fn what_cannot_be_read_of_an_answer_is_shown() {
+        let output = |said: &Value| read(said)["editor"]["output"].as_str().map(str::to_owned);
+        let structured = json!({"structuredContent": {"summary": "2 errors"}, "content": []});
+        assert!(output(&structured).is_some_and(|shown| shown.contains("2 errors")));
+        let other = json!({"problems": "2 errors"});
+        assert!(output(&other).is_some_and(|shown| shown.contains("2 errors")));
+        let one = json!({"file": "a.rs", "line": 7, "message": "odd"});
+        let part = text(&json!([one, {"where": "a.rs", "what": "no `y`"}]));
+        assert!(output(&part).is_some_and(|shown| shown.contains("no `y`")));
+        assert_eq!(read(&part)["diagnostics"].as_array().map(Vec::len), Some(1));
     }
 
     #[test]
