@@ -40,6 +40,7 @@ pub const ACP: &[(&str, UnderAgent)] = &[
     ("session/fork", Allowed),
     ("session/list", Allowed),
     ("session/status", Allowed),
+    ("session/options", Allowed),
     ("session/prompt", Allowed),
     ("session/cancel", OwnTurns("cancel a turn")),
     ("_session/steering", OwnTurns("add to a turn")),

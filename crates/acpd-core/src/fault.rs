@@ -26,17 +26,28 @@ pub struct Fault {
     pub(crate) code: i64,
     pub(crate) message: String,
     pub(crate) data: ErrorData,
+    /// The version of the protocol that a client asked for, if there is no such version.
+    pub(crate) requested_version: Option<u16>,
 }
 
 impl Fault {
     /// `-32603` with a reason: acpd mints no codes of its own.
     pub fn new(reason: Reason, message: impl Into<String>) -> Fault {
-        Fault { code: code::INTERNAL, message: message.into(), data: ErrorData::new(reason) }
+        let data = ErrorData::new(reason);
+        Fault { code: code::INTERNAL, message: message.into(), data, requested_version: None }
     }
 
     /// `-32602`.
     pub(crate) fn invalid(message: impl Into<String>) -> Fault {
         Fault { code: code::INVALID_PARAMS, ..Fault::new(Reason::Invalid, message) }
+    }
+
+    /// `-32022` with the versions that there are, as version 2 of the protocol wants it.
+    pub(crate) fn version(requested: u16) -> Fault {
+        let text = format!("protocol version {requested} does not exist; acpd speaks 1");
+        let mut fault = Fault::invalid(text).with_code(code::VERSION);
+        fault.requested_version = Some(requested);
+        fault
     }
 
     /// With another code.
@@ -74,10 +85,15 @@ impl Fault {
     /// What is told to the client.
     pub fn object(&self) -> ErrorObject {
         let error = ErrorObject::new(self.code, self.message.clone());
-        match &self.data.session_id {
-            Some(id) => error.with_data(&json!({ NAMESPACE: self.data, "sessionId": id })),
-            None => error.with_data(&json!({ NAMESPACE: self.data })),
+        let mut data = json!({ NAMESPACE: self.data });
+        if let Some(id) = &self.data.session_id {
+            data["sessionId"] = json!(id);
         }
+        if let Some(requested) = self.requested_version {
+            data["requested"] = requested.into();
+            data["supported"] = json!([1]);
+        }
+        error.with_data(&data)
     }
 }
 

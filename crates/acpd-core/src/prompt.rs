@@ -1,7 +1,7 @@
 //! What acpd reads of a prompt.
 
 use acp_wire::acp::PromptParams;
-use acp_wire::{Message, locate, remove_member, str_at};
+use acp_wire::{Message, locate, lossy_at, remove_member};
 use acpd_api::{NAMESPACE, PromptMeta};
 use acpd_policy::Verdict;
 use bytes::Bytes;
@@ -31,7 +31,7 @@ pub(crate) fn prompt_text(line: &[u8]) -> String {
 /// The text of content blocks.
 pub(crate) fn blocks_text(blocks: &[&RawValue]) -> String {
     let texts = blocks.iter().filter_map(|block| {
-        str_at(block.get().as_bytes(), &["text"]).map(std::borrow::Cow::into_owned)
+        lossy_at(block.get().as_bytes(), &["text"]).map(std::borrow::Cow::into_owned)
     });
     texts.collect()
 }

@@ -103,6 +103,7 @@ const METHODS: &[(&str, Scope)] = &[
     ("session/load", Watch),
     ("session/resume", Watch),
     ("session/status", Watch),
+    ("session/options", Watch),
     // They name requests of the same connection.
     ("$/cancel_request", Watch),
     ("$/cancelRequest", Watch),

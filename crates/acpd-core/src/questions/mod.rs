@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::acp::ElicitationMode;
-use acp_wire::{Id, str_at};
+use acp_wire::{Id, lossy_at};
 use acpd_api::{Doing, DoingKind, Untrusted};
 use bytes::Bytes;
 
@@ -122,7 +122,7 @@ impl Interaction {
 
 /// What an agent says to the person whom it asks to fill in a form or to open a page.
 pub(crate) fn message_in(line: &[u8]) -> Cow<'_, str> {
-    str_at(line, &["params", "message"]).unwrap_or_default()
+    lossy_at(line, &["params", "message"]).unwrap_or_default()
 }
 
 /// A question that is not open any more.

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use acp_wire::str_at;
+use acp_wire::lossy_at;
 use acpd_api::{Doing, DoingKind};
 use bytes::Bytes;
 
@@ -129,7 +129,7 @@ impl Activity {
 
 /// The words of a chunk.
 fn text_of(line: &Bytes) -> Option<Cow<'_, str>> {
-    str_at(line, &["params", "update", "content", "text"])
+    lossy_at(line, &["params", "update", "content", "text"])
 }
 
 #[cfg(test)]

@@ -166,9 +166,10 @@ fn shown(understanding: Understanding, call: &Call, json: &str) -> Shown {
         raw: None,
         always: understanding.subject.map(|subject| subject.to_string().into()),
     };
-    match diffs(call) {
-        Some(diffs) => shown.diffs = diffs,
-        None => shown.unclear.push(not_read("content", "cannot be read")),
+    let (diffs, is_read) = diffs(call);
+    shown.diffs = diffs;
+    if !is_read {
+        shown.unclear.push(not_read("content", "cannot be read"));
     }
     let says_something = shown.title.as_ref().is_some_and(|title| !title.raw().trim().is_empty())
         || ![&shown.commands, &shown.paths, &shown.urls].iter().all(|list| list.is_empty());
@@ -184,8 +185,8 @@ fn not_read(member: &str, why: &str) -> ShownUnclear {
     ShownUnclear { member: member.into(), why: why.into() }
 }
 
-/// The diffs in the content of a call; nothing if one of them cannot be read.
-fn diffs(call: &Call) -> Option<Vec<ShownDiff>> {
+/// The diffs in the content of a call, as far as they can be read, and whether that is all of them.
+fn diffs(call: &Call) -> (Vec<ShownDiff>, bool) {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Diff {
@@ -194,7 +195,8 @@ fn diffs(call: &Call) -> Option<Vec<ShownDiff>> {
         new_text: String,
     }
     let mut room = DIFF_BYTES;
-    let diffs = call.diffs().into_iter().map(|diff| {
+    let all = call.diffs();
+    let diffs = all.iter().filter_map(|diff| {
         let Diff { path, old_text, new_text } = serde_json::from_str(diff).ok()?;
         let bytes = old_text.as_ref().map_or(0, String::len) + new_text.len();
         let path = path.into();
@@ -205,5 +207,7 @@ fn diffs(call: &Call) -> Option<Vec<ShownDiff>> {
         let (old_text, new_text) = (old_text.map(Into::into), new_text.into());
         Some(ShownDiff { path, old_text, new_text, left_out: 0 })
     });
-    diffs.collect()
+    let diffs: Vec<_> = diffs.collect();
+    let is_read = diffs.len() == all.len();
+    (diffs, is_read)
 }

@@ -75,7 +75,7 @@ fn downgrade(line: &Bytes, kind: EventKind, view: &View) -> Option<Bytes> {
                 Some("plan_update") if !view.plan => as_plan(line),
                 Some("plan_removed") if !view.plan => None,
                 Some("tool_call" | "tool_call_update") => {
-                    Some(with_own_terminals(line, &["params", "update", "content"], view.editor))
+                    Some(with_own_content(line, &["params", "update", "content"], view))
                 }
                 _ => Some(line.clone()),
             }
@@ -93,9 +93,16 @@ fn as_plan(line: &Bytes) -> Option<Bytes> {
     Some(set_member(&line, &["params", "update", "entries"], &entries))
 }
 
+/// The same JSON with what this client can take in the content of a tool call at `path`.
+pub(crate) fn with_own_content(json: &Bytes, path: &[&str], view: &View) -> Bytes {
+    let json = with_own_terminals(json, path, view.editor);
+    // Another session, which a client without subagents has never heard of.
+    if view.subagents { json } else { without_type(&json, path, "session") }
+}
+
 /// The same JSON with those terminals in the list at `path` that this editor has, under its own ids;
 /// the others become text. What is no terminal that acpd knows of stays.
-pub(crate) fn with_own_terminals(json: &Bytes, path: &[&str], editor: u64) -> Bytes {
+fn with_own_terminals(json: &Bytes, path: &[&str], editor: u64) -> Bytes {
     replace_terminals(json, path, |item, name| match TerminalName::parse(name)? {
         TerminalName::Editor { editor: of, id } if of == editor => {
             let id = json!(id).to_string();
@@ -142,18 +149,21 @@ pub(crate) fn text_item(text: &str) -> Bytes {
 
 /// The same JSON without the boolean options in the list at `path`.
 pub fn without_boolean_options(json: &Bytes, path: &[&str]) -> Bytes {
+    without_type(json, path, "boolean")
+}
+
+/// The same JSON without the items of a type in the list at `path`.
+fn without_type(json: &Bytes, path: &[&str], kind: &str) -> Bytes {
     let Some(range) = locate(json, path) else { return json.clone() };
-    let Ok(options) = serde_json::from_slice::<Vec<&RawValue>>(&json[range.clone()]) else {
+    let Ok(items) = serde_json::from_slice::<Vec<&RawValue>>(&json[range.clone()]) else {
         return json.clone();
     };
-    let is_boolean = |option: &&RawValue| {
-        str_at(option.get().as_bytes(), &["type"]).as_deref() == Some("boolean")
-    };
-    if !options.iter().any(is_boolean) {
+    let is_it =
+        |item: &&RawValue| str_at(item.get().as_bytes(), &["type"]).as_deref() == Some(kind);
+    if !items.iter().any(is_it) {
         return json.clone();
     }
-    let kept: Vec<&str> =
-        options.iter().filter(|option| !is_boolean(option)).map(|option| option.get()).collect();
+    let kept: Vec<&str> = items.iter().filter(|item| !is_it(item)).map(|item| item.get()).collect();
     let list = format!("[{}]", kept.join(","));
     splice(json, &[(range, list.as_bytes())])
 }

@@ -79,6 +79,18 @@ fn a_fork_is_offered_by_who_has_it() {
 }
 
 #[test]
+fn a_fork_at_a_cursor_is_refused() {
+    let mut bench = bench();
+    let a = spoken(&mut bench);
+    bench.say(a, &fork("f", "s", json!({"cursorId":"c"})));
+    let error = bench.got(a).remove(0)["error"].take();
+    assert_eq!(error["code"], -32602);
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("cursorId")), "{error}");
+    bench.say(a, &fork("g", "s", json!({"cursorId":null})));
+    bench.heard_one("session/fork");
+}
+
+#[test]
 fn a_fork_begins_with_the_whole_conversation_and_both_go_on_apart() {
     let mut bench = bench();
     let a = spoken(&mut bench);

@@ -50,6 +50,7 @@ mod turns;
 mod unanswered;
 mod under_agent;
 mod undo;
+mod unreadable;
 mod unused;
 mod unwedging;
 mod unwritten;

@@ -338,6 +338,7 @@ fn asked() -> Vec<(&'static str, Value, Value)> {
             official::<v1::SetSessionConfigOptionResponse>(json!({"configOptions":[option]})),
         ),
         ("session/set_model", with(json!({"modelId":"m"})), json!({})),
+        ("session/options", with(json!({})), json!({"configOptions":[]})),
         (
             "authenticate",
             official::<v1::AuthenticateRequest>(json!({"methodId":"m"})),

@@ -78,7 +78,7 @@ fn sorted(mut rows: Watched) -> Watched {
     rows
 }
 
-fn doing(bench: &mut Bench) -> (DoingKind, String) {
+pub(crate) fn doing(bench: &mut Bench) -> (DoingKind, String) {
     let info = asked(bench).sessions.remove(0);
     let doing = info.doing.expect("a turn runs");
     (doing.kind, doing.text.into_raw())

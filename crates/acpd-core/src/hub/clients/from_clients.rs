@@ -420,7 +420,7 @@ impl Hub {
         let asked =
             ClientInitialize::from_raw(params).map_err(|e| Fault::invalid(e.to_string()))?;
         if asked.protocol_version == 0 {
-            return Err(Fault::invalid("protocol version 0 does not exist; acpd speaks 1"));
+            return Err(Fault::version(asked.protocol_version));
         }
         let meta = asked.meta.map(|meta| own_meta::<ClientMeta>(meta.get())).transpose()?;
         let meta = meta.flatten().unwrap_or_default();

@@ -9,7 +9,8 @@ use acp_wire::acp::{NewSessionResult, SessionUpdate, Update, UpdateHead, cancell
 use acp_wire::bound::LONGEST_ID;
 use acp_wire::{
     Body, ErrorObject, Frame, Head, Id, Malformed, Message, Outcome, StateKey, UpdateClass, build,
-    classify_update, code, locate, set_id, set_member, str_at, with_one_outcome,
+    classify_update, code, locate, lossy_at, remove_member, set_id, set_member, str_at,
+    with_one_outcome,
 };
 use acpd_api::{DoingKind, ErrorData, NAMESPACE, Reason, Skipped, is_own, method};
 use bytes::Bytes;
@@ -72,7 +73,7 @@ impl Hub {
         }
         let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
         let shown = line.chars().take(PRINTED).map(|c| if c.is_control() { ' ' } else { c });
-        agent.printed = Some(shown.collect()).filter(|shown: &String| !shown.is_empty());
+        agent.printed = Some(shown.collect()).filter(|shown: &String| !shown.trim().is_empty());
     }
 
     fn read_line(&mut self, process: Process, line: &Bytes, out: &mut Batch) {
@@ -244,6 +245,11 @@ impl Hub {
         let is_update = method == "session/update";
         let update = is_update.then(|| str_at(line, &["params", "update", "sessionUpdate"]));
         let update = update.flatten();
+        if let Some(kind) = &update
+            && classify_update(kind) == UpdateClass::NotAsked
+        {
+            return out.note(process.host, &format!("skipped a `{kind}`, which nobody asked for"));
+        }
         let child = match update.as_deref() {
             Some("subagent_update") => match self.announce_child(process.slot, key, line, out) {
                 Ok(child) => child,
@@ -255,6 +261,12 @@ impl Hub {
             _ => None,
         };
         let line = self.to_public_id(key, line.clone());
+        if let Some(lines) = is_update.then(|| each_update(&line)).flatten() {
+            for line in lines {
+                self.told_about_session(process, key, session, method, &line, out);
+            }
+            return;
+        }
         if self.session(key).row.children.contains_key(session) {
             self.child_told(key, line, out);
         } else if is_update {
@@ -338,7 +350,7 @@ impl Hub {
                 self.note_tool(key, &line);
                 EventKind::Update
             }
-            UpdateClass::Live => EventKind::Live,
+            UpdateClass::Live | UpdateClass::NotAsked => EventKind::Live,
             UpdateClass::State(state_key) => {
                 self.note_state(key, state_key, &line, out);
                 if state_key == StateKey::Info {
@@ -760,16 +772,28 @@ impl Hub {
     }
 }
 
+/// The lines of an older form of updates, `updates` with a list, each with its one `update`.
+fn each_update(line: &Bytes) -> Option<Vec<Bytes>> {
+    let list = raw_at(line, &["params", "updates"])?;
+    if locate(line, &["params", "update"]).is_some() {
+        return None;
+    }
+    let updates: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
+    let line = remove_member(line, &["params", "updates"]);
+    let one = |update: &RawValue| set_member(&line, &["params", "update"], update.get().as_bytes());
+    Some(updates.into_iter().map(one).collect())
+}
+
 /// Returns whether the text of a line, which may be empty, is a part of `said`: some agents echo the prompt
 /// in pieces, and acpd has journalled it already.
 fn is_echo(line: &[u8], said: &str) -> bool {
-    let text = str_at(line, &["params", "update", "content", "text"]);
+    let text = lossy_at(line, &["params", "update", "content", "text"]);
     text.is_some_and(|text| said.contains(text.trim()))
 }
 
 /// Whether a line repeats all of what has this hash.
 fn is_said(line: &[u8], said: u64) -> bool {
-    let text = str_at(line, &["params", "update", "content", "text"]);
+    let text = lossy_at(line, &["params", "update", "content", "text"]);
     text.is_some_and(|text| hash(&text) == said)
 }
 

@@ -15,7 +15,7 @@
 
 use acp_wire::bound::NAME;
 use acp_wire::{
-    ErrorObject, Id, Outcome, build, clipped, code, locate, set_id, set_member, str_at,
+    ErrorObject, Id, Outcome, build, clipped, code, is_legible, locate, set_id, set_member, str_at,
 };
 use acpd_api::{NAMESPACE, Role};
 use bytes::Bytes;
@@ -28,7 +28,7 @@ use crate::input::{Batch, Effect, ToClient};
 use crate::questions::question::{Answer, Question, Scope};
 use crate::questions::{AskedBy, Closed, Interaction};
 use crate::record::{InteractionRow, Record};
-use crate::views::with_own_terminals;
+use crate::views::with_own_content;
 
 impl Hub {
     /// `session/request_permission` or `elicitation/create` of an agent; `is_intact`: the line is as the agent
@@ -78,6 +78,8 @@ impl Hub {
             None => line.clone(),
         };
         let is_permission = matches!(question, Question::Permission(_));
+        // What no reader takes as it is, a person decides on.
+        let is_intact = is_intact && std::str::from_utf8(&line).is_ok_and(is_legible);
         let frozen = key.filter(|_| is_permission).map(|key| self.freeze(key, &line, is_intact));
         if let (Some(key), Some(frozen)) = (key, &frozen)
             && let Some(answer) = self.decided(key, frozen, &question, out)
@@ -185,8 +187,8 @@ impl Hub {
         {
             return;
         }
-        let editor = self.clients[&client].view.editor;
-        let line = with_own_terminals(&open.line, &["params", "toolCall", "content"], editor);
+        let view = &self.clients[&client].view;
+        let line = with_own_content(&open.line, &["params", "toolCall", "content"], view);
         let mut line = self.for_viewer(client, key, line);
         if self.clients[&client].view.notices {
             let id = interaction.text();

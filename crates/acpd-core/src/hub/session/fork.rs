@@ -29,7 +29,7 @@ use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
 use crate::mcp::client_mcp::undeclared;
-use crate::params::{own_meta, raw, session_cwd, valid_name};
+use crate::params::{own_meta, raw, raw_at, session_cwd, valid_name};
 use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::profile::Sharing;
 use crate::record::{Child, Dormant, EventKind, ForkPoint, Forked, Record, SessionRow};
@@ -80,6 +80,12 @@ impl Hub {
             self.can_fork(profile)?;
         }
         let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
+        let cursor = raw_at(params.get().as_bytes(), &["cursorId"]);
+        if cursor.is_some_and(|cursor| cursor.get() != "null") {
+            return Err(Fault::invalid(
+                "`cursorId` is not supported: a fork has the whole conversation",
+            ));
+        }
         let id = SessionParams::from_raw(params).session_id;
         let id = id.ok_or_else(|| Fault::invalid("`session/fork` needs a `sessionId`"))?;
         let key = self.sessions.by_public_id(profile, &id).ok_or_else(|| {

@@ -456,7 +456,7 @@ impl Hub {
             == Some("subagent_update");
         match class {
             UpdateClass::State(_) => self.journal_update(key, line, class, out),
-            UpdateClass::Live => {}
+            UpdateClass::Live | UpdateClass::NotAsked => {}
             _ if is_child && self.hears_children(key) => self.journal_update(key, line, class, out),
             UpdateClass::Conversation | UpdateClass::ToolCall | UpdateClass::Other => {
                 let text = is_user

@@ -8,7 +8,7 @@
 //! A title is text for people. A name is a handle: short, unique, and given to commands.
 
 use acp_wire::acp::{SessionUpdate, SetTitleParams, Update};
-use acp_wire::{Id, StateKey, build, locate, set_member, str_at};
+use acp_wire::{Id, StateKey, build, locate, lossy_at, set_member, str_at};
 use acpd_api::TitleParams;
 use bytes::Bytes;
 use serde_json::json;
@@ -96,10 +96,12 @@ impl Hub {
 
     /// Keeps the title that an agent gives.
     pub(crate) fn note_title(&mut self, key: SessionKey, line: &Bytes) {
-        if locate(line, IN_UPDATE).is_none() {
+        let Some(range) = locate(line, IN_UPDATE) else { return };
+        let title = lossy_at(line, IN_UPDATE);
+        if title.is_none() && &line[range] != b"null" {
+            // Nothing was said that can be read, so nothing has changed.
             return;
         }
-        let title = str_at(line, IN_UPDATE);
         let title: Option<String> = title.map(|title| title.chars().take(TITLE).collect());
         let row = &mut self.session_mut(key).row;
         // What it was given it may only repeat.
@@ -109,12 +111,19 @@ impl Hub {
         }
     }
 
-    /// What an agent tells about a session, as clients are told it: with the title that a person gave, and without one
-    /// that acpd's own words are.
+    /// An agent's news of a session as clients get it: with the title that a person gave or that the agent gave before,
+    /// and without one that acpd's own words are.
     pub(crate) fn with_title_that_counts(&self, key: SessionKey, line: Bytes) -> Bytes {
         let row = &self.session(key).row;
-        let is_of_summary = || str_at(&line, IN_UPDATE).is_some_and(|title| is_of_summary(&title));
-        if row.own_title.is_none() && !is_of_summary() {
+        let title = lossy_at(&line, IN_UPDATE);
+        let is_told =
+            title.is_some() || locate(&line, IN_UPDATE).is_some_and(|at| &line[at] == b"null");
+        // Only the last of these lines is replayed, so it has the title also if the agent speaks of something else.
+        let is_missing = !is_told && row.title.is_some();
+        if row.own_title.is_none()
+            && !is_missing
+            && !title.is_some_and(|title| is_of_summary(&title))
+        {
             return line;
         }
         set_member(&line, IN_UPDATE, json!(row.shown_title()).to_string().as_bytes())

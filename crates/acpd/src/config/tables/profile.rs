@@ -343,7 +343,7 @@ keys! {
         Shared "services" => pub services: Vec<Offer> as SomeOf<Offer> = vec![Offer::Fs];
         /// Whether the agent is offered to show the work of its subagents: what they say and ask, as
         /// sessions of their own. Clients that cannot show that then see less of what the agent does.
-        Shared "subagents" => pub subagents: bool as Flag = false;
+        Shared "subagents" => pub subagents: bool as Flag = true;
         /// Whether the agent can be used at all.
         Shared "enabled" => pub enabled: bool as Flag = true;
         /// The command that installs the agent, shown when it cannot be found.

@@ -1,0 +1,206 @@
+//! What cannot be read of a line hides nothing else of it, and no line of the older and newer versions is lost.
+
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, words};
+use crate::questions::{alone, asks, options, pending, run, with_policy};
+use crate::titles::{listed, told};
+use crate::watch::doing;
+
+/// JSON that is in the place of something else, or that no type of Rust holds.
+fn unreadable() -> [String; 6] {
+    let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
+    [r#""\ud83d""#, "5", "[1]", "1e999", r#"{"\udc00":1}"#, &deep].map(str::to_owned)
+}
+
+fn update_line(update: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#
+    )
+}
+
+#[test]
+fn updates_with_bad_members_are_relayed_byte_for_byte() {
+    let (mut bench, a) = Bench::begun();
+    bench.lenient = true;
+    for bad in unreadable() {
+        let updates = [
+            format!(
+                r#"{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":{bad}}},"_meta":{bad}}}"#
+            ),
+            format!(
+                r#"{{"sessionUpdate":"tool_call","toolCallId":{bad},"title":{bad},"rawInput":{bad}}}"#
+            ),
+            format!(r#"{{"sessionUpdate":"plan","entries":{bad},"\ud83d":{bad}}}"#),
+            format!(r#"{{"sessionUpdate":"session_info_update","updatedAt":{bad}}}"#),
+        ];
+        for update in updates {
+            let line = update_line(&update);
+            bench.agent_raw(&line);
+            assert_eq!(bench.got_raw(a), [line]);
+        }
+    }
+    bench.agent_raw(&update_line(r#"{"sessionUpdate":"session_info_update","title":"a \ud83d"}"#));
+    assert_eq!(listed(&mut bench), "a \u{fffd}");
+    bench.agent_raw(&update_line(r#"{"sessionUpdate":"session_info_update","title":[5]}"#));
+    assert_eq!(listed(&mut bench), "a \u{fffd}", "what cannot be read changes nothing");
+}
+
+#[test]
+fn a_question_with_a_bad_member_is_shown_and_no_rule_allows_it() {
+    let policy = || {
+        with_policy(&json!({"rules":[{"decision":"allow","kind":"execute"},
+        {"decision":"allow","title":"*"}, {"decision":"allow","command":"*"}]}))
+    };
+    let mut bench = alone(policy());
+    asks(&mut bench, 7, &run("ls"));
+    assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "y", "the rules allow");
+    for bad in unreadable() {
+        let call = [
+            format!(r#""title":{bad},"rawInput":{{"command":"ls"}}"#),
+            format!(r#""title":"list","rawInput":{bad}"#),
+            format!(r#""title":"list","rawInput":{{"command":{bad}}}"#),
+            format!(r#""title":"list","rawInput":{{"command":"ls"}},"content":{bad}"#),
+        ];
+        for members in call {
+            let mut bench = alone(policy());
+            bench.agent_raw(&format!(
+                r#"{{"id":7,"method":"session/request_permission","params":{{"sessionId":"s","toolCall":
+                {{"toolCallId":"t","kind":"execute",{members}}},"options":{}}}}}"#,
+                options()
+            ));
+            assert_eq!(bench.heard(), Vec::<Value>::new(), "{members}");
+            let question = pending(&mut bench).remove(0)["question"].take();
+            let shown = question["shown"].to_string();
+            assert!(shown.contains("ls") || shown.contains("list"), "{members}: {shown}");
+            assert_eq!(question["options"].as_array().map(Vec::len), Some(3), "{members}");
+        }
+    }
+    // Also where nothing that a rule looks at is bad.
+    let mut bench = alone(policy());
+    bench.agent_raw(&format!(
+        r#"{{"id":7,"method":"session/request_permission","params":{{"sessionId":"s","toolCall":
+        {{"toolCallId":"t","kind":"execute","title":"ls","rawInput":{{"command":"ls"}}}},
+        "options":{},"_meta":{{"x":"\ud83d"}}}}}}"#,
+        options()
+    ));
+    assert_eq!(pending(&mut bench).len(), 1);
+}
+
+#[test]
+fn readable_diffs_are_shown_next_to_one_that_is_not() {
+    let mut bench = alone(Bench::new());
+    bench.agent_raw(&format!(
+        r#"{{"id":7,"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{"toolCallId":"t",
+        "kind":"edit","title":"edit","content":[{{"type":"diff","path":"/w/a","newText":"x"}},
+        {{"type":"diff","path":"/w/b","newText":5}}]}},"options":{}}}}}"#,
+        options()
+    ));
+    let shown = pending(&mut bench).remove(0)["question"]["shown"].take();
+    assert_eq!(shown["diffs"][0]["path"], "/w/a");
+    let unclear = shown["unclear"].to_string();
+    assert!(unclear.contains("content") && shown["raw"].to_string().contains("/w/b"), "{shown}");
+}
+
+#[test]
+fn a_list_of_updates_is_as_many_lines() {
+    let (mut bench, a) = Bench::begun();
+    let chunk = |text: &str| json!({"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":text}});
+    let params = json!({"sessionId":"s","updates":[chunk("one"), chunk("two")]});
+    bench.agent(&json!({"jsonrpc":"2.0","method":"session/update","params":params}));
+    let got = bench.got(a);
+    let updates: Vec<_> = got.iter().map(|line| &line["params"]["update"]).collect();
+    assert_eq!(updates, [&chunk("one"), &chunk("two")]);
+}
+
+#[test]
+fn news_without_a_title_keeps_the_title_in_a_replay() {
+    let (mut bench, a) = Bench::begun();
+    let info = |more: Value| {
+        let mut update = json!({"sessionUpdate":"session_info_update"});
+        update.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":update}})
+    };
+    bench.agent(&info(json!({"_meta":{"x":0}})));
+    let first = bench.got(a).remove(0);
+    assert_eq!(first, info(json!({"_meta":{"x":0}})), "there is no title yet");
+    bench.agent(&info(json!({"title":"Mine"})));
+    bench.agent(&info(json!({"_meta":{"x":1}})));
+    assert_eq!(told(&bench.got(a)), ["Mine", "Mine"]);
+    bench.agent(&info(json!({"title":null})));
+    bench.agent(&info(json!({"_meta":{"x":2}})));
+    let got = bench.got(a);
+    assert_eq!(got[0]["params"]["update"]["title"], Value::Null);
+    assert_eq!(got[1]["params"]["update"].get("title"), None);
+}
+
+#[test]
+fn cursors_and_suggestions_are_no_history() {
+    let (mut bench, a) = Bench::begun();
+    for kind in ["cursor_update", "prompt_suggestions_update"] {
+        bench.agent_raw(&update_line(&format!(r#"{{"sessionUpdate":"{kind}","cursorId":"c"}}"#)));
+        assert_eq!(bench.got_raw(a), [""; 0]);
+        assert!(bench.notes.iter().any(|note| note.contains(kind)), "{:?}", bench.notes);
+    }
+    assert!(!bench.journal_words().iter().any(|word| word.contains("cursor")));
+}
+
+#[test]
+fn a_version_that_does_not_exist_is_refused_with_those_that_do() {
+    let mut bench = Bench::new();
+    let client = bench.open();
+    let params = json!({"protocolVersion":0});
+    bench.say(client, &json!({"id":1,"method":"initialize","params":params}));
+    let error = bench.got(client).remove(0)["error"].take();
+    assert_eq!(error["code"], -32022);
+    assert_eq!(
+        (&error["data"]["requested"], &error["data"]["supported"]),
+        (&json!(0), &json!([1]))
+    );
+}
+
+#[test]
+fn a_client_of_version_2_is_known_by_its_name_and_capabilities() {
+    let mut bench = Bench::new();
+    let maker = bench.plain();
+    bench.session(maker, "s");
+    let client = bench.open();
+    let params = json!({"protocolVersion":2,"info":{"name":"zed","version":"1"},
+        "capabilities":{"elicitation":{"form":{}}},"_meta":{"_acpd":{"notices":true}}});
+    bench.say(client, &json!({"id":1,"method":"initialize","params":params}));
+    assert_eq!(bench.got(client)[0]["result"]["protocolVersion"], 1);
+    let params = json!({"sessionId":"s","cwd":"/w"});
+    bench.say(client, &json!({"id":2,"method":"session/resume","params":params}));
+    bench.got(client);
+    bench.prompt(client, &json!(3), "s", "go");
+    bench.heard();
+    bench.agent(&json!({"id":9,"method":"elicitation/create","params":{"sessionId":"s","mode":"form",
+        "message":"Name?","requestedSchema":{"type":"object","properties":{"n":{"type":"string"}}}}}));
+    assert!(words(&bench.got(client)).contains(&"elicitation/create".to_owned()));
+    bench.say(client, &json!({"id":4,"method":"session/cancel","params":{"sessionId":"s"}}));
+    let by = bench.got(client).iter().map(Value::to_string).collect::<String>();
+    assert!(by.contains("zed") || listed(&mut bench).is_string(), "{by}");
+}
+
+#[test]
+fn other_sessions_in_a_call_are_shown_to_those_who_know_them() {
+    let (mut bench, plain) = Bench::begun();
+    bench.lenient = true;
+    let text = json!({"type":"content","content":{"type":"text","text":"x"}});
+    let content = json!([{"type":"session","sessionId":"other"}, text]);
+    let update =
+        json!({"sessionUpdate":"tool_call","toolCallId":"t","title":"T","content":content});
+    bench.agent_raw(&update_line(&update.to_string()));
+    assert_eq!(bench.got(plain)[0]["params"]["update"]["content"], json!([text]));
+}
+
+#[test]
+fn words_of_an_answer_with_a_lone_surrogate_are_told_in_lists() {
+    let mut bench = Bench::new();
+    bench.lenient = true;
+    bench.running("s", "go");
+    bench.agent_raw(&update_line(
+        r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"half \ud83d"}}"#,
+    ));
+    assert_eq!(doing(&mut bench).1, "half \u{fffd}");
+}
