@@ -404,6 +404,9 @@ pub struct SessionInfo {
     pub parent: Option<Parent>,
     /// State.
     pub state: SessionState,
+    /// Process id of the agent's process that has the session, if one has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
     /// It is in the archive.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,

@@ -16,6 +16,7 @@ fn session(id: &str) -> SessionInfo {
         cwd: "/src".into(),
         parent: None,
         state: SessionState::Live,
+        pid: None,
         archived: false,
         reason: None,
         hint: None,

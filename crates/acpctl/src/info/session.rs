@@ -143,6 +143,7 @@ pub(crate) fn card(session: &SessionInfo, now: u64, paint: Paint) -> Text {
         ("directory", Text::from(&session.cwd)),
         ("state", state),
     ]);
+    rows.extend(session.pid.map(|pid| ("process", text!("{}", pid))));
     rows.extend(session.hint.as_ref().map(|hint| ("hint", hint.into())));
     rows.extend(restored(session).map(|kept| ("restored", kept.into())));
     rows.extend([

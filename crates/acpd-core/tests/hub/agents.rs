@@ -246,6 +246,26 @@ fn a_shutdown_ends_every_process_before_the_daemon() {
 }
 
 #[test]
+fn first_session_takes_the_process_that_answered_initialize() {
+    let mut bench = Bench::with(|profile| profile.sharing = acpd_core::profile::Sharing::Session);
+    let a = bench.plain();
+    assert_eq!(bench.spawned.len(), 1, "for the answer to `initialize`");
+    let new =
+        |id: u64| json!({"id":id,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}});
+    bench.say(a, &new(1));
+    assert_eq!(bench.spawned.len(), 1);
+    // While it makes the session it is taken.
+    bench.say(a, &new(2));
+    assert_eq!(bench.spawned.len(), 2);
+    let request = bench.heard().pop().expect("both processes were asked");
+    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    bench.say(a, &json!({"id":3,"method":"_acpd/session/show","params":{"session":"s"}}));
+    let got = bench.got(a);
+    let shown = got.iter().find(|line| line["id"] == 3).expect("an answer");
+    assert!(shown["result"]["pid"].is_u64(), "{shown}");
+}
+
+#[test]
 fn a_session_of_its_own_process_does_not_leave_the_process_behind() {
     let mut bench = Bench::with(|profile| {
         profile.sharing = acpd_core::profile::Sharing::Session;
@@ -253,7 +273,7 @@ fn a_session_of_its_own_process_does_not_leave_the_process_behind() {
     });
     let a = bench.plain();
     bench.say(a, &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
-    assert_eq!(bench.spawned.len(), 2);
+    assert_eq!(bench.spawned.len(), 1);
     bench.refuses("session/new", -32603);
     assert_eq!(bench.stops, [StopStep::CloseStdin], "there is no session to keep it for");
 }

@@ -165,7 +165,11 @@ fn a_process_of_one_session_hears_of_the_client_that_made_it_each_time_it_starts
     answers(&mut bench, &asked, &heard);
     told(&mut bench, a);
     let of_air = json!({"_meta":{"jetbrains":{"air":{"v":1}}}});
-    assert_eq!(own_session(&mut bench, a, "s"), of_air);
+    assert_eq!(heard, of_air);
+    let params = json!({"cwd":"/w","mcpServers":[]});
+    bench.say(a, &json!({"id":"s","method":"session/new","params":params}));
+    let request = bench.heard_one("session/new");
+    bench.agent_answers(&request, &json!({"sessionId":"s"}));
     // It is brought back for the other one, by another daemon.
     bench.reboot();
     for host in std::mem::take(&mut bench.swept) {
@@ -188,7 +192,11 @@ fn processes_of_one_session_each_hear_of_their_own_clients() {
     let b = connect(&mut bench, 2, &json!({}));
     told(&mut bench, b);
     assert_eq!(own_session(&mut bench, b, "s"), json!({}));
-    assert_eq!(own_session(&mut bench, a, "t")["_meta"]["jetbrains"]["air"], json!({"v":1}));
+    // The first process has heard of the other client, whose session takes it.
+    let params = json!({"cwd":"/w","mcpServers":[]});
+    bench.say(a, &json!({"id":"t","method":"session/new","params":params}));
+    assert_eq!(bench.spawned.len(), 2);
+    assert_eq!(own_session(&mut bench, a, "u")["_meta"]["jetbrains"]["air"], json!({"v":1}));
 }
 
 #[test]

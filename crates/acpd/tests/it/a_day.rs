@@ -96,7 +96,7 @@ const TABLES: [&str; 7] =
     ["ps", "session ls", "agent ls", "pending", "queue", "usage", "session worktree"];
 
 /// What differs from run to run, and what stands for it.
-const FILTERS: [(&str, &str); 10] = [
+const FILTERS: [(&str, &str); 11] = [
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "[id]"),
     (r"\b[0-9a-f]{8,32}\b", "[id]"),
     (r"acpd \d+\.\d+\.\d+", "acpd [version]"),
@@ -107,6 +107,7 @@ const FILTERS: [(&str, &str); 10] = [
     (r"/tmp/acpd-\S*…\S*", "[home]…"),
     (r" {3,}", "  "),
     (r"\d+ entries", "[count] entries"),
+    (r"process  \d+", "process  [pid]"),
 ];
 
 fn a_day(size: (u16, u16)) {

@@ -665,7 +665,8 @@ impl Hub {
             directory,
             fork: None,
         };
-        let slot = self.slot_for_new(profile);
+        let offer = self.clients.get(&to.client).and_then(|client| client.offer.clone());
+        let slot = self.slot_for_new(profile, offer.as_deref());
         let asked = self.with_agent(slot, Waiting { to, what: WaitFor::New(new) }, out);
         self.remove_unused_slot(slot);
         asked

@@ -79,7 +79,7 @@ impl Hub {
         let hears_other =
             agent.host().is_some() && offer.is_some() && agent.client_meta.as_deref() != offer;
         match self.config.agents[profile].sharing {
-            Sharing::Session if hears_other => self.slot_for_new(profile),
+            Sharing::Session if hears_other => self.slot_for_new(profile, offer),
             _ => shared,
         }
     }

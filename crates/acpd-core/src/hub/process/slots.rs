@@ -42,12 +42,31 @@ impl Hub {
         self.processes.get_mut(id).expect("slots are never removed while something refers to them")
     }
 
-    /// The slot of a session that is to be made or taken over.
-    pub(crate) fn slot_for_new(&mut self, profile: &str) -> SlotId {
-        match self.config.agents[profile].sharing {
-            Sharing::Agent => self.processes.shared(profile, self.now),
-            Sharing::Session => self.processes.add(profile, Some(SessionKey::UNMADE), self.now),
+    /// The slot of a session that is to be made or taken over, for a client with this offer.
+    pub(crate) fn slot_for_new(&mut self, profile: &str, offer: Option<&str>) -> SlotId {
+        match (self.config.agents[profile].sharing, self.unused_slot(profile, offer)) {
+            (Sharing::Agent, _) => self.processes.shared(profile, self.now),
+            (Sharing::Session, Some(unused)) => {
+                self.slot_mut(unused).dedicated = Some(SessionKey::UNMADE);
+                unused
+            }
+            (Sharing::Session, None) => {
+                self.processes.add(profile, Some(SessionKey::UNMADE), self.now)
+            }
         }
+    }
+
+    /// Returns the slot of a process without a session: it was started for the answer to `initialize`.
+    fn unused_slot(&self, profile: &str, offer: Option<&str>) -> Option<SlotId> {
+        let is_unused = |(id, slot): &(&SlotId, &Slot)| {
+            slot.profile == profile
+                && slot.dedicated.is_none()
+                && slot.waiting.is_empty()
+                && slot.client_meta.as_deref() == offer
+                && self.sessions.of_slot(**id).is_empty()
+                && slot.usable_host().is_some_and(|host| !self.requests.may_name_session(host))
+        };
+        self.processes.iter().find(is_unused).map(|(id, _)| *id)
     }
 
     /// The slot of a session that no process holds.
@@ -242,6 +261,8 @@ impl Hub {
                 "it speaks version {} of the protocol, acpd speaks 1",
                 parsed.protocol_version
             );
+            let hint = "install a version of it that speaks version 1, or set it to that version";
+            self.slot_mut(id).start_hint = Some(hint.to_owned());
             return self.bad_start(id, Reason::AgentProtocol, reason, true, out);
         }
         self.remember_initialize(id, Bytes::copy_from_slice(result.get().as_bytes()), out);

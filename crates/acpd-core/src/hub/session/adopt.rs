@@ -214,7 +214,8 @@ impl Hub {
                 .session(session)
                 .hint("try again in a moment"));
         }
-        let slot = self.slot_for_new(profile);
+        let offer = self.clients.get(&to.client).and_then(|client| client.offer.clone());
+        let slot = self.slot_for_new(profile, offer.as_deref());
         let waiting = Waiting { to: to.clone(), what: WaitFor::Adopt(adoption) };
         let asked = self.with_agent(slot, waiting, out);
         self.remove_unused_slot(slot);

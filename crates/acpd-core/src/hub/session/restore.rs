@@ -393,7 +393,9 @@ impl Hub {
     fn session_usable(&mut self, key: SessionKey, out: &mut Batch) {
         let old = std::mem::replace(&mut self.session_mut(key).state, State::Live);
         let State::Restoring(restore) = old else { return };
-        self.session_mut(key).loads_cut_off = 0;
+        let now = self.now;
+        let session = self.session_mut(key);
+        (session.loads_cut_off, session.held_since) = (0, now);
         let slot = self.session(key).slot;
         let doubtful = self.session(key).doubtful;
         if doubtful.is_none() || doubtful != self.processes[&slot].usable_host() {

@@ -42,7 +42,14 @@ impl Hub {
     }
 
     pub(crate) fn session_info(&self, key: SessionKey) -> SessionInfo {
-        self.session(key).info(self.questions.waiting(key), self.clients_at(key))
+        let session = self.session(key);
+        let host = self.processes[&session.slot]
+            .host()
+            .filter(|_| !matches!(session.state, State::Dormant));
+        SessionInfo {
+            pid: host.and_then(|host| host.pid),
+            ..session.info(self.questions.waiting(key), self.clients_at(key))
+        }
     }
 
     /// How many clients are at a session. What says that it is the same program at the same place is one: a screen
@@ -119,7 +126,8 @@ impl Hub {
             out.records.push(Record::Secret { session: key, mcp_servers: servers.clone() });
         }
         out.durable = true;
-        let session = Session { mcp_servers, ..Session::new(row, slot, State::Live) };
+        let held_since = self.now;
+        let session = Session { mcp_servers, held_since, ..Session::new(row, slot, State::Live) };
         if self.processes[&slot].dedicated.is_some() {
             self.slot_mut(slot).dedicated = Some(key);
             self.save_host(slot, out);
@@ -298,9 +306,10 @@ impl Hub {
     }
 
     pub(crate) fn set_live(&mut self, key: SessionKey, out: &mut Batch) {
-        let host = self.processes[&self.session(key).slot].usable_host();
+        let (host, now) = (self.processes[&self.session(key).slot].usable_host(), self.now);
         let session = self.session_mut(key);
         session.state = State::Live;
+        session.held_since = now;
         session.eager = false;
         let row = session.row.edit();
         row.host = host;
