@@ -83,6 +83,8 @@ pub enum Reason {
     CannotSteer,
     /// The turn ended without a word of the agent, which means that it failed.
     EmptyTurn,
+    /// The turn failed by the signs of its profile, although its agent reports that it ended.
+    FailedTurn,
     /// It is not known whether the agent got the request.
     OutcomeUnknown,
     /// The journal cannot be written.

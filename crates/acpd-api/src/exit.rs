@@ -79,6 +79,7 @@ impl From<Reason> for ExitCode {
             | Reason::NoTurn
             | Reason::CannotSteer
             | Reason::EmptyTurn
+            | Reason::FailedTurn
             | Reason::SessionBlocked
             | Reason::StoreFailed
             | Reason::LineTooLong

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
+use acp_wire::str_at;
 use acpd_api::{Cost, HookEvent, McpKind, Untrusted};
 
 pub use acp_wire::acp::Services;
@@ -223,6 +224,8 @@ pub struct Profile {
     pub late_replay: bool,
     /// A turn that ends as `end_turn` without a word of the agent has failed.
     pub empty_turn_fails: bool,
+    /// Signs by which a turn that ended well for its agent has failed.
+    pub failed_turn: Vec<FailureSign>,
     /// `session/resume` may be used.
     pub use_resume: bool,
     /// `session/load` may be used.
@@ -303,6 +306,32 @@ pub enum OnLimit {
     Wait,
 }
 
+/// Sign of a failed turn: the last update that has a member, or the answer to the prompt, has this text at
+/// the beginning of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailureSign {
+    /// Path of the member in the update or in the result.
+    pub path: Vec<String>,
+    /// Beginning of its text.
+    pub text: String,
+}
+
+impl FailureSign {
+    /// Reads `a.b=text`.
+    pub fn parse(sign: &str) -> Option<FailureSign> {
+        let (path, text) = sign.split_once('=')?;
+        let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+        let is_whole = !text.is_empty() && path.iter().all(|member| !member.is_empty());
+        is_whole.then(|| FailureSign { path, text: text.to_owned() })
+    }
+
+    /// Returns whether the sign is there; `None` if the object does not have the member.
+    pub(crate) fn is_in(&self, object: &[u8]) -> Option<bool> {
+        let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        Some(str_at(object, &path)?.starts_with(&self.text))
+    }
+}
+
 /// How many processes an agent profile has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sharing {
@@ -371,6 +400,7 @@ impl Default for Profile {
             },
             late_replay: false,
             empty_turn_fails: false,
+            failed_turn: Vec::new(),
             use_resume: true,
             use_load: true,
             restore_mcp: true,

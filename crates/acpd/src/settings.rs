@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use acpd_core::profile::{
-    BudgetLimit, Config as HubConfig, DaemonFacts, Defaults, Delegation, Limits, McpServer,
-    Profile, Restart, Services, StopTimes, TimeZone, Workspace,
+    BudgetLimit, Config as HubConfig, DaemonFacts, Defaults, Delegation, FailureSign, Limits,
+    McpServer, Profile, Restart, Services, StopTimes, TimeZone, Workspace,
 };
 use acpd_policy::Policy;
 use acpd_sys::paths::Paths;
@@ -115,6 +115,11 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         },
         late_replay: profile.late_replay,
         empty_turn_fails: profile.empty_turn == config::EmptyTurn::Failed,
+        failed_turn: profile
+            .failed_turn
+            .iter()
+            .filter_map(|sign| FailureSign::parse(sign))
+            .collect(),
         use_resume: profile.restore.contains(&RestoreMethod::Resume),
         use_load: profile.restore.contains(&RestoreMethod::Load),
         restore_mcp: profile.restore_mcp,

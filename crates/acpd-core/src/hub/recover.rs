@@ -43,7 +43,7 @@ use crate::requests::purpose::{Adoption, Directory, NewSession, Purpose, Steer};
 use crate::retention::Looks;
 use crate::session::limit::Held;
 use crate::session::table::{Aside, Sessions};
-use crate::session::turn::{Queued, Running};
+use crate::session::turn::{Queued, Running, TurnFailure};
 use crate::session::{Session, State};
 use crate::shutdown::Shutdown;
 use crate::store_health::StoreHealth;
@@ -276,6 +276,7 @@ impl Hub {
                     once: line.as_deref().and_then(once),
                     whole: false,
                     touched: true,
+                    failure: TurnFailure::default(),
                     tokens: Tokens::default(),
                 });
                 self.arm_stall(row.session);

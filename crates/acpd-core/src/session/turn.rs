@@ -1,11 +1,15 @@
 //! A prompt in line and the turn that an agent works on; the diagram is in `hub/session/turn.rs`.
 
-use acp_wire::{StateKey, UpdateClass};
+use std::collections::BTreeSet;
+
+use acp_wire::bound::NAME;
+use acp_wire::{StateKey, UpdateClass, clipped, str_at};
 use acpd_api::{ClientName, CutShort, Tokens};
 use acpd_policy::Verdict;
 use bytes::Bytes;
 
 use crate::ids::{Requester, SessionKey, Time};
+use crate::profile::FailureSign;
 use crate::record::{Canceller, TurnRow, TurnStage};
 
 /// What to do about a session that works on prompts.
@@ -59,6 +63,40 @@ pub(crate) struct Running {
     pub(crate) waits: u64,
     /// What it took, as the agent says at its end.
     pub(crate) tokens: Tokens,
+    /// Signs of a failure in the agent's updates.
+    pub(crate) failure: TurnFailure,
+}
+
+/// Signs of a failure that an agent does not report as one.
+#[derive(Debug, Default)]
+pub(crate) struct TurnFailure {
+    /// Places in `failed_turn` of the profile.
+    signs: BTreeSet<usize>,
+    /// The last text of the agent, clipped.
+    text: String,
+}
+
+impl TurnFailure {
+    /// Takes note of an update of the turn. An agent without signs costs nothing.
+    pub(crate) fn note(&mut self, signs: &[FailureSign], update: &[u8]) {
+        for (place, sign) in signs.iter().enumerate() {
+            match sign.is_in(update) {
+                Some(true) => drop(self.signs.insert(place)),
+                Some(false) => drop(self.signs.remove(&place)),
+                None => {}
+            }
+        }
+        let text = (!signs.is_empty()).then(|| str_at(update, &["content", "text"])).flatten();
+        if let Some(text) = text.as_deref().map(str::trim).filter(|text| !text.is_empty()) {
+            self.text = clipped(text, NAME);
+        }
+    }
+
+    /// The last text of a turn that failed.
+    pub(crate) fn reported(&self, signs: &[FailureSign], result: &[u8]) -> Option<&str> {
+        let is_in_result = || signs.iter().any(|sign| sign.is_in(result) == Some(true));
+        (!self.signs.is_empty() || is_in_result()).then_some(self.text.as_str())
+    }
 }
 
 /// Why a running turn is to end.

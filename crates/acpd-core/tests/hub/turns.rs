@@ -1,6 +1,6 @@
 //! Prompts, cancels and questions to people.
 
-use acpd_core::profile::ClosedBy;
+use acpd_core::profile::{ClosedBy, FailureSign};
 use acpd_core::{ClientEvent, Input, StopStep};
 use serde_json::{Value, json};
 
@@ -447,6 +447,105 @@ fn a_name_is_given_once_in_a_workspace() {
     let rename = json!({"ref":{"session":"t"},"name":"fix"});
     bench.say(a, &json!({"id":6,"method":"_acpd/session/rename","params":rename}));
     assert_eq!(words(&bench.got(a)), ["result 6"]);
+}
+
+#[test]
+fn turn_with_signs_of_failure_is_an_error() {
+    let sign = |sign: &str| FailureSign::parse(sign).expect("a sign");
+    let mut bench = Bench::with(|profile| {
+        let signs = [
+            "_meta.codex.threadStatus.type=systemError",
+            "content.text=Error: ",
+            "stopReason=refusal",
+        ];
+        profile.failed_turn = signs.map(sign).into();
+    });
+    let a = bench.client(&json!({"notices":true}));
+    bench.session(a, "s");
+    let say = |text: &str| json!({"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":text}});
+    let status = |kind: &str| json!({"sessionUpdate":"session_info_update","_meta":{"codex":{"threadStatus":{"type":kind}}}});
+    let cases = [
+        (
+            vec![status("active"), status("systemError"), say("429 Too Many Requests")],
+            "end_turn",
+            Some("429 Too Many Requests"),
+        ),
+        (vec![say("Info: Retrying..."), say("Error: 400 bad")], "end_turn", Some("Error: 400 bad")),
+        (vec![], "refusal", Some("did not say why")),
+        // A failure that the agent overcame, and words of the model that look like a sign.
+        (vec![status("systemError"), status("idle")], "end_turn", None),
+        (vec![say("Error: "), say("is what the program prints")], "end_turn", None),
+        (vec![say("No Error: ")], "end_turn", None),
+        // The user ended it.
+        (vec![say("Error: 400 bad")], "cancelled", None),
+    ];
+    for (at, (updates, stop, failed)) in (1..).zip(cases) {
+        bench.prompt(a, &json!(at), "s", "go");
+        let prompt = bench.heard_one("session/prompt");
+        for update in updates {
+            let params = json!({"sessionId":"s","update":update});
+            bench.agent(&json!({"method":"session/update","params":params}));
+        }
+        if stop == "cancelled" {
+            bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+        }
+        bench.agent_answers(&prompt, &json!({"stopReason":stop}));
+        let got = bench.got(a);
+        let answer = got.iter().find(|line| line["id"] == at).expect("an answer");
+        let ended = got.iter().find(|line| line["method"] == "_acpd/turn_ended").expect("told");
+        let outcome = &ended["params"]["outcome"];
+        if let Some(text) = failed {
+            assert_eq!(answer["error"]["data"]["_acpd"]["reason"], "failed_turn", "{answer}");
+            assert!(
+                answer["error"]["message"].as_str().is_some_and(|message| message.contains(text)),
+                "{answer}"
+            );
+            assert_eq!(outcome["kind"], "error", "{outcome}");
+        } else {
+            assert_eq!(answer["result"]["stopReason"], stop, "{answer}");
+            assert_ne!(outcome["kind"], "error", "{outcome}");
+        }
+    }
+}
+
+#[test]
+fn failed_turn_can_want_a_login() {
+    let mut bench = Bench::with(|profile| {
+        profile.failed_turn = FailureSign::parse("content.text=Error: ").into_iter().collect();
+        profile.auth_errors = vec!["wrong key".to_owned()];
+    });
+    let (a, prompt) = bench.running("s", "go");
+    bench.got(a);
+    bench.update("s", "agent_message_chunk", "Error: Wrong key");
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    let got = bench.got(a);
+    let answer = got.iter().find(|line| line.get("error").is_some()).expect("an error");
+    assert_eq!(answer["error"]["data"]["_acpd"]["reason"], "needs_login", "{answer}");
+    assert_eq!(bench.state("s"), "blocked");
+}
+
+#[test]
+fn stall_notice_names_a_newer_session_of_the_process() {
+    let mut bench = Bench::new();
+    let a = bench.client(&json!({"notices":true}));
+    bench.session(a, "s");
+    let notice = |bench: &mut Bench| {
+        bench.pass(600_000);
+        let got = bench.got(a);
+        let mut texts = got.iter().filter_map(|line| line["params"]["text"].as_str());
+        texts.find(|text| text.contains("stalled")).expect("a notice").to_owned()
+    };
+    bench.prompt(a, &json!(1), "s", "go");
+    bench.update("s", "agent_message_chunk", "tick");
+    assert!(!notice(&mut bench).contains("same process"));
+    bench.heard();
+    bench.session(a, "newer");
+    let text = notice(&mut bench);
+    assert!(text.contains("the same process got session `newer`"), "{text}");
+    assert!(text.contains("sharing = \"session\""), "{text}");
+    // The agent goes on: the other session was no reason.
+    bench.update("s", "agent_message_chunk", "tick");
+    assert!(!notice(&mut bench).contains("same process"));
 }
 
 #[test]

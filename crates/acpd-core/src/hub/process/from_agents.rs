@@ -332,6 +332,7 @@ impl Hub {
             }
             self.tally.first_update(first);
             self.note_said(key, update, &line);
+            self.note_failure(key, &line);
         }
         self.journal_update(key, line, class, out);
     }

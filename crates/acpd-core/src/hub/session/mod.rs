@@ -8,6 +8,7 @@ pub(crate) mod cancel;
 pub(crate) mod child;
 pub(crate) mod defaults;
 pub(crate) mod directory;
+pub(crate) mod failed_turn;
 pub(crate) mod fanout;
 pub(crate) mod fork;
 pub(crate) mod kin;

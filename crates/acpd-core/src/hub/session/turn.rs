@@ -42,7 +42,7 @@ use crate::prompt::{
 use crate::record::{Canceller, Dormant, EventKind, Record, TurnRow, TurnStage};
 use crate::requests::purpose::Purpose;
 use crate::session::limit::Held;
-use crate::session::turn::{Queued, Running, wait_or_cancel};
+use crate::session::turn::{Queued, Running, TurnFailure, wait_or_cancel};
 use crate::session::{Session, State};
 use crate::timers::Timer;
 use crate::tool_calls::changed_files::changed_files;
@@ -275,6 +275,7 @@ impl Hub {
             once: once(&prompt.line),
             whole: true,
             touched: false,
+            failure: TurnFailure::default(),
             continues: continues(&prompt.line),
             waits: Held::of(&prompt.line).map_or(0, |held| held.waits),
             tokens: Tokens::default(),
@@ -381,6 +382,11 @@ impl Hub {
                 None => {}
             }
         }
+        if let (Some(Refusal::NeedsLogin), Some(failed)) = (refusal, &fault)
+            && failed.data.reason == Reason::FailedTurn
+        {
+            fault = Some(self.login_fault(slot, &failed.message));
+        }
         // An agent that wants a login, and has said nothing else, has done nothing for the prompt.
         let is_undone = refusal == Some(Refusal::NeedsLogin) && !was_touched;
         if let Some(own) = own.filter(|_| !is_undone || cancelling.is_some()) {
@@ -462,6 +468,13 @@ impl Hub {
             let outcome = Outcome::Error { code, message };
             return PromptEnd { outcome, fault: Some(fault), refused: None };
         }
+        if let Some(fault) = self.failed_turn_fault(key, &stop_reason, result.get()) {
+            let (code, message) = (fault.code, fault.message.clone().into());
+            let outcome = Outcome::Error { code, message };
+            // Its text can say that a login is wanted.
+            let refused = Some(fault.object());
+            return PromptEnd { outcome, fault: Some(fault), refused };
+        }
         let slot = self.session(key).slot;
         self.slot_mut(slot).renewed = false;
         self.note_success(slot, "session/prompt", out);
@@ -483,22 +496,6 @@ impl Hub {
             let first = running.and_then(|running| running.touch(now));
             self.tally.first_update(first);
         }
-    }
-
-    /// The error for a turn that failed although its agent says that it ended: some do so when their
-    /// provider refuses them, and without a word.
-    fn empty_turn_fault(&self, key: SessionKey, stop_reason: &str) -> Option<Fault> {
-        let Session { slot, running, row, .. } = self.session(key);
-        let profile = self.profile_of(*slot);
-        let running = running.as_ref()?;
-        let is_one = stop_reason == "end_turn" && !running.touched && running.cancelling.is_none();
-        (is_one && profile.empty_turn_fails).then(|| {
-            let text = "the agent ended the turn without a word, as it does when its model fails";
-            Fault::new(Reason::EmptyTurn, text).session(&row.public_id).hint(format!(
-                "check its login and its model provider; its output is in `{}`",
-                profile.log
-            ))
-        })
     }
 
     /// The error for a turn that its agent ended because acpd asked for that, on its way to stop the
@@ -652,11 +649,23 @@ impl Hub {
             return self.timers.set(Timer::Stall(key), from.after(notice));
         }
         let time = duration(silent);
-        let text = format!(
+        let mut text = format!(
             "stalled: no output for {time}; the turn continues until it is cancelled: in its client, or \
              with `acpctl cancel {}`",
             session.row.word()
         );
+        let since = running.last_line;
+        let others = self.sessions.of_slot(session.slot).into_iter().filter(|other| *other != key);
+        let newer = others.map(|other| self.session(other)).find(|other| other.held_since >= since);
+        if let Some(newer) = newer {
+            // Some agents serve one session, and forget the others without a word.
+            text += &format!(
+                ". The silence began when the same process got session `{}`: if cancelling and a new prompt \
+                 help, set `sharing = \"session\"` for agent `{}`",
+                newer.row.word(),
+                session.row.agent
+            );
+        }
         self.notice(key, "warning", &text, out);
         self.timers.set(Timer::Stall(key), self.now.after(notice));
     }

@@ -5,6 +5,7 @@ use std::iter::once;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use acpd_core::profile::FailureSign;
 use serde_json::json;
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
@@ -31,6 +32,37 @@ impl Kind for ErrorPatterns {
         list(value, &Self::describe(), |item| match string(item, &Self::describe())?.trim() {
             "" => Err(Fault::new(value, "holds an empty text, which every error has in it")),
             text => Ok(text.to_owned()),
+        })
+    }
+
+    fn show(value: &Vec<String>) -> String {
+        Arguments::show(value)
+    }
+}
+
+/// Signs of a turn that failed.
+pub(crate) struct FailureSigns;
+
+impl Kind for FailureSigns {
+    type Value = Vec<String>;
+
+    fn describe() -> String {
+        "a list of texts such as \"content.text=Error: \"".to_owned()
+    }
+
+    fn schema() -> Schema {
+        list_of(&text("^[^=.]+(\\.[^=.]+)*=."))
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Fault> {
+        list(value, &Self::describe(), |item| {
+            let sign = string(item, &Self::describe())?;
+            match FailureSign::parse(sign) {
+                Some(_) => Ok(sign.to_owned()),
+                None => {
+                    Err(Fault::new(item, format!("holds {sign:?}, which is no \"MEMBER=TEXT\"")))
+                }
+            }
         })
     }
 

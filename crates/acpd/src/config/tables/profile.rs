@@ -18,7 +18,7 @@ use crate::config::keys::kind::{
 use crate::config::keys::schema::{Schema, list_of, text};
 use crate::config::keys::variables::Variables;
 use crate::config::keys::{Key, Keys, Scope, keys};
-use crate::config::tables::auth::{Credential, Credentials, ErrorPatterns, File};
+use crate::config::tables::auth::{Credential, Credentials, ErrorPatterns, FailureSigns, File};
 
 keys! {
     /// The keys at the top of the file.
@@ -305,6 +305,10 @@ keys! {
         /// How a turn counts in which the agent says nothing: no text, no tool call. With `"failed"` it is
         /// an error, for agents that stay silent when their model fails.
         Shared "empty_turn" => pub empty_turn: EmptyTurn as OneOf<EmptyTurn> = EmptyTurn::Ended;
+        /// How to tell a turn that failed from one that ended, for agents that end both the same way: `"MEMBER=TEXT"`
+        /// for the last update of the turn that has this member, or the answer to the prompt, with this text at its
+        /// beginning. `"content.text=Error: "` is such a message.
+        Agent "failed_turn" => pub failed_turn: Vec<String> as FailureSigns = Vec::new();
         /// The methods that may be used to restore a session, as far as the agent offers them.
         Shared "restore" => pub restore: Vec<RestoreMethod> as SomeOf<RestoreMethod>
             = vec![RestoreMethod::Resume, RestoreMethod::Load];
