@@ -296,7 +296,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.send_json({"error": {"message": str(error)}}, 400)
         number = self.note(**answer.facts)
         if answer.error:
-            message = {"message": f"the provider says {answer.error}", "type": "test", "code": answer.error}
+            text = {401: "Incorrect API key provided", 429: "Rate limit reached"}.get(answer.error, "the provider failed")
+            message = {"message": text, "type": "test", "code": answer.error}
             return self.send_json({"type": "error", "error": message}, answer.error)
         self.streams = bool(body.get("stream")) or "stream" in path
         try:

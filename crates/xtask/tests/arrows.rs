@@ -128,7 +128,10 @@ const CORE: [(&str, &[&str]); 29] = [
     ("questions", &["gist", "ids", "input", "record", "tool_calls"]),
     ("client_methods", &["answer", "ids", "input", "record", "timers", "views"]),
     ("clients", &["fault", "ids", "input", "params", "record"]),
-    ("session", &["auth", "gist", "hash", "ids", "params", "record", "tool_calls", "views"]),
+    (
+        "session",
+        &["auth", "gist", "hash", "ids", "params", "profile", "record", "tool_calls", "views"],
+    ),
 ];
 /// Crates in the tree of `acpd` and `acpctl` together, build scripts and macros included. A
 /// third of them are those of the full screens (ratatui, crossterm, and for `@` the files that `.gitignore` leaves); no

@@ -9,7 +9,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use acpd::config::{self, Config, Host, Restart, RestoreMethod, Sharing, Source, Transport};
+use acpd::config::{
+    self, Config, Host, Profile, Restart, RestoreMethod, Sharing, Source, Transport,
+};
+use acpd_core::profile::FailureSign;
 use insta::assert_snapshot;
 
 fn read(text: &str) -> Config {
@@ -571,7 +574,27 @@ fn every_agent_of_the_catalogue_has_a_valid_name_a_title_and_a_command() {
     }
     let tried = config.agents.values().filter(|agent| agent.tried);
     let tried: Vec<_> = tried.map(|agent| agent.name.as_str()).collect();
-    assert_eq!(tried, ["claude", "copilot", "demo", "opencode", "zedcodex"]);
+    assert_eq!(
+        tried,
+        [
+            "claude",
+            "codex",
+            "copilot",
+            "demo",
+            "fast-agent",
+            "hermes",
+            "opencode",
+            "pi",
+            "zedcodex"
+        ]
+    );
+    // Whether sessions of the others disturb each other is not known.
+    let is_safe = |agent: &Profile| agent.tried || agent.sharing == Sharing::Session;
+    for agent in config.agents.values() {
+        assert!(is_safe(agent), "{}", agent.name);
+        let signs = &agent.failed_turn;
+        assert!(signs.iter().all(|sign| FailureSign::parse(sign).is_some()), "{}", agent.name);
+    }
 }
 
 #[test]
@@ -589,7 +612,7 @@ fn the_catalogue_knows_the_quirks_of_agents_and_a_table_of_the_user_comes_before
     assert!(agent("gemini").late_replay);
     assert_eq!(agent("dirac").restore, [RestoreMethod::Load]);
     assert!(!agent("devin").restore_mcp && agent("claude").restore_mcp);
-    assert_eq!(agent("droid").start_timeout, seconds(180));
+    assert_eq!(agent("glm").start_timeout, seconds(180));
 
     let config = read(
         "[defaults]\nstop.leftovers = '2s'\n[agents.devin]\nrestore_mcp = true\n[agents.gemini]\n\

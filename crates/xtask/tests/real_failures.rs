@@ -1,0 +1,123 @@
+//! Failures of the model provider under real agents: each turn fails for the client, whatever the agent makes of it.
+//!
+//! Installs what is missing, and is skipped like the tests of `real_agents.rs`.
+
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use xtask::home::{Home, wait_for};
+use xtask::real::ready;
+use xtask::{Result, workspace};
+
+/// Time in which an agent that reports a failure does so.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// Time after which an agent that tries again is cancelled.
+const RETRIES: Duration = Duration::from_secs(4);
+
+/// End of a turn by status of the provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// An error.
+    Failed,
+    /// An error that asks for a login.
+    NeedsLogin,
+    /// None: the agent tries again for long, and is cancelled.
+    Retries,
+}
+use End::{Failed, NeedsLogin, Retries};
+
+const STATUSES: [u16; 4] = [400, 401, 429, 500];
+
+#[test]
+fn zedcodex_fails_turns() {
+    fails("zedcodex", [Failed, NeedsLogin, Failed, Retries]).unwrap();
+}
+
+#[test]
+fn copilot_fails_turns() {
+    fails("copilot", [Failed, NeedsLogin, Retries, Failed]).unwrap();
+}
+
+#[test]
+fn claude_fails_turns() {
+    fails("claude", [Failed, Retries, Retries, Retries]).unwrap();
+}
+
+#[test]
+fn codex_fails_turns() {
+    fails("codex", [Failed, NeedsLogin, Failed, Retries]).unwrap();
+}
+
+#[test]
+fn opencode_fails_turns() {
+    fails("opencode", [Failed, NeedsLogin, Retries, Retries]).unwrap();
+}
+
+#[test]
+fn pi_fails_turns() {
+    fails("pi", [Failed; 4]).unwrap();
+}
+
+#[test]
+#[ignore = "takes a big download; run it with `cargo test -p xtask --test real_failures -- --ignored`"]
+fn hermes_fails_turns() {
+    fails("hermes", [Failed, NeedsLogin, Failed, Failed]).unwrap();
+}
+
+#[test]
+#[ignore = "takes a big download; run it with `cargo test -p xtask --test real_failures -- --ignored`"]
+fn fast_agent_fails_turns() {
+    fails("fast-agent", [Failed, NeedsLogin, Failed, Failed]).unwrap();
+}
+
+fn fails(agent: &str, ends: [End; 4]) -> Result {
+    let Some(scripts) = ready(&[agent])? else { return Ok(()) };
+    let model = scripts.start_model()?;
+    let home = Home::new(&workspace::bin_dir("debug")?)?;
+    scripts.configure(&home, agent, &model, "")?;
+    // The failure that asks for a login comes last: after it the agent is not used.
+    let mut cases: Vec<_> = STATUSES.into_iter().zip(ends).collect();
+    cases.sort_by_key(|(_, end)| *end == NeedsLogin);
+    for (status, end) in cases {
+        let name = format!("e{status}");
+        let prompt = format!("say #one [err {status}]");
+        let mut run = home.acpctl(&["run", "-a", agent, "-s", &name, &prompt]);
+        let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut run = Turn(run);
+        let (code, last) = if end == Retries {
+            let works = || {
+                home.read_json(&["session", "show", &name])
+                    .is_ok_and(|session| session["turn"]["state"] == "working")
+            };
+            wait_for("the turn", PATIENCE, works)?;
+            let over = wait_for("the end", RETRIES, || run.is_over());
+            assert!(over.is_err(), "{agent} {status}: the turn is over");
+            home.read(&["cancel", &name])?;
+            (130, "cancelled")
+        } else {
+            (if end == NeedsLogin { 4 } else { 1 }, "error")
+        };
+        wait_for("the end of the turn", PATIENCE, || run.is_over())?;
+        assert_eq!(run.0.wait()?.code(), Some(code), "{agent} {status}");
+        let session = home.read_json(&["session", "show", &name])?;
+        assert_eq!(session["turn"]["last"], last, "{agent} {status}: {session}");
+    }
+    home.stop()
+}
+
+/// A command that runs a turn; it ends with the test.
+struct Turn(Child);
+
+impl Turn {
+    fn is_over(&mut self) -> bool {
+        !matches!(self.0.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
