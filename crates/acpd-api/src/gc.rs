@@ -32,6 +32,9 @@ pub struct GcResult {
     /// Until when what has gone can be brought back (ms since the epoch), if it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<u64>,
+    /// When acpd deletes by itself what is over a limit then (ms since the epoch).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u64>,
 }
 
 /// A session that goes.

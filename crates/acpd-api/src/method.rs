@@ -166,6 +166,8 @@ notices! {
     SESSION_STATE = "_acpd/session_state";
     /// Notice [`crate::SessionGone`]: the session was deleted. Live only.
     SESSION_REMOVED = "_acpd/session_removed";
+    /// Notice [`crate::SessionsExpired`]: acpd has deleted sessions over a limit. Live only.
+    SESSIONS_EXPIRED = "_acpd/sessions_expired";
     /// Notice [`crate::SessionNotice`]: a sentence for the person at a session. Journalled.
     NOTICE = "_acpd/notice";
     /// Notice [`crate::Skipped`]: a line that was too long to relay. Journalled.

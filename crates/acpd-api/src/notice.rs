@@ -5,7 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentState, CutShort, RestoreLevel, SessionState, TurnState, TurnUsage, Untrusted};
+use crate::{
+    AgentState, CutShort, GcSession, RestoreLevel, SessionState, TurnState, TurnUsage, Untrusted,
+};
 
 /// A prompt was given to the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -171,6 +173,19 @@ pub struct StateChanged {
 pub struct SessionGone {
     /// Session.
     pub session_id: Untrusted,
+}
+
+/// Sessions that acpd has deleted because they were over a limit of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionsExpired {
+    /// Up to 16 sessions, the one that was used longest ago first.
+    pub sessions: Vec<GcSession>,
+    /// When (ms since the epoch): `_acpd/session/undo` with this as `since` brings them back.
+    pub at: u64,
+    /// Until when they can be brought back (ms since the epoch), if they can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<u64>,
 }
 
 /// A sentence for the person at a session.

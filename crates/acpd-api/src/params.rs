@@ -293,6 +293,9 @@ pub struct UndoParams {
     /// Only sessions of this agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Only sessions that were deleted at this time or later (ms since the epoch).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<u64>,
 }
 
 /// Result of `_acpd/session/undo`.

@@ -11,11 +11,11 @@ use acpd_api::{
     PromptQueued, Question, QueueEditParams, QueueInfo, QueueMetrics, QueueRemoveParams,
     QueuedPrompt, RawCall, RawId, Reason, Received, RemoveParams, RemoveResult, RenameParams,
     ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams, SearchResult,
-    SessionGone, SessionInfo, SessionListParams, SessionNotice, SessionRef, SessionState, ShimInfo,
-    Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged, Status, StoreState,
-    TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnMetrics, TurnStarted, TurnState,
-    TurnUsage, UndoParams, UndoResult, UpdateMeta, Usage, UsageBy, UsageParams, UsageReport,
-    UsageTotal, VariableFrom, VariableInfo,
+    SessionGone, SessionInfo, SessionListParams, SessionNotice, SessionRef, SessionState,
+    SessionsExpired, ShimInfo, Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged,
+    Status, StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnMetrics,
+    TurnStarted, TurnState, TurnUsage, UndoParams, UndoResult, UpdateMeta, Usage, UsageBy,
+    UsageParams, UsageReport, UsageTotal, VariableFrom, VariableInfo,
 };
 use serde_json::{Value, json};
 
@@ -495,7 +495,7 @@ fn deleting_and_its_undo_look_like_this() {
     insta::assert_json_snapshot!((
         RemoveParams { session: plain, now: true },
         RemoveResult { until: Some(9) },
-        UndoParams { session: Some("fix".to_owned()), agent: None },
+        UndoParams { session: Some("fix".to_owned()), agent: None, since: Some(5) },
         UndoResult { session: session(), name_taken: Some("fix".into()), kept: 2 },
     ));
 }
@@ -517,7 +517,14 @@ fn what_the_limits_let_go_looks_like_this() {
     insta::assert_json_snapshot!((
         GcParams { dry_run: true, ..GcParams::default() },
         GcParams { dry_run: false, now: true, only: Some(vec![7]) },
-        GcResult { sessions: vec![gone], bytes: 4_096, left: 3, until: Some(9) },
+        GcResult {
+            sessions: vec![gone.clone()],
+            bytes: 4_096,
+            left: 3,
+            until: Some(9),
+            next: Some(8)
+        },
+        SessionsExpired { sessions: vec![gone], at: 7, until: Some(9) },
         [GcLimit::MaxSessions, GcLimit::MaxSize],
     ));
 }

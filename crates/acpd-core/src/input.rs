@@ -414,6 +414,13 @@ pub enum Effect {
         /// Code of the agent's error.
         code: Option<i64>,
     },
+    /// The limits of the configuration have deleted these sessions (public ids), for the log.
+    Expired {
+        /// Up to 16.
+        sessions: Vec<String>,
+        /// They can be brought back.
+        can_undo: bool,
+    },
     /// End the daemon and leave agents running where they can be; where not, stop them first
     /// ([`Input::Stop`]). The request is answered by who does it: whether the daemon can start again
     /// is known only there.

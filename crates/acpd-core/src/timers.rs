@@ -63,6 +63,10 @@ impl Timers {
 
     /// Puts everything off by so many milliseconds, but for what is due at a time of day.
     pub(crate) fn delay(&mut self, ms: u64) {
+    pub(crate) fn get(&self, timer: Timer) -> Option<Time> {
+        self.by_timer.get(&timer).copied()
+    }
+
         for (timer, at) in std::mem::take(&mut self.by_timer) {
             let by = if matches!(timer, Timer::Limit(_)) { 0 } else { ms };
             self.set(timer, at.after(by));

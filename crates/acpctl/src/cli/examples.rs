@@ -237,6 +237,10 @@ pub(crate) const ALL: &[(&str, &[Example])] = &[
         &[
             ("acpctl session undo", "Bring back what was deleted last"),
             ("acpctl session undo main", "Bring back the session `main`"),
+            (
+                "acpctl session undo --all --since 1h",
+                "Bring back all that was deleted in the last hour",
+            ),
         ],
     ),
     (

@@ -165,6 +165,12 @@ pub(crate) enum SessionCommand {
         /// Only among the sessions of this agent.
         #[arg(short, long)]
         agent: Option<String>,
+        /// Bring all deleted sessions back.
+        #[arg(long, conflicts_with = "session")]
+        all: bool,
+        /// Only sessions that were deleted since then: 2h, 09:30, 2026-11-22, or '2026-11-22 09:30'.
+        #[arg(long, value_name = "TIME", value_parser = when::time, requires = "all")]
+        since: Option<u64>,
     },
 }
 

@@ -11,6 +11,7 @@ use acpd_api::{
 use acpd_client::{CallError, ConnectError, Connection, Options, Paths, connect, stopped_daemon};
 
 use crate::cli::{Daemon, Json};
+use crate::command::gc;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::info::daemon::{line, mistakes};
@@ -103,6 +104,7 @@ fn reload(paths: &Paths, ui: &mut Ui) -> Result {
             None => rest,
         });
     }
+    gc::announce(&mut connection, ui);
     Ok(())
 }
 
@@ -119,6 +121,7 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
     };
     ui.stop_spinning();
     change.tell(ui);
+    gc::announce(&mut to_running(paths)?, ui);
     Ok(())
 }
 

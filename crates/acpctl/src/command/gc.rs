@@ -1,7 +1,7 @@
 //! `acpctl gc`: deletes the sessions that are over the limits of the configuration, after a look.
 
 use acpd_api::{GcLimit, GcParams, GcResult, GcSession, Untrusted, method};
-use acpd_client::Connection;
+use acpd_client::{CallError, Connection};
 
 use crate::cli;
 use crate::confirm::{left, yes};
@@ -31,17 +31,42 @@ pub(super) fn gc(args: cli::Gc, door: Door, ui: &mut Ui) -> Result {
     ui.say(match gone.until {
         Some(until) => {
             let until = human::clock(until);
-            text!("{}; until {}, `acpctl session undo NAME` brings each back", what, until)
+            text!("{}; until {}, `acpctl session undo --all` brings them back", what, until)
         }
         None => what,
     });
     Ok(())
 }
 
+/// Sessions that an announcement names.
+const NAMED: usize = 8;
+
+/// Prints which sessions the limits of the configuration delete next, and when.
+pub(super) fn announce(connection: &mut Connection, ui: &mut Ui) {
+    let look = GcParams { dry_run: true, ..GcParams::default() };
+    // Without a limit it is an error, and an older daemon has no such method.
+    let found: std::result::Result<GcResult, CallError> = connection.call(method::GC, &look);
+    let Ok(found) = found else { return };
+    let Some(next) = found.next.filter(|_| !found.sessions.is_empty()) else { return };
+    let mut names: Vec<Text> =
+        found.sessions.iter().take(NAMED).map(|one| handle(one).into()).collect();
+    let more = found.sessions.len() - names.len();
+    if more > 0 {
+        names.push(text!("{} more", more));
+    }
+    ui.say(text!(
+        "[retention] deletes {} at {}: {}\n  `acpctl gc --dry-run` lists them; to keep them, change the limits \
+         and reload before that time",
+        amount(&found),
+        human::clock(next),
+        Text::join(names, ", ")
+    ));
+}
+
 /// Deletes what was found, as far as it still may go: a part with each call.
 fn delete(connection: &mut Connection, found: &GcResult, now: bool) -> Result<GcResult> {
     let mut only: Vec<u32> = found.sessions.iter().map(|session| session.number).collect();
-    let mut all = GcResult { sessions: Vec::new(), bytes: 0, left: 0, until: None };
+    let mut all = GcResult { sessions: Vec::new(), bytes: 0, left: 0, until: None, next: None };
     loop {
         let params = GcParams { dry_run: false, now, only: Some(only.clone()) };
         let gone: GcResult = connection.call(method::GC, &params)?;

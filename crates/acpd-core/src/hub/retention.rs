@@ -9,8 +9,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::code;
-use acpd_api::{GcParams, GcResult, GcSession, Reason};
+use acp_wire::{build, code};
+use acpd_api::{GcParams, GcResult, GcSession, Reason, SessionsExpired, method};
 
 use crate::clients::Served;
 use crate::fault::Fault;
@@ -101,7 +101,8 @@ impl Hub {
             }
         }
         let until = until.map(|until: Time| until.0);
-        self.answer(to, &GcResult { sessions, bytes, left, until }, out);
+        let next = self.timers.get(Timer::Retention).map(|at| at.0);
+        self.answer(to, &GcResult { sessions, bytes, left, until, next }, out);
     }
 
     /// What is shown or deleted with one answer, and how many sessions are left for the next ones.
@@ -174,10 +175,25 @@ impl Hub {
     /// Deletes some of what goes, unless nothing can be written: then it would only pile up.
     fn collect_by_time(&mut self, sizes: &Sizes, out: &mut Batch) {
         let gone = if self.store_health.is_failing() { Vec::new() } else { self.plan(sizes) };
-        for goes in gone.iter().take(ROUND) {
-            self.expire(goes, false, out);
+        let round = &gone[..gone.len().min(ROUND)];
+        let sessions: Vec<GcSession> = round.iter().map(|goes| self.gc_session(goes)).collect();
+        let mut until = None;
+        for goes in round {
+            until = until.max(self.expire(goes, false, out));
+        }
+        if !sessions.is_empty() {
+            self.report_expired(sessions, until, out);
         }
         let pause = if gone.len() > ROUND { NEXT } else { PAUSE };
         self.timers.set(Timer::Retention, self.now.after(pause));
+    }
+
+    /// Reports deleted sessions to the log and to all clients that want notices.
+    fn report_expired(&self, sessions: Vec<GcSession>, until: Option<Time>, out: &mut Batch) {
+        let ids = sessions.iter().map(|session| session.session_id.raw().to_owned()).collect();
+        out.effects.push(Effect::Expired { sessions: ids, can_undo: until.is_some() });
+        let notice =
+            SessionsExpired { sessions, at: self.now.0, until: until.map(|until| until.0) };
+        self.notify_all(&build::notification(method::SESSIONS_EXPIRED, &notice), out);
     }
 }

@@ -53,6 +53,8 @@ pub(crate) struct Bench {
     pub(crate) notes: Vec<String>,
     /// Session, what failed and the code of each failure for the log.
     pub(crate) failures: Vec<(Option<String>, String, Option<i64>)>,
+    /// Sessions that the log was told of as deleted by a limit.
+    pub(crate) expired: Vec<String>,
     /// Whether the file of the login was to be watched.
     pub(crate) watched: Vec<bool>,
     /// How often the credentials of an agent were to be forgotten.
@@ -169,6 +171,7 @@ impl Bench {
             notified: Vec::new(),
             notes: Vec::new(),
             failures: Vec::new(),
+            expired: Vec::new(),
             watched: Vec::new(),
             forgotten: 0,
             hooks: Vec::new(),
@@ -443,6 +446,7 @@ impl Bench {
             Effect::Host(_, ToHost::Note(text)) => self.notes.push(text),
             // What the relay does with it is tested with the relay.
             Effect::Trace(_) => {}
+            Effect::Expired { sessions, .. } => self.expired.extend(sessions),
             Effect::Failure { session, what, code, .. } => {
                 self.failures.push((session, what, code));
             }

@@ -181,3 +181,29 @@ fn nothing_goes_by_time_while_a_client_is_away() {
     bench.pass(2 * HOUR);
     assert_eq!(listed(&mut bench), ["s2"]);
 }
+
+#[test]
+fn deletions_by_limits_are_announced_reported_and_undone_together() {
+    let mut bench = kept(count(2), 4);
+    command(&mut bench, "session/remove", &json!({"session":"s4"}));
+    bench.configure(|config| config.retention = count(1));
+    bench.reboot();
+    let next = gc(&mut bench, &json!({"dryRun":true}))["next"].as_u64().unwrap();
+    assert_eq!(next, bench.now + 5 * MINUTE);
+    let watcher = bench.client(&json!({"notices":true}));
+    bench.pass(6 * MINUTE);
+
+    let got = bench.got(watcher);
+    let notice = got.iter().find(|line| line["method"] == "_acpd/sessions_expired");
+    let told = &notice.expect("a notice")["params"];
+    assert_eq!((ids(told), &told["at"]), (vec!["s1".to_owned(), "s2".to_owned()], &json!(next)));
+    assert_eq!(told["until"], json!(next + DAY));
+    assert_eq!(bench.expired, ["s1", "s2"]);
+
+    let since = json!({"since":next});
+    let back = [1, 2].map(|_| command(&mut bench, "session/undo", &since)["result"]["kept"].take());
+    assert_eq!(back, [json!(1), json!(0)]);
+    assert_eq!(listed(&mut bench), ["s1", "s2", "s3"], "what was deleted before stays deleted");
+    let none = command(&mut bench, "session/undo", &since);
+    assert_eq!(none["error"]["data"]["_acpd"]["reason"], "session_not_found");
+}

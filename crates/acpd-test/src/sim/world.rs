@@ -383,6 +383,7 @@ impl World {
             }
             Effect::Failure { .. } => self.truth.hit("failure logged"),
             Effect::Trace(_) => self.truth.hit("trace begun"),
+            Effect::Expired { .. } => self.truth.hit("expiry logged"),
             // The agents of the simulation do everything themselves.
             Effect::Serve { request, .. }
             | Effect::CreateTerminal { terminal: request, .. }

@@ -92,6 +92,13 @@ impl Relay {
             Effect::Failure { agent, session, what, code } => {
                 tracing::warn!(agent, session, code, what, "an agent failed");
             }
+            Effect::Expired { sessions, can_undo } => tracing::info!(
+                count = sessions.len(),
+                sessions = sessions.join(" "),
+                can_undo,
+                "deleted sessions over a limit of the configuration (`[retention]`); \
+                 `acpctl session undo --all --since TIME` brings them back while they are kept"
+            ),
             Effect::Leave { client, id, restart: Some(brought) } => {
                 self.trials.begin(Some((client, id)), brought);
             }

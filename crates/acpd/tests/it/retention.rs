@@ -100,3 +100,22 @@ fn a_daemon_that_dies_while_a_journal_goes_leaves_the_rest_of_it_to_the_next() {
     let log = env.acpctl(&["session", "log", "short"]).success();
     assert!(log.stdout().contains("#kept") && log.stdout().contains("#last"), "{log:?}");
 }
+
+#[test]
+fn reload_prints_what_the_limits_delete_and_undo_brings_all_back() {
+    let env = hosted([echo()]);
+    for name in ["one", "two", "three"] {
+        env.acpctl(&["run", "-s", name, "say #x"]).success();
+    }
+    env.configure(
+        &Config::new([echo()]).daemon("host", "\"shim\"").tables("[retention]\nmax_sessions = 1"),
+    );
+    let told = env.acpctl(&["daemon", "reload"]).success();
+    told.explains(&["deletes 2 sessions", " at 20", "one, two", "acpctl gc --dry-run"]);
+    env.acpctl(&["gc", "--yes"]).success().explains(&["undo --all"]);
+    assert_eq!(names(&env), ["three"]);
+    let back = env.acpctl(&["session", "undo", "--all", "--since", "1h"]).success();
+    back.explains(&["one is back", "two is back", "brought back 2 sessions", "deletes 2 sessions"]);
+    assert_eq!(names(&env), ["one", "three", "two"]);
+    env.acpctl(&["session", "undo", "--since", "1h"]).code(2);
+}

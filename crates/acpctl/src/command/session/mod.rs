@@ -124,8 +124,9 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             Ok(())
         }
         SessionCommand::Rm(args) => remove::remove(&args, door, ui),
-        SessionCommand::Undo { session, agent } => {
-            undo::undo(&UndoParams { session, agent }, door, ui)
+        SessionCommand::Undo { session, agent, all, since } => {
+            let params = UndoParams { session, agent, since };
+            if all { undo::undo_all(&params, door, ui) } else { undo::undo(&params, door, ui) }
         }
     };
     done.map(|()| ExitCode::Ok)

@@ -79,6 +79,15 @@ impl Hub {
         }
     }
 
+    /// Sends a live-only notice to every client, but for those that run under an agent.
+    pub(crate) fn notify_all(&self, line: &Bytes, out: &mut Batch) {
+        for (id, client) in self.clients.iter() {
+            if client.view.notices && !client.lagged && !client.under_agent {
+                out.effects.push(Effect::Client(*id, ToClient::Line(line.clone())));
+            }
+        }
+    }
+
     /// A notification of an agent that is about no session.
     pub(crate) fn forward_to_profile(&mut self, profile: &str, line: &Bytes, out: &mut Batch) {
         for (id, client) in self.clients.iter() {

@@ -94,21 +94,25 @@ impl Hub {
         self.sessions.insert(session);
         // The row is marked as changed; what is looked at is what was touched.
         self.session_mut(key);
-        let kept = self.aside_of(wanted.agent.as_deref()).count() as u32;
+        let kept = self.aside_of(&wanted).count() as u32;
         let (session, name_taken) = (self.session_info(key), name.map(Into::into));
         let result = UndoResult { session, name_taken, kept };
         self.answer(asked.to, &result, out);
         Ok(())
     }
 
-    /// Those that can be brought back, of one agent or of all.
-    fn aside_of<'a>(&'a self, agent: Option<&'a str>) -> impl Iterator<Item = &'a SessionRow> {
-        self.sessions.aside().filter(move |row| agent.is_none_or(|agent| row.agent == agent))
+    /// Returns the sessions that can be brought back, of the agent and since the time that are named.
+    fn aside_of<'a>(&'a self, wanted: &'a UndoParams) -> impl Iterator<Item = &'a SessionRow> {
+        let UndoParams { agent, since, .. } = wanted;
+        self.sessions.aside().filter(move |row| {
+            agent.as_ref().is_none_or(|agent| row.agent == *agent)
+                && since.is_none_or(|since| row.removed.is_some_and(|at| at.0 >= since))
+        })
     }
 
     /// The one that is named, or the one that was deleted last.
     fn find_aside(&self, wanted: &UndoParams) -> Result<SessionKey, Fault> {
-        let mut rows: Vec<&SessionRow> = self.aside_of(wanted.agent.as_deref()).collect();
+        let mut rows: Vec<&SessionRow> = self.aside_of(wanted).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.removed));
         let Some(text) = wanted.session.as_deref() else {
             let last = rows.first().map(|row| row.key);
