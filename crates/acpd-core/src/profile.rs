@@ -208,6 +208,8 @@ pub struct Profile {
     pub sharing: Sharing,
     /// Stop the process when nothing has used it for so long; 0 = never.
     pub idle_timeout: u64,
+    /// Close a session at the agent when nothing has used it for this long (ms); 0 = never.
+    pub session_idle_timeout: u64,
     /// From spawn to the answer to `initialize`.
     pub start_timeout: u64,
     /// One request of a restore.
@@ -385,6 +387,7 @@ impl Default for Profile {
             tried: false,
             sharing: Sharing::Agent,
             idle_timeout: 30 * 60_000,
+            session_idle_timeout: 0,
             start_timeout: 60_000,
             restore_timeout: 30_000,
             cancel_timeout: 10_000,

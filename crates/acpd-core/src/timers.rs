@@ -25,6 +25,8 @@ pub(crate) enum Timer {
     Lent(InteractionId),
     /// A prompt that waits for the end of a usage limit.
     Limit(SessionKey),
+    /// A live session that nothing uses.
+    Sleep(SessionKey),
     /// A session that nobody used.
     Unused,
     /// Deleted sessions that nobody has brought back.
@@ -61,12 +63,12 @@ impl Timers {
         self.by_timer.contains_key(&timer)
     }
 
-    /// Puts everything off by so many milliseconds, but for what is due at a time of day.
-    pub(crate) fn delay(&mut self, ms: u64) {
     pub(crate) fn get(&self, timer: Timer) -> Option<Time> {
         self.by_timer.get(&timer).copied()
     }
 
+    /// Puts everything off by so many milliseconds, but for what is due at a time of day.
+    pub(crate) fn delay(&mut self, ms: u64) {
         for (timer, at) in std::mem::take(&mut self.by_timer) {
             let by = if matches!(timer, Timer::Limit(_)) { 0 } else { ms };
             self.set(timer, at.after(by));

@@ -96,6 +96,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         tried: profile.tried,
         sharing: profile.sharing,
         idle_timeout: profile.idle_timeout.map_or(0, ms),
+        session_idle_timeout: profile.session_idle_timeout.map_or(0, ms),
         start_timeout: ms(profile.start_timeout),
         restore_timeout: ms(profile.restore_timeout),
         cancel_timeout: ms(profile.cancel_timeout),

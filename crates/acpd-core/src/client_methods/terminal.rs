@@ -88,6 +88,11 @@ impl Terminals {
         self.by_name.is_empty()
     }
 
+    /// Returns whether a session has a terminal that was not released.
+    pub(crate) fn has_of(&self, key: SessionKey) -> bool {
+        self.by_name.values().any(|terminal| terminal.session == key && !terminal.is_released())
+    }
+
     /// A call about a terminal of acpd's. `boot` is the number of this daemon: terminals of another one
     /// have ended.
     pub(crate) fn call(

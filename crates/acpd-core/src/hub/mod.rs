@@ -205,6 +205,9 @@ impl Hub {
                 Timer::Stall(key) if self.sessions.contains_key(&key) => {
                     self.on_stall_timer(key, out);
                 }
+                Timer::Sleep(key) if self.sessions.contains_key(&key) => {
+                    self.on_sleep_timer(key, out);
+                }
                 Timer::Limit(key) if self.sessions.contains_key(&key) => self.limit_over(key, out),
                 Timer::Asked(ask) => self.on_asked_timer(ask, out),
                 Timer::Terminal(terminal) => self.terminals.look(terminal, self.now, out),
@@ -220,6 +223,7 @@ impl Hub {
                 | Timer::Restore(_)
                 | Timer::Cancel(_)
                 | Timer::Limit(_)
+                | Timer::Sleep(_)
                 | Timer::Stall(_) => {}
             }
         }

@@ -82,6 +82,9 @@ impl Hub {
             hub.go_on_stopping(slot, stopping, out);
         }
         hub.start_needed(out);
+        for slot in hub.processes.keys().copied().collect::<Vec<_>>() {
+            hub.watch_sleep(slot);
+        }
         hub.watch_unused();
         hub.watch_aside(hub.now);
         hub.watch_retention();

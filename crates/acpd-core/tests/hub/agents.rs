@@ -1,5 +1,6 @@
 //! Processes: starts that fail, crash loops, idle stops, shutdown.
 
+use acpd_core::profile::Sharing;
 use acpd_core::record::Desired;
 use acpd_core::{ClientEvent, HostEvent, Input, SpawnError, StopStep};
 use serde_json::{Value, json};
@@ -145,6 +146,87 @@ fn an_agent_that_nothing_uses_is_stopped_and_the_next_prompt_brings_it_back() {
     bench.prompt(b, &json!(1), "s", "go on");
     bench.answers("session/resume", &json!({}));
     bench.heard_one("session/prompt");
+}
+
+/// A bench whose agent closes sessions and brings them back, each idle for 15 minutes at most.
+fn sleeping() -> Bench {
+    let mut bench = Bench::with(|profile| profile.session_idle_timeout = 15 * 60_000);
+    bench.capabilities =
+        Some(json!({"loadSession":true,"sessionCapabilities":{"resume":{},"close":{}}}));
+    bench
+}
+
+#[test]
+fn an_idle_session_sleeps_and_wakes_with_the_next_prompt() {
+    let mut bench = sleeping();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.used_session(a, "t");
+    bench.pass(14 * 60_000);
+    bench.prompt(a, &json!(7), "t", "more");
+    let prompt = bench.heard_one("session/prompt");
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.pass(2 * 60_000);
+    let close = bench.heard_one("session/close");
+    assert_eq!(close["params"]["sessionId"], "s");
+    assert_eq!((bench.state("s"), bench.state("t")), ("parked".into(), "live".into()));
+    assert_eq!(bench.stops, [], "the process goes on for the other session");
+    bench.prompt(a, &json!(8), "s", "go on");
+    bench.answers("session/resume", &json!({}));
+    let prompt = bench.heard_one("session/prompt");
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    assert_eq!(bench.state("s"), "live");
+    bench.pass(17 * 60_000);
+    assert_eq!((bench.state("s"), bench.state("t")), ("parked".into(), "parked".into()));
+}
+
+#[test]
+fn a_session_with_work_does_not_sleep() {
+    let mut bench = sleeping();
+    let a = bench.plain();
+    for name in ["turn", "asks", "tool"] {
+        bench.used_session(a, name);
+    }
+    bench.prompt(a, &json!(7), "turn", "long");
+    bench.agent(&json!({"id":7,"method":"session/request_permission","params":{
+        "sessionId":"asks","toolCall":{"toolCallId":"c"},
+        "options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}));
+    let call =
+        json!({"sessionUpdate":"tool_call","toolCallId":"b","title":"x","status":"in_progress"});
+    bench.agent(&json!({"method":"session/update","params":{"sessionId":"tool","update":call}}));
+    bench.heard();
+    bench.pass(2 * 60 * 60_000);
+    let heard = bench.heard();
+    assert!(heard.iter().all(|line| line["method"] != "session/close"), "{heard:?}");
+    let done = json!({"sessionUpdate":"tool_call_update","toolCallId":"b","status":"completed"});
+    bench.agent(&json!({"method":"session/update","params":{"sessionId":"tool","update":done}}));
+    bench.pass(17 * 60_000);
+    assert_eq!(bench.heard_one("session/close")["params"]["sessionId"], "tool");
+}
+
+#[test]
+fn a_session_that_cannot_come_back_does_not_sleep() {
+    let mut bench = sleeping();
+    bench.capabilities = Some(json!({"sessionCapabilities":{"close":{}}}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.pass(60 * 60_000);
+    assert_eq!((bench.state("s"), bench.heard()), ("live".into(), Vec::<Value>::new()));
+}
+
+#[test]
+fn an_idle_session_with_its_own_process_ends_that() {
+    let mut bench = Bench::with(|profile| {
+        profile.session_idle_timeout = 15 * 60_000;
+        profile.sharing = Sharing::Session;
+    });
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.pass(16 * 60_000);
+    assert_eq!(bench.stops.first(), Some(&StopStep::CloseStdin));
+    bench.agent_dies();
+    assert_eq!(bench.state("s"), "parked");
 }
 
 #[test]

@@ -129,6 +129,7 @@ impl World {
                 late_replay: quirk.late_replay,
                 fingerprint: "1".to_owned(),
                 idle_timeout: 60_000,
+                session_idle_timeout: 45_000,
                 auth_errors: vec![TOKEN.to_owned()],
                 gone_errors: if name == "beta" { vec![BROKEN.to_owned()] } else { Vec::new() },
                 has_login_file: name != "beta",
@@ -382,8 +383,8 @@ impl World {
                 self.feed(Input::Measured { question, sizes })?;
             }
             Effect::Failure { .. } => self.truth.hit("failure logged"),
-            Effect::Trace(_) => self.truth.hit("trace begun"),
             Effect::Expired { .. } => self.truth.hit("expiry logged"),
+            Effect::Trace(_) => self.truth.hit("trace begun"),
             // The agents of the simulation do everything themselves.
             Effect::Serve { request, .. }
             | Effect::CreateTerminal { terminal: request, .. }

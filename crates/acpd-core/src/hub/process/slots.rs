@@ -353,7 +353,7 @@ impl Hub {
     }
 
     /// A person has said that this process stays up.
-    fn stays_up(&self, id: SlotId) -> bool {
+    pub(crate) fn stays_up(&self, id: SlotId) -> bool {
         let is_shared = self.processes[&id].dedicated.is_none();
         is_shared && self.processes.known_of(id).row.desired == Desired::Up
     }
@@ -441,6 +441,7 @@ impl Hub {
     pub(crate) fn check_idle(&mut self, id: SlotId, out: &mut Batch) {
         let Some(agent) = self.processes.get(&id) else { return };
         let (is_up, is_orphan) = (agent.is_up(), self.is_orphan(id));
+        self.watch_sleep(id);
         let timeout = self.profile_of(id).idle_timeout;
         if !is_up || self.is_used(id) {
             self.timers.clear(Timer::Idle(id));

@@ -20,6 +20,7 @@ pub(crate) mod reseed;
 pub(crate) mod restore;
 pub(crate) mod restore_queue;
 pub(crate) mod sessions;
+pub(crate) mod sleep;
 pub(crate) mod steer;
 pub(crate) mod title;
 pub(crate) mod turn;

@@ -134,6 +134,7 @@ impl Hub {
         }
         self.sessions.insert(session);
         self.sessions.route(key);
+        self.watch_sleep(slot);
         if let Some(client) = self.clients.get_mut(new.to.client) {
             client.made.insert(key);
         }
@@ -316,6 +317,7 @@ impl Hub {
         row.rest = Dormant::Parked;
         row.reason = None;
         row.usage.counter.moved();
+        self.watch_sleep(self.session(key).slot);
         self.tell_state(key, out);
     }
 
@@ -396,8 +398,8 @@ impl Hub {
         self.withdraw_client_methods(key, out);
         self.calls_of_deleted(key, out);
         self.drop_terminals(key, out);
-        let own = [Timer::Restore(key), Timer::Cancel(key), Timer::Stall(key), Timer::Limit(key)];
-        for timer in own {
+        let own = [Timer::Restore, Timer::Cancel, Timer::Stall, Timer::Limit, Timer::Sleep];
+        for timer in own.map(|timer| timer(key)) {
             self.timers.clear(timer);
         }
         self.give_up_restore(key, out);

@@ -265,6 +265,10 @@ keys! {
         /// next prompt.
         Shared "idle_timeout" => pub idle_timeout: Option<Duration> as TimeOrNever
             = Some(Duration::from_mins(30));
+        /// How long a session that nothing uses keeps its process at the agent, for agents with a process for each
+        /// session. It sleeps then, and comes back with the next prompt. Never while a turn, a question, a tool call,
+        /// a terminal or a subagent is open.
+        Shared "session_idle_timeout" => pub session_idle_timeout: Option<Duration> as TimeOrNever = None;
         /// How long the agent may take to answer `initialize`.
         Shared "start_timeout" => pub start_timeout: Duration as Timeout = Duration::from_mins(1);
         /// How long the agent may take to restore a session.

@@ -1,0 +1,85 @@
+//! Sessions that nothing uses, of agents that have a process for each session (`session_idle_timeout`): the agent's copy
+//! is closed, and the next prompt brings the session back.
+//!
+//! Architecture invariant: a session does not sleep while a turn, a question, a terminal, a call or a request of it is
+//! open, or when its agent could not bring it back as it was.
+
+use crate::hub::Hub;
+use crate::ids::{SessionKey, SlotId};
+use crate::input::Batch;
+use crate::process::slot::StopWhy;
+use crate::record::Dormant;
+use crate::session::State;
+use crate::timers::Timer;
+
+/// Time to the next look at a session that is still used (ms).
+const PAUSE: u64 = 60_000;
+/// The reason that people are shown.
+const ASLEEP: &str = "not used for a while; the next prompt wakes it";
+
+impl Hub {
+    /// Sets the timers of the live sessions of a process.
+    pub(crate) fn watch_sleep(&mut self, slot: SlotId) {
+        let timeout = self.profile_of(slot).session_idle_timeout;
+        if timeout == 0 {
+            return;
+        }
+        for key in self.sessions.of_slot(slot) {
+            let is_live = matches!(self.session(key).state, State::Live);
+            if is_live && !self.timers.is_set(Timer::Sleep(key)) {
+                self.timers.set(Timer::Sleep(key), self.now.after(timeout));
+            }
+        }
+    }
+
+    pub(crate) fn on_sleep_timer(&mut self, key: SessionKey, out: &mut Batch) {
+        let session = self.session(key);
+        let slot = session.slot;
+        let timeout = self.profile_of(slot).session_idle_timeout;
+        if timeout == 0 || !matches!(session.state, State::Live) || !self.processes[&slot].is_up() {
+            return;
+        }
+        let used = session.row.updated.max(session.activity.last_line().unwrap_or_default());
+        let due = used.after(timeout);
+        if due > self.now || self.has_work(key) || !self.can_sleep(key) {
+            return self.timers.set(Timer::Sleep(key), due.max(self.now.after(PAUSE)));
+        }
+        if self.processes[&slot].dedicated.is_some() {
+            return self.begin_stop(slot, StopWhy::Idle, Some(ASLEEP.to_owned()), out);
+        }
+        self.farewell(key, "session/close", out);
+        self.make_dormant(key, Dormant::Parked, Some(ASLEEP.to_owned()), out);
+        self.check_idle(slot, out);
+    }
+
+    /// Returns whether something of a session is open, at the agent or at acpd.
+    fn has_work(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        let (slot, row) = (session.slot, &session.row);
+        let host = self.processes[&slot].host().map(|host| host.id);
+        let is_asked =
+            |host| self.requests.of_host(host).any(|purpose| purpose.session() == Some(key));
+        session.running.is_some()
+            || self.wants_host(key)
+            || self.questions.are_open(key)
+            || session.has_busy_child()
+            || !row.open_tools.is_empty()
+            || self.terminals.has_of(key)
+            || !self.client_methods.which(|method| method.session == key).is_empty()
+            || self.works_on(slot, &row.agent_id)
+            || host.is_some_and(is_asked)
+    }
+
+    /// Returns whether its process can be spared and the agent can bring it back with its MCP servers.
+    fn can_sleep(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        let (profile, slot) = (self.profile_of(session.slot), &self.processes[&session.slot]);
+        let known = self.processes.known(&session.row.agent);
+        let ends = match slot.dedicated {
+            Some(_) => !self.stays_up(session.slot),
+            None => known.capabilities.close,
+        };
+        let comes_back = known.resumes(profile) || known.loads(profile);
+        ends && comes_back && (profile.restore_mcp || !session.has_servers())
+    }
+}
