@@ -44,7 +44,7 @@ impl From<Error> for CommandError {
             Error::Path(_) | Error::NotUtf8 => {
                 usage().hint("agents take only paths that JSON can hold; rename it")
             }
-            Error::Failed { .. } => CommandError::new(ExitCode::Error, message),
+            Error::Failed { .. } | Error::CannotMake { .. } => CommandError::new(ExitCode::Error, message),
             Error::CannotRun(error) => {
                 let failed = CommandError::new(ExitCode::Error, message);
                 match error.kind() {

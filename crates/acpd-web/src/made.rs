@@ -35,7 +35,10 @@ impl Made {
     ) -> Result<(PathBuf, Worktree), Error> {
         let mut made = self.lock();
         let worktree = Worktree::make(dir, name)?;
-        let inside = worktree.inside(dir)?;
+        let inside = worktree.inside(dir).inspect_err(|_| {
+            // Nothing works in it.
+            worktree.remove().ok();
+        })?;
         if made.len() == REMEMBERED {
             made.remove(0);
         }

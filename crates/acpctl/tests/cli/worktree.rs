@@ -131,6 +131,92 @@ fn a_session_that_does_not_begin_leaves_no_worktree() {
     assert_eq!(git(&work, &["branch", "--list", "acpd/*"]), "");
 }
 
+/// Writes an executable script that adds a line to the file `ran` of the home.
+fn script(home: &Home, file: &Path, rest: &str) -> String {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let ran = home.path("ran");
+    let text = format!("#!/bin/sh\necho $0 >>'{}'\n{rest}\n", ran.display());
+    std::fs::write(file, text).unwrap();
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_look_at_worktrees_runs_no_program_of_the_repository() {
+    let (home, work) = repository();
+    let (begun, _) = begin(&home, &["run", "--worktree=fix", "go"]);
+    assert_eq!(begun.code, Some(0), "{begun:?}");
+    let place = home.path("work.worktrees/fix");
+    let program = script(&home, &home.path("program"), "cat");
+    for name in ["post-checkout", "post-index-change", "fsmonitor-watchman"] {
+        script(&home, &work.join(".git/hooks").join(name), "exit 1");
+    }
+    for key in
+        ["core.fsmonitor", "core.pager", "diff.external", "filter.a.b.clean", "diff.d.textconv"]
+    {
+        git(&work, &["config", key, &program]);
+    }
+    git(&work, &["config", "filter.p.process", &program]);
+    git(&work, &["config", "filter.p.required", "true"]);
+    std::fs::write(place.join(".gitattributes"), "README filter=a.b diff=d\n*.p filter=p\n")
+        .unwrap();
+    std::fs::write(place.join("README"), "two\n").unwrap();
+    std::fs::write(place.join("x.p"), "new\n").unwrap();
+    let shown = show(&home, &place, "idle", &[]);
+    assert!(shown.out.contains("not committed: 3\n"), "{shown:?}");
+
+    let mut command = home.acpctl(&["session", "worktree", "fix"]);
+    command.env("PATH", path()).env("GIT_CONFIG_COUNT", "1");
+    command.env("GIT_CONFIG_KEY_0", "core.fsmonitor").env("GIT_CONFIG_VALUE_0", &program);
+    command.env("GIT_EXTERNAL_DIFF", &program);
+    let dir = place.clone();
+    let daemon = home.daemon(move |mut client| {
+        let mut there = session("s-1");
+        there["cwd"] = json!(dir);
+        client.finds(&there);
+        client.closed();
+    });
+    let shown = home.wait(command.spawn().unwrap());
+    daemon.join().unwrap();
+    assert!(shown.out.contains("not committed: 3\n"), "{shown:?}");
+    let ran = std::fs::read_to_string(home.path("ran")).unwrap_or_default();
+    assert_eq!(ran, "");
+}
+
+#[test]
+fn a_worktree_whose_hook_fails_is_kept_with_a_warning() {
+    let (home, work) = repository();
+    script(&home, &work.join(".git/hooks/post-checkout"), "echo no husky >&2; exit 1");
+    let (done, new) = begin(&home, &["run", "--worktree=fix", "go"]);
+    assert_eq!((done.code, &new["_meta"]["_acpd"]["name"]), (Some(0), &json!("fix")), "{done:?}");
+    assert!(done.err.contains("a hook failed") && done.err.contains("no husky"), "{done:?}");
+    assert_eq!(git(&home.path("work.worktrees/fix"), &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_worktree_that_is_not_complete_is_taken_back() {
+    let (home, work) = repository();
+    std::fs::write(work.join(".gitattributes"), "README filter=f\n").unwrap();
+    git(&work, &["add", "--all"]);
+    git(&work, &["commit", "--quiet", "--message", "filter"]);
+    git(&work, &["config", "filter.f.smudge", "false"]);
+    git(&work, &["config", "filter.f.required", "true"]);
+    let daemon = home.daemon(|mut client: Client| {
+        client.lists(&[]);
+        client.closed();
+    });
+    let done = run(&home, &["run", "--worktree", "-s", "fix", "go"]);
+    daemon.join().unwrap();
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(!home.path("work.worktrees/fix").exists());
+    assert_eq!(git(&work, &["branch", "--list", "acpd/*"]), "");
+    assert_eq!(git(&work, &["worktree", "list"]).lines().count(), 1);
+    let config = std::fs::read_to_string(work.join(".git/config")).unwrap();
+    assert!(!config.contains("acpdFrom"), "{config}");
+}
+
 #[test]
 fn what_stands_in_the_way_of_a_worktree_is_told_with_the_way_out() {
     let (home, work) = repository();

@@ -12,6 +12,14 @@ pub enum Error {
     /// The place of a new worktree is taken.
     #[error("`{0}` exists")]
     Exists(String),
+    /// Its directory cannot be made.
+    #[error("cannot make `{}`: {source}", .path.display())]
+    CannotMake {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// Its branch is.
     #[error("the branch `{0}` exists")]
     BranchExists(String),

@@ -3,18 +3,18 @@
 //! configuration, as `branch.acpd/NAME.acpdFrom`.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::{fs, io};
 
 use serde::Serialize;
 
 mod error;
+mod git;
 
 pub use error::{Error, Result};
+use git::{change, count_changes, look, try_change, try_look};
 
 /// What our branches begin with.
 const PREFIX: &str = "acpd/";
-/// Variables by which git would work elsewhere, as in a hook of git.
-const ELSEWHERE: [&str; 4] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"];
 
 /// A worktree of a session, as `session worktree --json` prints it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -29,6 +29,9 @@ pub struct Worktree {
     pub changed: usize,
     /// Commits that no other branch has.
     pub unmerged: usize,
+    /// What git said when it made the worktree and a hook of the repository failed.
+    #[serde(skip)]
+    pub warning: Option<String>,
 }
 
 impl Worktree {
@@ -50,11 +53,60 @@ impl Worktree {
             return Err(Error::BranchExists(branch));
         }
         let from = current_branch(dir)?;
-        git(dir, &["worktree", "add", "--quiet", "-b", &branch, &path, "HEAD"])?;
-        if let Some(from) = &from {
-            git(dir, &["config", &from_key(&branch), from])?;
+        let cannot = |source| Error::CannotMake { path: place.join(&name), source };
+        fs::create_dir_all(&place).map_err(cannot)?;
+        // What is taken back below is ours, also if another command makes one of this name at the same time.
+        fs::create_dir(place.join(&name)).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Error::Exists(path.clone()),
+            _ => cannot(error),
+        })?;
+        if let Err(error) = change(dir, &["branch", "--quiet", "--no-track", &branch, "HEAD"]) {
+            fs::remove_dir(&path).ok();
+            return Err(error);
         }
-        Ok(Worktree { path, branch, from, changed: 0, unmerged: 0 })
+        let mut made = Worktree { path, branch, from, changed: 0, unmerged: 0, warning: None };
+        match made.check_out(dir) {
+            Ok(()) => Ok(made),
+            // A `post-checkout` hook that fails makes git fail, when all is there.
+            Err(error @ Error::Failed { .. }) if made.is_whole() => {
+                made.warning = Some(error.to_string());
+                Ok(made)
+            }
+            Err(error) => {
+                made.take_back(dir).ok();
+                Err(error)
+            }
+        }
+    }
+
+    fn check_out(&self, dir: &Path) -> Result {
+        if let Some(from) = &self.from {
+            change(dir, &["config", &from_key(&self.branch), from])?;
+        }
+        change(dir, &["worktree", "add", "--quiet", &self.path, &self.branch])?;
+        Ok(())
+    }
+
+    /// Returns whether its branch is checked out there with all files.
+    fn is_whole(&self) -> bool {
+        let dir = Path::new(&self.path);
+        let is_there = |branch| branch == Some(self.branch.clone());
+        dir.is_dir()
+            && current_branch(dir).is_ok_and(is_there)
+            && look(dir, &["ls-files", "--deleted"]).is_ok_and(|missing| missing.is_empty())
+            && look(dir, &["diff-index", "--cached", "--name-only", "HEAD"])
+                .is_ok_and(|other| other.is_empty())
+    }
+
+    /// Removes it as far as it was made.
+    fn take_back(&self, dir: &Path) -> Result {
+        try_change(dir, &["worktree", "remove", "--force", &self.path])?;
+        // Git has removed it if it was one.
+        fs::remove_dir_all(&self.path).ok();
+        try_change(dir, &["worktree", "prune"])?;
+        // With what the configuration says of it.
+        try_change(dir, &["branch", "--quiet", "-D", &self.branch])?;
+        Ok(())
     }
 
     /// The one that this directory is in.
@@ -62,16 +114,16 @@ impl Worktree {
     /// # Errors
     /// When git fails.
     pub fn of(dir: &Path) -> Result<Option<Worktree>> {
-        let Some(path) = try_git(dir, &["rev-parse", "--show-toplevel"])? else { return Ok(None) };
+        let Some(path) = try_look(dir, &["rev-parse", "--show-toplevel"])? else { return Ok(None) };
         let Some(branch) = current_branch(dir)?.filter(|branch| branch.starts_with(PREFIX)) else {
             return Ok(None);
         };
-        let from = try_git(dir, &["config", "--get", &from_key(&branch)])?;
-        let changed = git(dir, &["status", "--porcelain"])?.lines().count();
+        let from = try_look(dir, &["config", "--get", &from_key(&branch)])?;
+        let changed = count_changes(dir, true)?;
         let others = format!("--exclude={branch}");
         let count = ["rev-list", "--count", &branch, "--not", &others, "--branches", "--remotes"];
-        let unmerged = git(dir, &count)?.parse().unwrap_or(usize::MAX);
-        Ok(Some(Worktree { path, branch, from, changed, unmerged }))
+        let unmerged = look(dir, &count)?.parse().unwrap_or(usize::MAX);
+        Ok(Some(Worktree { path, branch, from, changed, unmerged, warning: None }))
     }
 
     /// Where a session works that was begun in this directory of the repository.
@@ -79,7 +131,7 @@ impl Worktree {
     /// # Errors
     /// When git fails.
     pub fn inside(&self, dir: &Path) -> Result<PathBuf> {
-        let below = git(dir, &["rev-parse", "--show-prefix"])?;
+        let below = look(dir, &["rev-parse", "--show-prefix"])?;
         let path = PathBuf::from(&self.path);
         // It ends with a slash, and is empty at the top.
         let inside = path.join(below.trim_end_matches('/'));
@@ -95,13 +147,13 @@ impl Worktree {
         let from = self.from.as_ref().ok_or_else(|| Error::FromNone(self.branch.clone()))?;
         let place = checked_out(dir, from)?.ok_or_else(|| Error::NotCheckedOut(from.clone()))?;
         // What a failed merge leaves is taken back below; nothing of the person's may go with it.
-        let is_merging = try_git(&place, &["rev-parse", "--verify", "--quiet", "MERGE_HEAD"])?;
+        let is_merging = try_look(&place, &["rev-parse", "--verify", "--quiet", "MERGE_HEAD"])?;
         if is_merging.is_some() || has_changes(&place)? {
             return Err(Error::Changes(place));
         }
-        if let Err(error) = git(&place, &["merge", "--quiet", "--no-edit", &self.branch]) {
+        if let Err(error) = change(&place, &["merge", "--quiet", "--no-edit", &self.branch]) {
             // Nothing is left half merged; there may be no merge to end.
-            try_git(&place, &["merge", "--abort"])?;
+            try_change(&place, &["merge", "--abort"])?;
             let branch = self.branch.clone();
             return Err(Error::NotMerged { place, branch, why: Box::new(error) });
         }
@@ -114,8 +166,8 @@ impl Worktree {
     /// When git fails.
     pub fn remove(&self) -> Result {
         let common = common_dir(Path::new(&self.path))?;
-        git(&common, &["worktree", "remove", "--force", &self.path])?;
-        git(&common, &["branch", "--quiet", "-D", &self.branch])?;
+        change(&common, &["worktree", "remove", "--force", &self.path])?;
+        change(&common, &["branch", "--quiet", "-D", &self.branch])?;
         Ok(())
     }
 }
@@ -136,7 +188,7 @@ pub fn worktree_of(dir: &Path) -> Result<Option<Worktree>> {
 /// # Errors
 /// When git fails.
 pub fn has_changes(dir: &Path) -> Result<bool> {
-    Ok(!git(dir, &["status", "--porcelain", "--untracked-files=no"])?.is_empty())
+    Ok(count_changes(dir, false)? > 0)
 }
 
 /// Where the worktrees of a directory's repository are.
@@ -147,7 +199,7 @@ fn place(dir: &Path) -> Result<PathBuf> {
         // A submodule.
         _ => PathBuf::from(top(dir)?),
     };
-    if try_git(dir, &["rev-parse", "--verify", "--quiet", "HEAD"])?.is_none() {
+    if try_look(dir, &["rev-parse", "--verify", "--quiet", "HEAD"])?.is_none() {
         return Err(Error::NoCommit(top));
     }
     let name = top.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -157,7 +209,7 @@ fn place(dir: &Path) -> Result<PathBuf> {
 /// The name, if a directory and a branch can have it.
 fn checked(dir: &Path, name: &str) -> Result<String> {
     let branch = format!("{PREFIX}{name}");
-    let is_branch = try_git(dir, &["check-ref-format", "--branch", &branch])?.is_some();
+    let is_branch = try_look(dir, &["check-ref-format", "--branch", &branch])?.is_some();
     if is_branch && !name.contains('/') {
         return Ok(name.to_owned());
     }
@@ -177,7 +229,7 @@ fn free_number(dir: &Path, place: &Path) -> Result<String> {
 
 fn has_branch(dir: &Path, name: &str) -> Result<bool> {
     let reference = format!("refs/heads/{PREFIX}{name}");
-    Ok(try_git(dir, &["rev-parse", "--verify", "--quiet", &reference])?.is_some())
+    Ok(try_look(dir, &["rev-parse", "--verify", "--quiet", &reference])?.is_some())
 }
 
 fn from_key(branch: &str) -> String {
@@ -185,63 +237,26 @@ fn from_key(branch: &str) -> String {
 }
 
 fn current_branch(dir: &Path) -> Result<Option<String>> {
-    try_git(dir, &["symbolic-ref", "--short", "--quiet", "HEAD"])
+    try_look(dir, &["symbolic-ref", "--short", "--quiet", "HEAD"])
 }
 
 fn top(dir: &Path) -> Result<String> {
-    git(dir, &["rev-parse", "--show-toplevel"])
+    look(dir, &["rev-parse", "--show-toplevel"])
 }
 
 /// The directory of the repository itself, which all of its worktrees share.
 fn common_dir(dir: &Path) -> Result<PathBuf> {
-    let common = try_git(dir, &["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
+    let common = try_look(dir, &["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
     common.map(PathBuf::from).ok_or_else(|| Error::NoRepository(dir.to_owned()))
 }
 
 /// The directory in which a branch is checked out.
 fn checked_out(dir: &Path, branch: &str) -> Result<Option<PathBuf>> {
-    let list = git(dir, &["worktree", "list", "--porcelain"])?;
+    let list = look(dir, &["worktree", "list", "--porcelain"])?;
     let wanted = format!("branch refs/heads/{branch}");
     let found = list.split("\n\n").find(|one| one.lines().any(|line| line == wanted));
     let path = found.and_then(|one| one.lines().find_map(|line| line.strip_prefix("worktree ")));
     Ok(path.map(PathBuf::from))
-}
-
-/// Runs git; what it prints, without the last newline.
-fn git(dir: &Path, args: &[&str]) -> Result<String> {
-    let output = output(dir, args)?;
-    if output.status.success() {
-        return printed(&output.stdout);
-    }
-    let mut said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    if said.is_empty() {
-        // Conflicts are told on stdout.
-        String::from_utf8_lossy(&output.stdout).trim().clone_into(&mut said);
-    }
-    let verb = args.first().copied().unwrap_or_default().to_owned();
-    Err(Error::Failed { verb, said })
-}
-
-/// The same, where git says no by its exit code.
-fn try_git(dir: &Path, args: &[&str]) -> Result<Option<String>> {
-    let output = output(dir, args)?;
-    if output.status.success() { printed(&output.stdout).map(Some) } else { Ok(None) }
-}
-
-fn printed(bytes: &[u8]) -> Result<String> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(text.trim_end_matches('\n').to_owned()),
-        Err(_) => Err(Error::NotUtf8),
-    }
-}
-
-fn output(dir: &Path, args: &[&str]) -> Result<Output> {
-    let mut command = Command::new("git");
-    command.arg("-C").arg(dir).args(args).stdin(Stdio::null());
-    for name in ELSEWHERE {
-        command.env_remove(name);
-    }
-    command.output().map_err(Error::CannotRun)
 }
 
 fn utf8(path: &Path) -> Result<String> {

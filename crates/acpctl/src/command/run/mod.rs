@@ -187,6 +187,10 @@ impl Target {
         })?;
         let (path, branch) = (Untrusted::from(&worktree.path), Untrusted::from(&worktree.branch));
         turn.ui.say(turn.ui.err_paint().apply(DIM, text!("worktree {}, branch {}", path, branch)));
+        if let Some(warning) = &worktree.warning {
+            let warning = Untrusted::from(warning);
+            turn.ui.say(text!("warning: the worktree is complete, but a hook failed: {}", warning));
+        }
         if git::has_changes(dir)? {
             let line = "what is not committed here is not in the worktree";
             turn.ui.say(turn.ui.err_paint().apply(DIM, line));
