@@ -21,6 +21,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 const START_DEADLINE: Duration = Duration::from_secs(10);
 /// From one try to start a daemon to the next, while another one is not there yet or not gone yet.
 const TAKEN: Duration = Duration::from_millis(50);
+/// How long a daemon that runs without a socket is waited for.
+const NO_SOCKET: Duration = Duration::from_secs(1);
 /// From one look for a daemon that ends to the next.
 const GONE: Duration = Duration::from_millis(5);
 
@@ -56,7 +58,14 @@ pub(crate) fn open_or_start(options: &Options) -> Result<Opened, ConnectError> {
     }
     let not_running = || ConnectError::NotRunning { socket: paths.socket() };
     if !options.spawn {
-        return Err(not_running());
+        return match wait_for_socket(options)? {
+            Some(stream) => Ok(running(stream)),
+            None if is_locked(paths) => {
+                let pid = lock::signature(&paths.lock()).map(|signature| signature.pid);
+                Err(ConnectError::NoSocket { socket: paths.socket(), pid })
+            }
+            None => Err(not_running()),
+        };
     }
     let lock = hold_starts(paths)?;
     // Whoever held the lock may have started it.
@@ -66,6 +75,23 @@ pub(crate) fn open_or_start(options: &Options) -> Result<Opened, ConnectError> {
     let opened = start_and_open(options)?;
     drop(lock);
     opened.ok_or_else(not_running)
+}
+
+/// Waits for the socket of a daemon that holds its lock: it notices at once that its socket was removed.
+fn wait_for_socket(options: &Options) -> Result<Option<Stream>, ConnectError> {
+    let end = Instant::now() + NO_SOCKET;
+    while is_locked(&options.paths) && Instant::now() < end {
+        thread::sleep(TAKEN);
+        if let Some(stream) = open(options)? {
+            return Ok(Some(stream));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns whether a daemon holds its lock, as far as that can be seen.
+fn is_locked(paths: &Paths) -> bool {
+    lock::is_held(&paths.lock()).unwrap_or(false)
 }
 
 /// Until the lock is dropped, no client starts a daemon; whoever wants to waits, and looks for one then. For who

@@ -26,6 +26,14 @@ pub enum ConnectError {
         /// Where it would listen.
         socket: PathBuf,
     },
+    /// A daemon runs, and its socket is gone: it starts, ends, or somebody has removed the runtime directory.
+    #[error("acpd runs{}, and its socket `{}` is not there", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default(), .socket.display())]
+    NoSocket {
+        /// Where it would listen.
+        socket: PathBuf,
+        /// The daemon, as far as the lock file tells.
+        pid: Option<u32>,
+    },
     /// The socket's directory cannot be trusted or made.
     #[error(transparent)]
     Dir(#[from] DirError),
@@ -104,6 +112,9 @@ impl ConnectError {
             ConnectError::NotRunning { .. } => {
                 Some("start it with `acpctl daemon start`, or leave out `--no-spawn`".to_owned())
             }
+            ConnectError::NoSocket { .. } => Some(
+                "acpd makes the socket again as soon as its directory can be made; try again in a moment".to_owned(),
+            ),
             ConnectError::Dir(error) => error.hint(),
             ConnectError::NotAnswering(silent) => Some(silent.hint()),
             ConnectError::StartFailed { hint, .. } => hint.clone(),

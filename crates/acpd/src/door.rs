@@ -12,7 +12,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use acp_wire::{ErrorObject, code};
@@ -20,7 +20,7 @@ use acpd_api::Reason;
 use acpd_core::Fault;
 use acpd_core::ids::ClientId;
 use acpd_sys::dir::private_dir;
-use acpd_sys::door::{self, Handed};
+use acpd_sys::door::{self, Handed, Removals};
 use acpd_sys::limits::Spare;
 use acpd_sys::socket::{self, SocketFile};
 use interprocess::local_socket::tokio::prelude::*;
@@ -34,6 +34,10 @@ use crate::refusal::{no_descriptors, tell};
 
 /// How often the socket file is looked at.
 const CHECK: Duration = Duration::from_mins(1);
+/// The time from a removal in the directory of the socket file to the look at it.
+const SETTLE: Duration = Duration::from_millis(50);
+/// How often a socket is tried that cannot be made again.
+const AGAIN: Duration = Duration::from_secs(2);
 /// Connections that may be there without having said a line.
 const SILENT: usize = 64;
 /// The most connections that may wait to be accepted.
@@ -85,13 +89,19 @@ impl Door {
         self.place.as_ref().map(|(path, _)| path.clone())
     }
 
-    /// Binds again if the file is gone or another one: cleaners of temporary directories do that.
-    fn check(&mut self) {
-        let Some((path, file)) = &self.place else { return };
+    fn removals(&self) -> Removals {
+        let dir = self.place.as_ref().and_then(|(path, _)| path.parent());
+        Removals::of(dir.unwrap_or(Path::new("")))
+    }
+
+    /// Binds again if the file is gone or another one: cleaners of temporary directories do that, and the system at the
+    /// last logout. Returns whether the file is there.
+    fn check(&mut self) -> bool {
+        let Some((path, file)) = &self.place else { return true };
         if SocketFile::at(path) == *file && file.is_some() {
             // An old file looks abandoned to a cleaner.
             socket::touch(path).ok();
-            return;
+            return true;
         }
         let runtime = path.parent().unwrap_or(path);
         let again = private_dir(runtime)
@@ -101,8 +111,16 @@ impl Door {
             Ok(door) => {
                 tracing::warn!("the socket was removed; acpd has made it again");
                 *self = door;
+                true
             }
-            Err(error) => tracing::error!(error, "the socket was removed and cannot be made again"),
+            Err(error) => {
+                if file.is_some() {
+                    tracing::error!(error, "the socket was removed and cannot be made again");
+                }
+                // Said once.
+                self.place = Some((path.clone(), None));
+                false
+            }
         }
     }
 }
@@ -114,6 +132,7 @@ pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<
     let mut shortage = Shortage::new();
     let mut check = tokio::time::interval(CHECK);
     check.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut removals = door.removals();
     loop {
         let accepted = tokio::select! {
             accepted = door.listener.accept(), if shortage.until.is_none() => accepted,
@@ -122,7 +141,15 @@ pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<
                 continue;
             }
             _ = check.tick() => {
-                door.check();
+                if !door.check() {
+                    check.reset_after(AGAIN);
+                }
+                removals = door.removals();
+                continue;
+            }
+            () = removals.next() => {
+                // Whoever removes a directory is to come to its end.
+                check.reset_after(SETTLE);
                 continue;
             }
             _ = stop.changed() => return door,

@@ -1,10 +1,12 @@
 //! Linux: `/proc`, `SO_PEERCRED`, subreaper.
 
+use std::ffi::CString;
 use std::fs::{self, File};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -83,6 +85,26 @@ pub(crate) fn keep_from_next_program() -> bool {
     // SAFETY: it marks descriptors and touches no memory.
     unsafe { syscall(SYS_close_range, 3, c_uint::MAX, CLOSE_RANGE_CLOEXEC) == 0 }
 }
+
+/// A descriptor that can be read when something in a directory, or the directory itself, is removed or moved.
+pub(crate) fn removals(dir: &Path) -> io::Result<Option<OwnedFd>> {
+    use nix::libc;
+    let mask = libc::IN_DELETE | libc::IN_MOVED_FROM | libc::IN_DELETE_SELF | libc::IN_MOVE_SELF;
+    let dir = CString::new(dir.as_os_str().as_bytes())?;
+    // SAFETY: it makes a descriptor, which is nobody else's.
+    let inotify = unsafe {
+        let raw = Errno::result(libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC))?;
+        OwnedFd::from_raw_fd(raw)
+    };
+    // SAFETY: the path ends with a NUL byte and lives longer than the call.
+    Errno::result(unsafe {
+        libc::inotify_add_watch(inotify.as_raw_fd(), dir.as_ptr(), mask | libc::IN_ONLYDIR)
+    })?;
+    Ok(Some(inotify))
+}
+
+/// Whether orphans can come to a process of ours.
+pub(crate) const HAS_SUBREAPER: bool = true;
 
 pub(crate) fn become_subreaper() -> io::Result<()> {
     Ok(nix::sys::prctl::set_child_subreaper(true)?)

@@ -103,6 +103,15 @@ pub(crate) fn keep_from_next_program() -> bool {
     false
 }
 
+/// Nothing tells of removals here.
+#[expect(clippy::unnecessary_wraps, reason = "as on Linux, where it can fail")]
+pub(crate) fn removals(_dir: &Path) -> io::Result<Option<OwnedFd>> {
+    Ok(None)
+}
+
+/// Whether orphans can come to a process of ours.
+pub(crate) const HAS_SUBREAPER: bool = false;
+
 #[expect(clippy::unnecessary_wraps, reason = "as on Linux, where it can fail")]
 pub(crate) fn become_subreaper() -> io::Result<()> {
     Ok(())

@@ -1,6 +1,7 @@
 //! Unix sockets on the runtime: the daemon's door, and its connections to shims.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -11,6 +12,10 @@ use interprocess::local_socket::{GenericFilePath, ListenerOptions};
 use interprocess::os::unix::local_socket::ListenerOptionsExt as _;
 use interprocess::os::unix::uds_local_socket::tokio::Listener as UdsListener;
 
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::os;
 use crate::process_table::Peer;
 use crate::socket::peer_of;
 
@@ -66,4 +71,31 @@ pub async fn connect(path: &Path) -> io::Result<Link> {
 /// The process that listens there.
 pub fn listener_of(link: &Link) -> io::Result<Peer> {
     peer_of(link.as_fd())
+}
+
+/// Tells when something in a directory is removed, or the directory itself, on systems that tell that.
+#[derive(Debug)]
+pub struct Removals(Option<AsyncFd<File>>);
+
+impl Removals {
+    /// Watches a directory. To be called on the runtime.
+    pub fn of(dir: &Path) -> Removals {
+        // Without it, the socket is looked at from time to time.
+        let inotify = os::removals(dir).ok().flatten();
+        let register = |inotify| {
+            let (inotify, what) = (File::from(inotify), Interest::READABLE);
+            // SAFETY: the file owns its descriptor, and keeps it as long as it is registered.
+            unsafe { AsyncFd::register_with_interest(inotify, what) }.ok()
+        };
+        Removals(inotify.and_then(register))
+    }
+
+    /// Waits for the next removal.
+    pub async fn next(&mut self) {
+        let Some(inotify) = &self.0 else { return std::future::pending().await };
+        let Ok(mut ready) = inotify.readable().await else { return std::future::pending().await };
+        let mut events = [0; 4096];
+        while matches!(inotify.get_ref().read(&mut events), Ok(count) if count > 0) {}
+        ready.clear_ready();
+    }
 }

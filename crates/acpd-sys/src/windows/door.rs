@@ -80,3 +80,19 @@ pub async fn connect(path: &Path) -> io::Result<Link> {
 pub fn listener_of(link: &Link) -> io::Result<Peer> {
     server_of(link.as_raw_handle())
 }
+
+/// Tells when the name of the door is removed. No one can do that here.
+#[derive(Debug)]
+pub struct Removals(());
+
+impl Removals {
+    /// Watches nothing.
+    pub fn of(_dir: &Path) -> Removals {
+        Removals(())
+    }
+
+    /// Waits for ever.
+    pub async fn next(&mut self) {
+        std::future::pending().await
+    }
+}
