@@ -20,6 +20,8 @@ pub struct Options {
     pub folders: Vec<PathBuf>,
     /// What finds mistakes: command lines, [`DETECT`], and tools of editors with [`EDITOR`] before their names.
     pub diagnostics: Vec<String>,
+    /// A program that is a keeper ([`acpd_sys::keeper`]) of each of these commands.
+    pub keeper: Option<PathBuf>,
 }
 
 /// Stands for the commands that the files of the working directory call for.

@@ -58,7 +58,11 @@ pub(crate) struct Server {
 pub fn serve(options: &Options) -> io::Result<()> {
     let paths = Paths::discover().map_err(io::Error::other)?;
     let daemon = Daemon::new(ConnectOptions { spawn: options.spawn, paths });
-    let workspace = Workspace::new(options.folders.clone(), options.diagnostics.clone());
+    let workspace = Workspace::new(
+        options.folders.clone(),
+        options.diagnostics.clone(),
+        options.keeper.clone(),
+    );
     let workspace = Arc::new(workspace);
     let server = Server {
         daemon,

@@ -52,6 +52,9 @@ pub mod hints;
 #[cfg_attr(unix, path = "unix/incoming.rs")]
 #[cfg_attr(windows, path = "windows/incoming.rs")]
 pub mod incoming;
+#[cfg_attr(unix, path = "unix/keeper.rs")]
+#[cfg_attr(windows, path = "windows/keeper.rs")]
+pub mod keeper;
 #[cfg_attr(unix, path = "unix/limits.rs")]
 #[cfg_attr(windows, path = "windows/limits.rs")]
 pub mod limits;

@@ -23,7 +23,7 @@ use crate::process_table::Entry;
 use crate::socket::own_uid;
 
 /// The variable that marks an agent's processes.
-const MARK: &str = "ACPD_HOST";
+pub(crate) const MARK: &str = "ACPD_HOST";
 
 /// How often [`Tree::signal_all`] looks again. A tree that still grows after that forks faster
 /// than we kill.
@@ -45,6 +45,8 @@ pub struct Tree {
     leader: ProcessId,
     /// Whether everything below this process belongs, and nothing else is looked at.
     below_us: bool,
+    /// The keeper of the tree: everything below it belongs, but not itself.
+    keeper: Option<u32>,
     /// Whether others have the same mark, so that it says nothing.
     shares_mark: bool,
     /// Processes with another mark. They are not asked for it again.
@@ -69,6 +71,7 @@ impl Tree {
             marker: marker.into(),
             leader,
             below_us: false,
+            keeper: None,
             shares_mark: false,
             strangers: HashSet::new(),
             known: HashSet::from([leader]),
@@ -112,6 +115,12 @@ impl Tree {
     /// tree is large. On Windows the agent's Job says what belongs.
     pub fn below_us(marker: impl Into<String>, leader: ProcessId) -> Tree {
         Tree { below_us: os::WHAT_IS_BELOW_US_IS_ITS, ..Tree::new(marker, leader) }
+    }
+
+    /// The same tree, whose leader and orphans are children of a [keeper](crate::keeper).
+    #[must_use]
+    pub fn with_keeper(self, keeper: Option<u32>) -> Tree {
+        Tree { keeper, ..self }
     }
 
     /// Looks at the process table once, and returns how many of the tree's processes run. If the table cannot
@@ -218,9 +227,8 @@ impl Tree {
         self.take_in(table, os::members(self.leader));
         let marked = self.marked(table);
         self.take_in(table, marked);
-        if self.below_us {
-            let own_pid = std::process::id();
-            let children = table.by_pid.values().filter(|entry| entry.parent == own_pid);
+        if let Some(parent) = self.keeper.or(self.below_us.then(std::process::id)) {
+            let children = table.by_pid.values().filter(|entry| entry.parent == parent);
             self.take_in(table, children.map(|entry| entry.id.pid).collect());
         }
 
@@ -236,7 +244,7 @@ impl Tree {
     /// through another user's process (`sudo`), which itself is none of ours.
     fn take_in(&mut self, table: &Table, pids: Vec<u32>) {
         let (own_uid, own_pid) = (own_uid(), std::process::id());
-        let mut seen = HashSet::from([0, 1, own_pid]);
+        let mut seen = HashSet::from([0, 1, own_pid, self.keeper.unwrap_or(own_pid)]);
         let mut todo = pids;
         while let Some(pid) = todo.pop() {
             if !seen.insert(pid) {

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use acpd::failure::Failure;
 use acpd::login;
 use acpd_api::{LOGIN_NOT_BEGUN, escape, json};
+use acpd_sys::keeper;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use serde::Serialize;
 
@@ -97,11 +98,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // Before the command line is parsed properly: a shim is to be small, and nobody types this.
-    if let [_, command, dir] = &std::env::args_os().collect::<Vec<_>>()[..]
-        && command == "shim"
-    {
-        return acpd_shim::run(Path::new(dir));
+    // Before the command line is parsed properly: these are to be small, and nobody types them.
+    match &std::env::args_os().collect::<Vec<_>>()[..] {
+        [_, command, dir] if command == "shim" => return acpd_shim::run(Path::new(dir)),
+        [_, command] if command == keeper::ARGUMENT => return keeper::run(),
+        _ => {}
     }
     match Cli::parse().command {
         Command::Run { background } => match acpd::daemon::run(background) {

@@ -6,6 +6,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -55,11 +56,12 @@ pub(crate) enum Order {
 }
 
 impl Terminals {
-    /// No commands; those that earlier daemons of this journal have left are ended.
+    /// No commands; `exe` is the file of this program. Those that earlier daemons of this journal have left are ended.
     pub fn start(
         generation: &str,
         incarnation: u64,
         reaper: Reaper,
+        exe: PathBuf,
         done: mpsc::UnboundedSender<Input>,
     ) -> io::Result<Terminals> {
         let marks = format!("{generation}-t");
@@ -79,7 +81,8 @@ impl Terminals {
         let (end, ended) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let work = move || {
-            runtime.block_on(run(Held::new(Arc::new(reaper), GRACE), queue, done));
+            let held = Held::new(Arc::new(reaper), GRACE).with_keepers(exe);
+            runtime.block_on(run(held, queue, done));
             // The daemon may have stopped waiting.
             end.send(()).ok();
         };

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use acpd_api::Tools;
 use acpd_mcp::{Options, serve};
+use acpd_sys::keeper;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 /// Lend acpd's tools to an agent: an MCP server on stdin and stdout.
@@ -57,6 +58,9 @@ fn definition() -> clap::Command {
 }
 
 fn main() -> ExitCode {
+    if std::env::args_os().skip(1).eq([keeper::ARGUMENT]) {
+        return keeper::run();
+    }
     let typed = Args::from_arg_matches(&definition().get_matches());
     let Args { tools, session, answer, folder, diagnostics, no_spawn, man } =
         typed.unwrap_or_else(|error| error.exit());
@@ -75,6 +79,8 @@ fn main() -> ExitCode {
         spawn: !no_spawn,
         folders: folder,
         diagnostics,
+        // Without it, what a command detaches may outlive it.
+        keeper: std::env::current_exe().ok(),
     };
     match serve(&options) {
         Ok(()) => ExitCode::SUCCESS,

@@ -22,6 +22,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use acpd_services::fs::Kind;
+use acpd_sys::keeper::{dismiss, wrap};
 use acpd_sys::ladder::{Ladder, Pauses};
 use acpd_sys::process::{ExitKind, adopt, detach_child, discard, reap, wait_leader};
 use acpd_sys::program;
@@ -54,8 +55,10 @@ const FINDINGS: usize = 200;
 const TAIL: usize = 4000;
 
 /// What was found before, by the commands.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Checks {
+    /// The program that is a keeper of each command.
+    exe: Option<PathBuf>,
     done: HashMap<String, (u64, Check)>,
 }
 
@@ -117,6 +120,10 @@ pub(crate) struct Stopped {
 }
 
 impl Checks {
+    pub(super) fn new(exe: Option<PathBuf>) -> Checks {
+        Checks { exe, done: HashMap::new() }
+    }
+
     pub(super) fn run(
         &mut self,
         folders: &Folders,
@@ -138,7 +145,7 @@ impl Checks {
                     Check { run: Run { cached: true, ..check.run.clone() }, ..check.clone() }
                 }
                 None => {
-                    let check = check(&command, folders, stopped)?;
+                    let check = check(&command, folders, self.exe.as_deref(), stopped)?;
                     if let Some(state) = state.filter(|_| check.is_whole) {
                         self.done.insert(command, (state, check.clone()));
                     }
@@ -244,10 +251,15 @@ fn state_of(folders: &Folders) -> Result<Option<u64>, Failure> {
     Ok(more.is_none().then(|| hash.finish()))
 }
 
-fn check(command: &str, folders: &Folders, stopped: &Stopped) -> Result<Check, Failure> {
+fn check(
+    command: &str,
+    folders: &Folders,
+    exe: Option<&Path>,
+    stopped: &Stopped,
+) -> Result<Check, Failure> {
     let begun = Instant::now();
     let cannot = |error: io::Error| Failure::new(format!("cannot run `{command}`: {error}"));
-    let (ended, output) = run(command, folders.cwd(), stopped).map_err(cannot)?;
+    let (ended, output) = run(command, folders.cwd(), exe, stopped).map_err(cannot)?;
     let text = String::from_utf8_lossy(&output);
     let findings = findings(&text, folders.cwd());
     let is_whole = ended.is_some();
@@ -277,25 +289,39 @@ pub(super) fn tail(text: &str) -> String {
 
 /// Runs a command line, and ends all that it has started. Returns how it ended, nothing if its time was up, and what it
 /// has written.
-fn run(command: &str, cwd: &Path, stopped: &Stopped) -> io::Result<(Option<Event>, Vec<u8>)> {
+fn run(
+    command: &str,
+    cwd: &Path,
+    exe: Option<&Path>,
+    stopped: &Stopped,
+) -> io::Result<(Option<Event>, Vec<u8>)> {
     let (output, input) = io::pipe()?;
-    let mut shell = program::shell(command);
-    shell.current_dir(cwd);
-    shell.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
+    let mut plain = program::shell(command);
+    plain.stdin(Stdio::null());
+    let wrapped = exe.map(|exe| wrap(exe, &plain)).transpose()?.flatten();
+    let (mut shell, mut control) = match wrapped {
+        Some((shell, control)) => (shell, Some(control)),
+        None => (plain, None),
+    };
+    shell.current_dir(cwd).stdout(input.try_clone()?).stderr(input);
     detach_child(&mut shell);
     let child = shell.spawn()?;
-    // It has the other end of the pipe, which would never end.
+    // It has the other ends of the pipe and of the connection, which would never end.
     drop(shell);
     let pid = child.id();
     // A child that nobody has waited for keeps its pid.
-    let leader = match adopt(pid) {
-        Ok(leader) => leader,
+    let started = adopt(pid).and_then(|child| {
+        let Some(control) = &mut control else { return Ok((child, None, child)) };
+        Ok((control.begin()?, Some(control.lease()?), child))
+    });
+    let (leader, lease, keeper) = match started {
+        Ok(started) => started,
         Err(error) => {
             discard(child);
             return Err(error);
         }
     };
-    let mut tree = Tree::below(leader);
+    let mut tree = Tree::below(leader).with_keeper(lease.as_ref().map(|_| pid));
     let text = Arc::new(Mutex::new(Vec::new()));
     let (all_read, is_read) = mpsc::channel::<()>();
     let kept = Arc::clone(&text);
@@ -305,7 +331,11 @@ fn run(command: &str, cwd: &Path, stopped: &Stopped) -> io::Result<(Option<Event
     });
     let sender = stopped.sender.clone();
     let waiter = thread::spawn(move || {
-        let ended = wait_leader(pid).unwrap_or(ExitKind::Code(-1));
+        let ended = match control {
+            Some(mut control) => control.wait(),
+            None => wait_leader(pid).ok(),
+        };
+        let ended = ended.unwrap_or(ExitKind::Code(-1));
         sender.send(Event::Ended(ended)).ok();
     });
     let ended = until_over(&mut tree, stopped);
@@ -316,6 +346,10 @@ fn run(command: &str, cwd: &Path, stopped: &Stopped) -> io::Result<(Option<Event
         }
         tree.is_empty()
     });
+    // The command may have stopped its keeper, which then reports nothing.
+    if lease.is_some() {
+        dismiss(keeper);
+    }
     waiter.join().ok();
     reap(pid).ok();
     // What has left the tree unseen may hold the pipe open.

@@ -122,8 +122,12 @@ pub(crate) struct DiagnosticsArgs {
 
 impl Workspace {
     /// Of these folders, the working directory first; without any, of the directory of this process. What finds mistakes
-    /// are command lines, and tools of editors with [`EDITOR`] before their names.
-    pub(crate) fn new(folders: Vec<PathBuf>, diagnostics: Vec<String>) -> Workspace {
+    /// are command lines, each of which gets a keeper, and tools of editors with [`EDITOR`] before their names.
+    pub(crate) fn new(
+        folders: Vec<PathBuf>,
+        diagnostics: Vec<String>,
+        keeper: Option<PathBuf>,
+    ) -> Workspace {
         let folders = if folders.is_empty() { vec![PathBuf::from(".")] } else { folders };
         let (mut commands, mut tools) = (Vec::new(), Vec::new());
         for text in diagnostics {
@@ -132,7 +136,7 @@ impl Workspace {
                 None => commands.push(text),
             }
         }
-        Workspace { folders, commands, tools, checks: Mutex::default() }
+        Workspace { folders, commands, tools, checks: Mutex::new(Checks::new(keeper)) }
     }
 
     /// The tools of editors that tell mistakes, if a person has named some.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use acpd_sys::keeper::{Lease, dismiss};
 use acpd_sys::ladder::{Ladder, Pauses};
 use acpd_sys::process::{Hold, ProcessId, StopSignal};
 use acpd_sys::tree::Tree;
@@ -26,7 +27,12 @@ pub(super) enum Job {
 
 pub(super) struct Keeper {
     pub(super) tree: Tree,
-    pub(super) leader: ProcessId,
+    /// Our child: the leader, or its keeper.
+    pub(super) child: ProcessId,
+    /// The child is a keeper.
+    pub(super) is_kept: bool,
+    /// The keeper ends the tree when this is dropped, also because the daemon has died.
+    pub(super) lease: Option<Lease>,
     /// As long as this is there, nobody else gets its pid.
     pub(super) hold: Hold,
     /// The leader has ended.
@@ -73,10 +79,18 @@ impl Keeper {
         }
         // Reaped before that, its exit would be lost.
         while !self.ended {
-            self.ended = !matches!(jobs.recv(), Ok(Job::End));
+            match jobs.recv_timeout(self.grace) {
+                Ok(Job::Ended) | Err(RecvTimeoutError::Disconnected) => self.ended = true,
+                // The command may have stopped its keeper, which then reports nothing.
+                Err(RecvTimeoutError::Timeout) if self.is_kept => dismiss(self.child),
+                Ok(Job::End) | Err(RecvTimeoutError::Timeout) => {}
+            }
         }
-        self.children.reap(self.leader.pid);
-        drop((self.hold, self.alive));
+        if self.is_kept {
+            dismiss(self.child);
+        }
+        self.children.reap(self.child.pid);
+        drop((self.hold, self.alive, self.lease));
         self.wake.pull();
     }
 

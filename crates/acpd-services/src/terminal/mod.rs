@@ -1,7 +1,7 @@
 //! `terminal/*`: commands that acpd runs for an agent.
 //!
 //! A terminal is a process in a session and group of its own, without input, whose stdout and stderr are one
-//! pipe. Three threads look after it: the first one reads the pipe and keeps the last of it; the second
+//! pipe. In the daemon it has a keeper between it and us ([`acpd_sys::keeper`]), on systems that have such. Three threads look after it: the first one reads the pipe and keeps the last of it; the second
 //! one waits for the process, which stays a zombie so that its group id stays its own; the third one ends
 //! the tree when it is to end, and reaps the process when nothing of the tree is left
 //! ([`acpd_sys::tree::Tree`]).
@@ -15,6 +15,7 @@ mod types;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ use start::Terminal;
 pub struct Terminals {
     children: Arc<dyn Children>,
     grace: Duration,
+    /// The program that can be a keeper, if commands get one.
+    exe: Option<PathBuf>,
     held: HashMap<String, Terminal>,
     /// Released, and maybe not gone yet.
     ending: Vec<Gone>,
@@ -39,7 +42,14 @@ pub struct Terminals {
 impl Terminals {
     /// No terminals yet. `grace` is the time from SIGTERM to SIGKILL.
     pub fn new(children: Arc<dyn Children>, grace: Duration) -> Terminals {
-        Terminals { children, grace, held: HashMap::new(), ending: Vec::new() }
+        Terminals { children, grace, exe: None, held: HashMap::new(), ending: Vec::new() }
+    }
+
+    /// The same, with a [keeper](acpd_sys::keeper) for each command: `exe` is the file of this program, which calls
+    /// [`acpd_sys::keeper::run`] first when its argument says so.
+    #[must_use]
+    pub fn with_keepers(self, exe: PathBuf) -> Terminals {
+        Terminals { exe: Some(exe), ..self }
     }
 
     /// Runs a command (`terminal/create`).
@@ -58,7 +68,7 @@ impl Terminals {
         if self.held.len() + self.ending.len() >= MOST_IN_ALL {
             return Err(TerminalError::TooMany);
         }
-        let terminal = start::start(&request, &self.children, self.grace)?;
+        let terminal = start::start(&request, &self.children, self.grace, self.exe.as_deref())?;
         self.held.insert(request.id, terminal);
         Ok(())
     }

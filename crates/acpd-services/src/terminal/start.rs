@@ -2,11 +2,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use acpd_sys::keeper::{Control, wrap};
 use acpd_sys::process::{adopt, detach_child, hold, wait_leader};
 use acpd_sys::program::{is_same_variable, shell};
 use acpd_sys::tree::Tree;
@@ -46,6 +48,7 @@ pub(super) fn start(
     request: &CreateTerminal,
     children: &Arc<dyn Children>,
     grace: Duration,
+    exe: Option<&Path>,
 ) -> Result<Terminal, TerminalError> {
     if !request.cwd.is_dir() {
         return Err(TerminalError::NoDirectory { cwd: request.cwd.clone() });
@@ -55,7 +58,7 @@ pub(super) fn start(
     if let Some((name, _)) = request.env.iter().find(|(name, _)| is_bad(name)) {
         return Err(TerminalError::BadVariable { name: name.clone() });
     }
-    run(request, children, grace)
+    run(request, children, grace, exe)
         .map_err(|source| TerminalError::Start { command: request.command.clone(), source })
 }
 
@@ -63,13 +66,22 @@ fn run(
     request: &CreateTerminal,
     children: &Arc<dyn Children>,
     grace: Duration,
+    exe: Option<&Path>,
 ) -> io::Result<Terminal> {
     let (output, input) = output_pipe()?;
-    let mut command = command(request);
-    command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
+    let (mut command, mut control) = command(request, exe)?;
+    command.stdout(input.try_clone()?).stderr(input);
     let child = children.start(&mut command)?;
-    // It has the other end of the pipe, which would never end.
+    // It has the other ends of the pipe and of the connection, which would never end.
     drop(command);
+    let started = control.as_mut().map(|control| Ok((control.begin()?, control.lease()?)));
+    let (kept, lease) = match started.transpose() {
+        Ok(started) => started.unzip(),
+        Err(error) => {
+            children.discard(child);
+            return Err(error);
+        }
+    };
 
     let limit = request.output_byte_limit.unwrap_or(USUAL_OUTPUT).min(MOST_OUTPUT);
     let (writer, state) = watch::channel(State::new(limit as usize));
@@ -82,10 +94,13 @@ fn run(
         let pid = child.id();
         let hold = hold(pid)?;
         let (bell, wake) = Bell::new()?;
-        let leader = adopt(pid)?;
+        let child = adopt(pid)?;
+        let leader = kept.unwrap_or(child);
         let keeper = Keeper {
-            tree: Tree::new(&request.marker, leader),
-            leader,
+            tree: Tree::new(&request.marker, leader).with_keeper(kept.map(|_| pid)),
+            child,
+            is_kept: kept.is_some(),
+            lease,
             hold,
             ended: false,
             grace,
@@ -96,7 +111,10 @@ fn run(
         let ended = jobs.clone();
         spawn(format!("read {pid}"), move || read(output, bell, &writer, &exited, &until_gone))?;
         spawn(format!("wait {pid}"), move || {
-            let status = wait_leader(pid);
+            let status = match control {
+                Some(mut control) => control.wait(),
+                None => wait_leader(pid).ok(),
+            };
             // They may have gone already.
             exit.send(status.map(Exit::from).unwrap_or_default()).ok();
             wake.pull();
@@ -115,18 +133,24 @@ fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name(name).stack_size(STACK).spawn(work).map(drop)
 }
 
-fn command(request: &CreateTerminal) -> Command {
-    let mut command =
+/// Returns the command, and the connection to its keeper if it has one.
+fn command(request: &CreateTerminal, exe: Option<&Path>) -> io::Result<(Command, Option<Control>)> {
+    let mut plain =
         if is_line(request) { shell(&request.command) } else { Command::new(&request.command) };
+    plain.args(&request.args).stdin(Stdio::null());
+    let wrapped = exe.map(|exe| wrap(exe, &plain)).transpose()?.flatten();
+    let (mut command, control) = match wrapped {
+        Some((command, control)) => (command, Some(control)),
+        None => (plain, None),
+    };
     command
-        .args(&request.args)
         .env_clear()
         .envs(request.base_env.iter().cloned())
         .envs(request.env.iter().cloned())
         .env("ACPD_HOST", &request.marker)
         .current_dir(&request.cwd);
     detach_child(&mut command);
-    command
+    Ok((command, control))
 }
 
 /// Returns whether the command is a line for a shell.

@@ -171,7 +171,8 @@ impl Relay {
     ) -> io::Result<Relay> {
         let (done, served) = mpsc::unbounded_channel();
         let (generation, reaper) = (&agents.generation, agents.reaper.clone());
-        let terminals = Terminals::start(generation, hub.incarnation(), reaper, done.clone())?;
+        let exe = agents.exe.clone();
+        let terminals = Terminals::start(generation, hub.incarnation(), reaper, exe, done.clone())?;
         let services = Services::new(done.clone());
         let sizes = Sizes::new(agents.paths.database(), done.clone());
         let logins = Logins::new(done);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use acpd_test::harness::{Agent, Client, TestEnv, exists, kill9, until};
+use acpd_test::harness::{Agent, Client, Process, TestEnv, exists, kill9, until};
 use serde_json::{Value, json};
 
 use crate::{direct, echo, hosted};
@@ -63,6 +63,67 @@ fn wait_gone(pids: [u32; 4]) {
     for pid in pids {
         until(&format!("the end of {pid}"), || (!exists(pid)).then_some(()));
     }
+}
+
+/// A command that detaches a process without parents, session, group and environment, and then goes on or ends.
+fn detaching(env: &TestEnv, rest: &str) -> (String, PathBuf) {
+    let file = env.path("detached");
+    let script = r#"echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 600"#;
+    let detach = format!("env -i PATH=\"$PATH\" setsid -f sh -c '{script}' '{}'", file.display());
+    (line(env, &format!("{detach}; {rest}")), file)
+}
+
+fn wait_pid(file: &std::path::Path) -> u32 {
+    until("the detached process", || fs::read_to_string(file).ok()?.trim().parse().ok())
+}
+
+#[test]
+fn what_a_command_detaches_ends_with_its_terminal() {
+    for (rest, how) in [("sleep 600", "release"), ("exit 0", "release"), ("sleep 600", "close")] {
+        let env = hosted([agent()]);
+        let (file, pid) = detaching(&env, rest);
+        let mut client = env.client("echo");
+        let session = client.new_session(&env.work("main"), Some("cmd"));
+        let turn = format!("[terminal create {file}] [pause middle] [terminal release]");
+        client.prompt(&session, &turn);
+        client.hear("paused at middle");
+        let pid = wait_pid(&pid);
+        assert!(exists(pid));
+        match how {
+            "release" => env.release("middle"),
+            _ => drop(client.ok("session/close", json!({"sessionId": session}))),
+        }
+        until(&format!("the end of {pid} after {rest} and {how}"), || (!exists(pid)).then_some(()));
+    }
+}
+
+#[test]
+fn what_a_command_detaches_ends_with_a_killed_daemon() {
+    let env = hosted([agent()]);
+    let (file, pid) = detaching(&env, "sleep 600");
+    let mut client = env.client("echo");
+    let session = client.new_session(&env.work("main"), Some("cmd"));
+    client.prompt(&session, &format!("[terminal create {file}] [pause middle]"));
+    client.hear("paused at middle");
+    let pid = wait_pid(&pid);
+    env.kill_daemon();
+    until(&format!("the end of {pid}"), || (!exists(pid)).then_some(()));
+}
+
+#[test]
+fn a_keeper_costs_little_and_hides_the_command_line() {
+    let env = hosted([agent()]);
+    let (file, pid) = detaching(&env, "sleep 600");
+    let mut client = env.client("echo");
+    let session = client.new_session(&env.work("main"), Some("cmd"));
+    client.prompt(&session, &format!("[terminal create {file}] [pause middle]"));
+    client.hear("paused at middle");
+    wait_pid(&pid);
+    let is_keeper = |process: &Process| process.command.ends_with(" keep");
+    let keepers: Vec<Process> = env.tree().into_iter().filter(is_keeper).collect();
+    assert_eq!(keepers.len(), 1, "{:?}", env.tree());
+    let bytes = acpd_sys::process::anonymous_bytes(keepers[0].pid).unwrap();
+    assert!(bytes < 2 << 20, "{bytes} bytes");
 }
 
 /// The text that the tool calls of a session have shown last.

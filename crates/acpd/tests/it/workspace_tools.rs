@@ -296,6 +296,23 @@ fn a_command_ends_with_all_that_it_has_started_when_its_call_is_cancelled() {
 }
 
 #[test]
+fn what_a_diagnostics_command_detaches_ends_with_it() {
+    let env = workspace();
+    let pids = env.path("pids");
+    let script = r#"echo $$ >>"$0"; exec sleep 1000"#;
+    let detach = |file: &str| format!("env -i PATH=\"$PATH\" setsid -f sh -c '{script}' '{file}'");
+    let file = pids.display().to_string();
+    let wait = format!("until [ -s '{file}' ]; do :; done");
+    let check = format!("{}; {wait}; {}; exit 3", detach(&file), detach(&file));
+    let mut host = host(&env, &["--diagnostics", &check]);
+    let found = host.call("diagnostics", json!({}));
+    assert_eq!(found["commands"][0]["ended"], "exit code 3", "{found}");
+    let text = fs::read_to_string(&pids).unwrap();
+    let pids: Vec<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
+    assert!(!pids.is_empty() && pids.iter().all(|pid| !exists(*pid)), "{pids:?}");
+}
+
+#[test]
 fn a_command_ends_with_all_that_it_has_started_when_its_host_ends() {
     let env = workspace();
     let mut host = host(&env, &["--diagnostics", &stays(&env)]);
