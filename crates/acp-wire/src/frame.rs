@@ -77,6 +77,23 @@ impl Framer {
         Self { dropping: true, ..Self::with_offset(limit, offset) }
     }
 
+    /// Sets another limit for lines that are not complete yet.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
+    /// Returns how many bytes of a line are kept that is not complete. To be called when
+    /// [`next_frame`](Self::next_frame) has returned `None`.
+    pub fn half_line(&self) -> usize {
+        self.buf.len()
+    }
+
+    /// Drops a line that is not complete, as if it were oversized already.
+    pub fn drop_half_line(&mut self) -> Frame {
+        self.dropping = true;
+        self.oversized(self.buf.len(), 0)
+    }
+
     /// Appends a copy of `bytes`.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buf.extend_from_slice(bytes);

@@ -45,6 +45,10 @@ use crate::search::SearchIndex;
 /// Bytes that are written at once; a longer line is written by itself.
 const BLOCK: usize = 64 << 10;
 /// How long a connection that is about to be closed for its silence is listened to.
+/// The longest first line of a connection, in bytes: a stranger costs no more.
+const FIRST_LINE: usize = 64 << 10;
+/// Bytes of an incomplete line that are not counted.
+pub const SMALL_HALF: usize = 256 << 10;
 const LAST_WORD: Duration = Duration::from_millis(20);
 /// How long a client that sends no more, or is told no more, may take to read what it was sent.
 const LAST_READ: Duration = Duration::from_secs(10);
@@ -146,6 +150,8 @@ pub struct Service {
     /// Longest line in bytes.
     pub line_limit: usize,
 }
+    /// Bytes of incomplete lines over [`SMALL_HALF`], of all connections together.
+    pub half_lines: Arc<AtomicUsize>,
 
 impl Service {
     /// Adds whether agents are installed, as far as files show it, and how they are.
@@ -310,7 +316,7 @@ pub(crate) async fn serve(
         }
     };
     let stream = Arc::new(stream);
-    let mut lines = Lines { stream: &stream, framer: Framer::new(service.line_limit) };
+    let mut lines = Lines::new(&stream, service.line_limit, Arc::clone(&service.half_lines));
     let Some(first) = first_lines(&mut lines, silence).await else { return };
 
     let (sender, queue) = mpsc::unbounded_channel();
@@ -398,17 +404,51 @@ impl Lines<'_> {
 
 struct Out {
     client: ClientId,
+    /// Longest line in bytes, from the second line on.
+    limit: usize,
+    /// As in [`Service::half_lines`].
+    all_halves: Arc<AtomicUsize>,
+    /// How much of that is ours.
+    half: usize,
+}
+
+impl Drop for Lines<'_> {
+    fn drop(&mut self) {
+        self.all_halves.fetch_sub(self.half, Ordering::Relaxed);
+    }
     writer: Arc<Stream>,
     queue: mpsc::UnboundedReceiver<ToClient>,
     backlog: Arc<Backlog>,
+    fn new(stream: &Stream, limit: usize, all_halves: Arc<AtomicUsize>) -> Lines<'_> {
+        let framer = Framer::new(limit.min(FIRST_LINE));
+        Lines { stream, framer, limit, all_halves, half: 0 }
+    }
+
+    /// Counts what is kept of an incomplete line. Returns whether all connections together keep too much of such.
+    fn count_half(&mut self) -> bool {
+        let half = Some(self.framer.half_line()).filter(|half| *half > SMALL_HALF).unwrap_or(0);
+        self.all_halves.fetch_sub(self.half, Ordering::Relaxed);
+        let others = self.all_halves.fetch_add(half, Ordering::Relaxed);
+        self.half = half;
+        // One line of the longest kind and as much again has room in any case.
+        half > 0 && others + half > 2 * self.limit
+    }
+
     lines: VecDeque<Bytes>,
     service: Service,
 }
 
 impl Out {
     async fn run(mut self) {
+                if matches!(frame.body, Body::Line(_)) {
+                    self.framer.set_limit(self.limit);
+                }
         while let Some(what) = self.queue.recv().await {
             let mut next = Some(what);
+            if self.count_half() {
+                lines.push(self.framer.drop_half_line().body);
+                self.count_half();
+            }
             // Lines that wait go out together.
             while let Some(ToClient::Line(line)) = next {
                 self.lines.push_back(line);

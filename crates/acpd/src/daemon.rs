@@ -222,6 +222,7 @@ impl Daemon {
             paths: Arc::new(paths.clone()),
             log: self.log,
             line_limit: config.daemon.line_limit as usize,
+            half_lines: Arc::default(),
         };
         // Enough to tell this journal's processes from those of another one.
         let generation: String = self.snapshot.generation.chars().take(16).collect();

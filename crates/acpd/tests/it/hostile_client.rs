@@ -5,10 +5,10 @@ use std::os::unix::net::UnixStream;
 
 use acp_wire::method::METHODS;
 use acpd_api::method;
-use acpd_test::harness::{DEADLINE, TestEnv, rss, until};
+use acpd_test::harness::{Config, DEADLINE, TestEnv, rss, until};
 use serde_json::Value;
 
-use crate::{at_once, echo, home};
+use crate::{at_once, echo, home, home_with};
 
 const MIB: u64 = 1 << 20;
 
@@ -84,6 +84,64 @@ fn params() -> Vec<String> {
         all.push(format!("{{{0},{0}}}", members.join(",")));
     }
     all
+}
+
+const PING: &[u8] = b"{\"id\":\"end\",\"method\":\"_acpd/ping\"}\n";
+
+/// Half a line of this many bytes, on a connection that has said a whole line if `is_known`.
+fn half_line(env: &TestEnv, bytes: usize, is_known: bool) -> UnixStream {
+    let mut stream = connect(env);
+    if is_known {
+        stream.write_all(PING).unwrap();
+        BufReader::new(&stream).read_line(&mut String::new()).unwrap();
+    }
+    stream.write_all(&vec![b'x'; bytes]).unwrap();
+    stream
+}
+
+#[test]
+fn half_lines_are_bounded_over_all_connections() {
+    let env = home_with(&Config::new([echo()]).daemon("line_limit", "\"4MiB\""));
+    env.acpctl(&["ps"]).success();
+    let daemon = env.daemon_pid();
+    let base = rss(daemon);
+    let strangers: Vec<_> = (0..16).map(|_| half_line(&env, 3 << 20, false)).collect();
+    let known: Vec<_> = (0..24).map(|_| half_line(&env, 3 << 20, true)).collect();
+    // All of it is read by now.
+    let said = say(&env, b" ");
+    assert_eq!(said.len(), 1, "{said:?}");
+    let more = rss(daemon).saturating_sub(base);
+    assert!(
+        more < 40 * MIB,
+        "{} MiB more for {} connections",
+        more / MIB,
+        strangers.len() + known.len()
+    );
+    // One that was dropped is answered with an error, and the next line with an answer.
+    let refused = known.iter().rev().find_map(|mut stream| {
+        stream.write_all(b"\n").unwrap();
+        stream.write_all(PING).unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        line.contains("limit").then_some(line)
+    });
+    assert!(refused.is_some());
+}
+
+#[test]
+fn the_first_line_of_a_connection_is_short() {
+    let env = home([echo()]);
+    env.acpctl(&["ps"]).success();
+    let long =
+        |bytes| format!("{{\"id\":1,\"method\":\"_acpd/ping\",\"x\":\"{}\"}}", "x".repeat(bytes));
+    let said = say(&env, long(65 << 10).as_bytes());
+    assert!(said[0].contains("limit") && said.len() == 2, "{said:?}");
+    let later = [PING, long(65 << 10).as_bytes()].concat();
+    let mut stream = connect(&env);
+    stream.write_all(&[&later[..], b"\n"].concat()).unwrap();
+    let mut answers = BufReader::new(&stream).lines();
+    assert!(answers.next().unwrap().unwrap().contains("\"end\""));
+    assert!(answers.next().unwrap().unwrap().contains("\"result\""));
 }
 
 #[test]

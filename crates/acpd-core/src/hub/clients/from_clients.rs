@@ -175,15 +175,27 @@ impl Hub {
             return;
         }
         let limit = self.config.line_limit;
-        let text = format!("a line of {len} bytes is over the limit of {limit}");
+        let is_over = len > limit;
+        let text = if is_over {
+            format!("a line of {len} bytes is over the limit of {limit}")
+        } else {
+            format!(
+                "a line of {len} bytes was dropped: the first line of a connection has a limit of 64 KiB, and all \
+                 connections share one for lines that are not complete"
+            )
+        };
         self.clients.count_line(client);
         let head = Head::of(head);
         if self.answer_unreadable(client, &head, &text, out) {
             return;
         }
-        let fault = Fault::new(Reason::LineTooLong, text)
-            .with_code(code::INVALID_REQUEST)
-            .hint("raise `line_limit` under `[daemon]` in the configuration");
+        let fault = Fault::new(Reason::LineTooLong, text).with_code(code::INVALID_REQUEST).hint(
+            if is_over {
+                "raise `line_limit` under `[daemon]` in the configuration"
+            } else {
+                "begin with a short line, such as `initialize`, and send this one again"
+            },
+        );
         let id = head.id.unwrap_or_else(Id::null);
         let line = build::error(&id, &fault.object());
         out.effects.push(Effect::Client(client, ToClient::Line(line)));
