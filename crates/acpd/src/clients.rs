@@ -39,6 +39,7 @@ use crate::host::Reaper;
 use crate::journal::Journal;
 use crate::log;
 use crate::login_shell;
+use crate::real_cwd::with_real_cwd;
 use crate::refusal::{no_descriptors, silent_for_too_long, tell};
 use crate::search::SearchIndex;
 
@@ -323,6 +324,10 @@ pub(crate) async fn serve(
     let backlog = Arc::new(Backlog::default());
     let (cut, is_cut) = oneshot::channel();
     let sink = Sink { queue: sender, backlog: Arc::clone(&backlog), cut };
+    // An agent on another machine has directories of its own.
+    let is_elsewhere = |profile: &Profile| matches!(profile.transport(), Transport::TcpConnect(_));
+    let are_here = !service.config.agents.values().any(is_elsewhere);
+    let first = looked_up(first, are_here).await;
     let events = service.events.clone();
     let opened = FromClient::Event(ClientEvent::Opened(origin));
     let said = FromClient::Event(ClientEvent::Lines(first));
@@ -336,7 +341,7 @@ pub(crate) async fn serve(
     let out = out.run();
     tokio::pin!(out);
     tokio::select! {
-        () = read_lines(client, lines, &events) => {
+        () = read_lines(client, lines, are_here, &events) => {
             events.send((client, FromClient::Event(ClientEvent::Closed))).await.ok();
             // The peer sends no more, but may still read what it asked for.
             tokio::time::timeout(LAST_READ, out).await.ok();
@@ -370,13 +375,24 @@ async fn first_lines(lines: &mut Lines<'_>, silence: oneshot::Receiver<()>) -> O
     None
 }
 
-async fn read_lines(client: ClientId, mut lines: Lines<'_>, events: &ClientEvents) {
+/// Lines in which directories have their real names, if agents have the same directories.
+async fn looked_up(mut lines: Vec<Body>, are_here: bool) -> Vec<Body> {
+    for body in lines.iter_mut().filter(|_| are_here) {
+        if let Body::Line(line) = body {
+            *line = with_real_cwd(std::mem::take(line)).await;
+        }
+    }
+    lines
+}
+
+async fn read_lines(client: ClientId, mut lines: Lines<'_>, are_here: bool, events: &ClientEvents) {
     while let Some(lines) = lines.next().await {
         let said = FromClient::Event(ClientEvent::Lines(lines));
         if events.send((client, said)).await.is_err() {
             return;
         }
     }
+        let lines = looked_up(lines, are_here).await;
 }
 
 /// What a connection says.

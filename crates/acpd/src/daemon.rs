@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::check;
 use crate::clients::Service;
 use crate::clock::Clock;
-use crate::config::{self, Config, OnDisk};
+use crate::config::{self, Config, OnDisk, Transport};
 use crate::door::{self, Door};
 use crate::failure::Failure;
 use crate::host::{Agents, Reaper};
@@ -28,7 +28,7 @@ use crate::log::{self, BoundedLog};
 use crate::relay::{Ended, Readers, Relay, Sources};
 use crate::search::SearchIndex;
 use crate::service::Manager;
-use crate::{crash, settings, signals};
+use crate::{crash, real_cwd, settings, signals};
 
 /// Batches of lines that may wait for the relay, per kind of source.
 const EVENTS: usize = 64;
@@ -229,7 +229,13 @@ impl Daemon {
         let hosts: BTreeSet<_> = self.snapshot.hosts.keys().copied().collect();
         let hub_config = settings::hub_config(&config, &paths, clock.now().0);
         let mut first = Batch::default();
-        let mut hub = Hub::recover(self.snapshot, hub_config, clock.now(), &mut first);
+        let is_elsewhere =
+            |profile: &config::Profile| matches!(profile.transport(), Transport::TcpConnect(_));
+        let mut snapshot = self.snapshot;
+        if !config.agents.values().any(is_elsewhere) {
+            real_cwd::name_sessions(&mut snapshot);
+        }
+        let mut hub = Hub::recover(snapshot, hub_config, clock.now(), &mut first);
         hub.seal(&mut first);
         let own_socket = door.own_path();
         let logs = BTreeMap::new();

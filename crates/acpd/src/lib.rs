@@ -28,6 +28,7 @@ pub mod login;
 pub mod login_shell;
 pub mod logins;
 pub mod mcp;
+mod real_cwd;
 mod refusal;
 pub mod relay;
 pub mod search;

@@ -149,3 +149,25 @@ fn a_name_that_another_agents_session_has_here_is_not_given_by_rename_and_told_w
     let refused = env.acpctl(&["session", "rename", "third", "here"]).code(2);
     refused.explains(&["a session named `here` exists in", "it is a session of echo"]);
 }
+
+#[test]
+fn a_directory_reached_by_a_link_is_the_same_one() {
+    let env = home([echo()]);
+    let (real, link) = (env.path("data/src"), env.path("src"));
+    std::fs::create_dir_all(&real).unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let mut client = env.client("echo");
+    let session = client.new_session(&link, Some("main"));
+    client.prompt(&session, "say #one");
+    client.sync();
+    let meta = json!({"_acpd": {"name": "main", "reuse": true}});
+    let again = json!({"cwd": real, "mcpServers": [], "_meta": meta});
+    assert_eq!(client.ok("session/new", again)["sessionId"], session);
+    for cwd in [link.clone(), real.clone(), link.join(""), env.path("./src")] {
+        let load = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
+        client.ok("session/load", load);
+        let listed = client.ok("session/list", json!({"cwd": cwd}));
+        assert_eq!(listed["sessions"][0]["sessionId"], session, "{cwd:?}");
+        assert_eq!(listed["sessions"][0]["cwd"], json!(real));
+    }
+}

@@ -1,0 +1,79 @@
+//! Working directories as the system names them: one that is reached by a link is the same one.
+//!
+//! Directories of clients are looked up where their lines come in, so the hub, agents and other clients see one name.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use acp_wire::{Message, locate, parse, set_member};
+use acpd_core::record::Snapshot;
+use bytes::Bytes;
+use serde_json::json;
+
+/// How long a disk may take to name a directory; after that the given name stays.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Methods whose `cwd` is the directory of a session, besides those of acpd.
+const METHODS: [&str; 5] =
+    ["session/new", "session/load", "session/resume", "session/fork", "session/list"];
+
+/// Returns a line of a client with the real name of the directory that it names.
+pub(crate) async fn with_real_cwd(line: Bytes) -> Bytes {
+    let Some((path, cwd)) = cwd_of(&line) else { return line };
+    let given = cwd.clone();
+    let found = tokio::task::spawn_blocking(move || real(Path::new(&given)));
+    let found = tokio::time::timeout(PATIENCE, found).await;
+    match found.ok().and_then(Result::ok).flatten() {
+        Some(real) if real != cwd => set_member(&line, path, json!(real).to_string().as_bytes()),
+        _ => line,
+    }
+}
+
+/// Returns where a line names a directory, and which.
+fn cwd_of(line: &Bytes) -> Option<(&'static [&'static str], String)> {
+    let Ok(Message::Request { method, params: Some(_), .. }) = parse(line) else { return None };
+    let path: &'static [&'static str] = match &*method {
+        "initialize" => &["params", "_meta", "_acpd", "cwd"],
+        method if METHODS.contains(&method) || method.starts_with("_acpd/") => &["params", "cwd"],
+        _ => return None,
+    };
+    let cwd: String = serde_json::from_slice(&line[locate(line, path)?]).ok()?;
+    Path::new(&cwd).is_absolute().then_some((path, cwd))
+}
+
+fn real(path: &Path) -> Option<String> {
+    path.canonicalize().ok()?.into_os_string().into_string().ok()
+}
+
+/// Gives sessions the real names of their directories, which an earlier acpd has kept as they were given. What agents are
+/// told stays.
+pub(crate) fn name_sessions(snapshot: &mut Snapshot) {
+    let mut names: BTreeMap<String, Option<String>> = BTreeMap::new();
+    for session in snapshot.sessions.values() {
+        names.entry(session.row.cwd.clone()).or_default();
+    }
+    let (found, names_found) = mpsc::channel();
+    let wanted: Vec<String> = names.keys().cloned().collect();
+    // A disk that does not answer holds up this thread alone.
+    let looks = thread::Builder::new().name("directories".to_owned()).spawn(move || {
+        for cwd in wanted {
+            let real = real(Path::new(&cwd));
+            if found.send((cwd, real)).is_err() {
+                return;
+            }
+        }
+    });
+    if looks.is_err() {
+        return;
+    }
+    while let Ok((cwd, real)) = names_found.recv_timeout(PATIENCE) {
+        names.insert(cwd, real);
+    }
+    for session in snapshot.sessions.values_mut() {
+        if let Some(Some(real)) = names.get(&session.row.cwd) {
+            session.row.cwd.clone_from(real);
+        }
+    }
+}
