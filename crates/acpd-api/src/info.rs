@@ -239,6 +239,9 @@ pub struct AgentInfo {
     /// The command that installs it, if it is not installed and acpd knows one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install: Option<Untrusted>,
+    /// The address that it is reached at, if acpd does not start it. Said only in the info of a single agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<Untrusted>,
     /// Why its program cannot be run as things are. Said only in the info of a single agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_found: Option<Untrusted>,

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use acpd_sys::process::{
@@ -20,6 +21,8 @@ use crate::launch::{How, Program, Report};
 
 /// How often a connection is tried.
 const TRY: Duration = Duration::from_millis(50);
+/// How often a connection to an agent is tried that somebody else starts.
+const AGAIN: Duration = Duration::from_millis(200);
 /// How long a connection to this machine may take.
 const CONNECT: Duration = Duration::from_secs(1);
 
@@ -174,10 +177,18 @@ fn listen(talk: &mut Vec<End>, errors: &mut Errors) {
     });
 }
 
+/// Connects to an agent that may not listen yet.
 fn connect(addr: SocketAddr, timeout: Duration) -> io::Result<Agent> {
-    // Nothing at all is no timeout to the standard library.
-    let timeout = timeout.max(Duration::from_millis(1));
-    over_stream(TcpStream::connect_timeout(&addr, timeout)?, addr)
+    let end = Instant::now() + timeout;
+    loop {
+        // Nothing at all is no timeout to the standard library.
+        let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        match TcpStream::connect_timeout(&addr, left) {
+            Ok(stream) => return over_stream(stream, addr),
+            Err(error) if Instant::now() + AGAIN >= end => return Err(error),
+            Err(_) => thread::sleep(AGAIN),
+        }
+    }
 }
 
 fn over_stream(stream: TcpStream, addr: SocketAddr) -> io::Result<Agent> {

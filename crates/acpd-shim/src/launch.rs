@@ -147,6 +147,11 @@ impl StartError {
                 | io::ErrorKind::PermissionDenied
                 | io::ErrorKind::NotADirectory
                 | io::ErrorKind::InvalidInput
+                // It was tried for as long as a start may take.
+                | io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::HostUnreachable
+                | io::ErrorKind::NetworkUnreachable
+                | io::ErrorKind::TimedOut
         ) || is_no_program(source)
     }
 }

@@ -45,11 +45,11 @@ use crate::search::SearchIndex;
 
 /// Bytes that are written at once; a longer line is written by itself.
 const BLOCK: usize = 64 << 10;
-/// How long a connection that is about to be closed for its silence is listened to.
 /// The longest first line of a connection, in bytes: a stranger costs no more.
 const FIRST_LINE: usize = 64 << 10;
 /// Bytes of an incomplete line that are not counted.
 pub const SMALL_HALF: usize = 256 << 10;
+/// How long a connection that is about to be closed for its silence is listened to.
 const LAST_WORD: Duration = Duration::from_millis(20);
 /// How long a client that sends no more, or is told no more, may take to read what it was sent.
 const LAST_READ: Duration = Duration::from_secs(10);
@@ -150,9 +150,9 @@ pub struct Service {
     pub log: log::Filter,
     /// Longest line in bytes.
     pub line_limit: usize,
-}
     /// Bytes of incomplete lines over [`SMALL_HALF`], of all connections together.
     pub half_lines: Arc<AtomicUsize>,
+}
 
 impl Service {
     /// Adds whether agents are installed, as far as files show it, and how they are.
@@ -171,8 +171,13 @@ impl Service {
         }
     }
 
-    /// Adds why an agent's program cannot be run.
+    /// Adds where an agent is reached, and why its program cannot be run.
     async fn tell_not_found(&self, agent: &mut AgentInfo) {
+        if let Ok(profile) = self.config.agent(agent.name.raw())
+            && let Transport::TcpConnect(address) = profile.transport()
+        {
+            agent.address = Some(address.into());
+        }
         let (config, name) = (Arc::clone(&self.config), agent.name.raw().to_owned());
         let look = move || {
             let profile = config.agent(&name).ok()?;
@@ -319,15 +324,15 @@ pub(crate) async fn serve(
     let stream = Arc::new(stream);
     let mut lines = Lines::new(&stream, service.line_limit, Arc::clone(&service.half_lines));
     let Some(first) = first_lines(&mut lines, silence).await else { return };
+    // An agent on another machine has directories of its own.
+    let is_elsewhere = |profile: &Profile| matches!(profile.transport(), Transport::TcpConnect(_));
+    let are_here = !service.config.agents.values().any(is_elsewhere);
+    let first = looked_up(first, are_here).await;
 
     let (sender, queue) = mpsc::unbounded_channel();
     let backlog = Arc::new(Backlog::default());
     let (cut, is_cut) = oneshot::channel();
     let sink = Sink { queue: sender, backlog: Arc::clone(&backlog), cut };
-    // An agent on another machine has directories of its own.
-    let is_elsewhere = |profile: &Profile| matches!(profile.transport(), Transport::TcpConnect(_));
-    let are_here = !service.config.agents.values().any(is_elsewhere);
-    let first = looked_up(first, are_here).await;
     let events = service.events.clone();
     let opened = FromClient::Event(ClientEvent::Opened(origin));
     let said = FromClient::Event(ClientEvent::Lines(first));
@@ -387,39 +392,18 @@ async fn looked_up(mut lines: Vec<Body>, are_here: bool) -> Vec<Body> {
 
 async fn read_lines(client: ClientId, mut lines: Lines<'_>, are_here: bool, events: &ClientEvents) {
     while let Some(lines) = lines.next().await {
+        let lines = looked_up(lines, are_here).await;
         let said = FromClient::Event(ClientEvent::Lines(lines));
         if events.send((client, said)).await.is_err() {
             return;
         }
     }
-        let lines = looked_up(lines, are_here).await;
 }
 
 /// What a connection says.
 struct Lines<'a> {
     stream: &'a Stream,
     framer: Framer,
-}
-
-impl Lines<'_> {
-    /// The next lines, at least one; `None` at the end. What was read stays if nobody waits for it.
-    async fn next(&mut self) -> Option<Vec<Body>> {
-        let mut reader = self.stream;
-        while matches!(reader.read_buf(self.framer.read_buf()).await, Ok(n) if n > 0) {
-            let mut lines = Vec::new();
-            while let Some(frame) = self.framer.next_frame() {
-                lines.push(frame.body);
-            }
-            if !lines.is_empty() {
-                return Some(lines);
-            }
-        }
-        None
-    }
-}
-
-struct Out {
-    client: ClientId,
     /// Longest line in bytes, from the second line on.
     limit: usize,
     /// As in [`Service::half_lines`].
@@ -432,9 +416,9 @@ impl Drop for Lines<'_> {
     fn drop(&mut self) {
         self.all_halves.fetch_sub(self.half, Ordering::Relaxed);
     }
-    writer: Arc<Stream>,
-    queue: mpsc::UnboundedReceiver<ToClient>,
-    backlog: Arc<Backlog>,
+}
+
+impl Lines<'_> {
     fn new(stream: &Stream, limit: usize, all_halves: Arc<AtomicUsize>) -> Lines<'_> {
         let framer = Framer::new(limit.min(FIRST_LINE));
         Lines { stream, framer, limit, all_halves, half: 0 }
@@ -450,21 +434,42 @@ impl Drop for Lines<'_> {
         half > 0 && others + half > 2 * self.limit
     }
 
+    /// The next lines, at least one; `None` at the end. What was read stays if nobody waits for it.
+    async fn next(&mut self) -> Option<Vec<Body>> {
+        let mut reader = self.stream;
+        while matches!(reader.read_buf(self.framer.read_buf()).await, Ok(n) if n > 0) {
+            let mut lines = Vec::new();
+            while let Some(frame) = self.framer.next_frame() {
+                if matches!(frame.body, Body::Line(_)) {
+                    self.framer.set_limit(self.limit);
+                }
+                lines.push(frame.body);
+            }
+            if self.count_half() {
+                lines.push(self.framer.drop_half_line().body);
+                self.count_half();
+            }
+            if !lines.is_empty() {
+                return Some(lines);
+            }
+        }
+        None
+    }
+}
+
+struct Out {
+    client: ClientId,
+    writer: Arc<Stream>,
+    queue: mpsc::UnboundedReceiver<ToClient>,
+    backlog: Arc<Backlog>,
     lines: VecDeque<Bytes>,
     service: Service,
 }
 
 impl Out {
     async fn run(mut self) {
-                if matches!(frame.body, Body::Line(_)) {
-                    self.framer.set_limit(self.limit);
-                }
         while let Some(what) = self.queue.recv().await {
             let mut next = Some(what);
-            if self.count_half() {
-                lines.push(self.framer.drop_half_line().body);
-                self.count_half();
-            }
             // Lines that wait go out together.
             while let Some(ToClient::Line(line)) = next {
                 self.lines.push_back(line);

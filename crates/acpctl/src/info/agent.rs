@@ -64,11 +64,12 @@ fn reason(agent: &AgentInfo) -> Option<&Untrusted> {
 /// All of an agent.
 pub(crate) fn card(agent: &AgentInfo, paint: Paint) -> Text {
     let state = paint.apply(style(agent.state), word(agent.state));
-    let command = agent.command.iter().map(Text::from);
+    let started = ("command", Text::join(agent.command.iter().map(Text::from), " "));
+    let reached = agent.address.as_ref().map(|address| ("address", Text::from(address)));
     let mut rows = vec![
         ("agent", text!("{} ({})", agent.name, agent.title)),
         ("state", text!("{} since {}", state, human::clock(agent.since))),
-        ("command", Text::join(command, " ")),
+        reached.unwrap_or(started),
         ("sessions", text!("{}", agent.sessions)),
         ("restarts", text!("{}", agent.restarts)),
         ("log", (&agent.log).into()),

@@ -155,8 +155,10 @@ fn an_agent_that_does_not_listen_is_told_as_such() {
     let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = bound.local_addr().unwrap().to_string();
     drop(bound);
-    configure(&env, &format!("tcp.connect = {address:?}\nrestart = 'never'"));
+    configure(&env, &format!("tcp.connect = {address:?}\nstart_timeout = '1s'"));
     env.acpctl(&["run", "say #one"])
         .code(1)
         .explains(&[&format!("cannot connect to the agent at {address}"), "tcp.connect"]);
+    let shown = env.acpctl(&["agent", "show", "echo"]).success();
+    assert!(shown.stdout().contains(&format!("address: {address}")), "{shown:?}");
 }

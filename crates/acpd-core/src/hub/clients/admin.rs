@@ -315,6 +315,7 @@ impl Hub {
             auth: self.auth_info(name),
             installed: None,
             install: None,
+            address: None,
             not_found: None,
             inherits: Vec::new(),
             inherited: Vec::new(),
