@@ -264,6 +264,10 @@ fn read(path: &Path) -> Result<Connection, CopyError> {
     if path.is_dir() {
         return Err(CopyError::Directory { path: path.into() });
     }
+    // A pipe would be waited for.
+    if path.metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(CopyError::NoJournal { path: path.into() });
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || -> rusqlite::Result<(Connection, u32)> {
         let conn = Connection::open_with_flags(path, flags)?;

@@ -13,8 +13,8 @@ pub enum StoreError {
     /// The system refused to read or write.
     #[error("database file cannot be read or written: {0}")]
     Io(String),
-    /// Another program holds the database for longer than is waited for.
-    #[error("database is locked by another program: {0}")]
+    /// The database cannot be locked for longer than is waited for: by another program, or not at all.
+    #[error("database cannot be locked: {0}")]
     Busy(String),
     /// The files are no longer where they were: what is written would be lost.
     #[error("{0}")]
@@ -44,9 +44,10 @@ impl StoreError {
             }
             StoreError::Gone(_) => Some(GONE_HINT),
             StoreError::Io(_) => Some("check the disk and the permissions of the state directory"),
-            StoreError::Busy(_) => {
-                Some("close the other program that has acpd.db open; acpd then continues by itself")
-            }
+            StoreError::Busy(_) => Some(
+                "close the other program that has acpd.db open; on a network file system (NFS), which may have no \
+                     locks, set ACPD_STATE_DIR to a directory on a local disk",
+            ),
             StoreError::Damaged(_) => Some(DAMAGED_HINT),
             StoreError::Range { .. } | StoreError::Other(_) => None,
         }

@@ -300,9 +300,14 @@ impl Daemon {
 
 /// Makes the directories, and makes sure that nobody else may enter them.
 pub(crate) fn locked(error: &LockError) -> Failure {
-    let hint = match error {
-        LockError::Held { .. } => Some("`acpctl status` shows it, `acpctl daemon stop` ends it"),
-        LockError::Io { .. } => None,
-    };
-    Failure::new(error, hint)
+    match error {
+        LockError::Held { .. } => {
+            Failure::new(error, Some("`acpctl status` shows it, `acpctl daemon stop` ends it"))
+        }
+        LockError::Io { source, .. } => {
+            let hint = "on a network file system (NFS), which may have no locks, set ACPD_STATE_DIR to a directory on \
+                        a local disk";
+            Failure::new(format!("{error}: {source}"), Some(hint))
+        }
+    }
 }

@@ -245,9 +245,8 @@ impl Kind for Directory {
             return Ok(None);
         }
         let path = match text.strip_prefix("~/") {
-            Some(rest) => std::env::home_dir()
-                .ok_or_else(|| Fault::new(value, "needs a home directory, and there is none"))?
-                .join(rest),
+            // Without a home directory (a container with a bare user id), agents get this one, too.
+            Some(rest) => std::env::home_dir().unwrap_or_else(|| PathBuf::from("/")).join(rest),
             None => PathBuf::from(text),
         };
         if path.is_absolute() {
