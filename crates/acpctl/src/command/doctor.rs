@@ -5,12 +5,13 @@
 use std::env;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use acpd_api::{
     AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, GcParams, GcResult, Metrics,
     ShimInfo, Status, StoreState, Untrusted, method,
 };
-use acpd_client::{Connection, Paths};
+use acpd_client::{CallError, Connection, Paths};
 use acpd_sys::machine::free_space;
 use serde::Serialize;
 
@@ -28,6 +29,9 @@ use crate::ui::Ui;
 
 /// Less room than this on the disk of the journal is a problem, in bytes.
 const ROOM: u64 = 200 << 20;
+/// How long an SSH agent may take to take up a connection.
+const SSH_AGENT: Duration = Duration::from_secs(1);
+
 /// What findings about the configuration are called.
 const CONFIG: &str = "configuration";
 /// A journal that is larger than this, and that no limit keeps smaller, is told of.
@@ -296,7 +300,7 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
             Finding::problem(CONFIG, text.as_str()).fix("acpctl config edit")
         }
     });
-    let login_shell = login_shell(daemon, &info.default_agent);
+    let surroundings = surroundings(daemon, &info.default_agent);
     let list: AgentList = daemon.call(method::AGENT_LIST, &Empty {})?;
     let there = list.agents.iter().filter(|agent| agent.installed == Some(true)).count();
     findings.push(Finding::ok(
@@ -310,20 +314,41 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
         findings.extend(trouble.or_else(|| is_looked_for.then(|| lost(daemon, agent))?));
     }
     findings.extend(shims(&list.agents, info.version.raw()));
-    findings.extend(login_shell);
+    findings.extend(surroundings);
     Ok(info.pid)
 }
 
-/// A login shell that does not tell what a terminal has. The daemon answers when the shell has: before that it does not know
-/// which agents are there.
-fn login_shell(daemon: &mut Connection, default: &Untrusted) -> Option<Finding> {
+/// What is wrong in the environment that agents get. The daemon answers when its login shell has: before that it does not
+/// know which agents are there.
+fn surroundings(daemon: &mut Connection, default: &Untrusted) -> Vec<Finding> {
     let agent = AgentRef { agent: default.raw().to_owned() };
-    let agent: AgentInfo = daemon.call(method::AGENT_SHOW, &agent).ok()?;
-    let why = agent.login_shell?.problem?;
-    let text = format!("asked in vain for the environment of a terminal: {}", why.raw());
-    let fix = "mend the files of the shell, or have them leave that out where \
-               ACPD_RESOLVING_ENVIRONMENT is set; the next start of an agent asks again";
-    Some(Finding::warning("login shell", text).fix(fix))
+    let shown: std::result::Result<AgentInfo, CallError> = daemon.call(method::AGENT_SHOW, &agent);
+    let Ok(agent) = shown else { return Vec::new() };
+    let login_shell = agent.login_shell.as_ref().and_then(|shell| shell.problem.as_ref());
+    let login_shell = login_shell.map(|why| {
+        let text = format!("asked in vain for the environment of a terminal: {}", why.raw());
+        let fix = "mend the files of the shell, or have them leave that out where \
+                   ACPD_RESOLVING_ENVIRONMENT is set; the next start of an agent asks again";
+        Finding::warning("login shell", text).fix(fix)
+    });
+    login_shell.into_iter().chain(ssh_agent(&agent)).collect()
+}
+
+/// An SSH agent that agents are told of and that is gone, as that of a login that is over.
+fn ssh_agent(agent: &AgentInfo) -> Option<Finding> {
+    const NAME: &str = "SSH_AUTH_SOCK";
+    let variable = agent.environment.iter().find(|variable| variable.name == *NAME)?;
+    let socket = variable.value.as_ref()?.raw();
+    if acpd_sys::socket::connect(Path::new(socket), SSH_AGENT).is_ok() {
+        return None;
+    }
+    let text = format!("agents get {NAME} `{socket}`, and no SSH agent listens there");
+    let fix = format!(
+        "set `inherit_env = [\"{NAME}\"]` under `[defaults]` in the configuration; then, in a terminal where `ssh-add -l` \
+         works: acpctl daemon restart, acpctl agent restart {}",
+        agent.name.raw()
+    );
+    Some(Finding::warning("ssh agent", text).fix(fix))
 }
 
 /// The processes that keep agents, which are as old as the agents.
