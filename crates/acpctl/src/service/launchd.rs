@@ -11,7 +11,7 @@ const PLIST: &str = include_str!("../../../../launchd/dev.acpd.acpd.plist");
 const LABEL: &str = "dev.acpd.acpd";
 /// What in the text depends on the place.
 const PROGRAM: &str = "<string>/usr/local/bin/acpd</string>";
-const LOG: &str = "<string>/tmp/acpd.log</string>";
+const LOG: &str = "<string>/Users/YOU/Library/Logs/acpd.log</string>";
 const SOCKET: &str = "<string>/Users/YOU/Library/Application Support/acpd/run/acpd.sock</string>";
 /// What is left out where the socket's directory does not outlive the system: launchd makes none.
 const LISTENS: [&str; 2] = ["    <!-- launchd listens for the daemon", "    <key>RunAtLoad</key>"];
