@@ -4,6 +4,7 @@
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use acpd_client::{ConnectError, connect};
+use acpd_sys::lock::InstanceLock;
 use acpd_sys::socket::Listener;
 
 use crate::support::{listen, options};
@@ -46,4 +47,18 @@ fn a_daemon_of_another_login_is_found_by_its_lock_file() {
 
     std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o777)).unwrap();
     assert!(matches!(connect(&options).unwrap_err(), ConnectError::Dir(_)));
+}
+
+#[test]
+fn a_daemon_without_a_socket_is_reported_as_running() {
+    let home = tempfile::tempdir().unwrap();
+    let options = options(home.path());
+    acpd_sys::dir::private_dir(&options.paths.state).unwrap();
+    let lock = InstanceLock::acquire(&options.paths.lock()).unwrap();
+    let error = connect(&options).unwrap_err();
+    let own = Some(std::process::id());
+    assert!(matches!(error, ConnectError::NoSocket { pid, .. } if pid == own), "{error:?}");
+    drop(lock);
+    let error = connect(&options).unwrap_err();
+    assert!(matches!(error, ConnectError::NotRunning { .. }), "{error:?}");
 }

@@ -267,3 +267,11 @@ fn a_copy_that_is_killed_leaves_what_was_there() {
     let kept = files(&env.path("state"));
     assert_eq!(kept.iter().filter(|name| name.contains("restore")).count(), 1, "{kept:?}");
 }
+
+#[test]
+fn a_pipe_is_no_backup_and_not_waited_for() {
+    let env = hosted([echo()]);
+    let pipe = env.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    env.acpctl(&["restore", "--yes", pipe.to_str().unwrap()]).code(2).explains(&["no journal"]);
+}

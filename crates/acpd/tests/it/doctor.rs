@@ -191,3 +191,17 @@ fn a_large_journal_is_told_unless_a_limit_keeps_it_smaller() {
     journal.set_len(3 << 29).unwrap();
     assert_eq!(findings(&env, "journal"), Vec::<Value>::new());
 }
+
+#[test]
+fn doctor_names_an_ssh_agent_that_is_gone() {
+    let env = home([echo()]);
+    let gone = env.path("agent.1").display().to_string();
+    let mut start = env.acpctl_command(&["daemon", "start"]);
+    assert!(start.env("SSH_AUTH_SOCK", &gone).output().unwrap().status.success());
+    let told = env.acpctl(&["doctor"]);
+    let all = format!("{}{}", told.stdout(), told.stderr());
+    assert!(all.contains(&gone) && all.contains("inherit_env"), "{all}");
+    let _listens = std::os::unix::net::UnixListener::bind(&gone).unwrap();
+    let told = env.acpctl(&["doctor"]);
+    assert!(!told.stdout().contains("SSH_AUTH_SOCK"), "{told:?}");
+}

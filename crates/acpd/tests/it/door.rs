@@ -202,3 +202,16 @@ fn l17_silent_connections_make_room_when_there_are_no_descriptors() {
     env.acpctl(&["ps"]).success();
     env.acpctl(&["daemon", "stop"]).success();
 }
+
+#[test]
+fn a_removed_runtime_directory_is_made_again_at_once() {
+    let env = home([echo()]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    let daemon = env.daemon_pid();
+    for command in [&["ps"][..], &["run", "-s", "fix", "say #two"], &["daemon", "status"]] {
+        let dir = env.socket().parent().unwrap().to_owned();
+        std::fs::remove_dir_all(dir).unwrap();
+        at_once("a command without a socket", || env.acpctl(command).success());
+        assert_eq!(env.daemon_pid(), daemon);
+    }
+}

@@ -41,8 +41,11 @@ impl Hub {
         }
         let used = session.row.updated.max(session.activity.last_line().unwrap_or_default());
         let due = used.after(timeout);
-        if due > self.now || self.has_work(key) || !self.can_sleep(key) {
-            return self.timers.set(Timer::Sleep(key), due.max(self.now.after(PAUSE)));
+        if due > self.now {
+            return self.timers.set(Timer::Sleep(key), due);
+        }
+        if self.has_work(key) || !self.can_sleep(key) {
+            return self.timers.set(Timer::Sleep(key), self.now.after(PAUSE));
         }
         if self.processes[&slot].dedicated.is_some() {
             return self.begin_stop(slot, StopWhy::Idle, Some(ASLEEP.to_owned()), out);
