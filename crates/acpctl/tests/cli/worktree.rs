@@ -165,7 +165,7 @@ fn a_look_at_worktrees_runs_no_program_of_the_repository() {
     std::fs::write(place.join("README"), "two\n").unwrap();
     std::fs::write(place.join("x.p"), "new\n").unwrap();
     let shown = show(&home, &place, "idle", &[]);
-    assert!(shown.out.contains("not committed: 3\n"), "{shown:?}");
+    assert!(shown.out.contains("not committed: 3 files\n"), "{shown:?}");
 
     let mut command = home.acpctl(&["session", "worktree", "fix"]);
     command.env("PATH", path()).env("GIT_CONFIG_COUNT", "1");
@@ -180,7 +180,7 @@ fn a_look_at_worktrees_runs_no_program_of_the_repository() {
     });
     let shown = home.wait(command.spawn().unwrap());
     daemon.join().unwrap();
-    assert!(shown.out.contains("not committed: 3\n"), "{shown:?}");
+    assert!(shown.out.contains("not committed: 3 files\n"), "{shown:?}");
     let ran = std::fs::read_to_string(home.path("ran")).unwrap_or_default();
     assert_eq!(ran, "");
 }
@@ -203,10 +203,7 @@ fn a_worktree_that_is_not_complete_is_taken_back() {
     git(&work, &["commit", "--quiet", "--message", "filter"]);
     git(&work, &["config", "filter.f.smudge", "false"]);
     git(&work, &["config", "filter.f.required", "true"]);
-    let daemon = home.daemon(|mut client: Client| {
-        client.lists(&[]);
-        client.closed();
-    });
+    let daemon = home.daemon(Client::closed);
     let done = run(&home, &["run", "--worktree", "-s", "fix", "go"]);
     daemon.join().unwrap();
     assert_eq!(done.code, Some(1), "{done:?}");

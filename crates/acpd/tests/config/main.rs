@@ -645,7 +645,7 @@ fn the_documented_defaults_are_the_defaults() {
     assert!(file.contains("idle_timeout = \"30m\"\n"), "{file}");
     let (documented, default) = (read(&file), read(""));
     assert_eq!(documented.daemon, default.daemon);
-    assert_eq!(documented.agents["claude"], default.agents["claude"]);
+    assert_eq!(documented.agents["copilot"], default.agents["copilot"]);
 }
 
 /// `UPDATE_DOCS=1 cargo test -p acpd --test config` writes the reference into the file.

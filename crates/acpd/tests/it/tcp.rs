@@ -160,5 +160,5 @@ fn an_agent_that_does_not_listen_is_told_as_such() {
         .code(1)
         .explains(&[&format!("cannot connect to the agent at {address}"), "tcp.connect"]);
     let shown = env.acpctl(&["agent", "show", "echo"]).success();
-    assert!(shown.stdout().contains(&format!("address: {address}")), "{shown:?}");
+    assert!(shown.stdout().contains(&format!("address   {address}")), "{shown:?}");
 }
