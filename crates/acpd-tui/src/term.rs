@@ -22,6 +22,7 @@ use std::time::Duration;
 use acpd_sys::screen::{self, Before, write_all};
 use acpd_sys::terminal::forget_typed;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
+use crossterm::terminal::enable_raw_mode;
 
 /// The modes of the terminal.
 static MODES: Mutex<Modes> = Mutex::new(Modes { holder: Holder::Nobody, has_mouse: false });
@@ -89,6 +90,8 @@ impl Drop for Screen {
 pub(crate) fn enter() -> io::Result<()> {
     let mut modes = lock();
     let found = screen::take()?;
+    // crossterm reads Ctrl-J as Enter until it has set the mode itself; the mode is the same.
+    enable_raw_mode()?;
     // Whoever has stopped us may have changed them, which is not how they were.
     before().get_or_insert(found);
     if mem::replace(&mut modes.holder, Holder::Us) != Holder::Us {

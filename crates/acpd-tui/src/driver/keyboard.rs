@@ -126,9 +126,28 @@ fn meant(events: Vec<event::Event>) -> Vec<Event> {
     meant
 }
 
+/// Gives keys that a terminal without the kitty protocol cannot tell apart the same meaning in all terminals.
+/// Ctrl-J is not one of them: Enter sends another byte in raw mode.
+fn as_legacy(key: KeyEvent) -> KeyEvent {
+    let code = match key.code {
+        _ if key.modifiers != KeyModifiers::CONTROL => return key,
+        KeyCode::Char('h') => KeyCode::Backspace,
+        KeyCode::Char('i') => KeyCode::Tab,
+        KeyCode::Char('m') => KeyCode::Enter,
+        KeyCode::Char('[') => KeyCode::Esc,
+        // crossterm names the bytes 0x1C to 0x1F by the digits, as xterm sends them.
+        KeyCode::Char(digit @ '4'..='7') => {
+            let char = ['\\', ']', '^', '_'][digit as usize - '4' as usize];
+            return KeyEvent { code: KeyCode::Char(char), ..key };
+        }
+        _ => return key,
+    };
+    KeyEvent { code, modifiers: KeyModifiers::NONE, ..key }
+}
+
 fn of_terminal(event: &event::Event) -> Event {
     match event {
-        event::Event::Key(key) => Event::Key(*key),
+        event::Event::Key(key) => Event::Key(as_legacy(*key)),
         event::Event::Paste(text) => Event::Paste(text.clone()),
         event::Event::FocusGained => Event::Focused(true),
         event::Event::FocusLost => Event::Focused(false),
@@ -165,6 +184,23 @@ mod tests {
             })
             .collect();
         assert_eq!(told, ["Up", "x", "x", "Wheel(3)", "Up"]);
+    }
+
+    #[test]
+    fn keys_that_legacy_terminals_send_alike_mean_the_same_everywhere() {
+        let read = |code| of_terminal(&key(code, KeyModifiers::CONTROL, KeyEventKind::Press));
+        let told = |code| match read(code) {
+            Event::Key(key) => format!("{}{}", key.modifiers, key.code),
+            other => format!("{other:?}"),
+        };
+        let all = ['h', 'i', 'j', 'm', '[', '4', '5', '6', '7', '\\', 'c'];
+        let all: Vec<String> = all.into_iter().map(|char| told(KeyCode::Char(char))).collect();
+        let control = |char| format!("{}{char}", KeyModifiers::CONTROL);
+        let bare = ["Backspace", "Tab", "Enter", "Esc"];
+        assert_eq!(all[..2], bare[..2]);
+        assert_eq!(all[2], control('j'), "a newline");
+        assert_eq!(all[3..5], bare[2..]);
+        assert_eq!(all[5..], ['\\', ']', '^', '_', '\\', 'c'].map(control));
     }
 
     fn key(code: KeyCode, modifiers: KeyModifiers, kind: KeyEventKind) -> event::Event {

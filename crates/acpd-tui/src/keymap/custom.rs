@@ -13,7 +13,16 @@ use crossterm::event::{KeyEvent, KeyModifiers};
 use super::{Action, Binding, Place, TABLE, code, is_key, modified, shown};
 
 /// What terminals send for some keys is what they send for others.
-const SAME: [(&str, &str); 3] = [("ctrl-i", "tab"), ("ctrl-m", "enter"), ("ctrl-[", "esc")];
+const SAME: [(&str, &str); 8] = [
+    ("ctrl-h", "backspace"),
+    ("ctrl-i", "tab"),
+    ("ctrl-m", "enter"),
+    ("ctrl-[", "esc"),
+    ("ctrl-4", "ctrl-\\"),
+    ("ctrl-5", "ctrl-]"),
+    ("ctrl-6", "ctrl-^"),
+    ("ctrl-7", "ctrl-_"),
+];
 
 /// What can be a key, as a hint.
 const KEYS: &str = "a key is a character, `enter`, `esc`, `tab`, `space`, `up`, `pgdn`, `f5` and the like, with `ctrl-`, `alt-` \

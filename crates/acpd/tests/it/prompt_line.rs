@@ -17,7 +17,7 @@ fn script(path: &Path, text: &str) {
 }
 
 /// The content blocks of the first prompt in the journal.
-fn prompt(env: &TestEnv) -> Vec<Value> {
+pub(crate) fn prompt(env: &TestEnv) -> Vec<Value> {
     until("a prompt", || {
         let list = env.connect().ok("_acpd/session/list", json!({}));
         let session = list["sessions"][0]["sessionId"].as_str()?.to_owned();
