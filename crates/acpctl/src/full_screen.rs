@@ -33,7 +33,10 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Start>
             Ok(edited) => Ok(edited.text.trim_end_matches('\n').to_owned()),
             Err(error) => Err(error.message().clone()),
         },
-        door: Box::new(move || acpd_client::link(options.clone(), acpd_client::PATIENCE)),
+        door: Box::new(move |may_start| {
+            let connect = if may_start { acpd_client::link } else { acpd_client::rejoin };
+            connect(options.clone(), acpd_client::PATIENCE)
+        }),
     })
 }
 

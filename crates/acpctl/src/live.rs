@@ -126,7 +126,7 @@ impl Live {
             loop {
                 let (news, is_last) = match reader.recv() {
                     Ok(Incoming::Line(line)) => (News::Event(Event::Line(line)), false),
-                    Ok(Incoming::Lost) => (News::Lost, false),
+                    Ok(Incoming::Lost | Incoming::Stopped) => (News::Lost, false),
                     Ok(Incoming::Back) => (News::Back, false),
                     Ok(Incoming::Closed) => (News::Event(Event::Closed), true),
                     Err(error) => (News::Event(Event::Failed(error)), true),

@@ -28,6 +28,8 @@ pub(crate) enum News {
     Changed(Changed),
     /// The daemon is away; when it is back, all rows come anew.
     Away,
+    /// The same, because a person has stopped it.
+    Stopped,
 }
 
 /// The rows, as they change.
@@ -69,6 +71,7 @@ impl Rows {
             let line = match self.news.recv_timeout(within) {
                 Ok(Ok(Incoming::Line(line))) => line,
                 Ok(Ok(Incoming::Lost)) => return Ok(Some(News::Away)),
+                Ok(Ok(Incoming::Stopped)) => return Ok(Some(News::Stopped)),
                 Ok(Ok(Incoming::Back)) => {
                     self.ask()?;
                     continue;

@@ -61,7 +61,7 @@ pub const KEY_NAMES: [(&str, &[&str]); 8] = [
     ),
     ("menu", &["up", "down", "confirm", "back"]),
     ("help", &["up", "down", "back", "detach"]),
-    ("everywhere", &["page_up", "page_down", "mouse", "top", "redraw", "suspend", "keys"]),
+    ("everywhere", &["page_up", "page_down", "mouse", "top", "start", "redraw", "suspend", "keys"]),
 ];
 
 /// Whether keys are changed by this name: `cancel`, or `blocks.copy` for one place.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use acp_wire::{Body, ErrorObject, Framer};
 use acpd_api::Untrusted;
-use acpd_sys::socket::{Stream, hang_up};
+use acpd_sys::socket::{Stream, hang_up, is_left};
 use bytes::Bytes;
 use thiserror::Error;
 
@@ -50,6 +50,9 @@ pub enum Incoming {
     Line(Bytes),
     /// The connection was lost and is made again.
     Lost,
+    /// A person has stopped the daemon, and the connection has nothing to take up again. The link starts no
+    /// daemon; it comes back when there is one.
+    Stopped,
     /// It is there again; nothing was lost.
     Back,
     /// The daemon closed the connection, and it cannot be taken up again.
@@ -76,6 +79,9 @@ pub enum LinkError {
     /// The daemon closed the connection and said why.
     #[error("{}", .0.message)]
     LetGo(ErrorObject),
+    /// A person has stopped the daemon.
+    #[error("acpd was stopped")]
+    Stopped,
     /// The connection cannot be read.
     #[error("the connection to acpd broke")]
     Io(#[from] io::Error),
@@ -86,9 +92,8 @@ impl LinkError {
     pub fn hint(&self) -> Option<String> {
         match self {
             // Whether we were to start it or not, a person may.
-            LinkError::GaveUp { source: ConnectError::NotRunning { .. }, .. } => {
-                Some("start it with `acpctl daemon start`".to_owned())
-            }
+            LinkError::GaveUp { source: ConnectError::NotRunning { .. }, .. }
+            | LinkError::Stopped => Some("start it with `acpctl daemon start`".to_owned()),
             LinkError::GaveUp { source, .. } => source.hint(),
             LinkError::Unresumable(reason) => Some(reason.hint().to_owned()),
             LinkError::NotAnswering(silent) => Some(silent.hint()),
@@ -108,10 +113,27 @@ pub fn link(
     options: Options,
     patience: Duration,
 ) -> Result<(LinkReader, LinkWriter), ConnectError> {
+    begin(&options.clone(), options, patience)
+}
+
+/// Connects like [`link`] to a daemon that runs. One that has died is replaced; one that was stopped stays so.
+pub fn rejoin(
+    options: Options,
+    patience: Duration,
+) -> Result<(LinkReader, LinkWriter), ConnectError> {
+    let spawn = options.spawn && is_left(&options.paths.socket());
+    begin(&Options { spawn, ..options.clone() }, options, patience)
+}
+
+fn begin(
+    first: &Options,
+    options: Options,
+    patience: Duration,
+) -> Result<(LinkReader, LinkWriter), ConnectError> {
     // A link lives for hours; a long line must not cost its memory for as long.
     acpd_sys::limits::return_large_buffers();
     let token = token()?;
-    let connection = connect(&options)?;
+    let connection = connect(first)?;
     let is_bound = connection.is_bound();
     let stream = connection.into_stream();
     let inner = Inner {
@@ -411,11 +433,14 @@ impl LinkReader {
         let resumable = inner.memory.lost() && !self.patience.is_zero();
         inner.ended = !resumable || inner.memory.is_turned_away();
         let told = inner.memory.refusal().filter(|_| inner.ended).cloned();
-        let has_ended = inner.ended;
+        let (has_ended, is_stopped) = (inner.ended, inner.memory.is_stopped());
         self.shared.changed.notify_all();
         drop(inner);
         if let Some(told) = told {
             return Err(LinkError::LetGo(told));
+        }
+        if has_ended && is_stopped {
+            return Err(LinkError::Stopped);
         }
         if has_ended {
             return Ok(Some(Incoming::Closed));
@@ -432,7 +457,7 @@ impl LinkReader {
             self.pause = Duration::ZERO;
         }
         self.away = Some(Instant::now());
-        Ok(Some(Incoming::Lost))
+        Ok(Some(if is_stopped { Incoming::Stopped } else { Incoming::Lost }))
     }
 
     /// Connects, and says the first words.
@@ -496,18 +521,19 @@ impl LinkReader {
         }
     }
 
-    /// Whether this link may start a daemon. One that ended removed its socket: somebody stopped it, so it is
-    /// started again only if the user waits for something. One that died left its socket, so any link
-    /// replaces it for a while.
+    /// Returns whether this link may start a daemon. One that a person stopped is not started again. One that
+    /// ended for another reason removed its socket: it is started again only if the user waits for something that
+    /// can be taken up again. One that died left its socket, so any link replaces it for a while.
     fn may_spawn(&mut self) -> bool {
         let since = *self.away.get_or_insert_with(Instant::now);
         let is_due = since.elapsed() >= SPAWN_AFTER
             && self.spawned.is_none_or(|spawned| spawned.elapsed() >= SPAWN_PAUSE);
-        let has_died = || {
-            since.elapsed() < self.patience
-                && self.options.paths.socket().symlink_metadata().is_ok()
+        let has_died = || since.elapsed() < self.patience && is_left(&self.options.paths.socket());
+        let (is_stopped, is_wanted) = {
+            let memory = &self.shared.lock().memory;
+            (memory.is_stopped(), memory.is_resumable() && memory.waits())
         };
-        self.options.spawn && is_due && (self.shared.lock().memory.waits() || has_died())
+        self.options.spawn && is_due && !is_stopped && (is_wanted || has_died())
     }
 
     /// Limits how long one read blocks, so that a silent daemon does not block the link for ever.

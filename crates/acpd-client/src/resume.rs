@@ -120,6 +120,8 @@ pub struct Resumption {
     /// Lines that wait for a connection or for the answer to the first `initialize`; they have no number yet.
     held: VecDeque<Bytes>,
     held_bytes: usize,
+    /// A person has stopped the daemon of this connection.
+    is_stopped: bool,
     /// What acpd said when it last closed the connection, or did not take us back.
     refusal: Option<ErrorObject>,
     /// How many of our lines are committed.
@@ -148,6 +150,7 @@ impl Resumption {
             early: Vec::new(),
             held: VecDeque::new(),
             held_bytes: 0,
+            is_stopped: false,
             refusal: None,
             committed: 0,
             uncommitted: VecDeque::new(),
@@ -169,11 +172,20 @@ impl Resumption {
         greets || self.held_bytes > 0 || !self.open.is_empty() || !self.early.is_empty()
     }
 
+    /// Returns whether a person has stopped the daemon, and no other one has taken its place since.
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
     /// Whether acpd closed the connection with a word while the user waited for something, and has
     /// nothing of it that could be taken up again: another attempt would end in the same way.
     pub fn is_turned_away(&self) -> bool {
-        let is_resumable = matches!(self.phase, Phase::Resumable { .. });
-        self.refusal.is_some() && !is_resumable && self.waits()
+        self.refusal.is_some() && !self.is_resumable() && self.waits()
+    }
+
+    /// Returns whether the daemon knows this client and takes it back.
+    pub fn is_resumable(&self) -> bool {
+        matches!(self.phase, Phase::Resumable { .. })
     }
 
     /// Whether the connection cannot be resumed any more.
@@ -197,6 +209,8 @@ impl Resumption {
             Phase::Plain => out.push_back(line),
             Phase::Resumable { .. } => self.send_counted(line, out),
             Phase::Bare if self.connection == Connection::Up => self.send_bare(line, out),
+            // No daemon is there to answer, and none is started for it.
+            Phase::Bare if self.is_stopped => {}
             Phase::Bare | Phase::Greeting { .. } => self.hold(line),
             Phase::Left => {}
         }
@@ -247,6 +261,13 @@ impl Resumption {
             (Message::Notification { method, params }, Phase::Resumable { .. }) => {
                 Ok(self.notified(&method, params.unwrap_or(RawValue::NULL)))
             }
+            (Message::Notification { method, .. }, Phase::Bare)
+                if method == method::DAEMON_STOPPED =>
+            {
+                self.is_stopped = true;
+                self.early.clear();
+                Ok(Verdict::Swallow)
+            }
             _ => Ok(Verdict::Pass),
         }
     }
@@ -278,6 +299,7 @@ impl Resumption {
         let mut out: VecDeque<Bytes> = self.early.iter().map(|(_, line)| line.clone()).collect();
         self.connection = Connection::Up;
         self.refusal = None;
+        self.is_stopped = false;
         match &self.phase {
             Phase::Plain | Phase::Left => {}
             Phase::Bare => self.release(&mut out),
@@ -549,6 +571,7 @@ impl Resumption {
         match name {
             method::DAEMON_STOPPED => {
                 self.phase = Phase::Plain;
+                self.is_stopped = true;
                 return Verdict::Swallow;
             }
             method::CLIENT_RECEIVED => {

@@ -62,6 +62,11 @@ impl Watch {
         !self.watchers.is_empty()
     }
 
+    /// Everybody who watches.
+    pub(crate) fn clients(&self) -> impl Iterator<Item = ClientId> {
+        self.watchers.keys().copied()
+    }
+
     pub(crate) fn has(&self, client: ClientId) -> bool {
         self.watchers.contains_key(&client)
     }

@@ -73,7 +73,7 @@ fn follow(mut reader: LinkReader, told: &watch::Sender<Option<Failure>>) -> Fail
                 Ok(Message::Notification { method, .. }) if NEWS.contains(&&*method)),
             // Lines may have come while it was away that are none of a session.
             Ok(Incoming::Back) => true,
-            Ok(Incoming::Lost) => false,
+            Ok(Incoming::Lost | Incoming::Stopped) => false,
             Ok(Incoming::Closed) => return closed(),
             Err(error) => return error.into(),
         };

@@ -64,7 +64,7 @@ impl Line {
         loop {
             let line = match self.reader.recv()? {
                 Incoming::Line(line) => line,
-                Incoming::Lost | Incoming::Back => continue,
+                Incoming::Lost | Incoming::Stopped | Incoming::Back => continue,
                 Incoming::Closed => return Err(closed()),
             };
             let Ok(Message::Response { id: answered, outcome }) = parse(&line) else { continue };

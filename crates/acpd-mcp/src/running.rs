@@ -305,7 +305,7 @@ impl Line {
         loop {
             let line = match self.reader.recv()? {
                 Incoming::Line(line) => line,
-                Incoming::Lost | Incoming::Back => continue,
+                Incoming::Lost | Incoming::Stopped | Incoming::Back => continue,
                 Incoming::Closed => return Err(closed()),
             };
             match parse(&line) {
@@ -372,7 +372,7 @@ impl Follower {
             let early = self.early.pop_front().map(Ok);
             let line = match early.unwrap_or_else(|| self.reader.recv()) {
                 Ok(Incoming::Line(line)) => line,
-                Ok(Incoming::Lost | Incoming::Back) => continue,
+                Ok(Incoming::Lost | Incoming::Stopped | Incoming::Back) => continue,
                 Ok(Incoming::Closed) => return End::Unknown(closed()),
                 Err(error) => return End::Unknown(error.into()),
             };

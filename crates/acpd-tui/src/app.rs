@@ -64,13 +64,15 @@ pub(crate) enum Event {
     /// A row of the screen was clicked.
     Click(u16),
     /// What was to be done outside has failed.
-    Failed(&'static str),
+    Failed(Text),
     /// Somebody looks at the terminal, or no longer.
     Focused(bool),
     /// A connection got a line.
     Line(Link, Bytes),
     /// A connection was lost, and is being taken up again.
     Lost(Link),
+    /// A person has stopped the daemon of this connection.
+    Stopped(Link),
     /// It is back.
     Back(Link),
     /// It has ended for good.
@@ -121,6 +123,8 @@ pub(crate) enum Spot {
 pub(crate) enum Effect {
     /// Open a connection.
     Open(Link),
+    /// Start the daemon.
+    Start,
     /// Send a line.
     Send(Link, Bytes),
     /// End a connection; acpd need not keep anything of it.
@@ -199,6 +203,8 @@ enum Presence {
     Connecting,
     There,
     AwaySince(u64),
+    /// A person has stopped the daemon.
+    Stopped,
     Gone(Text),
 }
 
@@ -338,6 +344,10 @@ impl State {
                 }
                 Vec::new()
             }
+            Event::Stopped(link) => {
+                self.stopped(link);
+                Vec::new()
+            }
             Event::Back(Link::Fleet) => {
                 self.presence = Presence::There;
                 vec![self.watch()]
@@ -390,6 +400,36 @@ impl State {
             }
         }
         Vec::new()
+    }
+
+    /// A person has stopped the daemon: what it was asked for does not come, and it is not started again by itself.
+    fn stopped(&mut self, link: Link) {
+        self.requests.forget(link);
+        match link {
+            Link::Fleet => self.presence = Presence::Stopped,
+            link => drop(self.on_chat(link, Chat::stopped)),
+        }
+    }
+
+    /// In one sentence, that the daemon is not running and which key starts it.
+    fn start_hint(&self, place: Place) -> Text {
+        text!("acpd is not running. Start it: {}", self.key_of(place, Action::Start))
+    }
+
+    /// Starts the daemon that a person has stopped, and opens the conversation again.
+    fn start(&mut self) -> Vec<Effect> {
+        let reopens = self.chat.as_mut().is_some_and(Chat::reopen);
+        match self.presence {
+            Presence::Stopped => {
+                self.flash(Role::Plain, "starting acpd");
+                vec![Effect::Start]
+            }
+            _ if reopens => self.reopen_chat(),
+            _ => {
+                self.flash(Role::Plain, "acpd is running");
+                Vec::new()
+            }
+        }
     }
 
     /// Takes the keys of the configuration. Mistakes are told at the start; a daemon that comes back with some is no
@@ -531,6 +571,7 @@ impl State {
                 vec![Effect::Mouse(self.has_mouse)]
             }
             Some(Action::Quit) => vec![Effect::Quit],
+            Some(Action::Start) => self.start(),
             Some(Action::Top) => self.close_chat(),
             action if self.chat.is_some() => self.chat_key(place, action, key),
             action => self.top_key(action, key),
@@ -604,6 +645,7 @@ impl State {
                     self.fleet.snapshot(told);
                     self.presence = Presence::There;
                     effects.extend(self.ask_usage());
+                    effects.extend(self.reopen_chat());
                     return effects;
                 }
             }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use acp_wire::ErrorObject;
 use acpd_api::{ClientName, Untrusted};
-use acpd_client::{ConnectError, Incoming, LinkReader, LinkWriter};
+use acpd_client::{ConnectError, Incoming, LinkError, LinkReader, LinkWriter};
 use acpd_sys::asked::{Ask, end_by};
 use acpd_sys::program;
 use acpd_sys::screen::{self, Told, told};
@@ -47,8 +47,8 @@ const GRACE: Duration = Duration::from_millis(500);
 /// How long the last words to the daemon may take.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-/// The way to the daemon.
-pub type Door = Box<dyn Fn() -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync>;
+/// The way to the daemon. Without `true`, one that a person has stopped is not started.
+pub type Door = Box<dyn Fn(bool) -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync>;
 
 /// What became of a text in an editor, or why nothing did.
 pub type EditText = fn(&str) -> Result<String, Text>;
@@ -154,7 +154,7 @@ impl Write for Frame {
 pub fn run(start: Start) -> Result<Left, Failed> {
     let Start { theme, home, cwd, place, opens, pager, editor, door } = start;
     // Whether there is a daemon at all is told on the terminal as it is.
-    let first = door().map_err(Failed::Connect)?;
+    let first = door(true).map_err(Failed::Connect)?;
     let who = ClientName {
         name: crate::app::CLIENT.into(),
         title: None,
@@ -208,7 +208,9 @@ struct Driver {
     keyboard: Keyboard,
     pager: Option<String>,
     editor: EditText,
-    door: std::sync::Arc<dyn Fn() -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync>,
+    door: std::sync::Arc<
+        dyn Fn(bool) -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync,
+    >,
     sender: SyncSender<News>,
     is_over: bool,
 }
@@ -292,6 +294,14 @@ impl Driver {
         for effect in effects {
             match effect {
                 Effect::Open(link) => self.open(link)?,
+                Effect::Start => {
+                    let door = self.door.clone();
+                    // The connection that watches comes back as soon as a daemon is there.
+                    self.aside("start", move || match door(true) {
+                        Ok(_) => Event::Time,
+                        Err(error) => Event::Failed(Text::from(&Untrusted::of(&error))),
+                    })?;
+                }
                 Effect::Send(link, line) => match self.connections.get_mut(&link) {
                     Some(Connection::Opening(lines)) => lines.push(line),
                     // As above.
@@ -320,7 +330,9 @@ impl Driver {
                 }
                 Effect::Redraw => self.redraw()?,
                 Effect::Suspend if !screen::CAN_SUSPEND => {
-                    self.update(Event::Failed("no program can be suspended on this system"))?;
+                    self.update(Event::Failed(
+                        "no program can be suspended on this system".into(),
+                    ))?;
                 }
                 Effect::Suspend => {
                     term::restore();
@@ -342,7 +354,7 @@ impl Driver {
             let ended = |why: &dyn std::fmt::Display| {
                 News::Event(Event::Ended(link, Text::from(&Untrusted::of(why))))
             };
-            let (mut reader, writer) = match first.map_or_else(|| door(), Ok) {
+            let (mut reader, writer) = match first.map_or_else(|| door(false), Ok) {
                 Ok(opened) => opened,
                 // Nobody listens any more if a report fails.
                 Err(error) => {
@@ -358,6 +370,11 @@ impl Driver {
                     Ok(Incoming::Line(line)) => Event::Line(link, line),
                     Ok(Incoming::Lost) => Event::Lost(link),
                     Ok(Incoming::Back) => Event::Back(link),
+                    Ok(Incoming::Stopped) => Event::Stopped(link),
+                    Err(LinkError::Stopped) if matches!(link, Link::Chat(_)) => {
+                        tell(News::Event(Event::Stopped(link)));
+                        return;
+                    }
                     Ok(Incoming::Closed) => {
                         tell(ended(&"acpd closed the connection"));
                         return;
@@ -414,7 +431,7 @@ impl Driver {
     /// Shows a text page by page.
     fn page(&mut self, text: &str) -> Result<(), Failed> {
         let Some(line) = self.pager.clone() else {
-            return self.update(Event::Failed("no pager: $PAGER names none"));
+            return self.update(Event::Failed("no pager: $PAGER names none".into()));
         };
         let mut command = program::shell(&line);
         command.stdin(Stdio::piped());
@@ -434,7 +451,7 @@ impl Driver {
         })?;
         match shown {
             Ok(()) => Ok(()),
-            Err(_) => self.update(Event::Failed("the pager cannot be started: see $PAGER")),
+            Err(_) => self.update(Event::Failed("the pager cannot be started: see $PAGER".into())),
         }
     }
 

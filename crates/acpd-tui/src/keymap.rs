@@ -45,6 +45,8 @@ pub(crate) enum Action {
     Cancel,
     /// The page of keys.
     Keys,
+    /// Starts acpd again after somebody has stopped it.
+    Start,
     /// Draws everything again.
     Redraw,
     /// Stops the process, as a shell does.
@@ -258,6 +260,7 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Everywhere, "pgdn", Action::PageDown, "a screen on", None),
     key(Place::Everywhere, "f3", Action::Mouse, "take the mouse, or give it back", None),
     key(Place::Everywhere, "f5", Action::Top, "all sessions", None),
+    key(Place::Everywhere, "f2", Action::Start, "start acpd, if it was stopped", None),
     key(Place::Everywhere, "ctrl-l", Action::Redraw, "draw again", None),
     key(Place::Everywhere, "ctrl-z", Action::Suspend, "suspend", None),
     key(Place::Everywhere, "ctrl-g f1", Action::Keys, "this page", None),

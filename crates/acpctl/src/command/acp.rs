@@ -191,7 +191,7 @@ fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> End 
                 lines.extend_from_slice(&line);
                 lines.push(b'\n');
             }
-            Ok(Incoming::Lost | Incoming::Back) => {}
+            Ok(Incoming::Lost | Incoming::Stopped | Incoming::Back) => {}
             Ok(Incoming::Closed) => return End::Daemon,
             Err(error) => return End::Lost(error),
         }

@@ -22,6 +22,10 @@ const TICK: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(30);
 const MEMORY: Duration = Duration::from_secs(5);
 
+/// What stands above rows that are no longer told.
+const AWAY: &str = "acpd is away; this is what it said last";
+const STOPPED: &str = "acpd is not running. Start it: `acpctl daemon start`";
+
 /// Shows the daemon, the agents that are up or have something to say, and the sessions that are active or were
 /// used last.
 pub(super) fn ps(args: cli::Ps, door: Door, ui: &mut Ui) -> Result {
@@ -48,12 +52,13 @@ fn watch(args: cli::Ps, door: Door, ui: &mut Ui) -> Result {
             match rows.next(LONG)? {
                 Some(News::All(all)) => ui.json_line(&all)?,
                 Some(News::Changed(changed)) => ui.json_line(&changed)?,
+                Some(News::Stopped) => ui.say(STOPPED),
                 Some(News::Away) | None => {}
             }
             ui.flush()?;
         }
     }
-    let (mut all, mut is_stale, mut is_away) = (Watched::default(), false, false);
+    let (mut all, mut is_stale, mut away) = (Watched::default(), false, None);
     let (mut drawn, mut asked) = (Instant::now(), Instant::now());
     loop {
         // What has changed is shown soon; times go on.
@@ -63,11 +68,12 @@ fn watch(args: cli::Ps, door: Door, ui: &mut Ui) -> Result {
             (false, false) => LONG,
         };
         match rows.next(pause)? {
-            Some(News::All(new)) => (all, is_away) = (new, false),
+            Some(News::All(new)) => (all, away) = (new, None),
             Some(News::Changed(changed)) => all.apply(changed),
-            Some(News::Away) => is_away = true,
+            Some(News::Away) => away = away.or(Some(AWAY)),
+            Some(News::Stopped) => away = Some(STOPPED),
             None => {
-                if !is_away && asked.elapsed() >= MEMORY {
+                if away.is_none() && asked.elapsed() >= MEMORY {
                     asked = Instant::now();
                     // It may be away by now; then this shows what was known.
                     let now = Door { spawn: false }.connect().ok();
@@ -75,7 +81,7 @@ fn watch(args: cli::Ps, door: Door, ui: &mut Ui) -> Result {
                         now.and_then(|mut daemon| daemon.call(method::STATUS, &Empty {}).ok());
                     status = now.unwrap_or(status);
                 }
-                let text = frame(&status, &all, args, is_away, ui);
+                let text = frame(&status, &all, args, away, ui);
                 ui.redraw(&text)?;
                 (drawn, is_stale) = (Instant::now(), false);
                 continue;
@@ -86,7 +92,13 @@ fn watch(args: cli::Ps, door: Door, ui: &mut Ui) -> Result {
 }
 
 /// The overview of these rows. What agents take of the machine is not in them.
-fn frame(status: &Status, rows: &Watched, how: cli::Ps, is_away: bool, ui: &Ui) -> Text {
+fn frame(
+    status: &Status,
+    rows: &Watched,
+    how: cli::Ps,
+    away: Option<&'static str>,
+    ui: &Ui,
+) -> Text {
     let with_memory = |agent: &AgentInfo| {
         let is_it = |known: &&AgentInfo| known.name == agent.name && known.pid == agent.pid;
         let known = status.agents.iter().find(is_it);
@@ -98,8 +110,10 @@ fn frame(status: &Status, rows: &Watched, how: cli::Ps, is_away: bool, ui: &Ui) 
     let agents = rows.agents.iter().map(with_memory).collect();
     let now = Status { daemon: status.daemon.clone(), agents, sessions };
     let text = overview(&now, how, human::now(), ui.out_paint(), ui.out_width());
-    let away = "acpd is away; this is what it said last\n";
-    if is_away { ui.out_paint().apply(YELLOW, away) + text } else { text }
+    match away {
+        Some(away) => ui.out_paint().apply(YELLOW, away) + "\n" + text,
+        None => text,
+    }
 }
 
 fn overview(status: &Status, how: cli::Ps, now: u64, paint: Paint, width: Option<usize>) -> Text {

@@ -59,7 +59,7 @@ fn next(reader: &mut LinkReader) -> Value {
         match reader.recv().unwrap() {
             Incoming::Line(line) => return serde_json::from_slice(&line).unwrap(),
             Incoming::Lost | Incoming::Back => {}
-            Incoming::Closed => panic!("closed"),
+            Incoming::Stopped | Incoming::Closed => panic!("closed"),
         }
     }
 }
@@ -76,6 +76,34 @@ fn the_user_is_told_that_the_daemon_went_and_came() {
     assert_eq!(reader.recv().unwrap(), Incoming::Lost);
     assert_eq!(reader.recv().unwrap(), Incoming::Back);
     assert_eq!(daemon.join().unwrap()["generation"], "g");
+}
+
+#[test]
+fn a_daemon_that_a_person_stopped_is_not_started_by_links() {
+    let goodbye = json!({"method": "_acpd/daemon/stopped", "params": {}});
+    // One that watches waits for the next daemon, whatever it is asked for meanwhile.
+    let (home, listener, mut reader, writer) = linked(PATIENCE);
+    writer.send(line(&json!({"id": 1, "method": "_acpd/watch"})));
+    let mut daemon = accept(&listener);
+    read(&mut daemon);
+    write(&mut daemon, &goodbye);
+    drop((daemon, listener));
+    clear_stale_socket(&options(home.path()).paths.socket()).unwrap();
+    assert_eq!(reader.recv().unwrap(), Incoming::Stopped);
+    writer.send(line(&json!({"id": 2, "method": "_acpd/usage"})));
+    let listener = listen(&options(home.path()));
+    let daemon = thread::spawn(move || accept(&listener));
+    assert_eq!(reader.recv().unwrap(), Incoming::Back);
+    writer.send(line(&json!({"id": 3, "method": "_acpd/watch"})));
+    assert_eq!(read(&mut daemon.join().unwrap())["id"], 3, "what nobody heard is not said later");
+
+    // One with something to take up again has lost it.
+    let (_home, listener, mut reader, _writer, mut daemon) = greeted(PATIENCE);
+    write(&mut daemon, &goodbye);
+    drop((daemon, listener));
+    let error = reader.recv().unwrap_err();
+    assert!(matches!(error, LinkError::Stopped), "{error:?}");
+    assert_eq!(error.hint().unwrap(), "start it with `acpctl daemon start`");
 }
 
 #[test]

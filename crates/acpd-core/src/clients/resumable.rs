@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::{Id, build, locate};
-use acpd_api::{Empty, RawId, Reason, Received, Resume, method};
+use acpd_api::{RawId, Reason, Received, Resume, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -306,12 +306,9 @@ impl Clients {
         }
     }
 
-    /// The daemon is about to end because somebody wants that: nobody has to come back.
-    pub(crate) fn say_goodbye(&self, effects: &mut Vec<Effect>) {
-        let line = build::notification(method::DAEMON_STOPPED, &Empty {});
-        for known in self.resumable.values().filter(|known| known.away.is_none()) {
-            effects.push(Effect::Client(known.client, ToClient::Line(line.clone())));
-        }
+    /// The clients that would come back, and are here now.
+    pub(crate) fn present(&self) -> impl Iterator<Item = ClientId> {
+        self.resumable.values().filter(|known| known.away.is_none()).map(|known| known.client)
     }
 }
 

@@ -1,8 +1,10 @@
 //! The end of the daemon: its agents first, then itself. Called for `daemon stop`, for signals and
 //! whenever a process is gone; how far it is, [`crate::shutdown`] knows.
 
+use std::collections::BTreeSet;
+
 use acp_wire::{ErrorObject, build};
-use acpd_api::{Empty, Environment, Reason};
+use acpd_api::{Empty, Environment, Reason, method};
 
 use crate::fault::Fault;
 use crate::hub::Hub;
@@ -45,7 +47,7 @@ impl Hub {
                 }
             }
             if farewell.for_good {
-                self.clients.say_goodbye(&mut out.urgent);
+                out.urgent.extend(self.goodbyes());
             }
             out.urgent.push(Effect::Abort);
             return;
@@ -60,6 +62,14 @@ impl Hub {
             }
         }
         self.check_stopped(out);
+    }
+
+    /// Tells the clients that come back by themselves, and those that watch, that a person has stopped the daemon:
+    /// they start no other one.
+    fn goodbyes(&self) -> impl Iterator<Item = Effect> {
+        let line = build::notification(method::DAEMON_STOPPED, &Empty {});
+        let all: BTreeSet<_> = self.clients.present().chain(self.watch.clients()).collect();
+        all.into_iter().map(move |client| Effect::Client(client, ToClient::Line(line.clone())))
     }
 
     /// During a shutdown: whether everything is gone.
@@ -80,7 +90,7 @@ impl Hub {
             }
         }
         if farewell.for_good {
-            self.clients.say_goodbye(&mut out.effects);
+            out.effects.extend(self.goodbyes());
         }
         out.effects.push(end);
     }

@@ -1,7 +1,7 @@
 //! The daemon dies, its processes live on.
 
 use acpd_core::record::TurnStage;
-use acpd_core::{ClientEvent, Input};
+use acpd_core::{ClientEvent, ClientOrigin, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, client_line, words};
@@ -320,6 +320,10 @@ fn a_daemon_that_is_told_to_stop_says_goodbye() {
     for by_person in [true, false] {
         let (mut bench, _) = working();
         let client = acpd_core::ids::ClientId(1);
+        // It cannot come back, and must start no other daemon either.
+        let watcher = acpd_core::ids::ClientId(7);
+        bench.feed(Input::Client(watcher, ClientEvent::Opened(ClientOrigin::User)));
+        bench.say(watcher, &json!({"id":1,"method":"_acpd/watch"}));
         if by_person {
             bench.say(client, &json!({"id":9,"method":"_acpd/daemon/stop"}));
         } else {
@@ -331,7 +335,9 @@ fn a_daemon_that_is_told_to_stop_says_goodbye() {
         bench.agent_dies();
         assert!(bench.exited);
         let goodbye = "_acpd/daemon/stopped".to_owned();
-        assert_eq!(words(&bench.got(client)).contains(&goodbye), by_person);
+        for client in [client, watcher] {
+            assert_eq!(words(&bench.got(client)).contains(&goodbye), by_person);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //!  starting ──▶ opening ──attached──▶ catching up ──_acpd/caught_up──▶ live ⇄ away
 //!                 │                                                    │
+//!                 │                                                    ├──▶ stopped: opened again with a key
 //!                 └───────────────refused, deleted─────────────────────┴──▶ over: can be read, takes no prompts
 //! ```
 //!
@@ -108,6 +109,10 @@ enum Phase {
     CatchingUp,
     Live,
     AwaySince(u64),
+    /// A person has stopped the daemon; whether the conversation is to be opened again.
+    Stopped {
+        reopens: bool,
+    },
     Over(Text),
 }
 
@@ -203,6 +208,22 @@ impl Chat {
         }
     }
 
+    /// A person has stopped the daemon.
+    pub(super) fn stopped(&mut self) {
+        if !matches!(self.phase, Phase::Over(_)) {
+            self.phase = Phase::Stopped { reopens: false };
+        }
+    }
+
+    /// Returns whether the conversation is opened again as soon as acpd is there.
+    pub(super) fn reopen(&mut self) -> bool {
+        let is_stopped = matches!(self.phase, Phase::Stopped { .. });
+        if is_stopped {
+            self.phase = Phase::Stopped { reopens: true };
+        }
+        is_stopped
+    }
+
     /// The connection is gone for good.
     pub(super) fn over(&mut self, why: Text) {
         self.phase = Phase::Over(why);
@@ -268,6 +289,16 @@ impl State {
         self.show_chat(key, is_from_top);
         effects.extend(self.attach(seq));
         effects
+    }
+
+    /// Opens the conversation again that the end of the daemon has closed, if its person wants that. It is read anew:
+    /// the journal may be another one.
+    pub(super) fn reopen_chat(&mut self) -> Vec<Effect> {
+        let wants = |chat: &&Chat| chat.phase == Phase::Stopped { reopens: true };
+        let Some(chat) = self.chat.as_ref().filter(wants) else { return Vec::new() };
+        let (key, is_from_top) = (chat.key.clone(), chat.is_from_top);
+        let seq = self.fleet.session(&key).map_or(0, |session| session.seq);
+        self.open_chat(key, seq, is_from_top)
     }
 
     /// Puts a conversation on the screen of which nothing was read yet.

@@ -8,11 +8,13 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use crate::hosted;
+use crate::prompt_line::prompt;
 
 pub(crate) const SIZE: (u16, u16) = (100, 30);
 pub(crate) const ENTER: &str = "\r";
 const CTRL_C: &str = "\u{3}";
 pub(crate) const CTRL_D: &str = "\u{4}";
+const F2: &str = "\u{1b}OQ";
 const F3: &str = "\u{1b}OR";
 
 fn start(env: &TestEnv, args: &[&str]) -> Screen {
@@ -102,6 +104,23 @@ fn a_prompt_and_its_answer_are_on_the_screen_once() {
     assert!(chat.ends().success());
     chat.sees("which continues; come back with: acpctl chat ");
     chat.gives_back();
+}
+
+/// A terminal that does not speak the kitty protocol sends these bytes for the keys.
+#[test]
+fn ctrl_j_begins_a_line_where_a_terminal_sends_bare_bytes() {
+    let env = hosted([Agent::new("agent")]);
+    let mut chat = start(&env, &["chat", "--new"]);
+    chat.sees("nothing was said yet");
+    chat.types("one\n");
+    chat.types("two\u{1b}\r");
+    chat.types("threex\u{8}");
+    chat.sees("three");
+    chat.types(ENTER);
+    assert_eq!(prompt(&env)[0]["text"], "one\ntwo\nthree");
+    // Ctrl-\ detaches.
+    chat.types("\u{1c}");
+    assert!(chat.ends().success());
 }
 
 #[test]
@@ -212,6 +231,35 @@ fn a_daemon_that_is_killed_comes_back_and_the_draft_stays() {
 }
 
 #[test]
+fn a_daemon_that_a_person_stops_stays_stopped_while_screens_are_open() {
+    let env = hosted([Agent::new("agent")]);
+    let _ = env.acpctl(&["run", "-s", "mine", "say #one"]).success();
+    let mut top = start(&env, &["top"]);
+    top.sees("mine");
+    let mut chat = start(&env, &["chat", "mine"]);
+    chat.sees("You said: say #one");
+    chat.types("a draft");
+    chat.sees("a draft");
+    let _ = env.acpctl(&["daemon", "stop"]).success();
+    chat.sees("acpd is not running. Start it: F2");
+    top.sees("acpd is not running. Start it: F2");
+    // Nothing that is pressed starts it but the key for it.
+    chat.types(ENTER);
+    top.types("\u{c}");
+    env.acpctl(&["--no-spawn", "ps"]).code(3);
+    chat.types(F2);
+    chat.sees("live");
+    let seen = chat.sees("a draft");
+    assert!(seen.contains("You said: say #one"), "{seen}");
+    top.waits("the rows again", |screen| !screen.contents().contains("not running"));
+    chat.types(ENTER);
+    chat.sees("You said: a draft");
+    chat.types(CTRL_D);
+    top.types("q");
+    assert!(chat.ends().success() && top.ends().success());
+}
+
+#[test]
 fn a_backup_that_takes_the_place_of_the_journal_ends_a_conversation_and_mixes_nothing() {
     let env = hosted([Agent::new("agent")]);
     let _ = env.acpctl(&["run", "-s", "kept", "say #one"]).success();
@@ -225,7 +273,7 @@ fn a_backup_that_takes_the_place_of_the_journal_ends_a_conversation_and_mixes_no
     let _ = env.acpctl(&["restore", &file, "--yes"]).success();
     // The same numbers are other lines now.
     let _ = env.acpctl(&["run", "-s", "kept", "say #three, which is more"]).success();
-    let seen = chat.sees("acpd closed the connection");
+    let seen = chat.sees("acpd is not running");
     assert!(seen.contains("say #two") && !seen.contains("#three"), "{seen}");
     assert!(seen.contains("what I was about to say"), "{seen}");
     chat.types(CTRL_D);

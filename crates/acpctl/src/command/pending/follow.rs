@@ -47,6 +47,10 @@ pub(super) fn follow(json: bool, door: Door, ui: &mut Ui) -> Result {
         match rows.next(LONG)? {
             Some(News::All(new)) => all = new,
             Some(News::Changed(changed)) => all.apply(changed),
+            Some(News::Stopped) => {
+                ui.say("acpd is not running. Start it: `acpctl daemon start`");
+                continue;
+            }
             Some(News::Away) | None => continue,
         }
         let is_open = |id: &Untrusted| all.interactions.iter().any(|open| open.id == *id);

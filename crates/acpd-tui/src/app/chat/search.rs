@@ -71,7 +71,10 @@ impl Chat {
     /// Whether lines may come that nobody has to ask for: they are on their way, because the screen is near the
     /// beginning of what was read, or the last ones are still being read.
     fn may_come(&self) -> bool {
-        let is_read = matches!(self.phase, Phase::Live | Phase::NotBegun | Phase::Over(_));
+        let is_read = matches!(
+            self.phase,
+            Phase::Live | Phase::NotBegun | Phase::Stopped { .. } | Phase::Over(_)
+        );
         self.conversation.is_asked() || !is_read
     }
 }

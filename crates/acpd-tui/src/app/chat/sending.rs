@@ -17,6 +17,11 @@ impl State {
     /// Sends what is in the editor as a prompt.
     pub(super) fn send_prompt_typed(&mut self) -> Vec<Effect> {
         let Some(chat) = &mut self.chat else { return Vec::new() };
+        if matches!(chat.phase, Phase::Stopped { .. }) {
+            let hint = self.start_hint(Place::Prompt);
+            self.flash(Look::Bad, hint);
+            return Vec::new();
+        }
         if let Phase::Over(why) = &chat.phase {
             let why = why.clone();
             self.flash(Look::Bad, why);

@@ -177,6 +177,7 @@ fn rule_above(
         (Phase::Starting { .. }, ..) => " starting ".into(),
         (Phase::NotBegun, ..) => " no session ".into(),
         (Phase::Opening | Phase::CatchingUp, ..) => " reading ".into(),
+        (Phase::Stopped { .. } | Phase::Over(_), true, _) => Text::new(),
         (_, true, _) => text!(" {} live ", "↓"),
         (_, false, 0) => text!(" {} more: {} ", "↓", key(Action::PageDown)),
         (_, false, 1) => text!(" {} 1 block below: {} ", "↓", key(Action::Last)),
@@ -270,6 +271,7 @@ fn nothing(state: &State, chat: &Chat, canvas: &mut Canvas<'_>, area: Rect) {
         Phase::NotBegun => (Role::Dim, text!("the session did not begin: {} tries it again", key)),
         Phase::Opening => (Role::Dim, "opening".into()),
         Phase::CatchingUp => (Role::Dim, "reading".into()),
+        Phase::Stopped { .. } => (Role::Bad, state.start_hint(Place::Prompt)),
         Phase::Over(why) => (Role::Bad, why.clone()),
         Phase::Live | Phase::AwaySince(_) => {
             (Role::Dim, text!("nothing was said yet: write below, {} sends it", key))
@@ -388,6 +390,9 @@ fn trouble(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<
         }
         Phase::AwaySince(since) if state.now >= since + AWAY => {
             return Some(Line::of(Role::Warning, "acpd is away, coming back; the draft stays"));
+        }
+        Phase::Stopped { .. } => {
+            return Some(Line::of(Role::Bad, state.start_hint(Place::Prompt)));
         }
         Phase::Over(why) => return Some(Line::of(Role::Bad, why)),
         _ => {}

@@ -134,6 +134,7 @@ fn head(state: &State, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect) {
         Presence::There | Presence::AwaySince(_) => {
             Line::of(Role::Dim, state.today.words().unwrap_or_default())
         }
+        Presence::Stopped => Line::of(Role::Bad, state.start_hint(Place::Top)),
         Presence::Gone(why) => Line::of(Role::Bad, why),
     };
     let taken = canvas.right(area.x, area.y, area.width.saturating_sub(1), &told);
