@@ -46,7 +46,7 @@ pub struct Shown {
 pub struct ShownDiff {
     /// The file.
     pub path: Untrusted,
-    /// The text before; absent for a new file.
+    /// The text before; absent for a new file, and where `unseen` says that it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_text: Option<Untrusted>,
     /// The text after.
@@ -54,6 +54,12 @@ pub struct ShownDiff {
     /// Bytes of both texts, if they are not here: too long, or told before. Then both are absent or empty.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u64,
+    /// The agent sent no text before, and there is a file: acpd has read `old_text` from it, and all of it goes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replaces: bool,
+    /// The agent sent no text before, and acpd does not know what is there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unseen: bool,
 }
 
 /// A part of a call that is not understood.

@@ -169,9 +169,22 @@ fn diff(diff: &ShownDiff) -> Vec<Marked> {
         let line = text!("{}: {} bytes of changes, too many to show", diff.path, diff.left_out);
         return vec![(OWN, Line::of(Role::Warning, line))];
     }
-    let ShownDiff { path, old_text, new_text, .. } = diff.clone();
+    let ShownDiff { path, old_text, new_text, replaces, unseen, .. } = diff.clone();
+    let gone = old_text.as_ref().map_or(0, |old| old.raw().lines().count());
+    // Of what is not known, nothing says that it is new.
+    let old_text = old_text.or_else(|| unseen.then(Untrusted::default));
     let file = FileDiff { path, old_text, new_text };
     let Change { head, lines, .. } = Change::of(&file.path, &file);
+    let head = if replaces {
+        let mut replaced = Line::of(Role::Warning, "replaces ");
+        replaced.append(head);
+        let lines = if gone == 1 { "line" } else { "lines" };
+        replaced.and(Role::Plain, text!(" ({} {})", gone, lines))
+    } else if unseen {
+        head.and(Role::Warning, " (what is there now is not known)")
+    } else {
+        head
+    };
     let lines = lines.into_iter().map(|line| (BAR, line));
     std::iter::once((OWN, head)).chain(lines).collect()
 }
@@ -202,6 +215,28 @@ mod tests {
 
     fn whole(shown: &Shown) -> String {
         plain_text(&Sheet::new("", shown, 0).whole(None))
+    }
+
+    #[test]
+    fn a_file_that_is_written_whole_shows_what_it_replaces() {
+        let diff = |more: ShownDiff| {
+            let diffs = vec![ShownDiff { path: "/w/a".into(), new_text: "x\n".into(), ..more }];
+            let shown =
+                Shown { kind: "edit".into(), title: Some("t".into()), diffs, ..Shown::default() };
+            let text = whole(&shown);
+            text.lines().skip(1).collect::<Vec<_>>().join("\n")
+        };
+        let old =
+            ShownDiff { old_text: Some("x\ny\n".into()), replaces: true, ..ShownDiff::default() };
+        insta::assert_snapshot!(diff(old), @"
+          replaces /w/a +0 -1 (2 lines)
+          │        1   x
+          │        2 - y
+        ");
+        insta::assert_snapshot!(diff(ShownDiff { unseen: true, ..ShownDiff::default() }), @"
+          /w/a +1 -0 (what is there now is not known)
+          │        1 + x
+        ");
     }
 
     #[test]

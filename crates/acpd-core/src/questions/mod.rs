@@ -49,6 +49,8 @@ pub(crate) struct Interaction {
     pub(crate) at: Time,
     /// What it asks to allow, if it is a permission question.
     pub(crate) frozen: Option<Box<Frozen>>,
+    /// The diff whose file is being looked at: until that is known, nobody is asked.
+    pub(crate) looks_at: Option<usize>,
     /// What is asked, in short.
     gist: Untrusted,
     /// The request to the agent that it is about, unless it is about a session.
@@ -81,7 +83,7 @@ impl Interaction {
         line: Bytes,
         question: Question,
     ) -> Interaction {
-        let frozen = Some(Box::new(Frozen::of_old_question(&line)));
+        let frozen = Some(Box::new(Frozen::of_own_question(&line)));
         Interaction::new(AskedBy::Budget, Some(session), at, line, question, frozen)
     }
 
@@ -105,6 +107,7 @@ impl Interaction {
             question,
             at,
             frozen,
+            looks_at: None,
             about: None,
             refused: BTreeMap::new(),
             asked: BTreeSet::new(),
@@ -181,6 +184,39 @@ impl Questions {
         self.which(|open| open.session == Some(key))
     }
 
+    /// Begins to look at the file of a diff of a question, or is done with that: then its row may be told.
+    pub(crate) fn look_at(
+        &mut self,
+        id: InteractionId,
+        diff: Option<usize>,
+    ) -> Option<&Interaction> {
+        let open = self.open.get_mut(&id)?;
+        open.looks_at = diff;
+        if diff.is_none() {
+            self.changed.insert(id);
+        }
+        self.open.get(&id)
+    }
+
+    /// Takes what is in the file that is looked at. Returns the diff of that file.
+    pub(crate) fn take_file(
+        &mut self,
+        id: InteractionId,
+        seen: Option<Option<String>>,
+    ) -> Option<usize> {
+        let open = self.open.get_mut(&id)?;
+        let at = open.looks_at?;
+        if let (Some(frozen), Some(before)) = (&mut open.frozen, seen) {
+            frozen.take_file(at, before);
+        }
+        Some(at)
+    }
+
+    /// Whether a person is asked something in a session.
+    pub(crate) fn are_asked(&self, key: SessionKey) -> bool {
+        self.open.values().any(|open| open.session == Some(key) && open.looks_at.is_none())
+    }
+
     /// Whether a question of a session is open.
     pub(crate) fn are_open(&self, key: SessionKey) -> bool {
         self.open.values().any(|open| open.session == Some(key))
@@ -188,7 +224,8 @@ impl Questions {
 
     /// That a session waits for the answer to its oldest question.
     pub(crate) fn waiting(&self, key: SessionKey) -> Option<Doing> {
-        let open = self.open.values().find(|open| open.session == Some(key))?;
+        let is_asked = |open: &&Interaction| open.session == Some(key) && open.looks_at.is_none();
+        let open = self.open.values().find(is_asked)?;
         Some(Doing { kind: DoingKind::Waiting, text: open.gist.clone(), since: open.at.0 })
     }
 

@@ -26,6 +26,8 @@ use serde_json::{Map, Value, json};
 
 use crate::tool_calls::call::{Call, Member};
 
+/// The diffs of a call whose files are looked at.
+const FILES: usize = 16;
 /// The longest texts of diffs that are shown, of all diffs of a call, in bytes.
 const DIFF_BYTES: usize = 128 << 10;
 
@@ -54,6 +56,40 @@ impl Frozen {
         let mut call = Call::unknown();
         call.take_whole(&call_in(line));
         Frozen::of(call, 0)
+    }
+
+    /// Of acpd's own question, which is whole.
+    pub(crate) fn of_own_question(line: &[u8]) -> Frozen {
+        let mut call = Call::default();
+        call.take_whole(&call_in(line));
+        Frozen::of(call, 0)
+    }
+
+    /// The first diff from this one on of which acpd does not know what is in its file, and the file.
+    pub(crate) fn unseen_file(&self, from: usize) -> Option<(usize, &str)> {
+        let diffs = self.shown.diffs.iter().enumerate().take(FILES).skip(from);
+        let mut unseen = diffs.filter(|(_, diff)| diff.unseen);
+        unseen.next().map(|(at, diff)| (at, diff.path.raw()))
+    }
+
+    /// Takes what is in the file of a diff; nothing if there is no such file.
+    pub(crate) fn take_file(&mut self, at: usize, before: Option<String>) {
+        let bytes = |diff: &ShownDiff| {
+            diff.old_text.as_ref().map_or(0, |old| old.raw().len()) + diff.new_text.raw().len()
+        };
+        let all: usize = self.shown.diffs.iter().map(bytes).sum();
+        let Some(diff) = self.shown.diffs.get_mut(at) else { return };
+        diff.unseen = false;
+        let Some(before) = before else { return };
+        diff.replaces = true;
+        if all + before.len() <= DIFF_BYTES {
+            diff.old_text = Some(before.into());
+            return;
+        }
+        diff.left_out = (before.len() + bytes(diff)) as u64;
+        diff.new_text = Untrusted::default();
+        let json = raw_json(&self.call);
+        self.shown.raw.get_or_insert_with(|| RawCall::beginning(json.get()));
     }
 
     /// What it is about, in one line.
@@ -204,8 +240,10 @@ fn diffs(call: &Call) -> (Vec<ShownDiff>, bool) {
             return Some(ShownDiff { path, left_out: bytes as u64, ..ShownDiff::default() });
         };
         room = rest;
-        let (old_text, new_text) = (old_text.map(Into::into), new_text.into());
-        Some(ShownDiff { path, old_text, new_text, left_out: 0 })
+        // Some agents say it of each file that they write as a whole.
+        let old_text = old_text.filter(|old| !old.is_empty()).map(Into::into);
+        let (unseen, new_text) = (old_text.is_none(), new_text.into());
+        Some(ShownDiff { path, old_text, new_text, unseen, ..ShownDiff::default() })
     });
     let diffs: Vec<_> = diffs.collect();
     let is_read = diffs.len() == all.len();

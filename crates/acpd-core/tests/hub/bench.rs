@@ -9,8 +9,8 @@ use acpd_core::profile::{Config, DaemonFacts, Delegation, Limits, Profile, TimeZ
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, UsageRow, ValueKey};
 use acpd_core::{
     Adopt, Batch, ClientEvent, ClientOrigin, Effect, FileService, HostEvent, Hub, Input,
-    LeftProcess, LogPage, ReadStyle, Search, SessionValues, StatusPart, StopStep, TerminalTail,
-    ToClient, ToHost,
+    LeftProcess, LogPage, ReadStyle, Search, ServeError, SessionValues, StatusPart, StopStep,
+    TerminalTail, ToClient, ToHost,
 };
 use acpd_policy::Policy;
 use bytes::Bytes;
@@ -63,6 +63,8 @@ pub(crate) struct Bench {
     pub(crate) hooks: Vec<Value>,
     /// What acpd was to do for the agent.
     pub(crate) served: Vec<(InteractionId, Vec<String>, FileService)>,
+    /// What is in the files that questions are about; without it nobody looks at them.
+    pub(crate) files: Option<BTreeMap<String, Result<Bytes, ServeError>>>,
     /// What acpd was to do with terminals.
     pub(crate) terminals: Vec<Effect>,
     /// What commands that run have written.
@@ -176,6 +178,7 @@ impl Bench {
             forgotten: 0,
             hooks: Vec::new(),
             served: Vec::new(),
+            files: Some(BTreeMap::new()),
             searched: Vec::new(),
             booked: Vec::new(),
             indexed: Vec::new(),
@@ -452,6 +455,7 @@ impl Bench {
             }
             Effect::Serve { request, roots, service, .. } => {
                 self.served.push((request, roots, service));
+                self.look_at_file(request);
             }
             Effect::CreateTerminal { .. }
             | Effect::TerminalOutput { .. }

@@ -1,11 +1,30 @@
 //! A question is about what was shown when it was asked, and nothing else.
 
-use acpd_core::ids::ClientId;
-use acpd_core::{ClientEvent, Input};
+use acp_wire::code;
+use acpd_core::ids::{ClientId, InteractionId};
+use acpd_core::{ClientEvent, FileService, Input, ServeError};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
 use crate::questions::{alone, answer, asks, call, options, pending, run, with_policy};
+
+impl Bench {
+    /// Says what is in the file that a question is about, if that is what acpd was to look for.
+    pub(crate) fn look_at_file(&mut self, request: InteractionId) {
+        let row = self.snapshot.interactions.get(&request);
+        let is_question = row.is_some_and(|row| row.frozen.is_some());
+        let (Some(files), Some((.., FileService::ReadTextFile { path, .. }))) =
+            (self.files.as_ref().filter(|_| is_question), self.served.last())
+        else {
+            return;
+        };
+        let result = files.get(path).cloned().unwrap_or_else(|| {
+            let (code, message) = (code::NOT_FOUND, "no such file".to_owned());
+            Err(ServeError { code, message })
+        });
+        self.feed(Input::Served { request, result });
+    }
+}
 
 /// The agent says something of its call.
 fn tells(bench: &mut Bench, update: &Value) {
@@ -298,6 +317,78 @@ fn m7_a_command_is_carried_whole_to_lists_hooks_and_clients() {
         assert!(shown["raw"].is_null());
     }
     bench.feed(Input::Client(own, ClientEvent::Closed));
+}
+
+#[test]
+fn a_write_without_old_text_shows_the_file_that_it_replaces() {
+    let mut bench = alone(Bench::new());
+    let content = |text: &str| Ok(json!({ "content": text }).to_string().into());
+    let files = bench.files.as_mut().expect("files");
+    files.insert("/w/src/main.rs".into(), content("one\ntwo\n"));
+    files.insert("/w/big".into(), content(&"x".repeat(200_000)));
+    let outside = ServeError { code: -32602, message: "leads out of the session".into() };
+    files.insert("/etc/hosts".into(), Err(outside));
+    let diff =
+        |path: &str, old: Value| json!({"type":"diff","path":path,"oldText":old,"newText":"y"});
+    let content = [
+        diff("/w/src/main.rs", json!(null)),
+        diff("src/main.rs", json!("")),
+        diff("/w/new", json!(null)),
+        diff("/etc/hosts", json!(null)),
+        diff("/w/big", json!(null)),
+        diff("/w/edited", json!("x")),
+    ];
+    let edit = json!({"toolCallId":"t","title":"Edit","kind":"edit","rawInput":{"path":"/w/new"},
+        "content":content});
+    asks(&mut bench, 7, &edit);
+    let shown = pending(&mut bench)[0]["question"]["shown"].clone();
+    assert_eq!(
+        shown["diffs"],
+        json!([
+            {"path":"/w/src/main.rs","oldText":"one\ntwo\n","newText":"y","replaces":true},
+            {"path":"src/main.rs","oldText":"one\ntwo\n","newText":"y","replaces":true},
+            {"path":"/w/new","newText":"y"},
+            {"path":"/etc/hosts","newText":"y","unseen":true},
+            {"path":"/w/big","newText":"","leftOut":200_001,"replaces":true},
+            {"path":"/w/edited","oldText":"x","newText":"y"},
+        ])
+    );
+    let looked: Vec<&str> = bench
+        .served
+        .iter()
+        .map(|(_, _, service)| match service {
+            FileService::ReadTextFile { path, .. } => path.as_str(),
+            FileService::WriteTextFile { .. } => "written",
+        })
+        .collect();
+    let all = ["/w/src/main.rs", "/w/src/main.rs", "/w/new", "/etc/hosts", "/w/big"];
+    assert_eq!(looked, all);
+    assert!(bench.served.iter().all(|(_, roots, _)| *roots == ["/w"]), "{:?}", bench.served);
+    // What was shown is what the next daemon shows.
+    let row = bench.snapshot.interactions.values().next().expect("an open question");
+    let frozen = serde_json::to_value(&row.frozen).expect("JSON");
+    assert_eq!(frozen["shown"]["diffs"], shown["diffs"]);
+}
+
+#[test]
+fn nobody_is_asked_before_the_file_was_looked_at() {
+    let mut bench = alone(Bench::new());
+    let client = aware(&mut bench);
+    bench.files = None;
+    let content = [json!({"type":"diff","path":"/w/a","newText":"y"})];
+    let edit = json!({"toolCallId":"t","title":"Edit","kind":"edit","content":content});
+    asks(&mut bench, 7, &edit);
+    assert!(pending(&mut bench).is_empty());
+    assert!(asked(&bench.got(client)).is_empty());
+    let (request, ..) = bench.served[0];
+    let id = json!(format!("{}-{}", request.0 >> 32, request.0 & 0xffff_ffff));
+    assert!(allow(&mut bench, &id, false)["error"].is_object());
+    let result = Ok(json!({"content":"x"}).to_string().into());
+    bench.feed(Input::Served { request, result });
+    assert_eq!(pending(&mut bench).len(), 1);
+    let got = bench.got(client);
+    let shown = &asked(&got)[0]["params"]["_meta"]["_acpd"]["shown"];
+    assert_eq!(shown["diffs"][0]["oldText"], "x");
 }
 
 #[test]

@@ -11,10 +11,12 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use acp_wire::locate;
 use acp_wire::method::{Answer, METHODS, Side};
+use acp_wire::{code, locate};
 use acpd_core::ids::{ClientId, HostId, Time};
-use acpd_core::{Batch, ClientEvent, ClientOrigin, Effect, HostEvent, Input, ToClient, ToHost};
+use acpd_core::{
+    Batch, ClientEvent, ClientOrigin, Effect, HostEvent, Input, ServeError, ToClient, ToHost,
+};
 use agent_client_protocol_schema::v1;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -113,6 +115,12 @@ impl Wire {
                 Effect::FindDirectory { question, .. } => {
                     let found = Input::DirectoryFound { question, exists: true };
                     self.bench.hub.handle(now, found, &mut batch);
+                }
+                // A question is about a file that is not there.
+                Effect::Serve { request, .. } => {
+                    let (code, message) = (code::NOT_FOUND, "no such file".to_owned());
+                    let result = Err(ServeError { code, message });
+                    self.bench.hub.handle(now, Input::Served { request, result }, &mut batch);
                 }
                 effect => batch.effects.push(effect),
             }

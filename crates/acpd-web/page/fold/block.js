@@ -84,7 +84,7 @@ export const textOf = (block) => (block.content ?? []).filter((part) => typeof p
 /** What a call produced, as far as it can be read. @param {Json} call @returns {Json[]} */
 export const contentOf = (call) => (Array.isArray(call.content) ? call.content.filter(isObject) : []);
 
-/** @typedef {{path: string, oldText?: string, newText: string}} FileDiff */
+/** @typedef {{path: string, oldText?: string, newText: string, replaces?: boolean, unseen?: boolean}} FileDiff */
 /** @param {Json} call @returns {FileDiff[]} */
 export const diffsOf = (call) =>
   contentOf(call).flatMap((item) => {

@@ -196,7 +196,7 @@ export function Diff({ file, path }) {
   const shown = whole ? change.lines : change.lines.slice(0, MOST_LINES);
   return html`<figure class="diff">
     ${path !== undefined && html`<figcaption><span class="is-name">${oneLine(path)}</span> <span class="is-added">+${change.added}</span>
-      <span class="is-removed"> -${change.removed}</span>${file.oldText === undefined && ' new file'}</figcaption>`}
+      <span class="is-removed"> -${change.removed}</span>${file.replaces ? ' replaces the file' : file.unseen ? ' what is there now is not known' : file.oldText === undefined && ' new file'}</figcaption>`}
     <div class="scroll" tabindex="0" role="region" aria-label=${`changes of ${oneLine(file.path)}`}><table>${shown.map((line) =>
       line.sign === '⋮' ? html`<tr class="cut"><td colspan="3">⋮</td></tr>`
       : html`<tr class=${line.sign === '+' ? 'added' : line.sign === '-' ? 'removed' : ''}>

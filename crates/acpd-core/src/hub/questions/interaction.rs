@@ -4,6 +4,9 @@
 //!  request ─▶ policy decides? ─▶ answered at once, and in the journal
 //!     │
 //!     ▼
+//!  looks at files that the call writes without saying what is in them
+//!     │
+//!     ▼
 //!   open ── first valid answer of a controller, or from a terminal ─▶ answered, withdrawn from the others
 //!   │ ├── turn over, process gone, agent's $/cancel_request ─▶ withdrawn
 //!   │ └── the agent changes the call ─▶ withdrawn, and asked anew under another id
@@ -19,12 +22,13 @@ use acp_wire::{
 };
 use acpd_api::{NAMESPACE, Role};
 use bytes::Bytes;
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::answer::Answer as ToAgent;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey};
-use crate::input::{Batch, Effect, ToClient};
+use crate::input::{Batch, Effect, FileService, ServeError, ToClient};
 use crate::questions::question::{Answer, Question, Scope};
 use crate::questions::{AskedBy, Closed, Interaction};
 use crate::record::{InteractionRow, Record};
@@ -110,7 +114,61 @@ impl Hub {
             self.offer_to_requester(interaction, out);
             return self.hook_question(interaction, out);
         };
-        self.ask_people(interaction, key, out);
+        self.look_or_ask(interaction, key, 0, out);
+    }
+
+    /// Looks at the next file that the call of a question writes without saying what is in it, or asks people.
+    fn look_or_ask(
+        &mut self,
+        interaction: InteractionId,
+        key: SessionKey,
+        from: usize,
+        out: &mut Batch,
+    ) {
+        let Some(open) = self.questions.get(interaction) else { return };
+        let next = open.frozen.as_ref().and_then(|frozen| frozen.unseen_file(from));
+        let (Some((at, path)), Some(host)) = (next, open.host()) else {
+            self.questions.look_at(interaction, None);
+            return self.ask_people(interaction, key, out);
+        };
+        let cwd = &self.session(key).row.cwd;
+        let is_whole = path.starts_with(['/', '\\']) || path.get(1..2) == Some(":");
+        let path = if is_whole { path.to_owned() } else { format!("{cwd}/{path}") };
+        let (roots, limit) = (self.roots(key), None);
+        let service = FileService::ReadTextFile { path, line: None, limit };
+        self.questions.look_at(interaction, Some(at));
+        out.effects.push(Effect::Serve { host, request: interaction, roots, service });
+    }
+
+    /// What is in a file that a question is about. Returns whether it was looked at for that.
+    pub(crate) fn on_file_seen(
+        &mut self,
+        interaction: InteractionId,
+        result: &Result<Bytes, ServeError>,
+        out: &mut Batch,
+    ) -> bool {
+        #[derive(Deserialize)]
+        struct File {
+            content: String,
+        }
+        let seen = match result {
+            Ok(result) => {
+                serde_json::from_slice::<File>(result).ok().map(|file| Some(file.content))
+            }
+            Err(error) if error.code == code::NOT_FOUND => Some(None),
+            Err(_) => None,
+        };
+        let Some(at) = self.questions.take_file(interaction, seen) else { return false };
+        let Some(open) = self.questions.get(interaction) else { return false };
+        let (Some(key), Some(host)) = (open.session, open.host()) else { return false };
+        let (line, frozen) = (open.line.clone(), open.frozen.clone());
+        let session = Some(key);
+        // What people are shown is on disk before they are asked.
+        let row = InteractionRow { id: interaction, session, host, line, at: open.at, frozen };
+        out.records.push(Record::Interaction(row));
+        out.durable = true;
+        self.look_or_ask(interaction, key, at + 1, out);
+        true
     }
 
     /// Asks everybody who controls the session.
@@ -175,7 +233,7 @@ impl Hub {
 
     fn offer(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
         let Some(open) = self.questions.get(interaction) else { return };
-        let Some(key) = open.session else { return };
+        let Some(key) = open.session.filter(|_| open.looks_at.is_none()) else { return };
         let shows = self.may_decide(client)
             && self
                 .clients

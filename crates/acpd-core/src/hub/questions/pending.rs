@@ -37,6 +37,9 @@ impl Hub {
         id: InteractionId,
         open: &Interaction,
     ) -> Option<InteractionInfo> {
+        if open.looks_at.is_some() {
+            return None;
+        }
         let row = open.session.map(|key| &self.session(key).row);
         let profile = || {
             let slot = self.processes.slot_of(open.host()?)?;
@@ -60,6 +63,7 @@ impl Hub {
         let Asked { to, params, .. } = asked;
         let AnswerParams { id, answer, by, parent } = read(params)?;
         let found = InteractionId::parse(&id).and_then(|id| Some((id, self.questions.get(id)?)));
+        let found = found.filter(|(_, open)| open.looks_at.is_none());
         let (id, open) = found.ok_or_else(|| {
             Fault::invalid("no such question is open; it may be answered already")
                 .hint("`acpctl pending` lists the open questions")

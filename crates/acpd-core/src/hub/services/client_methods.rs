@@ -187,7 +187,7 @@ impl Hub {
     }
 
     /// The folders that a session works in, its working directory first.
-    fn roots(&self, key: SessionKey) -> Vec<String> {
+    pub(crate) fn roots(&self, key: SessionKey) -> Vec<String> {
         let row = &self.session(key).row;
         let more = locate(&row.params, &["additionalDirectories"]);
         let more = more.and_then(|at| serde_json::from_slice::<Vec<String>>(&row.params[at]).ok());
@@ -200,6 +200,9 @@ impl Hub {
         result: Result<Bytes, ServeError>,
         out: &mut Batch,
     ) {
+        if self.on_file_seen(id, &result, out) {
+            return;
+        }
         let Some(done) = self.client_methods.get(id) else { return };
         let (session, host) = (done.session, done.host);
         let result = match result {

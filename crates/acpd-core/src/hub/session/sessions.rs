@@ -327,7 +327,7 @@ impl Hub {
             session_id: session.row.public_id.clone().into(),
             state: session.api_state(),
             archived: session.row.archived,
-            turn: session.turn_state(self.questions.are_open(key)),
+            turn: session.turn_state(self.questions.are_asked(key)),
             queued: session.queue.len() as u32,
             reason: session.row.reason.clone().map(Into::into),
             hint: session.way_out().map(Into::into),
