@@ -1,6 +1,6 @@
 //! What may be spent in a day, and what was. It knows nothing of the hub, which asks before a turn begins.
 
-use acpd_api::{Amount, BudgetInfo, Cost};
+use acpd_api::{Amount, BudgetInfo, Cost, Untrusted};
 
 use crate::ids::Time;
 use crate::profile::BudgetLimit;
@@ -55,6 +55,21 @@ impl Budget {
     /// Whether it is news that it is used up.
     pub(crate) fn is_news(&mut self, info: &BudgetInfo) -> bool {
         info.is_over && !std::mem::replace(&mut self.told, info.is_over)
+    }
+}
+
+/// Whether a person wants to spend more today.
+pub(crate) fn question(info: &BudgetInfo) -> String {
+    let spent = money(info.spent, &info.per_day.currency);
+    let limit = money(info.per_day.amount, &info.per_day.currency);
+    format!("Today's budget is used up ({spent} of {limit}). Start another turn?")
+}
+
+/// An amount as people write it: `$0.03`, `0.03 EUR`.
+pub(crate) fn money(amount: Amount, currency: &Untrusted) -> String {
+    match currency.raw() {
+        "USD" => format!("${amount}"),
+        _ => format!("{amount} {}", currency.one_line()),
     }
 }
 

@@ -71,7 +71,11 @@ fn a_person_who_allows_it_lets_all_sessions_go_on_for_as_much_again() {
     assert_eq!(bench.heard(), [json!(null); 0], "no turn begins");
     let question = asked(&mut bench, a);
     let title = question["params"]["toolCall"]["title"].as_str().unwrap();
-    assert!(title.contains("5.25 of 5.00 USD"), "{title}");
+    assert_eq!(title, "Today's budget is used up ($5.25 of $5.00). Start another turn?");
+    bench.say(a, &json!({"id":"list","method":"_acpd/interaction/list","params":{}}));
+    let listed = bench.got(a).pop().unwrap()["result"]["interactions"][0]["question"].clone();
+    assert!(listed["shown"]["raw"].is_null(), "all of it is a sentence: {listed}");
+    assert_eq!(listed["shown"]["unclear"], json!([]));
     asked(&mut bench, b);
     answer(&mut bench, a, &question, "go_on");
     let heard = bench.heard();
@@ -121,7 +125,10 @@ fn a_question_about_the_budget_is_answered_from_a_terminal_and_never_by_an_agent
     let b = bench.plain();
     bench.say(b, &json!({"id":1,"method":"_acpd/interaction/list","params":{}}));
     let open = bench.got(b)[0]["result"]["interactions"].clone();
-    assert!(open[0]["question"]["title"].as_str().unwrap().contains("spent today"), "{open}");
+    assert!(
+        open[0]["question"]["title"].as_str().unwrap().contains("Start another turn"),
+        "{open}"
+    );
     let always = json!({"id":open[0]["id"],"answer":{"kind":"allow","always":true}});
     bench.say(b, &json!({"id":2,"method":"_acpd/interaction/answer","params":always}));
     assert_eq!(bench.got(b)[0]["error"]["data"]["_acpd"]["reason"], "invalid");

@@ -59,7 +59,7 @@ fn a_budget_that_is_used_up_asks_before_the_next_prompt_and_is_allowed_or_refuse
     let refused = env.spawn_acpctl(&["run", "-s", "fix", "two"]);
     until("a question", || {
         let open = env.acpctl(&["pending"]).success();
-        open.stdout().contains("begin the next turn?").then_some(())
+        open.stdout().contains("Start another turn?").then_some(())
     });
     env.acpctl(&["deny", "fix"]).success();
     refused.finish().code(5).explains(&["the budget is used up", "per_day"]);

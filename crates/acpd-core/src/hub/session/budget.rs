@@ -14,7 +14,7 @@ use acp_wire::{Id, build};
 use acpd_api::{BudgetInfo, Reason};
 use serde_json::json;
 
-use crate::budget::sentence;
+use crate::budget::{money, question, sentence};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{InteractionId, SessionKey};
@@ -59,21 +59,21 @@ impl Hub {
     }
 
     fn ask_for_budget(&mut self, key: SessionKey, info: &BudgetInfo, out: &mut Batch) {
-        let (limit, currency) = (info.per_day.amount, info.per_day.currency.one_line());
-        let again = format!("Continue, and ask again after another {limit} {currency}");
+        let limit = money(info.per_day.amount, &info.per_day.currency);
+        let again = format!("Continue, and ask again after another {limit}");
         let params = json!({
             "sessionId": self.session(key).row.public_id,
             "toolCall": {"toolCallId": "acpd-budget", "kind": "other", "status": "pending",
-                "title": format!("acpd: {}; begin the next turn?", sentence(info))},
+                "title": question(info)},
             "options": [
                 {"optionId": GO_ON, "name": again, "kind": "allow_once"},
                 {"optionId": "end", "name": "End the prompt", "kind": "reject_once"},
             ],
         });
         let line = build::request(&Id::from(0), "session/request_permission", &params);
-        let Ok((_, question)) = Question::read(&line) else { return };
+        let Ok((_, asked)) = Question::read(&line) else { return };
         let id = InteractionId(self.ids.issue());
-        self.questions.open(id, Interaction::of_budget(key, self.now, line, question));
+        self.questions.open(id, Interaction::of_budget(key, self.now, line, asked));
         self.ask_people(id, key, out);
     }
 
