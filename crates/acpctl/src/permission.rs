@@ -8,21 +8,25 @@ use std::collections::VecDeque;
 
 use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest};
 use acp_wire::{Id, read_legible};
-use acpd_api::{Meta, PermissionMeta, QuestionAnswered, RawCall, Shown, ShownUnclear, escape};
-use acpd_view::{Sheet, person};
+use acpd_api::{Meta, PermissionMeta, QuestionAnswered, RawCall, Shown, ShownUnclear, Untrusted};
+use acpd_view::{Line, Role, Sheet, Style, about, person};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::Result;
 use crate::info::question::{given, own_option};
 use crate::live::Live;
-use crate::paint::{BOLD, DIM, Paint, YELLOW};
+use crate::paint::{DIM, Paint, YELLOW};
 use crate::terminal::KeyMode;
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
-/// The longest name of an option that is shown, in columns: it is the agent's.
-const NAME: usize = 40;
+/// What is left of an answer that does not fit on the screen and has no key, in columns.
+const CUT: usize = 28;
+/// Rows that the call keeps beside its answers.
+const CALL_ROWS: usize = 8;
+/// Before the rows that continue an answer.
+const INDENT: &str = "      ";
 /// The longest word that counts as an answer.
 const WORD: usize = 16;
 /// The key that shows all of a call.
@@ -46,6 +50,8 @@ struct Question {
     name: String,
     sheet: Sheet,
     choices: Vec<Choice>,
+    /// What "always" remembers.
+    always: Option<Untrusted>,
 }
 
 /// An answer and what is typed for it.
@@ -53,6 +59,8 @@ struct Question {
 struct Choice {
     typed: Typed,
     option: PermissionOption,
+    /// It does not fit on the screen.
+    is_cut: bool,
 }
 
 /// What is typed for an answer.
@@ -61,6 +69,8 @@ enum Typed {
     Key(char),
     /// A word and the enter key.
     Word(&'static str),
+    /// Nothing: it is too long to be shown whole here.
+    Elsewhere,
 }
 
 impl Questions {
@@ -96,8 +106,7 @@ impl Questions {
             _ => None,
         };
         if let Some(option) = typed.cloned() {
-            let name = text!("  {}", Text::from(escape::one_line(&option.name)).cut(NAME));
-            ui.say(ui.err_paint().apply(DIM, name));
+            ui.say(ui.err_paint().apply(DIM, text!("  {}", label(&option))));
             if is_lasting(&option) {
                 ui.say(own_option(&option.name.as_str().into()));
             }
@@ -116,7 +125,8 @@ impl Questions {
             '\n' | '\r' if !self.typed.is_empty() => {
                 self.typed.clear();
                 ui.mutter("\n");
-                ui.talk(&question.keys(0, ui.err_paint()));
+                let (width, _) = ui.err_size();
+                ui.talk(&ui.err_paint().lines(&question.keys(0, width)));
             }
             '\u{8}' | '\u{7f}' if self.typed.pop().is_some() => ui.mutter("\u{8} \u{8}"),
             key if question.takes_words() && is_of_word(key) && self.typed.len() < WORD => {
@@ -175,7 +185,8 @@ impl Questions {
     fn show(&mut self, live: &mut Live, ui: &mut Ui) -> Result {
         self.keys = None;
         self.typed.clear();
-        let Some(question) = self.open.front() else { return Ok(()) };
+        let Some(question) = self.open.front_mut() else { return Ok(()) };
+        question.fit(ui.err_size());
         ui.stop_spinning();
         let paint = ui.err_paint();
         if ui.can_ask() {
@@ -233,7 +244,7 @@ impl Question {
         let PermissionMeta { id: name, shown, changed } = meta;
         let sheet = Sheet::new(head, shown, *changed);
         let choices = choices(&question.options, sheet.is_easy());
-        Question { id, name: name.clone(), sheet, choices }
+        Question { id, name: name.clone(), sheet, choices, always: shown.always.clone() }
     }
 
     fn of_key(&self, key: char) -> Option<&PermissionOption> {
@@ -249,35 +260,104 @@ impl Question {
         self.choices.iter().any(|choice| matches!(choice.typed, Typed::Word(_)))
     }
 
-    /// What is on the screen while it is open. All of it fits there.
-    fn prompt(&self, (width, height): (usize, usize), paint: Paint) -> Text {
-        let keys = self.keys(usize::MAX, paint);
-        // The widest that the line of keys can be, and the row below it.
-        let keys_height = (keys.width() / width).max(self.choices.len() * (NAME + 16) / width) + 2;
-        let room = height.saturating_sub(keys_height);
-        let (lines, hidden) = self.sheet.fitting(width, room);
-        let text = paint.lines(&lines);
-        text + self.keys(hidden, paint)
+    /// Takes the key from each answer that allows something and is too long to be shown whole on this screen.
+    fn fit(&mut self, (width, height): (usize, usize)) {
+        let together: usize = self.choices.iter().map(|choice| choice.line().width() + 2).sum();
+        if together <= width {
+            return;
+        }
+        let mut room = height.saturating_sub(CALL_ROWS).max(height / 2);
+        for choice in &mut self.choices {
+            let rows = hanging(&choice.line(), width).len();
+            if rows <= room {
+                room -= rows;
+            } else {
+                choice.is_cut = true;
+                if !is_refusal(&choice.option) {
+                    choice.typed = Typed::Elsewhere;
+                }
+            }
+        }
     }
 
-    /// The line that says what can be typed.
-    fn keys(&self, hidden: usize, paint: Paint) -> Text {
-        let choices = self.choices.iter().map(|Choice { typed, option }| {
-            let typed = match typed {
-                Typed::Key(key) => text!("[{}]", *key),
-                Typed::Word(word) => text!("[{} + Enter]", *word),
-            };
-            let name = Text::from(escape::one_line(&option.name)).cut(NAME);
-            text!("{} {}", paint.apply(BOLD, typed), name)
-        });
-        let view = (hidden > 0).then(|| text!("{} show all of it", paint.apply(BOLD, "[v]")));
-        text!("  {}\n", Text::join(choices.chain(view), "  "))
+    /// What is on the screen while it is open. All of it fits there.
+    fn prompt(&self, (width, height): (usize, usize), paint: Paint) -> Text {
+        // The row below it is where the cursor stands.
+        let keys = self.keys(usize::MAX, width).len() + 1;
+        let (mut lines, hidden) = self.sheet.fitting(width, height.saturating_sub(keys));
+        lines.extend(self.keys(hidden, width));
+        paint.lines(&lines)
+    }
+
+    /// The rows that say what can be typed: one if all of it fits there, else at least one for each answer. What an
+    /// answer for always covers has a row of its own.
+    fn keys(&self, hidden: usize, width: usize) -> Vec<Line> {
+        let view =
+            Line::of(Style::of(Role::Plain).strong(), "[v]").and(Role::Plain, " show all of it");
+        let mut lines: Vec<Line> = self.choices.iter().map(Choice::line).collect();
+        if hidden > 0 {
+            lines.push(view);
+        }
+        let together: usize = lines.iter().map(|line| line.width() + 2).sum();
+        let mut rows = Vec::new();
+        if together <= width {
+            let mut row = Line::of(Role::Plain, "");
+            for line in lines {
+                row.append(Line::of(Role::Plain, "  "));
+                row.append(line);
+            }
+            rows.push(row);
+        } else {
+            rows.extend(lines.iter().flat_map(|line| hanging(line, width)));
+        }
+        let has_always = self.choices.iter().any(|choice| choice.option.kind == "allow_always");
+        let always = has_always.then(|| about::remembers(self.always.as_ref()));
+        let always = always.map(|always| Line::of(Role::Dim, text!("always: {}", always)));
+        rows.extend(always.iter().flat_map(|line| hanging(line, width)));
+        rows
     }
 }
 
+impl Choice {
+    /// What is typed, and what that does.
+    fn line(&self) -> Line {
+        let typed = match self.typed {
+            Typed::Key(key) => text!("[{}]", key),
+            Typed::Word(word) => text!("[{} + Enter]", word),
+            Typed::Elsewhere => "[ ]".into(),
+        };
+        let label = label(&self.option);
+        let label = match self.typed {
+            Typed::Elsewhere => text!("{} too long for a key: acpctl answer", label.cut(CUT)),
+            _ if self.is_cut => label.cut(CUT),
+            _ => label,
+        };
+        Line::of(Style::of(Role::Plain).strong(), typed).and(Role::Plain, text!(" {}", label))
+    }
+}
+
+/// The answer in acpd's words, then in the agent's.
+fn label(option: &PermissionOption) -> Text {
+    about::option(&option.kind, &option.name.as_str().into())
+}
+
+fn is_refusal(option: &PermissionOption) -> bool {
+    option.kind.starts_with("reject_")
+}
+
+/// The rows of a line, below each other.
+fn hanging(line: &Line, width: usize) -> Vec<Line> {
+    let rows = line.wrap(width.saturating_sub(INDENT.len()).max(INDENT.len()));
+    let rows = rows.into_iter().enumerate().map(|(at, row)| {
+        let mut hung = Line::of(Role::Plain, if at == 0 { "  " } else { INDENT });
+        hung.append(row);
+        hung
+    });
+    rows.collect()
+}
+
 fn waiting(question: &Question, paint: Paint) -> Text {
-    let names = question.choices.iter();
-    let names = names.map(|choice| Text::from(escape::one_line(&choice.option.name)).cut(NAME));
+    let names = question.choices.iter().map(|choice| label(&choice.option));
     let call = paint.lines(&question.sheet.whole(None));
     let names = text!("  ({})", Text::join(names, " / "));
     let hint = "answer it with `acpctl allow` or `acpctl deny`, or in another client of this session; \
@@ -286,7 +366,8 @@ fn waiting(question: &Question, paint: Paint) -> Text {
 }
 
 /// What is typed for each option: a letter by its kind, or its number where the letter says too little. If it
-/// is not easy to see what is asked, only a refusal has a key. What there is no key for is answered elsewhere.
+/// is not easy to see what is asked, only a refusal has a key; nor has an answer one whose name says the opposite. What
+/// there is no key for is answered elsewhere.
 fn choices(options: &[PermissionOption], is_easy: bool) -> Vec<Choice> {
     const DIGITS: &str = "123456789";
     let is_alone = |kind: &str| options.iter().filter(|option| option.kind == kind).count() == 1;
@@ -304,9 +385,10 @@ fn choices(options: &[PermissionOption], is_easy: bool) -> Vec<Choice> {
     let choice = |(at, option): (usize, &PermissionOption)| {
         let by_kind = of_kind(&option.kind).filter(|_| is_alone(&option.kind));
         let (key, word) = by_kind.or_else(|| by_place(at))?;
-        let is_refusal = option.kind.starts_with("reject_");
-        let typed = if is_easy || is_refusal { Typed::Key(key) } else { Typed::Word(word) };
-        Some(Choice { typed, option: option.clone() })
+        let is_plain = !about::says_the_opposite(&option.kind, &option.name.as_str().into());
+        let is_key = is_plain && (is_easy || is_refusal(option));
+        let typed = if is_key { Typed::Key(key) } else { Typed::Word(word) };
+        Some(Choice { typed, option: option.clone(), is_cut: false })
     };
     options.iter().enumerate().filter_map(choice).collect()
 }
@@ -348,6 +430,7 @@ mod tests {
         insta::assert_snapshot!(prompt(&question), @"
         allow? $ rm -rf build
           [y] allow once  [a] allow always  [n] reject once  [d] reject always
+          always: acpd remembers nothing; the agent may remember more than this call
         ");
         insta::assert_snapshot!(waiting(&question, Paint::plain()), @"
         allow? $ rm -rf build
@@ -382,7 +465,11 @@ mod tests {
         allow? • other
           not understood: `locations` cannot be read
           │ {"sessionId":"s","toolCall":{"locations":7},"options":[]}
-          [allow + Enter] allow once  [always + Enter] allow always  [n] reject once  [d] reject always
+          [allow + Enter] allow once
+          [always + Enter] allow always
+          [n] reject once
+          [d] reject always
+          always: acpd remembers nothing; the agent may remember more than this call
         "#);
         assert_eq!(question.of_key('y'), None);
         assert_eq!(question.of_key('n').unwrap().kind, "reject_once");
@@ -408,7 +495,8 @@ mod tests {
     fn l6_a_question_fits_on_the_screen_whatever_is_in_it() {
         let fake = "\n".repeat(45) + "  [y] Allow";
         let many = ["x".repeat(9000).leak() as &str; 20];
-        let question = question(&meta(&"t".repeat(9000), &fake), &many);
+        let mut question = question(&meta(&"t".repeat(9000), &fake), &many);
+        question.fit((80, 24));
         let text = question.prompt((80, 24), Paint::plain());
         let rows: usize = text.as_str().lines().map(|line| line.chars().count().div_ceil(80)).sum();
         assert!(rows < 24, "{text}");
@@ -417,12 +505,49 @@ mod tests {
     }
 
     #[test]
+    fn what_a_key_allows_is_never_cut() {
+        let option = |kind: &str, name: &str| PermissionOption {
+            option_id: kind.into(),
+            name: name.into(),
+            kind: kind.into(),
+        };
+        let long = "Yes, and don't ask again for touch made* and rm -rf target commands";
+        let options = vec![
+            option("allow_once", "No, reject it"),
+            option("allow_always", long),
+            option("reject_once", "No"),
+        ];
+        let request = PermissionRequest { options, ..PermissionRequest::of_call(None) };
+        let mut meta = meta("t", "touch made");
+        meta.shown.always = Some("run `touch made` in /w".into());
+        let mut question = Question::new(1.into(), "allow? ", &meta, &request);
+        question.fit((60, 24));
+        insta::assert_snapshot!(question.prompt((60, 24), Paint::plain()), @r#"
+        allow? $ t
+          │ touch made
+          [allow + Enter] allow once: "No, reject it"
+          [a] allow always: "Yes, and don't ask again for touch
+              made* and rm -rf target commands"
+          [n] No
+          always: acpd remembers exactly this: run `touch made`
+              in /w
+        "#);
+        // Only a word allows what is called a refusal.
+        assert_eq!(question.of_key('y'), None);
+        assert_eq!(question.of_word("allow").unwrap().kind, "allow_once");
+        // On a screen that cannot show it, nothing can be pressed for it.
+        question.fit((30, 10));
+        assert_eq!(question.of_key('a'), None);
+        assert_eq!(question.of_key('n').unwrap().kind, "reject_once");
+    }
+
+    #[test]
     fn choosers_and_unknown_kinds_get_numbers() {
         let kinds = ["allow_once", "allow_once", "reject_once", "allow_persistent"];
         let question = question(&meta("t", "ls"), &kinds);
         let keys = question.choices.iter().map(|choice| match choice.typed {
             Typed::Key(key) => key,
-            Typed::Word(_) => '?',
+            Typed::Word(_) | Typed::Elsewhere => '?',
         });
         assert_eq!(keys.collect::<String>(), "12n4");
     }

@@ -20,8 +20,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use acpd_api::{GivenAnswer, InteractionInfo, Question, Untrusted};
-use acpd_view::text;
 use acpd_view::text::Text;
+use acpd_view::{about, text};
 use crossterm::event::KeyEvent;
 use serde_json::Value;
 
@@ -33,8 +33,8 @@ pub use sheet::rows;
 pub use view::asks;
 pub(crate) use view::{height, verb, view};
 
-/// The longest name of an answer that is shown, in columns: it is the agent's.
-const NAME: usize = 60;
+/// The longest value of a field that is shown, in columns.
+const VALUE: usize = 60;
 
 /// The question on the screen, and how far its person is with it.
 #[derive(Debug, Default)]
@@ -84,6 +84,8 @@ pub(crate) struct Choice {
     pub(crate) label: Text,
     /// What is above it.
     pub(crate) heading: Option<Text>,
+    /// What is below it.
+    pub(crate) note: Option<Text>,
     /// Whether it is what is filled in; none if it is nothing to fill in.
     pub(crate) is_set: Option<bool>,
     /// What Enter does.
@@ -110,7 +112,15 @@ pub(crate) enum Does {
 impl Choice {
     fn new(label: Text) -> Choice {
         let does = Does::Refuse(Text::new());
-        Choice { label, heading: None, is_set: None, does, is_refusal: false, says_why: false }
+        Choice {
+            label,
+            heading: None,
+            note: None,
+            is_set: None,
+            does,
+            is_refusal: false,
+            says_why: false,
+        }
     }
 
     fn answer(label: Text, answer: GivenAnswer) -> Choice {
@@ -255,11 +265,12 @@ impl Card {
             Some(Action::PageUp) => asked.scroll = asked.scroll.saturating_sub(page.max(1)),
             Some(Action::Confirm) => {
                 let has_fields = choices.iter().any(|choice| choice.heading.is_some());
-                let Some(choice) = asked.chosen.and_then(|at| choices.into_iter().nth(at)) else {
+                let chosen = asked.chosen.and_then(|at| Some((at, choices.into_iter().nth(at)?)));
+                let Some((at, choice)) = chosen else {
                     let why = "nothing is chosen yet: a number or an arrow chooses";
                     return Did::Refused(why.into());
                 };
-                return asked.confirm(choice, has_fields);
+                return asked.confirm(at, choice, has_fields);
             }
             _ => {}
         }
@@ -269,7 +280,7 @@ impl Card {
 
 impl Asked {
     /// Enter, on what is chosen.
-    fn confirm(&mut self, choice: Choice, has_fields: bool) -> Did {
+    fn confirm(&mut self, at: usize, choice: Choice, has_fields: bool) -> Did {
         let Choice { does, is_refusal, says_why, .. } = choice;
         match does {
             Does::Put(field, value) => self.filled.put(field, value),
@@ -277,6 +288,10 @@ impl Asked {
             Does::Refuse(why) => return Did::Refused(why),
             Does::Answer(_) if !is_refusal && !self.is_end_seen => {
                 return Did::Refused("see all of it first: PgDn shows the rest".into());
+            }
+            Does::Answer(_) if !is_refusal && !self.seen.contains(&at) => {
+                let why = "this answer is not whole on the screen: make the terminal larger";
+                return Did::Refused(why.into());
             }
             Does::Answer(_) if has_fields && !is_refusal && !self.are_all_seen => {
                 return Did::Refused("see all fields first: the arrows show the rest".into());
@@ -301,19 +316,21 @@ pub(crate) fn choices(question: &InteractionInfo, filled: &Filled) -> Vec<Choice
         Question::Permission { options, shown, .. } => {
             let always = shown.as_ref().and_then(|shown| shown.always.as_ref());
             let choice = |option: &acpd_api::OptionInfo| {
-                let name = Text::from(&option.name).cut(NAME);
-                let label = match always.filter(|_| option.kind == "allow_always") {
-                    Some(always) => text!("{}: {}", name, always),
-                    None => name,
+                let kind = option.kind.raw();
+                let label = about::option(kind, &option.name);
+                let note = if about::says_the_opposite(kind, &option.name) {
+                    Some("the agent's name for it says the opposite".into())
+                } else {
+                    (kind == "allow_always").then(|| about::remembers(always))
                 };
                 let answer = GivenAnswer::Option { option: option.option_id.raw().to_owned() };
                 let is_refusal = option.kind.raw().starts_with("reject_");
-                Choice { is_refusal, ..Choice::answer(label, answer) }
+                Choice { is_refusal, note, ..Choice::answer(label, answer) }
             };
             let mut choices: Vec<Choice> = options.iter().map(choice).collect();
             let rejects = options.iter().find(|option| option.kind == "reject_once");
             choices.extend(rejects.map(|option| Choice {
-                label: text!("{} and say why", Text::from(&option.name).cut(NAME)),
+                label: text!("{} and say why", about::option(option.kind.raw(), &option.name)),
                 says_why: true,
                 ..choice(option)
             }));
@@ -428,18 +445,43 @@ mod tests {
     }
 
     #[test]
-    fn choices_say_what_always_remembers() {
-        let labels: Vec<String> =
-            all(&question("1-1")).iter().map(|choice| choice.label.to_string()).collect();
+    fn choices_say_what_they_do_and_what_always_remembers() {
+        let told = |choice: &Choice| {
+            let note = choice.note.as_ref().map(|note| format!(" | {note}"));
+            format!("{}{}", choice.label, note.unwrap_or_default())
+        };
+        let mut asked = question("1-1");
+        let labels: Vec<String> = all(&asked).iter().map(told).collect();
         assert_eq!(
             labels,
             [
                 "allow_once",
-                "allow_always: run `make` in /w",
+                "allow_always | acpd remembers exactly this: run `make` in /w",
                 "reject_once",
                 "reject_once and say why"
             ]
         );
+        let Question::Permission { options, .. } = &mut asked.question else { unreachable!() };
+        options[0].name = "No, reject it".into();
+        assert_eq!(
+            told(&all(&asked)[0]),
+            "allow once: \"No, reject it\" | the agent's name for it says the opposite"
+        );
+    }
+
+    #[test]
+    fn an_answer_that_is_not_whole_on_the_screen_allows_nothing() {
+        let question = question("1-1");
+        let mut card = Card::default();
+        card.show(Some(&question));
+        let cut = Drawn { choices: (0..1, 4), ..drawn("1-1", true) };
+        card.drawn(&cut);
+        card.take_keys();
+        press(&mut card, &question, Action::Down);
+        press(&mut card, &question, Action::Down);
+        assert!(matches!(press(&mut card, &question, Action::Confirm), Did::Refused(_)));
+        card.drawn(&drawn("1-1", true));
+        assert!(matches!(press(&mut card, &question, Action::Confirm), Did::Answered { .. }));
     }
 
     fn all(question: &InteractionInfo) -> Vec<Choice> {

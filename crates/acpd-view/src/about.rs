@@ -68,6 +68,59 @@ fn bare(title: &str) -> &str {
     title.trim().trim_matches('`').trim()
 }
 
+/// What choosing an option does, in acpd's words by its kind, then the name that the agent gives it. A name that says
+/// no more than the kind stands alone.
+pub fn option(kind: &str, name: &Untrusted) -> Text {
+    let (word, plain): (_, &[&str]) = match kind {
+        "allow_once" => ("allow once", &["allow", "allow once", "yes", "approve", "accept"]),
+        "allow_always" => ("allow always", &["allow always", "always allow"]),
+        "reject_once" => ("reject once", &["reject", "reject once", "no", "deny", "decline"]),
+        "reject_always" => ("reject always", &["reject always", "always reject"]),
+        _ => ("other answer", &[]),
+    };
+    let said = name.raw().trim().to_lowercase().replace('_', " ");
+    if plain.contains(&&*said) { Text::from(name) } else { text!("{}: \"{}\"", word, name) }
+}
+
+/// Returns whether the name of an option says the opposite of what choosing it does, as far as English words tell.
+pub fn says_the_opposite(kind: &str, name: &Untrusted) -> bool {
+    const YES: [&str; 8] =
+        ["yes", "allow", "approve", "accept", "ok", "permit", "proceed", "grant"];
+    const NO: [&str; 9] =
+        ["no", "reject", "deny", "refuse", "decline", "cancel", "abort", "disallow", "block"];
+    const NOT: [&str; 5] = ["not", "don't", "dont", "never", "no"];
+    let name = name.raw().to_lowercase().replace('’', "'");
+    let words: Vec<&str> = name
+        .split(|char: char| !char.is_alphanumeric() && char != '\'')
+        .filter(|word| !word.is_empty())
+        .collect();
+    let says = |of: &[&str]| {
+        words.iter().enumerate().any(|(at, word)| {
+            let is_negated = at > 0 && NOT.contains(&words[at - 1]);
+            of.contains(word) && !is_negated
+        })
+    };
+    let begins = |of: &[&str]| words.first().is_some_and(|first| of.contains(first));
+    // \"Yes, and do not ask again\" allows; \"Do not allow\" refuses.
+    let refuses = begins(&NO)
+        || says(&NO[1..])
+        || words.windows(2).any(|pair| NOT.contains(&pair[0]) && YES[1..].contains(&pair[1]));
+    let allows = begins(&YES) || says(&YES[1..]);
+    match kind {
+        "allow_once" | "allow_always" => refuses && !begins(&YES),
+        "reject_once" | "reject_always" => allows && !begins(&NO),
+        _ => false,
+    }
+}
+
+/// What acpd itself remembers when its person answers for always.
+pub fn remembers(always: Option<&Untrusted>) -> Text {
+    match always {
+        Some(always) => text!("acpd remembers exactly this: {}", always),
+        None => "acpd remembers nothing; the agent may remember more than this call".into(),
+    }
+}
+
 /// Whether one of the words of a text is this one; a part of a word would be too easily found.
 pub fn is_word(text: &str, word: &str) -> bool {
     let bare = |part: &str| part.trim_matches(['`', ',', ':', '(', ')']) == word;
@@ -94,6 +147,34 @@ mod tests {
         assert_eq!(run("ls\nrm x", json!("ls\nrm x")), ["ls", "rm x"]);
         let long = format!("echo {}; rm -rf /", "x".repeat(9000));
         assert_eq!(run("t", json!(long)), [&*long], "its end matters most");
+    }
+
+    #[test]
+    fn options_are_told_in_acpds_words_first() {
+        let told = |kind: &str, name: &str| option(kind, &name.into()).to_string();
+        assert_eq!(told("allow_once", "No, reject it"), "allow once: \"No, reject it\"");
+        assert_eq!(told("allow_once", "Allow"), "Allow");
+        assert_eq!(told("allow_always", "Allow"), "allow always: \"Allow\"");
+        assert_eq!(told("reject_once", "\u{1b}x"), "reject once: \"<U+001B>x\"");
+        assert_eq!(told("allow_persistent", "Allow"), "other answer: \"Allow\"");
+    }
+
+    #[test]
+    fn a_name_that_says_the_opposite_of_its_kind_is_found() {
+        let is_opposite = |kind: &str, name: &str| says_the_opposite(kind, &name.into());
+        for name in ["No, reject it", "Deny", "Do not allow", "Please decline", "No"] {
+            assert!(is_opposite("allow_once", name), "{name}");
+            assert!(!is_opposite("reject_once", name), "{name}");
+        }
+        for name in
+            ["Yes", "Yes, and don't ask again for rm", "Allow all edits", "Yes, no questions"]
+        {
+            assert!(is_opposite("reject_always", name), "{name}");
+            assert!(!is_opposite("allow_always", name), "{name}");
+        }
+        for name in ["", "Nein", "run `make`", "No, and tell Claude what to do differently"] {
+            assert!(!is_opposite("reject_once", name), "{name}");
+        }
     }
 
     #[test]

@@ -35,7 +35,7 @@ fn m6_a_question_shows_what_would_turn_or_hide_its_words() {
     client.asks(1, &json!({"toolCallId": "t"}), &meta, &[("y", "Allow\u{202e}", "allow_once")]);
     person.sees("list<U+2066>");
     person.sees("echo <U+202E>x<U+200B>y<U+00AD>z<U+E0041><U+200D>");
-    person.sees("[y] Allow<U+202E>");
+    person.sees("[y] allow once: \"Allow<U+202E>\"");
     person.types("y");
     client.read().unwrap();
     client.result(&prompt, json!({"stopReason": "end_turn"}));

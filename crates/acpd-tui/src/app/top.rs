@@ -77,10 +77,20 @@ impl Top {
     pub(super) fn settle(&mut self, fleet: &Fleet, now: u64) {
         let rows = fleet.rows(self.filter.text(), now);
         let key_at = |at: usize| rows.get(at).and_then(Row::key);
-        let found = rows.iter().position(|row| row.key() == self.selected);
-        self.at = match (found, &self.selected) {
-            (Some(at), Some(_)) => at,
-            _ => self.at.min(rows.len().saturating_sub(1)),
+        // While a prompt is typed, the row stays that of its session, also when its question is answered.
+        let typed_for = match &self.typing {
+            Some(Typing::Prompt { session, .. }) => Some(session),
+            _ => None,
+        };
+        let is_typed_for = |row: &Row<'_>| {
+            row.session.is_some_and(|session| Some(&session.row_key()) == typed_for)
+        };
+        let is_selected = |row: &Row<'_>| self.selected.is_some() && row.key() == self.selected;
+        let found = rows.iter().position(is_selected);
+        let found = found.or_else(|| rows.iter().position(is_typed_for));
+        self.at = match found {
+            Some(at) => at,
+            None => self.at.min(rows.len().saturating_sub(1)),
         };
         self.selected = key_at(self.at);
         self.card.show(rows.get(self.at).and_then(Row::question));

@@ -11,6 +11,8 @@ use super::{Choice, Does, choices};
 pub struct Answer {
     /// For people.
     pub label: Text,
+    /// What there is to know of it.
+    pub note: Option<Text>,
     /// What is sent.
     pub given: GivenAnswer,
     /// Its person wants to say more to the agent.
@@ -23,8 +25,8 @@ pub fn answers(question: &InteractionInfo) -> Vec<Answer> {
     let choices = choices(question, &Filled::default()).into_iter();
     choices
         .filter(|choice| !is_form || choice.is_refusal)
-        .filter_map(|Choice { label, does, says_why, .. }| match does {
-            Does::Answer(given) => Some(Answer { label, given, says_why }),
+        .filter_map(|Choice { label, note, does, says_why, .. }| match does {
+            Does::Answer(given) => Some(Answer { label, note, given, says_why }),
             _ => None,
         })
         .collect()

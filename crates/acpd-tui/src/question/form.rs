@@ -10,7 +10,7 @@ use acpd_view::text::Text;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-use super::{Choice, Does, NAME};
+use super::{Choice, Does, VALUE};
 use crate::input::Input;
 
 /// What is filled in.
@@ -154,7 +154,7 @@ fn of_field(field: &Field, filled: &Filled) -> Vec<Choice> {
         FieldKind::Text { .. } | FieldKind::Number { .. } => {
             let typed = filled.typing.as_ref().filter(|(name, _)| *name == field.name);
             let label = match (typed, value) {
-                (Some((_, input)), _) => text!("> {}█", input.shown(NAME).0),
+                (Some((_, input)), _) => text!("> {}█", input.shown(VALUE).0),
                 (None, Some(value)) => text!("> {}", shown(value)),
                 (None, None) => "> (type it)".into(),
             };
@@ -200,12 +200,12 @@ fn default(field: &Field) -> Option<&Value> {
 }
 
 fn label(choice: &acp::Choice) -> Text {
-    Text::from(&Untrusted::from(choice.title.as_str())).cut(NAME)
+    Text::from(&Untrusted::from(choice.title.as_str()))
 }
 
 fn shown(value: &Value) -> Text {
     match value {
-        Value::String(text) => Text::from(&Untrusted::from(text.as_str())).cut(NAME),
+        Value::String(text) => Text::from(&Untrusted::from(text.as_str())).cut(VALUE),
         Value::Bool(true) => "yes".into(),
         Value::Bool(false) => "no".into(),
         Value::Array(values) => Text::join(values.iter().map(shown), ", "),

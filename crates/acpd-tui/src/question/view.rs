@@ -53,6 +53,12 @@ fn choice_rows(
             line.append(label);
             (at, line)
         }));
+        let note = choice.note.iter().flat_map(|note| Line::of(Role::Dim, note).wrap(room));
+        rows.extend(note.map(|note| {
+            let mut line = indent.clone();
+            line.append(note);
+            (at, line)
+        }));
         if is_chosen {
             chosen_rows = start..rows.len();
         }

@@ -213,7 +213,7 @@ impl Chat {
 
     fn answer(&mut self, choice: Answer, ui: &mut Ui) -> Result {
         let Some(question) = self.questions.pop_front() else { return Ok(()) };
-        let Answer { label, given: answer, says_why } = choice;
+        let Answer { label, given: answer, says_why, .. } = choice;
         ui.say(text!("answered: {}", label));
         if says_why {
             ui.say("the next line tells the agent why");
@@ -260,8 +260,11 @@ impl Chat {
         ui.say(paint.apply(YELLOW, head));
         ui.talk(&paint.lines(&acpd_tui::rows(question, width)));
         let choices = acpd_tui::answers(question).into_iter().enumerate();
-        let choices = choices
-            .map(|(at, choice)| Line::of(Look::Plain, text!("  {}  {}", at + 1, choice.label)));
+        let choices = choices.flat_map(|(at, choice)| {
+            let label = Line::of(Look::Plain, text!("  {}  {}", at + 1, choice.label));
+            let note = choice.note.map(|note| Line::of(Look::Dim, text!("     {}", note)));
+            std::iter::once(label).chain(note)
+        });
         ui.talk(&paint.lines(&choices.collect::<Vec<_>>()));
         if matches!(question.question, Question::Form { .. }) {
             ui.say(text!("in another terminal, this fills it in: acpctl answer {}", question.id));

@@ -2,6 +2,7 @@
 //! never guesses.
 
 use acpd_api::{GivenAnswer, InteractionInfo, OptionInfo};
+use acpd_view::about;
 
 use super::{Decision, call};
 use crate::error::{CommandError, Result};
@@ -66,7 +67,8 @@ fn chosen(
     if !ui.can_ask() {
         let lines = options.iter().map(|option| {
             let chosen = shell_word(&option.option_id);
-            text!("\n  acpctl {} {} --option {}  # {}", command, found.id, chosen, option.name)
+            let label = about::option(option.kind.raw(), &option.name);
+            text!("\n  acpctl {} {} --option {}  # {}", command, found.id, chosen, label)
         });
         let hint = text!("choose one:{}", lines.collect::<Text>());
         return Err(CommandError::usage(why).hint(hint));
@@ -74,7 +76,8 @@ fn chosen(
     ui.say(described(found));
     ui.talk(&call::rest(found, ui));
     for (number, option) in (1..).zip(options) {
-        ui.say(text!("  {}  {}", number, option.name));
+        let label = about::option(option.kind.raw(), &option.name);
+        ui.say(text!("  {}  {}", number, label));
     }
     loop {
         let Some(line) = ui.ask("> ")? else { return Err(nothing()) };

@@ -11,6 +11,7 @@ fn a_question_is_answered_in_place() {
     person.press(KeyCode::Tab);
     person.types("1");
     assert!(person.said(method::INTERACTION_ANSWER).is_empty());
+    person.sees(80, 24);
     person.press(KeyCode::Enter);
     let said = person.said(method::INTERACTION_ANSWER);
     assert_eq!(answer_of(&said[0]), &json!({"kind": "option", "option": "allow_once"}));
@@ -21,10 +22,27 @@ fn a_question_is_answered_in_place() {
 }
 
 #[test]
+fn saying_why_stays_with_the_session_whose_question_was_denied() {
+    let mut person = in_the_morning();
+    person.sees(80, 24);
+    person.types("a4");
+    person.press(KeyCode::Enter);
+    let said = person.said(method::INTERACTION_ANSWER);
+    assert_eq!(answer_of(&said[0])["option"], "reject_once");
+    person.changed(json!({"removed": {"interactions": ["1-5"]}}));
+    person.types("not on a Friday");
+    let seen = person.sees(80, 24);
+    assert!(seen.contains("prompt fix-auth > not on a Friday"), "{seen}");
+    let selected = person.state.selected_session().map(|key| key.session_id.into_raw());
+    assert_eq!(selected.as_deref(), Some("fix-auth-0123456789"));
+}
+
+#[test]
 fn an_answer_that_was_not_taken_is_told_and_can_be_given_again() {
     let mut person = in_the_morning();
     person.sees(80, 24);
     person.types("a1");
+    person.sees(80, 24);
     person.press(KeyCode::Enter);
     person.refuses(Link::Fleet, method::INTERACTION_ANSWER, "the journal cannot be written");
     assert!(person.sees(80, 24).contains("the journal cannot be written"));

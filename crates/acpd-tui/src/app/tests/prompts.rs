@@ -256,6 +256,7 @@ fn a_verb_that_is_typed_answers_no_question() {
     person.press(KeyCode::Enter);
     assert!(person.state.top.card.has_keys());
     person.types("1");
+    person.sees(80, 24);
     assert!(person.said(method::INTERACTION_ANSWER).is_empty());
     person.types(":confirm");
     person.press(KeyCode::Enter);
