@@ -489,6 +489,7 @@ pub(crate) struct Acp {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
     /// List the agents that are installed, and those with sessions.
+    #[command(alias = "list")]
     Ls {
         /// List also those that acpd knows and that are not installed, with how to install them.
         #[arg(short, long)]
@@ -585,6 +586,9 @@ pub(crate) struct Decide {
     /// The option to choose, if several allow or deny.
     #[arg(long, value_name = "OPTION")]
     pub(crate) option: Option<String>,
+    /// Only among the questions of this agent.
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
 }
 
 /// Arguments of `pending`.
@@ -595,6 +599,9 @@ pub(crate) struct Pending {
     /// List them, then each new one as it comes, and how it ends.
     #[arg(short, long, conflicts_with = "id")]
     pub(crate) follow: bool,
+    /// Only among the questions of this agent.
+    #[arg(short, long, requires = "id")]
+    pub(crate) agent: Option<String>,
     #[command(flatten)]
     pub(crate) json: Json,
 }
@@ -605,14 +612,20 @@ pub(crate) struct Answer {
     /// Id of the question, or the session that asks it [default: the only open question].
     pub(crate) id: Option<String>,
     /// Choose this option.
-    #[arg(long, value_name = "OPTION", conflicts_with_all = ["fields", "decline"])]
+    #[arg(long, value_name = "OPTION", conflicts_with_all = ["fields", "accept", "decline"])]
     pub(crate) option: Option<String>,
-    /// Fill in a field of the form.
+    /// Fill in a field of the form; once for each value where several can be chosen.
     #[arg(long = "field", value_name = "NAME=VALUE", conflicts_with = "decline")]
     pub(crate) fields: Vec<String>,
+    /// Say yes to the page, or to the form with its defaults.
+    #[arg(long, conflicts_with = "decline")]
+    pub(crate) accept: bool,
     /// Say no to the form or the page.
     #[arg(long)]
     pub(crate) decline: bool,
+    /// Only among the questions of this agent.
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
 }
 
 /// How `answer` asks.
@@ -623,6 +636,7 @@ to open a page. Fields that no `--field` names get their defaults.";
 #[derive(Debug, Subcommand)]
 pub(crate) enum Policy {
     /// List the decisions that acpd remembers.
+    #[command(alias = "list")]
     Ls(Json),
     /// Forget a remembered decision.
     Forget {

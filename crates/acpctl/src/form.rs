@@ -33,7 +33,11 @@ pub(crate) fn filled(form: &Form, fields: &[String], id: &Untrusted) -> Result<V
         let value = field
             .parse(value)
             .map_err(|why| wrong(text!("`{}`: {}", shown, escape::one_line(&why))))?;
-        content.insert(name.to_owned(), value);
+        match (content.get_mut(name), value) {
+            // Once for each of the values.
+            (Some(Value::Array(all)), Value::Array(more)) => all.extend(more),
+            (_, value) => drop(content.insert(name.to_owned(), value)),
+        }
     }
     for field in &form.fields {
         if let (Some(default), false) = (&field.default, content.contains_key(&field.name)) {
@@ -57,7 +61,7 @@ pub(crate) fn usage(form: &Form, id: &Untrusted) -> Text {
         text!("\n  {}  {}", escape::one_line(&field.name), Text::join(notes, "; "))
     });
     text!(
-        "`acpctl answer {} --field NAME=VALUE` for each of the fields, or `--decline`:{}",
+        "`acpctl answer {} --field NAME=VALUE` for each of the fields, `--accept` for the defaults, or `--decline`:{}",
         id,
         lines.collect::<Text>()
     )
@@ -185,6 +189,8 @@ mod tests {
 
     #[test]
     fn named_fields_are_parsed_and_the_others_have_their_defaults() {
+        let tags = |fields: &[&str]| fill(fields).unwrap()["tags"].clone();
+        assert_eq!(tags(&["count=3", "tags=b", "tags=a"]), json!(["b", "a"]));
         assert_eq!(
             fill(&["count=3", "tags=b,a"]).unwrap(),
             json!({"branch": "main", "count": 3, "tags": ["b", "a"], "really": false})
@@ -196,7 +202,7 @@ mod tests {
         insta::assert_snapshot!(fill(&["count=0"]).unwrap_err(), @"
         error: `count`: 0 is below 1
 
-        hint: `acpctl answer 1-2 --field NAME=VALUE` for each of the fields, or `--decline`:
+        hint: `acpctl answer 1-2 --field NAME=VALUE` for each of the fields, `--accept` for the defaults, or `--decline`:
           branch  one of main, next; else main
           count  a whole number; required
           tags  some of these, separated by commas: a, b

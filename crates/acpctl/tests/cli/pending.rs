@@ -175,8 +175,8 @@ fn of_several_that_mean_always_one_is_named_and_without_a_terminal_the_commands_
     assert_eq!(
         done.err,
         "error: 2 options of the question mean `allow --always`\n\nhint: choose one:\n  \
-         acpctl allow --always 1-7 --option always_proceed  # Always proceed\n  \
-         acpctl allow --always 1-7 --option 'risk based'  # Unless risky\n"
+         acpctl allow --always 1-7 --option always_proceed  # allow always: \"Always proceed\"\n  \
+         acpctl allow --always 1-7 --option 'risk based'  # allow always: \"Unless risky\"\n"
     );
     served.join().unwrap();
     // As it is told.
@@ -197,7 +197,7 @@ fn on_a_terminal_it_is_asked_which_of_several_is_meant() {
     let home = Home::new();
     let served = daemon(&home, vec![several()]);
     let (mut person, child) = Person::start(&home, "dumb", &["allow", "--always"]);
-    person.sees("run `make` (demo, hands)\r\n  1  Always proceed\r\n  2  Unless risky\r\n> ");
+    person.sees("run `make` (demo, hands)\r\n  1  allow always: \"Always proceed\"\r\n  2  allow always: \"Unless risky\"\r\n> ");
     person.types("3\n");
     person.sees("type a number from 1 to 2");
     person.types("2\n");
@@ -216,7 +216,11 @@ fn two_plain_answers_are_not_guessed_about() {
     let done = home.run(&["allow", "hands"]);
     assert_eq!(done.code, Some(2));
     assert!(done.err.contains("2 options of the question mean `allow`"), "{}", done.err);
-    assert!(done.err.contains("acpctl allow 1-7 --option accept  # Yes, proceed"), "{}", done.err);
+    assert!(
+        done.err.contains("acpctl allow 1-7 --option accept  # allow once: \"Yes, proceed\""),
+        "{}",
+        done.err
+    );
     served.join().unwrap();
 }
 
@@ -373,10 +377,60 @@ fn a_form_without_a_terminal_names_its_fields() {
     assert_eq!(
         done.err,
         "error: the question needs a filled-in form\n\nhint: `acpctl answer 1-5 --field NAME=VALUE` for \
-         each of the fields, or `--decline`:\n  branch  one of main, next; required\n  \
+         each of the fields, `--accept` for the defaults, or `--decline`:\n  branch  one of main, next; required\n  \
          count  a whole number; else 2\n  note  text\n"
     );
     served.join().unwrap();
+}
+
+#[test]
+fn a_form_is_accepted_with_its_defaults_and_never_by_nothing() {
+    let mut empty = form();
+    empty["question"]["schema"] = json!({"type": "object", "properties": {}});
+    let home = Home::new();
+    let served = silent(&home, vec![empty.clone()]);
+    assert_eq!(home.run(&["answer", "1-5"]).code, Some(2), "nobody has said yes");
+    served.join().unwrap();
+    let home = Home::new();
+    let served = daemon(&home, vec![empty.clone()]);
+    assert_eq!(home.run(&["answer", "1-5", "--accept"]).code, Some(0));
+    let accepted = json!({"id": "1-5", "answer": {"kind": "accept", "content": {}}});
+    assert_eq!(served.join().unwrap(), accepted);
+    // On a terminal it is a question.
+    let home = Home::new();
+    let served = daemon(&home, vec![empty]);
+    let (mut person, child) = Person::start(&home, "dumb", &["answer", "1-5"]);
+    person.sees("it has no fields; send it? y/n > ");
+    person.types("n\n");
+    assert_eq!(home.wait(child).code, Some(0));
+    assert_eq!(served.join().unwrap(), json!({"id": "1-5", "answer": {"kind": "decline"}}));
+}
+
+#[test]
+fn a_session_that_asks_is_meant_before_one_of_that_name_that_does_not() {
+    let home = Home::new();
+    let mut other = push();
+    other["agent"] = json!("codex");
+    let (asking, listener) = (push(), home.listen());
+    let served = thread::spawn(move || {
+        let mut client = Client::accept(&listener);
+        client.answer(method::INTERACTION_LIST, json!({"interactions": [asking]}));
+        let mut idle = session("s-9");
+        idle["name"] = json!("fix");
+        idle["cwd"] = json!("/elsewhere");
+        let mut asks = session("s-fix");
+        asks["name"] = json!("fix");
+        client.answer(method::SESSION_LIST, json!({"sessions": [idle, asks]}));
+        client.closed();
+        Client::accept(&listener).answer(method::INTERACTION_ANSWER, json!({}))
+    });
+    assert_eq!(home.run(&["deny", "fix"]).code, Some(0));
+    assert_eq!(served.join().unwrap()["params"]["id"], "1-4");
+    // Of two agents, one is named.
+    let home = Home::new();
+    let served = daemon(&home, vec![push(), other]);
+    assert_eq!(home.run(&["deny", "-a", "demo"]).code, Some(0));
+    assert_eq!(served.join().unwrap()["id"], "1-4");
 }
 
 #[test]

@@ -6,15 +6,14 @@ mod follow;
 
 use acpd_api::{
     AnswerParams, AnswerResult, Empty, ExitCode, GivenAnswer, InteractionInfo, InteractionList,
-    Question, escape, method,
+    Question, SessionInfo, SessionList, escape, method,
 };
 
-use crate::cli::Which;
 use crate::door::{Door, me};
 use crate::error::{CommandError, Result};
 use crate::form::{nothing, wrong};
 use crate::info::question::{asker, described, remembered, table};
-use crate::lookup::Care;
+use crate::lookup::{Care, Wanted};
 use crate::paint::BOLD;
 use crate::text::{Text, text};
 use crate::ui::Ui;
@@ -26,7 +25,7 @@ pub(super) fn pending(args: &cli::Pending, door: Door, ui: &mut Ui) -> Result {
         return follow::follow(args.json.json, door, ui);
     }
     if let Some(id) = &args.id {
-        let found = find(Some(id), Care::Guess, door, ui)?;
+        let found = find(Some(id), args.agent.as_deref(), Care::Guess, door, ui)?;
         if args.json.json {
             return Ok(ui.json(&found)?);
         }
@@ -55,7 +54,7 @@ pub(super) enum Decision {
 
 /// Says yes or no to a question.
 pub(super) fn decide(args: &cli::Decide, decision: Decision, door: Door, ui: &mut Ui) -> Result {
-    let found = find(args.id.as_deref(), Care::Exact, door, ui)?;
+    let found = find(args.id.as_deref(), args.agent.as_deref(), Care::Exact, door, ui)?;
     let is_by_id = args.id.as_ref().is_some_and(|id| found.id == *id);
     let always = args.always;
     let option = match (&args.option, &found.question) {
@@ -85,7 +84,7 @@ pub(super) fn decide(args: &cli::Decide, decision: Decision, door: Door, ui: &mu
 
 /// Answers a question by what its kind asks for.
 pub(super) fn answer(args: &cli::Answer, door: Door, ui: &mut Ui) -> Result {
-    let found = find(args.id.as_deref(), Care::Exact, door, ui)?;
+    let found = find(args.id.as_deref(), args.agent.as_deref(), Care::Exact, door, ui)?;
     let answer = chosen(&found, args, ui)?;
     let verb = if answer == GivenAnswer::Decline { "declined" } else { "answered" };
     let given = give(&found, answer, door)?;
@@ -105,22 +104,31 @@ fn chosen(found: &InteractionInfo, args: &cli::Answer, ui: &mut Ui) -> Result<Gi
     match &found.question {
         Question::Form { message, schema, order } => {
             let form = form::read(schema, order)?;
-            let content = if !args.fields.is_empty() {
+            let content = if args.accept || !args.fields.is_empty() {
                 form::filled(&form, &args.fields, &found.id)?
             } else if ui.can_ask() {
                 ui.say(ui.err_paint().apply(BOLD, message));
-                form::ask(&form, ui)?
+                let content = form::ask(&form, ui)?;
+                if form.fields.is_empty() && !agrees("it has no fields; send it? y/n > ", ui)? {
+                    return Ok(GivenAnswer::Decline);
+                }
+                content
             } else {
                 return Err(CommandError::usage("the question needs a filled-in form")
                     .hint(form::usage(&form, &found.id)));
             };
             Ok(GivenAnswer::Accept { content: Some(content) })
         }
+        Question::Permission { .. } if args.accept => {
+            Err(CommandError::usage("the question is no form and no page, which `--accept` is for")
+                .hint(text!("`acpctl allow {}` allows it", found.id)))
+        }
         _ if !args.fields.is_empty() => {
             Err(CommandError::usage("the question is not a form: it has no fields")
                 .hint("`acpctl pending` shows the question"))
         }
         Question::Permission { options, .. } => choice::of_all(found, options, ui),
+        Question::Url { .. } if args.accept => Ok(GivenAnswer::Accept { content: None }),
         Question::Url { .. } => page(found, ui),
     }
 }
@@ -134,11 +142,19 @@ fn page(found: &InteractionInfo, ui: &mut Ui) -> Result<GivenAnswer> {
         return Err(CommandError::usage(text).hint(hint));
     }
     ui.say(described(found));
+    Ok(match agrees("agree to open it? y/n > ", ui)? {
+        true => GivenAnswer::Accept { content: None },
+        false => GivenAnswer::Decline,
+    })
+}
+
+/// Asks a person for a yes or a no.
+fn agrees(prompt: &'static str, ui: &mut Ui) -> Result<bool> {
     loop {
-        match ui.ask("agree to open it? y/n > ")?.as_deref() {
+        match ui.ask(prompt)?.as_deref() {
             None => return Err(nothing()),
-            Some("y" | "Y" | "yes") => return Ok(GivenAnswer::Accept { content: None }),
-            Some("n" | "N" | "no") => return Ok(GivenAnswer::Decline),
+            Some("y" | "Y" | "yes") => return Ok(true),
+            Some("n" | "N" | "no") => return Ok(false),
             Some(_) => wrong(ui, "type `y` or `n`"),
         }
     }
@@ -159,22 +175,40 @@ fn tell_remembered(found: &InteractionInfo, given: &AnswerResult, is_yes: bool, 
 }
 
 /// The question with this id, or the only one of this session, or the only one.
-fn find(wanted: Option<&str>, care: Care, door: Door, ui: &mut Ui) -> Result<InteractionInfo> {
+fn find(
+    wanted: Option<&str>,
+    agent: Option<&str>,
+    care: Care,
+    door: Door,
+    ui: &mut Ui,
+) -> Result<InteractionInfo> {
     let mut connection = door.connect()?;
     let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
     let mut open = list.interactions;
+    open.retain(|question| agent.is_none_or(|agent| question.agent == agent));
     if let Some(wanted) = wanted {
         if open.iter().any(|question| question.id == wanted) {
             open.retain(|question| question.id == wanted);
         } else {
-            let which = Which { session: wanted.to_owned(), agent: None };
-            let session = match lookup::find(&mut connection, &which, care, ui) {
-                Err(error) if error.code() == ExitCode::NotFound => {
-                    return Err(none(wanted));
-                }
-                found => found?,
+            let asks = |session: &SessionInfo, question: &InteractionInfo| {
+                question.agent == session.agent
+                    && question.session_id.as_ref() == Some(&session.session_id)
             };
-            open.retain(|question| question.session_id.as_ref() == Some(&session.session_id));
+            let list: SessionList = connection.call(method::SESSION_LIST, &lookup::all())?;
+            let asking = list.sessions.iter();
+            let asking = asking.filter(|session| open.iter().any(|open| asks(session, open)));
+            let asking = SessionList { sessions: asking.cloned().collect() };
+            let here = Wanted::here(wanted, agent);
+            // A session that asks nothing is meant if none that asks is.
+            let found = match here.choose(asking, care) {
+                Err(error) if error.code() == ExitCode::NotFound => here.choose(list, care),
+                found => found,
+            };
+            let session = match found {
+                Err(error) if error.code() == ExitCode::NotFound => return Err(none(wanted)),
+                found => found?.told(ui),
+            };
+            open.retain(|question| asks(&session, question));
             if open.is_empty() {
                 let text = text!("no question is open in {}", session.handle());
                 return Err(CommandError::new(ExitCode::NotFound, text).hint(PENDING));
