@@ -34,6 +34,8 @@ const SSH_AGENT: Duration = Duration::from_secs(1);
 
 /// What findings about the configuration are called.
 const CONFIG: &str = "configuration";
+/// Why an agent is stopped that is meant to be.
+const BY_PERSON: &str = "stopped by a person";
 /// A journal that is larger than this, and that no limit keeps smaller, is told of.
 const LARGE: u64 = 1 << 30;
 
@@ -309,7 +311,8 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
     ));
     let named = configured::values().map(|found| found.agents).unwrap_or_default();
     for agent in &list.agents {
-        let trouble = trouble(agent, &info.default_agent);
+        let is_named = named.contains(&agent.name) || agent.name == info.default_agent;
+        let trouble = trouble(agent, &info.default_agent, is_named);
         let is_looked_for = trouble.is_none() && named.contains(&agent.name);
         findings.extend(trouble.or_else(|| is_looked_for.then(|| lost(daemon, agent))?));
     }
@@ -371,14 +374,17 @@ fn shims(agents: &[AgentInfo], current: &str) -> Vec<Finding> {
 }
 
 /// An agent that does not run as it should.
-fn trouble(agent: &AgentInfo, default: &Untrusted) -> Option<Finding> {
+fn trouble(agent: &AgentInfo, default: &Untrusted, is_named: bool) -> Option<Finding> {
     let name = agent.name.raw();
     let why = agent.reason.as_ref().map(|why| format!(": {}", why.raw())).unwrap_or_default();
     if agent.auth.state.wants_login() || agent.state == AgentState::NeedsAuth {
         let text = format!("{name} wants a login");
         return Some(Finding::warning("agents", text).fix(format!("acpctl auth login {name}")));
     }
-    if matches!(agent.state, AgentState::Failed | AgentState::Backoff) {
+    // A name that was typed once is no agent that somebody wants to have.
+    let is_wanted = is_named || agent.installed != Some(false);
+    let has_failed = matches!(agent.state, AgentState::Failed | AgentState::Backoff);
+    if is_wanted && (has_failed || has_died(agent)) {
         let found = Finding::problem("agents", format!("{name} does not run{why}"));
         let look = || format!("acpctl agent logs {name}").into();
         return Some(Finding { fix: Some(agent.hint.clone().unwrap_or_else(look)), ..found });
@@ -388,6 +394,12 @@ fn trouble(agent: &AgentInfo, default: &Untrusted) -> Option<Finding> {
         let found = Finding::problem("agents", format!("{name}, the default, is not installed"));
         Finding { fix: agent.install.clone(), ..found }
     })
+}
+
+/// Returns whether the last process of an agent has ended by itself, and no other one was started since.
+fn has_died(agent: &AgentInfo) -> bool {
+    let by_person = |why: &Untrusted| *why == BY_PERSON;
+    agent.state == AgentState::Stopped && agent.reason.as_ref().is_some_and(|why| !by_person(why))
 }
 
 /// An agent of the configuration whose program is not there or cannot be run, also if nobody has tried it yet.
@@ -475,6 +487,29 @@ fn card(report: &Report, paint: Paint) -> Text {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn agent(more: serde_json::Value) -> AgentInfo {
+        let mut agent = serde_json::json!({"name": "a", "title": "A", "state": "stopped", "since": 1,
+            "restarts": 0, "command": ["a"], "sessions": 0, "log": "/l", "tried": true});
+        agent.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(agent).unwrap()
+    }
+
+    #[test]
+    fn agents_that_somebody_wants_and_that_die_at_start_are_problems() {
+        let told = |more: serde_json::Value, is_named| {
+            trouble(&agent(more), &"other".into(), is_named).map(|found| found.state)
+        };
+        let died = serde_json::json!({"reason": "it ended with exit code 1", "installed": true});
+        assert_eq!(told(died, true), Some(Health::Problem));
+        assert_eq!(told(serde_json::json!({"reason": "stopped by a person"}), true), None);
+        let missing =
+            serde_json::json!({"state": "failed", "reason": "cannot find `a`", "installed": false});
+        assert_eq!(told(missing.clone(), false), None, "its name was typed once");
+        assert_eq!(told(missing, true), Some(Health::Problem));
+        let failed = serde_json::json!({"state": "failed", "reason": "r", "installed": true});
+        assert_eq!(told(failed, false), Some(Health::Problem));
+    }
 
     fn report() -> Report {
         Report {
