@@ -4,7 +4,7 @@ use acpd_api::Untrusted;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-pub(crate) use acpd_view::human::{bytes, count, counted, directory, duration, fence};
+pub(crate) use acpd_view::human::{bytes, count, counted, directory, duration, fence, image_type};
 
 use crate::text::{Text, text};
 

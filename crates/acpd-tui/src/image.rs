@@ -10,8 +10,8 @@ use std::thread;
 use std::time::Duration;
 
 use acpd_api::Untrusted;
-use acpd_view::text;
 use acpd_view::text::Text;
+use acpd_view::{human, text};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 /// No agent takes more at once.
@@ -114,12 +114,8 @@ fn image(bytes: &[u8], what: &Text) -> Result<Image, Text> {
     if bytes.len() as u64 > LIMIT {
         return Err(text!("{} is bigger than 10 MiB", what));
     }
-    let mime = match bytes {
-        [0x89, b'P', b'N', b'G', ..] => "image/png",
-        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
-        [b'G', b'I', b'F', b'8', ..] => "image/gif",
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
-        _ => return Err(text!("{} is no PNG, JPEG, GIF or WebP image", what)),
+    let Some(mime) = human::image_type(bytes) else {
+        return Err(text!("{} is no PNG, JPEG, GIF or WebP image", what));
     };
     Ok(Image { mime, data: BASE64_STANDARD.encode(bytes) })
 }

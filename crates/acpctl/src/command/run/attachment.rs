@@ -136,16 +136,14 @@ impl Attachment {
         Attachment::Text { uri, mime, text, file: None }
     }
 
-    /// Reads an image.
+    /// Reads an image. Its first bytes say what it is, whatever its file is called.
     pub(super) fn image(path: &Path) -> Result<Attachment> {
-        let mime = mime_guess::from_path(path).iter().find(|mime| mime.type_() == "image");
-        let Some(mime) = mime else {
-            return Err(CommandError::usage(text!("`{}` is not an image", path))
-                .hint("add it with `--file`, or rename it with the extension of its format, such as `.png`"));
+        let bytes = read(path)?;
+        let Some(mime) = human::image_type(&bytes) else {
+            return Err(no_image(path, &bytes));
         };
-        let data = STANDARD.encode(read(path)?);
         let uri = file_uri(&utf8(&absolute(path)?)?);
-        Ok(Attachment::Image { uri, mime: mime.to_string(), data })
+        Ok(Attachment::Image { uri, mime: mime.to_owned(), data: STANDARD.encode(bytes) })
     }
 
     /// The content blocks (protocol brief, section 3.3): a text is embedded where the agent takes
@@ -183,13 +181,43 @@ impl Attachment {
     }
 }
 
-/// Reads all of stdin.
-pub(super) fn stdin() -> Result<String> {
+/// Why a file cannot go with a prompt as an image.
+fn no_image(path: &Path, bytes: &[u8]) -> CommandError {
+    if bytes.is_empty() {
+        return CommandError::usage(text!("`{}` is empty", path));
+    }
+    let hint = match std::str::from_utf8(bytes) {
+        Ok(_) => "add a text with `--file`",
+        Err(_) => "convert it first: `magick IMAGE IMAGE.png`",
+    };
+    let text = text!("`{}` is none of the images that agents take: PNG, JPEG, GIF and WebP", path);
+    CommandError::usage(text).hint(hint)
+}
+
+/// Reads all of stdin. Returns also whether it was not all UTF-8: a diff may have files of any encoding in it, and what
+/// cannot be read in them is replaced.
+pub(super) fn stdin() -> Result<(String, bool)> {
     let failed =
         |error| CommandError::new(acpd_api::ExitCode::Error, text!("cannot read stdin: {}", error));
     let what = "stdin".into();
     let bytes = read_all(io::stdin().lock()).map_err(failed)?;
-    decoded(bytes.ok_or_else(|| too_big(&what))?, &what)
+    let bytes = bytes.ok_or_else(|| too_big(&what))?;
+    match String::from_utf8(bytes) {
+        Err(error) if !error.as_bytes().contains(&0) => {
+            Ok((String::from_utf8_lossy(error.as_bytes()).into_owned(), true))
+        }
+        Err(error) => Err(no_text(&what).hint(recode(error.as_bytes()))),
+        Ok(text) => Ok((decoded(text.into_bytes(), &what)?, false)),
+    }
+}
+
+/// How to make UTF-8 of a text that is none.
+fn recode(bytes: &[u8]) -> Text {
+    let from = match bytes {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16",
+        _ => "ISO-8859-1",
+    };
+    text!("convert it: `iconv -f {} -t UTF-8`", from)
 }
 
 /// Reads a file that holds a prompt; it may be a pipe, as of `<(…)`.
@@ -230,8 +258,13 @@ fn plain() -> String {
 fn decoded(bytes: Vec<u8>, what: &Text) -> Result<String> {
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(text),
-        _ => Err(CommandError::usage(text!("{} is not text in UTF-8", what))),
+        Ok(_) => Err(no_text(what)),
+        Err(error) => Err(no_text(what).hint(recode(error.as_bytes()))),
     }
+}
+
+fn no_text(what: &Text) -> CommandError {
+    CommandError::usage(text!("{} is not text in UTF-8", what))
 }
 
 /// A text as a code block of Markdown.
@@ -346,15 +379,20 @@ mod tests {
 
     #[test]
     fn images_are_sent_whole_and_must_look_like_images() {
-        let (_dir, path) = file("dot.PNG", b"\x89PNG");
+        let (_dir, path) = file("dot", b"\x89PNG");
         let blocks = Attachment::image(&path).unwrap().blocks(false);
         assert_eq!(
             (blocks[0]["mimeType"].as_str(), blocks[0]["data"].as_str()),
             (Some("image/png"), Some("iVBORw=="))
         );
 
-        let (_dir, path) = file("dot.txt", b"x");
-        assert_eq!(Attachment::image(&path).unwrap_err().code(), ExitCode::Usage);
+        let (_dir, path) = file("wrong.png", b"\xff\xd8\xff\xe0");
+        let blocks = Attachment::image(&path).unwrap().blocks(false);
+        assert_eq!(blocks[0]["mimeType"], "image/jpeg", "its name says something else");
+        for content in [&b""[..], b"hello\n", b"\0\0\0\x18ftypheic", b"BM\0\0", b"<svg/>"] {
+            let (_dir, path) = file("a.png", content);
+            assert_eq!(Attachment::image(&path).unwrap_err().code(), ExitCode::Usage);
+        }
     }
 
     #[test]
