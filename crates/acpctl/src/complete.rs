@@ -148,7 +148,8 @@ fn sessions(connection: &mut Connection) -> Result<Vec<Found>> {
 
 fn agents(connection: &mut Connection) -> Result<Vec<Found>> {
     let list: AgentList = connection.call(method::AGENT_LIST, &Empty {})?;
-    Ok(list.agents.iter().map(|agent| Found::new(&agent.name, &agent.title)).collect())
+    let there = list.agents.iter().filter(|agent| agent.installed != Some(false));
+    Ok(there.map(|agent| Found::new(&agent.name, &agent.title)).collect())
 }
 
 fn questions(connection: &mut Connection) -> Result<Vec<Found>> {

@@ -52,12 +52,12 @@ use std::process::ExitCode;
 use acpd_api::Untrusted;
 use clap::Parser as _;
 #[cfg(feature = "tui")]
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 fn main() -> ExitCode {
     panic::set_hook(Box::new(complain));
     complete::complete_if_asked();
-    let cli = match cli::Cli::try_parse().or_else(all_sessions) {
+    let cli = match cli::Cli::try_parse().or_else(all_sessions).or_else(help_of_help) {
         Ok(cli) => cli,
         Err(error) => return wrong_usage(&error),
     };
@@ -88,6 +88,13 @@ fn all_sessions(error: clap::Error) -> Result<cli::Cli, clap::Error> {
         return cli::Cli::try_parse_from(args).map_err(|_| error);
     }
     Err(error)
+}
+
+/// `help --help` is `help`.
+fn help_of_help(error: clap::Error) -> Result<cli::Cli, clap::Error> {
+    let typed = error.get(ContextKind::InvalidSubcommand);
+    let is_help = matches!(typed, Some(ContextValue::String(typed)) if ["--help", "-h"].contains(&typed.as_str()));
+    if is_help { cli::Cli::try_parse_from(["acpctl", "help"]) } else { Err(error) }
 }
 
 /// Tells of a panic, whose words may quote what was being read.

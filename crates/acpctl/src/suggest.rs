@@ -5,7 +5,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli;
 use crate::error::CommandError;
-use crate::text::{Text, text};
+use crate::text::{Text, shell_word, text};
 
 /// Verbs of other programs that end work.
 const STOPS: [&str; 6] = ["stop", "kill", "interrupt", "abort", "halt", "terminate"];
@@ -64,6 +64,10 @@ fn told(typed: &str, group: Option<&'static str>) -> CommandError {
     let full: Text = group.map(|group| text!(" {}", group)).unwrap_or_default();
     let error =
         CommandError::usage(text!("no command `acpctl{} {}`", full, escape::one_line(typed)));
+    if group.is_none() && typed.trim().contains(char::is_whitespace) {
+        let word = shell_word(&typed.into());
+        return error.hint(text!("to prompt an agent: `acpctl run {}`", word));
+    }
     if STOPS.contains(&typed) {
         return error.hint(ELSEWHERE);
     }
@@ -98,6 +102,11 @@ mod tests {
     fn hint(typed: &str, group: Option<&'static str>) -> String {
         let shown = told(typed, group).render(Paint::plain());
         shown.as_str().split_once("hint: ").unwrap().1.trim_end().to_owned()
+    }
+
+    #[test]
+    fn words_that_are_no_command_are_a_prompt() {
+        assert_eq!(hint("fix the bug", None), "to prompt an agent: `acpctl run 'fix the bug'`");
     }
 
     #[test]

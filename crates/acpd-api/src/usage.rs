@@ -48,6 +48,10 @@ impl Amount {
 /// With two digits, or four for less than a cent.
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Four digits would say that it was nothing.
+        if self.0 > 0 && self.units() < 0.00005 {
+            return f.write_str("<0.0001");
+        }
         let digits = if self.0 > 0 && self.units() < 0.01 { 4 } else { 2 };
         write!(f, "{:.digits$}", self.units())
     }
@@ -225,5 +229,6 @@ mod tests {
         assert!(serde_json::from_str::<Amount>("-1").is_err());
         let shown = |units| Amount::from_units(units).unwrap().to_string();
         assert_eq!([shown(0.0), shown(0.0042), shown(12.0)], ["0.00", "0.0042", "12.00"]);
+        assert_eq!([shown(0.00001), shown(0.00006)], ["<0.0001", "0.0001"]);
     }
 }

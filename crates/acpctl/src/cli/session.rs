@@ -21,6 +21,7 @@ pub(crate) enum Session {
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
     /// List sessions, the most recently used first.
+    #[command(alias = "list")]
     Ls {
         /// Only sessions of this agent.
         #[arg(short, long)]
