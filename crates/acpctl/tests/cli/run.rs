@@ -655,7 +655,7 @@ fn stdin_alone_is_the_prompt_and_must_be_text() {
         child.stdin.take().unwrap().write_all(bytes).unwrap();
         home.wait(child)
     };
-    let done = run(b"\xff");
+    let done = run(b"a\0b");
     let error = "error: stdin is not text in UTF-8\n";
     assert_eq!((done.err.as_str(), done.code), (error, Some(2)));
     let daemon = home.daemon(|mut client| {
@@ -664,6 +664,17 @@ fn stdin_alone_is_the_prompt_and_must_be_text() {
         client.result(&prompt, json!({"stopReason": "end_turn"}));
     });
     assert_eq!(run(b"hello\n").code, Some(0));
+    daemon.join().unwrap();
+    // A diff may have files of other encodings in it.
+    let daemon = home.daemon(|mut client| {
+        let prompt = client.begins();
+        let said = json!([{"type": "text", "text": "-caf\u{fffd}\n+café"}]);
+        assert_eq!(prompt["params"]["prompt"], said);
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+    });
+    let done = run(b"-caf\xe9\n+caf\xc3\xa9\n");
+    assert_eq!(done.code, Some(0));
+    assert!(done.err.contains("stdin is not all UTF-8"), "{}", done.err);
     daemon.join().unwrap();
 }
 

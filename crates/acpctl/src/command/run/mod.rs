@@ -38,7 +38,7 @@ use crate::error::{CommandError, Result};
 use crate::git::{self, Worktree};
 use crate::live::Live;
 use crate::lookup::{Care, Named, Wanted};
-use crate::paint::DIM;
+use crate::paint::{DIM, YELLOW};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 use crate::{cli, human, info, last, lookup, signal};
@@ -624,5 +624,11 @@ fn stdin(ui: &mut Ui) -> Result<String> {
         }
         read => read,
     };
-    read.unwrap_or_else(|_| Err(CommandError::new(ExitCode::Error, "cannot read stdin")))
+    let (text, is_mended) =
+        read.unwrap_or_else(|_| Err(CommandError::new(ExitCode::Error, "cannot read stdin")))?;
+    if is_mended {
+        let line = "stdin is not all UTF-8: the agent gets U+FFFD for what is not";
+        ui.say(ui.err_paint().apply(YELLOW, line));
+    }
+    Ok(text)
 }
