@@ -218,8 +218,12 @@ impl Watch {
                 };
                 (code, Some(text!("the agent failed{}", told)))
             }
-            _ if self.restored == Some(RestoreLevel::Reseeded) => {
-                let error = "the agent had lost the conversation and continued with a summary";
+            _ if self.restored.is_some_and(RestoreLevel::is_less) => {
+                let error = if self.restored == Some(RestoreLevel::Partial) {
+                    "the agent may have only a part of the conversation"
+                } else {
+                    "the agent had lost the conversation and continued with a summary"
+                };
                 (ExitCode::ContextLost, Some(error.into()))
             }
             _ => (ExitCode::Ok, None),
@@ -290,9 +294,11 @@ mod tests {
         let mut login = watch(&json!({"turn": {"state": "idle", "since": 0, "last": "error"}}));
         login.ended = Some(Outcome::Error { code: -32000, message: "who are you?".into() });
         assert_eq!(login.idle().unwrap().code, ExitCode::NeedsLogin);
-        let mut reseeded = watch(&json!({}));
-        reseeded.restored = Some(RestoreLevel::Reseeded);
-        assert_eq!(reseeded.idle().unwrap().code, ExitCode::ContextLost);
+        for less in [RestoreLevel::Partial, RestoreLevel::Reseeded] {
+            let mut restored = watch(&json!({}));
+            restored.restored = Some(less);
+            assert_eq!(restored.idle().unwrap().code, ExitCode::ContextLost);
+        }
     }
 
     #[test]

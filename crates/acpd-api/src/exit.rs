@@ -44,7 +44,7 @@ impl ExitCode {
         (ExitCode::NeedsLogin, "the agent wants a login"),
         (ExitCode::Refused, "refused"),
         (ExitCode::Interrupted, "the turn was interrupted"),
-        (ExitCode::ContextLost, "the conversation was lost or reseeded"),
+        (ExitCode::ContextLost, "the conversation was lost, reseeded or restored in part"),
         (ExitCode::OutcomeUnknown, "the outcome is unknown"),
         (ExitCode::TimedOut, "the time is over"),
         (ExitCode::Cancelled, "cancelled"),

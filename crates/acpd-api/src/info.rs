@@ -245,6 +245,10 @@ pub struct AgentInfo {
     /// Why its program cannot be run as things are. Said only in the info of a single agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_found: Option<Untrusted>,
+    /// Methods that this version of the agent announced and then answered with "method not found": acpd no longer uses
+    /// them. A restart of the agent has acpd try them again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsupported: Vec<Untrusted>,
     /// Variables that it inherits from the daemon, if the daemon has them: names, or beginnings of names
     /// with a `*`. Said only in the info of a single agent, as `inherited` is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -529,14 +533,23 @@ pub enum RestoreLevel {
     Exact,
     /// The agent resumed it.
     Resumed,
-    /// The agent loaded it.
+    /// The agent loaded it, with all that acpd knows of.
     Loaded,
+    /// The agent loaded it, but its replay lacks a part of the conversation.
+    Partial,
     /// Made anew; it had never had a prompt, so nothing was lost.
     Renewed,
     /// A new session with a summary.
     Reseeded,
     /// Nothing.
     Lost,
+}
+
+impl RestoreLevel {
+    /// Returns whether the agent continues with less than the conversation.
+    pub fn is_less(self) -> bool {
+        matches!(self, RestoreLevel::Partial | RestoreLevel::Reseeded)
+    }
 }
 
 /// The running turn of a session, or the last one.

@@ -139,7 +139,8 @@ pub struct Restored {
     pub level: RestoreLevel,
     /// When (ms since the epoch).
     pub at: u64,
-    /// For [`RestoreLevel::Reseeded`] and [`RestoreLevel::Lost`]: why.
+    /// Why, for [`RestoreLevel::Reseeded`] and [`RestoreLevel::Lost`]; what is missing, for
+    /// [`RestoreLevel::Partial`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Untrusted>,
 }

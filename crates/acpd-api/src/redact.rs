@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub const HIDDEN: &str = "[hidden]";
 
 /// Members whose values are nobody's business: how programs are started, and what they are told beside the conversation.
-const PLACES: [&str; 4] = ["mcpServers", "env", "headers", "_meta"];
+const PLACES: [&str; 5] = ["mcpServers", "env", "headers", "_meta", "systemPrompt"];
 /// Parts of names of members that hold secrets.
 const SECRET_NAMES: [&str; 11] = [
     "token",

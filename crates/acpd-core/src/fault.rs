@@ -105,7 +105,7 @@ pub(crate) fn name_taken(name: &str, cwd: &str) -> Fault {
 
 /// The error for what a login that has run out has ended, with fresh credentials on their way.
 pub(crate) fn renewed_fault() -> Fault {
-    let text = "the agent's login has run out; it is started anew with fresh credentials";
+    let text = "the agent's login has run out and is being renewed";
     Fault::new(Reason::Interrupted, text).hint("try again")
 }
 

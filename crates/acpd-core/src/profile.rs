@@ -224,6 +224,8 @@ pub struct Profile {
     pub restart: Restart,
     /// Part of a replay may come after the response of `session/load`.
     pub late_replay: bool,
+    /// A load replays the whole conversation, so what is missing there is lost.
+    pub replays: bool,
     /// A turn that ends as `end_turn` without a word of the agent has failed.
     pub empty_turn_fails: bool,
     /// Signs by which a turn that ended well for its agent has failed.
@@ -402,6 +404,7 @@ impl Default for Profile {
                 ready_after: 10_000,
             },
             late_replay: false,
+            replays: true,
             empty_turn_fails: false,
             failed_turn: Vec::new(),
             use_resume: true,

@@ -147,6 +147,7 @@ fn session(key: u32) -> Record {
         prompts: 0,
         heard: false,
         last_prompt: 0,
+        replayable: acpd_core::record::Replayable::default(),
         open_tools: std::collections::BTreeSet::new(),
         children: std::collections::BTreeMap::new(),
         last_outcome: None,

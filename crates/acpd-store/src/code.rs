@@ -117,6 +117,7 @@ words!(restore_code, restore_of: RestoreLevel as "restore level" {
     Exact = "exact",
     Resumed = "resumed",
     Loaded = "loaded",
+    Partial = "partial",
     Renewed = "renewed",
     Reseeded = "reseeded",
     Lost = "lost",

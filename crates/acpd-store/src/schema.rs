@@ -239,7 +239,13 @@ CREATE TABLE prompt_keys (
 ) STRICT, WITHOUT ROWID;
 ";
 
-const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2)];
+/// Schema 3: `sessions.replayable` (JSON), the prompts that a replay has to show.
+const V3: &str = r#"
+ALTER TABLE sessions ADD COLUMN replayable TEXT NOT NULL
+    DEFAULT '{"prompts":0,"last":0,"answered":false}';
+"#;
+
+const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2), M::up(V3)];
 
 /// Brings the schema up to date; refuses one that a newer acpd wrote.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {

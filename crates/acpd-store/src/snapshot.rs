@@ -144,7 +144,7 @@ fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, Sto
     let sql = "SELECT session, agent, public_id, agent_id, name, cwd, params, rest, reason, \
                restore, mode, options, title, prompts, last_prompt, last_outcome, created, \
                updated, head, last_ticket, mcp_servers, open_tools, host, heard, children, \
-               own_title, archived, client_meta, usage, removed \
+               own_title, archived, client_meta, usage, removed, replayable \
                FROM sessions LEFT JOIN secrets USING (session)";
     entries(conn, sql, |row| {
         let key = SessionKey(row.get(0)?);
@@ -173,6 +173,7 @@ fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, Sto
             prompts: number(row, 13)?,
             heard: row.get(23)?,
             last_prompt: number(row, 14)?,
+            replayable: json_of("prompts to replay", &row.get::<_, String>(30)?)?,
             last_outcome: row.get(15)?,
             usage: json_of("usage of a session", &row.get::<_, String>(28)?)?,
             created: Time(number(row, 16)?),

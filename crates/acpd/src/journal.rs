@@ -142,15 +142,17 @@ fn log(reader: &mut Reader, page: LogPage) -> Bytes {
         Ok(rows) => rows,
         Err(error) => return failure(&page.id, error),
     };
+    let rows: Vec<_> = rows.into_iter().take(page.limit as usize).collect();
+    let next = rows.last().map(|row| row.seq).filter(|seq| *seq < page.upto);
     let entries: Vec<LogEntry> = rows
         .into_iter()
-        .take(page.limit as usize)
+        // A notice says the same.
+        .filter(|row| row.kind != EventKind::Banner)
         .filter_map(|row| {
             let text = String::from_utf8(row.line.to_vec()).ok()?;
             Some(LogEntry { seq: row.seq, line: RawValue::from_string(text).ok()? })
         })
         .collect();
-    let next = entries.last().map(|entry| entry.seq).filter(|seq| *seq < page.upto);
     build::response(&page.id, &LogResult { session_id: page.session_id.into(), entries, next })
 }
 

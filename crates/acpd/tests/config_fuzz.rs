@@ -33,6 +33,7 @@ restore = ["load", "resume"]
 auth_errors = ["not logged in", "401"]
 enabled = true
 late_replay = true
+replays = false
 [agents.remote]
 tcp.connect = "localhost:4000"
 [mcp.files]

@@ -311,6 +311,7 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
     ));
     let named = configured::values().map(|found| found.agents).unwrap_or_default();
     for agent in &list.agents {
+        findings.extend(unsupported(agent));
         let is_named = named.contains(&agent.name) || agent.name == info.default_agent;
         let trouble = trouble(agent, &info.default_agent, is_named);
         let is_looked_for = trouble.is_none() && named.contains(&agent.name);
@@ -319,6 +320,18 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
     findings.extend(shims(&list.agents, info.version.raw()));
     findings.extend(surroundings);
     Ok(info.pid)
+}
+
+/// Methods that an agent announced and does not have: its sessions may come back with a summary only.
+fn unsupported(agent: &AgentInfo) -> Option<Finding> {
+    if agent.unsupported.is_empty() {
+        return None;
+    }
+    let methods: Vec<&str> = agent.unsupported.iter().map(Untrusted::raw).collect();
+    let (name, methods) = (agent.name.raw(), methods.join(", "));
+    let text = format!("`{name}` announces {methods} and does not have it; acpd no longer uses it");
+    let fix = format!("acpctl agent restart {}", shell_word(&agent.name));
+    Some(Finding::warning("agent", text).fix(fix))
 }
 
 /// What is wrong in the environment that agents get. The daemon answers when its login shell has: before that it does not

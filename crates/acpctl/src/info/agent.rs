@@ -7,7 +7,7 @@ use super::{environment, login};
 use crate::human;
 use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW};
 use crate::table::{Cell, Cut, Table, key_values};
-use crate::text::{Text, text};
+use crate::text::{Text, shell_word, text};
 
 /// Columns of a reason in the table: it may hold a whole `PATH`.
 const REASON: usize = 60;
@@ -86,6 +86,7 @@ pub(crate) fn card(agent: &AgentInfo, paint: Paint) -> Text {
     add(2, "login", Some(login::sentence(&agent.auth)));
     add(2, "reason", agent.reason.as_ref().map(Text::from));
     rows.extend(agent.mcp.iter().map(|server| ("mcp", mcp_line(server))));
+    rows.extend(unsupported(agent).map(|text| ("missing", text)));
     let missing = environment::only_here(agent, None).or_else(|| environment::lacking(agent, None));
     rows.extend(missing.map(|missing| ("variables", missing)));
     rows.extend(agent.install.as_ref().map(|install| ("install", Text::from(install))));
@@ -112,6 +113,18 @@ fn memory(bytes: u64, processes: Option<u32>) -> Text {
         Some(1) => text!("{} in 1 process", human::bytes(bytes)),
         Some(count) => text!("{} in {} processes", human::bytes(bytes), count),
     }
+}
+
+/// Methods that the agent announced and does not have, and how acpd tries them again.
+fn unsupported(agent: &AgentInfo) -> Option<Text> {
+    (!agent.unsupported.is_empty()).then(|| {
+        let methods = Text::join(agent.unsupported.iter().map(Text::from), ", ");
+        text!(
+            "{}: announced, but not found; tried again with another version, or after `acpctl agent restart {}`",
+            methods,
+            shell_word(&agent.name)
+        )
+    })
 }
 
 /// An MCP server of the configuration, and whether the agent gets it.
@@ -160,6 +173,7 @@ mod tests {
             "name": "copilot", "title": "Copilot", "state": "ready", "since": 0, "pid": 42,
             "otherPids": [43, 44], "rss": 300_000_000, "processes": 9, "restarts": 0,
             "command": ["copilot", "--acp"], "sessions": 3, "log": "/l", "tried": true,
+            "unsupported": ["session/load"],
         }))
         .unwrap();
         insta::assert_snapshot!(card(&agent, Paint::plain()), @"
@@ -172,6 +186,7 @@ mod tests {
         sessions  3
         restarts  0
         log       /l
+        missing   session/load: announced, but not found; tried again with another version, or after `acpctl agent restart copilot`
         ");
         insta::assert_snapshot!(table([&agent], 0, Paint::plain(), None), @"
         AGENT    STATE  SINCE  PID    MEMORY  PROCS  RESTARTS  SESSIONS  REASON

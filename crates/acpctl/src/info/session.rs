@@ -231,8 +231,12 @@ fn turn(session: &SessionInfo, now: u64) -> (Text, Style) {
 
 /// Its state for a table, with a mark if the agent has only a summary.
 fn state(session: &SessionInfo) -> Text {
-    let is_reseeded = session.restore == Some(RestoreLevel::Reseeded);
-    text!("{}{}", word(session), if is_reseeded { " (reseeded)" } else { "" })
+    let level = match session.restore {
+        Some(RestoreLevel::Reseeded) => " (reseeded)",
+        Some(RestoreLevel::Partial) => " (partial)",
+        _ => "",
+    };
+    text!("{}{}", word(session), level)
 }
 
 /// What the last restore kept, if that is not all.
@@ -240,6 +244,9 @@ fn restored(session: &SessionInfo) -> Option<&'static str> {
     Some(match session.restore? {
         RestoreLevel::Resumed => "resumed: the agent has the conversation",
         RestoreLevel::Loaded => "loaded: the agent has the conversation",
+        RestoreLevel::Partial => {
+            "partial: the agent may not have all of it; your history is complete"
+        }
         RestoreLevel::Reseeded => "reseeded: the agent has a summary; your history is complete",
         RestoreLevel::Lost => "lost: the agent has nothing of it; your history is complete",
         RestoreLevel::Exact | RestoreLevel::Renewed => return None,
@@ -358,7 +365,7 @@ mod tests {
                 .find_map(|line| line.strip_prefix("restored"))
                 .map(|row| row.trim().to_owned())
         };
-        for kept in ["resumed", "loaded", "reseeded", "lost"] {
+        for kept in ["resumed", "loaded", "partial", "reseeded", "lost"] {
             assert!(row(kept).is_some_and(|row| row.starts_with(kept)), "{kept}");
         }
         assert_eq!((row("exact"), row("renewed")), (None, None));

@@ -48,10 +48,21 @@ impl Logins {
             return false;
         }
         let since = old.filter(|row| row.state == state).map_or(now, |row| row.since);
-        let row = AuthRow { agent: profile.to_owned(), state, since, source };
+        let method = old.and_then(|row| row.method.clone());
+        let row = AuthRow { agent: profile.to_owned(), state, since, source, method };
         self.by_profile.insert(profile.to_owned(), row.clone());
         out.records.push(Record::Auth(row));
         true
+    }
+
+    /// Remembers the method of the last login, or that there is none to repeat.
+    pub(crate) fn set_method(&mut self, profile: &str, method: Option<String>, out: &mut Batch) {
+        if let Some(row) = self.by_profile.get_mut(profile)
+            && row.method != method
+        {
+            row.method = method;
+            out.records.push(Record::Auth(row.clone()));
+        }
     }
 
     /// The state after a login is wanted; nothing if that is known.

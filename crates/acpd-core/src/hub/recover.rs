@@ -42,6 +42,7 @@ use crate::requests::Requests;
 use crate::requests::purpose::{Adoption, Directory, NewSession, Purpose, Steer};
 use crate::retention::Looks;
 use crate::session::limit::Held;
+use crate::session::replay::replayed_as;
 use crate::session::table::{Aside, Sessions};
 use crate::session::turn::{Queued, Running, TurnFailure};
 use crate::session::{Session, State};
@@ -275,6 +276,7 @@ impl Hub {
                     cancelling: row.cancelling,
                     cut_short: None,
                     last_line: self.now,
+                    replayed_as: line.as_deref().map(prompt_text).as_deref().and_then(replayed_as),
                     echo: line.as_deref().map(prompt_text),
                     once: line.as_deref().and_then(once),
                     whole: false,

@@ -51,6 +51,7 @@ impl Hub {
             Some(Purpose::List { .. }) => self.on_list_timer(ask, out),
             Some(Purpose::Adopt(_)) => self.on_adopt_timer(ask, out),
             Some(Purpose::Preset { .. }) => self.on_preset_timer(ask, out),
+            Some(Purpose::LoginAgain) => self.on_login_timer(ask, out),
             Some(Purpose::Abandoned { .. }) => self.on_abandoned_timer(ask, out),
             Some(Purpose::NewSession(_) | Purpose::Steer(_) | Purpose::Relay { .. }) => {
                 self.on_unanswered_timer(ask, out);

@@ -172,6 +172,8 @@ pub(crate) struct Host {
     pub(crate) stale_from: Option<Time>,
     /// When the leader ended, or was given up. What lingers of its tree is no part of its run.
     pub(crate) exited: Option<Time>,
+    /// Whether acpd has repeated the last login for it.
+    pub(crate) login: LoginRepeat,
     /// How often it was sent SIGKILL.
     pub(crate) kills: u32,
     /// Who is left of it, as people were told.
@@ -195,6 +197,7 @@ impl Host {
             ready_since: None,
             stale_from: None,
             exited: None,
+            login: LoginRepeat::Untried,
             kills: 0,
             leftovers: None,
             outbox: Outbox::new(),
@@ -214,6 +217,14 @@ impl Host {
             ..Host::new(row.host)
         }
     }
+}
+
+/// How far acpd is with repeating the last login of a profile for a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoginRepeat {
+    Untried,
+    Asked,
+    Over,
 }
 
 /// A client's request that waits for the process.
@@ -257,6 +268,20 @@ impl AgentInfo {
             .map(|result| (result.capabilities, result.agent_info, result.auth_methods))
             .unwrap_or_default();
         AgentInfo { row, capabilities, info, methods, list_lies: false }
+    }
+
+    /// Methods that it announced and then answered with "method not found": acpd no longer uses them.
+    pub(crate) fn lies(&self) -> Vec<&'static str> {
+        let lies = [
+            (self.row.resume_lies, "session/resume"),
+            (self.row.load_lies, "session/load"),
+            (self.list_lies, "session/list"),
+        ];
+        lies.into_iter().filter(|(lies, _)| *lies).map(|(_, method)| method).collect()
+    }
+
+    pub(crate) fn forget_lies(&mut self) {
+        (self.row.resume_lies, self.row.load_lies, self.list_lies) = (false, false, false);
     }
 
     /// Whether sessions can be had back with `session/resume`.

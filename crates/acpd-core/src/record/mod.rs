@@ -357,6 +357,9 @@ pub struct AuthRow {
     pub since: Time,
     /// What it was learned from last.
     pub source: AuthSource,
+    /// The method of the last `authenticate` that worked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
 }
 
 /// What a person wants of an agent.
@@ -440,6 +443,8 @@ pub struct SessionRow {
     pub heard: bool,
     /// Hash of the text of the last prompt in the journal; tells replayed history from news.
     pub last_prompt: u64,
+    /// Prompts that a replay of the agent's session has to show.
+    pub replayable: Replayable,
     /// How the last turn ended, in one word.
     pub last_outcome: Option<String>,
     /// What the agent has told of tokens and cost.
@@ -448,6 +453,19 @@ pub struct SessionRow {
     pub created: Time,
     /// Last prompt or state change.
     pub updated: Time,
+}
+
+/// Prompts that a replay of an agent's session has to show: those that the agent has answered, or was cut
+/// off from. Not those that it has refused, that were cancelled, and commands of its own such as
+/// `/compact`. Stored as JSON.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replayable {
+    /// Their number.
+    pub prompts: u64,
+    /// Hash of the text of the last one, without white space at its ends.
+    pub last: u64,
+    /// The agent has said something about one of them.
+    pub answered: bool,
 }
 
 impl SessionRow {

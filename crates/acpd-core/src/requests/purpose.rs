@@ -114,6 +114,8 @@ pub(crate) enum Purpose {
     },
     /// Whether the agent is logged in.
     AuthStatus,
+    /// acpd's own `authenticate`, which repeats the last one for another process.
+    LoginAgain,
     /// A setting that the configuration wants for a session that begins.
     Preset { session: SessionKey, preset: Preset },
     /// A person's title for a session, whose answer does not matter.
@@ -161,6 +163,7 @@ impl Purpose {
             Purpose::Adopt(_) => "taking over",
             Purpose::GivenUp { .. } => "restore that was given up",
             Purpose::AuthStatus => "auth/status",
+            Purpose::LoginAgain => "authenticate",
             Purpose::Preset { preset: Preset::Mode { .. }, .. } => "session/set_mode",
             Purpose::Preset { preset: Preset::Option { .. }, .. } => "session/set_config_option",
             Purpose::Title { .. } => SET_TITLE,
@@ -233,6 +236,7 @@ impl Purpose {
                 Asked::GivenUp { session: session.clone() }
             }
             Purpose::AuthStatus
+            | Purpose::LoginAgain
             | Purpose::GivenUp { session: None }
             | Purpose::Title { .. }
             | Purpose::Farewell => Asked::Nothing,

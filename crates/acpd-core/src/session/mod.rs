@@ -15,9 +15,10 @@ pub(crate) mod way_out;
 use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::acp::UpdateHead;
-use acp_wire::set_member;
+use acp_wire::{remove_member, set_member};
 use acpd_api::{Doing, SessionInfo, SessionState, TurnInfo, TurnState, Usage};
 use bytes::Bytes;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId, Time};
@@ -61,6 +62,8 @@ pub(crate) struct Session {
     pub(crate) doubtful: Option<HostId>,
     /// Processes in a row that had run for long enough to be forgiven, and ended while they brought this session back.
     pub(crate) loads_cut_off: u32,
+    /// Prompts in a row that the agent has refused without a word about a login.
+    pub(crate) refusals: u32,
     /// Summary still owed after a reseed.
     pub(crate) summary: Summary,
     /// What the agent has said about the tool calls of the running turn.
@@ -118,6 +121,7 @@ impl Session {
             eager: false,
             doubtful: None,
             loads_cut_off: 0,
+            refusals: 0,
             summary: Summary::default(),
             calls: BTreeMap::new(),
             activity: Activity::default(),
@@ -142,7 +146,8 @@ impl Session {
 
     /// The params that an agent gets to make or restore this session.
     pub(crate) fn restore_params(&self) -> Box<RawValue> {
-        let mut params = self.row.params.clone();
+        // The values that are in force are set again.
+        let mut params = remove_member(&self.row.params, &["configOptions"]);
         if let Some(servers) = &self.mcp_servers {
             params = set_member(&params, &["mcpServers"], servers);
         }
@@ -185,6 +190,18 @@ impl Session {
         if self.running.is_some() {
             let about = self.calls.get(id).filter(|_| is_told).map(doing);
             self.activity.calls(id, now, about);
+        }
+    }
+
+    /// Notes the mode that is in force. Where an option `mode` had the same value, it follows: not every
+    /// agent reports it.
+    pub(crate) fn note_mode(&mut self, mode: String) {
+        let row = self.row.edit();
+        let old = row.mode.replace(mode.clone());
+        if let (Some(old), Some(option)) = (old, row.options.get_mut("mode"))
+            && *option == json!(old).to_string()
+        {
+            *option = json!(mode).to_string();
         }
     }
 

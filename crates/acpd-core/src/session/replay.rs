@@ -9,14 +9,17 @@
 //! A replay carries no marks, so it is compared by its user messages: everything up to and including
 //! the turn of the last prompt in the journal is known already. What follows came
 //! about outside acpd and is news. If the last prompt does not occur, the agent has forgotten or
-//! rewritten it, and nothing is news: rather too little than a line twice.
+//! rewritten it, and nothing is news: rather too little than a line twice. Then the conversation says what
+//! is missing ([`Gap`]).
 
 use std::borrow::Cow;
+use std::fmt;
 
 use acp_wire::{UpdateClass, classify_update, str_at};
 use bytes::Bytes;
 
 use crate::hash::hash;
+use crate::record::Replayable;
 
 /// Bytes of a history that are taken over at most.
 pub(crate) const HISTORY_BYTES: usize = 64 << 20;
@@ -31,11 +34,13 @@ const CHUNKS: usize = 16;
 
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Sorts a replay.
+/// Sorts a replay, and finds out what it lacks.
 #[derive(Debug)]
 pub(crate) struct Replay {
     /// Hash of the last prompt in the journal.
     last_prompt: u64,
+    /// Prompts that have to occur.
+    expected: Replayable,
     /// Hash of the last prompt that was replayed.
     last_seen: u64,
     place: Place,
@@ -44,6 +49,14 @@ pub(crate) struct Replay {
     user: Vec<(Bytes, String)>,
     user_bytes: usize,
     bytes: usize,
+    /// Chunks of user messages: each prompt has one at least.
+    user_chunks: u64,
+    /// The last expected prompt has occurred.
+    has_last: bool,
+    /// Something of the agent has occurred.
+    has_answers: bool,
+    /// A user message was too long to be compared.
+    is_unsure: bool,
 }
 
 #[derive(Debug)]
@@ -53,28 +66,58 @@ enum Place {
     News(Vec<Bytes>),
 }
 
+/// What a replay lacks of the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gap {
+    Everything,
+    LastPrompt,
+    Prompts { replayed: u64, of: u64 },
+    Answers,
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Gap::Everything => f.write_str("the agent replayed nothing of it"),
+            Gap::LastPrompt => f.write_str("the agent did not replay the last prompt"),
+            Gap::Prompts { replayed, of } => {
+                write!(f, "the agent replayed {replayed} of {of} prompts")
+            }
+            Gap::Answers => f.write_str("the agent replayed none of its answers"),
+        }
+    }
+}
+
 impl Replay {
-    pub(crate) fn new(last_prompt: u64) -> Replay {
+    pub(crate) fn new(last_prompt: u64, expected: Replayable) -> Replay {
         Replay {
             last_prompt,
+            expected,
             last_seen: last_prompt,
             place: Place::Before,
             user: Vec::new(),
             user_bytes: 0,
             bytes: 0,
+            user_chunks: 0,
+            has_last: false,
+            has_answers: false,
+            is_unsure: false,
         }
     }
 
     /// A replayed line; `user` is the text if it is a `user_message_chunk`.
     pub(crate) fn line(&mut self, line: Bytes, user: Option<&str>) {
         if let Some(text) = user {
+            self.user_chunks += 1;
             self.user.push((line, text.to_owned()));
             self.user_bytes += text.len();
             if self.user.len() >= CHUNKS || self.user_bytes >= CHUNK_BYTES {
+                self.is_unsure = true;
                 self.end_user_message();
             }
             return;
         }
+        self.has_answers = true;
         self.end_user_message();
         self.keep(line);
     }
@@ -97,6 +140,7 @@ impl Replay {
         let all: String = user.iter().map(|(_, text)| text.as_str()).collect();
         self.last_seen = hash(&all);
         let known = (1..=user.len()).rev().find(|end| self.ends_known(&user[..*end]));
+        self.has_last |= (1..=user.len()).any(|end| self.ends_expected(&user[..end]));
         match (&self.place, known) {
             (_, Some(_)) => {
                 self.place = Place::InLast;
@@ -116,11 +160,40 @@ impl Replay {
 
     /// Whether the last of these chunks are the last known prompt.
     fn ends_known(&self, chunks: &[(Bytes, String)]) -> bool {
-        let mut text = String::new();
-        chunks.iter().rev().any(|(_, chunk)| {
-            text.insert_str(0, chunk);
-            hash(&text) == self.last_prompt
-        })
+        endings(chunks).any(|text| hash(&text) == self.last_prompt)
+    }
+
+    /// Returns whether the last of these chunks are the last expected prompt, white space aside.
+    fn ends_expected(&self, chunks: &[(Bytes, String)]) -> bool {
+        !self.has_last && endings(chunks).any(|text| hash(text.trim()) == self.expected.last)
+    }
+
+    /// Returns what is missing so far. Turns that the agent has compacted are missing, too: it does not
+    /// have their words any more.
+    pub(crate) fn gap(&mut self) -> Option<Gap> {
+        self.end_user_message();
+        let Replayable { prompts, answered, .. } = self.expected;
+        if prompts == 0 || self.is_unsure {
+            return None;
+        }
+        if self.user_chunks == 0 && !self.has_answers {
+            return Some(Gap::Everything);
+        }
+        if !self.has_last {
+            return Some(Gap::LastPrompt);
+        }
+        if self.user_chunks < prompts {
+            return Some(Gap::Prompts { replayed: self.user_chunks, of: prompts });
+        }
+        (answered && !self.has_answers).then_some(Gap::Answers)
+    }
+
+    /// Returns what later replays have to show once people know what this one lacks.
+    pub(crate) fn seen(&mut self) -> Replayable {
+        self.end_user_message();
+        let last = if self.has_last { self.expected.last } else { 0 };
+        let prompts = if self.has_last { self.user_chunks.min(self.expected.prompts) } else { 0 };
+        Replayable { prompts, last, answered: self.expected.answered && self.has_answers }
     }
 
     /// The replay is over: the hash of the last prompt in it.
@@ -140,6 +213,21 @@ impl Replay {
     }
 }
 
+/// The texts that these chunks end with: that of the last one, of the last two, and so on.
+fn endings(chunks: &[(Bytes, String)]) -> impl Iterator<Item = String> {
+    chunks.iter().rev().scan(String::new(), |text, (_, chunk)| {
+        text.insert_str(0, chunk);
+        Some(text.clone())
+    })
+}
+
+/// Returns the hash of a prompt that a replay has to show: not of one without text, nor of a command such
+/// as `/compact`, which agents do not keep.
+pub(crate) fn replayed_as(prompt: &str) -> Option<u64> {
+    let prompt = prompt.trim();
+    (!prompt.is_empty() && !prompt.starts_with('/')).then(|| hash(prompt))
+}
+
 /// The text of a line that is a `user_message_chunk`.
 pub(crate) fn user_text(line: &[u8]) -> Option<Cow<'_, str>> {
     let update = str_at(line, &["params", "update", "sessionUpdate"]);
@@ -151,7 +239,7 @@ pub(crate) fn user_text(line: &[u8]) -> Option<Cow<'_, str>> {
 /// that: from the first user message on, as nobody has prompted yet. Nothing of a replay that is cut
 /// is news: its last prompt is not the last one. Also the hash of the last prompt that is known then.
 pub(crate) fn without_replay(lines: Vec<Bytes>, last_prompt: u64, cut: bool) -> (Vec<Bytes>, u64) {
-    let mut replay = Replay::new(last_prompt);
+    let mut replay = Replay::new(last_prompt, Replayable::default());
     let (mut kept, mut began) = (Vec::new(), false);
     for line in lines {
         let class = str_at(&line, &["params", "update", "sessionUpdate"]);
@@ -181,7 +269,7 @@ mod tests {
     use super::*;
 
     fn replay(last: &str, turns: &[(&str, &str)]) -> Vec<String> {
-        let mut replay = Replay::new(hash(last));
+        let mut replay = Replay::new(hash(last), Replayable::default());
         for (user, answer) in turns {
             replay.line(Bytes::from(format!("user {user}")), Some(user));
             replay.line(Bytes::from(format!("agent {answer}")), None);
@@ -213,7 +301,7 @@ mod tests {
 
     #[test]
     fn prompts_without_an_answer_are_told_apart() {
-        let mut replay = Replay::new(hash("b"));
+        let mut replay = Replay::new(hash("b"), Replayable::default());
         for user in ["a", "b", "c"] {
             replay.line(Bytes::from(user), Some(user));
         }
@@ -223,10 +311,63 @@ mod tests {
 
     #[test]
     fn a_prompt_of_several_blocks_is_one_message() {
-        let mut replay = Replay::new(hash("ab"));
+        let mut replay = Replay::new(hash("ab"), Replayable::default());
         replay.line(Bytes::from_static(b"1"), Some("a"));
         replay.line(Bytes::from_static(b"2"), Some("b"));
         replay.line(Bytes::from_static(b"3"), None);
         assert!(replay.finish().0.is_empty());
+    }
+
+    /// What is missing in a replay of the session in which `asked` was answered.
+    fn gap(asked: &[&str], replayed: &[(&str, &str)]) -> Option<Gap> {
+        let last = asked.last().map_or(0, |last| hash(last));
+        let expected = Replayable { prompts: asked.len() as u64, last, answered: true };
+        let mut replay = Replay::new(last, expected);
+        for (user, answer) in replayed {
+            replay.line(Bytes::new(), Some(user));
+            if !answer.is_empty() {
+                replay.line(Bytes::new(), None);
+            }
+        }
+        replay.gap()
+    }
+
+    #[test]
+    fn gap_is_what_the_replay_lacks() {
+        let asked = ["one", "two", "three"];
+        let fewer = Gap::Prompts { replayed: 1, of: 3 };
+        let table: [(&[(&str, &str)], Option<Gap>); 9] = [
+            (&[("one", "1"), ("two", "2"), ("three", "3")], None),
+            (&[("one", "1"), ("two", "2"), ("three\n", "3"), ("elsewhere", "4")], None),
+            (&[("one", ""), ("two", ""), ("three", "3")], None),
+            (&[("one", "1"), ("two", "2"), ("context ", ""), ("three", "3")], None),
+            (&[], Some(Gap::Everything)),
+            (&[("one", "1"), ("two", "2")], Some(Gap::LastPrompt)),
+            (&[("other", "1"), ("words", "2"), ("here", "3")], Some(Gap::LastPrompt)),
+            (&[("three", "3")], Some(fewer)),
+            (&[("one", ""), ("two", ""), ("three", "")], Some(Gap::Answers)),
+        ];
+        for (replayed, expected) in table {
+            assert_eq!(gap(&asked, replayed), expected, "{replayed:?}");
+        }
+        assert_eq!(gap(&[], &[]), None, "nothing is expected");
+    }
+
+    #[test]
+    fn gap_is_unknown_when_the_prompt_is_too_long_to_compare() {
+        let pieces = vec![("x", ""); CHUNKS];
+        assert_eq!(gap(&["long"], &pieces), None);
+    }
+
+    #[test]
+    fn a_known_gap_is_no_news() {
+        let expected = Replayable { prompts: 3, last: hash("three"), answered: true };
+        let mut replay = Replay::new(hash("three"), expected);
+        replay.line(Bytes::new(), Some("three"));
+        replay.line(Bytes::new(), None);
+        let mut again = Replay::new(hash("three"), replay.seen());
+        again.line(Bytes::new(), Some("three"));
+        again.line(Bytes::new(), None);
+        assert_eq!((replay.gap().is_some(), again.gap()), (true, None));
     }
 }

@@ -3,8 +3,9 @@
 //! when it renews or reseeds.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 
-use acp_wire::acp::Modes;
+use acp_wire::acp::{ConfigOption, Modes};
 use acp_wire::code;
 use acpd_api::{Reason, RestoreLevel};
 use bytes::Bytes;
@@ -35,12 +36,16 @@ pub(crate) struct Restore {
     /// What was in force before.
     pub(crate) mode: Option<String>,
     pub(crate) options: BTreeMap<String, String>,
-    /// When a late replay is over at the latest.
+    /// When a load or a late replay is over at the latest.
     pub(crate) cap: Time,
-    /// The mode that is being set again.
-    pub(crate) setting_mode: Option<String>,
+    /// The setting that the agent was asked for last.
+    pub(crate) setting: Option<Setting>,
     /// What is still to be set again.
     pub(crate) settings: VecDeque<Setting>,
+    /// The mode that the agent came back with, as far as it reports one.
+    pub(crate) shown_mode: Option<String>,
+    /// The same for its options; later those of its last answer.
+    pub(crate) shown_options: Option<Box<RawValue>>,
 }
 
 impl Restore {
@@ -50,13 +55,15 @@ impl Restore {
             progress: Progress::new(Step::Directory(question)),
             reason: None,
             left_out: Vec::new(),
-            replay: Replay::new(row.last_prompt),
+            replay: Replay::new(row.last_prompt, row.replayable),
             announced: Vec::new(),
             mode: row.mode.clone(),
             options: row.options.clone(),
             cap: now,
-            setting_mode: None,
+            setting: None,
             settings: VecDeque::new(),
+            shown_mode: None,
+            shown_options: None,
         }
     }
 
@@ -151,7 +158,7 @@ pub struct Facts<'a> {
     pub loads: bool,
     /// It has `session/list`.
     pub lists: bool,
-    /// It goes on with a replay after the answer.
+    /// More of the replay may come after the answer to a load.
     pub late_replay: bool,
     /// The session has MCP servers, of whomever.
     pub has_servers: bool,
@@ -204,8 +211,10 @@ pub enum Next {
     Settle,
     /// Set the next of what the agent has forgotten, and if there is nothing more, go on with the session.
     SetAgain,
-    /// Say that something could not be set again, then go on with the next.
+    /// Warn that the setting could not be set again, for this reason, and continue with the next.
     NotSet(String),
+    /// The same for all settings that are left: the agent does not answer.
+    NoneSet(String),
     /// The agent cannot bring it back.
     Lost(String),
     /// It did not work for a reason that may pass.
@@ -260,8 +269,10 @@ impl Progress {
             (Step::Load, Event::Refused { code, text, .. }) => self.load_failed(facts, code, text),
             // A list that fails says nothing about the session.
             (Step::List | Step::ListAll, Event::Refused { .. }) => Next::Ask(Step::Load),
-            (Step::Settings, Event::Refused { text, .. }) => {
-                Next::NotSet(format!("a mode or option could not be set again: {text}"))
+            (Step::Settings, Event::Refused { text, .. }) => Next::NotSet(text.to_owned()),
+            (Step::Settings, Event::Late) => {
+                let time = duration(facts.timeout);
+                Next::NoneSet(format!("the agent did not answer within {time}"))
             }
             (_, Event::Refused { text, .. }) => {
                 Next::Failed(Reason::AgentStartFailed, text.to_owned())
@@ -278,7 +289,11 @@ impl Progress {
             Next::Pause(_) => self.step = Step::Retry,
             Next::Settle => self.step = Step::Settle,
             Next::SetAgain => self.step = Step::Settings,
-            Next::AskPage(_) | Next::NotSet(_) | Next::Lost(_) | Next::Failed(..) => {}
+            Next::AskPage(_)
+            | Next::NotSet(_)
+            | Next::NoneSet(_)
+            | Next::Lost(_)
+            | Next::Failed(..) => {}
         }
         (self, next)
     }
@@ -317,43 +332,76 @@ pub(crate) enum Setting {
     Mode(String),
 }
 
-/// `modes` and `configOptions` of the answer to a load or a resume.
+impl Setting {
+    /// Returns whether this list of options shows it in force.
+    pub(crate) fn is_shown_by(&self, list: &BTreeMap<String, String>) -> bool {
+        matches!(self, Setting::Option { id, value } if list.get(id) == Some(value))
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Setting::Option { id, value } => write!(f, "option `{id}` = {value}"),
+            Setting::Mode(mode) => write!(f, "mode `{mode}`"),
+        }
+    }
+}
+
+/// `modes` and `configOptions` of the answer to a load or a resume, as far as they are not null.
 pub(crate) fn values_of(result: &RawValue) -> (Option<&RawValue>, Option<&RawValue>) {
-    let member = |name: &str| raw_at(result.get().as_bytes(), &[name]);
+    let member =
+        |name: &str| raw_at(result.get().as_bytes(), &[name]).filter(|value| value.get() != "null");
     (member("modes"), member("configOptions"))
 }
 
-/// What differs between what was in force and what the agent came back with; options first, and no
-/// mode where an option stands for it.
+/// Returns what was in force and what the agent's answer does not show in force. An agent that does
+/// not report a mode or an option may have lost it. The model comes first, because it may decide which
+/// other options there are; what is not offered now comes last. No mode where an option stands for it.
 pub(crate) fn settings(
     wanted: &BTreeMap<String, String>,
     mode: Option<&str>,
     options: Option<&RawValue>,
     modes: Option<&RawValue>,
 ) -> VecDeque<Setting> {
-    let mut settings = VecDeque::new();
-    let current = options.map(option_map).unwrap_or_default();
-    for (id, value) in wanted {
-        if current.get(id).is_some_and(|now| now != value) {
-            settings.push_back(Setting::Option { id: id.clone(), value: value.clone() });
-        }
-    }
-    let by_option = options.is_some_and(|options| {
-        let list = acp_wire::acp::ConfigOption::list(options);
-        list.iter().any(|option| option.category.as_deref() == Some("mode"))
-    });
-    let modes = modes.and_then(|modes| Modes::from_raw(modes).ok());
-    if let (Some(mode), Some(modes), false) = (mode, modes, by_option)
-        && modes.current_mode_id != mode
-        && modes.available.iter().any(|available| available.id == mode)
-    {
+    let shown = options.map(ConfigOption::list).unwrap_or_default();
+    let is_of = |option: &ConfigOption, category| option.category.as_deref() == Some(category);
+    let place = |id: &str| match shown.iter().find(|option| option.id == id) {
+        Some(option) if is_of(option, "model") => 0,
+        Some(_) => 1,
+        None => 2,
+    };
+    let lost = |(id, value): &(&String, &String)| {
+        !shown.iter().any(|option| option.id == **id && option.current_value == **value)
+    };
+    let mut lost: Vec<_> = wanted.iter().filter(lost).collect();
+    lost.sort_by_key(|(id, _)| place(id));
+    let option =
+        |(id, value): (&String, &String)| Setting::Option { id: id.clone(), value: value.clone() };
+    let mut settings: VecDeque<_> = lost.into_iter().map(option).collect();
+    let by_option = shown.iter().any(|option| is_of(option, "mode"));
+    let current = modes.and_then(current_mode);
+    if let Some(mode) = mode.filter(|mode| !by_option && current.as_deref() != Some(mode)) {
         settings.push_back(Setting::Mode(mode.to_owned()));
     }
     settings
 }
 
+/// The current mode of a `modes` object.
+pub(crate) fn current_mode(modes: &RawValue) -> Option<String> {
+    Modes::from_raw(modes).ok().map(|modes| modes.current_mode_id)
+}
+
+/// The value of the option that stands for the mode.
+pub(crate) fn mode_option(list: &RawValue) -> Option<String> {
+    let option = ConfigOption::list(list)
+        .into_iter()
+        .find(|option| option.category.as_deref() == Some("mode"))?;
+    serde_json::from_str(&option.current_value).ok()
+}
+
 /// Option id → JSON text of its value.
 pub(crate) fn option_map(list: &RawValue) -> BTreeMap<String, String> {
-    let options = acp_wire::acp::ConfigOption::list(list);
+    let options = ConfigOption::list(list);
     options.into_iter().map(|option| (option.id, option.current_value)).collect()
 }

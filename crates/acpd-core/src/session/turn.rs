@@ -49,6 +49,8 @@ pub(crate) struct Running {
     pub(crate) last_line: Time,
     /// Text of the prompt while the agent may still echo it as `user_message_chunk`.
     pub(crate) echo: Option<String>,
+    /// Hash of the prompt as a replay has to show it.
+    pub(crate) replayed_as: Option<u64>,
     /// What people have added to it: the agent may echo that at any time.
     pub(crate) added: Vec<String>,
     /// The sender's answer to all permission questions of this turn.

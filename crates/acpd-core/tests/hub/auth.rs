@@ -657,3 +657,92 @@ fn credentials_are_looked_up_anew_for_another_login() {
     bench.say(a, &json!({"id":7,"method":"_acpd/auth/done","params":{"agent":AGENT}}));
     assert_eq!(bench.forgotten, 2, "there is one");
 }
+
+/// An agent with two ways to log in that wants one in each process; a client has used the second. The process
+/// after that has refused this.
+fn wants_login_again(bench: &mut Bench, refused: &str) -> acpd_core::ids::ClientId {
+    bench.greeting = json!({"authMethods":[{"id":"m","name":"M"},{"id":"n","name":"N"}]});
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.say(a, &json!({"id":1,"method":"authenticate","params":{"methodId":"n"}}));
+    bench.answers("authenticate", &json!({}));
+    bench.prompt(a, &json!(2), "s", "two");
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
+    bench.agent_dies();
+    bench.prompt(a, &json!(3), "s", "three");
+    bench.pass(1_000);
+    if refused != "session/load" {
+        bench.answers("session/load", &json!({}));
+    }
+    if refused == "session/new" {
+        bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
+        let params = json!({"cwd":"/w","mcpServers":[]});
+        bench.say(a, &json!({"id":4,"method":"session/new","params":params}));
+    }
+    bench.got(a);
+    bench.refuses(refused, -32000);
+    a
+}
+
+#[test]
+fn last_login_is_repeated_once_for_a_process_that_wants_one() {
+    for refused in ["session/load", "session/prompt", "session/new"] {
+        let mut bench = Bench::new();
+        let a = wants_login_again(&mut bench, refused);
+        assert_eq!(bench.got(a).iter().filter(|line| line["id"].is_number()).count(), 0);
+        let login = bench.heard_one("authenticate");
+        assert_eq!(login["params"], json!({"methodId":"n"}), "{refused}");
+        bench.agent_answers(&login, &json!({}));
+        let again = bench.heard_one(refused);
+        assert_eq!(state(&mut bench), "authenticated");
+        // Once is enough.
+        bench.agent_refuses(&again, -32000);
+        assert_eq!(bench.heard(), Vec::<Value>::new(), "{refused}");
+        assert_eq!(
+            (state(&mut bench), bench.agent_state()),
+            ("expired".into(), "needs_auth".into())
+        );
+        let got = bench.got(a);
+        assert!(got.iter().any(|line| reason(line) == "needs_login"), "{refused}: {got:?}");
+    }
+}
+
+#[test]
+fn login_that_fails_or_hangs_is_not_repeated_again() {
+    for hangs in [false, true] {
+        let mut bench = Bench::new();
+        let a = wants_login_again(&mut bench, "session/load");
+        let login = bench.heard_one("authenticate");
+        if hangs {
+            bench.pass(30_000);
+        } else {
+            bench.agent_refuses(&login, -32603);
+        }
+        bench.refuses("session/load", -32000);
+        let got = bench.got(a);
+        assert!(got.iter().any(|line| reason(line) == "needs_login"), "{got:?}");
+        bench.agent_dies();
+        bench.prompt(a, &json!(5), "s", "five");
+        bench.pass(1_000);
+        bench.refuses("session/load", -32000);
+        assert_eq!(bench.heard(), Vec::<Value>::new());
+    }
+}
+
+#[test]
+fn logout_forgets_the_login_that_would_be_repeated() {
+    let mut bench = Bench::new();
+    let a = wants_login_again(&mut bench, "session/load");
+    bench.answers("authenticate", &json!({}));
+    bench.answers("session/load", &json!({}));
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
+    bench.say(a, &json!({"id":6,"method":"logout"}));
+    bench.answers("logout", &json!({}));
+    bench.pass(20_000);
+    bench.agent_dies();
+    bench.prompt(a, &json!(7), "s", "seven");
+    bench.pass(1_000);
+    bench.refuses("session/load", -32000);
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}

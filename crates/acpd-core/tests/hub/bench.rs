@@ -237,7 +237,27 @@ impl Bench {
     /// The agent is asked exactly this, and answers.
     pub(crate) fn answers(&mut self, method: &str, result: &Value) {
         let request = self.heard_one(method);
+        if method == "session/load" {
+            return self.loads(&request, result);
+        }
         self.agent_answers(&request, result);
+    }
+
+    /// The agent replays all that was said in a session, and answers the load.
+    pub(crate) fn loads(&mut self, load: &Value, result: &Value) {
+        let id = load["params"]["sessionId"].as_str().expect("an id");
+        let key = self.snapshot.sessions.iter().find(|(_, known)| known.row.agent_id == id);
+        let rows = key.and_then(|(key, _)| self.journal.get(key)).into_iter().flatten();
+        let said = rows.filter(|row| row.kind == EventKind::Update).filter_map(|row| {
+            let mut line: Value = serde_json::from_slice(&row.line).expect("JSON");
+            let is_message = word(&line).ends_with("_message_chunk");
+            line["params"]["sessionId"] = id.into();
+            is_message.then_some(line)
+        });
+        for line in said.collect::<Vec<_>>() {
+            self.agent(&line);
+        }
+        self.agent_answers(load, result);
     }
 
     /// The agent is asked exactly this, and refuses.

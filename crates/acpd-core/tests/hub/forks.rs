@@ -345,7 +345,7 @@ fn a_fork_that_is_refused_for_old_credentials_goes_to_the_next_process() {
     bench.agent_dies();
     let heard = bench.heard();
     let restore = heard.iter().find(|line| line["params"]["sessionId"] == "s").expect("it");
-    bench.agent_answers(restore, &json!({}));
+    bench.loads(restore, &json!({}));
     let again = bench.heard_one("session/fork");
     assert_eq!(again["params"], first["params"]);
     bench.agent_answers(&again, &json!({"sessionId":"t"}));

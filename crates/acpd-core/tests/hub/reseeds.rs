@@ -134,6 +134,7 @@ fn a_summary_that_is_owed_is_given_by_the_next_daemon() {
     bench.reboot();
     bench.agent_answers(&set, &json!({}));
     bench.answers("session/new", &json!({"sessionId":"u"}));
+    bench.answers("session/set_mode", &json!({}));
     let prompt = bench.heard_one("session/prompt");
     assert_eq!(prompt["params"]["prompt"].as_array().map(Vec::len), Some(2));
 }

@@ -43,7 +43,7 @@ fn of_many_sessions_a_few_come_back_at_a_time_those_used_last_first() {
     rest.reverse();
     while !open.is_empty() {
         let load = open.remove(0);
-        bench.agent_answers(&load, &json!({}));
+        bench.loads(&load, &json!({}));
         let next = bench.heard();
         assert_eq!(loaded(&next), rest.pop().map_or(Vec::new(), |next| vec![next]));
         open.extend(next);
@@ -59,10 +59,10 @@ fn whom_somebody_waits_for_comes_back_at_once_and_alone() {
     let awaited = bench.heard();
     assert_eq!(loaded(&awaited), ["s1"]);
     for load in &open {
-        bench.agent_answers(load, &json!({}));
+        bench.loads(load, &json!({}));
     }
     assert_eq!(loaded(&bench.heard()), Vec::<&str>::new(), "the agent has one thing to do");
-    bench.agent_answers(&awaited[0], &json!({}));
+    bench.loads(&awaited[0], &json!({}));
     let next = bench.heard();
     assert_eq!(loaded(&next), ["s3", "s2"]);
     assert!(next.iter().any(|line| line["method"] == "session/prompt"), "{next:?}");
@@ -121,7 +121,7 @@ fn an_agent_that_is_never_started_again_is_not_started_for_who_waits_for_a_place
     // A prompt starts it, for that session alone.
     bench.prompt(client, &json!(6), "s1", "go");
     let load = bench.heard_one("session/load");
-    bench.agent_answers(&load, &json!({}));
+    bench.loads(&load, &json!({}));
     bench.heard_one("session/prompt");
 }
 
@@ -164,14 +164,14 @@ fn who_was_loaded_beside_the_session_over_which_the_agent_ends_is_not_given_up_f
     dies_late(&mut bench);
     for session in ["s4", "s3", "s2"] {
         let load = loads_alone(&mut bench, session);
-        bench.agent_answers(&load, &json!({}));
+        bench.loads(&load, &json!({}));
     }
     loads_alone(&mut bench, "s1");
     dies_late(&mut bench);
     let open = bench.heard();
     assert_eq!(loaded(&open), ["s4", "s3", "s2"], "nobody else is suspected any more");
     for load in &open {
-        bench.agent_answers(load, &json!({}));
+        bench.loads(load, &json!({}));
     }
     assert_eq!(bench.heard(), Vec::<Value>::new());
     let states = ["s1", "s2", "s3", "s4"].map(|session| bench.state(session));
@@ -185,7 +185,7 @@ fn one_end_is_not_enough_to_give_up_several_sessions() {
     assert_eq!(loaded(&bench.heard()), ["s2", "s1"]);
     dies_late(&mut bench);
     let load = loads_alone(&mut bench, "s2");
-    bench.agent_answers(&load, &json!({}));
+    bench.loads(&load, &json!({}));
     loads_alone(&mut bench, "s1");
     dies_late(&mut bench);
     assert_eq!(bench.state("s1"), "blocked");
@@ -200,14 +200,14 @@ fn who_comes_back_alone_keeps_out_those_that_are_awaited_and_waits_for_them() {
     let load = loads_alone(&mut bench, "s7");
     bench.prompt(client, &json!(3), "s3", "go");
     assert_eq!(loaded(&bench.heard()), Vec::<&str>::new());
-    bench.agent_answers(&load, &json!({}));
+    bench.loads(&load, &json!({}));
     let load = loads_alone(&mut bench, "s3");
     bench.prompt(client, &json!(5), "s5", "go");
     assert_eq!(loaded(&bench.heard()), Vec::<&str>::new());
-    bench.agent_answers(&load, &json!({}));
+    bench.loads(&load, &json!({}));
     for next in ["s5", "s6", "s4"] {
         let load = loads_alone(&mut bench, next);
-        bench.agent_answers(&load, &json!({}));
+        bench.loads(&load, &json!({}));
     }
     assert_eq!(loaded(&bench.heard()), ["s2", "s1"]);
 }
@@ -219,7 +219,7 @@ fn who_is_awaited_and_comes_back_alone_is_not_overtaken_by_those_that_nobody_wai
     dies_late(&mut bench);
     for session in ["s9", "s8", "s7"] {
         let load = loads_alone(&mut bench, session);
-        bench.agent_answers(&load, &json!({}));
+        bench.loads(&load, &json!({}));
     }
     loads_alone(&mut bench, "s6");
     dies_late(&mut bench);
@@ -228,10 +228,10 @@ fn who_is_awaited_and_comes_back_alone_is_not_overtaken_by_those_that_nobody_wai
     bench.prompt(client, &json!(6), "s6", "go");
     for load in &open {
         assert_eq!(bench.heard(), Vec::<Value>::new());
-        bench.agent_answers(load, &json!({}));
+        bench.loads(load, &json!({}));
     }
     let load = loads_alone(&mut bench, "s6");
-    bench.agent_answers(&load, &json!({}));
+    bench.loads(&load, &json!({}));
     assert_eq!(loaded(&bench.heard()), ["s4", "s3", "s2", "s1"]);
 }
 
@@ -252,7 +252,7 @@ fn when_nobody_waits_for_a_restore_any_more_the_others_go_on() {
     let open = bench.heard();
     bench.prompt(client, &json!(9), "s1", "go");
     for load in &open {
-        bench.agent_answers(load, &json!({}));
+        bench.loads(load, &json!({}));
     }
     assert_eq!(loaded(&bench.heard()), ["s1"]);
     bench.say(client, &json!({"method":"session/cancel","params":{"sessionId":"s1"}}));
@@ -270,7 +270,7 @@ fn who_waits_for_a_place_when_the_daemon_starts_again_comes_back_with_a_prompt_o
     let open = bench.heard();
     assert_eq!(loaded(&open), ["s7", "s6", "s5", "s4"], "each begins anew");
     for load in &open {
-        bench.agent_answers(load, &json!({}));
+        bench.loads(load, &json!({}));
     }
     assert_eq!(bench.heard(), Vec::<Value>::new());
     let client = bench.plain();
@@ -278,7 +278,7 @@ fn who_waits_for_a_place_when_the_daemon_starts_again_comes_back_with_a_prompt_o
     let params = json!({"sessionId":"s2","cwd":"/w"});
     bench.say(client, &json!({"id":2,"method":"session/resume","params":params}));
     let load = loads_alone(&mut bench, "s3");
-    bench.agent_answers(&load, &json!({}));
+    bench.loads(&load, &json!({}));
     assert_eq!(loaded(&bench.heard()), ["s2"]);
     assert_eq!(bench.state("s1"), "parked");
 }

@@ -85,18 +85,18 @@ fn each_step_is_followed_by_the_best_that_is_left() {
         (Step::Load, ABLE, GONE, lost("the agent does not know it: no")),
         (Step::Load, UNABLE, MISSING, lost("agent `a` cannot resume it: no")),
         (Step::Load, ABLE, BROKEN, Next::Pause(500)),
-        (
-            Step::Settings,
-            ABLE,
-            BROKEN,
-            Next::NotSet("a mode or option could not be set again: no".to_owned()),
-        ),
+        (Step::Settings, ABLE, BROKEN, Next::NotSet("no".to_owned())),
         // What takes too long.
         (Step::Retry, ABLE, Event::Late, Next::Ask(Step::Load)),
         (Step::Settle, ABLE, Event::Late, Next::SetAgain),
         (directory, ABLE, Event::Late, failed(Reason::AgentTimeout, in_time)),
         (Step::Load, ABLE, Event::Late, failed(Reason::AgentTimeout, in_time)),
-        (Step::Settings, ABLE, Event::Late, failed(Reason::AgentTimeout, in_time)),
+        (
+            Step::Settings,
+            ABLE,
+            Event::Late,
+            Next::NoneSet("the agent did not answer within 30 s".to_owned()),
+        ),
     ];
     for (step, facts, event, expected) in table {
         let (progress, next) = Progress::new(step).next(&facts, event.clone());

@@ -163,6 +163,131 @@ fn an_agent_that_lies_about_load_is_asked_once_and_its_sessions_go_on_with_a_sum
 }
 
 #[test]
+fn methods_that_an_agent_only_announces_are_remembered_for_its_version() {
+    let greeting = |version: &str, more: u64| json!({"agentInfo":{"name":"g","version":version},"_meta":{"time":more}});
+    let announces = json!({"loadSession":true,"sessionCapabilities":{"list":{}}});
+    let mut bench = Bench::new();
+    bench.capabilities = Some(announces);
+    bench.greeting = greeting("1", 1);
+    let (a, list) = bench.restoring("s", "session/list");
+    bench.agent_refuses(&list, -32601);
+    bench.refuses("session/load", -32601);
+    let lies = |bench: &mut Bench| bench.show_agent()["unsupported"].clone();
+    let both = json!(["session/load", "session/list"]);
+    assert_eq!(lies(&mut bench), both);
+    let again = |bench: &mut Bench| {
+        let restart = json!({"agent":"gem"});
+        bench.say(a, &json!({"id":9,"method":"_acpd/agent/restart","params":restart}));
+        bench.agent_dies();
+        bench.got(a);
+    };
+    // The same version, whatever else it says.
+    bench.greeting = greeting("1", 2);
+    bench.pass(20_000);
+    bench.agent_dies();
+    bench.prompt(a, &json!(1), "s", "go on");
+    bench.answers("session/new", &json!({"sessionId":"t"}));
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
+    assert_eq!(lies(&mut bench), both);
+    // A person asks for another try.
+    again(&mut bench);
+    assert_eq!(lies(&mut bench), Value::Null);
+    bench.prompt(a, &json!(2), "s", "and on");
+    bench.refuses("session/list", -32601);
+    bench.refuses("session/load", -32601);
+    bench.answers("session/new", &json!({"sessionId":"u"}));
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
+    assert_eq!(lies(&mut bench), both);
+    // Another version.
+    bench.greeting = greeting("2", 2);
+    bench.pass(20_000);
+    bench.agent_dies();
+    bench.prompt(a, &json!(3), "s", "still");
+    bench.heard_one("session/list");
+    assert_eq!(lies(&mut bench), Value::Null);
+}
+
+#[test]
+fn sessions_that_continue_with_a_summary_are_logged() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":{"list":{}}}));
+    let (_, list) = bench.restoring("s", "session/list");
+    bench.agent_answers(&list, &json!({"sessions":[]}));
+    bench.answers("session/list", &json!({"sessions":[]}));
+    let logged = ("session lost, continues with a summary".to_owned(), None);
+    assert_eq!(bench.failures, [(Some("s".to_owned()), logged.0, logged.1)]);
+}
+
+#[test]
+fn load_that_never_ends_is_given_up() {
+    let mut bench = Bench::new();
+    bench.loading("s");
+    for _ in 0..14 {
+        bench.pass(20_000);
+        bench.chunk("s", "a long story");
+    }
+    assert_eq!(bench.state("s"), "restoring");
+    bench.pass(19_000);
+    bench.chunk("s", "a long story");
+    bench.pass(1_000);
+    assert_eq!(bench.state("s"), "blocked");
+}
+
+#[test]
+fn refused_prompts_after_a_restore_name_the_way_out() {
+    let (mut bench, _) = Bench::used_and_loadable();
+    let a = bench.client(&json!({"notices":true}));
+    bench.say(a, &json!({"id":0,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
+    let refuse = |bench: &mut Bench| {
+        bench.got(a);
+        bench.prompt(a, &json!(1), "s", "go");
+        bench.refuses("session/prompt", -32602);
+        let got = bench.got(a);
+        got.iter()
+            .any(|line| line["params"]["text"].to_string().contains("session reseed s --discard"))
+    };
+    assert!(!refuse(&mut bench) && !refuse(&mut bench), "it was not brought back");
+    bench.prompt(a, &json!(1), "s", "go");
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
+    bench.agent_dies();
+    bench.pass(1_000);
+    bench.answers("session/load", &json!({}));
+    assert!(!refuse(&mut bench), "once may be by chance");
+    assert!(refuse(&mut bench) && refuse(&mut bench));
+    bench.prompt(a, &json!(1), "s", "go");
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
+    assert!(!refuse(&mut bench), "it works");
+}
+
+#[test]
+fn options_of_a_new_session_are_not_repeated_and_its_system_prompt_is() {
+    let mut bench = Bench::new();
+    bench.lenient = true;
+    bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":{"fork":{}}}));
+    let a = bench.plain();
+    let params = json!({"cwd":"/w","mcpServers":[],"configOptions":{"model":"big"},"systemPrompt":"Be brief."});
+    bench.say(a, &json!({"id":"new","method":"session/new","params":params}));
+    let new = bench.heard_one("session/new");
+    assert_eq!(new["params"]["configOptions"]["model"], "big");
+    bench.agent_answers(&new, &json!({"sessionId":"s"}));
+    bench.prompt(a, &json!(1), "s", "go");
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
+    let fork = json!({"sessionId":"s","cwd":"/w"});
+    bench.say(a, &json!({"id":2,"method":"session/fork","params":fork}));
+    let fork = bench.heard_one("session/fork");
+    assert_eq!(fork["params"]["systemPrompt"], "Be brief.");
+    bench.agent_dies();
+    bench.prompt(a, &json!(3), "s", "go on");
+    bench.pass(1_000);
+    let load = bench.heard_one("session/load");
+    assert_eq!(load["params"]["systemPrompt"], "Be brief.");
+    assert_eq!(load["params"]["configOptions"], Value::Null);
+    bench.agent_refuses(&load, -32002);
+    let new = bench.heard_one("session/new");
+    assert_eq!(new["params"]["systemPrompt"], "Be brief.");
+}
+
+#[test]
 fn what_happened_outside_acpd_is_taken_from_the_replay_once() {
     let (mut bench, a) = Bench::used_and_loadable();
     for _ in 0..2 {
@@ -177,6 +302,8 @@ fn what_happened_outside_acpd_is_taken_from_the_replay_once() {
     }
     let texts: Vec<_> = bench.got(a);
     assert_eq!(words(&texts), ["user_message_chunk", "agent_message_chunk"]);
+    let told = bench.journal_words().iter().filter(|word| *word == "_acpd/notice").count();
+    assert_eq!(told, 1, "it is said where the agent's own history begins");
     assert_eq!(texts[1]["params"]["update"]["content"]["text"], "news");
 }
 
@@ -383,7 +510,7 @@ fn a_session_that_is_listed_in_another_directory_is_loaded_in_its_own() {
     bench.agent_answers(&list, &json!({"sessions":[{"sessionId":"s","cwd":"/before"}]}));
     let load = bench.heard_one("session/load");
     assert_eq!(load["params"]["cwd"], "/w");
-    bench.agent_answers(&load, &json!({}));
+    bench.loads(&load, &json!({}));
     assert_eq!(bench.state("s"), "live");
 }
 
@@ -446,7 +573,7 @@ fn servers_that_the_agent_refuses_on_load_are_left_out_and_that_is_told() {
     }
     let load = bench.heard_one("session/load");
     assert_eq!(load["params"]["mcpServers"], json!([]));
-    bench.agent_answers(&load, &json!({}));
+    bench.loads(&load, &json!({}));
     let got = bench.got(a);
     let told = got.iter().find(|line| line["method"] == "_acpd/notice").expect("told");
     assert!(told["params"]["text"].as_str().expect("text").contains("MCP servers are left out"));

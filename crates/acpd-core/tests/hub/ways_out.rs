@@ -326,7 +326,7 @@ fn what_a_subagent_replays_is_a_sign_of_life_of_a_restore() {
         bench.chunk("c", "a long story");
     }
     assert_eq!(bench.state("s"), "restoring");
-    bench.agent_answers(&load, &json!({}));
+    bench.loads(&load, &json!({}));
     assert_eq!(bench.state("s"), "live");
 }
 

@@ -53,8 +53,8 @@ struct Open {
 impl Turn {
     /// Takes a line; tells whether the turn is over with it.
     pub(super) fn line(&mut self, row: &EventRow) -> bool {
-        if row.kind == EventKind::Child {
-            // Said in the middle of a message of the session, which stays whole.
+        if matches!(row.kind, EventKind::Child | EventKind::Banner) {
+            // Said in the middle of a message of the session, which stays whole, or by acpd.
             return false;
         }
         let Some(method) = str_at(&row.line, &["method"]) else { return false };

@@ -7,8 +7,8 @@ use acpd_api::{Amount, AuthSource, AuthState, Cost, RestoreLevel, Tokens, Usage}
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
     AgentRow, Asked, AskedRow, AuthRow, Canceller, Child, Counter, Desired, Dormant, EventKind,
-    EventRow, Forked, HostRow, InteractionRow, PromptKeyRow, Record, ReplyRow, Sender, SessionRow,
-    Snapshot, TurnRow, TurnStage, UsageRow, Used, ValueKey,
+    EventRow, Forked, HostRow, InteractionRow, PromptKeyRow, Record, Replayable, ReplyRow, Sender,
+    SessionRow, Snapshot, TurnRow, TurnStage, UsageRow, Used, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use bytes::Bytes;
@@ -145,11 +145,9 @@ fn auth_row() -> impl Strategy<Value = AuthRow> {
         text().prop_map(|method| AuthSource::Refused { method: method.into() }),
         Just(AuthSource::LoginFile),
     ];
-    (agent, state, time(), source).prop_map(|(agent, state, since, source)| AuthRow {
-        agent,
-        state,
-        since,
-        source,
+    let method = option::of(text());
+    (agent, state, time(), source, method).prop_map(|(agent, state, since, source, method)| {
+        AuthRow { agent, state, since, source, method }
     })
 }
 
@@ -236,6 +234,7 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
         RestoreLevel::Exact,
         RestoreLevel::Resumed,
         RestoreLevel::Loaded,
+        RestoreLevel::Partial,
         RestoreLevel::Renewed,
         RestoreLevel::Reseeded,
         RestoreLevel::Lost,
@@ -247,7 +246,11 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
     let titles = (option::of(text()), option::of(text()), any::<bool>(), option::of(text()));
     let facts = (btree_map(text(), text(), 0..3), tools, titles, option::of(text()));
     let removed = option::of(time());
-    let numbers = (any::<u64>(), any::<bool>(), any::<u64>(), time(), time(), used(), removed);
+    let replayable = (any::<u64>(), any::<u64>(), any::<bool>());
+    let replayable =
+        replayable.prop_map(|(prompts, last, answered)| Replayable { prompts, last, answered });
+    let numbers =
+        (any::<u64>(), any::<bool>(), any::<u64>(), time(), time(), used(), removed, replayable);
     (ids, state, facts, numbers).prop_map(
         |(
             (key, agent, public_id, agent_id, name, cwd, params),
@@ -258,7 +261,7 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
                 (title, own_title, archived, client_meta),
                 last_outcome,
             ),
-            (prompts, heard, last_prompt, created, updated, usage, removed),
+            (prompts, heard, last_prompt, created, updated, usage, removed, replayable),
         )| SessionRow {
             key,
             agent,
@@ -283,6 +286,7 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
             prompts,
             heard,
             last_prompt,
+            replayable,
             last_outcome,
             usage,
             created,

@@ -103,6 +103,7 @@ pub(crate) fn session_row(key: u32) -> SessionRow {
         prompts: 2,
         heard: true,
         last_prompt: u64::MAX,
+        replayable: acpd_core::record::Replayable { prompts: 2, last: u64::MAX, answered: true },
         last_outcome: Some("end_turn".to_owned()),
         usage: Used::default(),
         created: Time(1),

@@ -291,6 +291,7 @@ impl Journal {
             Some(acpd_api::method::RESTORED) => match line["params"]["level"].as_str() {
                 Some("resumed") => truth.hit("told as resumed"),
                 Some("loaded") => truth.hit("told as loaded"),
+                Some("partial") => truth.hit("told as partial"),
                 Some("reseeded") => {
                     truth.hit("told as reseeded");
                     self.known.clear();

@@ -120,6 +120,13 @@ fn restored(restored: &Restored) -> Option<Notice> {
         RestoreLevel::Resumed | RestoreLevel::Loaded => {
             (Severity::Info, "session restored: the agent has the conversation again".into())
         }
+        RestoreLevel::Partial => (
+            Severity::Warning,
+            text!(
+                "conversation restored in part: {}; the agent may not have the rest; your history is intact",
+                reason
+            ),
+        ),
         RestoreLevel::Reseeded => (
             Severity::Warning,
             text!(

@@ -204,7 +204,7 @@ test('whatever an agent writes is folded', () => {
     for (let seq = 1; seq < 40; seq++) {
       const members = () => Object.fromEntries(Array.from({ length: next(6) }, () => [one(names), one(leaves)]));
       const params = { ...members(), sessionId: one(['s', 's', 'k', 3]), turn: 1, at: 5, bytes: one([7, 'x']), limit: 1,
-        level: one(['lost', 'reseeded', 3]), outcome: one([{ kind: 'stopped', stopReason: 'x' }, { kind: 'error' }, 3]),
+        level: one(['lost', 'reseeded', 'partial', 3]), outcome: one([{ kind: 'stopped', stopReason: 'x' }, { kind: 'error' }, 3]),
         update: one([{ ...members(), sessionUpdate: one(kinds) }, { ...members(), sessionUpdate: one(kinds) }, null]) };
       for (const id of state.foldEntry({ seq, line: { method: one(methods), params } })) {
         const block = state.get(id);

@@ -96,6 +96,9 @@ function restored({ level, reason }) {
   switch (level) {
     case 'resumed': case 'loaded':
       return notice('info', 'session restored: the agent has the conversation again', 'restored');
+    case 'partial':
+      return notice('warning', `conversation restored in part: ${why}; the agent may not have the rest; `
+        + 'your history is intact', 'restored');
     case 'reseeded':
       return notice('warning', `previous session could not be restored: ${why}; the agent continues with a summary; `
         + 'your history is intact', 'restored');

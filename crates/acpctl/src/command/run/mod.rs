@@ -532,7 +532,7 @@ fn end(turn: &mut Turn<'_>, result: &RawValue) -> ExitCode {
         "cancelled" => ExitCode::Cancelled,
         // Who cancels does not want what comes after `&&`, also if the turn was quicker.
         _ if turn.is_cancelled => ExitCode::Cancelled,
-        _ if turn.restored == Some(RestoreLevel::Reseeded) => ExitCode::ContextLost,
+        _ if turn.restored.is_some_and(RestoreLevel::is_less) => ExitCode::ContextLost,
         _ => ExitCode::Ok,
     }
 }

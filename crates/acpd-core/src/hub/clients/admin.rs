@@ -317,6 +317,7 @@ impl Hub {
             install: None,
             address: None,
             not_found: None,
+            unsupported: known.lies().into_iter().map(Into::into).collect(),
             inherits: Vec::new(),
             inherited: Vec::new(),
             lacks: Vec::new(),
@@ -439,6 +440,10 @@ impl Hub {
         }
         let shared = self.processes.shared(&agent, self.now);
         // What the agent refused once may be there again: a person asked for another try.
+        if !self.processes.known(&agent).lies().is_empty() {
+            self.processes.known_mut(&agent).forget_lies();
+            self.processes.edit_known(&agent, |_| {}, out);
+        }
         for slot in self.processes.of_profile(&agent) {
             for key in self.sessions.of_slot(slot) {
                 if self.session(key).row.rest == Dormant::Lost {

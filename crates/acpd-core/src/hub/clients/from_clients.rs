@@ -605,7 +605,9 @@ impl Hub {
                 self.slot_mut(slot).waiting.push(Waiting { to, what });
             }
             WaitFor::Relay { method, line } => {
-                let why = Purpose::Relay { to, session: None, method, params: None };
+                let params = locate(&line, &["params"]).filter(|_| method == "authenticate");
+                let params = params.map(|range| line.slice(range));
+                let why = Purpose::Relay { to, session: None, method, params };
                 let ask = self.ask(host, why, out);
                 self.host_write(slot, set_id(&line, &Id::issued(ask)), out);
             }

@@ -29,7 +29,7 @@ use crate::hub::Hub;
 use crate::ids::{SessionKey, SlotId};
 use crate::input::{Batch, Effect};
 use crate::params::read;
-use crate::process::slot::{Asker, State as AgentState, StopWhy};
+use crate::process::slot::{Asker, LoginRepeat, State as AgentState, StopWhy};
 use crate::record::{Desired, Dormant};
 use crate::requests::purpose::Purpose;
 use crate::session::State;
@@ -75,7 +75,7 @@ impl Hub {
     ) -> Refusal {
         let profile = self.processes[&slot].profile.clone();
         forget_credentials(&profile, out);
-        if self.renew_credentials(slot, out) {
+        if self.renew_credentials(slot, out) || self.log_in_again(slot, out) {
             return Refusal::Renewed;
         }
         self.login_is_wanted(&profile, source, out);
@@ -106,10 +106,14 @@ impl Hub {
     }
 
     /// A login worked: every session that waited for it comes back.
-    pub(crate) fn authenticated(&mut self, slot: SlotId, out: &mut Batch) {
+    pub(crate) fn authenticated(&mut self, slot: SlotId, method: Option<String>, out: &mut Batch) {
         let profile = self.processes[&slot].profile.clone();
         forget_credentials(&profile, out);
         self.set_auth(&profile, AuthState::Authenticated, AuthSource::Login, out);
+        self.logins.set_method(&profile, method, out);
+        if let Some(host) = self.slot_mut(slot).host_mut() {
+            host.login = LoginRepeat::Over;
+        }
         self.release(&profile, out);
         self.ask_auth_status(slot, out);
     }
@@ -118,6 +122,7 @@ impl Hub {
     pub(crate) fn logged_out(&mut self, slot: SlotId, out: &mut Batch) {
         let profile = self.processes[&slot].profile.clone();
         self.set_auth(&profile, AuthState::NeedsLogin, AuthSource::Logout, out);
+        self.logins.set_method(&profile, None, out);
         if self.processes[&slot].is_up() {
             let reason = Some("logged out".to_owned());
             self.set_agent_state(slot, AgentState::NeedsAuth, reason, out);
@@ -125,7 +130,7 @@ impl Hub {
     }
 
     /// Goes on with what waited for a login, in the processes that there are.
-    fn release(&mut self, profile: &str, out: &mut Batch) {
+    pub(crate) fn release(&mut self, profile: &str, out: &mut Batch) {
         for slot in self.processes.of_profile(profile) {
             match self.processes[&slot].state {
                 AgentState::NeedsAuth => {
@@ -272,7 +277,13 @@ impl Hub {
         }
     }
 
-    fn set_auth(&mut self, profile: &str, state: AuthState, source: AuthSource, out: &mut Batch) {
+    pub(crate) fn set_auth(
+        &mut self,
+        profile: &str,
+        state: AuthState,
+        source: AuthSource,
+        out: &mut Batch,
+    ) {
         if !self.logins.set(profile, state, source, self.now, out) {
             return;
         }

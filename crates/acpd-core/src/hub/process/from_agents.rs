@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use acp_wire::acp::{NewSessionResult, SessionUpdate, Update, UpdateHead, cancelled_request};
+use acp_wire::acp::{NewSessionResult, UpdateHead, cancelled_request};
 use acp_wire::bound::LONGEST_ID;
 use acp_wire::{
     Body, ErrorObject, Frame, Head, Id, Malformed, Message, Outcome, StateKey, UpdateClass, build,
@@ -21,7 +21,7 @@ use crate::auth::Refusal;
 use crate::fault::{Fault, renewed_fault};
 use crate::hash::hash;
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, Process, Requester, SessionKey, SlotId};
+use crate::ids::{HostId, Process, Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect, ReadStyle};
 use crate::mcp::client_mcp::{MESSAGE, undeclared};
 use crate::own::OWN;
@@ -32,7 +32,6 @@ use crate::record::{EventKind, Record};
 use crate::requests::purpose::{NewSession, Purpose};
 use crate::session::State;
 use crate::session::replay::HISTORY_BYTES;
-use crate::session::restore::values_of;
 use crate::session::turn::is_work;
 use crate::tool_calls::call::update_in;
 use crate::views::without_boolean_options;
@@ -394,7 +393,7 @@ impl Hub {
                 let mode = str_at(line, &["params", "update", "currentModeId"])
                     .or_else(|| str_at(line, &["params", "update", "modeId"]));
                 if let Some(mode) = mode.filter(|mode| mode.len() <= LONGEST_ID) {
-                    self.session_mut(key).row.edit().mode = Some(mode.into_owned());
+                    self.session_mut(key).note_mode(mode.into_owned());
                 }
             }
             StateKey::Options => {
@@ -436,6 +435,7 @@ impl Hub {
                     self.auth_status_told(process.slot, result, out);
                 }
             }
+            Purpose::LoginAgain => self.logged_in_again(process.slot, result.is_some(), out),
             Purpose::Restore { session, .. } => self.restore_answered(session, outcome, out),
             Purpose::Steer(steer) => self.steered(process.slot, *steer, line, outcome, out),
             Purpose::Preset { session, preset } => {
@@ -606,7 +606,11 @@ impl Hub {
             }
             Outcome::Result(result) => {
                 match method {
-                    "authenticate" => self.authenticated(slot, out),
+                    "authenticate" => {
+                        let params = params.as_deref().unwrap_or_default();
+                        let with = str_at(params, &["methodId"]).map(Cow::into_owned);
+                        self.authenticated(slot, with, out);
+                    }
                     "logout" => self.logged_out(slot, out),
                     "auth/status" => self.auth_status_told(slot, result, out),
                     _ => {}
@@ -644,61 +648,6 @@ impl Hub {
             }
         }
         line
-    }
-
-    /// A mode or an option was set by one client: the others learn it from us.
-    fn setting_changed(
-        &mut self,
-        key: SessionKey,
-        by: ClientId,
-        method: &str,
-        params: Option<&[u8]>,
-        result: &RawValue,
-        out: &mut Batch,
-    ) {
-        match method {
-            "session/set_mode" => {
-                let mode = params.and_then(|params| str_at(params, &["modeId"]));
-                let mode = mode.filter(|mode| mode.len() <= LONGEST_ID);
-                let Some(mode) = mode.map(Cow::into_owned) else { return };
-                self.session_mut(key).row.edit().mode = Some(mode.clone());
-                self.tell_mode(key, &mode, Some(by), out);
-            }
-            "session/set_config_option" => self.tell_options(key, result, Some(by), out),
-            _ => {}
-        }
-    }
-
-    /// Shows a mode that was set to everyone but who set it.
-    pub(crate) fn tell_mode(
-        &mut self,
-        key: SessionKey,
-        mode: &str,
-        by: Option<ClientId>,
-        out: &mut Batch,
-    ) {
-        let update = Update::CurrentModeUpdate { current_mode_id: mode };
-        let session_id = &self.session(key).row.public_id;
-        let line = build::notification("session/update", &SessionUpdate { session_id, update });
-        self.append(key, EventKind::State(StateKey::Mode), line, by, out);
-    }
-
-    /// Keeps the options that the answer to setting one of them holds, and shows them to everyone
-    /// but who set it.
-    pub(crate) fn tell_options(
-        &mut self,
-        key: SessionKey,
-        result: &RawValue,
-        by: Option<ClientId>,
-        out: &mut Batch,
-    ) {
-        let (_, Some(config_options)) = values_of(result) else { return };
-        let restoring = matches!(self.session(key).state, State::Restoring(_));
-        self.take_values(key, None, Some(config_options), !restoring, out);
-        let update = Update::ConfigOptionUpdate { config_options };
-        let session_id = &self.session(key).row.public_id;
-        let line = build::notification("session/update", &SessionUpdate { session_id, update });
-        self.append(key, EventKind::State(StateKey::Options), line, by, out);
     }
 
     /// A line of an agent was over the limit and is gone; who waits for it must not hang.
@@ -754,6 +703,7 @@ impl Hub {
             }
             Purpose::Abandoned { .. } => self.abandoned_ended(slot, out),
             Purpose::Preset { session, .. } => self.wake_session(session, out),
+            Purpose::LoginAgain => self.logged_in_again(slot, false, out),
             Purpose::GivenUp { .. }
             | Purpose::AuthStatus
             | Purpose::Title { .. }

@@ -1,14 +1,15 @@
 //! What a login has to do with processes: one that does not start without, one login at a time, and
 //! one whose credentials have run out.
 
-use acp_wire::ErrorObject;
-use acpd_api::AuthSource;
+use acp_wire::{ErrorObject, Id, build};
+use acpd_api::{AuthSource, AuthState};
+use serde_json::json;
 
 use crate::auth::{changes_login, forget_credentials};
 use crate::hub::Hub;
 use crate::ids::{HostId, Requester, SessionKey, SlotId, Time};
 use crate::input::Batch;
-use crate::process::slot::{Slot, State, StopWhy, WaitFor, Waiting};
+use crate::process::slot::{LoginRepeat, Slot, State, StopWhy, WaitFor, Waiting};
 use crate::requests::purpose::Purpose;
 use crate::session::turn::Queued;
 
@@ -90,11 +91,77 @@ impl Hub {
         agent.renewed && matches!(agent.state, State::Stopping { why: StopWhy::Restart, .. })
     }
 
-    /// A prompt was refused by a process that is started anew with fresh credentials. The agent has
-    /// said nothing but that, so the next process gets it.
+    /// Returns the method of the last login, if acpd may repeat it for this process: once, and only without a
+    /// program that a person runs.
+    pub(crate) fn login_to_repeat(&self, slot: SlotId) -> Option<String> {
+        let agent = &self.processes[&slot];
+        let is_untried = agent.host().is_some_and(|host| host.login == LoginRepeat::Untried);
+        if !agent.is_up() || !is_untried || self.is_logging_in(slot) {
+            return None;
+        }
+        let method = self.logins.get(&agent.profile)?.method.clone()?;
+        let known = self.logins_of(&agent.profile);
+        known.iter().any(|one| one.id == method && one.terminal.is_none()).then_some(method)
+    }
+
+    /// Returns whether acpd logs this process in again, so that what needs that has to wait.
+    pub(crate) fn is_logged_in_again(&self, slot: SlotId) -> bool {
+        self.processes[&slot].host().is_some_and(|host| host.login == LoginRepeat::Asked)
+    }
+
+    /// A process wants a login. Some want one in each process, although they keep it: the last one is
+    /// repeated. Returns whether what was refused is to be asked again.
+    pub(crate) fn log_in_again(&mut self, slot: SlotId, out: &mut Batch) -> bool {
+        if self.is_logged_in_again(slot) {
+            return true;
+        }
+        let Some(method) = self.login_to_repeat(slot) else { return false };
+        let Some(host) = self.slot_mut(slot).host_mut() else { return false };
+        host.login = LoginRepeat::Asked;
+        let host = host.id;
+        let ask = self.ask(host, Purpose::LoginAgain, out);
+        let params = json!({ "methodId": method });
+        self.host_write(slot, build::request(&Id::from(ask), "authenticate", &params), out);
+        true
+    }
+
+    /// That login has ended. What waits for it goes on: if it did not work, the agent refuses it again. One
+    /// that fails is not repeated, because it may open a window each time.
+    pub(crate) fn logged_in_again(&mut self, slot: SlotId, worked: bool, out: &mut Batch) {
+        if let Some(host) = self.slot_mut(slot).host_mut() {
+            host.login = LoginRepeat::Over;
+        }
+        let profile = self.processes[&slot].profile.clone();
+        if worked {
+            self.set_auth(&profile, AuthState::Authenticated, AuthSource::Login, out);
+            self.release(&profile, out);
+        } else {
+            self.logins.set_method(&profile, None, out);
+        }
+        if !self.processes[&slot].is_up() {
+            return;
+        }
+        for key in self.sessions.of_slot(slot) {
+            self.ask_step_again(key, out);
+        }
+        self.agent_usable(slot, out);
+    }
+
+    pub(crate) fn on_login_timer(&mut self, ask: u64, out: &mut Batch) {
+        let host = self.requests.get(ask).map(|asked| asked.host);
+        let Some(slot) = host.and_then(|host| self.processes.slot_of(host)) else { return };
+        self.give_up_ask(ask, None, out);
+        self.logged_in_again(slot, false, out);
+    }
+
+    /// A prompt was refused for want of a login that is being renewed. The agent has said nothing but that,
+    /// so it gets the prompt again.
     pub(crate) fn prompt_again(&mut self, key: SessionKey, prompt: Queued, out: &mut Batch) {
-        let text = "the agent's login has run out: it is started anew with fresh credentials, and \
-                    gets the prompt again";
+        let text = if self.is_logged_in_again(self.session(key).slot) {
+            "the agent's new process wants a login: acpd repeats the last one, and gives it the prompt again"
+        } else {
+            "the agent's login has run out: it is started anew with fresh credentials, and gets the prompt again"
+        };
         self.notice(key, "warning", text, out);
         self.save_queued(key, &prompt, out);
         self.session_mut(key).queue.push_front(prompt);

@@ -285,17 +285,23 @@ impl Hub {
         let (profile, client_meta) = (profile.clone(), client_meta.clone());
         let known = self.processes.known_mut(&profile);
         let before = known.row.clone();
-        let mut row =
-            AgentRow { initialize: Some(raw), fingerprint, client_meta, ..before.clone() };
+        let row = AgentRow { initialize: Some(raw), fingerprint, client_meta, ..before.clone() };
         if row == before {
             return;
         }
-        if row.client_meta == before.client_meta || row.fingerprint != before.fingerprint {
-            // Another build of the agent may keep what the last one only promised.
-            (row.resume_lies, row.load_lies) = (false, false);
-        }
+        let (old, list_lies) = (known.info.take(), known.list_lies);
         *known = AgentInfo::new(row.clone());
-        out.records.push(Record::Agent(row));
+        let is_same = match (&old, &known.info) {
+            (Some(old), Some(new)) => old == new,
+            _ => row.client_meta != before.client_meta,
+        };
+        if is_same && row.fingerprint == before.fingerprint {
+            known.list_lies = list_lies;
+        } else {
+            // Another version of the agent may keep what the last one only promised.
+            known.forget_lies();
+        }
+        out.records.push(Record::Agent(known.row.clone()));
     }
 
     /// Whatever waited for this process goes on.

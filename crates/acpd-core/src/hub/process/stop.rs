@@ -182,6 +182,7 @@ impl Hub {
                 | Purpose::GivenUp { .. }
                 | Purpose::Initialize
                 | Purpose::AuthStatus
+                | Purpose::LoginAgain
                 | Purpose::Title { .. }
                 | Purpose::Farewell => {}
             }

@@ -33,7 +33,9 @@ impl Hub {
             Purpose::Relay { method, .. } => SOON.contains(&method.as_str()),
             _ => false,
         };
-        if let (Some(slot), Purpose::Preset { .. }) = (self.processes.slot_of(host), why) {
+        if let (Some(slot), Purpose::Preset { .. } | Purpose::LoginAgain) =
+            (self.processes.slot_of(host), why)
+        {
             let timeout = self.profile_of(slot).restore_timeout;
             self.timers.set(Timer::Asked(ask), self.now.after(timeout));
         }

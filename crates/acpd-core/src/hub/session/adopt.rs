@@ -30,7 +30,7 @@ use crate::input::{Batch, ReadStyle};
 use crate::params::{filter_of, own_meta, path, raw, session_cwd};
 use crate::process::slot::{Parked, WaitFor, Waiting};
 use crate::profile::Sharing;
-use crate::record::{Record, SessionRow, Used};
+use crate::record::{Record, Replayable, SessionRow, Used};
 use crate::requests::purpose::{Adoption, Directory, NewSession, Opener, Purpose, Wanted};
 use crate::session::kin::unrelated;
 use crate::session::replay::{HISTORY_BYTES, Replay, user_text};
@@ -474,7 +474,7 @@ impl Hub {
 
 /// Hash of the last prompt in a replay, by which a later replay is told from news.
 fn last_prompt(replayed: &[Bytes]) -> u64 {
-    let mut replay = Replay::new(0);
+    let mut replay = Replay::new(0, Replayable::default());
     for line in replayed {
         replay.line(line.clone(), user_text(line).as_deref());
     }

@@ -94,7 +94,7 @@ impl Hub {
         }
         match (outcome, preset) {
             (Outcome::Result(_), Preset::Mode { mode }) => {
-                self.session_mut(key).row.edit().mode = Some(mode.clone());
+                self.session_mut(key).note_mode(mode.clone());
                 self.tell_mode(key, mode, None, out);
             }
             (Outcome::Result(result), Preset::Option { .. }) => {

@@ -124,10 +124,13 @@ impl Hub {
         let params = unrelated(&Bytes::copy_from_slice(asked.get().as_bytes()));
         let mut params = remove_member(&params, &["sessionId"]);
         // It goes on with what the session has where the client says nothing else.
-        let roots = locate(&session.row.params, &["additionalDirectories"]);
-        let roots = roots.map(|range| session.row.params.slice(range));
+        let own = |member| {
+            let range = locate(&session.row.params, &[member])?;
+            Some((member, Some(session.row.params.slice(range))))
+        };
+        let own = ["additionalDirectories", "systemPrompt"].into_iter().filter_map(own);
         let servers = self.servers_as_declared(key, to.client);
-        for (member, value) in [("additionalDirectories", roots), ("mcpServers", Some(servers))] {
+        for (member, value) in own.chain([("mcpServers", Some(servers))]) {
             if let (None, Some(value)) = (locate(&params, &[member]), value) {
                 params = set_member(&params, &[member], &value);
             }

@@ -15,6 +15,7 @@
 //! before.
 
 use acp_wire::{Id, build, locate, splice};
+use acpd_api::RestoreLevel;
 use bytes::Bytes;
 use serde_json::json;
 
@@ -30,6 +31,9 @@ use crate::session::reseed::{GO_ON, HEAD, PROMISE, Summary, promise};
 use crate::session::turn::Queued;
 use crate::timers::Timer;
 
+/// From this number of refused prompts in a row on, people hear of the way out.
+const REFUSALS: u32 = 2;
+
 impl Hub {
     /// Why a session that owes a summary was given up.
     pub(crate) fn why_given_up(&self, key: SessionKey) -> String {
@@ -42,6 +46,8 @@ impl Hub {
 
     /// The agent cannot bring a session back: it begins anew with the next prompt.
     pub(crate) fn reseed(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
+        let what = "session lost, continues with a summary";
+        self.log_failure(self.session(key).slot, Some(key), what, None, out);
         let session = self.session_mut(key);
         session.summary = Summary::Unknown;
         if !session.queue.is_empty() && matches!(session.state, State::Restoring(_)) {
@@ -60,13 +66,45 @@ impl Hub {
         self.check_idle(self.session(key).slot, out);
     }
 
-    /// Says so to clients that are not shown what `_acpd/restored` says.
-    pub(crate) fn tell_reseeded(&mut self, key: SessionKey, reason: &str, out: &mut Batch) {
-        let text = format!(
-            "The previous session could not be restored: {reason}. The agent continues in a new one, with a \
-             summary of the last request; your history is intact."
-        );
+    /// Tells clients that are not shown `_acpd/restored` that the agent has less than the conversation.
+    pub(crate) fn tell_what_is_missing(
+        &mut self,
+        key: SessionKey,
+        level: RestoreLevel,
+        reason: &str,
+        out: &mut Batch,
+    ) {
+        let text = match level {
+            RestoreLevel::Reseeded => format!(
+                "The previous session could not be restored: {reason}. The agent continues in a new one, \
+                 with a summary of the last request; your history is intact."
+            ),
+            RestoreLevel::Partial => format!(
+                "The agent may have only a part of this conversation: {reason}. Your history is intact."
+            ),
+            _ => return,
+        };
         self.banner(key, &text, out);
+    }
+
+    /// A prompt was refused, or taken. An agent that brings a session back and refuses each prompt in it may
+    /// never work again.
+    pub(crate) fn note_refused(&mut self, key: SessionKey, is_refused: bool, out: &mut Batch) {
+        let session = self.session_mut(key);
+        session.refusals = if is_refused { session.refusals + 1 } else { 0 };
+        let times = session.refusals;
+        let is_back = matches!(
+            session.row.restore,
+            Some(RestoreLevel::Loaded | RestoreLevel::Partial | RestoreLevel::Resumed)
+        );
+        if times >= REFUSALS && is_back {
+            let text = format!(
+                "the agent has refused {times} prompts in a row since it brought the session back; \
+                 `acpctl session reseed {} --discard` continues with a summary",
+                session.row.word()
+            );
+            self.notice(key, "warning", &text, out);
+        }
     }
 
     /// Whether a prompt that waits has to wait for the summary that goes before it.

@@ -34,11 +34,13 @@ use crate::input::{Batch, Effect};
 use crate::mcp::{Brought, Chosen};
 use crate::params::raw;
 use crate::profile::OnLost;
-use crate::record::{Dormant, EventKind};
+use crate::record::{Dormant, EventKind, Replayable};
 use crate::requests::purpose::Purpose;
 use crate::session::kin::with_number;
+use crate::session::replay::Gap;
 use crate::session::restore::{
-    Event, Facts, Next, Progress, Restore, Setting, Step, settings, values_of,
+    Event, Facts, Next, Progress, Restore, Setting, Step, current_mode, option_map, settings,
+    values_of,
 };
 use crate::session::{Session, State};
 use crate::timers::Timer;
@@ -48,6 +50,13 @@ const QUIET: u64 = 300;
 
 /// … or after so long (ms).
 const QUIET_CAP: u64 = 5_000;
+
+/// A load that keeps talking ends after this many times `restore_timeout`.
+const REPLAY_TIMES: u64 = 10;
+
+/// What comes before lines that no client of acpd has said or seen.
+const FROM_HISTORY: &str =
+    "what follows comes from the agent's own history: acpd did not see it happen";
 
 /// What is told where `restore_mcp` says so.
 const WITHHELD: &str = "its MCP servers were not given to the agent again (`restore_mcp = false`)";
@@ -83,6 +92,8 @@ impl Hub {
     }
 
     fn restore_goes_on(&mut self, key: SessionKey, event: Event<'_>, out: &mut Batch) {
+        let is_loaded = event == Event::Accepted;
+        let has_gap = is_loaded && self.restored_with_gap(key).is_some();
         let Session { slot, row, state, .. } = self.session(key);
         let State::Restoring(restore) = state else { return };
         let (profile, known) = (self.profile_of(*slot), self.processes.known(&row.agent));
@@ -91,9 +102,15 @@ impl Hub {
             resumes: known.resumes(profile),
             loads: known.loads(profile),
             lists: known.lists(),
-            late_replay: profile.late_replay,
+            // What is missing may still come, from any agent.
+            late_replay: profile.late_replay || has_gap,
             has_servers: self.has_servers(key),
-            timeout: profile.restore_timeout,
+            timeout: match restore.step() {
+                Step::Load if self.now >= restore.cap => {
+                    profile.restore_timeout.saturating_mul(REPLAY_TIMES)
+                }
+                _ => profile.restore_timeout,
+            },
         };
         let (progress, next) = restore.progress.next(&facts, event);
         if let Some(restore) = self.restore_mut(key) {
@@ -111,8 +128,12 @@ impl Hub {
                 self.timers.set(Timer::Restore(key), now.after(QUIET));
             }
             Next::SetAgain => self.next_setting(key, out),
-            Next::NotSet(text) => {
-                self.notice(key, "warning", &text, out);
+            Next::NotSet(why) => {
+                self.setting_failed(key, &why, false, out);
+                self.next_setting(key, out);
+            }
+            Next::NoneSet(why) => {
+                self.setting_failed(key, &why, true, out);
                 self.next_setting(key, out);
             }
             Next::Lost(text) => self.session_is_lost(key, text, out),
@@ -155,6 +176,17 @@ impl Hub {
             restore.left_out = left_out;
         }
         self.restore_ask(key, step.method(), &params, &servers, out);
+    }
+
+    /// Asks the agent again for what it refused for want of a login.
+    pub(crate) fn ask_step_again(&mut self, key: SessionKey, out: &mut Batch) {
+        let is_asked = self.requests.restore_ask(key).is_some();
+        let Some(restore) = self.restore_mut(key).filter(|_| !is_asked) else { return };
+        match restore.step() {
+            Step::Directory(_) | Step::Retry | Step::Settle => {}
+            Step::Settings => self.next_setting(key, out),
+            _ => self.ask_step(key, out),
+        }
     }
 
     /// Whether it has MCP servers, of whomever.
@@ -201,6 +233,10 @@ impl Hub {
         let line = build::request(&Id::issued(ask), name, &params);
         self.host_write_with(slot, line, servers, out);
         let timeout = self.profile_of(slot).restore_timeout;
+        let cap = self.now.after(timeout.saturating_mul(REPLAY_TIMES));
+        if let Some(restore) = self.restore_mut(key) {
+            restore.cap = cap;
+        }
         self.timers.set(Timer::Restore(key), self.now.after(timeout));
     }
 
@@ -231,10 +267,7 @@ impl Hub {
                 Event::Listed { is_there, more: page.next_cursor }
             }
             Step::New if !self.session_renewed(key, result, out) => return,
-            Step::Settings => {
-                self.setting_restored(key, result, out);
-                Event::Accepted
-            }
+            Step::Settings => self.setting_answered(key, result, out),
             _ => {
                 self.take_restored_values(key, result, out);
                 Event::Accepted
@@ -254,8 +287,14 @@ impl Hub {
         match self.note_refusal(slot, step.method(), error, out) {
             Refusal::Other => {}
             Refusal::NeedsLogin => return self.session_needs_login(key, error, out),
-            // The next process is asked the same.
-            Refusal::Renewed => return,
+            // The next process is asked the same, or this one after a login.
+            Refusal::Renewed => {
+                if let Some(restore) = self.restore_mut(key) {
+                    let setting = restore.setting.take();
+                    setting.into_iter().for_each(|setting| restore.settings.push_front(setting));
+                }
+                return;
+            }
         }
         let code = error.code;
         let mut gone_errors = self.profile_of(slot).gone_errors.iter();
@@ -317,6 +356,7 @@ impl Hub {
         let level = self.restore_mut(key).map(|restore| restore.progress.level);
         let row = self.session_mut(key).row.edit();
         row.agent_id.clone_from(&agent_id);
+        row.replayable = Replayable::default();
         if level == Some(RestoreLevel::Reseeded) {
             // From now on the agent is owed a summary, also by the next daemon.
             row.restore = level;
@@ -344,12 +384,14 @@ impl Hub {
         true
     }
 
-    /// The agent has the session: what it has forgotten is to be set again.
+    /// The agent has the session: what it does not show in force is to be set again.
     fn take_restored_values(&mut self, key: SessionKey, result: &RawValue, out: &mut Batch) {
         let (modes, options) = values_of(result);
         self.take_values(key, modes, options, false, out);
         let Some(restore) = self.restore_mut(key) else { return };
         restore.settings = settings(&restore.options, restore.mode.as_deref(), options, modes);
+        restore.shown_mode = modes.and_then(current_mode);
+        restore.shown_options = options.map(ToOwned::to_owned);
     }
 
     fn next_setting(&mut self, key: SessionKey, out: &mut Batch) {
@@ -357,10 +399,7 @@ impl Hub {
         let Some(setting) = restore.settings.pop_front() else {
             return self.session_usable(key, out);
         };
-        restore.setting_mode = match &setting {
-            Setting::Mode(mode) => Some(mode.clone()),
-            Setting::Option { .. } => None,
-        };
+        restore.setting = Some(setting.clone());
         let session_id = self.session(key).row.agent_id.clone();
         let none = Brought::default();
         match setting {
@@ -380,17 +419,84 @@ impl Hub {
         }
     }
 
-    /// A mode or an option is in force again. The agent may have shown another one in between.
-    fn setting_restored(&mut self, key: SessionKey, result: &RawValue, out: &mut Batch) {
+    /// The agent has accepted a setting. It may have shown another one in between, and its answer may show
+    /// that the setting is not in force after all.
+    fn setting_answered(
+        &mut self,
+        key: SessionKey,
+        result: &RawValue,
+        out: &mut Batch,
+    ) -> Event<'static> {
+        let setting = self.restore_mut(key).and_then(|restore| restore.setting.clone());
+        if let Some(Setting::Mode(mode)) = &setting {
+            self.tell_mode(key, mode, None, out);
+        } else {
+            self.tell_options(key, result, None, out);
+        }
+        let (Some(setting @ Setting::Option { .. }), (_, Some(options))) =
+            (setting, values_of(result))
+        else {
+            return Event::Accepted;
+        };
+        let shown = option_map(options);
+        if let Some(restore) = self.restore_mut(key) {
+            restore.settings.retain(|setting| !setting.is_shown_by(&shown));
+            restore.shown_options = Some(options.to_owned());
+        }
+        if setting.is_shown_by(&shown) {
+            return Event::Accepted;
+        }
+        Event::Refused {
+            code: code::INTERNAL,
+            is_gone: false,
+            text: "the agent kept another value",
+        }
+    }
+
+    /// A setting, or all that are left, could not be set again: the conversation says so, and from now on
+    /// clients see what the agent has shown instead.
+    fn setting_failed(&mut self, key: SessionKey, why: &str, all: bool, out: &mut Batch) {
         let Some(restore) = self.restore_mut(key) else { return };
-        let mode = restore.setting_mode.take();
-        match mode {
-            Some(mode) => self.tell_mode(key, &mode, None, out),
-            None => self.tell_options(key, result, None, out),
+        let mut failed: Vec<Setting> = restore.setting.take().into_iter().collect();
+        if all {
+            failed.extend(restore.settings.drain(..));
+        }
+        let (mode, options) = (restore.shown_mode.clone(), restore.shown_options.clone());
+        let names: Vec<String> = failed.iter().map(Setting::to_string).collect();
+        let text = format!("{} could not be set again: {why}", names.join(", "));
+        self.notice(key, "warning", &text, out);
+        let shown = options.as_deref().map(option_map).unwrap_or_default();
+        for setting in failed {
+            match setting {
+                Setting::Mode(_) => {
+                    if let Some(mode) = &mode {
+                        self.session_mut(key).note_mode(mode.clone());
+                        self.tell_mode(key, mode, None, out);
+                    }
+                }
+                Setting::Option { id, .. } => {
+                    let Some(options) = &options else { continue };
+                    let row = self.session_mut(key).row.edit();
+                    match shown.get(&id) {
+                        Some(value) => row.options.insert(id, value.clone()),
+                        None => row.options.remove(&id),
+                    };
+                    self.show_options(key, options, None, out);
+                }
+            }
         }
     }
 
     fn session_usable(&mut self, key: SessionKey, out: &mut Batch) {
+        if let Some(gap) = self.restored_with_gap(key)
+            && let Some(restore) = self.restore_mut(key)
+        {
+            restore.progress.level = RestoreLevel::Partial;
+            restore.reason = Some(gap.to_string());
+            // Once is enough.
+            let seen = restore.replay.seen();
+            self.session_mut(key).row.edit().replayable = seen;
+        }
         let old = std::mem::replace(&mut self.session_mut(key).state, State::Live);
         let State::Restoring(restore) = old else { return };
         let now = self.now;
@@ -400,19 +506,22 @@ impl Hub {
         let doubtful = self.session(key).doubtful;
         if doubtful.is_none() || doubtful != self.processes[&slot].usable_host() {
             let (news, last_prompt) = restore.replay.finish();
+            if !news.is_empty() {
+                self.notice(key, "info", FROM_HISTORY, out);
+            }
             for line in news {
                 self.append(key, EventKind::Imported, line, None, out);
             }
             self.session_mut(key).row.edit().last_prompt = last_prompt;
         }
         self.tell_announced(key, restore.announced, out);
-        self.session_mut(key).row.edit().restore = Some(restore.progress.level);
-        if restore.progress.level != RestoreLevel::Renewed {
-            self.tell_restored(key, restore.progress.level, restore.reason.clone(), out);
+        let row = self.session_mut(key).row.edit();
+        row.restore = Some(restore.progress.level);
+        let level = restore.progress.level;
+        if level != RestoreLevel::Renewed {
+            self.tell_restored(key, level, restore.reason.clone(), out);
         }
-        if restore.progress.level == RestoreLevel::Reseeded {
-            self.tell_reseeded(key, restore.reason.as_deref().unwrap_or_default(), out);
-        }
+        self.tell_what_is_missing(key, level, &restore.reason.unwrap_or_default(), out);
         if restore.progress.without_servers {
             let text = "its MCP servers are left out: the agent did not load the session with them";
             self.notice(key, "warning", text, out);
@@ -425,6 +534,17 @@ impl Hub {
         self.note_success(slot, "session/load", out);
         self.wake_session(key, out);
         self.check_idle(slot, out);
+    }
+
+    /// Returns what the replay of a load lacks. A resume replays nothing, and what replays of a load that
+    /// was given up belongs to no other.
+    fn restored_with_gap(&mut self, key: SessionKey) -> Option<Gap> {
+        let Session { slot, doubtful, .. } = self.session(key);
+        let is_doubtful = doubtful.is_some() && *doubtful == self.processes[slot].usable_host();
+        let compares = self.profile_of(*slot).replays && !is_doubtful;
+        let restore = self.restore_mut(key).filter(|_| compares)?;
+        let is_load = restore.replays() || restore.progress.level == RestoreLevel::Loaded;
+        if is_load { restore.replay.gap() } else { None }
     }
 
     fn tell_restored(
@@ -487,7 +607,7 @@ impl Hub {
         let Some(restore) = self.restore_mut(key) else { return };
         let at = match restore.step() {
             Step::Settle => now.after(QUIET).min(restore.cap),
-            Step::Load => now.after(timeout),
+            Step::Load => now.after(timeout).min(restore.cap),
             _ => return,
         };
         self.timers.set(Timer::Restore(key), at);
@@ -503,8 +623,12 @@ impl Hub {
     }
 
     pub(crate) fn on_restore_timer(&mut self, key: SessionKey, out: &mut Batch) {
-        // In a pause or a late replay nothing is asked.
-        self.give_up_restore(key, out);
+        // In a pause or a late replay nothing is asked, and a setting is no replay.
+        if self.restore_mut(key).is_some_and(|restore| restore.step() == Step::Settings) {
+            self.give_up_restore_step(key, out);
+        } else {
+            self.give_up_restore(key, out);
+        }
         self.restore_goes_on(key, Event::Late, out);
     }
 

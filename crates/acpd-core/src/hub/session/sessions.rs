@@ -16,22 +16,23 @@
 //! Architecture invariant: only [`State::Live`] sessions get prompts, and a session that cannot be
 //! restored is never replaced by a fresh one, except when it never had a prompt.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::acp::{SessionUpdate, Update};
-use acp_wire::bound::SENTENCE;
-use acp_wire::{build, clipped, remove_member};
+use acp_wire::bound::{LONGEST_ID, SENTENCE};
+use acp_wire::{StateKey, build, clipped, remove_member, str_at};
 use acpd_api::{ClientName, SessionGone, SessionInfo, SessionNotice, StateChanged, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{SessionKey, SlotId};
+use crate::ids::{ClientId, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
-use crate::record::{Counter, Dormant, EventKind, Record, SessionRow, Used, ValueKey};
+use crate::record::{Counter, Dormant, EventKind, Record, Replayable, SessionRow, Used, ValueKey};
 use crate::requests::purpose::NewSession;
-use crate::session::restore::option_map;
+use crate::session::restore::{mode_option, option_map, values_of};
 use crate::session::turn::Cancel;
 use crate::session::{Session, State, numbered};
 use crate::timers::Timer;
@@ -116,6 +117,7 @@ impl Hub {
             prompts: 0,
             heard: false,
             last_prompt: 0,
+            replayable: Replayable::default(),
             last_outcome: None,
             usage: Used { counter: Counter::NewProcess(None), ..Used::default() },
             created: self.now,
@@ -160,6 +162,7 @@ impl Hub {
         in_force: bool,
         out: &mut Batch,
     ) {
+        let options = options.filter(|options| options.get() != "null");
         let values = [(ValueKey::Modes, modes), (ValueKey::ConfigOptions, options)];
         for (value, raw) in values {
             if let Some(raw) = raw.filter(|raw| raw.get() != "null") {
@@ -176,7 +179,78 @@ impl Hub {
         }
         if let Some(options) = options {
             row.options = option_map(options);
+            if let Some(mode) = row.mode.as_mut()
+                && let Some(option) = mode_option(options)
+            {
+                *mode = option;
+            }
         }
+    }
+
+    /// A mode or an option was set by one client: the others learn it from us.
+    pub(crate) fn setting_changed(
+        &mut self,
+        key: SessionKey,
+        by: ClientId,
+        method: &str,
+        params: Option<&[u8]>,
+        result: &RawValue,
+        out: &mut Batch,
+    ) {
+        match method {
+            "session/set_mode" => {
+                let mode = params.and_then(|params| str_at(params, &["modeId"]));
+                let mode = mode.filter(|mode| mode.len() <= LONGEST_ID);
+                let Some(mode) = mode.map(Cow::into_owned) else { return };
+                self.session_mut(key).note_mode(mode.clone());
+                self.tell_mode(key, &mode, Some(by), out);
+            }
+            "session/set_config_option" => self.tell_options(key, result, Some(by), out),
+            _ => {}
+        }
+    }
+
+    /// Shows a mode that was set to everyone but who set it.
+    pub(crate) fn tell_mode(
+        &mut self,
+        key: SessionKey,
+        mode: &str,
+        by: Option<ClientId>,
+        out: &mut Batch,
+    ) {
+        let update = Update::CurrentModeUpdate { current_mode_id: mode };
+        let session_id = &self.session(key).row.public_id;
+        let line = build::notification("session/update", &SessionUpdate { session_id, update });
+        self.append(key, EventKind::State(StateKey::Mode), line, by, out);
+    }
+
+    /// Keeps the options that the answer to setting one of them holds, and shows them to everyone
+    /// but who set it.
+    pub(crate) fn tell_options(
+        &mut self,
+        key: SessionKey,
+        result: &RawValue,
+        by: Option<ClientId>,
+        out: &mut Batch,
+    ) {
+        let (_, Some(config_options)) = values_of(result) else { return };
+        let restoring = matches!(self.session(key).state, State::Restoring(_));
+        self.take_values(key, None, Some(config_options), !restoring, out);
+        self.show_options(key, config_options, by, out);
+    }
+
+    /// Shows these options to everyone but the client that set one.
+    pub(crate) fn show_options(
+        &mut self,
+        key: SessionKey,
+        config_options: &RawValue,
+        by: Option<ClientId>,
+        out: &mut Batch,
+    ) {
+        let update = Update::ConfigOptionUpdate { config_options };
+        let session_id = &self.session(key).row.public_id;
+        let line = build::notification("session/update", &SessionUpdate { session_id, update });
+        self.append(key, EventKind::State(StateKey::Options), line, by, out);
     }
 
     /// Whether it needs its agent's process to be started.

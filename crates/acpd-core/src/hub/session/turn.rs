@@ -39,9 +39,10 @@ use crate::profile::OnLost;
 use crate::prompt::{
     blocks_text, continues, has_yes, idempotency_key, in_place_of, once, prompt_text,
 };
-use crate::record::{Canceller, Dormant, EventKind, Record, TurnRow, TurnStage};
+use crate::record::{Canceller, Dormant, EventKind, Record, Replayable, TurnRow, TurnStage};
 use crate::requests::purpose::Purpose;
-use crate::session::limit::Held;
+use crate::session::limit::{Held, over};
+use crate::session::replay::replayed_as;
 use crate::session::turn::{Queued, Running, TurnFailure, wait_or_cancel};
 use crate::session::{Session, State};
 use crate::timers::Timer;
@@ -231,6 +232,7 @@ impl Hub {
         let free = matches!(session.state, State::Live)
             && session.running.is_none()
             && !self.waits_for_login(key)
+            && !self.is_logged_in_again(slot)
             && self.is_preset(key);
         let Some(host) = self.processes[&slot].usable_host().filter(|_| free) else { return };
         if self.waits_for_budget(key, out)
@@ -249,7 +251,8 @@ impl Hub {
         let number = self.journal_prompt(key, &said, sender, out);
         let chunk = self.host_write(slot, line, out);
         let host_of = self.processes[&slot].host();
-        let runs_out = host_of.is_some_and(|host| host.stale_from.is_some());
+        let runs_out = host_of.is_some_and(|host| host.stale_from.is_some())
+            || self.login_to_repeat(slot).is_some();
         out.durable = true;
         let now = self.now;
         let session = self.session_mut(key);
@@ -270,6 +273,7 @@ impl Hub {
             cancelling: None,
             cut_short: None,
             last_line: now,
+            replayed_as: replayed_as(&text),
             echo: Some(text),
             added: Vec::new(),
             once: once(&prompt.line),
@@ -369,12 +373,17 @@ impl Hub {
         let senders = std::mem::take(&mut running.senders);
         let own = running.key.take().map(|key| (key, running.number));
         let was_touched = running.touched;
+        let is_silent = !running.touched && cancelling.is_none();
         let slot = self.session(key).slot;
         let PromptEnd { outcome, mut fault, refused } = self.read_prompt_end(key, answer, out);
         self.end_turn(key, outcome.clone(), out);
         // When the turn is over, for then the process may be free to be started anew.
         let refusal =
             refused.as_ref().map(|error| self.note_refusal(slot, "session/prompt", error, out));
+        let is_limit = |error| over(error, self.session(key).limit, self.now).is_some();
+        let is_refused =
+            refusal == Some(Refusal::Other) && is_silent && !refused.as_ref().is_some_and(is_limit);
+        self.note_refused(key, is_refused, out);
         if refusal == Some(Refusal::Renewed) {
             match again {
                 Some(prompt) => return self.prompt_again(key, prompt, out),
@@ -530,6 +539,11 @@ impl Hub {
         let usage = self.book_turn(key, running.number, running.tokens, out);
         let session = self.session_mut(key);
         let row = session.row.edit();
+        if let Some(last) = running.replayed_as.filter(|_| is_kept(&outcome)) {
+            let Replayable { prompts, answered, .. } = row.replayable;
+            let answered = answered || running.touched;
+            row.replayable = Replayable { prompts: prompts + 1, last, answered };
+        }
         row.last_outcome = Some(outcome.word().to_owned());
         session.why_cut_off = outcome.reason().map(str::to_owned);
         let row = session.row.edit();
@@ -694,6 +708,15 @@ impl Hub {
 fn says_forgotten(error: &ErrorObject) -> bool {
     let message = error.message.to_ascii_lowercase();
     error.code == code::NOT_FOUND || message.contains("session not found")
+}
+
+/// Returns whether an agent keeps the prompt of a turn that ended like this.
+fn is_kept(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Stopped { stop_reason } => !matches!(stop_reason.raw(), "cancelled" | "refusal"),
+        Outcome::Interrupted { .. } | Outcome::OutcomeUnknown { .. } => true,
+        Outcome::Error { .. } | Outcome::Unwedged { .. } => false,
+    }
 }
 
 /// A prompt leaves the line without having been dispatched.

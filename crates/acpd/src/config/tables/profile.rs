@@ -306,6 +306,9 @@ keys! {
         Shared "ready_after" => pub ready_after: Duration as Time = Duration::from_secs(10);
         /// Whether the agent goes on replaying a session after it answered `session/load`.
         Shared "late_replay" => pub late_replay: bool as Flag = false;
+        /// Whether the agent replays all prompts when it loads a session. With `false` nothing is said about
+        /// what is missing there.
+        Shared "replays" => pub replays: bool as Flag = true;
         /// How a turn counts in which the agent says nothing: no text, no tool call. With `"failed"` it is
         /// an error, for agents that stay silent when their model fails.
         Shared "empty_turn" => pub empty_turn: EmptyTurn as OneOf<EmptyTurn> = EmptyTurn::Ended;
