@@ -20,6 +20,7 @@ mod full_screen;
 mod git;
 mod human;
 mod info;
+mod install;
 mod last;
 mod live;
 mod log_file;

@@ -44,6 +44,9 @@ export function refusedWhy({ type, resource }, takes) {
   return undefined;
 }
 
+/** The text of a prompt. @param {Json[]} blocks */
+export const textIn = (blocks) => blocks.filter((it) => it.type === 'text').map((it) => it.text).join('\n');
+
 /** What `initialize` says. @param {string} agent @param {string} place */
 export const hello = (agent, place) => ({
   protocolVersion: 1,
@@ -470,10 +473,15 @@ export class Session {
     });
   }
 
-  /** Ends the running turn, and takes back its queued prompts. */
-  stop() {
-    return this.try(() =>
-      this.link.request('_acpd/session/cancel', { ...this.ref, by: { name: 'acpd-web', title: 'the page', place: this.place } }));
+  /** Ends the running turn, and takes back the queued prompts unless the person wants them to run: their text is in the field
+   * again. @param {boolean} [turnOnly] */
+  stop(turnOnly = false) {
+    const queued = turnOnly ? [] : this.queue.map(({ prompt }) => textIn(prompt)).filter(Boolean);
+    return this.try(async () => {
+      const by = { name: 'acpd-web', title: 'the page', place: this.place };
+      await this.link.request('_acpd/session/cancel', { ...this.ref, turnOnly, by });
+      if (queued.length > 0) this.returned = queued.join('\n\n');
+    });
   }
 
   /** @param {string} mode */

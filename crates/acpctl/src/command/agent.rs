@@ -1,7 +1,5 @@
 //! `acpctl agent …`.
 
-mod install;
-
 use std::path::Path;
 use std::process::Command;
 
@@ -21,9 +19,7 @@ use crate::paint::{BOLD, DIM, Paint};
 use crate::table::{Cell, Table};
 use crate::text::{Text, text};
 use crate::ui::Ui;
-use crate::{human, info, log_file};
-
-pub(super) use install::{can_install, install};
+use crate::{human, info, install, log_file};
 
 /// Runs an `agent` command.
 pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
@@ -50,7 +46,7 @@ pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
         Agent::Discover(json) => discover(json),
         Agent::Install { agent, yes } => {
             let info = ask(door, method::AGENT_SHOW, agent)?;
-            install(&info, yes, ui)
+            install::install(&info, yes, ui)
         }
         Agent::Start { agent } => {
             let doing = text!("starting {}", escape::one_line(&agent));

@@ -3,6 +3,7 @@
 
 import { oneLine } from '../fold/escape.js';
 import { useEffect, useLayoutEffect, useRef, useState } from '../lib/hooks.js';
+import { textIn } from '../session.js';
 import { kept } from '../store.js';
 import { Attach, Attached, blocksOf, useFiles } from './files.js';
 import { html } from './html.js';
@@ -77,12 +78,28 @@ export function Prompt({ session, row, mayPrompt, isWorking, onSent }) {
       <div class="buttons">
         <${Attach} files=${files} disabled=${Boolean(why)} />
         <span class="usage is-dim">${usage && usage.size > 0 ? `${Math.round(100 * usage.used / usage.size)}%` : ''}</span>
-        ${isWorking && html`<button type="button" class="stop" disabled=${!mayPrompt} onClick=${() => session.stop()}>Stop</button>`}
+        ${isWorking && html`<${Stop} session=${session} mayPrompt=${mayPrompt} />`}
         ${isWorking && session.canSteer && html`<button type="button" disabled=${cannot} onClick=${() => send('steer')}>Steer</button>`}
         <button type="submit" class="primary" disabled=${cannot}>${isWorking ? 'Queue' : 'Send'}</button>
       </div>
     </form>
   </div>`;
+}
+
+/** Ends the turn; where prompts are queued it asks for them. @param {{session: Session, mayPrompt: boolean}} props */
+function Stop({ session, mayPrompt }) {
+  const [isAsked, setAsked] = useState(false);
+  const queued = session.queue.length;
+  /** @param {boolean} turnOnly */
+  const stop = (turnOnly) => {
+    setAsked(false);
+    session.stop(turnOnly);
+  };
+  if (!isAsked || queued === 0) {
+    return html`<button type="button" class="stop" disabled=${!mayPrompt} onClick=${() => (queued > 0 ? setAsked(true) : stop(false))}>Stop</button>`;
+  }
+  return html`<button type="button" class="stop" onClick=${() => stop(false)}>Also the ${queued} queued</button>
+    <button type="button" onClick=${() => stop(true)}>Only this turn</button>`;
 }
 
 /** Why nothing can be sent. @param {Session} session @param {Json | undefined} row @param {boolean} mayPrompt */
@@ -110,7 +127,7 @@ function Pinned({ session, mayPrompt, isWorking }) {
 
 /** @param {{session: Session, prompt: Json, isFirst: boolean, mayPrompt: boolean}} props */
 function Queued({ session, prompt, isFirst, mayPrompt }) {
-  const said = prompt.prompt.filter((/** @type {Json} */ it) => it.type === 'text').map((/** @type {Json} */ it) => it.text).join('\n');
+  const said = textIn(prompt.prompt);
   const others = prompt.prompt.filter((/** @type {Json} */ it) => it.type !== 'text');
   const [edit, setEdit] = useState(/** @type {string | undefined} */ (undefined));
   const { ticket } = prompt;

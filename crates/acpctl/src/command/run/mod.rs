@@ -31,7 +31,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::agent::{can_install, install};
 use crate::dirs::{current_dir, directory, utf8};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
@@ -41,7 +40,7 @@ use crate::lookup::{Care, Named, Wanted};
 use crate::paint::{DIM, YELLOW};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
-use crate::{cli, human, info, last, lookup, signal};
+use crate::{cli, human, info, install, last, lookup, signal};
 use attachment::Attachment;
 use report::Report;
 use set_up::{set_up, set_up_new};
@@ -415,9 +414,9 @@ fn offer_to_install(turn: &mut Turn<'_>, agent: &str) -> Result {
     }
     let agent = AgentRef { agent: agent.to_owned() };
     match turn.try_call::<AgentInfo>(method::AGENT_SHOW, &agent)? {
-        Ok(info) if can_install(&info) => {
+        Ok(info) if install::can_install(&info) => {
             turn.ui.stop_spinning();
-            install(&info, false, turn.ui)
+            install::install(&info, false, turn.ui)
         }
         // An unknown agent is told by what follows.
         _ => Ok(()),

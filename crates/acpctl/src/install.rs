@@ -10,7 +10,7 @@ use crate::text::text;
 use crate::ui::Ui;
 
 /// Installs the agent, after a yes.
-pub(in crate::command) fn install(info: &AgentInfo, is_sure: bool, ui: &mut Ui) -> Result {
+pub(crate) fn install(info: &AgentInfo, is_sure: bool, ui: &mut Ui) -> Result {
     if info.installed == Some(true) {
         ui.say(text!("{} is installed", info.name));
         return Ok(());
@@ -43,6 +43,6 @@ pub(in crate::command) fn install(info: &AgentInfo, is_sure: bool, ui: &mut Ui) 
 }
 
 /// Returns whether the agent is not there and acpd knows how to install it.
-pub(in crate::command) fn can_install(info: &AgentInfo) -> bool {
+pub(crate) fn can_install(info: &AgentInfo) -> bool {
     info.installed == Some(false) && info.install.is_some()
 }
