@@ -116,13 +116,13 @@ impl Turn {
                 && let Some(message) = of_speaker(&mut block.kind, speaker)
                 && (&message.id, message.steered) == (&id, steered)
             {
-                content.into_iter().for_each(|block| message.add(block));
+                message.add_all(content);
                 block.last = step.seq;
                 changed.push(block.id);
                 return;
             }
             let mut message = Message { steered, id, ..Message::default() };
-            content.into_iter().for_each(|block| message.add(block));
+            message.add_all(content);
             let kind = match speaker {
                 Speaker::User => Kind::Prompt(message),
                 Speaker::Agent => Kind::Answer(message),
@@ -319,6 +319,12 @@ impl Turn {
 }
 
 impl Message {
+    fn add_all(&mut self, blocks: Vec<Value>) {
+        for block in blocks {
+            self.add(block);
+        }
+    }
+
     /// Adds a content block; a text continues the text before it.
     fn add(&mut self, mut content: Value) {
         let is_text = content.get("type").and_then(Value::as_str) == Some("text");
