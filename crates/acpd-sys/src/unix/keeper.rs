@@ -70,7 +70,7 @@ pub fn wrap(exe: &Path, inner: &Command) -> io::Result<Option<(Command, Control)
     if words.len() > LONGEST {
         return Err(io::ErrorKind::ArgumentListTooLong.into());
     }
-    if words.iter().filter(|byte| **byte == 0).count() >= count {
+    if words.split(|byte| *byte == 0).count() > count {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a NUL byte in the command line"));
     }
     let (ours, theirs) = UnixStream::pair()?;
