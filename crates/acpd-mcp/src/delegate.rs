@@ -376,7 +376,11 @@ impl Server {
         if waits {
             // A host that cancels this call wants no more of the turn.
             let waited = self.until_over(&ticket, context).await;
-            waited.inspect_err(|_| running.iter().for_each(|turn| turn.cancel()))?;
+            waited.inspect_err(|_| {
+                if let Some(running) = &running {
+                    running.cancel();
+                }
+            })?;
         }
         self.report(&ticket).await
     }

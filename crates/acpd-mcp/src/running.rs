@@ -283,8 +283,7 @@ impl Line {
         if wanted.key.is_some() {
             let turn = self.turn_before(&prompt, &session, &mut early)?;
             // It joins the turn that runs, unless it has to wait for that.
-            let runs =
-                (!was_idle && !early.iter().any(|line| is_queued(line))).then_some(session.prompts);
+            let runs = (!was_idle && !early.iter().any(is_queued)).then_some(session.prompts);
             if let Some(turn) = turn.or(runs) {
                 ticket.turn = turn;
                 is_repeated = true;

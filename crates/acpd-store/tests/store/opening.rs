@@ -307,7 +307,9 @@ fn a_database_of_schema_2_opens_with_all_that_is_in_it() {
 fn opens_with(fixtures: &[&str], records: Vec<Record>) {
     let dir = tempfile::tempdir().unwrap();
     let conn = Connection::open(dir.path().join("acpd.db")).unwrap();
-    fixtures.iter().for_each(|sql| conn.execute_batch(sql).unwrap());
+    for sql in fixtures {
+        conn.execute_batch(sql).unwrap();
+    }
     drop(conn);
 
     let mut expected = Snapshot {
@@ -345,7 +347,9 @@ fn a_new_database_has_the_tables_of_the_newest_fixture() {
     Running::start(dir.path()).close();
     let new = Connection::open(dir.path().join("acpd.db")).unwrap();
     let fixture = Connection::open_in_memory().unwrap();
-    FIXTURES.iter().for_each(|sql| fixture.execute_batch(sql).unwrap());
+    for sql in FIXTURES {
+        fixture.execute_batch(sql).unwrap();
+    }
     assert_eq!(columns(&new), columns(&fixture));
     assert!(columns(&new).iter().all(|column| column.contains("strict=1")));
 }
