@@ -258,6 +258,9 @@ impl Line {
             Some(known) => self.attach(known.exactly(), Role::Controller)?,
             None => self.make(&wanted)?,
         };
+        if wanted.key.is_some() && wanted.known.is_some() {
+            self.caught_up()?;
+        }
         let was_idle = is_idle(&session);
         if !was_idle && wanted.key.is_none() {
             return Err(busy(&session));
@@ -290,6 +293,17 @@ impl Line {
             }
         }
         Ok(Begun { session, ticket, prompt, own, early, is_repeated })
+    }
+
+    /// Waits until the journal of the attached session was read: answers to prompts come behind its lines.
+    fn caught_up(&mut self) -> Result<(), Failure> {
+        loop {
+            match self.reader.recv()? {
+                Incoming::Line(line) if is_notice(&line, method::CAUGHT_UP) => return Ok(()),
+                Incoming::Closed => return Err(closed()),
+                _ => {}
+            }
+        }
     }
 
     /// The turn that has answered a prompt before. Reads until the daemon has dealt with the prompt.
@@ -446,8 +460,11 @@ fn repeated(outcome: Outcome<'_>) -> Option<u64> {
 }
 
 fn is_queued(incoming: &Incoming) -> bool {
-    let Incoming::Line(line) = incoming else { return false };
-    str_at(line, &["method"]).as_deref() == Some(method::PROMPT_QUEUED)
+    matches!(incoming, Incoming::Line(line) if is_notice(line, method::PROMPT_QUEUED))
+}
+
+fn is_notice(line: &[u8], name: &str) -> bool {
+    str_at(line, &["method"]).as_deref() == Some(name)
 }
 
 fn busy(session: &SessionInfo) -> Failure {

@@ -13,7 +13,7 @@ const SPOOL: u64 = 256 << 20;
 const FLOOD: &str = r#"
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 while read -r line; do
-    id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+    id=$(printf '%s' "$line" | sed 's/.*"id":\("[0-9]*-[0-9]*"\).*/\1/')
     case $line in
     *'"initialize"'*) answer '{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}' ;;
     *'"session/new"'*) answer '{"sessionId":"s"}' ;;

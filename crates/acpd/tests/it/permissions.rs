@@ -9,10 +9,10 @@ use crate::{echo, home, home_with};
 const ASKS: &str = r#"
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 while read -r line; do
-    id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+    id=$(printf '%s' "$line" | sed 's/.*"id":\("[0-9]*-[0-9]*"\).*/\1/')
     case $line in
     *'"initialize"'*) answer '{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}' ;;
-    *'"session/new"'*) answer '{"sessionId":"s'$$-$id'"}' ;;
+    *'"session/new"'*) answer '{"sessionId":"s'$$-$(printf %s "$id" | tr -d '"')'"}' ;;
     *'"session/load"'*) answer '{}' ;;
     *'"session/prompt"'*)
         session=$(printf '%s' "$line" | sed 's/.*"sessionId":"\([^"]*\)".*/\1/')

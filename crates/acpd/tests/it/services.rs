@@ -14,7 +14,7 @@ n=1000
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
 ask() { n=$((n + 1)); printf '{"jsonrpc":"2.0","id":%s,"method":"fs/%s","params":{"sessionId":"s",%s}}\n' $n "$1" "$2"; }
 while read -r line; do
-    id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+    id=$(printf '%s' "$line" | sed 's/.*"id":\("[0-9]*-[0-9]*"\).*/\1/')
     text=$(printf '%s' "$line" | sed -n 's/.*"text":"\([^"]*\)".*/\1/p')
     case $line in
     *'"initialize"'*)
