@@ -10,15 +10,15 @@
 //! A connection of its own for each, because acpd lets a tool of an agent end or change only what was sent on the
 //! same connection.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use acp_wire::acp::{ContentBlock, NewSessionResult, SteeringParams};
-use acp_wire::{Id, Message, Outcome, build, locate, parse, str_at};
+use acp_wire::{Id, Message, Outcome, build, parse, str_at};
 use acpd_api::{
-    AnswerParams, GivenAnswer, NAMESPACE, NewSessionMeta, PromptMeta, Reason, Role, SessionInfo,
-    SessionRef, TurnEnded, TurnState, method,
+    AnswerParams, GivenAnswer, NAMESPACE, NewSessionMeta, Reason, Role, SessionInfo, SessionRef,
+    TurnEnded, TurnState, method,
 };
 use acpd_client::{Incoming, LinkReader, LinkWriter, Options};
 use acpd_view::State;
@@ -52,17 +52,6 @@ pub(crate) struct Wanted {
     pub(crate) own: Option<(u64, SessionInfo)>,
     /// Somebody waits for the turn, so it ends with the turn of that session.
     pub(crate) waits: bool,
-    /// The idempotency key of the prompt.
-    pub(crate) key: Option<String>,
-}
-
-/// A prompt that was sent.
-#[derive(Debug)]
-pub(crate) enum Sent {
-    /// For the first time.
-    New(Arc<Running>),
-    /// It had been sent before under its key, for this turn.
-    Before(Ticket),
 }
 
 /// How it ended.
@@ -142,16 +131,11 @@ type Answer = Result<Box<RawValue>, Failure>;
 
 impl Running {
     /// Sends a prompt. Waits until there is a session for it.
-    pub(crate) fn begin(options: &Options, wanted: Wanted) -> Result<Sent, Failure> {
+    pub(crate) fn begin(options: &Options, wanted: Wanted) -> Result<Running, Failure> {
         let mut line = Line::open(options)?;
         let begun = line.begin(wanted);
         let Line { reader, writer, last_id } = line;
-        let Begun { session, ticket, prompt, own, early, is_repeated } =
-            begun.inspect_err(|_| writer.end())?;
-        if is_repeated {
-            writer.end();
-            return Ok(Sent::Before(ticket));
-        }
+        let Begun { session, ticket, prompt, own } = begun.inspect_err(|_| writer.end())?;
         let state = State::new(&session.session_id).within(&session.cwd);
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
@@ -160,7 +144,6 @@ impl Running {
         });
         let follower = Follower {
             reader,
-            early,
             writer: writer.clone(),
             shared: Arc::clone(&shared),
             prompt: prompt.clone(),
@@ -171,7 +154,7 @@ impl Running {
             .name("turn".to_owned())
             .spawn(move || follower.follow())
             .map_err(|error| Failure::new(format!("cannot follow the turn: {error}")))?;
-        Ok(Sent::New(Arc::new(Running { ticket, session, prompt, writer, shared })))
+        Ok(Running { ticket, session, prompt, writer, shared })
     }
 
     /// What comes from now on, and how it ends.
@@ -241,10 +224,6 @@ struct Begun {
     prompt: Id,
     /// The session whose turn it ends with.
     own: Option<String>,
-    /// Lines that came meanwhile.
-    early: VecDeque<Incoming>,
-    /// It had been sent before under its key.
-    is_repeated: bool,
 }
 
 impl Line {
@@ -258,76 +237,21 @@ impl Line {
             Some(known) => self.attach(known.exactly(), Role::Controller)?,
             None => self.make(&wanted)?,
         };
-        if wanted.key.is_some() && wanted.known.is_some() {
-            self.caught_up()?;
-        }
-        let was_idle = is_idle(&session);
-        if !was_idle && wanted.key.is_none() {
+        if !is_idle(&session) {
             return Err(busy(&session));
         }
         let own = wanted.own.filter(|_| wanted.waits).map(|(_, own)| own);
         if let Some(own) = &own {
             self.attach(own.exactly(), Role::Observer)?;
         }
-        let mut ticket = Ticket {
+        let ticket = Ticket {
             turn: session.prompts + 1,
             agent: session.agent.raw().to_owned(),
             session: session.session_id.raw().to_owned(),
         };
-        let mut params = json!({"sessionId": ticket.session, "prompt": wanted.blocks});
-        if let Some(key) = &wanted.key {
-            let meta = PromptMeta { idempotency_key: Some(key.clone()), ..PromptMeta::default() };
-            params["_meta"] = json!({ NAMESPACE: meta });
-        }
+        let params = json!({"sessionId": ticket.session, "prompt": wanted.blocks});
         let prompt = self.send("session/prompt", &params)?;
-        let own = own.map(|own| own.session_id.into_raw());
-        let mut early = VecDeque::new();
-        let mut is_repeated = false;
-        if wanted.key.is_some() {
-            let turn = self.turn_before(&prompt, &session, &mut early)?;
-            // It joins the turn that runs, unless it has to wait for that.
-            let runs = (!was_idle && !early.iter().any(is_queued)).then_some(session.prompts);
-            if let Some(turn) = turn.or(runs) {
-                ticket.turn = turn;
-                is_repeated = true;
-            }
-        }
-        Ok(Begun { session, ticket, prompt, own, early, is_repeated })
-    }
-
-    /// Waits until the journal of the attached session was read: answers to prompts come behind its lines.
-    fn caught_up(&mut self) -> Result<(), Failure> {
-        loop {
-            match self.reader.recv()? {
-                Incoming::Line(line) if is_notice(&line, method::CAUGHT_UP) => return Ok(()),
-                Incoming::Closed => return Err(closed()),
-                _ => {}
-            }
-        }
-    }
-
-    /// The turn that has answered a prompt before. Reads until the daemon has dealt with the prompt.
-    fn turn_before(
-        &mut self,
-        prompt: &Id,
-        session: &SessionInfo,
-        early: &mut VecDeque<Incoming>,
-    ) -> Result<Option<u64>, Failure> {
-        let show = self.send(method::SESSION_SHOW, &session.exactly())?;
-        let mut turn = None;
-        loop {
-            let line = match self.reader.recv()? {
-                Incoming::Line(line) => line,
-                Incoming::Lost | Incoming::Stopped | Incoming::Back => continue,
-                Incoming::Closed => return Err(closed()),
-            };
-            match parse(&line) {
-                Ok(Message::Response { id, .. }) if id == show => return Ok(turn),
-                Ok(Message::Response { id, outcome }) if id == *prompt => turn = repeated(outcome),
-                _ => {}
-            }
-            early.push_back(Incoming::Line(line));
-        }
+        Ok(Begun { session, ticket, prompt, own: own.map(|own| own.session_id.into_raw()) })
     }
 
     /// Begins a session, or finds the one that somebody else has begun by that name since it was looked for.
@@ -361,7 +285,6 @@ impl Line {
 /// The connection from the prompt on.
 struct Follower {
     reader: LinkReader,
-    early: VecDeque<Incoming>,
     writer: LinkWriter,
     shared: Arc<Shared>,
     prompt: Id,
@@ -382,8 +305,7 @@ impl Follower {
     fn end(&mut self) -> End {
         let mut came_late = false;
         loop {
-            let early = self.early.pop_front().map(Ok);
-            let line = match early.unwrap_or_else(|| self.reader.recv()) {
+            let line = match self.reader.recv() {
                 Ok(Incoming::Line(line)) => line,
                 Ok(Incoming::Lost | Incoming::Stopped | Incoming::Back) => continue,
                 Ok(Incoming::Closed) => return End::Unknown(closed()),
@@ -447,24 +369,6 @@ impl Follower {
 /// Ends the turn of a prompt, or takes the prompt back if it still waits: this one and no other.
 fn take_back(writer: &LinkWriter, prompt: &Id) {
     writer.send(build::notification("$/cancel_request", &json!({ "requestId": prompt })));
-}
-
-/// The turn whose outcome an answer repeats, if it does.
-fn repeated(outcome: Outcome<'_>) -> Option<u64> {
-    let (json, path) = match outcome {
-        Outcome::Result(result) => (result.get(), ["_meta", NAMESPACE]),
-        Outcome::Error(error) => (error.get(), ["data", NAMESPACE]),
-    };
-    let own: Value = serde_json::from_str(&json[locate(json.as_bytes(), &path)?]).ok()?;
-    own["turn"].as_u64().filter(|_| own["repeated"] == true)
-}
-
-fn is_queued(incoming: &Incoming) -> bool {
-    matches!(incoming, Incoming::Line(line) if is_notice(line, method::PROMPT_QUEUED))
-}
-
-fn is_notice(line: &[u8], name: &str) -> bool {
-    str_at(line, &["method"]).as_deref() == Some(name)
 }
 
 fn busy(session: &SessionInfo) -> Failure {

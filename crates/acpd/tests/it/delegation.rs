@@ -55,27 +55,6 @@ fn a_new_name_begins_a_session_and_a_known_one_continues_it() {
 }
 
 #[test]
-fn a_call_that_is_repeated_with_its_key_does_nothing_twice() {
-    let env = home([echo()]);
-    let mut host = Host::start(&env, &[]);
-    let prompt =
-        json!({"session_name": "fix", "prompt": "#one [pause middle]", "wait": false, "key": "k"});
-    let sent = host.call("prompt", prompt.clone());
-    env.wait_point("middle");
-    let joined = host.call("prompt", prompt.clone());
-    assert_eq!((&joined["ticket"], &joined["status"]), (&sent["ticket"], &json!("working")));
-    env.release("middle");
-    let done = host.call("wait", json!({"ticket": sent["ticket"]}));
-    // Another host, and nothing of the first one is left.
-    drop(host);
-    env.acpctl(&["daemon", "stop"]).success();
-    let mut host = Host::start(&env, &[]);
-    let again = host.call("prompt", prompt);
-    assert_eq!((&again["ticket"], &again["answer"]), (&sent["ticket"], &done["answer"]), "{again}");
-    assert_eq!(env.received("echo", "session/prompt").len(), 1);
-}
-
-#[test]
 fn who_does_not_wait_gets_a_ticket_and_can_steer_wait_and_cancel() {
     let env = home([echo()]);
     let mut host = Host::start(&env, &[]);
