@@ -1,12 +1,10 @@
 //! Linux: `/proc`, `SO_PEERCRED`, subreaper.
 
-use std::ffi::CString;
 use std::fs::{self, File};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -87,8 +85,14 @@ pub(crate) fn keep_from_next_program() -> bool {
 }
 
 /// A descriptor that can be read when something in a directory, or the directory itself, is removed or moved.
+#[cfg(feature = "daemon")]
 pub(crate) fn removals(dir: &Path) -> io::Result<Option<OwnedFd>> {
+    use std::ffi::CString;
+    use std::os::fd::{AsRawFd as _, FromRawFd as _};
+    use std::os::unix::ffi::OsStrExt as _;
+
     use nix::libc;
+
     let mask = libc::IN_DELETE | libc::IN_MOVED_FROM | libc::IN_DELETE_SELF | libc::IN_MOVE_SELF;
     let dir = CString::new(dir.as_os_str().as_bytes())?;
     // SAFETY: it makes a descriptor, which is nobody else's.

@@ -104,6 +104,7 @@ pub(crate) fn keep_from_next_program() -> bool {
 }
 
 /// Nothing tells of removals here.
+#[cfg(feature = "daemon")]
 #[expect(clippy::unnecessary_wraps, reason = "as on Linux, where it can fail")]
 pub(crate) fn removals(_dir: &Path) -> io::Result<Option<OwnedFd>> {
     Ok(None)
