@@ -45,6 +45,13 @@ pub fn read_legible<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
     serde_json::from_str(json).or_else(|_| serde_json::from_str(&legible(json)))
 }
 
+/// Decodes a raw string with its quotes, with U+FFFD for each lone surrogate. For text that is only shown: two
+/// strings that differ may be the same then. `None`: not a string.
+pub(crate) fn decode_lossy(raw: &str) -> Option<Cow<'_, str>> {
+    let exact = json::decode(raw);
+    exact.or_else(|| serde_json::from_str(&legible(raw)).ok().map(Cow::Owned))
+}
+
 /// Whether every reader takes a JSON text as it is.
 pub fn is_legible(json: &str) -> bool {
     edits(json).is_empty()

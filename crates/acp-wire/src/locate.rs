@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::legible::decode_lossy;
 use crate::scan::json;
 
 /// The byte range of the value at `path`, a path of object members; the empty path is the whole
@@ -30,7 +31,7 @@ pub fn strs_lossy_at<'a, const N: usize>(
         at = at.and_then(|at| json::enter(json, at, key));
     }
     let starts = at.map_or([None; N], |at| json::enter_each(json, at, names));
-    starts.map(|start| json::decode_lossy(text(&json[json::value(json, start?)?])?))
+    starts.map(|start| decode_lossy(text(&json[json::value(json, start?)?])?))
 }
 
 /// The string at `path`, decoded. `None` if there is none, or if it cannot be decoded (a lone
@@ -41,7 +42,7 @@ pub fn str_at<'a>(json: &'a [u8], path: &[&str]) -> Option<Cow<'a, str>> {
 
 /// The string at `path` with U+FFFD for each lone surrogate, to be shown. `None` if there is none.
 pub fn lossy_at<'a>(json: &'a [u8], path: &[&str]) -> Option<Cow<'a, str>> {
-    json::decode_lossy(text(&json[locate(json, path)?])?)
+    decode_lossy(text(&json[locate(json, path)?])?)
 }
 
 fn text(raw: &[u8]) -> Option<&str> {

@@ -13,6 +13,7 @@ mod door;
 mod editor;
 mod elsewhere;
 mod error;
+mod expiry;
 mod explain;
 mod form;
 #[cfg(feature = "tui")]

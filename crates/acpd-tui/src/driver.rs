@@ -197,6 +197,10 @@ pub fn run(start: Start) -> Result<Left, Failed> {
     }
 }
 
+/// Opens a connection; starts the daemon for it if the argument is true.
+type SharedDoor =
+    std::sync::Arc<dyn Fn(bool) -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync>;
+
 struct Driver {
     terminal: Terminal<CrosstermBackend<Frame>>,
     frame: Frame,
@@ -208,9 +212,7 @@ struct Driver {
     keyboard: Keyboard,
     pager: Option<String>,
     editor: EditText,
-    door: std::sync::Arc<
-        dyn Fn(bool) -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync,
-    >,
+    door: SharedDoor,
     sender: SyncSender<News>,
     is_over: bool,
 }

@@ -325,7 +325,7 @@ pub(crate) fn choices(question: &InteractionInfo, filled: &Filled) -> Vec<Choice
                 };
                 let answer = GivenAnswer::Option { option: option.option_id.raw().to_owned() };
                 let is_refusal = option.kind.raw().starts_with("reject_");
-                Choice { is_refusal, note, ..Choice::answer(label, answer) }
+                Choice { note, is_refusal, ..Choice::answer(label, answer) }
             };
             let mut choices: Vec<Choice> = options.iter().map(choice).collect();
             let rejects = options.iter().find(|option| option.kind == "reject_once");

@@ -500,7 +500,7 @@ fn unreadable() -> Vec<String> {
 fn values(json: &str) -> Vec<std::ops::Range<usize>> {
     fn inside(value: &Value, path: &[String], all: &mut Vec<Vec<String>>) {
         for (name, member) in value.as_object().into_iter().flatten() {
-            let path = [path, &[name.clone()]].concat();
+            let path = [path, std::slice::from_ref(name)].concat();
             inside(member, &path, all);
             all.push(path);
         }

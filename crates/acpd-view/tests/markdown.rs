@@ -252,7 +252,7 @@ fn headings(text: &str) -> Vec<String> {
     for event in Parser::new(text) {
         match event {
             Event::Start(Tag::Heading { level, .. }) => {
-                open = Some((level as usize, String::new()))
+                open = Some((level as usize, String::new()));
             }
             Event::Text(said) => {
                 if let Some((_, text)) = &mut open {

@@ -268,7 +268,7 @@ impl Daemon {
                 ready();
                 door::accept(door, service, stopped).await
             });
-            let Ended { writer, last, restart } = relay.run(sources).await;
+            let Ended { writer, last, restart } = Box::pin(relay.run(sources)).await;
             manager.stopping(restart.is_some());
             stop.send(true).ok();
             let door = accepting.await.ok();

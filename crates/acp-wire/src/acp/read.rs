@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::bound::{LONGEST_ID, NAME, SENTENCE, clipped};
+use crate::legible::decode_lossy;
 use crate::locate::locate;
 use crate::scan::json;
 
@@ -45,7 +46,7 @@ impl<'a> Reader<'a> {
 
     /// A text that is only shown, with U+FFFD for each lone surrogate.
     pub(crate) fn lossy(self, path: &[&str]) -> Option<Cow<'a, str>> {
-        json::decode_lossy(self.at(path)?)
+        decode_lossy(self.at(path)?)
     }
 
     pub(super) fn string(self, path: &[&str]) -> Option<String> {

@@ -8,8 +8,6 @@ use std::ops::Range;
 
 use memchr::memchr2;
 
-use crate::legible::legible;
-
 /// A member of an object.
 pub(crate) struct Member {
     /// The opening quote of the key.
@@ -179,13 +177,6 @@ pub(crate) fn decode(raw: &str) -> Option<Cow<'_, str>> {
         return Some(Cow::Borrowed(inner));
     }
     serde_json::from_str(raw).ok().map(Cow::Owned)
-}
-
-/// Decodes a raw string with its quotes, with U+FFFD for each lone surrogate. For text that is only shown: two
-/// strings that differ may be the same then. `None`: not a string.
-pub(crate) fn decode_lossy(raw: &str) -> Option<Cow<'_, str>> {
-    let exact = decode(raw);
-    exact.or_else(|| serde_json::from_str(&legible(raw)).ok().map(Cow::Owned))
 }
 
 /// Whether a raw string with its quotes is this key.

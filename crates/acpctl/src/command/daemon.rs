@@ -11,9 +11,9 @@ use acpd_api::{
 use acpd_client::{CallError, ConnectError, Connection, Options, Paths, connect, stopped_daemon};
 
 use crate::cli::{Daemon, Json};
-use crate::command::gc;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
+use crate::expiry;
 use crate::info::daemon::{line, mistakes};
 use crate::live::in_words;
 use crate::service::Service;
@@ -104,7 +104,7 @@ fn reload(paths: &Paths, ui: &mut Ui) -> Result {
             None => rest,
         });
     }
-    gc::announce(&mut connection, ui);
+    expiry::announce(&mut connection, ui);
     Ok(())
 }
 
@@ -121,7 +121,7 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
     };
     ui.stop_spinning();
     change.tell(ui);
-    gc::announce(&mut to_running(paths)?, ui);
+    expiry::announce(&mut to_running(paths)?, ui);
     Ok(())
 }
 

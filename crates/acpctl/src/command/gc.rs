@@ -1,12 +1,13 @@
 //! `acpctl gc`: deletes the sessions that are over the limits of the configuration, after a look.
 
-use acpd_api::{GcLimit, GcParams, GcResult, GcSession, Untrusted, method};
-use acpd_client::{CallError, Connection};
+use acpd_api::{GcLimit, GcParams, GcResult, GcSession, method};
+use acpd_client::Connection;
 
 use crate::cli;
 use crate::confirm::{left, yes};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
+use crate::expiry::{amount, handle};
 use crate::human;
 use crate::table::{Cut, Table};
 use crate::text::{Text, text};
@@ -36,31 +37,6 @@ pub(super) fn gc(args: cli::Gc, door: Door, ui: &mut Ui) -> Result {
         None => what,
     });
     Ok(())
-}
-
-/// Sessions that an announcement names.
-const NAMED: usize = 8;
-
-/// Prints which sessions the limits of the configuration delete next, and when.
-pub(super) fn announce(connection: &mut Connection, ui: &mut Ui) {
-    let look = GcParams { dry_run: true, ..GcParams::default() };
-    // Without a limit it is an error, and an older daemon has no such method.
-    let found: std::result::Result<GcResult, CallError> = connection.call(method::GC, &look);
-    let Ok(found) = found else { return };
-    let Some(next) = found.next.filter(|_| !found.sessions.is_empty()) else { return };
-    let mut names: Vec<Text> =
-        found.sessions.iter().take(NAMED).map(|one| handle(one).into()).collect();
-    let more = found.sessions.len() - names.len();
-    if more > 0 {
-        names.push(text!("{} more", more));
-    }
-    ui.say(text!(
-        "[retention] deletes {} at {}: {}\n  `acpctl gc --dry-run` lists them; to keep them, change the limits \
-         and reload before that time",
-        amount(&found),
-        human::clock(next),
-        Text::join(names, ", ")
-    ));
 }
 
 /// Deletes what was found, as far as it still may go: a part with each call.
@@ -108,12 +84,6 @@ fn confirm(found: &GcResult, now: bool, ui: &mut Ui) -> Result {
     if yes(ui, prompt)? { Ok(()) } else { Err(left()) }
 }
 
-/// How many sessions, and how much was said in them.
-fn amount(found: &GcResult) -> Text {
-    let count = human::counted(found.sessions.len() as u64, "session");
-    text!("{} ({})", count, human::bytes(found.bytes))
-}
-
 fn table(found: &GcResult) -> Table {
     let (now, home) = (human::now(), acpd_sys::person::home());
     let mut table = Table::new(["SESSION", "AGENT", "USED", "SIZE", "LIMIT", "DIRECTORY"])
@@ -130,10 +100,6 @@ fn table(found: &GcResult) -> Table {
         ]);
     }
     table
-}
-
-fn handle(session: &GcSession) -> &Untrusted {
-    session.name.as_ref().unwrap_or(&session.session_id)
 }
 
 /// The limit by which it goes.

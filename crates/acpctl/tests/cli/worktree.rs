@@ -167,7 +167,7 @@ fn a_look_at_worktrees_runs_no_program_of_the_repository() {
     let shown = show(&home, &place, "idle", &[]);
     assert!(shown.out.contains("not committed: 3 files\n"), "{shown:?}");
 
-    let mut command = home.acpctl(&["session", "worktree", "fix"]);
+    let mut command = home.acpctl(["session", "worktree", "fix"]);
     command.env("PATH", path()).env("GIT_CONFIG_COUNT", "1");
     command.env("GIT_CONFIG_KEY_0", "core.fsmonitor").env("GIT_CONFIG_VALUE_0", &program);
     command.env("GIT_EXTERNAL_DIFF", &program);

@@ -136,6 +136,14 @@ pub(crate) struct Closed {
     pub(crate) offers: Vec<(ClientId, u64)>,
 }
 
+/// A look at the file that a call replaces.
+#[derive(Debug)]
+pub(crate) enum SeenFile {
+    Content(String),
+    Missing,
+    Unreadable,
+}
+
 /// All questions that are open.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
@@ -199,15 +207,15 @@ impl Questions {
     }
 
     /// Takes what is in the file that is looked at. Returns the diff of that file.
-    pub(crate) fn take_file(
-        &mut self,
-        id: InteractionId,
-        seen: Option<Option<String>>,
-    ) -> Option<usize> {
+    pub(crate) fn take_file(&mut self, id: InteractionId, seen: SeenFile) -> Option<usize> {
         let open = self.open.get_mut(&id)?;
         let at = open.looks_at?;
-        if let (Some(frozen), Some(before)) = (&mut open.frozen, seen) {
-            frozen.take_file(at, before);
+        if let Some(frozen) = &mut open.frozen {
+            match seen {
+                SeenFile::Content(before) => frozen.take_file(at, Some(before)),
+                SeenFile::Missing => frozen.take_file(at, None),
+                SeenFile::Unreadable => {}
+            }
         }
         Some(at)
     }

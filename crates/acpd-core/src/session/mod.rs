@@ -199,7 +199,7 @@ impl Session {
         let row = self.row.edit();
         let old = row.mode.replace(mode.clone());
         if let (Some(old), Some(option)) = (old, row.options.get_mut("mode"))
-            && *option == json!(old).to_string()
+            && serde_json::from_str::<String>(option).is_ok_and(|option| option == old)
         {
             *option = json!(mode).to_string();
         }

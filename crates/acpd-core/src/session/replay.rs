@@ -332,11 +332,14 @@ mod tests {
         replay.gap()
     }
 
+    /// A prompt and its answer.
+    type Said = (&'static str, &'static str);
+
     #[test]
     fn gap_is_what_the_replay_lacks() {
         let asked = ["one", "two", "three"];
         let fewer = Gap::Prompts { replayed: 1, of: 3 };
-        let table: [(&[(&str, &str)], Option<Gap>); 9] = [
+        let table: [(&[Said], Option<Gap>); 9] = [
             (&[("one", "1"), ("two", "2"), ("three", "3")], None),
             (&[("one", "1"), ("two", "2"), ("three\n", "3"), ("elsewhere", "4")], None),
             (&[("one", ""), ("two", ""), ("three", "3")], None),

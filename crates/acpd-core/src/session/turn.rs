@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::ids::{Requester, SessionKey, Time};
 use crate::profile::FailureSign;
-use crate::record::{Canceller, TurnRow, TurnStage};
+use crate::record::{Canceller, Record, TurnRow, TurnStage};
 
 /// What to do about a session that works on prompts.
 pub(crate) fn wait_or_cancel(session: &str) -> String {
@@ -128,6 +128,11 @@ fn row(session: SessionKey, ticket: u64, state: TurnStage, at: Time) -> TurnRow 
 impl Queued {
     pub(crate) fn row(&self, session: SessionKey, state: TurnStage) -> TurnRow {
         row(session, self.ticket, state, self.at)
+    }
+
+    /// The record of a prompt that leaves the queue and is not dispatched.
+    pub(crate) fn dropped(&self, session: SessionKey) -> Record {
+        Record::Turn(self.row(session, TurnStage::Ended))
     }
 }
 

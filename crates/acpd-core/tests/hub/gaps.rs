@@ -23,7 +23,8 @@ fn three_turns(bench: &mut Bench) -> ([ClientId; 2], Value) {
     }
     bench.agent_dies();
     bench.pass(1_000);
-    (bench.got(a), bench.got(noticed));
+    bench.got(a);
+    bench.got(noticed);
     ([a, noticed], bench.heard_one("session/load"))
 }
 
@@ -43,10 +44,13 @@ fn replay(bench: &mut Bench, turns: &[(&str, &str)]) {
     }
 }
 
+/// A prompt and its answer.
+type Turn = (&'static str, &'static str);
+
 #[test]
 fn restore_says_what_the_replay_lacks() {
     let all = [("one", "1"), ("two", "2"), ("three", "3")];
-    let table: [(&[(&str, &str)], Option<&str>); 6] = [
+    let table: [(&[Turn], Option<&str>); 6] = [
         (&all, None),
         (&[], Some("the agent replayed nothing of it")),
         (&all[..2], Some("the agent did not replay the last prompt")),

@@ -118,7 +118,7 @@ impl World {
         self.next_text += 1;
         let text = format!("P{}.", self.next_text);
         let mut params = json!({"sessionId":session,"prompt":[{"type":"text","text":text}]});
-        if self.next_text % 2 == 0
+        if self.next_text.is_multiple_of(2)
             && let Some(key) = self.store.public.get(&session).copied()
         {
             params["_meta"] = json!({"_acpd":{"idempotencyKey":text}});

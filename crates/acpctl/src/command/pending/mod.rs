@@ -142,9 +142,10 @@ fn page(found: &InteractionInfo, ui: &mut Ui) -> Result<GivenAnswer> {
         return Err(CommandError::usage(text).hint(hint));
     }
     ui.say(described(found));
-    Ok(match agrees("agree to open it? y/n > ", ui)? {
-        true => GivenAnswer::Accept { content: None },
-        false => GivenAnswer::Decline,
+    Ok(if agrees("agree to open it? y/n > ", ui)? {
+        GivenAnswer::Accept { content: None }
+    } else {
+        GivenAnswer::Decline
     })
 }
 

@@ -2,9 +2,9 @@
 
 use acpd_api::{UndoParams, UndoResult, method};
 
-use crate::command::gc;
 use crate::door::Door;
 use crate::error::Result;
+use crate::expiry;
 use crate::human;
 use crate::text::text;
 use crate::ui::Ui;
@@ -38,7 +38,7 @@ pub(super) fn undo_all(params: &UndoParams, door: Door, ui: &mut Ui) -> Result {
         }
     }
     ui.say(text!("brought back {}", human::counted(count, "session")));
-    gc::announce(&mut connection, ui);
+    expiry::announce(&mut connection, ui);
     Ok(())
 }
 

@@ -30,7 +30,7 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey};
 use crate::input::{Batch, Effect, FileService, ServeError, ToClient};
 use crate::questions::question::{Answer, Question, Scope};
-use crate::questions::{AskedBy, Closed, Interaction};
+use crate::questions::{AskedBy, Closed, Interaction, SeenFile};
 use crate::record::{InteractionRow, Record};
 use crate::views::with_own_content;
 
@@ -152,11 +152,10 @@ impl Hub {
             content: String,
         }
         let seen = match result {
-            Ok(result) => {
-                serde_json::from_slice::<File>(result).ok().map(|file| Some(file.content))
-            }
-            Err(error) if error.code == code::NOT_FOUND => Some(None),
-            Err(_) => None,
+            Ok(result) => serde_json::from_slice::<File>(result)
+                .map_or(SeenFile::Unreadable, |file| SeenFile::Content(file.content)),
+            Err(error) if error.code == code::NOT_FOUND => SeenFile::Missing,
+            Err(_) => SeenFile::Unreadable,
         };
         let Some(at) = self.questions.take_file(interaction, seen) else { return false };
         let Some(open) = self.questions.get(interaction) else { return false };

@@ -11,7 +11,6 @@ use serde_json::json;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::session::turn::drop_queued;
 use crate::ids::{Requester, SessionKey, SlotId, duration};
 use crate::input::Batch;
 use crate::process::slot::{State as AgentState, StopWhy};
@@ -31,7 +30,7 @@ impl Hub {
         let queued: Vec<_> = self.session_mut(key).queue.drain(..).collect();
         let who = by.as_ref().map(|by| by.title.as_ref().unwrap_or(&by.name).raw().to_owned());
         for prompt in queued {
-            drop_queued(key, &prompt, out);
+            out.records.push(prompt.dropped(key));
             self.tell_taken_back(key, &prompt, who.as_deref(), out);
             for sender in &prompt.senders {
                 self.respond(sender, Some(key), cancelled(&sender.id, b""), out);
@@ -115,7 +114,7 @@ impl Hub {
         let session = self.session_mut(key);
         let place = session.queue.iter().position(|prompt| prompt.senders.contains(to));
         if let Some(prompt) = place.and_then(|at| session.queue.remove(at)) {
-            drop_queued(key, &prompt, out);
+            out.records.push(prompt.dropped(key));
             let fault = Fault::new(Reason::Interrupted, "cancelled while it waited in the queue")
                 .with_code(code::CANCELLED);
             for sender in &prompt.senders {

@@ -10,7 +10,6 @@ use acpd_api::{
 use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::session::turn::drop_queued;
 use crate::ids::{Requester, SessionKey};
 use crate::input::Batch;
 use crate::params::{raw_at, read};
@@ -36,7 +35,7 @@ impl Hub {
         let key = self.resolve(&session)?;
         let place = self.place_of(key, ticket)?;
         let Some(prompt) = self.session_mut(key).queue.remove(place) else { return Ok(()) };
-        drop_queued(key, &prompt, out);
+        out.records.push(prompt.dropped(key));
         self.tell_taken_back(key, &prompt, by.as_deref(), out);
         let by = by_whom(by.as_deref());
         let text = format!("the prompt was taken back by {by} while it waited");
@@ -140,7 +139,7 @@ impl Hub {
         for place in from..self.session(key).queue.len() {
             let session = self.session_mut(key);
             let ticket = session.next_ticket();
-            drop_queued(key, &session.queue[place], out);
+            out.records.push(session.queue[place].dropped(key));
             session.queue[place].ticket = ticket;
             let prompt = &self.session(key).queue[place];
             self.save_queued(key, prompt, out);

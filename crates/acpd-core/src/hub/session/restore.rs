@@ -289,9 +289,10 @@ impl Hub {
             Refusal::NeedsLogin => return self.session_needs_login(key, error, out),
             // The next process is asked the same, or this one after a login.
             Refusal::Renewed => {
-                if let Some(restore) = self.restore_mut(key) {
-                    let setting = restore.setting.take();
-                    setting.into_iter().for_each(|setting| restore.settings.push_front(setting));
+                if let Some(restore) = self.restore_mut(key)
+                    && let Some(setting) = restore.setting.take()
+                {
+                    restore.settings.push_front(setting);
                 }
                 return;
             }

@@ -14,6 +14,8 @@
 //! it cannot be known, so it is never sent again by acpd. The one exception is a prompt that the agent
 //! has refused, and done nothing for, because its credentials had run out.
 
+use std::fmt::{self, Write as _};
+
 use acp_wire::acp::{PromptParams, SessionUpdate, Update, stop_reason};
 use acp_wire::bound::NAME;
 use acp_wire::{
@@ -213,7 +215,7 @@ impl Hub {
             for sender in &prompt.senders {
                 self.refuse(sender, fault, out);
             }
-            drop_queued(key, &prompt, out);
+            out.records.push(prompt.dropped(key));
         }
         self.refuse_relayed(key, fault, out);
     }
@@ -673,7 +675,9 @@ impl Hub {
         let newer = others.map(|other| self.session(other)).find(|other| other.held_since >= since);
         if let Some(newer) = newer {
             // Some agents serve one session, and forget the others without a word.
-            text += &format!(
+            // Writing to a string does not fail.
+            let _: fmt::Result = write!(
+                text,
                 ". The silence began when the same process got session `{}`: if cancelling and a new prompt \
                  help, set `sharing = \"session\"` for agent `{}`",
                 newer.row.word(),
@@ -717,9 +721,4 @@ fn is_kept(outcome: &Outcome) -> bool {
         Outcome::Interrupted { .. } | Outcome::OutcomeUnknown { .. } => true,
         Outcome::Error { .. } | Outcome::Unwedged { .. } => false,
     }
-}
-
-/// A prompt leaves the line without having been dispatched.
-pub(crate) fn drop_queued(key: SessionKey, prompt: &Queued, out: &mut Batch) {
-    out.records.push(Record::Turn(prompt.row(key, TurnStage::Ended)));
 }

@@ -1,0 +1,43 @@
+//! Sessions over the limits of `[retention]`: how commands name and announce them.
+
+use acpd_api::{GcParams, GcResult, GcSession, Untrusted, method};
+use acpd_client::{CallError, Connection};
+
+use crate::human;
+use crate::text::{Text, text};
+use crate::ui::Ui;
+
+/// Sessions that an announcement names.
+const NAMED: usize = 8;
+
+/// Prints which sessions the limits of the configuration delete next, and when.
+pub(crate) fn announce(connection: &mut Connection, ui: &mut Ui) {
+    let look = GcParams { dry_run: true, ..GcParams::default() };
+    // Without a limit it is an error, and an older daemon has no such method.
+    let found: std::result::Result<GcResult, CallError> = connection.call(method::GC, &look);
+    let Ok(found) = found else { return };
+    let Some(next) = found.next.filter(|_| !found.sessions.is_empty()) else { return };
+    let mut names: Vec<Text> =
+        found.sessions.iter().take(NAMED).map(|one| handle(one).into()).collect();
+    let more = found.sessions.len() - names.len();
+    if more > 0 {
+        names.push(text!("{} more", more));
+    }
+    ui.say(text!(
+        "[retention] deletes {} at {}: {}\n  `acpctl gc --dry-run` lists them; to keep them, change the limits \
+         and reload before that time",
+        amount(&found),
+        human::clock(next),
+        Text::join(names, ", ")
+    ));
+}
+
+/// How many sessions, and how much was said in them.
+pub(crate) fn amount(found: &GcResult) -> Text {
+    let count = human::counted(found.sessions.len() as u64, "session");
+    text!("{} ({})", count, human::bytes(found.bytes))
+}
+
+pub(crate) fn handle(session: &GcSession) -> &Untrusted {
+    session.name.as_ref().unwrap_or(&session.session_id)
+}
