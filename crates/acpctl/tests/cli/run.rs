@@ -649,13 +649,13 @@ fn what_is_piped_beside_a_prompt_is_what_it_is_about() {
 
 #[test]
 fn stdin_alone_is_the_prompt_and_must_be_text() {
-    let home = Home::new();
-    let run = |bytes: &[u8]| {
+    let run = |home: &Home, bytes: &[u8]| {
         let mut child = home.acpctl(["run"]).stdin(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(bytes).unwrap();
         home.wait(child)
     };
-    let done = run(b"a\0b");
+    let home = Home::new();
+    let done = run(&home, b"a\0b");
     let error = "error: stdin is not text in UTF-8\n";
     assert_eq!((done.err.as_str(), done.code), (error, Some(2)));
     let daemon = home.daemon(|mut client| {
@@ -663,16 +663,17 @@ fn stdin_alone_is_the_prompt_and_must_be_text() {
         assert_eq!(prompt["params"]["prompt"], json!([{"type": "text", "text": "hello"}]));
         client.result(&prompt, json!({"stopReason": "end_turn"}));
     });
-    assert_eq!(run(b"hello\n").code, Some(0));
+    assert_eq!(run(&home, b"hello\n").code, Some(0));
     daemon.join().unwrap();
     // A diff may have files of other encodings in it.
+    let home = Home::new();
     let daemon = home.daemon(|mut client| {
         let prompt = client.begins();
         let said = json!([{"type": "text", "text": "-caf\u{fffd}\n+café"}]);
         assert_eq!(prompt["params"]["prompt"], said);
         client.result(&prompt, json!({"stopReason": "end_turn"}));
     });
-    let done = run(b"-caf\xe9\n+caf\xc3\xa9\n");
+    let done = run(&home, b"-caf\xe9\n+caf\xc3\xa9\n");
     assert_eq!(done.code, Some(0));
     assert!(done.err.contains("stdin is not all UTF-8"), "{}", done.err);
     daemon.join().unwrap();

@@ -337,8 +337,8 @@ fn an_option_of_the_agent_that_holds_from_now_on_is_told_when_it_is_chosen() {
     let options = [("yes", "Allow", "allow_once"), ("all", "All of touch", "allow_always")];
     let call = json!({"toolCallId": "t", "title": "touch a"});
     client.asks(1, &call, &about("touch a", &[]), &options);
-    person.sees("[a] allow always: \"All of touch\"");
-    person.sees_at_the_end("more than this call\r\n");
+    person.sees("allow always: \"All of touch\"");
+    person.sees("the agent may remember more than this call");
     person.types("a");
     assert_eq!(client.read().unwrap(), chosen(1, "all"));
     person.sees("by its own option `All of touch`: it may not ask again");
