@@ -338,9 +338,9 @@ fn an_agent_that_cannot_start_says_why() {
     let port = common::free_port();
     let timeout = Duration::from_millis(1);
     let silent = program(&own(), &["agent", "stay"]);
-    refused(How::TcpSpawn { program: silent, port, timeout }, false, "127.0.0.1");
+    refused(How::TcpSpawn { program: silent, port, timeout }, true, "127.0.0.1");
     let addr = (Ipv4Addr::LOCALHOST, port).into();
-    refused(How::TcpConnect { addr, timeout: Duration::from_secs(9) }, false, "127.0.0.1");
+    refused(How::TcpConnect { addr, timeout: Duration::from_secs(9) }, true, "127.0.0.1");
 }
 
 fn an_agent_sees_its_own_environment_alone() {

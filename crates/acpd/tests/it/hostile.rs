@@ -544,6 +544,7 @@ fn agents(stage: &mut Stage) {
     stage.all(&["agent", "ls"]);
     stage.both(&["agent", "ls", "-a"]);
     stage.all(&["agent", "show", "evil"]);
+    stage.both(&["agent", "install", "evil"]);
     stage.all(&["agent", "show", "broken"]);
     stage.all(&["agent", "env", "evil"]);
     stage.both(&["agent", "logs", "evil"]);

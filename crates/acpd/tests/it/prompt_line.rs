@@ -145,8 +145,9 @@ fn a_prompt_that_waits_is_taken_back_changed_and_sent_again() {
     chat.types("\u{1b}");
     chat.sees("^S steer");
     chat.types("\u{3}\u{3}");
-    chat.sees("You said: then commit all of it");
-    chat.sees("You said: then push");
+    chat.sees("taken back by acpctl: then commit all of it");
+    chat.sees("taken back by acpctl: then push");
+    chat.sees("turn ended: cancelled");
     chat.types(CTRL_D);
     assert!(chat.ends().success());
 }
