@@ -235,6 +235,8 @@ impl Resumption {
         out: &mut VecDeque<Bytes>,
     ) -> Result<Verdict, Unresumable> {
         let Ok(message) = parse(line) else { return Ok(Verdict::Pass) };
+        // Another daemon is there: one that ends takes connections for a moment longer, and says nothing.
+        self.is_stopped = false;
         if let Some((refusal, reason)) = self.let_go(&message) {
             self.refusal = Some(refusal);
             if reason == Reason::Replaced {
@@ -291,6 +293,9 @@ impl Resumption {
         self.connection = Connection::Down;
         self.returned = true;
         self.cursors.values_mut().for_each(Cursor::cut_off);
+        if self.is_stopped {
+            self.early.clear();
+        }
         !self.is_over()
     }
 
@@ -299,7 +304,6 @@ impl Resumption {
         let mut out: VecDeque<Bytes> = self.early.iter().map(|(_, line)| line.clone()).collect();
         self.connection = Connection::Up;
         self.refusal = None;
-        self.is_stopped = false;
         match &self.phase {
             Phase::Plain | Phase::Left => {}
             Phase::Bare => self.release(&mut out),

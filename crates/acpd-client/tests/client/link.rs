@@ -91,6 +91,13 @@ fn a_daemon_that_a_person_stopped_is_not_started_by_links() {
     clear_stale_socket(&options(home.path()).paths.socket()).unwrap();
     assert_eq!(reader.recv().unwrap(), Incoming::Stopped);
     writer.send(line(&json!({"id": 2, "method": "_acpd/usage"})));
+    // The one that ends may take a connection once more.
+    let listener = listen(&options(home.path()));
+    let ends = thread::spawn(move || drop(accept(&listener)));
+    assert_eq!(reader.recv().unwrap(), Incoming::Back);
+    ends.join().unwrap();
+    clear_stale_socket(&options(home.path()).paths.socket()).unwrap();
+    assert_eq!(reader.recv().unwrap(), Incoming::Stopped);
     let listener = listen(&options(home.path()));
     let daemon = thread::spawn(move || accept(&listener));
     assert_eq!(reader.recv().unwrap(), Incoming::Back);
