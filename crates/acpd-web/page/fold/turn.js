@@ -89,9 +89,10 @@ export class Turn {
         return;
       }
       const before = block.progress;
-      block.call = { ...block.call, ...Object.fromEntries(members) };
-      block.progress = progressOf(block.call, before);
-      block.kind = kindOf(block.call);
+      const call = { ...block.call, ...Object.fromEntries(members) };
+      block.call = call;
+      block.progress = progressOf(call, before);
+      block.kind = kindOf(call);
       block.last = step.seq;
       here.add(touch(block));
       // What comes next is said about its result. An id would tell.
