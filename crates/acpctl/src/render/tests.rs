@@ -445,10 +445,17 @@ fn commands_titles_and_unknown_updates_are_quiet() {
         json!({"sessionUpdate": "available_commands_update", "availableCommands": []}),
         json!({"sessionUpdate": "usage_update", "used": 1, "size": 2}),
         json!({"sessionUpdate": "from_the_future", "content": 7}),
+    ];
+    assert_eq!(plain(&updates), "");
+}
+
+#[test]
+fn unreadable_updates_are_not_silent() {
+    let updates = [
         json!({"sessionUpdate": "agent_message_chunk", "content": "not a block"}),
         json!({"nothing": true}),
     ];
-    assert_eq!(plain(&updates), "");
+    assert_eq!(plain(&updates), "not a block\nan update of the agent could not be read\n");
 }
 
 #[test]
@@ -479,6 +486,7 @@ fn other_content_is_named() {
     > [b.bin] file:///w/b.bin
 
     [image image/png 6 B]
+    [hologram: could not be read]
     ");
 }
 

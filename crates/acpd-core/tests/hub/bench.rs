@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use acp_wire::{Body, Frame, Id, Message, StateKey, build};
+use acp_wire::{Id, Message, StateKey, build};
 use acpd_api::{Environment, HookEvent};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Delegation, Limits, Profile, TimeZone};
@@ -16,6 +16,7 @@ use acpd_policy::Policy;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+pub(crate) use crate::inputs::{client_line, client_oversized, host_line, host_oversized};
 use crate::schema;
 
 pub(crate) struct Bench {
@@ -791,27 +792,4 @@ pub(crate) fn words(lines: &[Value]) -> Vec<String> {
 
 pub(crate) fn methods(lines: &[Value]) -> Vec<&str> {
     lines.iter().map(|line| line["method"].as_str().unwrap_or("answer")).collect()
-}
-
-/// A client says a line.
-pub(crate) fn client_line(client: ClientId, line: impl Into<Bytes>) -> Input {
-    Input::Client(client, ClientEvent::Lines(vec![Body::Line(line.into())]))
-}
-
-/// A client says a line over the limit, of which the head is kept.
-pub(crate) fn client_oversized(client: ClientId, head: Bytes, len: u64) -> Input {
-    let line = Body::Oversized { head, len, inside: false };
-    Input::Client(client, ClientEvent::Lines(vec![line]))
-}
-
-/// A process writes a line that ends at this byte.
-pub(crate) fn host_line(host: HostId, line: impl Into<Bytes>, end: u64) -> Input {
-    let body = Body::Line(line.into());
-    Input::Host(host, HostEvent::Output(vec![Frame { end, body }]))
-}
-
-/// A process writes a line over the limit, of which the head is kept.
-pub(crate) fn host_oversized(host: HostId, head: Bytes, len: u64, end: u64) -> Input {
-    let body = Body::Oversized { head, len, inside: false };
-    Input::Host(host, HostEvent::Output(vec![Frame { end, body }]))
 }

@@ -18,6 +18,7 @@ mod frozen;
 mod fuzz;
 mod gaps;
 mod hooks;
+mod inputs;
 mod kin;
 mod leftovers;
 mod limits;
