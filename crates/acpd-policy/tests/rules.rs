@@ -98,6 +98,8 @@ fn rule_on_a_kind_covers_no_command_and_no_edit() {
     }
 }
 
+// Windows has its own spellings; see `place/windows.rs`.
+#[cfg(unix)]
 #[test]
 fn rejected_place_is_not_passed_by_another_spelling() {
     let asks = |rule: &str, input: Value| {
