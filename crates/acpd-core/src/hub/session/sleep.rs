@@ -63,6 +63,8 @@ impl Hub {
         let is_asked =
             |host| self.requests.of_host(host).any(|purpose| purpose.session() == Some(key));
         session.running.is_some()
+            // A prompt that waits for a login wants no process yet.
+            || !session.queue.is_empty()
             || self.wants_host(key)
             || self.questions.are_open(key)
             || session.has_busy_child()
