@@ -376,15 +376,15 @@ impl Client {
         store: &Store,
         truth: &mut Truth,
     ) -> Result<(), String> {
-        if id.is_null() && self.malformed > 0 {
-            // A line that was sent again is answered again.
-            self.malformed -= u32::from(self.ride.is_none());
-            return Ok(());
-        }
         let says =
             |text: &str| line["error"]["message"].as_str().is_some_and(|why| why.contains(text));
         if id.is_null() && says("does not count") {
             truth.hit("answer of a client that does not count");
+            return Ok(());
+        }
+        if id.is_null() && self.malformed > 0 {
+            // A line that was sent again is answered again.
+            self.malformed -= u32::from(self.ride.is_none());
             return Ok(());
         }
         let key = id.to_string();
