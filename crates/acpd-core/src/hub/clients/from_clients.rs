@@ -477,7 +477,7 @@ impl Hub {
             self.send_initialized(to, &profile, out);
             return Ok(());
         }
-        let slot = self.slot_for_offer(&profile, offer.as_deref());
+        let slot = self.slot_for_offer(&profile, offer.as_deref(), out);
         let what = WaitFor::Initialize;
         let asked = self.with_agent(slot, Waiting { to: to.clone(), what }, out);
         self.remove_unused_slot(slot);
@@ -680,7 +680,7 @@ impl Hub {
             fork: None,
         };
         let offer = self.clients.get(&to.client).and_then(|client| client.offer.clone());
-        let slot = self.slot_for_new(profile, offer.as_deref());
+        let slot = self.slot_for_new(profile, offer.as_deref(), out);
         let asked = self.with_agent(slot, Waiting { to, what: WaitFor::New(new) }, out);
         self.remove_unused_slot(slot);
         asked

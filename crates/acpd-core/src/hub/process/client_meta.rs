@@ -20,6 +20,7 @@ use bytes::Bytes;
 use crate::clients::offer::{copy, paths};
 use crate::hub::Hub;
 use crate::ids::{ClientId, SlotId};
+use crate::input::Batch;
 use crate::params::with_logins;
 use crate::profile::Sharing;
 
@@ -73,13 +74,18 @@ impl Hub {
 
     /// The slot that is asked for a client's `initialize`. Where each session has its own process, so
     /// has a client whose offer the shared one has not heard: it ends when it has answered.
-    pub(crate) fn slot_for_offer(&mut self, profile: &str, offer: Option<&str>) -> SlotId {
+    pub(crate) fn slot_for_offer(
+        &mut self,
+        profile: &str,
+        offer: Option<&str>,
+        out: &mut Batch,
+    ) -> SlotId {
         let shared = self.processes.shared(profile, self.now);
         let agent = &self.processes[&shared];
         let hears_other =
             agent.host().is_some() && offer.is_some() && agent.client_meta.as_deref() != offer;
         match self.config.agents[profile].sharing {
-            Sharing::Session if hears_other => self.slot_for_new(profile, offer),
+            Sharing::Session if hears_other => self.slot_for_new(profile, offer, out),
             _ => shared,
         }
     }

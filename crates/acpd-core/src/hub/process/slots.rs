@@ -43,11 +43,18 @@ impl Hub {
     }
 
     /// The slot of a session that is to be made or taken over, for a client with this offer.
-    pub(crate) fn slot_for_new(&mut self, profile: &str, offer: Option<&str>) -> SlotId {
+    pub(crate) fn slot_for_new(
+        &mut self,
+        profile: &str,
+        offer: Option<&str>,
+        out: &mut Batch,
+    ) -> SlotId {
         match (self.config.agents[profile].sharing, self.unused_slot(profile, offer)) {
             (Sharing::Agent, _) => self.processes.shared(profile, self.now),
             (Sharing::Session, Some(unused)) => {
                 self.slot_mut(unused).dedicated = Some(SessionKey::UNMADE);
+                // The next daemon must not take it for the one without a session.
+                self.save_host(unused, out);
                 unused
             }
             (Sharing::Session, None) => {

@@ -215,7 +215,7 @@ impl Hub {
                 .hint("try again in a moment"));
         }
         let offer = self.clients.get(&to.client).and_then(|client| client.offer.clone());
-        let slot = self.slot_for_new(profile, offer.as_deref());
+        let slot = self.slot_for_new(profile, offer.as_deref(), out);
         let waiting = Waiting { to: to.clone(), what: WaitFor::Adopt(adoption) };
         let asked = self.with_agent(slot, waiting, out);
         self.remove_unused_slot(slot);
