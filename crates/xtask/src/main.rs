@@ -33,11 +33,7 @@ enum Command {
         agents: Vec<String>,
     },
     /// Measure, and compare with a direct pipe.
-    Bench {
-        /// Fewer and smaller runs: shows that it works, not how fast it is.
-        #[arg(long)]
-        quick: bool,
-    },
+    Bench(bench::Options),
     /// Check what a client that does not read costs the others.
     Fairness,
     /// The agent that `bench` measures with.
@@ -88,7 +84,7 @@ fn run(command: Command) -> Result {
         Command::Demo => demo::run(),
         Command::Test { fast } => test::run(fast),
         Command::Real { agents } => real::run(&agents),
-        Command::Bench { quick } => bench::run(quick),
+        Command::Bench(options) => bench::run(&options),
         Command::Fairness => bench::fairness(),
         Command::BenchAgent => bench::agent::run(),
         Command::Torture(options) => torture::run(&options),

@@ -59,6 +59,11 @@ impl Peer {
         Peer { reader, writer, last_id: 0, last: String::new(), line: Vec::new(), child }
     }
 
+    /// The process that was started for it.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     /// Sends a request and returns its id.
     pub(crate) fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
         self.last_id += 1;

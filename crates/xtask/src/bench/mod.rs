@@ -3,6 +3,7 @@
 //! The figures depend on the machine and on what else it does; what counts is how the two columns
 //! compare. Nothing here fails because something was slow.
 
+mod against;
 pub mod agent;
 mod crowd;
 mod fair;
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use clap::Args;
 use serde_json::json;
 
 use crate::Result;
@@ -33,8 +35,20 @@ use table::{Row, median, ms};
 /// The command that [`agent::run`] hides behind.
 pub const AGENT: &str = "bench-agent";
 
+/// What to measure.
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    /// Fewer and smaller runs: shows that it works, not how fast it is.
+    #[arg(long)]
+    quick: bool,
+    /// Compare with the programs in this folder, in alternating runs; fails if something is slower.
+    #[arg(long, value_name = "DIR")]
+    against: Option<PathBuf>,
+}
+
 /// Measures everything and prints the table.
-pub fn run(quick: bool) -> Result {
+pub fn run(options: &Options) -> Result {
+    let quick = options.quick;
     let bins = workspace::build(Profile::Release)?;
     if cfg!(debug_assertions) {
         // The measuring end must be fast, too.
@@ -44,7 +58,13 @@ pub fn run(quick: bool) -> Result {
         if quick {
             again.arg("--quick");
         }
+        if let Some(old) = &options.against {
+            again.arg("--against").arg(old);
+        }
         return succeed(&mut again);
+    }
+    if let Some(old) = &options.against {
+        return against::run(&old.canonicalize()?, &bins, quick);
     }
     let mut bench = Bench::new(&bins, quick)?;
     bench.measure()?;

@@ -15,18 +15,20 @@ use crate::Result;
 use crate::home::kill_tree;
 use crate::workspace::succeed;
 
+/// Milliseconds that a command takes; its output is dropped.
+pub(super) fn timed(command: &mut Command) -> Result<f64> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let start = Instant::now();
+    succeed(command)?;
+    Ok(ms(start.elapsed()))
+}
+
 /// Whole runs of `acpctl`.
 pub(super) fn command_line(bench: &mut Bench) -> Result {
-    let run = |command: &mut Command| -> Result<f64> {
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let start = Instant::now();
-        succeed(command)?;
-        Ok(ms(start.elapsed()))
-    };
     let (mut nothing, mut warm, mut cold, mut bridge) = (vec![], vec![], vec![], vec![]);
     for _ in 0..bench.times(200) {
-        nothing.push(run(&mut Command::new("true"))?);
-        warm.push(run(&mut bench.home.acpctl(&["ps"]))?);
+        nothing.push(timed(&mut Command::new("true"))?);
+        warm.push(timed(&mut bench.home.acpctl(&["ps"]))?);
     }
     for _ in 0..bench.times(100) {
         let start = Instant::now();
@@ -36,7 +38,7 @@ pub(super) fn command_line(bench: &mut Bench) -> Result {
     }
     for _ in 0..bench.times(20) {
         bench.home.stop()?;
-        cold.push(run(&mut bench.home.acpctl(&["ps"]))?);
+        cold.push(timed(&mut bench.home.acpctl(&["ps"]))?);
     }
     let [nothing, warm, cold, bridge] =
         [nothing, warm, cold, bridge].map(|mut times| median(&mut times));

@@ -96,20 +96,25 @@ pub(super) fn round_trips(bench: &mut Bench) -> Result {
     let cwd = bench.work();
     let (mut pipe, mut client) = (bench.direct()?, bench.client()?);
     let runs = in_turn([&mut pipe, &mut client], &cwd, RUNS, |peer, session| {
-        let mut times = Vec::new();
-        for n in 0..count {
-            let params = json!({"sessionId": session, "modeId": format!("mode-{}", n % 2)});
-            let start = Instant::now();
-            peer.call("session/set_mode", &params)?;
-            times.push(ms(start.elapsed()) * 1e3);
-        }
-        Ok(Spread::of(&mut times))
+        set_modes(peer, session, count)
     })?;
     let [direct, socket] = runs.map(|runs| Spread::median(&runs));
     let added = format!("+{}", socket.beyond(&direct).text());
     let row = Row::new("request and answer, p50 / p99", socket.text());
     bench.row(row.direct(direct.text(), added));
     Ok(())
+}
+
+/// Times of requests that follow one another, in microseconds.
+pub(super) fn set_modes(peer: &mut Peer, session: &str, count: usize) -> Result<Spread> {
+    let mut times = Vec::new();
+    for n in 0..count {
+        let params = json!({"sessionId": session, "modeId": format!("mode-{}", n % 2)});
+        let start = Instant::now();
+        peer.call("session/set_mode", &params)?;
+        times.push(ms(start.elapsed()) * 1e3);
+    }
+    Ok(Spread::of(&mut times))
 }
 
 /// A stream of 256 B lines as fast as they go: to one client, then to several.

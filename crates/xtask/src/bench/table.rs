@@ -52,9 +52,14 @@ pub(super) fn print(rows: &[Row]) {
     };
     let head = ["what", "measured", "direct", "ratio or added", "bar", ""].map(str::to_owned);
     let table: Vec<[String; 6]> = std::iter::once(head).chain(rows.iter().map(cells)).collect();
+    print_aligned(&table);
+}
+
+/// Prints a table with aligned columns.
+pub(super) fn print_aligned<const N: usize>(table: &[[String; N]]) {
     let width =
         |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..6).map(width).collect();
+    let widths: Vec<usize> = (0..N).map(width).collect();
     for row in table {
         let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         println!("{}", padded.collect::<Vec<_>>().join("  ").trim_end());
