@@ -519,6 +519,8 @@ impl Client {
             None if self.ride.is_some() && !untold && line["error"].is_null() => {
                 Err(format!("{text} was answered, and its session was never shown"))
             }
+            // A key that another client has used belongs to that client's turn; an observer gets no part in it.
+            Some(Place::At(_)) if line["error"]["data"]["_acpd"]["reason"] == "invalid" => Ok(()),
             // Who closes a session while its own prompt runs there is told so, and no more.
             Some(Place::At(_)) if self.left.contains(session) && line["result"].is_null() => Ok(()),
             // What waits for lines of a session does not wait for them any more when it is left.
