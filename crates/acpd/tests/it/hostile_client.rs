@@ -135,7 +135,10 @@ fn the_first_line_of_a_connection_is_short() {
     let long =
         |bytes| format!("{{\"id\":1,\"method\":\"_acpd/ping\",\"x\":\"{}\"}}", "x".repeat(bytes));
     let said = say(&env, long(65 << 10).as_bytes());
-    assert_eq!(said.len(), 1, "it is dropped: {said:?}");
+    // How the line was cut into reads decides whether its id is known, and so whether it gets an error.
+    assert!(said.last().is_some_and(|line| line.contains("\"end\"")), "{said:?}");
+    let is_served = |line: &String| line.contains("\"id\":1,") && line.contains("\"result\"");
+    assert!(!said.iter().any(is_served), "it is dropped: {said:?}");
     let later = [PING, long(65 << 10).as_bytes()].concat();
     let mut stream = connect(&env);
     stream.write_all(&[&later[..], b"\n"].concat()).unwrap();
