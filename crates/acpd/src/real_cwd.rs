@@ -44,7 +44,7 @@ fn cwd_of(line: &Bytes) -> Option<(&'static [&'static str], String)> {
 }
 
 fn real(path: &Path) -> Option<String> {
-    path.canonicalize().ok()?.into_os_string().into_string().ok()
+    dunce::canonicalize(path).ok()?.into_os_string().into_string().ok()
 }
 
 /// Gives sessions the real names of their directories, which an earlier acpd has kept as they were given. What agents are
