@@ -9,6 +9,8 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use acpd_sys::process::{Liveness, ProcessId, pss_bytes};
+use nix::sys::signal::{self, Signal};
+use nix::unistd::Pid;
 use serde_json::json;
 
 use super::process::cpu_micros;
@@ -199,18 +201,30 @@ fn instructions(bins: &Path) -> Result<f64> {
     Ok((counts[1] - counts[0]) / (many - few) as f64)
 }
 
+/// A daemon under valgrind cannot start a shim, because its program is valgrind's: it takes over the one
+/// that another daemon has started.
 fn count_instructions(bins: &Path, lines: usize) -> Result<f64> {
     let home = Home::new(bins)?;
     super::configure(&home, "shim")?;
+    let mut client = Bench::client_of(&home, &json!({"agent": "bench"}))?;
+    let session = client.session(&home.path("work"))?;
+    timed_flood(&mut client, &session, 1)?;
+    drop(client);
+    let first = home.daemon()?;
+    signal::kill(Pid::from_raw(first.pid as i32), Signal::SIGKILL)?;
+    wait_for("the end of the first daemon", PATIENCE, || first.is_alive() != Liveness::Alive)?;
+
     let out = home.path("callgrind.out");
     let mut command = home.command(Path::new("valgrind"));
     command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", out.display()));
     command.arg(home.program("acpd")).arg("run").stdout(Stdio::null()).stderr(Stdio::null());
     let mut daemon = Counted(command.spawn()?);
-    wait_for("the daemon's socket", PATIENCE, || home.socket().exists())?;
+    let is_open = || Peer::connect(&home.socket(), None).is_ok();
+    wait_for("the daemon's socket", PATIENCE, is_open)?;
     let mut client = Peer::connect(&home.socket(), Some(PATIENCE))?;
     client.initialize(&json!({"agent": "bench"}))?;
-    let session = client.session(&home.path("work"))?;
+    let which = json!({"sessionId": session, "cwd": home.path("work"), "mcpServers": []});
+    client.call("session/load", &which)?;
     timed_flood(&mut client, &session, lines)?;
     drop(client);
     let process = ProcessId::of(daemon.0.id()).ok_or("the daemon has ended")?;
