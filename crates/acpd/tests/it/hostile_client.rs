@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 
 use acp_wire::method::METHODS;
 use acpd_api::method;
-use acpd_test::harness::{Config, DEADLINE, TestEnv, rss, until};
-use serde_json::Value;
+use acpd_test::harness::{Config, DEADLINE, TestEnv, reason, rss, until};
+use serde_json::{Value, json};
 
 use crate::{at_once, echo, home, home_with};
 
@@ -132,16 +132,34 @@ fn half_lines_are_bounded_over_all_connections() {
 fn the_first_line_of_a_connection_is_short() {
     let env = home([echo()]);
     env.acpctl(&["ps"]).success();
-    let long =
-        |bytes| format!("{{\"id\":1,\"method\":\"_acpd/ping\",\"x\":\"{}\"}}", "x".repeat(bytes));
-    let said = say(&env, long(65 << 10).as_bytes());
-    // How the line was cut into reads decides whether its id is known, and so whether it gets an error.
-    assert!(said.last().is_some_and(|line| line.contains("\"end\"")), "{said:?}");
-    let is_served = |line: &String| line.contains("\"id\":1,") && line.contains("\"result\"");
-    assert!(!said.iter().any(is_served), "it is dropped: {said:?}");
-    let later = [PING, long(65 << 10).as_bytes()].concat();
+    let text = "x".repeat(65 << 10);
+    let long = format!("{{\"id\":1,\"method\":\"_acpd/ping\",\"x\":\"{text}\"}}\n");
+    let served = [true, false].map(|is_whole| {
+        let mut stream = connect(&env);
+        let mut answers = BufReader::new(stream.try_clone().unwrap()).lines();
+        let mut answer =
+            || -> Value { serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap() };
+        let (most, end) = long.split_at(if is_whole { long.len() } else { long.len() - 100 });
+        let refused = if is_whole {
+            stream.write_all(&[most.as_bytes(), PING, PING].concat()).unwrap();
+            answer()
+        } else {
+            stream.write_all(most.as_bytes()).unwrap();
+            let refused = answer();
+            stream.write_all(&[end.as_bytes(), PING, PING].concat()).unwrap();
+            refused
+        };
+        [refused, answer(), answer()]
+    });
+    for [refused, next, last] in served {
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(1), &json!(-32600)));
+        assert_eq!(reason(&refused["error"]), "line_too_long");
+        let pong = json!({"jsonrpc": "2.0", "id": "end", "result": {}});
+        assert_eq!([next, last], [pong.clone(), pong], "the rest is dropped without a word");
+    }
+    let later = [PING, long.as_bytes()].concat();
     let mut stream = connect(&env);
-    stream.write_all(&[&later[..], b"\n"].concat()).unwrap();
+    stream.write_all(&later).unwrap();
     let mut answers = BufReader::new(&stream).lines();
     assert!(answers.next().unwrap().unwrap().contains("\"end\""));
     assert!(answers.next().unwrap().unwrap().contains("\"result\""));

@@ -111,7 +111,8 @@ impl Hub {
             Err(malformed) => {
                 let error = ErrorObject::new(malformed.code(), malformed.to_string());
                 let answer = build::error(&Id::null(), &error);
-                out.effects.push(Effect::Client(client, ToClient::Line(answer)));
+                // As an answer that changes nothing: it comes before that of the next line.
+                out.urgent.push(Effect::Client(client, ToClient::Line(answer)));
                 self.answer_unreadable(client, &Head::of(line), &malformed.to_string(), out);
             }
             Ok(Message::Response { id, outcome }) => {
@@ -198,7 +199,7 @@ impl Hub {
         );
         let id = head.id.unwrap_or_else(Id::null);
         let line = build::error(&id, &fault.object());
-        out.effects.push(Effect::Client(client, ToClient::Line(line)));
+        out.urgent.push(Effect::Client(client, ToClient::Line(line)));
     }
 
     fn accept(&mut self, to: &Requester, method: &str, out: &mut Batch) -> Result<(), Fault> {
