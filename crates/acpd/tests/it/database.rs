@@ -21,6 +21,16 @@ impl Moved {
         moved
     }
 
+    /// Moved with another file in its place at once: the daemon looks at any time, and must not see that there is none.
+    fn replaced(env: &TestEnv, text: &str) -> Moved {
+        let from = env.path("state").join("acpd.db");
+        let (to, other) = (from.with_extension("aside"), from.with_extension("other"));
+        fs::write(&other, text).unwrap();
+        fs::hard_link(&from, &to).unwrap();
+        fs::rename(&other, &from).unwrap();
+        Moved { from, to }
+    }
+
     fn back(&self) {
         fs::rename(&self.to, &self.from).unwrap();
     }
@@ -86,8 +96,7 @@ fn l14_a_restart_goes_on_with_the_database_that_is_there_if_that_is_one() {
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let old = env.shims();
     let (since, agent) = (env.status()["daemon"]["since"].clone(), env.agent_pid("echo"));
-    let database = Moved::away(&env);
-    fs::write(&database.from, "no database").unwrap();
+    let database = Moved::replaced(&env, "no database");
     let told = failure(&env);
     assert!(told.contains("acpd.db` was replaced while acpd runs"), "{told}");
     env.acpctl(&["daemon", "restart"]).code(1).explains(&["not restarted", "acpd.db"]);
