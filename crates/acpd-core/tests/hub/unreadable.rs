@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, words};
+use crate::bench::Bench;
 use crate::questions::{alone, asks, options, pending, run, with_policy};
 use crate::titles::{listed, told};
 use crate::watch::doing;
@@ -162,24 +162,34 @@ fn a_version_that_does_not_exist_is_refused_with_those_that_do() {
 #[test]
 fn a_client_of_version_2_is_known_by_its_name_and_capabilities() {
     let mut bench = Bench::new();
-    let maker = bench.plain();
+    let maker = bench.client(&json!({"notices":true}));
     bench.session(maker, "s");
-    let client = bench.open();
-    let params = json!({"protocolVersion":2,"info":{"name":"zed","version":"1"},
-        "capabilities":{"elicitation":{"form":{}}},"_meta":{"_acpd":{"notices":true}}});
-    bench.say(client, &json!({"id":1,"method":"initialize","params":params}));
-    assert_eq!(bench.got(client)[0]["result"]["protocolVersion"], 1);
-    let params = json!({"sessionId":"s","cwd":"/w"});
-    bench.say(client, &json!({"id":2,"method":"session/resume","params":params}));
-    bench.got(client);
-    bench.prompt(client, &json!(3), "s", "go");
+    let newer = |bench: &mut Bench, name: &str, capabilities: Value| {
+        let client = bench.open();
+        let info = json!({"name":name,"title":name.to_uppercase(),"version":"1"});
+        let params = json!({"protocolVersion":2,"info":info,"capabilities":capabilities});
+        bench.say(client, &json!({"id":1,"method":"initialize","params":params}));
+        assert_eq!(bench.got(client)[0]["result"]["protocolVersion"], 1);
+        let params = json!({"sessionId":"s","cwd":"/w"});
+        bench.say(client, &json!({"id":2,"method":"session/resume","params":params}));
+        bench.got(client);
+        client
+    };
+    let zed = newer(&mut bench, "zed", json!({"elicitation":{"form":{}}}));
+    let other = newer(&mut bench, "other", json!({"elicitation":{"url":{}}}));
+    bench.prompt(maker, &json!(3), "s", "go");
     bench.heard();
     bench.agent(&json!({"id":9,"method":"elicitation/create","params":{"sessionId":"s","mode":"form",
         "message":"Name?","requestedSchema":{"type":"object","properties":{"n":{"type":"string"}}}}}));
-    assert!(words(&bench.got(client)).contains(&"elicitation/create".to_owned()));
-    bench.say(client, &json!({"id":4,"method":"session/cancel","params":{"sessionId":"s"}}));
-    let by = bench.got(client).iter().map(Value::to_string).collect::<String>();
-    assert!(by.contains("zed") || listed(&mut bench).is_string(), "{by}");
+    let is_question = |line: &&Value| line["method"] == "elicitation/create";
+    assert!(!bench.got(other).iter().any(|line| is_question(&line)), "it shows no forms");
+    let question = bench.got(zed).iter().find(is_question).expect("it shows forms").clone();
+    bench.got(maker);
+    let result = json!({"action":"accept","content":{"n":"x"}});
+    bench.say(zed, &json!({"id":question["id"],"result":result}));
+    let got = bench.got(maker);
+    let answered = got.iter().find(|line| line["method"] == "_acpd/answered").expect("told");
+    assert_eq!(answered["params"]["by"], json!({"name":"zed","title":"ZED"}));
 }
 
 #[test]
