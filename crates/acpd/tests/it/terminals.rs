@@ -73,22 +73,25 @@ fn detaching(env: &TestEnv, rest: &str) -> (String, PathBuf) {
     (line(env, &format!("{detach}; {rest}")), file)
 }
 
-fn wait_pid(file: &std::path::Path) -> u32 {
-    until("the detached process", || fs::read_to_string(file).ok()?.trim().parse().ok())
+/// A turn in which such a command runs, paused at `middle`, with its session and the detached process; then the terminal
+/// is released.
+fn run_detaching(env: &TestEnv, rest: &str) -> (Client, String, u32) {
+    let (file, pid) = detaching(env, rest);
+    let mut client = env.client("echo");
+    let session = client.new_session(&env.work("main"), Some("cmd"));
+    let turn = format!("[terminal create {file}] [pause middle] [terminal release]");
+    client.prompt(&session, &turn);
+    client.hear("paused at middle");
+    let pid = until("the detached process", || fs::read_to_string(&pid).ok()?.trim().parse().ok());
+    assert!(exists(pid));
+    (client, session, pid)
 }
 
 #[test]
 fn what_a_command_detaches_ends_with_its_terminal() {
     for (rest, how) in [("sleep 600", "release"), ("exit 0", "release"), ("sleep 600", "close")] {
         let env = hosted([agent()]);
-        let (file, pid) = detaching(&env, rest);
-        let mut client = env.client("echo");
-        let session = client.new_session(&env.work("main"), Some("cmd"));
-        let turn = format!("[terminal create {file}] [pause middle] [terminal release]");
-        client.prompt(&session, &turn);
-        client.hear("paused at middle");
-        let pid = wait_pid(&pid);
-        assert!(exists(pid));
+        let (mut client, session, pid) = run_detaching(&env, rest);
         match how {
             "release" => env.release("middle"),
             _ => drop(client.ok("session/close", json!({"sessionId": session}))),
@@ -100,12 +103,7 @@ fn what_a_command_detaches_ends_with_its_terminal() {
 #[test]
 fn what_a_command_detaches_ends_with_a_killed_daemon() {
     let env = hosted([agent()]);
-    let (file, pid) = detaching(&env, "sleep 600");
-    let mut client = env.client("echo");
-    let session = client.new_session(&env.work("main"), Some("cmd"));
-    client.prompt(&session, &format!("[terminal create {file}] [pause middle]"));
-    client.hear("paused at middle");
-    let pid = wait_pid(&pid);
+    let (_client, _, pid) = run_detaching(&env, "sleep 600");
     env.kill_daemon();
     until(&format!("the end of {pid}"), || (!exists(pid)).then_some(()));
 }
@@ -113,12 +111,7 @@ fn what_a_command_detaches_ends_with_a_killed_daemon() {
 #[test]
 fn a_keeper_costs_little_and_hides_the_command_line() {
     let env = hosted([agent()]);
-    let (file, pid) = detaching(&env, "sleep 600");
-    let mut client = env.client("echo");
-    let session = client.new_session(&env.work("main"), Some("cmd"));
-    client.prompt(&session, &format!("[terminal create {file}] [pause middle]"));
-    client.hear("paused at middle");
-    wait_pid(&pid);
+    let _running = run_detaching(&env, "sleep 600");
     let is_keeper = |process: &Process| process.command.ends_with(" keep");
     let keepers: Vec<Process> = env.tree().into_iter().filter(is_keeper).collect();
     assert_eq!(keepers.len(), 1, "{:?}", env.tree());
