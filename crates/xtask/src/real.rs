@@ -70,6 +70,18 @@ pub fn ready(programs: &[&str]) -> Result<Option<Scripts>> {
     }
 }
 
+/// Returns a home that has this agent, and the stand-in for its model provider; `None` as from [`ready`].
+///
+/// # Errors
+/// In continuous integration, when something is missing.
+pub fn home_with(agent: &str) -> Result<Option<(Home, Model)>> {
+    let Some(scripts) = ready(&[agent])? else { return Ok(None) };
+    let model = scripts.start_model()?;
+    let home = Home::new(&workspace::bin_dir("debug")?)?;
+    scripts.configure(&home, agent, &model, "")?;
+    Ok(Some((home, model)))
+}
+
 /// The folder that agents and clients are installed to.
 pub fn store() -> PathBuf {
     env::var_os("REAL_DIR").map_or_else(|| "/tmp/agents".into(), PathBuf::from)

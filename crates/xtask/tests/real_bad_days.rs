@@ -6,13 +6,13 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use acpd_sys::process::Liveness;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use xtask::home::{Home, kill_tree, tree};
+use xtask::home::{ChildGuard, Home, kill_tree, tree};
 use xtask::real::{Model, Scripts, ready};
 use xtask::{Result, workspace};
 
@@ -275,7 +275,7 @@ impl Stage {
     fn in_a_turn(&self, agent: &str, session: &str, prompt: &str) -> Result<Running> {
         let mut turn = Running::start(self.command(agent, session, prompt))?;
         // "tick 1/300": the answer is one long line.
-        let stdout = turn.0.stdout.as_mut().ok_or("no pipe")?;
+        let stdout = turn.0.0.stdout.as_mut().ok_or("no pipe")?;
         let mut seen = Vec::new();
         BufReader::with_capacity(1, stdout).read_until(b'/', &mut seen)?;
         if seen.ends_with(b"/") { Ok(turn) } else { Err(turn.finish()?.stderr.into()) }
@@ -283,28 +283,22 @@ impl Stage {
 }
 
 /// A command that runs; it ends with the test.
-struct Running(Child);
+struct Running(ChildGuard);
 
 impl Running {
     fn start(mut command: Command) -> Result<Running> {
-        Ok(Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?))
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        Ok(Running(ChildGuard(child)))
     }
 
     fn finish(mut self) -> Result<Said> {
         let mut said = Said::default();
+        let child = &mut self.0.0;
         // Neither is more than a pipe holds.
-        self.0.stdout.take().ok_or("no pipe")?.read_to_string(&mut said.stdout)?;
-        self.0.stderr.take().ok_or("no pipe")?.read_to_string(&mut said.stderr)?;
-        said.code = self.0.wait()?.code();
+        child.stdout.take().ok_or("no pipe")?.read_to_string(&mut said.stdout)?;
+        child.stderr.take().ok_or("no pipe")?.read_to_string(&mut said.stderr)?;
+        said.code = child.wait()?.code();
         Ok(said)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        self.0.kill().ok();
-        self.0.wait().ok();
     }
 }
 

@@ -2,12 +2,12 @@
 //!
 //! Installs what is missing, and is skipped like the tests of `real_agents.rs`.
 
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
-use xtask::home::{Home, wait_for};
-use xtask::real::ready;
-use xtask::{Result, workspace};
+use xtask::Result;
+use xtask::home::{ChildGuard, wait_for};
+use xtask::real::home_with;
 
 /// Time in which an agent that reports a failure does so.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -71,10 +71,7 @@ fn fast_agent_fails_turns() {
 }
 
 fn fails(agent: &str, ends: [End; 4]) -> Result {
-    let Some(scripts) = ready(&[agent])? else { return Ok(()) };
-    let model = scripts.start_model()?;
-    let home = Home::new(&workspace::bin_dir("debug")?)?;
-    scripts.configure(&home, agent, &model, "")?;
+    let Some((home, _model)) = home_with(agent)? else { return Ok(()) };
     // The failure that asks for a login comes last: after it the agent is not used.
     let mut cases: Vec<_> = STATUSES.into_iter().zip(ends).collect();
     cases.sort_by_key(|(_, end)| *end == NeedsLogin);
@@ -82,8 +79,7 @@ fn fails(agent: &str, ends: [End; 4]) -> Result {
         let name = format!("e{status}");
         let prompt = format!("say #one [err {status}]");
         let mut run = home.acpctl(&["run", "-a", agent, "-s", &name, &prompt]);
-        let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let mut run = Turn(run);
+        let mut run = ChildGuard(run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?);
         let (code, last) = if end == Retries {
             let works = || {
                 home.read_json(&["session", "show", &name])
@@ -103,21 +99,4 @@ fn fails(agent: &str, ends: [End; 4]) -> Result {
         assert_eq!(session["turn"]["last"], last, "{agent} {status}: {session}");
     }
     home.stop()
-}
-
-/// A command that runs a turn; it ends with the test.
-struct Turn(Child);
-
-impl Turn {
-    fn is_over(&mut self) -> bool {
-        !matches!(self.0.try_wait(), Ok(None))
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
 }

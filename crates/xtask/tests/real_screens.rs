@@ -7,9 +7,9 @@
 use acpd_test::harness::Screen;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use xtask::home::{Home, kill_tree};
-use xtask::real::ready;
-use xtask::{Result, workspace};
+use xtask::Result;
+use xtask::home::kill_tree;
+use xtask::real::home_with;
 
 const SIZE: (u16, u16) = (100, 30);
 const ENTER: &str = "\r";
@@ -27,10 +27,7 @@ fn a_day_with_zedcodex_on_the_screen() {
 }
 
 fn on_the_screen(agent: &str) -> Result {
-    let Some(scripts) = ready(&[agent])? else { return Ok(()) };
-    let model = scripts.start_model()?;
-    let home = Home::new(&workspace::bin_dir("debug")?)?;
-    scripts.configure(&home, agent, &model, "")?;
+    let Some((home, _model)) = home_with(agent)? else { return Ok(()) };
     let mut chat = Screen::start(home.acpctl(&["chat", "--new", "-a", agent]), SIZE);
     chat.sees("nothing was said yet");
     says(&mut chat, "say #one");

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use xtask::home::{Home, kill_tree, wait_for};
-use xtask::real::{Scripts, ready};
+use xtask::real::{Scripts, home_with, ready};
 use xtask::{Result, workspace};
 
 /// How long acpd may take to notice that an agent has ended.
@@ -33,10 +33,7 @@ fn opencode_gives_the_mcp_servers_of_a_session_to_others_of_its_process_only() {
 }
 
 fn steered(agent: &str) -> Result {
-    let Some(scripts) = ready(&[agent])? else { return Ok(()) };
-    let model = scripts.start_model()?;
-    let home = Home::new(&workspace::bin_dir("debug")?)?;
-    scripts.configure(&home, agent, &model, "")?;
+    let Some((home, _model)) = home_with(agent)? else { return Ok(()) };
     home.read(&["run", "-a", agent, "-s", "work", "say #one"])?;
 
     let idle = home.acpctl(&["run", "--steer", "work", "say #never"]).output()?;

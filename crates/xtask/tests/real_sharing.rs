@@ -4,11 +4,11 @@
 //! Installs what is missing, and is skipped like the tests of `real_agents.rs`.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
-use xtask::home::Home;
-use xtask::real::ready;
-use xtask::{Result, workspace};
+use xtask::Result;
+use xtask::home::ChildGuard;
+use xtask::real::home_with;
 
 #[test]
 fn zedcodex_shares_a_process() {
@@ -53,10 +53,7 @@ fn fast_agent_has_a_process_for_each_session() {
 }
 
 fn sessions(agent: &str, is_shared: bool) -> Result {
-    let Some(scripts) = ready(&[agent])? else { return Ok(()) };
-    let model = scripts.start_model()?;
-    let home = Home::new(&workspace::bin_dir("debug")?)?;
-    scripts.configure(&home, agent, &model, "")?;
+    let Some((home, _model)) = home_with(agent)? else { return Ok(()) };
     let say = |session: &str, prompt: &str, tags: &str| -> Result {
         let said = home.read(&["run", "-a", agent, "-s", session, prompt])?;
         assert!(
@@ -85,7 +82,7 @@ fn sessions(agent: &str, is_shared: bool) -> Result {
 
     home.read(&["agent", "restart", agent])?;
     let mut run = home.acpctl(&["run", "-a", agent, "-s", "a", "say #a3 [slow 50]"]);
-    let mut run = Turn(run.stdout(Stdio::piped()).spawn()?);
+    let mut run = ChildGuard(run.stdout(Stdio::piped()).spawn()?);
     let mut stdout = BufReader::new(run.0.stdout.take().ok_or("no pipe")?);
     let mut said = Vec::new();
     stdout.read_until(b'/', &mut said)?;
@@ -96,15 +93,4 @@ fn sessions(agent: &str, is_shared: bool) -> Result {
     assert!(said.contains("tick 50/50") && said.contains("tags=a1,a2,a3"), "{said}");
     assert!(run.0.wait()?.success());
     home.stop()
-}
-
-/// A command that runs a turn; it ends with the test.
-struct Turn(Child);
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
 }

@@ -7,10 +7,10 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use xtask::Result;
-use xtask::home::Home;
+use xtask::home::{ChildGuard, Home};
 use xtask::real::{Scripts, ready};
 use xtask::workspace::{self, succeed};
 
@@ -71,17 +71,6 @@ fn client(script: &str) -> PathBuf {
     workspace::root().join("crates/xtask/tests/clients").join(script)
 }
 
-/// The server; ends with the test.
-struct Web(Child);
-
-impl Drop for Web {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Runs one of the clients in the folder `clients`, with a session of the built-in agent. `sdk` is what the scripts
 /// install for it.
 fn talks(
@@ -94,7 +83,7 @@ fn talks(
     let packages = home.path("packages");
     let interpreter = interpreter(&scripts, &packages)?;
     let server = home.acpctl(&["web", "--port", "0"]).stdout(Stdio::piped()).spawn()?;
-    let mut server = Web(server);
+    let mut server = ChildGuard(server);
     let mut url = String::new();
     BufReader::new(server.0.stdout.take().ok_or("no pipe")?).read_line(&mut url)?;
     let host =

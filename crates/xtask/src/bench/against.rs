@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use acpd_sys::process::{Liveness, ProcessId, pss_bytes};
@@ -18,7 +18,7 @@ use super::stream::{ages, timed_flood};
 use super::table::{median, ms, print_aligned};
 use super::{Bench, start};
 use crate::Result;
-use crate::home::{Home, kill_tree, wait_for};
+use crate::home::{ChildGuard, Home, kill_tree, wait_for};
 use crate::peer::Peer;
 use crate::test;
 
@@ -218,7 +218,7 @@ fn count_instructions(bins: &Path, lines: usize) -> Result<f64> {
     let mut command = home.command(Path::new("valgrind"));
     command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", out.display()));
     command.arg(home.program("acpd")).arg("run").stdout(Stdio::null()).stderr(Stdio::null());
-    let mut daemon = Counted(command.spawn()?);
+    let mut daemon = ChildGuard(command.spawn()?);
     let is_open = || Peer::connect(&home.socket(), None).is_ok();
     wait_for("the daemon's socket", PATIENCE, is_open)?;
     let mut client = Peer::connect(&home.socket(), Some(PATIENCE))?;
@@ -235,15 +235,4 @@ fn count_instructions(bins: &Path, lines: usize) -> Result<f64> {
     let total = text.lines().find_map(|line| line.strip_prefix("summary: "));
     let total = total.and_then(|total| total.split(' ').next()?.parse().ok());
     Ok(total.ok_or("callgrind wrote no summary")?)
-}
-
-/// A child that ends with this value.
-struct Counted(Child);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        // It may have ended and been waited for.
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
 }
