@@ -36,6 +36,8 @@ enum Target {
     Config,
     /// Command lines before the rules of the policy.
     CommandLines,
+    /// Lines with values that no reader takes, and bytes that are no lines, before those who show them.
+    BrokenMembers,
 }
 
 impl Target {
@@ -47,6 +49,7 @@ impl Target {
             Target::ShimLink => ("acpd-shim", "--lib", "input::tests::shim_link"),
             Target::Config => ("acpd", "--test=config_fuzz", "config"),
             Target::CommandLines => ("acpd-policy", "--test=shell", "command_lines"),
+            Target::BrokenMembers => ("acpd-view", "--test=broken_members", "broken_members"),
         }
     }
 }
