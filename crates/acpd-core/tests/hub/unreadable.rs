@@ -1,5 +1,7 @@
 //! What cannot be read of a line hides nothing else of it, and no line of the older and newer versions is lost.
 
+use acp_wire::Body;
+use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::Bench;
@@ -213,4 +215,23 @@ fn words_of_an_answer_with_a_lone_surrogate_are_told_in_lists() {
         r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"half \ud83d"}}"#,
     ));
     assert_eq!(doing(&mut bench).1, "half \u{fffd}");
+}
+
+#[test]
+fn lines_that_are_not_read_are_answered_first_and_without_the_store() {
+    let mut bench = Bench::new();
+    let client = bench.open();
+    let head = r#"{"id":1,"method":"m""#.into();
+    let long = Body::Oversized { head, len: 1 << 30, inside: true };
+    let ping = Body::Line(r#"{"id":2,"method":"_acpd/ping"}"#.into());
+    for bad in [long, Body::Line("{".into())] {
+        for commits in [true, false] {
+            bench.commits = commits;
+            let lines = vec![bad.clone(), ping.clone()];
+            bench.feed(Input::Client(client, ClientEvent::Lines(lines)));
+            let got = bench.got(client);
+            assert_eq!(got.len(), 2, "{got:?}");
+            assert!(got[0]["error"].is_object() && got[1]["result"].is_object(), "{got:?}");
+        }
+    }
 }
