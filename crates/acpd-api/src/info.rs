@@ -545,6 +545,27 @@ pub enum RestoreLevel {
     Lost,
 }
 
+/// Text that a new session of the agent gets about the lost one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reseed {
+    /// The last request and the end of the answer.
+    #[default]
+    Summary,
+    /// The end of the conversation.
+    Transcript,
+}
+
+impl Reseed {
+    /// Returns its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reseed::Summary => "a summary",
+            Reseed::Transcript => "a transcript",
+        }
+    }
+}
+
 impl RestoreLevel {
     /// Returns whether the agent continues with less than the conversation.
     pub fn is_less(self) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use acp_wire::{Body, Frame, Id, clipped};
-use acpd_api::{Environment, HookEvent, Metrics, SessionInfo, Status, UsageParams};
+use acpd_api::{Environment, HookEvent, Metrics, Reseed, SessionInfo, Status, UsageParams};
 use bytes::Bytes;
 
 use crate::ids::{ClientId, HostId, InteractionId, Requester, Seq, SessionKey};
@@ -333,6 +333,8 @@ pub enum Effect {
         session: SessionKey,
         /// Up to this position.
         upto: Seq,
+        /// A summary or a transcript.
+        what: Reseed,
     },
     /// Find out how much was said in these sessions, and report [`Input::Measured`].
     Measure {

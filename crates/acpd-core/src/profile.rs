@@ -8,6 +8,7 @@ use acp_wire::str_at;
 use acpd_api::{Cost, HookEvent, McpKind, Untrusted};
 
 pub use acp_wire::acp::Services;
+pub use acpd_api::Reseed;
 pub use acpd_policy::{Policy, Workspaces};
 pub use jiff::tz::TimeZone;
 
@@ -242,6 +243,8 @@ pub struct Profile {
     pub defaults: Defaults,
     /// What becomes of a session that the agent cannot bring back.
     pub on_lost: OnLost,
+    /// Text that its new session gets about the lost one.
+    pub reseed: Reseed,
     /// What becomes of a task whose turn was cut off.
     pub on_interrupted: OnInterrupted,
     /// What becomes of a task whose turn ended by a usage limit.
@@ -413,6 +416,7 @@ impl Default for Profile {
             closed_by: ClosedBy::default(),
             defaults: Defaults::default(),
             on_lost: OnLost::default(),
+            reseed: Reseed::default(),
             on_interrupted: OnInterrupted::default(),
             on_limit: OnLimit::default(),
             services: Services::default(),

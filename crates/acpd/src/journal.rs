@@ -11,6 +11,7 @@ use std::time::Duration;
 use acp_wire::{Id, StateKey, build, locate, set_member};
 use acpd_api::{LogEntry, LogResult, Reason, UsageParams, UsageReport};
 use acpd_core::ids::{Seq, SessionKey};
+use acpd_core::profile::Reseed;
 use acpd_core::record::{EventKind, ValueKey};
 use acpd_core::views::without_boolean_options;
 use acpd_core::{Fault, LogPage, Read, ReadStyle, SessionValues};
@@ -20,7 +21,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use crate::summary::summarize;
+use crate::summary::{summarize, transcript};
 
 /// Lines of one piece of journal, in bytes.
 const PIECE: usize = 1 << 20;
@@ -80,10 +81,13 @@ impl Journal {
         answer.unwrap_or_else(|| failure(&id, GONE))
     }
 
-    /// What a session was about, up to a position; empty if that cannot be read.
-    pub async fn summary(&self, session: SessionKey, upto: Seq) -> String {
+    /// Returns a summary or a transcript of a session up to a position; empty if that cannot be read.
+    pub async fn summary(&self, session: SessionKey, upto: Seq, what: Reseed) -> String {
         let text = self.ask(move |reader| {
-            let text = summarize(reader, session, upto);
+            let text = match what {
+                Reseed::Summary => summarize(reader, session, upto),
+                Reseed::Transcript => transcript(reader, session, upto),
+            };
             text.inspect_err(|error| tracing::error!(%error, "the journal could not be summed up"))
         });
         text.await.and_then(Result::ok).unwrap_or_default()

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use acp_wire::code;
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey};
+use acpd_core::profile::Reseed;
 use acpd_core::{FileService, Input, ServeError};
 use acpd_services::fs::{Effort, FsError, Lines, Roots, read_text_file, write_text_file};
 use acpd_sys::limits;
@@ -116,10 +117,10 @@ impl Services {
     }
 
     /// Sums up a session.
-    pub fn summarize(&self, journal: Journal, session: SessionKey, upto: Seq) {
+    pub fn summarize(&self, journal: Journal, session: SessionKey, upto: Seq, what: Reseed) {
         let done = self.done.clone();
         tokio::spawn(async move {
-            let text = journal.summary(session, upto).await;
+            let text = journal.summary(session, upto, what).await;
             // The daemon ends.
             done.send(Input::Summary { session, text }).ok();
         });

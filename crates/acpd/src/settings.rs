@@ -128,6 +128,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         closed_by: profile.closed_by,
         defaults: Defaults { model: profile.model.clone(), mode: profile.mode.clone() },
         on_lost: profile.on_lost,
+        reseed: profile.reseed,
         on_interrupted: profile.on_interrupted,
         on_limit: profile.on_limit,
         mcp: servers(config, &profile.name),

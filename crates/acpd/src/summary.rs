@@ -1,5 +1,6 @@
 //! Sums a session up in a few KiB, for an agent that has lost it: the last request, what was said while the
-//! agent worked on it, and how the last answer ends. Reads from the end of the journal, a piece at a time.
+//! agent worked on it, and how the last answer ends. Or writes down what was said in it, up to 64 KiB.
+//! Reads from the end of the journal, a piece at a time.
 
 use acp_wire::{locate, lossy_at, str_at};
 use acpd_api::{NAMESPACE, method};
@@ -12,6 +13,8 @@ use acpd_store::{Reader, StoreError};
 const REQUEST: usize = 4 << 10;
 /// Bytes of the answer, from its end.
 const ANSWER: usize = 3 << 10;
+/// Bytes of a transcript, from its end.
+const TRANSCRIPT: usize = 64 << 10;
 /// Lines that are read at once, in number and in bytes.
 const LINES: u64 = 256;
 const BYTES: usize = 16 << 20;
@@ -33,6 +36,73 @@ pub(crate) fn summarize(
         end = after;
     }
     Ok(summary.text())
+}
+
+/// Returns what was said in a session up to a position, with the titles of tool calls: the last
+/// [`TRANSCRIPT`] bytes of it.
+pub(crate) fn transcript(
+    reader: &mut Reader,
+    session: SessionKey,
+    upto: Seq,
+) -> Result<String, StoreError> {
+    let mut transcript = Transcript::default();
+    let mut end = upto;
+    while end > 0 && transcript.bytes < TRANSCRIPT {
+        let after = end.saturating_sub(LINES);
+        let rows = reader.events(session, after, end, BYTES)?;
+        rows.iter().rev().for_each(|row| transcript.take(row));
+        end = after;
+    }
+    Ok(transcript.text())
+}
+
+/// Messages, and the pieces of each, from the last to the first.
+#[derive(Debug, Default)]
+struct Transcript {
+    messages: Vec<(&'static str, Vec<String>)>,
+    /// The last of them may continue with the next line.
+    is_open: bool,
+    bytes: usize,
+}
+
+impl Transcript {
+    /// Takes the line before those that it has.
+    fn take(&mut self, row: &EventRow) {
+        if !matches!(row.kind, EventKind::Update | EventKind::Imported) {
+            self.is_open &= str_at(&row.line, &["method"]).as_deref() != Some(method::TURN_STARTED);
+            return;
+        }
+        let text = |path: &[&str]| {
+            let path: Vec<&str> = ["params", "update"].iter().chain(path).copied().collect();
+            lossy_at(&row.line, &path).map(std::borrow::Cow::into_owned)
+        };
+        let (who, said) = match text(&["sessionUpdate"]).as_deref() {
+            Some("user_message_chunk") => ("I said:", text(&["content", "text"])),
+            Some("agent_message_chunk") => ("You answered:", text(&["content", "text"])),
+            Some("tool_call") => {
+                ("You answered:", text(&["title"]).map(|title| format!("\n[{title}]\n")))
+            }
+            _ => return,
+        };
+        let Some(said) = said.filter(|_| self.bytes < TRANSCRIPT) else { return };
+        self.bytes += said.len();
+        match self.messages.last_mut().filter(|(by, _)| self.is_open && *by == who) {
+            Some((_, pieces)) => pieces.push(said),
+            None => self.messages.push((who, vec![said])),
+        }
+        self.is_open = true;
+    }
+
+    fn text(self) -> String {
+        let message = |(who, pieces): (&str, Vec<String>)| {
+            let said: String = pieces.into_iter().rev().collect();
+            format!("{who}\n{}", said.trim())
+        };
+        let messages: Vec<_> = self.messages.into_iter().rev().map(message).collect();
+        let all = messages.join("\n\n");
+        let from = all.ceil_char_boundary(all.len().saturating_sub(TRANSCRIPT));
+        format!("{}{}", if from > 0 { "… " } else { "" }, &all[from..])
+    }
 }
 
 /// Texts as they are met, from the last to the first.
@@ -215,5 +285,37 @@ mod tests {
             "My last request was:\nfind the fish\n\nYour answer to it ended with:\nI look";
         assert_eq!(sum(&rows), expected);
         assert_eq!(sum(&[started()]), "");
+    }
+
+    #[test]
+    fn transcript_has_what_was_said_as_far_as_there_is_room() {
+        let call = json!({"sessionUpdate":"tool_call","toolCallId":"t","title":"ls"});
+        let call = json!({"method":"session/update","params":{"sessionId":"s","update":call}});
+        let mut banner = said("agent_message_chunk", "[acpd] not said");
+        banner.kind = EventKind::Banner;
+        let rows = [
+            started(),
+            said("user_message_chunk", "one"),
+            row(EventKind::Update, &call),
+            said("agent_message_chunk", "the "),
+            said("agent_message_chunk", "answer"),
+            banner,
+            started(),
+            said("user_message_chunk", "two"),
+            started(),
+            said("user_message_chunk", "three"),
+        ];
+        let text = |rows: &[EventRow]| {
+            let mut transcript = Transcript::default();
+            rows.iter().rev().for_each(|row| transcript.take(row));
+            transcript.text()
+        };
+        let expected =
+            "I said:\none\n\nYou answered:\n[ls]\nthe answer\n\nI said:\ntwo\n\nI said:\nthree";
+        assert_eq!(text(&rows), expected);
+        let first = said("user_message_chunk", &"é".repeat(TRANSCRIPT));
+        let long = text(&[first, started(), said("user_message_chunk", "last")]);
+        assert!(long.starts_with("… é") && long.ends_with("I said:\nlast"));
+        assert!(long.len() <= TRANSCRIPT + "… ".len(), "{}", long.len());
     }
 }

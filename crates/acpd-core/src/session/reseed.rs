@@ -1,11 +1,13 @@
 //! What is said when a conversation goes on in a new session, and the summary that it needs.
 
+use crate::profile::Reseed;
+
 /// What acpd says to an agent whose turn was cut off, with `on_interrupted = "continue"`.
 pub const GO_ON: &str = "You were interrupted while you worked on my last request. Find out what is \
                          done already, then finish what is left of it.";
 
-/// The end of the reason of a session that waits for a prompt to begin anew.
-pub(crate) const PROMISE: &str = "; the next prompt continues in a new session, with a summary";
+/// Start of what follows the reason of a session that waits for a prompt to begin anew.
+const PROMISE: &str = "; the next prompt continues in a new session, with ";
 
 /// What a summary begins with, which goes to the agent before the first prompt of the new session.
 pub(crate) const HEAD: &str = "[acpd] Our previous session was lost and could not be restored.";
@@ -17,8 +19,13 @@ pub(crate) fn is_of_summary(title: &str) -> bool {
 }
 
 /// A reason with what comes of it.
-pub(crate) fn promise(reason: &str) -> String {
-    format!("{reason}{PROMISE}")
+pub(crate) fn promise(reason: &str, what: Reseed) -> String {
+    format!("{reason}{PROMISE}{}", what.name())
+}
+
+/// Returns the reason without what comes of it.
+pub(crate) fn without_promise(reason: &str) -> Option<&str> {
+    reason.rsplit_once(PROMISE).map(|(reason, _)| reason)
 }
 
 /// What a session was about, for the agent.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use acp_wire::{Id, Message, StateKey, build};
 use acpd_api::{Environment, HookEvent};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
-use acpd_core::profile::{Config, DaemonFacts, Delegation, Limits, Profile, TimeZone};
+use acpd_core::profile::{Config, DaemonFacts, Delegation, Limits, Profile, Reseed, TimeZone};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, UsageRow, ValueKey};
 use acpd_core::{
     Adopt, Batch, ClientEvent, ClientOrigin, Effect, FileService, HostEvent, Hub, Input,
@@ -82,6 +82,8 @@ pub(crate) struct Bench {
     pub(crate) survivors: Option<Vec<LeftProcess>>,
     /// What the journal of any session says.
     pub(crate) summary: &'static str,
+    /// What each new session of a lost one was to get.
+    pub(crate) summarized: Vec<Reseed>,
     pub(crate) acked: u64,
     pub(crate) exited: bool,
     offset: u64,
@@ -188,6 +190,7 @@ impl Bench {
             missing: Vec::new(),
             survivors: None,
             summary: "it was about a fish",
+            summarized: Vec::new(),
             acked: 0,
             exited: false,
             offset: 0,
@@ -499,7 +502,8 @@ impl Bench {
                 let exists = !self.missing.contains(&cwd);
                 self.feed(Input::DirectoryFound { question, exists });
             }
-            Effect::Summarize { session, .. } => {
+            Effect::Summarize { session, what, .. } => {
+                self.summarized.push(what);
                 let text = self.summary.to_owned();
                 self.feed(Input::Summary { session, text });
             }

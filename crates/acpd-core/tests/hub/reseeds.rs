@@ -1,6 +1,6 @@
 //! Sessions that go on with a summary, and tasks that an agent is asked to finish.
 
-use acpd_core::profile::{OnInterrupted, OnLost};
+use acpd_core::profile::{OnInterrupted, OnLost, Reseed};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, methods, words};
@@ -65,6 +65,25 @@ fn a_lost_session_goes_on_with_a_summary_before_the_next_prompt_and_says_so() {
     bench.prompt(plain, &json!(3), "s", "more");
     let prompt = bench.heard_one("session/prompt");
     assert_eq!(prompt["params"]["prompt"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn lost_session_continues_with_a_transcript_if_configured() {
+    let mut bench = Bench::with(|profile| profile.reseed = Reseed::Transcript);
+    let a = bench.plain();
+    lost(&mut bench, a);
+    let reason =
+        |bench: &Bench| bench.snapshot.sessions.values().next().unwrap().row.reason.clone();
+    assert!(reason(&bench).expect("why").ends_with("in a new session, with a transcript"));
+    bench.prompt(a, &json!(2), "s", "and now?");
+    bench.refuses("session/load", -32002);
+    bench.answers("session/new", &json!({"sessionId":"t"}));
+    assert_eq!(bench.summarized, [Reseed::Transcript]);
+    let prompt = bench.heard_one("session/prompt");
+    assert_eq!(prompt["params"]["prompt"].as_array().map(Vec::len), Some(2), "one message");
+    let got = bench.got(a);
+    let text = got[0]["params"]["update"]["content"]["text"].as_str().expect("text");
+    assert!(text.contains("in a new one, with a transcript of the conversation"), "{text}");
 }
 
 #[test]

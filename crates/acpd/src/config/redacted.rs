@@ -9,7 +9,7 @@ use acpd_api::redact::HIDDEN;
 use toml::{Table, Value};
 
 /// Keys whose texts are one of a few words, or names of agents, models and variables.
-const SHOWN: [&str; 24] = [
+const SHOWN: [&str; 25] = [
     "agent",
     "agents",
     "builtin",
@@ -27,6 +27,7 @@ const SHOWN: [&str; 24] = [
     "on_limit",
     "on_lost",
     "per_day",
+    "reseed",
     "restart",
     "restore",
     "services",

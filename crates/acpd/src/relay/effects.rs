@@ -55,8 +55,8 @@ impl Relay {
             Effect::FindDirectory { question, agent, cwd } => {
                 self.find_directory(question, &agent, cwd, out);
             }
-            Effect::Summarize { session, upto } => {
-                self.services.summarize(self.readers.journal.clone(), session, upto);
+            Effect::Summarize { session, upto, what } => {
+                self.services.summarize(self.readers.journal.clone(), session, upto, what);
             }
             Effect::Measure { question, sessions } => self.sizes.measure(question, sessions),
             Effect::CreateTerminal { terminal, new } => {

@@ -56,6 +56,29 @@ fn a_forgotten_conversation_goes_on_with_a_summary_and_nobody_is_left_in_the_dar
 }
 
 #[test]
+fn forgotten_session_gets_the_transcript_if_configured() {
+    let env = home([echo().flags("forget").set("reseed", "\"transcript\"")]);
+    let mut client = env.client("echo");
+    let session = client.new_session(&env.work("main"), Some("fix"));
+    client.say(&session, "say #one").unwrap();
+    client.say(&session, "say #two").unwrap();
+    kill_agent(&env);
+    env.acpctl(&["run", "-s", "fix", "say #three"]).code(7);
+    let prompts = env.received("echo", "session/prompt");
+    let said = blocks(prompts.last().unwrap());
+    let said_before =
+        ["I said:\nsay #one\n\nYou answered:\n", "\n\nI said:\nsay #two\n\nYou answered:\n"];
+    assert!(said_before.iter().all(|before| said[0].contains(before)), "{said:?}");
+    assert!(!said[0].contains("say #three") && said[1..] == ["say #three"], "{said:?}");
+    // The transcript is no part of the journal, so the next one does not have it again.
+    kill_agent(&env);
+    env.acpctl(&["run", "-s", "fix", "say #four"]).code(7);
+    let prompts = env.received("echo", "session/prompt");
+    let said = blocks(prompts.last().unwrap());
+    assert_eq!(said[0].matches("\nI said:\n").count(), 3, "{said:?}");
+}
+
+#[test]
 fn an_agent_that_was_killed_in_a_turn_goes_on_if_it_may() {
     let env = home([echo().set("on_interrupted", "\"continue\"")]);
     let mut client = env.client("echo");

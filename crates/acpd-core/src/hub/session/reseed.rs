@@ -23,11 +23,11 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
-use crate::profile::OnInterrupted;
+use crate::profile::{OnInterrupted, Reseed};
 use crate::record::Dormant;
 use crate::session::State;
 use crate::session::limit::Held;
-use crate::session::reseed::{GO_ON, HEAD, PROMISE, Summary, promise};
+use crate::session::reseed::{GO_ON, HEAD, Summary, promise, without_promise};
 use crate::session::turn::Queued;
 use crate::timers::Timer;
 
@@ -38,7 +38,7 @@ impl Hub {
     /// Why a session that owes a summary was given up.
     pub(crate) fn why_given_up(&self, key: SessionKey) -> String {
         let reason = self.session(key).row.reason.as_deref();
-        match reason.and_then(|reason| reason.strip_suffix(PROMISE)) {
+        match reason.and_then(without_promise) {
             Some(reason) => reason.to_owned(),
             None => "it was given up before, and the agent has said nothing since".to_owned(),
         }
@@ -46,8 +46,9 @@ impl Hub {
 
     /// The agent cannot bring a session back: it begins anew with the next prompt.
     pub(crate) fn reseed(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
-        let what = "session lost, continues with a summary";
-        self.log_failure(self.session(key).slot, Some(key), what, None, out);
+        let what = self.reseeds_with(key);
+        let log = format!("session lost, continues with {}", what.name());
+        self.log_failure(self.session(key).slot, Some(key), &log, None, out);
         let session = self.session_mut(key);
         session.summary = Summary::Unknown;
         if !session.queue.is_empty() && matches!(session.state, State::Restoring(_)) {
@@ -56,12 +57,12 @@ impl Hub {
         let waiting = std::mem::take(&mut session.waiting);
         let fault =
             Fault { message: format!("the session is lost: {reason}"), ..self.lost_fault(key) }
-                .hint("the next prompt continues in a new one, with a summary");
+                .hint(format!("the next prompt continues in a new one, with {}", what.name()));
         for relayed in waiting {
             self.refuse(&relayed.to, &fault, out);
         }
         self.timers.clear(Timer::Restore(key));
-        self.make_dormant(key, Dormant::Parked, Some(promise(&reason)), out);
+        self.make_dormant(key, Dormant::Parked, Some(promise(&reason, what)), out);
         self.session_mut(key).eager = false;
         self.check_idle(self.session(key).slot, out);
     }
@@ -77,7 +78,11 @@ impl Hub {
         let text = match level {
             RestoreLevel::Reseeded => format!(
                 "The previous session could not be restored: {reason}. The agent continues in a new one, \
-                 with a summary of the last request; your history is intact."
+                 with {}; your history is intact.",
+                match self.reseeds_with(key) {
+                    Reseed::Summary => "a summary of the last request",
+                    Reseed::Transcript => "a transcript of the conversation",
+                }
             ),
             RestoreLevel::Partial => format!(
                 "The agent may have only a part of this conversation: {reason}. Your history is intact."
@@ -100,11 +105,16 @@ impl Hub {
         if times >= REFUSALS && is_back {
             let text = format!(
                 "the agent has refused {times} prompts in a row since it brought the session back; \
-                 `acpctl session reseed {} --discard` continues with a summary",
-                session.row.word()
+                 `acpctl session reseed {} --discard` continues with {}",
+                session.row.word(),
+                self.reseeds_with(key).name()
             );
             self.notice(key, "warning", &text, out);
         }
+    }
+
+    pub(crate) fn reseeds_with(&self, key: SessionKey) -> Reseed {
+        self.profile_of(self.session(key).slot).reseed
     }
 
     /// Whether a prompt that waits has to wait for the summary that goes before it.
@@ -116,9 +126,10 @@ impl Hub {
         if session.summary == Summary::Unknown {
             session.summary = Summary::Asked;
             let upto = session.head;
-            out.effects.push(Effect::Summarize { session: key, upto });
+            let what = self.reseeds_with(key);
+            out.effects.push(Effect::Summarize { session: key, upto, what });
         }
-        session.summary == Summary::Asked
+        self.session(key).summary == Summary::Asked
     }
 
     /// Puts the summary that is owed before a prompt to the agent.

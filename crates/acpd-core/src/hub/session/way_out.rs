@@ -104,6 +104,7 @@ impl Hub {
     }
 
     fn give_up_context(&mut self, key: SessionKey, out: &mut Batch) {
+        let what = self.reseeds_with(key);
         let session = self.session_mut(key);
         session.summary = Summary::Unknown;
         session.eager = false;
@@ -119,11 +120,14 @@ impl Hub {
         if let Some(before) = before {
             let before = before.map(|reason| format!(" ({reason})")).unwrap_or_default();
             row.rest = if row.archived { Dormant::Closed } else { Dormant::Parked };
-            row.reason = Some(promise(&format!("{GIVEN_UP}{before}")));
+            row.reason = Some(promise(&format!("{GIVEN_UP}{before}"), what));
         }
         self.tell_state(key, out);
-        let text = "the previous session is given up: the next prompt continues in a new one, with a summary";
-        self.notice(key, "warning", text, out);
+        let text = format!(
+            "the previous session is given up: the next prompt continues in a new one, with {}",
+            what.name()
+        );
+        self.notice(key, "warning", &text, out);
     }
 
     /// Refuses what must not happen while a prompt runs or waits.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use acpd_api::{Cost, HookEvent};
-pub use acpd_core::profile::{ClosedBy, OnInterrupted, OnLimit, OnLost, Sharing, WhenOver};
+pub use acpd_core::profile::{ClosedBy, OnInterrupted, OnLimit, OnLost, Reseed, Sharing, WhenOver};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -338,6 +338,10 @@ keys! {
         /// goes to a new session of the agent, after a summary of the last request, and people are told.
         /// With `"stop"` it is lost, and prompts to it are refused.
         Shared "on_lost" => pub on_lost: OnLost as OneOf<OnLost> = OnLost::Reseed;
+        /// What the new session gets before the prompt when the agent has lost the old one. With `"summary"` it is the
+        /// last request and the end of the answer, with `"transcript"` the last 64 KiB of the conversation, for agents
+        /// that cannot load sessions.
+        Shared "reseed" => pub reseed: Reseed as OneOf<Reseed> = Reseed::Summary;
         /// What becomes of a task whose turn was cut off because the agent died. With `"continue"` the
         /// agent is asked to go on once its session is back: once, and not if somebody has cancelled
         /// the turn or sent another prompt.
@@ -497,6 +501,11 @@ impl Choice for ClosedBy {
 impl Choice for OnLost {
     const WORDS: &'static [(&'static str, Self)] =
         &[("reseed", Self::Reseed), ("stop", Self::Stop)];
+}
+
+impl Choice for Reseed {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("summary", Self::Summary), ("transcript", Self::Transcript)];
 }
 
 impl Choice for OnInterrupted {
