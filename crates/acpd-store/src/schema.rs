@@ -229,7 +229,8 @@ CREATE INDEX usage_day ON usage (day);
 /// - `prompt_keys`: how prompts with an idempotency key have ended, for as long as there is the session.
 ///   The key of one that has not ended is in `turns.line`. `outcome` is a JSON object with the `result` or
 ///   the `error` of the answer.
-const V2: &str = "
+/// - `sessions.replayable` (JSON): the prompts that a replay has to show.
+const V2: &str = r#"
 CREATE TABLE prompt_keys (
     session INTEGER NOT NULL,
     key TEXT NOT NULL,
@@ -237,15 +238,12 @@ CREATE TABLE prompt_keys (
     outcome BLOB NOT NULL,
     PRIMARY KEY (session, key)
 ) STRICT, WITHOUT ROWID;
-";
 
-/// Schema 3: `sessions.replayable` (JSON), the prompts that a replay has to show.
-const V3: &str = r#"
 ALTER TABLE sessions ADD COLUMN replayable TEXT NOT NULL
     DEFAULT '{"prompts":0,"last":0,"answered":false}';
 "#;
 
-const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2), M::up(V3)];
+const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2)];
 
 /// Brings the schema up to date; refuses one that a newer acpd wrote.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
