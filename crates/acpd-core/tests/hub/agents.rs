@@ -205,6 +205,32 @@ fn a_session_with_work_does_not_sleep() {
 }
 
 #[test]
+fn session_whose_prompt_waits_for_a_login_does_not_sleep() {
+    let mut bench = sleeping();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.used_session(a, "t");
+    bench.prompt(a, &json!(7), "s", "the login runs out");
+    let refused = bench.heard_one("session/prompt");
+    let b = bench.plain();
+    bench.prompt(b, &json!(1), "s", "do not forget me");
+    bench.feed(Input::Client(b, ClientEvent::Closed));
+    // Another turn keeps the process from being replaced.
+    bench.prompt(a, &json!(8), "t", "long");
+    let long = bench.heard_one("session/prompt");
+    bench.agent_refuses(&refused, -32000);
+    assert_eq!(bench.state("s"), "blocked");
+    bench.pass(60 * 60_000);
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "it is not closed at the agent");
+    let c = bench.plain();
+    bench.say(c, &json!({"id":1,"method":"authenticate","params":{"methodId":"m"}}));
+    bench.answers("authenticate", &json!({}));
+    bench.agent_answers(&long, &json!({"stopReason":"end_turn"}));
+    let prompt = bench.heard_one("session/prompt");
+    assert_eq!(prompt["params"]["prompt"][0]["text"], "do not forget me");
+}
+
+#[test]
 fn a_session_that_cannot_come_back_does_not_sleep() {
     let mut bench = sleeping();
     bench.capabilities = Some(json!({"sessionCapabilities":{"close":{}}}));

@@ -215,6 +215,27 @@ fn a_client_with_another_offer_asks_a_process_of_its_own_where_sessions_have_the
 }
 
 #[test]
+fn next_daemon_keeps_the_process_that_makes_a_first_session() {
+    let mut bench = bench(Sharing::Session);
+    bench.shims = true;
+    let a = connect(&mut bench, 1, &air());
+    let (asked, heard) = starts(&mut bench);
+    answers(&mut bench, &asked, &heard);
+    told(&mut bench, a);
+    // The session takes the process that was started for the answer to `initialize`, and another takes its place.
+    bench.say(a, &json!({"id":"s","method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
+    bench.heard_one("session/new");
+    connect(&mut bench, 2, &gateway());
+    assert_eq!(bench.spawned.len(), 2);
+    let (asked, heard) = starts(&mut bench);
+    answers(&mut bench, &asked, &heard);
+    bench.reboot();
+    let c = bench.plain();
+    bench.say(c, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":"gem"}}));
+    assert_eq!(bench.stops.len(), 2, "both are known");
+}
+
+#[test]
 fn a_login_in_a_terminal_is_for_clients_that_can_show_one() {
     let mut bench = bench(Sharing::Agent);
     let old = connect(&mut bench, 1, &json!({"_meta":{"terminal-auth":true}}));
