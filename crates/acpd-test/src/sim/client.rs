@@ -51,6 +51,8 @@ pub(super) struct Client {
     set_modes: u32,
     set_titles: u32,
     prompts: Vec<String>,
+    /// Sessions that it only observes, as far as its requests say.
+    observed: BTreeSet<String>,
     /// The last line that it was shown of each session, over all connections.
     shown: BTreeMap<String, u64>,
 }
@@ -91,6 +93,7 @@ pub(super) enum Asked {
     Attach {
         session: String,
         after: Option<u64>,
+        observes: bool,
     },
 }
 
@@ -162,6 +165,9 @@ impl Client {
             "session/set_mode" => self.set_modes += 1,
             acpd_api::method::SESSION_TITLE => self.set_titles += 1,
             _ => {}
+        }
+        if let Asked::Attach { session, observes: true, .. } = &asked {
+            self.observed.insert(session.clone());
         }
         match &asked {
             Asked::Prompt { text, .. } | Asked::Steer { text, .. } => {
@@ -452,10 +458,11 @@ impl Client {
                 if failed {
                     self.places.remove(&session);
                 } else {
+                    self.controls(&session);
                     self.places.insert(session, Place::Opened { last: 0 });
                 }
             }
-            Asked::Attach { session, after } => {
+            Asked::Attach { session, after, observes } => {
                 if failed {
                     self.places.remove(&session);
                 } else {
@@ -474,6 +481,11 @@ impl Client {
                     }
                     let head = found["seq"].as_u64().unwrap_or_default();
                     self.places.insert(id.to_owned(), Place::At(after.unwrap_or(head).min(head)));
+                    if observes {
+                        self.observed.insert(id.to_owned());
+                    } else {
+                        self.controls(id);
+                    }
                 }
             }
             // Its turn may be carried out after this answer, so its lines may come later.
@@ -519,8 +531,10 @@ impl Client {
             None if self.ride.is_some() && !untold && line["error"].is_null() => {
                 Err(format!("{text} was answered, and its session was never shown"))
             }
-            // A key that another client has used belongs to that client's turn; an observer gets no part in it.
-            Some(Place::At(_)) if line["error"]["data"]["_acpd"]["reason"] == "invalid" => Ok(()),
+            // The prompt of an observer is refused, though its key may be that of another client's turn.
+            Some(Place::At(_)) if self.observed.contains(session) && line["result"].is_null() => {
+                Ok(())
+            }
             // Who closes a session while its own prompt runs there is told so, and no more.
             Some(Place::At(_)) if self.left.contains(session) && line["result"].is_null() => Ok(()),
             // What waits for lines of a session does not wait for them any more when it is left.
@@ -529,6 +543,15 @@ impl Client {
                 Err(format!("{text} was answered at {seen}, before its line {end}"))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// It has attached to a session as a controller. A prompt that is still open may have been refused before.
+    fn controls(&mut self, session: &str) {
+        let is_prompt =
+            |asked: &Asked| matches!(asked, Asked::Prompt { session: of, .. } if of == session);
+        if !self.open.values().flatten().any(is_prompt) {
+            self.observed.remove(session);
         }
     }
 

@@ -188,12 +188,13 @@ impl World {
             _ if self.rng.permille(500) => Some(self.rng.below(20) as u64),
             _ => None,
         };
-        let role = if self.rng.permille(300) { "observer" } else { "controller" };
+        let observes = self.rng.permille(300);
+        let role = if observes { "observer" } else { "controller" };
         let mut params = json!({"ref":{"session":session},"role":role});
         if let Some(after) = after {
             params["after"] = json!(after);
         }
-        self.say(id, "_acpd/session/attach", params, Asked::Attach { session, after })
+        self.say(id, "_acpd/session/attach", params, Asked::Attach { session, after, observes })
     }
 
     fn cancel(&mut self, id: ClientId) -> Result<(), String> {
