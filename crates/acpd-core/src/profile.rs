@@ -225,6 +225,8 @@ pub struct Profile {
     pub restart: Restart,
     /// Part of a replay may come after the response of `session/load`.
     pub late_replay: bool,
+    /// Age that a session must have before a load (ms); 0 = none.
+    pub load_after: u64,
     /// A load replays the whole conversation, so what is missing there is lost.
     pub replays: bool,
     /// A turn that ends as `end_turn` without a word of the agent has failed.
@@ -407,6 +409,7 @@ impl Default for Profile {
                 ready_after: 10_000,
             },
             late_replay: false,
+            load_after: 0,
             replays: true,
             empty_turn_fails: false,
             failed_turn: Vec::new(),

@@ -115,6 +115,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
             ready_after: ms(profile.ready_after),
         },
         late_replay: profile.late_replay,
+        load_after: ms(profile.load_after),
         replays: profile.replays,
         empty_turn_fails: profile.empty_turn == config::EmptyTurn::Failed,
         failed_turn: profile

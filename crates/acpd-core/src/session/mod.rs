@@ -48,6 +48,8 @@ pub(crate) struct Session {
     pub(crate) last_ticket: u64,
     pub(crate) mcp_servers: Option<Bytes>,
     pub(crate) slot: SlotId,
+    /// When the agent's session began, as far as this daemon has seen that; else when acpd's did.
+    pub(crate) began: Time,
     /// When its process got it, if this daemon has seen that.
     pub(crate) held_since: Time,
     pub(crate) state: State,
@@ -107,6 +109,7 @@ impl Session {
     pub(crate) fn new(row: SessionRow, slot: SlotId, state: State) -> Session {
         Session {
             kin: Kin::of(&row.params),
+            began: row.created,
             row: Saved::new(row),
             head: 0,
             last_ticket: 0,

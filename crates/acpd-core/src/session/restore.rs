@@ -126,7 +126,7 @@ pub enum Step {
     ListAll,
     /// `session/load`.
     Load,
-    /// A pause before the next load.
+    /// A pause before a load.
     Retry,
     /// What comes after the answer is still replay.
     Settle,
@@ -164,6 +164,8 @@ pub struct Facts<'a> {
     pub has_servers: bool,
     /// So long it has for an answer (ms).
     pub timeout: u64,
+    /// Time until the session is old enough for a load (ms); 0 = it is.
+    pub too_young: u64,
 }
 
 /// What has happened to a restore.
@@ -207,6 +209,8 @@ pub enum Next {
     AskPage(String),
     /// Wait for so long (ms).
     Pause(u64),
+    /// The same, because the session is too young for a load.
+    Ripen(u64),
     /// Wait for the end of the replay.
     Settle,
     /// Set the next of what the agent has forgotten, and if there is nothing more, go on with the session.
@@ -284,9 +288,13 @@ impl Progress {
                 Next::Failed(Reason::AgentTimeout, text)
             }
         };
+        let next = match next {
+            Next::Ask(Step::Load) if facts.too_young > 0 => Next::Ripen(facts.too_young),
+            next => next,
+        };
         match &next {
             Next::Ask(step) => self.step = *step,
-            Next::Pause(_) => self.step = Step::Retry,
+            Next::Pause(_) | Next::Ripen(_) => self.step = Step::Retry,
             Next::Settle => self.step = Step::Settle,
             Next::SetAgain => self.step = Step::Settings,
             Next::AskPage(_)

@@ -28,6 +28,7 @@ const ABLE: Facts<'_> = Facts {
     late_replay: false,
     has_servers: false,
     timeout: 30_000,
+    too_young: 0,
 };
 const ONLY_LOADS: Facts<'_> = Facts { resumes: false, lists: false, ..ABLE };
 const UNABLE: Facts<'_> = Facts { resumes: false, loads: false, ..ABLE };

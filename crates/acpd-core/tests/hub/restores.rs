@@ -308,6 +308,58 @@ fn what_happened_outside_acpd_is_taken_from_the_replay_once() {
 }
 
 #[test]
+fn load_waits_until_the_session_is_old_enough() {
+    let mut bench = Bench::with(|profile| profile.load_after = 60_000);
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.client(&json!({"notices":true}));
+    bench.used_session(a, "s");
+    bench.pass(20_000);
+    bench.agent_dies();
+    bench.prompt(a, &json!(2), "s", "go");
+    bench.pass(39_999);
+    assert_eq!((bench.heard(), bench.state("s")), (Vec::new(), "restoring".to_owned()));
+    let got = bench.got(a);
+    let told = got.iter().filter_map(|line| line["params"]["text"].as_str());
+    assert_eq!(
+        told.filter(|text| text.contains("waits for 40 s (`load_after`)")).count(),
+        1,
+        "{got:?}"
+    );
+    bench.pass(1);
+    bench.answers("session/load", &json!({}));
+    bench.heard_one("session/prompt");
+}
+
+#[test]
+fn load_is_not_put_off_in_an_old_session() {
+    let mut bench = Bench::with(|profile| profile.load_after = 60_000);
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.pass(60_000);
+    bench.agent_dies();
+    bench.pass(1_000);
+    bench.answers("session/load", &json!({}));
+    assert_eq!(bench.state("s"), "live");
+    // A session that the agent made in place of a lost one is young again.
+    bench.agent_dies();
+    bench.pass(1_000);
+    bench.refuses("session/load", -32002);
+    bench.prompt(a, &json!(2), "s", "go");
+    bench.refuses("session/load", -32002);
+    bench.answers("session/new", &json!({"sessionId":"t"}));
+    let prompt = bench.heard_one("session/prompt");
+    bench.chunk("t", "an answer");
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.pass(11_000);
+    bench.agent_dies();
+    bench.pass(20_000);
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    bench.pass(40_000);
+    bench.heard_one("session/load");
+}
+
+#[test]
 fn a_late_replay_is_waited_for_before_the_next_prompt() {
     let mut bench = Bench::with(|profile| profile.late_replay = true);
     bench.capabilities = Some(json!({"loadSession":true}));

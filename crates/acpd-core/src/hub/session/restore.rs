@@ -29,7 +29,7 @@ use serde_json::value::RawValue;
 use crate::auth::Refusal;
 use crate::fault::{Fault, in_words};
 use crate::hub::Hub;
-use crate::ids::{Process, SessionKey, SlotId};
+use crate::ids::{Process, SessionKey, SlotId, duration};
 use crate::input::{Batch, Effect};
 use crate::mcp::{Brought, Chosen};
 use crate::params::raw;
@@ -105,6 +105,7 @@ impl Hub {
             // What is missing may still come, from any agent.
             late_replay: profile.late_replay || has_gap,
             has_servers: self.has_servers(key),
+            too_young: profile.load_after.saturating_sub(self.now.since(self.session(key).began)),
             timeout: match restore.step() {
                 Step::Load if self.now >= restore.cap => {
                     profile.restore_timeout.saturating_mul(REPLAY_TIMES)
@@ -120,6 +121,14 @@ impl Hub {
             Next::Ask(_) => self.ask_step(key, out),
             Next::AskPage(cursor) => self.ask_page(key, Some(cursor), out),
             Next::Pause(time) => self.timers.set(Timer::Restore(key), self.now.after(time)),
+            Next::Ripen(time) => {
+                self.timers.set(Timer::Restore(key), self.now.after(time));
+                let text = format!(
+                    "the agent loses a session that is loaded soon after it began: acpd waits for {} (`load_after`)",
+                    duration(time)
+                );
+                self.notice(key, "info", &text, out);
+            }
             Next::Settle => {
                 let now = self.now;
                 if let Some(restore) = self.restore_mut(key) {
@@ -363,6 +372,7 @@ impl Hub {
             row.restore = level;
             row.heard = false;
         }
+        self.session_mut(key).began = self.now;
         self.sessions.route(key);
         out.durable = true;
         if let Some(host) = self.processes[&slot].usable_host() {

@@ -306,6 +306,9 @@ keys! {
         Shared "ready_after" => pub ready_after: Duration as Time = Duration::from_secs(10);
         /// Whether the agent goes on replaying a session after it answered `session/load`.
         Shared "late_replay" => pub late_replay: bool as Flag = false;
+        /// How old a session must be before the agent may load it, for agents that lose one which is loaded soon after
+        /// it began. A restore waits for that.
+        Shared "load_after" => pub load_after: Duration as Time = Duration::ZERO;
         /// Whether the agent replays all prompts when it loads a session. With `false` nothing is said about
         /// what is missing there.
         Shared "replays" => pub replays: bool as Flag = true;
