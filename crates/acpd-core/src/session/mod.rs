@@ -62,6 +62,8 @@ pub(crate) struct Session {
     pub(crate) eager: bool,
     /// The process at which a restore of this session was given up.
     pub(crate) doubtful: Option<HostId>,
+    /// More of the replay may come: it was loaded, and no prompt was sent since.
+    pub(crate) late_replay: LateReplay,
     /// Processes in a row that had run for long enough to be forgiven, and ended while they brought this session back.
     pub(crate) loads_cut_off: u32,
     /// Prompts in a row that the agent has refused without a word about a login.
@@ -84,6 +86,17 @@ pub(crate) enum State {
     Restoring(Box<Restore>),
     /// Nothing; the row says why.
     Dormant,
+}
+
+/// Rest of a replay that comes after the answer to a load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum LateReplay {
+    #[default]
+    None,
+    /// Nothing of it has come.
+    Possible,
+    /// A user message has come: what follows until the next prompt belongs to it.
+    Coming,
 }
 
 /// A request of a client about a session, to be relayed.
@@ -123,6 +136,7 @@ impl Session {
             attached: BTreeMap::new(),
             eager: false,
             doubtful: None,
+            late_replay: LateReplay::default(),
             loads_cut_off: 0,
             refusals: 0,
             summary: Summary::default(),

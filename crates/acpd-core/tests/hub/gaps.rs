@@ -171,3 +171,33 @@ fn late_replay_of_any_agent_is_waited_for() {
     bench.heard_one("session/prompt");
     assert_eq!(words(&bench.got(a)), Vec::<String>::new());
 }
+
+#[test]
+fn late_user_message_without_a_prompt_is_replay() {
+    let mut bench = Bench::new();
+    let ([a, _], load) = three_turns(&mut bench);
+    replay(&mut bench, &[("one", "1"), ("two", "2"), ("three", "3")]);
+    bench.agent_answers(&load, &json!({}));
+    assert_eq!((bench.state("s"), level(&bench)), ("live".into(), Some(RestoreLevel::Loaded)));
+    let before = bench.journal_words();
+    replay(&mut bench, &[("two", "2"), ("three", "3")]);
+    let call = json!({"sessionUpdate":"tool_call","toolCallId":"c","title":"ls"});
+    bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":call}}));
+    assert_eq!(bench.journal_words(), before);
+    assert_eq!(words(&bench.got(a)), Vec::<String>::new());
+    // From the next prompt on the agent speaks again.
+    turn(&mut bench, a, "four");
+    bench.update("s", "user_message_chunk", "an agent's own news");
+    assert_eq!(bench.journal_words().last().map(String::as_str), Some("user_message_chunk"));
+}
+
+#[test]
+fn what_an_agent_says_after_a_load_by_itself_is_kept() {
+    let mut bench = Bench::new();
+    let ([a, _], load) = three_turns(&mut bench);
+    replay(&mut bench, &[("one", "1"), ("two", "2"), ("three", "3")]);
+    bench.agent_answers(&load, &json!({}));
+    bench.got(a);
+    bench.chunk("s", "the build has ended");
+    assert_eq!(words(&bench.got(a)), ["agent_message_chunk"]);
+}

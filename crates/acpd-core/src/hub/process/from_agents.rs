@@ -30,9 +30,9 @@ use crate::process::slot::{Parked, Slot, WaitFor, Waiting};
 use crate::process::table::OutputEnd;
 use crate::record::{EventKind, Record};
 use crate::requests::purpose::{NewSession, Purpose};
-use crate::session::State;
 use crate::session::replay::HISTORY_BYTES;
 use crate::session::turn::is_work;
+use crate::session::{LateReplay, State};
 use crate::tool_calls::call::update_in;
 use crate::views::without_boolean_options;
 
@@ -332,8 +332,21 @@ impl Hub {
             self.tally.first_update(first);
             self.note_said(key, update, &line);
             self.note_failure(key, &line);
+        } else if self.is_late_replay(key, class, is_user) {
+            return;
         }
         self.journal_update(key, line, class, out);
+    }
+
+    /// Returns whether an update outside of a turn belongs to the replay of a load that was answered
+    /// before. Nobody can have said anything to the agent since then, so a user message begins it.
+    fn is_late_replay(&mut self, key: SessionKey, class: UpdateClass, is_user: bool) -> bool {
+        let late = &mut self.session_mut(key).late_replay;
+        if is_user && *late == LateReplay::Possible {
+            *late = LateReplay::Coming;
+        }
+        *late == LateReplay::Coming
+            && matches!(class, UpdateClass::Conversation | UpdateClass::ToolCall)
     }
 
     /// Appends an update of the agent and remembers what of it counts later.

@@ -42,7 +42,7 @@ use crate::session::restore::{
     Event, Facts, Next, Progress, Restore, Setting, Step, current_mode, option_map, settings,
     values_of,
 };
-use crate::session::{Session, State};
+use crate::session::{LateReplay, Session, State};
 use crate::timers::Timer;
 
 /// A replay that goes on after the response is over when nothing came for so long (ms) …
@@ -529,6 +529,9 @@ impl Hub {
         let row = self.session_mut(key).row.edit();
         row.restore = Some(restore.progress.level);
         let level = restore.progress.level;
+        if matches!(level, RestoreLevel::Loaded | RestoreLevel::Partial) {
+            self.session_mut(key).late_replay = LateReplay::Possible;
+        }
         if level != RestoreLevel::Renewed {
             self.tell_restored(key, level, restore.reason.clone(), out);
         }

@@ -46,7 +46,7 @@ use crate::requests::purpose::Purpose;
 use crate::session::limit::{Held, over};
 use crate::session::replay::replayed_as;
 use crate::session::turn::{Queued, Running, TurnFailure, wait_or_cancel};
-use crate::session::{Session, State};
+use crate::session::{LateReplay, Session, State};
 use crate::timers::Timer;
 use crate::tool_calls::changed_files::changed_files;
 
@@ -264,6 +264,7 @@ impl Hub {
         // What was said outside of turns is about none.
         session.calls.clear();
         session.activity.begin_turn(now);
+        session.late_replay = LateReplay::None;
         session.running = Some(Running {
             ticket: prompt.ticket,
             line: (runs_out || has_yes(&prompt.line)).then(|| prompt.line.clone()),
