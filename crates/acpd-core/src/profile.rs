@@ -19,6 +19,8 @@ pub struct Config {
     pub default_agent: String,
     /// Profiles by name.
     pub agents: BTreeMap<String, Profile>,
+    /// Quirks of programs by their `agentInfo.name`, for profiles with [`Profile::takes_quirks`].
+    pub quirks: BTreeMap<String, Quirks>,
     /// Who answers permission questions without a person.
     pub policy: Policy,
     /// Limit of one line in bytes, for messages about it.
@@ -223,6 +225,8 @@ pub struct Profile {
     pub stop: StopTimes,
     /// When and how often it is restarted.
     pub restart: Restart,
+    /// The catalogue does not have it, so its quirks are those of the program that it turns out to be.
+    pub takes_quirks: bool,
     /// Part of a replay may come after the response of `session/load`.
     pub late_replay: bool,
     /// Age that a session must have before a load (ms); 0 = none.
@@ -341,6 +345,73 @@ impl FailureSign {
     }
 }
 
+/// Ways in which a program differs from the protocol.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Quirks {
+    /// See [`Profile::stop`].
+    pub stop: StopTimes,
+    /// See [`Profile::auth_errors`].
+    pub auth_errors: Vec<String>,
+    /// See [`Profile::gone_errors`].
+    pub gone_errors: Vec<String>,
+    /// See [`Profile::late_replay`].
+    pub late_replay: bool,
+    /// See [`Profile::load_after`].
+    pub load_after: u64,
+    /// See [`Profile::empty_turn_fails`].
+    pub empty_turn_fails: bool,
+    /// See [`Profile::failed_turn`].
+    pub failed_turn: Vec<FailureSign>,
+    /// See [`Profile::use_resume`].
+    pub no_resume: bool,
+    /// See [`Profile::restore_mcp`].
+    pub no_restore_mcp: bool,
+}
+
+impl Quirks {
+    /// Returns the quirks that a profile is configured with.
+    pub fn of(profile: &Profile) -> Quirks {
+        Quirks {
+            stop: profile.stop,
+            auth_errors: profile.auth_errors.clone(),
+            gone_errors: profile.gone_errors.clone(),
+            late_replay: profile.late_replay,
+            load_after: profile.load_after,
+            empty_turn_fails: profile.empty_turn_fails,
+            failed_turn: profile.failed_turn.clone(),
+            no_resume: !profile.use_resume,
+            no_restore_mcp: !profile.restore_mcp,
+        }
+    }
+}
+
+impl Profile {
+    /// Takes the quirks of its program. What is configured otherwise than by default stays.
+    pub(crate) fn take_quirks(&mut self, quirks: &Quirks) {
+        let Quirks { stop, auth_errors, gone_errors, failed_turn, .. } = quirks.clone();
+        if self.stop == StopTimes::default() {
+            self.stop = stop;
+        }
+        for (own, known) in
+            [(&mut self.auth_errors, auth_errors), (&mut self.gone_errors, gone_errors)]
+        {
+            if own.is_empty() {
+                *own = known;
+            }
+        }
+        if self.failed_turn.is_empty() {
+            self.failed_turn = failed_turn;
+        }
+        if self.load_after == 0 {
+            self.load_after = quirks.load_after;
+        }
+        self.late_replay |= quirks.late_replay;
+        self.empty_turn_fails |= quirks.empty_turn_fails;
+        self.use_resume &= !quirks.no_resume;
+        self.restore_mcp &= !quirks.no_restore_mcp;
+    }
+}
+
 /// How many processes an agent profile has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sharing {
@@ -360,6 +431,12 @@ pub struct StopTimes {
     pub term: u64,
     /// The same for what an unexpectedly dead leader left behind.
     pub leftovers: u64,
+}
+
+impl Default for StopTimes {
+    fn default() -> StopTimes {
+        StopTimes { eof: 3_000, term: 7_000, leftovers: 1_000 }
+    }
 }
 
 /// Restart rules; times in milliseconds.
@@ -399,7 +476,7 @@ impl Default for Profile {
             restore_timeout: 30_000,
             cancel_timeout: 10_000,
             stall_notice: 5 * 60_000,
-            stop: StopTimes { eof: 3_000, term: 7_000, leftovers: 1_000 },
+            stop: StopTimes::default(),
             restart: Restart {
                 on_failure: true,
                 delay: 250,
@@ -408,6 +485,7 @@ impl Default for Profile {
                 window: 120_000,
                 ready_after: 10_000,
             },
+            takes_quirks: false,
             late_replay: false,
             load_after: 0,
             replays: true,

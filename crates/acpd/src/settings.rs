@@ -1,10 +1,11 @@
 //! Translates the configuration for the hub.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use acpd_core::profile::{
     BudgetLimit, Config as HubConfig, DaemonFacts, Defaults, Delegation, FailureSign, Limits,
-    McpServer, Profile, Restart, Services, StopTimes, TimeZone, Workspace,
+    McpServer, Profile, Quirks, Restart, Services, StopTimes, TimeZone, Workspace,
 };
 use acpd_policy::Policy;
 use acpd_sys::paths::Paths;
@@ -17,6 +18,7 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
     HubConfig {
         default_agent: config.default_agent.clone(),
         agents: agents.map(|p| (p.name.clone(), hub_profile(config, p, paths))).collect(),
+        quirks: quirks(config, paths),
         policy: policy(config),
         line_limit: config.daemon.line_limit,
         max_clients: config.daemon.max_clients,
@@ -44,6 +46,18 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
             keys: config.tui.keys.iter().map(|(name, keys)| (name.into(), keys.into())).collect(),
         },
     }
+}
+
+/// Quirks of the programs that the catalogue has.
+fn quirks(config: &Config, paths: &Paths) -> BTreeMap<String, Quirks> {
+    let names = |profile: &config::Profile| profile.info_names.clone();
+    let known =
+        config.agents.values().map(|known| (names(known), hub_profile(config, known, paths)));
+    known
+        .flat_map(|(names, profile)| {
+            names.into_iter().map(move |name| (name, Quirks::of(&profile)))
+        })
+        .collect()
 }
 
 fn workspace(workspace: &config::Workspace) -> Workspace {
@@ -114,6 +128,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
             window: ms(profile.restart_window),
             ready_after: ms(profile.ready_after),
         },
+        takes_quirks: profile.source == config::Source::User,
         late_replay: profile.late_replay,
         load_after: ms(profile.load_after),
         replays: profile.replays,

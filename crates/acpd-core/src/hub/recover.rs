@@ -61,6 +61,10 @@ impl Hub {
         out.records.push(Record::Boot { boot });
         out.durable = true;
         let mut hub = Hub::empty(&mut snapshot, config, now, boot);
+        let known: Vec<String> = hub.processes.all_known().map(|(name, _)| name.clone()).collect();
+        for profile in &known {
+            hub.take_quirks(profile);
+        }
         hub.wait_for_clients();
         let mut slots = Vec::new();
         for state in snapshot.hosts.into_values() {

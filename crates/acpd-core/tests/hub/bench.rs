@@ -134,6 +134,7 @@ impl Bench {
         let config = Config {
             default_agent: default_agent.to_owned(),
             agents: names.iter().map(|name| ((*name).to_owned(), profile.clone())).collect(),
+            quirks: BTreeMap::new(),
             policy,
             line_limit: 1_000_000,
             max_clients: 64,

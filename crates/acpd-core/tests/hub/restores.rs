@@ -1,6 +1,7 @@
 //! Sessions that come back, or do not.
 
-use acpd_core::profile::OnLost;
+use acpd_core::profile::{OnLost, Quirks};
+use acpd_core::{HostEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, word, words};
@@ -328,6 +329,34 @@ fn load_waits_until_the_session_is_old_enough() {
     bench.pass(1);
     bench.answers("session/load", &json!({}));
     bench.heard_one("session/prompt");
+}
+
+#[test]
+fn own_agent_has_the_quirks_of_the_program_that_it_is() {
+    let known = Quirks { load_after: 60_000, ..Quirks::default() };
+    let cases = [(true, "gemini-cli"), (true, "other"), (false, "gemini-cli")];
+    for ((takes_quirks, name), restarts) in
+        cases.into_iter().flat_map(|case| [(case, false), (case, true)])
+    {
+        let mut bench = Bench::with(|profile| profile.takes_quirks = takes_quirks);
+        bench.configure(|config| config.quirks = [("gemini-cli".into(), known.clone())].into());
+        bench.capabilities = Some(json!({"loadSession":true}));
+        bench.greeting = json!({"agentInfo":{"name":name,"version":"1"}});
+        let mut client = bench.plain();
+        bench.used_session(client, "s");
+        if restarts {
+            bench.reboot();
+            let host = bench.host();
+            bench.feed(Input::Host(host, HostEvent::Gone));
+            client = bench.plain();
+        } else {
+            bench.agent_dies();
+        }
+        bench.prompt(client, &json!(2), "s", "go");
+        bench.pass(1_000);
+        let is_put_off = bench.heard().is_empty();
+        assert_eq!(is_put_off, takes_quirks && name == "gemini-cli", "{name} {restarts}");
+    }
 }
 
 #[test]

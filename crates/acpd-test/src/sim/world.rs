@@ -152,6 +152,7 @@ impl World {
             // Not drawn, either.
             keep_deleted: if seed.is_multiple_of(2) { 0 } else { 60 * 60_000 },
             notify: true,
+            quirks: BTreeMap::new(),
             workspaces: Vec::new(),
             retention: acpd_core::profile::Limits::default(),
             budget: None,

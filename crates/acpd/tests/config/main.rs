@@ -12,7 +12,9 @@ use std::time::Duration;
 use acpd::config::{
     self, Config, Host, Profile, Restart, RestoreMethod, Sharing, Source, Transport,
 };
+use acpd::settings::hub_config;
 use acpd_core::profile::FailureSign;
+use acpd_sys::paths::Paths;
 use insta::assert_snapshot;
 
 fn read(text: &str) -> Config {
@@ -598,6 +600,19 @@ fn every_agent_of_the_catalogue_has_a_valid_name_a_title_and_a_command() {
 }
 
 #[test]
+fn agents_of_the_user_take_quirks_of_known_programs() {
+    let config = read("[agents.gem]\ncommand = ['gemini', '--acp']\n[agents.gemini]\ntitle = 'G'");
+    let dir = std::path::PathBuf::from("/d");
+    let paths = Paths { runtime: dir.clone(), state: dir.clone(), config: dir };
+    let config = hub_config(&config, &paths, 0);
+    let takes = |name: &str| config.agents[name].takes_quirks;
+    assert_eq!((takes("gem"), takes("gemini"), takes("claude")), (true, false, false));
+    let known = &config.quirks["gemini-cli"];
+    assert_eq!((known.late_replay, known.load_after, known.stop.eof), (true, 60_000, 1_000));
+    assert_eq!(known.auth_errors, ["401"]);
+}
+
+#[test]
 fn the_catalogue_knows_the_quirks_of_agents_and_a_table_of_the_user_comes_before_it() {
     let seconds = Duration::from_secs;
     let config = read("");
@@ -610,6 +625,8 @@ fn the_catalogue_knows_the_quirks_of_agents_and_a_table_of_the_user_comes_before
     );
     assert_eq!(agent("qwen").stop_leftovers, seconds(3));
     assert!(agent("gemini").late_replay);
+    assert_eq!(agent("gemini").load_after, seconds(60));
+    assert_eq!(agent("gemini").info_names, ["gemini-cli"]);
     assert_eq!(agent("dirac").restore, [RestoreMethod::Load]);
     assert!(!agent("devin").restore_mcp && agent("claude").restore_mcp);
     assert_eq!(agent("glm").start_timeout, seconds(180));

@@ -309,6 +309,17 @@ impl Hub {
             known.forget_lies();
         }
         out.records.push(Record::Agent(known.row.clone()));
+        self.take_quirks(&profile);
+    }
+
+    /// Treats an agent of the user's own like the known program that it is by its `agentInfo.name`.
+    pub(crate) fn take_quirks(&mut self, profile: &str) {
+        let info = self.processes.known(profile).info.as_ref();
+        let quirks = info.and_then(|info| self.config.quirks.get(&info.name));
+        let own = self.config.agents.get_mut(profile).filter(|own| own.takes_quirks);
+        if let (Some(own), Some(quirks)) = (own, quirks) {
+            own.take_quirks(quirks);
+        }
     }
 
     /// Whatever waited for this process goes on.

@@ -382,6 +382,9 @@ keys! {
         /// `"auth.gateway"` stands for `auth._meta.gateway` and for `_meta.auth.gateway`. See
         /// [extensions of clients](#extensions-of-clients).
         Agent "client_meta" => pub client_meta: Vec<String> as Members = Vec::new();
+        /// Names by which the program calls itself in `agentInfo.name`. An agent that is configured under another name
+        /// is treated like this one where it calls itself so.
+        Catalogue "info_names" => pub info_names: Vec<String> as Arguments = Vec::new();
         /// Whether acpd is tested with this agent.
         Catalogue "tried" => pub tried: bool as Flag = false;
         /// Whether the program is the daemon's own executable, whatever `command` calls it.
