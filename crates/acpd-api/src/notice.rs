@@ -6,7 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentState, CutShort, GcSession, RestoreLevel, SessionState, TurnState, TurnUsage, Untrusted,
+    AgentState, CutShort, GcSession, Reseed, RestoreLevel, SessionState, TurnState, TurnUsage,
+    Untrusted,
 };
 
 /// A prompt was given to the agent.
@@ -143,6 +144,9 @@ pub struct Restored {
     /// [`RestoreLevel::Partial`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Untrusted>,
+    /// What the agent's new session gets of the conversation, for [`RestoreLevel::Reseeded`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gets: Option<Reseed>,
 }
 
 /// A session changed its state, or what its turn does.

@@ -255,7 +255,8 @@ fn notices_look_like_this() {
             session_id: session_id(),
             level: RestoreLevel::Lost,
             at: 1,
-            reason: Some(reason())
+            reason: Some(reason()),
+            gets: None
         },
         StateChanged {
             session_id: session_id(),

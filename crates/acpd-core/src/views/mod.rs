@@ -7,7 +7,7 @@ pub(crate) mod attachment;
 pub(crate) mod terminal_name;
 
 use acp_wire::{StateKey, build, locate, remove_member, set_member, splice, str_at};
-use acpd_api::{NAMESPACE, Skipped, method};
+use acpd_api::{NAMESPACE, Reseed, RestoreLevel, Restored, Skipped, Untrusted, method};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -26,16 +26,51 @@ pub fn render(
     session: &str,
     view: &View,
 ) -> Option<Bytes> {
-    if (kind == EventKind::Notice && !view.notices) || (kind == EventKind::Banner && view.notices) {
-        return None;
-    }
-    let line = downgrade(line, kind, view)?;
+    let line = match kind {
+        EventKind::Notice if !view.notices => missing_in_words(line)?,
+        EventKind::Banner if view.notices => return None,
+        _ => downgrade(line, kind, view)?,
+    };
     let line = if view.max_line > 0 && line.len() as u64 > view.max_line {
         skipped(&line, view)?
     } else {
         line
     };
     Some(if view.seq { with_seq(&line, kind, seq, session) } else { line })
+}
+
+/// A sentence of acpd, for clients that are shown no notices.
+pub(crate) fn sentence(session: &str, text: &str) -> Bytes {
+    let content = json!({ "type": "text", "text": format!("[acpd] {text}\n\n") });
+    let update = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
+    build::notification("session/update", &json!({ "sessionId": session, "update": update }))
+}
+
+/// The notice of a restore as a sentence, if the agent has less than the conversation. Daemons before the
+/// member `gets` have journalled the sentence itself.
+fn missing_in_words(line: &Bytes) -> Option<Bytes> {
+    if str_at(line, &["method"])? != method::RESTORED {
+        return None;
+    }
+    let told: Restored = serde_json::from_slice(&line[locate(line, &["params"])?]).ok()?;
+    let reason = told.reason.as_ref().map_or("", Untrusted::raw);
+    let text = match (told.level, told.gets) {
+        (RestoreLevel::Reseeded, Some(gets)) => {
+            let gets = match gets {
+                Reseed::Summary => "a summary of the last request",
+                Reseed::Transcript => "a transcript of the conversation",
+            };
+            format!(
+                "The previous session could not be restored: {reason}. The agent continues in a new one, \
+                 with {gets}; your history is intact."
+            )
+        }
+        (RestoreLevel::Partial, _) => format!(
+            "The agent may have only a part of this conversation: {reason}. Your history is intact."
+        ),
+        _ => return None,
+    };
+    Some(sentence(told.session_id.raw(), &text))
 }
 
 /// Adds the sequence number. A subagent's line carries the subagent's id, so it also gets the id of the

@@ -55,6 +55,11 @@ fn a_lost_session_goes_on_with_a_summary_before_the_next_prompt_and_says_so() {
     assert_eq!(told["params"]["level"], "reseeded");
     assert!(told["params"]["reason"].as_str().expect("why").contains("does not know it"));
     assert!(!words(&got).contains(&"agent_message_chunk".to_owned()), "{got:?}");
+    let told = |line: &&acpd_core::record::EventRow| {
+        String::from_utf8_lossy(&line.line).contains("does not know it")
+    };
+    let rows = bench.journal.values().flatten();
+    assert_eq!(rows.filter(told).count(), 1, "it is stored once, as acpd's");
     // The public id stays.
     bench.chunk("t", "go on");
     bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));

@@ -130,9 +130,10 @@ fn restored(restored: &Restored) -> Option<Notice> {
         RestoreLevel::Reseeded => (
             Severity::Warning,
             text!(
-                "previous session could not be restored: {}; the agent continues with a summary; \
+                "previous session could not be restored: {}; the agent continues with {}; \
                  your history is intact",
-                reason
+                reason,
+                restored.gets.unwrap_or_default().name()
             ),
         ),
         RestoreLevel::Lost => {

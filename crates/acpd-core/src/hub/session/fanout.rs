@@ -15,14 +15,13 @@
 use acp_wire::build;
 use acpd_api::{CaughtUp, Role, method};
 use bytes::Bytes;
-use serde_json::json;
 
 use crate::hub::Hub;
 use crate::ids::{ClientId, Seq, SessionKey};
 use crate::input::{Batch, Effect, Read, ReadStyle, ToClient, View};
 use crate::record::{EventKind, EventRow, Record};
 use crate::views::attachment::{Attachment, Cursor};
-use crate::views::render;
+use crate::views::{render, sentence};
 
 impl Hub {
     /// Appends a line to a session's journal and shows it to everyone attached but its origin.
@@ -62,10 +61,7 @@ impl Hub {
 
     /// Says something to clients that are not shown the notice that says it.
     pub(crate) fn banner(&mut self, key: SessionKey, text: &str, out: &mut Batch) {
-        let content = json!({ "type": "text", "text": format!("[acpd] {text}\n\n") });
-        let update = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
-        let params = json!({ "sessionId": self.session(key).row.public_id, "update": update });
-        let line = build::notification("session/update", &params);
+        let line = sentence(&self.session(key).row.public_id, text);
         self.append(key, EventKind::Banner, line, None, out);
     }
 

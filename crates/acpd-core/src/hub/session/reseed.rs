@@ -67,31 +67,6 @@ impl Hub {
         self.check_idle(self.session(key).slot, out);
     }
 
-    /// Tells clients that are not shown `_acpd/restored` that the agent has less than the conversation.
-    pub(crate) fn tell_what_is_missing(
-        &mut self,
-        key: SessionKey,
-        level: RestoreLevel,
-        reason: &str,
-        out: &mut Batch,
-    ) {
-        let text = match level {
-            RestoreLevel::Reseeded => format!(
-                "The previous session could not be restored: {reason}. The agent continues in a new one, \
-                 with {}; your history is intact.",
-                match self.reseeds_with(key) {
-                    Reseed::Summary => "a summary of the last request",
-                    Reseed::Transcript => "a transcript of the conversation",
-                }
-            ),
-            RestoreLevel::Partial => format!(
-                "The agent may have only a part of this conversation: {reason}. Your history is intact."
-            ),
-            _ => return,
-        };
-        self.banner(key, &text, out);
-    }
-
     /// A prompt was refused, or taken. An agent that brings a session back and refuses each prompt in it may
     /// never work again.
     pub(crate) fn note_refused(&mut self, key: SessionKey, is_refused: bool, out: &mut Batch) {

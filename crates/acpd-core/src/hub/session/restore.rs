@@ -535,7 +535,6 @@ impl Hub {
         if level != RestoreLevel::Renewed {
             self.tell_restored(key, level, restore.reason.clone(), out);
         }
-        self.tell_what_is_missing(key, level, &restore.reason.unwrap_or_default(), out);
         if restore.progress.without_servers {
             let text = "its MCP servers are left out: the agent did not load the session with them";
             self.notice(key, "warning", text, out);
@@ -574,6 +573,7 @@ impl Hub {
             level,
             at: self.now.0,
             reason: reason.map(Into::into),
+            gets: (level == RestoreLevel::Reseeded).then(|| self.reseeds_with(key)),
         };
         let line = build::notification(method::RESTORED, &restored);
         self.append(key, EventKind::Notice, line, None, out);
