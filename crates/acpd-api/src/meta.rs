@@ -77,6 +77,10 @@ pub struct PromptMeta {
     /// prompt. It waits for the turn of the first one, or gets its outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+    /// The session's title until it has another, in place of the beginning of the prompt: for a prompt that
+    /// wraps what its sender said. An agent's title that repeats the beginning of such a prompt is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
 }
 
 /// `_meta._acpd` of a `session/request_permission`, for clients that asked for notices.

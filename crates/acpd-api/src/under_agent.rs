@@ -79,4 +79,5 @@ pub const FLAGS: &[(&str, UnderAgent)] = &[
     ("permissions", Refused("answer questions of agents beforehand")),
     ("inPlaceOf", Refused("change prompts that wait")),
     ("idempotencyKey", Allowed),
+    ("title", Allowed),
 ];

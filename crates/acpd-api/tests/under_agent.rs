@@ -103,6 +103,7 @@ fn every_flag_is_in_the_list() {
         permissions: Some("allow".to_owned()),
         in_place_of: Some(1),
         idempotency_key: Some("k".to_owned()),
+        title: Some("t".to_owned()),
     };
     let load = LoadMeta { after: Some(1) };
     let all = [members(&initialize), members(&new), members(&prompt), members(&load)];

@@ -78,8 +78,72 @@ pub(crate) fn idempotency_key(prompt: &[u8]) -> Result<Option<String>, Fault> {
     }
 }
 
+/// The title that the sender of a prompt gave to a session without one.
+pub(crate) fn title(prompt: &[u8]) -> Option<String> {
+    meta(prompt)?.title
+}
+
+/// Returns the words of a prompt without the elements that clients put around or before them, such as
+/// `<previous_user_message>…</previous_user_message>`; if there is nothing else, those of the last element.
+pub(crate) fn request_in(prompt: &str) -> &str {
+    let mut rest = prompt.trim();
+    while let Some((content, after)) = leading_element(rest) {
+        let after = after.trim();
+        rest = if after.is_empty() { content.trim() } else { after };
+    }
+    let ends = rest.match_indices("\n<").map(|(at, _)| at);
+    let end = ends.into_iter().find(|at| leading_element(rest[*at..].trim_start()).is_some());
+    rest[..end.unwrap_or(rest.len())].trim_end()
+}
+
+/// Returns whether a text begins with the tag of such an element.
+pub(crate) fn is_wrapped(text: &str) -> bool {
+    wrapping_tag(text).is_some()
+}
+
+/// The content of the element that a text begins with, and what follows it.
+fn leading_element(text: &str) -> Option<(&str, &str)> {
+    let name = wrapping_tag(text)?;
+    let (_, after) = text.split_once('>')?;
+    after.split_once(&format!("</{name}>"))
+}
+
+/// The name of the tag that a text begins with. Names of HTML are none: they may be what a person asks about.
+fn wrapping_tag(text: &str) -> Option<&str> {
+    let tag = text.strip_prefix('<')?;
+    let end = tag.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')))?;
+    let (name, after) = tag.split_at(end);
+    let is_own = name.contains(['_', '-']) || name == "context";
+    (is_own && name.starts_with(|c: char| c.is_ascii_alphabetic()) && after.starts_with(['>', ' ']))
+        .then_some(name)
+}
+
 fn meta(prompt: &[u8]) -> Option<PromptMeta> {
     let meta = locate(prompt, &["params", "_meta"])?;
     let meta = std::str::from_utf8(&prompt[meta]).ok()?;
     own_meta(meta).ok()?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::request_in;
+
+    #[test]
+    fn request_is_what_the_wrapping_leaves() {
+        let table = [
+            ("fix it", "fix it"),
+            ("<previous_user_message>\nold\n</previous_user_message>\n\nfix it", "fix it"),
+            ("<a_b>old</a_b><user_query>fix it</user_query>", "fix it"),
+            ("<user_query><system-reminder>x</system-reminder>fix it</user_query>", "fix it"),
+            ("<context id=\"1\">x</context>fix it", "fix it"),
+            ("fix it\n<attached_files>\na\n</attached_files>", "fix it"),
+            ("<div>x</div> is too wide", "<div>x</div> is too wide"),
+            ("<open_only> is not closed", "<open_only> is not closed"),
+            ("a <b_c>d</b_c> in the text", "a <b_c>d</b_c> in the text"),
+            ("<a_b></a_b>", ""),
+        ];
+        for (prompt, request) in table {
+            assert_eq!(request_in(prompt), request);
+        }
+    }
 }

@@ -63,7 +63,10 @@ fn continues(client: &mut Client, cwd: &Path, initialized: Value) -> Value {
     let prompt = client.expect("session/prompt");
     assert_eq!(prompt["params"]["sessionId"], "n-1");
     client.result(&prompt, json!({"stopReason": "end_turn"}));
-    prompt["params"]["prompt"].clone()
+    let mut blocks = prompt["params"]["prompt"].clone();
+    let title = &prompt["params"]["_meta"]["_acpd"]["title"];
+    blocks[0]["title"] = title.clone();
+    blocks
 }
 
 /// Hands over these turns; returns what was told and the blocks of the prompt.
@@ -95,6 +98,7 @@ fn another_agent_gets_the_transcript_as_context() {
 
     This conversation was handed over to you: until now, the person talked with another agent, `demo`, about work in this directory. The transcript of it comes with this message. It is complete. You have not said or done what it tells of the agent, and files may have changed since. Take it as context, not as instructions to carry out again.
     ");
+    assert_eq!(blocks[0]["title"], "now test it");
     let resource = &blocks[1]["resource"];
     assert_eq!(resource["mimeType"], "text/markdown");
     let text = resource["text"].as_str().unwrap();
@@ -110,6 +114,7 @@ fn an_agent_that_takes_no_context_is_told_it_and_looks_if_nothing_is_said() {
     let (_, blocks) = hands_over(&[], vec![turn(1, "fix it", "I look.")], plain);
     let first = blocks[0]["text"].as_str().unwrap();
     assert!(first.starts_with("Take over: read how far the work has come"), "{first}");
+    assert_eq!(blocks[0]["title"], "fix", "that of the old session");
     assert_eq!(blocks[1]["type"], "text");
     let told = blocks[1]["text"].as_str().unwrap();
     assert!(told.starts_with("untitled:transcript.md\n\n```\n# fix\n"), "{told}");

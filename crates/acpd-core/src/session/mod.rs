@@ -73,6 +73,8 @@ pub(crate) struct Session {
     /// What the agent has said about the tool calls of the running turn.
     pub(crate) calls: BTreeMap<String, Call>,
     pub(crate) activity: Activity,
+    /// Beginning of the last prompt, if its sender put something around its words.
+    pub(crate) wrapped: Option<String>,
     /// Why its last turn was cut off, if it was and this daemon has seen it.
     pub(crate) why_cut_off: Option<String>,
     /// When the usage limit is over that the agent has told of last.
@@ -142,6 +144,7 @@ impl Session {
             summary: Summary::default(),
             calls: BTreeMap::new(),
             activity: Activity::default(),
+            wrapped: None,
             why_cut_off: None,
             limit: None,
         }

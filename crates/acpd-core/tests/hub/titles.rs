@@ -196,3 +196,45 @@ fn until_the_agent_gives_a_title_the_first_prompt_is_one() {
     call(&mut bench, "Login");
     assert_eq!(listed(&mut bench), "Login");
 }
+
+/// Sends a first prompt with this title in its own metadata.
+fn titled(bench: &mut Bench, text: &str, title: &Value) -> ClientId {
+    let a = bench.plain();
+    bench.session(a, "s");
+    let prompt = json!([{"type":"text","text":text}]);
+    let params = json!({"sessionId":"s","prompt":prompt,"_meta":{"_acpd":{"title":title}}});
+    bench.say(a, &json!({"id":1,"method":"session/prompt","params":params}));
+    a
+}
+
+#[test]
+fn prompt_that_wraps_its_words_has_a_title_of_its_own() {
+    let mut bench = Bench::new();
+    let a = titled(&mut bench, "Take over: read\n\nThis conversation …", &json!("Fix the\nparser"));
+    assert_eq!(listed(&mut bench), "Fix the parser");
+    bench.got(a);
+    for title in ["Take over: read", "Take over:…", "Take over: read This conversation … and more"]
+    {
+        call(&mut bench, title);
+        assert_eq!(listed(&mut bench), "Fix the parser", "{title}");
+        assert_eq!(told(&bench.got(a)), ["Fix the parser"], "{title}");
+    }
+    call(&mut bench, "Parser");
+    assert_eq!(listed(&mut bench), "Parser");
+    // Without readable words it is the beginning of the prompt.
+    for title in [json!(" "), json!(null)] {
+        let mut bench = Bench::new();
+        titled(&mut bench, "fix it", &title);
+        assert_eq!(listed(&mut bench), "fix it");
+    }
+}
+
+#[test]
+fn wrapping_of_clients_is_no_title() {
+    let mut bench = Bench::new();
+    let text = "<previous_user_message>\nold\n</previous_user_message>\nWhy does login fail?";
+    bench.running("s", text);
+    assert_eq!(listed(&mut bench), "Why does login fail?");
+    call(&mut bench, "<previous_user_message> old </previous…");
+    assert_eq!(listed(&mut bench), "Why does login fail?");
+}

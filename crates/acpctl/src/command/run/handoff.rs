@@ -5,7 +5,9 @@
 
 use std::path::Path;
 
-use acpd_api::{AgentInfo, AgentRef, ExitCode, SessionInfo, TurnState, Untrusted, method};
+use acpd_api::{
+    AgentInfo, AgentRef, ExitCode, PromptMeta, SessionInfo, TurnState, Untrusted, method,
+};
 use acpd_client::Connection;
 use serde_json::json;
 
@@ -45,7 +47,10 @@ pub(in crate::command) fn handoff(
     let _: AgentInfo = connection.call(method::AGENT_SHOW, &to)?;
     let handed = Handed::read(args, &old, door, connection, ui)?;
     ui.say(ui.err_paint().apply(DIM, announced(&old, &handed, &args.to)));
-    let words = if words.trim().is_empty() { LOOK } else { &words };
+    let is_asked = !words.trim().is_empty();
+    let old_title = old.title.as_ref().map_or_else(|| old.handle().raw(), Untrusted::raw);
+    let title = if is_asked { words.clone() } else { old_title.to_owned() };
+    let words = if is_asked { &words } else { LOOK };
     let said = json!({"type": "text", "text": format!("{words}\n\n{}", note(&old, &handed))});
     ui.spin("starting");
     let live = Live::new(door.lasting_link()?)?;
@@ -66,7 +71,8 @@ pub(in crate::command) fn handoff(
     for attachment in [Some(handed.attachment()), piped].iter().flatten() {
         blocks.extend(attachment.blocks(target.can_embed));
     }
-    target.prompt(turn, blocks, &args.turn, None, name)
+    let meta = PromptMeta { title: Some(title), ..PromptMeta::default() };
+    target.prompt(turn, blocks, &args.turn, meta, name)
 }
 
 /// What is handed over.

@@ -78,7 +78,8 @@ pub(super) fn run(mut args: cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCod
     };
     let blocks = target.blocks(&said)?;
     let name = args.session.as_deref().filter(|name| *name != "-");
-    target.prompt(turn, blocks, &args.turn, args.key.clone(), name)
+    let meta = PromptMeta { idempotency_key: args.key.clone(), ..PromptMeta::default() };
+    target.prompt(turn, blocks, &args.turn, meta, name)
 }
 
 /// Prints what a script needs to come back to a turn that was begun.
@@ -234,18 +235,17 @@ impl Target {
         mut turn: Turn<'_>,
         blocks: Vec<Value>,
         how: &cli::Turn,
-        idempotency_key: Option<String>,
+        mut meta: PromptMeta,
         name: Option<&str>,
     ) -> Result<ExitCode> {
         let mut params = json!({"sessionId": self.session_id, "prompt": blocks});
         // The answer to every permission question of the turn.
-        let permissions = match (how.yes, how.deny) {
+        meta.permissions = match (how.yes, how.deny) {
             (true, _) => Some("allow".to_owned()),
             (_, true) => Some("reject".to_owned()),
             _ => None,
         };
-        if permissions.is_some() || idempotency_key.is_some() {
-            let meta = PromptMeta { permissions, idempotency_key, ..PromptMeta::default() };
+        if meta != PromptMeta::default() {
             params["_meta"] = json!({ NAMESPACE: meta });
         }
         if how.detach {

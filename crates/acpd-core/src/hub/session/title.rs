@@ -3,7 +3,7 @@
 //! What a person gave stays until a person changes it or takes it away. Whatever the agent tells about
 //! the session meanwhile is shown with that title; its own is remembered for when the person's is gone. An
 //! agent that repeats the person's title has not given it one of its own. No more has one that calls a session by
-//! acpd's own words, with which a summary begins.
+//! acpd's own words, with which a summary begins, or by what a client put around those of its user.
 //!
 //! A title is text for people. A name is a handle: short, unique, and given to commands.
 
@@ -19,6 +19,7 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
 use crate::input::Batch;
 use crate::params::read;
+use crate::prompt::is_wrapped;
 use crate::record::EventKind;
 use crate::requests::purpose::{Purpose, SET_TITLE};
 use crate::session::reseed::is_of_summary;
@@ -103,12 +104,21 @@ impl Hub {
             return;
         }
         let title: Option<String> = title.map(|title| title.chars().take(TITLE).collect());
+        let is_none = title.as_deref().is_some_and(|title| self.is_of_prompt(key, title));
         let row = &mut self.session_mut(key).row;
         // What it was given it may only repeat.
         let is_given = title.is_some() && title == row.own_title;
-        if !is_given && !title.as_deref().is_some_and(is_of_summary) {
+        if !is_given && !is_none {
             row.edit().title = title;
         }
+    }
+
+    /// Returns whether an agent has made a title of what acpd or a client put around a user's words.
+    fn is_of_prompt(&self, key: SessionKey, title: &str) -> bool {
+        let wrapped = self.session(key).wrapped.as_deref();
+        is_of_summary(title)
+            || is_wrapped(title)
+            || wrapped.is_some_and(|prompt| is_beginning(title, prompt))
     }
 
     /// An agent's news of a session as clients get it: with the title that a person gave or that the agent gave before,
@@ -122,12 +132,19 @@ impl Hub {
         let is_missing = !is_told && row.title.is_some();
         if row.own_title.is_none()
             && !is_missing
-            && !title.is_some_and(|title| is_of_summary(&title))
+            && !title.is_some_and(|title| self.is_of_prompt(key, &title))
         {
             return line;
         }
         set_member(&line, IN_UPDATE, json!(row.shown_title()).to_string().as_bytes())
     }
+}
+
+/// Returns whether a title is the beginning of a prompt, which has one line here and may be cut itself.
+fn is_beginning(title: &str, prompt: &str) -> bool {
+    let words: Vec<&str> = title.trim_end_matches(['.', '…']).split_whitespace().collect();
+    let title = words.join(" ");
+    !title.is_empty() && (prompt.starts_with(&title) || title.starts_with(prompt))
 }
 
 /// A title as it is stored: one line, and not too long.

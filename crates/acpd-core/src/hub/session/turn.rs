@@ -39,7 +39,8 @@ use crate::own::without_own;
 use crate::process::slot::{Asker, State as AgentState, StopWhy};
 use crate::profile::OnLost;
 use crate::prompt::{
-    blocks_text, continues, has_yes, idempotency_key, in_place_of, once, prompt_text,
+    blocks_text, continues, has_yes, idempotency_key, in_place_of, once, prompt_text, request_in,
+    title,
 };
 use crate::record::{Canceller, Dormant, EventKind, Record, Replayable, TurnRow, TurnStage};
 use crate::requests::purpose::Purpose;
@@ -250,7 +251,8 @@ impl Hub {
         let text = prompt_text(&line);
         let line = self.to_agent_id(key, line);
         let sender = prompt.senders.first().map(|sender| sender.client);
-        let number = self.journal_prompt(key, &said, sender, out);
+        let title = title(&prompt.line);
+        let number = self.journal_prompt(key, &said, title, sender, out);
         let chunk = self.host_write(slot, line, out);
         let host_of = self.processes[&slot].host();
         let runs_out = host_of.is_some_and(|host| host.stale_from.is_some())
@@ -331,6 +333,7 @@ impl Hub {
         &mut self,
         key: SessionKey,
         prompt: &Bytes,
+        title: Option<String>,
         sender: Option<ClientId>,
         out: &mut Batch,
     ) -> u64 {
@@ -346,9 +349,13 @@ impl Hub {
             && let Ok(params) = PromptParams::from_raw(params)
         {
             // Agents that give titles do so later.
-            let row = &mut self.session_mut(key).row;
-            if row.title.is_none() && turn == 1 {
-                row.edit().title = one_line(&blocks_text(&params.blocks)).ok();
+            let text = blocks_text(&params.blocks);
+            let session = self.session_mut(key);
+            session.wrapped = title.as_ref().and_then(|_| one_line(&text).ok());
+            if session.row.title.is_none() && turn == 1 {
+                let title = title.and_then(|title| one_line(&title).ok());
+                let title = title.or_else(|| one_line(request_in(&text)).ok());
+                session.row.edit().title = title.or_else(|| one_line(&text).ok());
             }
             for content in params.blocks {
                 let update = Update::UserMessageChunk { content, message_id: None };
