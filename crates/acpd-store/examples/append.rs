@@ -141,6 +141,7 @@ fn session(key: u32) -> Record {
         options: std::collections::BTreeMap::new(),
         title: None,
         own_title: None,
+        info: None,
         archived: false,
         removed: None,
         client_meta: None,

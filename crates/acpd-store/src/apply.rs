@@ -267,15 +267,15 @@ impl<'c> Apply<'c> {
             "INSERT INTO sessions (session, agent, public_id, agent_id, name, cwd, params, rest, \
              reason, restore, mode, options, title, prompts, last_prompt, last_outcome, created, \
              updated, open_tools, host, heard, children, own_title, archived, client_meta, usage, \
-             removed, replayable) \
+             removed, replayable, info) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-             ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28) \
+             ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29) \
              ON CONFLICT (session) DO UPDATE SET agent = ?2, public_id = ?3, agent_id = ?4, \
              name = ?5, cwd = ?6, params = ?7, rest = ?8, reason = ?9, restore = ?10, mode = ?11, \
              options = ?12, title = ?13, prompts = ?14, last_prompt = ?15, last_outcome = ?16, \
              created = ?17, updated = ?18, open_tools = ?19, host = ?20, \
              heard = ?21, children = ?22, own_title = ?23, archived = ?24, client_meta = ?25, \
-             usage = ?26, removed = ?27, replayable = ?28",
+             usage = ?26, removed = ?27, replayable = ?28, info = ?29",
             params![
                 row.key.0,
                 row.agent,
@@ -305,6 +305,7 @@ impl<'c> Apply<'c> {
                 json_code(&row.usage)?,
                 row.removed.map(|at| int(at.0)),
                 json_code(&row.replayable)?,
+                row.info,
             ],
         )?;
         self.run("UPDATE meta SET last_session = ?1 WHERE last_session < ?1", [row.key.0])?;

@@ -230,6 +230,7 @@ CREATE INDEX usage_day ON usage (day);
 ///   The key of one that has not ended is in `turns.line`. `outcome` is a JSON object with the `result` or
 ///   the `error` of the answer.
 /// - `sessions.replayable` (JSON): the prompts that a replay has to show.
+/// - `sessions.info` (JSON): members of `session_info_update` that are in force, without the title.
 const V2: &str = r#"
 CREATE TABLE prompt_keys (
     session INTEGER NOT NULL,
@@ -241,6 +242,7 @@ CREATE TABLE prompt_keys (
 
 ALTER TABLE sessions ADD COLUMN replayable TEXT NOT NULL
     DEFAULT '{"prompts":0,"last":0,"answered":false}';
+ALTER TABLE sessions ADD COLUMN info TEXT;
 "#;
 
 const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2)];

@@ -144,7 +144,7 @@ fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, Sto
     let sql = "SELECT session, agent, public_id, agent_id, name, cwd, params, rest, reason, \
                restore, mode, options, title, prompts, last_prompt, last_outcome, created, \
                updated, head, last_ticket, mcp_servers, open_tools, host, heard, children, \
-               own_title, archived, client_meta, usage, removed, replayable \
+               own_title, archived, client_meta, usage, removed, replayable, info \
                FROM sessions LEFT JOIN secrets USING (session)";
     entries(conn, sql, |row| {
         let key = SessionKey(row.get(0)?);
@@ -167,6 +167,7 @@ fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, Sto
             children: json_of("sessions of subagents", &row.get::<_, String>(24)?)?,
             title: row.get(12)?,
             own_title: row.get(25)?,
+            info: row.get(31)?,
             archived: row.get(26)?,
             removed: optional_number(row, 29)?.map(Time),
             client_meta: row.get(27)?,

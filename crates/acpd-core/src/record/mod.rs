@@ -430,6 +430,8 @@ pub struct SessionRow {
     pub title: Option<String>,
     /// Title that a person gave: it stands before the agent's.
     pub own_title: Option<String>,
+    /// Other members of `session_info_update` that are in force (JSON object): each update is a patch.
+    pub info: Option<String>,
     /// It is in the archive: closed, and left out of lists.
     pub archived: bool,
     /// When a person has deleted it, who may still want it back.

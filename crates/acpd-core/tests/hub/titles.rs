@@ -1,6 +1,8 @@
 //! Titles of sessions: the agent's and those of people.
 
+use acp_wire::StateKey;
 use acpd_core::ids::ClientId;
+use acpd_core::record::EventKind;
 use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
@@ -237,4 +239,63 @@ fn wrapping_of_clients_is_no_title() {
     assert_eq!(listed(&mut bench), "Why does login fail?");
     call(&mut bench, "<previous_user_message> old </previous…");
     assert_eq!(listed(&mut bench), "Why does login fail?");
+}
+
+/// Facts of the session: what the client was told last, and what a newcomer is told.
+fn facts(bench: &mut Bench, client: ClientId, patch: &Value) -> (Value, Value) {
+    let mut update = patch.clone();
+    update["sessionUpdate"] = json!("session_info_update");
+    let params = json!({"sessionId":"s","update":update});
+    bench.agent(&json!({"jsonrpc":"2.0","method":"session/update","params":params}));
+    let told = bench.got(client).pop().expect("the update")["params"]["update"].take();
+    (told, kept(bench))
+}
+
+/// Facts of the only session that a newcomer is told.
+fn kept(bench: &Bench) -> Value {
+    let mut rows = bench.journal.values().flatten();
+    let last = rows.rfind(|row| row.kind == EventKind::State(StateKey::Info));
+    let mut line: Value = serde_json::from_slice(&last.expect("stored").line).expect("JSON");
+    line["params"]["update"].take()
+}
+
+#[test]
+fn facts_of_a_session_are_patched() {
+    let (mut bench, a) = Bench::begun();
+    let info = |more: Value| {
+        let mut info = json!({"sessionUpdate":"session_info_update","title":"Fix","updatedAt":"x"});
+        info.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        info
+    };
+    facts(&mut bench, a, &json!({"title":"Fix","updatedAt":"x"}));
+    let (told, stored) = facts(&mut bench, a, &json!({"_meta":{"codex":{"a":1}}}));
+    assert_eq!((&told, &stored), (&stored, &info(json!({"_meta":{"codex":{"a":1}}}))));
+    let (_, stored) =
+        facts(&mut bench, a, &json!({"_meta":{"codex":{"b":2},"n":null}, "more":[1]}));
+    let meta = json!({"codex":{"b":2},"n":null});
+    assert_eq!(stored, info(json!({"_meta":meta,"more":[1]})));
+    // The next daemon knows them as well.
+    bench.reboot();
+    let c = bench.plain();
+    bench.say(c, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
+    bench.pass(1_000);
+    bench.got(c);
+    set(&mut bench, c, &json!("Mine"));
+    let mut mine = info(json!({"_meta":meta,"more":[1]}));
+    mine["title"] = json!("Mine");
+    assert_eq!(kept(&bench), mine);
+}
+
+#[test]
+fn fact_that_is_taken_away_is_not_kept() {
+    let (mut bench, a) = Bench::begun();
+    facts(&mut bench, a, &json!({"updatedAt":"x","more":1}));
+    let (told, _) = facts(&mut bench, a, &json!({"updatedAt":null}));
+    assert_eq!(told, json!({"sessionUpdate":"session_info_update","updatedAt":null,"more":1}));
+    let (told, _) = facts(&mut bench, a, &json!({"title":"Fix"}));
+    assert_eq!(told, json!({"sessionUpdate":"session_info_update","title":"Fix","more":1}));
+    let big = json!({"big":"x".repeat(20_000)});
+    facts(&mut bench, a, &big);
+    let (told, _) = facts(&mut bench, a, &json!({"title":"Fix"}));
+    assert_eq!(told.get("big"), None, "what is too big is not kept");
 }

@@ -243,7 +243,13 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
     let state =
         (option::of(host()), rest, option::of(text()), option::of(restore), option::of(text()));
     let tools = (btree_set(text(), 0..3), btree_map(text(), child(), 0..3));
-    let titles = (option::of(text()), option::of(text()), any::<bool>(), option::of(text()));
+    let titles = (
+        option::of(text()),
+        option::of(text()),
+        option::of(text()),
+        any::<bool>(),
+        option::of(text()),
+    );
     let facts = (btree_map(text(), text(), 0..3), tools, titles, option::of(text()));
     let removed = option::of(time());
     let replayable = (any::<u64>(), any::<u64>(), any::<bool>());
@@ -258,7 +264,7 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
             (
                 options,
                 (open_tools, children),
-                (title, own_title, archived, client_meta),
+                (title, own_title, info, archived, client_meta),
                 last_outcome,
             ),
             (prompts, heard, last_prompt, created, updated, usage, removed, replayable),
@@ -280,6 +286,7 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
             children,
             title,
             own_title,
+            info,
             archived,
             removed,
             client_meta,

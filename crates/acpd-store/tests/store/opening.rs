@@ -219,6 +219,7 @@ fn records_of_schema_1() -> Vec<Record> {
             host: Some(host),
             children: [("sub".to_owned(), child)].into(),
             own_title: Some("Fix it".to_owned()),
+            info: None,
             archived: true,
             usage: Used {
                 told: Usage { used: Some(7), size: None, cost: Some(usd(0.25)) },

@@ -97,6 +97,7 @@ pub(crate) fn session_row(key: u32) -> SessionRow {
         children: BTreeMap::new(),
         title: None,
         own_title: None,
+        info: None,
         archived: false,
         removed: None,
         client_meta: None,

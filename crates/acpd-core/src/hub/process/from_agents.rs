@@ -368,6 +368,7 @@ impl Hub {
                 self.note_state(key, state_key, &line, out);
                 if state_key == StateKey::Info {
                     line = self.with_title_that_counts(key, line);
+                    line = self.merge_info(key, line);
                 }
                 EventKind::State(state_key)
             }

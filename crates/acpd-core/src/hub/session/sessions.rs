@@ -111,6 +111,7 @@ impl Hub {
             children: BTreeMap::new(),
             title: None,
             own_title: None,
+            info: None,
             archived: false,
             removed: None,
             client_meta: self.offer_of_maker(slot, new.to.client),

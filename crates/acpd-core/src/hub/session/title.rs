@@ -7,11 +7,14 @@
 //!
 //! A title is text for people. A name is a handle: short, unique, and given to commands.
 
+use std::collections::BTreeMap;
+
 use acp_wire::acp::{SessionUpdate, SetTitleParams, Update};
 use acp_wire::{Id, StateKey, build, locate, lossy_at, set_member, str_at};
 use acpd_api::TitleParams;
 use bytes::Bytes;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use crate::clients::{Asked, Served};
 use crate::fault::Fault;
@@ -25,6 +28,10 @@ use crate::requests::purpose::{Purpose, SET_TITLE};
 use crate::session::reseed::is_of_summary;
 use crate::session::{State, TITLE};
 
+/// Facts of a session.
+const IN_INFO: &[&str] = &["params", "update"];
+/// Bytes of them that are kept.
+const INFO: usize = 16 << 10;
 /// Where an agent gives one.
 const IN_UPDATE: &[&str] = &["params", "update", "title"];
 
@@ -75,6 +82,7 @@ impl Hub {
         let update = Update::SessionInfoUpdate { title: row.shown_title() };
         let update = SessionUpdate { session_id: &row.public_id, update };
         let line = build::notification("session/update", &update);
+        let line = self.merge_info(key, line);
         self.append(key, EventKind::State(StateKey::Info), line, Some(by), out);
         self.hand_title_over(key, out);
     }
@@ -121,6 +129,39 @@ impl Hub {
             || wrapped.is_some_and(|prompt| is_beginning(title, prompt))
     }
 
+    /// Adds what an update of a session's facts does not speak of, and keeps what is in force then: each is a
+    /// patch, in `_meta` for each member, and newcomers get only the last one.
+    pub(crate) fn merge_info(&mut self, key: SessionKey, mut line: Bytes) -> Bytes {
+        let Some(at) = locate(&line, IN_INFO) else { return line };
+        let said = members(&line[at]);
+        let kept = self.session(key).row.info.as_deref().unwrap_or("{}");
+        for (name, kept) in members(kept.as_bytes()) {
+            let Some(now) = said.get(&name) else {
+                line = set_member(&line, &["params", "update", &name], kept.get().as_bytes());
+                continue;
+            };
+            if name == "_meta" && now.get().starts_with('{') {
+                let now = members(now.get().as_bytes());
+                let kept = members(kept.get().as_bytes());
+                for (name, value) in kept.iter().filter(|(name, _)| !now.contains_key(*name)) {
+                    let path = ["params", "update", "_meta", name];
+                    line = set_member(&line, &path, value.get().as_bytes());
+                }
+            }
+        }
+        let mut info = locate(&line, IN_INFO).map(|at| members(&line[at])).unwrap_or_default();
+        info.retain(|name, value| {
+            !["sessionUpdate", "title"].contains(&name.as_str()) && value.get() != "null"
+        });
+        let info = (!info.is_empty()).then(|| serde_json::to_string(&info).unwrap_or_default());
+        let info = info.filter(|info| info.len() <= INFO);
+        let row = &mut self.session_mut(key).row;
+        if row.info != info {
+            row.edit().info = info;
+        }
+        line
+    }
+
     /// An agent's news of a session as clients get it: with the title that a person gave or that the agent gave before,
     /// and without one that acpd's own words are.
     pub(crate) fn with_title_that_counts(&self, key: SessionKey, line: Bytes) -> Bytes {
@@ -138,6 +179,13 @@ impl Hub {
         }
         set_member(&line, IN_UPDATE, json!(row.shown_title()).to_string().as_bytes())
     }
+}
+
+/// Members of an object, as they stand there.
+type Members = BTreeMap<String, Box<RawValue>>;
+
+fn members(object: &[u8]) -> Members {
+    serde_json::from_slice(object).unwrap_or_default()
 }
 
 /// Returns whether a title is the beginning of a prompt, which has one line here and may be cut itself.
