@@ -324,9 +324,7 @@ pub(crate) async fn serve(
     let stream = Arc::new(stream);
     let mut lines = Lines::new(&stream, service.line_limit, Arc::clone(&service.half_lines));
     let Some(first) = first_lines(&mut lines, silence).await else { return };
-    // An agent on another machine has directories of its own.
-    let is_elsewhere = |profile: &Profile| matches!(profile.transport(), Transport::TcpConnect(_));
-    let are_here = !service.config.agents.values().any(is_elsewhere);
+    let are_here = !service.config.has_remote_agent();
     let first = looked_up(first, are_here).await;
 
     let (sender, queue) = mpsc::unbounded_channel();

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::check;
 use crate::clients::Service;
 use crate::clock::Clock;
-use crate::config::{self, Config, OnDisk, Transport};
+use crate::config::{self, Config, OnDisk};
 use crate::door::{self, Door};
 use crate::failure::Failure;
 use crate::host::{Agents, Reaper};
@@ -229,10 +229,8 @@ impl Daemon {
         let hosts: BTreeSet<_> = self.snapshot.hosts.keys().copied().collect();
         let hub_config = settings::hub_config(&config, &paths, clock.now().0);
         let mut first = Batch::default();
-        let is_elsewhere =
-            |profile: &config::Profile| matches!(profile.transport(), Transport::TcpConnect(_));
         let mut snapshot = self.snapshot;
-        if !config.agents.values().any(is_elsewhere) {
+        if !config.has_remote_agent() {
             real_cwd::name_sessions(&mut snapshot);
         }
         let mut hub = Hub::recover(snapshot, hub_config, clock.now(), &mut first);

@@ -11,6 +11,7 @@ use std::time::Duration;
 use acp_wire::{Message, locate, parse, set_member};
 use acpd_core::record::Snapshot;
 use bytes::Bytes;
+use memchr::memmem;
 use serde_json::json;
 
 /// How long a disk may take to name a directory; after that the given name stays.
@@ -33,6 +34,8 @@ pub(crate) async fn with_real_cwd(line: Bytes) -> Bytes {
 
 /// Returns where a line names a directory, and which.
 fn cwd_of(line: &Bytes) -> Option<(&'static [&'static str], String)> {
+    // Most lines are parsed once, by the hub.
+    memmem::find(line, b"\"cwd\"")?;
     let Ok(Message::Request { method, params: Some(_), .. }) = parse(line) else { return None };
     let path: &'static [&'static str] = match &*method {
         "initialize" => &["params", "_meta", "_acpd", "cwd"],

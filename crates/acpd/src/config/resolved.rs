@@ -8,7 +8,7 @@ use acpd_policy::{Policy, PolicyConfig, PolicyError};
 
 use crate::config::error::UnknownAgent;
 use crate::config::tables::mcp::McpServer;
-use crate::config::tables::profile::{Budget, Daemon, Hooks, Profile, Tui, Workspace};
+use crate::config::tables::profile::{Budget, Daemon, Hooks, Profile, Transport, Tui, Workspace};
 use crate::config::tables::retention::Retention;
 
 /// The agent that is used when nothing else is configured: the daemon's own scripted one.
@@ -41,6 +41,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// Returns whether an agent may run on another machine, which has directories of its own.
+    pub(crate) fn has_remote_agent(&self) -> bool {
+        self.agents.values().any(|profile| matches!(profile.transport(), Transport::TcpConnect(_)))
+    }
+
     /// The profile of the agent called `name`.
     ///
     /// # Errors
