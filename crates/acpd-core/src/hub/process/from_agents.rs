@@ -260,7 +260,8 @@ impl Hub {
             _ => None,
         };
         let line = self.to_public_id(key, line.clone());
-        if let Some(lines) = is_update.then(|| each_update(&line)).flatten() {
+        let is_list = is_update && update.is_none();
+        if let Some(lines) = is_list.then(|| each_update(&line)).flatten() {
             for line in lines {
                 self.told_about_session(process, key, session, method, &line, out);
             }
