@@ -1,7 +1,7 @@
 //! The agent of the benchmarks: as little as possible between a prompt and the lines that it asks for.
 //!
 //! Prompts: `flood N` writes N lines in large writes, `pace N MICROS` one line at a time with the time
-//! of day in it, `line BYTES` one line of that length.
+//! of day in it, `line BYTES` one line of that length, `nothing` none. A load replays `nothing`.
 
 use std::io::{self, BufRead as _, Write};
 use std::thread;
@@ -39,6 +39,11 @@ pub fn run() -> Result {
                 let prompt = params["prompt"][0]["text"].as_str().unwrap_or_default();
                 obey(&mut stdout, session, prompt)?;
                 json!({"stopReason": "end_turn"})
+            }
+            "session/load" => {
+                let session = params["sessionId"].as_str().unwrap_or_default();
+                replay(&mut stdout, session)?;
+                json!({})
             }
             _ => json!({}),
         };
@@ -83,6 +88,18 @@ fn obey(out: &mut impl Write, session: &str, prompt: &str) -> Result {
         _ => {}
     }
     Ok(out.flush()?)
+}
+
+/// Replays the prompt of the sessions that are restored: a load without it would wait for more.
+fn replay(out: &mut impl Write, session: &str) -> Result {
+    let update = json!({"sessionUpdate": "user_message_chunk",
+        "content": {"type": "text", "text": "nothing"}});
+    let params = json!({"sessionId": session, "update": update});
+    Ok(writeln!(
+        out,
+        "{}",
+        json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
+    )?)
 }
 
 /// Appends an update of this length whose text begins with `text`.
