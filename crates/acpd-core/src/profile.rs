@@ -43,8 +43,8 @@ pub struct Config {
     pub budget: Option<BudgetLimit>,
     /// How far agents may work with agents.
     pub delegation: Delegation,
-    /// Where days begin.
-    pub time_zone: TimeZone,
+    /// Returns where days begin. To read the time zones of the system takes longer than to start.
+    pub time_zone: fn() -> TimeZone,
     /// Fixed facts for `status`.
     pub daemon: DaemonFacts,
 }

@@ -34,7 +34,7 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
         },
         budget: budget(config),
         delegation: delegation(config),
-        time_zone: TimeZone::system(),
+        time_zone: TimeZone::system,
         daemon: DaemonFacts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),

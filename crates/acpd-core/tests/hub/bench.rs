@@ -146,7 +146,7 @@ impl Bench {
             retention: Limits::default(),
             budget: None,
             delegation: Delegation::default(),
-            time_zone: TimeZone::UTC,
+            time_zone: || TimeZone::UTC,
             daemon: DaemonFacts::default(),
         };
         let mut batch = Batch::default();

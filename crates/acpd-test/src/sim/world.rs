@@ -157,7 +157,7 @@ impl World {
             retention: acpd_core::profile::Limits::default(),
             budget: None,
             delegation: acpd_core::profile::Delegation::default(),
-            time_zone: acpd_core::profile::TimeZone::UTC,
+            time_zone: || acpd_core::profile::TimeZone::UTC,
             daemon: DaemonFacts::default(),
         };
         World {

@@ -92,7 +92,7 @@ impl Hub {
     /// When the day began.
     pub(crate) fn day(&self) -> Time {
         let now = Timestamp::from_millisecond(self.now.0 as i64).ok();
-        let zoned = now.map(|now| now.to_zoned(self.config.time_zone.clone()));
+        let zoned = now.map(|now| now.to_zoned((self.config.time_zone)()));
         let began = zoned.and_then(|now| now.start_of_day().ok());
         began.map_or(self.now, |began| Time(began.timestamp().as_millisecond() as u64))
     }
