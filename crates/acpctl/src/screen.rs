@@ -7,6 +7,7 @@ use std::io;
 
 use acpd_api::{Untrusted, method};
 use acpd_view::{Markdown, Settings};
+use serde_json::value::RawValue;
 
 use crate::render::{Flow, Options, Piece, Transcript};
 use crate::text::Text;
@@ -95,6 +96,11 @@ impl Screen {
     /// Takes the folder of the session, before anything else.
     pub(crate) fn within(&mut self, folder: Untrusted) {
         self.transcript.within(folder);
+    }
+
+    /// Takes the daemon's answer to `initialize`, before anything else.
+    pub(crate) fn heed(&mut self, hello: Box<RawValue>) {
+        self.transcript.heed(hello);
     }
 
     /// Takes whose conversation it is: what subagents say in sessions of their own is no part of it.

@@ -178,6 +178,8 @@ pub struct DaemonFacts {
     pub log: String,
     /// Configuration path.
     pub config: String,
+    /// Acpd's own views leave plans out.
+    pub hides_plans: bool,
     /// Keys of the full screens that the configuration changes.
     pub keys: BTreeMap<Untrusted, Untrusted>,
 }

@@ -16,9 +16,10 @@ mod turn;
 
 use std::sync::Arc;
 
-use acp_wire::{Message as Wire, parse};
-use acpd_api::{LogEntry, StateChanged, Untrusted, method};
+use acp_wire::{Message as Wire, locate, parse};
+use acpd_api::{LogEntry, NAMESPACE, StateChanged, Untrusted, method};
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::block::{Block, Id};
@@ -34,6 +35,8 @@ pub use turn::{Started, Turn};
 pub struct State {
     session: Untrusted,
     folder: Option<Arc<str>>,
+    /// Plans are left out.
+    hides_plans: bool,
     header: Header,
     turns: Vec<Turn>,
     questions: Vec<Block>,
@@ -57,6 +60,7 @@ impl State {
         State {
             session: session.clone(),
             folder: None,
+            hides_plans: false,
             header: Header::default(),
             turns: Vec::new(),
             questions: Vec::new(),
@@ -75,6 +79,13 @@ impl State {
     /// The same for a conversation that is being read.
     pub fn set_folder(&mut self, folder: &Untrusted) {
         self.folder = Some(folder.raw().into());
+    }
+
+    /// Leaves out plans from now on, if the daemon's answer to `initialize` asks for that (`show_plan`).
+    pub fn heed(&mut self, hello: &RawValue) {
+        let path = ["agentCapabilities", "_meta", NAMESPACE, "showPlan"];
+        let hello = hello.get().as_bytes();
+        self.hides_plans = locate(hello, &path).is_some_and(|told| &hello[told] == b"false");
     }
 
     /// What the head of a screen shows.
@@ -113,7 +124,11 @@ impl State {
     /// Nothing yet of the same session.
     #[must_use]
     pub fn anew(&self) -> State {
-        let mut anew = State { folder: self.folder.clone(), ..State::new(&self.session) };
+        let mut anew = State {
+            folder: self.folder.clone(),
+            hides_plans: self.hides_plans,
+            ..State::new(&self.session)
+        };
         anew.header.modes.clone_from(&self.header.modes);
         anew
     }
@@ -334,6 +349,7 @@ impl State {
                 let folder = self.folder.clone();
                 self.turn().call(step, kind == "tool_call", folder, update)
             }
+            "plan" | "plan_update" | "plan_removed" if self.hides_plans => Vec::new(),
             "plan" | "plan_update" | "plan_removed" => {
                 let (changed, plan) = self.turn().plan(step, kind, update);
                 if let Some(plan) = plan.filter(|_| step.is_own) {

@@ -10,6 +10,7 @@ use acp_wire::legible;
 use acpd_api::{LogEntry, Untrusted, escape};
 use acpd_view::{Block, Folding, Id, Kind, Row, State, rows};
 use proptest::prelude::*;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// A journal of the corpus.
@@ -564,6 +565,33 @@ fn one_bad_member_hides_nothing_but_itself() {
                     assert!(seen.contains(mark), "{mark} is hidden by {}:\n{seen}", changed[at]);
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn plans_are_left_out_where_the_daemon_says_so() {
+    let has_plan = |state: &State| {
+        let has_block = state.blocks().any(|block| matches!(block.kind, Kind::Plan(_)));
+        (has_block, !state.header().plan.is_empty())
+    };
+    let hello = |show: &str| {
+        let own = format!(r#"{{"agentCapabilities":{{"_meta":{{"_acpd":{{"api":1{show}}}}}}}}}"#);
+        RawValue::from_string(own).unwrap()
+    };
+    for (show, expected) in
+        [("", true), (r#","showPlan":true"#, true), (r#","showPlan":false"#, false)]
+    {
+        for journal in Journal::all().iter().filter(|it| it.path.ends_with("plan.jsonl")) {
+            let mut state = State::new(&journal.session);
+            state.heed(&hello(show));
+            for line in &journal.lines {
+                state.fold(line.as_bytes());
+            }
+            assert_eq!(has_plan(&state), (expected, expected), "live, {show}");
+            let mut state = state.anew();
+            state.earlier(&journal.entries());
+            assert_eq!(has_plan(&state), (expected, expected), "older lines, {show}");
         }
     }
 }

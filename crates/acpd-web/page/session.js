@@ -164,15 +164,16 @@ export class Session {
     this.canSteer = told._meta?.steering?.supported === true;
     const role = this.isController ? 'controller' : 'observer';
     // A backup has taken the place of the journal, say, and its numbers mean other lines.
-    const { generation } = told.agentCapabilities?._meta?._acpd ?? {};
+    const { generation, showPlan } = told.agentCapabilities?._meta?._acpd ?? {};
     if (this.journal !== undefined && this.journal !== generation) this.forget();
     this.journal = generation;
+    this.state.hidesPlans = showPlan === false;
     try {
       if (this.from < 0) {
         const row = await link.request('_acpd/session/show', this.ref);
         this.from = Math.max(0, row.seq - FIRST);
         this.cwd = row.cwd;
-        this.state = new State(this.id, row.cwd);
+        this.state.folder = row.cwd;
       }
       await link.request('_acpd/session/attach', { ref: this.ref, after: this.cursor, role });
     } catch (error) {

@@ -43,6 +43,7 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
             database: paths.database().display().to_string(),
             log: paths.daemon_log().display().to_string(),
             config: paths.config_file().display().to_string(),
+            hides_plans: !config.tui.show_plan,
             keys: config.tui.keys.iter().map(|(name, keys)| (name.into(), keys.into())).collect(),
         },
     }

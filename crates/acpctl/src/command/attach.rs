@@ -41,7 +41,7 @@ pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result<Exit
         ClientMeta { agent, notices: true, seq: true, role: Some(role), ..ClientMeta::default() };
     let mut params = initialize_params(&meta);
     params["clientCapabilities"]["subagents"] = json!({});
-    let _: Box<RawValue> = live.call(ui, "initialize", &params)?;
+    let hello: Box<RawValue> = live.call(ui, "initialize", &params)?;
     let after = if args.tail { None } else { Some(0) };
     let params = AttachParams { session: found.exactly(), after, role };
     let result: AttachResult = live.call(ui, method::SESSION_ATTACH, &params)?;
@@ -54,7 +54,14 @@ pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result<Exit
     if session.turn.state == TurnState::NeedsAction {
         part.needs_action(&session, args, &mut live, ui)?;
     }
-    follow(live, args, &session, part, ui)
+    let mut screen = Screen::whole(ui, args.thoughts);
+    screen.heed(hello);
+    screen.within(session.cwd.clone());
+    screen.of(&session.session_id);
+    let ended = show(live, args, &session, part, &mut screen, ui);
+    // Of an answer that goes on, what came so far.
+    screen.finish(ui)?;
+    ended
 }
 
 /// What we do when the agent asks.
@@ -142,22 +149,6 @@ impl Part {
             elsewhere.tell(result, &session.session_id, questions.any(), ui);
         }
     }
-}
-
-fn follow(
-    live: Live,
-    args: &cli::Attach,
-    session: &SessionInfo,
-    part: Part,
-    ui: &mut Ui,
-) -> Result<ExitCode> {
-    let mut screen = Screen::whole(ui, args.thoughts);
-    screen.within(session.cwd.clone());
-    screen.of(&session.session_id);
-    let ended = show(live, args, session, part, &mut screen, ui);
-    // Of an answer that goes on, what came so far.
-    screen.finish(ui)?;
-    ended
 }
 
 fn show(

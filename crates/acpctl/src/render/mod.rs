@@ -16,6 +16,7 @@ use acpd_view::{
 };
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::paint::{BOLD, DIM, Paint, YELLOW};
 use crate::settings;
@@ -69,6 +70,8 @@ pub(crate) struct Transcript {
     settings: Settings,
     /// The folder of the session.
     folder: Option<Untrusted>,
+    /// The daemon's answer to `initialize`.
+    hello: Option<Box<RawValue>>,
     /// The lines that were taken: the numbers of those that are folded.
     lines: u64,
     /// What was shown of the blocks of this turn.
@@ -103,6 +106,7 @@ impl Transcript {
             state: None,
             settings: Settings::default(),
             folder: None,
+            hello: None,
             lines: 0,
             shown: HashMap::new(),
             plan: Vec::new(),
@@ -118,12 +122,20 @@ impl Transcript {
         self.folder = Some(folder);
     }
 
+    /// Takes the daemon's answer to `initialize`, before anything else.
+    pub(crate) fn heed(&mut self, hello: Box<RawValue>) {
+        self.hello = Some(hello);
+    }
+
     /// Takes whose conversation it is. Else it is that of the first line.
     pub(crate) fn of(&mut self, session: &Untrusted) {
         if self.state.is_none() {
             let mut state = State::new(session);
             if let Some(folder) = &self.folder {
                 state = state.within(folder);
+            }
+            if let Some(hello) = self.hello.take() {
+                state.heed(&hello);
             }
             let header = state.header_mut();
             if let Some(modes) = self.settings.modes.take() {

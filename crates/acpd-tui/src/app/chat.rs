@@ -358,6 +358,7 @@ impl State {
         let chat = self.chat.as_mut().filter(is_its);
         if let (Some(chat), Ok(hello)) = (chat, InitializeResult::from_raw(result)) {
             chat.takes_images = Some(hello.capabilities.image);
+            chat.conversation.heed(result);
         }
     }
 

@@ -227,3 +227,19 @@ test('a cost that is not told again stays', () => {
   assert.deepEqual(paged.header.usage, { used: 3, size: 9, cost: { amount: 0.25, currency: 'USD' } });
   assert.deepEqual(replayed.header.usage, paged.header.usage);
 });
+
+test('plans are left out where the daemon says so, also of older lines and of bodies that come again', () => {
+  const journal = journals.find((it) => it.lines.some((line) => JSON.stringify(line).includes('"plan"')));
+  assert.ok(journal);
+  for (const hidesPlans of [false, true]) {
+    const state = new State(journal.session);
+    state.hidesPlans = hidesPlans;
+    for (const line of journal.lines) state.fold(line);
+    const older = state.anew();
+    older.earlier(journal.entries);
+    for (const it of [state, older]) {
+      assert.equal(it.turns.some((turn) => turn.blocks.some((block) => block.kind === 'plan')), !hidesPlans);
+      assert.equal(it.header.plan.length > 0, !hidesPlans);
+    }
+  }
+});

@@ -26,6 +26,8 @@ export class State {
   constructor(session, folder) {
     this.session = session;
     this.folder = folder;
+    /** Plans are left out. */
+    this.hidesPlans = false;
     this.header = new Header();
     /** The oldest first. @type {Turn[]} */
     this.turns = [];
@@ -70,9 +72,16 @@ export class State {
     return this.notification(seq, line.method, line.params);
   }
 
+  /** Nothing yet of the same session. */
+  anew() {
+    const anew = new State(this.session, this.folder);
+    anew.hidesPlans = this.hidesPlans;
+    return anew;
+  }
+
   /** Takes the entries right before the first line. @param {{seq: number, line: unknown}[]} entries */
   earlier(entries) {
-    const older = new State(this.session, this.folder);
+    const older = this.anew();
     older.header.modes = this.header.modes;
     const first = this.first;
     /** @type {Changed} */
@@ -177,6 +186,7 @@ export class State {
         break;
       }
       case 'plan': case 'plan_update': case 'plan_removed': {
+        if (this.hidesPlans) break;
         const plan = this.turn.plan(step, kind, update, changed);
         if (step.isOwn) this.header.learn({ plan });
         break;

@@ -5,10 +5,10 @@
 //  whole ──shed──▶ its summary, its place in the journal ──lines of that place: fill──▶ whole
 
 import { changed, lookUp } from './block.js';
-import { State } from './fold.js';
 import { summary } from './summary.js';
 
 /** @typedef {import('./block.js').Block} Block */
+/** @typedef {import('./fold.js').State} State */
 
 /** Characters of bodies that are kept. */
 const MOST = 4 << 20;
@@ -62,7 +62,7 @@ export function shed(state, seen, most = MOST) {
 /** Takes lines that were read again, and restores each block that lies wholly within them. @param {State} state
  * @param {{seq: number, line: unknown}[]} entries */
 export function fill(state, entries) {
-  const again = new State(state.session, state.folder);
+  const again = state.anew();
   again.header.modes = state.header.modes;
   for (const entry of entries) again.foldEntry(entry);
   const whole = new Map(again.turns.flatMap((turn) => turn.blocks).map((block) => [block.id, block]));

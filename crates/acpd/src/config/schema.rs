@@ -24,7 +24,7 @@ pub fn schema() -> Schema {
         ("hooks", table::<Hooks>(Scope::Shared, "Commands that are run when something happens.")),
         ("budget", table::<Budget>(Scope::Shared, "What may be spent.")),
         ("retention", table::<Retention>(Scope::Shared, "How much of what was said is kept.")),
-        ("tui", table::<Tui>(Scope::Shared, "The screens `acpctl top` and `acpctl chat`.")),
+        ("tui", table::<Tui>(Scope::Shared, "How acpd's own views look.")),
         ("defaults", table::<Profile>(Scope::Shared, "What counts for every agent.")),
         ("agents", agents()),
         ("workspace", workspaces()),

@@ -6,7 +6,7 @@ use acpd_test::harness::{Agent, Config, TestEnv, signal, until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::{direct, echo, hosted};
+use crate::{direct, echo, home, hosted};
 
 /// What the daemon is told of the day it runs: another one after each start.
 fn boot(env: &TestEnv) -> u64 {
@@ -225,4 +225,20 @@ fn every_key_is_shown_with_its_value_and_who_says_so() {
         .explains(&["deamon", "did you mean `daemon`"]);
     change(&env, "max_clinets = 1\n");
     env.acpctl(&["config", "show"]).code(1).explains(&["1 mistake", "max_clinets"]);
+}
+
+#[test]
+fn show_plan_hides_plans_of_run_and_attach_and_keeps_them_in_the_journal() {
+    let env = home([echo()]);
+    let shown = |env: &TestEnv, session: &str| {
+        let run = env.acpctl(&["run", "-s", session, "#one [plan]"]).success();
+        let attach = env.acpctl(&["attach", "--until-idle", session]).success();
+        [run.stderr().contains("Run the tests"), attach.stdout().contains("Run the tests")]
+    };
+    assert_eq!(shown(&env, "before"), [true, true]);
+    env.configure(&Config::new([echo()]).tables("[tui]\nshow_plan = false"));
+    env.acpctl(&["daemon", "reload"]).success();
+    assert_eq!(shown(&env, "after"), [false, false]);
+    let log = env.acpctl(&["session", "log", "after"]).success();
+    assert!(log.stdout().contains("Run the tests"), "{log:?}");
 }

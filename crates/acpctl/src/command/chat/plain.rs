@@ -57,7 +57,7 @@ pub(super) fn plain(
         role: Some(Role::Controller),
         ..ClientMeta::default()
     };
-    let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
+    let hello: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
     let session = match found {
         Some(session) => session.exactly(),
         None => {
@@ -71,6 +71,7 @@ pub(super) fn plain(
     let params = AttachParams { session: session.clone(), after: None, role: Role::Controller };
     let AttachResult { session: info } = live.call(ui, method::SESSION_ATTACH, &params)?;
     let mut screen = Screen::plain(ui);
+    screen.heed(hello);
     screen.within(info.cwd.clone());
     screen.of(&info.session_id);
     let mut chat = Chat {

@@ -219,14 +219,16 @@ impl Target {
         let told = str_at(raw.get().as_bytes(), &path);
         let name = profile.clone().or(told.map(Cow::into_owned));
         let name = name.or(known.agent_info.map(|info| info.name));
-        Ok(Target {
+        let target = Target {
             session_id: String::new(),
             profile,
             agent: name.unwrap_or_else(|| "the agent".to_owned()),
             can_embed: known.capabilities.embedded_context,
             can_see: known.capabilities.image,
             can_hear: known.capabilities.audio,
-        })
+        };
+        turn.heed(raw);
+        Ok(target)
     }
 
     /// Sends the prompt and shows the turn to its end, or leaves it alone.

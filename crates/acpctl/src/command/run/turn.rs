@@ -86,6 +86,11 @@ impl<'a> Turn<'a> {
         self.screen.know(settings);
     }
 
+    /// Takes the daemon's answer to `initialize`.
+    pub(super) fn heed(&mut self, hello: Box<RawValue>) {
+        self.screen.heed(hello);
+    }
+
     /// What the agent said, if it is kept for the end.
     pub(super) fn answer(&self) -> Option<&str> {
         self.screen.kept()

@@ -535,6 +535,9 @@ impl Hub {
             "version": self.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile,
             "generation": self.clients.generation(),
         });
+        if self.config.daemon.hides_plans {
+            own["showPlan"] = false.into();
+        }
         if let Some((received, again)) = self.clients.resumed(to.client) {
             own["received"] = received.into();
             own["again"] = json!(again);

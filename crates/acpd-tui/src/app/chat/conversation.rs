@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use acpd_api::{LogEntry, LogResult, Untrusted};
 use acpd_view::{Block, Change, Folding, Id, Kind, Line, Mode, Progress, Role, Row, rows};
+use serde_json::value::RawValue;
 
 use super::memory::Memory;
 
@@ -78,6 +79,11 @@ impl Conversation {
     /// Takes the directory of the session: paths in it are shown without that.
     pub(super) fn is_within(&mut self, cwd: &Untrusted) {
         self.folded.set_folder(cwd);
+    }
+
+    /// Takes the daemon's answer to `initialize`.
+    pub(super) fn heed(&mut self, hello: &RawValue) {
+        self.folded.heed(hello);
     }
 
     /// Takes a line.

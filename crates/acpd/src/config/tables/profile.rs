@@ -175,8 +175,11 @@ keys! {
 }
 
 keys! {
-    /// The screens `acpctl top` and `acpctl chat`.
+    /// How acpd's own views look.
     pub struct Tui {
+        /// Whether `run`, `attach`, `chat` and the page show the plans of agents. The journal has them in any case:
+        /// `session log`, exports and editors do not change.
+        Shared "show_plan" => pub show_plan: bool as Flag = true;
         /// Keys by the names of what they do, as in `cancel = "ctrl-k"`, or of a place and that, as in
         /// `blocks.copy = "c"`; several keys with a space between them. `docs/terminal.md` has the names. The screens
         /// check the keys themselves when they start.
