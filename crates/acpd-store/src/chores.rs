@@ -8,6 +8,7 @@
 //!                      remove, piece by piece ── none is left ────────────────┤
 //!  start ─▶ seek journals without a session ── found ─▶ remove                │
 //!                               └───────────── none ──────────────────────────┘
+//!                                                                 shrunk ─▶ cut the log, which has what was deleted
 //! ```
 //!
 //! Nothing here is remembered on disk: what is left when the daemon dies is found by the next one, because a journal
@@ -25,7 +26,9 @@ use std::time::{Duration, Instant};
 use acpd_core::ids::SessionKey;
 use rusqlite::{Connection, params};
 
+use crate::checkpoint::checkpoint;
 use crate::code::{MAX_SEQ, event_key, int, session_of};
+use crate::connection::LOCK_WAIT;
 use crate::error::StoreError;
 
 /// Lines that one transaction removes, in bytes.
@@ -71,6 +74,8 @@ pub(crate) struct Chores {
     owed: u64,
     /// Room is given back if there is more than so many free pages.
     shrink: Option<u32>,
+    /// The write-ahead log may have what was deleted.
+    log: bool,
     /// The last step, or when the next one may be tried after a failure.
     at: Instant,
 }
@@ -79,13 +84,14 @@ impl Chores {
     /// Those of a database that was just opened.
     pub(crate) fn new() -> Chores {
         let (journals, at) = (BTreeSet::new(), Instant::now());
-        Chores { journals, seek: Some(0), owed: 0, shrink: Some(WORTH), at }
+        Chores { journals, seek: Some(0), owed: 0, shrink: Some(WORTH), log: true, at }
     }
 
     /// Sessions were deleted; of these lines are left.
     pub(crate) fn removed(&mut self, unfinished: Vec<SessionKey>) {
         self.journals.extend(unfinished);
         self.shrink.get_or_insert(WORTH);
+        self.log = true;
     }
 
     /// So many bytes of lines were written.
@@ -101,7 +107,7 @@ impl Chores {
     }
 
     fn are_done(&self) -> bool {
-        self.shrink.is_none() && self.seek.is_none() && self.journals.is_empty()
+        self.shrink.is_none() && self.seek.is_none() && self.journals.is_empty() && !self.log
     }
 
     /// Whether a step may be done now.
@@ -135,6 +141,16 @@ impl Chores {
             tidied.given_back = shrink(conn, over)?;
             // What is begun goes on to the end.
             self.shrink = (tidied.given_back > 0).then_some(SPARE);
+        } else if self.log {
+            // No batch waits for a reader that is in the way, such as a backup.
+            conn.busy_timeout(Duration::ZERO)?;
+            let emptied = checkpoint(conn, "TRUNCATE");
+            conn.busy_timeout(LOCK_WAIT)?;
+            self.log = !emptied.unwrap_or(false);
+            if self.log {
+                self.put_off();
+                return Ok(tidied);
+            }
         }
         self.at = Instant::now();
         Ok(tidied)

@@ -229,6 +229,7 @@ impl<F: Fn(Report)> Work<F> {
     fn do_chore(&mut self) {
         let done = self.prepare().and_then(|()| {
             self.sync(false)?;
+            let _turn = self.shared.copying();
             let tidied = self.chores.step(&mut self.conn)?;
             if tidied.given_back > 0 {
                 self.files.gets_shorter(chores::length(&self.conn)?);
