@@ -245,6 +245,8 @@ pub struct Profile {
     pub use_load: bool,
     /// A session that is brought back gets its MCP servers again.
     pub restore_mcp: bool,
+    /// Conversations stay when their session is closed.
+    pub persist_history: bool,
     /// Whose `session/close` closes a session that others use as well.
     pub closed_by: ClosedBy,
     /// What its sessions begin with.
@@ -496,6 +498,7 @@ impl Default for Profile {
             use_resume: true,
             use_load: true,
             restore_mcp: true,
+            persist_history: true,
             closed_by: ClosedBy::default(),
             defaults: Defaults::default(),
             on_lost: OnLost::default(),

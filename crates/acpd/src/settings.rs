@@ -142,6 +142,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         use_resume: profile.restore.contains(&RestoreMethod::Resume),
         use_load: profile.restore.contains(&RestoreMethod::Load),
         restore_mcp: profile.restore_mcp,
+        persist_history: profile.persist_history,
         closed_by: profile.closed_by,
         defaults: Defaults { model: profile.model.clone(), mode: profile.mode.clone() },
         on_lost: profile.on_lost,

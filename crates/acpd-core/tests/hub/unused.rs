@@ -160,3 +160,32 @@ fn they_go_while_new_ones_come_every_few_minutes() {
     let a_day = 24 * 60 / 9;
     assert!(kept.len() <= a_day + 2, "{} are kept", kept.len());
 }
+
+#[test]
+fn conversation_that_is_not_kept_goes_when_nobody_has_it_open() {
+    let mut bench = Bench::with(|profile| profile.persist_history = false);
+    let maker = bench.plain();
+    for id in ["closed", "left", "one", "two"] {
+        bench.used_session(maker, id);
+    }
+    let other = bench.plain();
+    bench.say(maker, &json!({"id":"c","method":"session/close","params":{"sessionId":"closed"}}));
+    assert!(bench.got(maker).iter().any(|line| line["result"].is_object()), "it is closed");
+    assert_eq!(known(&mut bench, other), ["left", "one", "two"]);
+    assert_eq!(bench.snapshot.sessions.len(), 3, "nothing of it is set aside");
+
+    leave(&mut bench, maker, "left");
+    bench.pass(HOUR);
+    assert_eq!(known(&mut bench, other).len(), 3, "its agent has it");
+    bench.change(|profile| profile.restart.on_failure = false);
+    bench.agent_dies();
+    bench.pass(HOUR / 2);
+    assert_eq!(known(&mut bench, other), ["one", "two"], "somebody has them open");
+    bench
+        .say(other, &json!({"id":"s","method":"_acpd/session/archive","params":{"session":"one"}}));
+    assert!(bench.got(other)[0]["error"].is_object());
+    bench.feed(Input::Client(maker, ClientEvent::Closed));
+    bench.pass(HOUR);
+    assert_eq!(known(&mut bench, other), Vec::<String>::new());
+    assert!(bench.snapshot.sessions.is_empty());
+}

@@ -110,6 +110,7 @@ impl Hub {
                 self.close_session(key, out);
                 let info = self.session_info(key);
                 self.answer(to, &info, out);
+                self.forget_unless_kept(key, out);
             }
             method::SESSION_REMOVE => self.session_remove(asked, out)?,
             method::SESSION_UNDO => self.session_undo(asked, out)?,
@@ -510,6 +511,7 @@ impl Hub {
                 agent.as_ref().is_none_or(|agent| session.row.agent == *agent)
                     && cwd.as_ref().is_none_or(|cwd| session.row.cwd == *cwd)
             })
+            .filter(|(key, _)| self.keeps_history(**key))
             .map(|(key, _)| (*key, self.session_info(*key)))
             .collect();
         // Nothing in the sessions of an agent that does not exist is a mistake.

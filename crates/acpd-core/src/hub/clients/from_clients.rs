@@ -290,7 +290,7 @@ impl Hub {
             "session/status" => self.send_session_status(to, key, out),
             "session/set_title" => self.set_title(asked, key, out)?,
             "session/archive" | "session/unarchive" => {
-                self.archive_for(to.client, key, method == "session/archive", out);
+                self.archive_for(to.client, key, method == "session/archive", out)?;
                 self.answer(to, &json!({}), out);
             }
             "session/prompt" => {

@@ -156,6 +156,7 @@ impl Hub {
         self.detach(client, key, out);
         if for_all || self.other_users(client, key) == 0 {
             self.close_session(key, out);
+            self.forget_unless_kept(key, out);
         }
     }
 

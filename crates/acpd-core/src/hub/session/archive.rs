@@ -17,6 +17,7 @@ use acpd_api::SessionRef;
 use serde_json::json;
 
 use crate::clients::{Asked, Served};
+use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
 use crate::input::Batch;
@@ -43,11 +44,13 @@ impl Hub {
         key: SessionKey,
         archived: bool,
         out: &mut Batch,
-    ) {
+    ) -> Result<(), Fault> {
         if archived {
+            self.can_archive(key)?;
             self.detach(client, key, out);
         }
         self.set_archived(key, archived, out);
+        Ok(())
     }
 
     /// `_acpd/session/archive` and `_acpd/session/unarchive`.
@@ -59,6 +62,9 @@ impl Hub {
     ) -> Served {
         let Asked { to, params, .. } = asked;
         let key = self.resolve(&read::<SessionRef>(params)?)?;
+        if archived {
+            self.can_archive(key)?;
+        }
         self.set_archived(key, archived, out);
         let info = self.session_info(key);
         self.answer(to, &info, out);

@@ -284,7 +284,9 @@ impl Hub {
             most: MOST,
             left_out: build::notification(method::NOTICE, &left_out),
         }));
-        out.effects.push(Effect::Index(key));
+        if self.keeps_history(key) {
+            out.effects.push(Effect::Index(key));
+        }
         self.close_tools(key, out);
         // They go on in the other session alone.
         for child in &point.children {

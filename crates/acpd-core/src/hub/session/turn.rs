@@ -580,7 +580,9 @@ impl Hub {
         let line = build::notification(method::TURN_ENDED, &ended);
         self.append(key, EventKind::Notice, line, None, out);
         self.hook_turn_end(key, &ended, out);
-        out.effects.push(Effect::Index(key));
+        if self.keeps_history(key) {
+            out.effects.push(Effect::Index(key));
+        }
         self.lease(self.session(key).slot, out);
         out.records.push(Record::Turn(running.row(key, TurnStage::Ended)));
     }

@@ -46,7 +46,8 @@ impl Hub {
         for_good: bool,
         out: &mut Batch,
     ) -> Option<Time> {
-        if for_good || self.config.keep_deleted == 0 || self.session(key).is_unused() {
+        let is_kept = self.config.keep_deleted > 0 && self.keeps_history(key);
+        if for_good || !is_kept || self.session(key).is_unused() {
             self.delete_session(key, out);
             return None;
         }

@@ -1,11 +1,21 @@
 //! Sessions that nobody ever used. Editors make one with each new window, and most of these stay empty:
 //! they are listed only to who made them or while somebody has them open, and after a day they are
 //! deleted. Until then who knows the id can go on with one.
+//!
+//! And sessions whose conversations are not kept (`persist_history`):
+//!
+//! ```text
+//!           ┌── closed ───────────────────────────────────────────────────────────┐
+//!  in use ──┤                                                                     ▼
+//!     ▲     └── no process, no client, nothing waits ── the next look finds it ─▶ deleted for good
+//!     └── restored, or prompted again ───┘
+//! ```
 
+use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
 use crate::input::Batch;
-use crate::session::Session;
+use crate::session::{Session, State};
 use crate::timers::Timer;
 
 /// The time to the next look if one is older and still open, or may be open in a client that is away
@@ -13,6 +23,30 @@ use crate::timers::Timer;
 const PAUSE: u64 = 10 * 60_000;
 
 impl Hub {
+    /// Returns whether a conversation stays when its session is closed.
+    pub(crate) fn keeps_history(&self, key: SessionKey) -> bool {
+        self.profile_of(self.session(key).slot).persist_history
+    }
+
+    /// Deletes a session that was just closed, if its conversation is not kept. What the agent keeps of it is left to
+    /// the agent.
+    pub(crate) fn forget_unless_kept(&mut self, key: SessionKey, out: &mut Batch) {
+        if !self.keeps_history(key) {
+            self.forget_session(key, "session/close", out);
+        }
+    }
+
+    /// Refuses to put away what is not kept.
+    pub(crate) fn can_archive(&self, key: SessionKey) -> Result<(), Fault> {
+        if self.keeps_history(key) {
+            return Ok(());
+        }
+        let row = &self.session(key).row;
+        let text = format!("conversations of agent `{}` are not kept", row.agent);
+        let fault = Fault::invalid(text).session(&row.public_id);
+        Err(fault.hint("`persist_history = false` of the configuration says so; close the session to delete it"))
+    }
+
     /// Whether a client is shown a session in a list.
     pub(crate) fn lists(&self, client: ClientId, key: SessionKey) -> bool {
         let session = self.session(key);
@@ -26,8 +60,14 @@ impl Hub {
         if self.timers.is_set(Timer::Unused) {
             return;
         }
-        let unused = self.sessions.values().filter(|session| session.is_unused());
-        if let Some(oldest) = unused.map(Session::kept_until).min() {
+        let goes = |session: &Session| {
+            if self.profile_of(session.slot).persist_history {
+                session.is_unused().then(|| session.kept_until())
+            } else {
+                Some(self.now)
+            }
+        };
+        if let Some(oldest) = self.sessions.values().filter_map(goes).min() {
             self.timers.set(Timer::Unused, oldest.max(self.now.after(PAUSE)));
         }
     }
@@ -38,7 +78,14 @@ impl Hub {
         if self.clients.are_awaited() {
             return self.watch_unused();
         }
-        let is_over = |session: &Session| session.is_unused() && session.kept_until() <= self.now;
+        let is_left = |session: &Session| {
+            matches!(session.state, State::Dormant)
+                && session.queue.is_empty()
+                && !self.profile_of(session.slot).persist_history
+        };
+        let is_over = |session: &Session| {
+            session.is_unused() && session.kept_until() <= self.now || is_left(session)
+        };
         let over = self.sessions.iter().filter(|(_, session)| is_over(session));
         let over: Vec<SessionKey> = over.map(|(key, _)| *key).collect();
         for key in over {

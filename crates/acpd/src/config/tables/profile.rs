@@ -331,6 +331,9 @@ keys! {
         /// Whether a session is made or brought back only if its directory exists here. `false` is for an
         /// agent that sees other directories than this machine: in a container, over `ssh`.
         Shared "check_cwd" => pub check_cwd: bool as Flag = true;
+        /// Whether conversations are kept. With `false` acpd deletes a conversation for good when its session is closed,
+        /// and no search finds it before; see [how much is kept](#how-much-is-kept).
+        Shared "persist_history" => pub persist_history: bool as Flag = true;
         /// Whose `session/close` closes a session that several clients use. With `"last"` each client only
         /// leaves it, until the last one does. With `"owner"` the client that has been there longest closes
         /// it for all.
