@@ -64,8 +64,8 @@ pub use metrics::{
 };
 pub use nearest::nearest;
 pub use notice::{
-    AgentNotice, CaughtUp, Outcome, PromptQueued, Restored, SessionGone, SessionNotice,
-    SessionsExpired, Skipped, StateChanged, TurnEnded, TurnStarted, Unanswered,
+    AgentNotice, CaughtUp, Outcome, PromptQueued, PromptRepeated, Restored, SessionGone,
+    SessionNotice, SessionsExpired, Skipped, StateChanged, TurnEnded, TurnStarted, Unanswered,
 };
 pub use params::{
     AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, CancelParams,

@@ -174,6 +174,8 @@ notices! {
     SKIPPED = "_acpd/skipped";
     /// Notice [`crate::PromptQueued`]: another prompt runs first. Live only.
     PROMPT_QUEUED = "_acpd/prompt_queued";
+    /// Notice [`crate::PromptRepeated`]: a prompt was sent before under its idempotency key. Live only.
+    PROMPT_REPEATED = "_acpd/prompt_repeated";
     /// Notice [`crate::CaughtUp`]: all that was journalled has been sent. Live only. A client with a
     /// token gets it without notices, too.
     CAUGHT_UP = "_acpd/caught_up";

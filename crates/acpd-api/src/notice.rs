@@ -227,6 +227,16 @@ pub struct PromptQueued {
     pub ahead: u32,
 }
 
+/// A prompt was sent before under its idempotency key, and this is the turn that it has become.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PromptRepeated {
+    /// Session.
+    pub session_id: Untrusted,
+    /// Number of the turn, which runs or has ended.
+    pub turn: u64,
+}
+
 /// Everything that was journalled at the time of the attach has been sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

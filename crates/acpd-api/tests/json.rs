@@ -8,14 +8,14 @@ use acpd_api::{
     GcLimit, GcParams, GcResult, GcSession, Histogram, Hit, HookInfo, InteractionInfo,
     JournalMetrics, Latencies, Leaving, LoadMeta, LoginMethod, LoginShellInfo, McpInfo, McpKind,
     Metrics, NewSessionMeta, OptionInfo, Outcome, Parent, Part, PermissionDecided, PermissionMeta,
-    PromptQueued, Question, QueueEditParams, QueueInfo, QueueMetrics, QueueRemoveParams,
-    QueuedPrompt, RawCall, RawId, Reason, Received, RemoveParams, RemoveResult, RenameParams,
-    ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams, SearchResult,
-    SessionGone, SessionInfo, SessionListParams, SessionNotice, SessionRef, SessionState,
-    SessionsExpired, ShimInfo, Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged,
-    Status, StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo, TurnMetrics,
-    TurnStarted, TurnState, TurnUsage, UndoParams, UndoResult, UpdateMeta, Usage, UsageBy,
-    UsageParams, UsageReport, UsageTotal, VariableFrom, VariableInfo,
+    PromptQueued, PromptRepeated, Question, QueueEditParams, QueueInfo, QueueMetrics,
+    QueueRemoveParams, QueuedPrompt, RawCall, RawId, Reason, Received, RemoveParams, RemoveResult,
+    RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams,
+    SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice, SessionRef,
+    SessionState, SessionsExpired, ShimInfo, Shown, ShownDiff, ShownUnclear, Skipped, Speaker,
+    StateChanged, Status, StoreState, TitleParams, Tokens, TurnEndInfo, TurnEnded, TurnInfo,
+    TurnMetrics, TurnStarted, TurnState, TurnUsage, UndoParams, UndoResult, UpdateMeta, Usage,
+    UsageBy, UsageParams, UsageReport, UsageTotal, VariableFrom, VariableInfo,
 };
 use serde_json::{Value, json};
 
@@ -271,6 +271,7 @@ fn notices_look_like_this() {
         SessionNotice { session_id: session_id(), severity: "info".into(), text: reason() },
         Skipped { session_id: session_id(), bytes: 10, limit: 5 },
         PromptQueued { session_id: session_id(), ahead: 1 },
+        PromptRepeated { session_id: session_id(), turn: 2 },
         CaughtUp { session_id: session_id(), seq: 4 },
         AgentNotice { agent: "demo".into(), state: AgentState::Backoff, reason: None },
         PermissionDecided {

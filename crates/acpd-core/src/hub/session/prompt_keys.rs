@@ -14,14 +14,14 @@
 //! of clients, daemons and processes.
 
 use acp_wire::{ErrorObject, Id, build, clipped};
-use acpd_api::{NAMESPACE, Outcome};
+use acpd_api::{NAMESPACE, Outcome, PromptRepeated, method};
 use acpd_policy::Verdict;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{Requester, SessionKey};
+use crate::ids::{ClientId, Requester, SessionKey};
 use crate::input::Batch;
 use crate::prompt::{idempotency_key, without_once};
 use crate::record::{PromptKeyRow, Record};
@@ -41,7 +41,8 @@ impl Hub {
         out: &mut Batch,
     ) -> bool {
         if let Some(row) = self.prompt_keys.get(&(session, key.to_owned())) {
-            let line = answer_again(&to.id, row);
+            let (line, turn) = (answer_again(&to.id, row), row.turn);
+            self.tell_repeated(to.client, session, turn, out);
             self.respond(to, Some(session), line, out);
             return true;
         }
@@ -59,9 +60,11 @@ impl Hub {
                 running.line = running.line.as_ref().map(without_once);
                 line.clone_from(&running.line);
             }
+            let turn = running.number;
             if let Some(host) = self.session(session).row.host {
                 self.save_turn(session, host, line, out);
             }
+            self.tell_repeated(to.client, session, turn, out);
             return true;
         }
         let is_it =
@@ -80,6 +83,14 @@ impl Hub {
         }
         self.go_on_with(session, out);
         true
+    }
+
+    /// Reports the turn that a prompt has become; its answer may wait for lines or for the end of that turn.
+    fn tell_repeated(&mut self, client: ClientId, session: SessionKey, turn: u64, out: &mut Batch) {
+        let session_id = self.session(session).row.public_id.clone().into();
+        let line =
+            build::notification(method::PROMPT_REPEATED, &PromptRepeated { session_id, turn });
+        self.tell_client(client, &line, out);
     }
 
     /// Keeps the outcome of a turn, whose prompt had this key and which had this number.
