@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use crate::followed::Followed;
 use crate::paths::{directory, folder, link, runs_under_agent};
 use crate::report::{Report, Status, ToAnswer, age, line, said};
-use crate::running::{AT_ONCE, End, Running, Wanted, locked};
+use crate::running::{AT_ONCE, End, Running, Sent, Wanted, locked};
 use crate::server::Server;
 use crate::teller::Teller;
 use crate::ticket::Ticket;
@@ -56,6 +56,10 @@ struct PromptArgs {
     /// `false` returns a ticket at once, and the turn runs on beside you.
     #[serde(default = "yes")]
     wait: bool,
+    /// Any text of up to 255 characters. A call that failed can be repeated with it: the same key in the same session is the
+    /// same prompt, and is carried out once.
+    #[serde(default)]
+    key: Option<String>,
 }
 
 /// Arguments of tools about one turn.
@@ -365,18 +369,25 @@ impl Server {
         let own = self.own_session().await?;
         let wanted = self.wanted(args, own).await?;
         let waits = wanted.waits;
-        let running = self.begin(wanted).await?;
+        let (ticket, running) = match self.begin(wanted).await? {
+            Sent::New(running) => (running.ticket.clone(), Some(running)),
+            Sent::Before(ticket) => (ticket, None),
+        };
         if waits {
             // A host that cancels this call wants no more of the turn.
-            let waited = self.until_over(&running.ticket, context).await;
-            waited.inspect_err(|_| running.cancel())?;
+            let waited = self.until_over(&ticket, context).await;
+            waited.inspect_err(|_| {
+                if let Some(running) = &running {
+                    running.cancel();
+                }
+            })?;
         }
-        self.report(&running.ticket).await
+        self.report(&ticket).await
     }
 
     /// What is to be done, if it can be.
     async fn wanted(&self, args: PromptArgs, own: Option<SessionInfo>) -> Result<Wanted, Failure> {
-        let PromptArgs { session_name: name, prompt, agent, cwd, files, wait } = args;
+        let PromptArgs { session_name: name, prompt, agent, cwd, files, wait, key } = args;
         if prompt.trim().is_empty() {
             return Err(Failure::new("`prompt` is empty"));
         }
@@ -411,11 +422,11 @@ impl Server {
             blocks.push(link(&Path::new(&cwd).join(file))?);
         }
         let own = self.own.zip(own);
-        Ok(Wanted { known, agent, name, cwd, blocks, own, waits: wait })
+        Ok(Wanted { known, agent, name, cwd, blocks, own, waits: wait, key })
     }
 
     /// Sends the prompt on a connection of its own.
-    async fn begin(&self, wanted: Wanted) -> Result<Arc<Running>, Failure> {
+    async fn begin(&self, wanted: Wanted) -> Result<Sent, Failure> {
         if !self.turns().reserve() {
             let error = format!("{AT_ONCE} turns run at the same time already");
             return Err(Failure::new(error).hint("wait for one of them"));
@@ -423,9 +434,12 @@ impl Server {
         let (options, turns) = (self.daemon.options().clone(), Arc::clone(&self.turns));
         // It comes to its end although the host may not wait for it any more.
         off(move || {
-            let begun = Running::begin(&options, wanted).map(Arc::new);
-            locked(&turns).begun(begun.as_ref().ok());
-            begun
+            let sent = Running::begin(&options, wanted);
+            locked(&turns).begun(match &sent {
+                Ok(Sent::New(running)) => Some(running),
+                _ => None,
+            });
+            sent
         })
         .await
     }

@@ -10,15 +10,15 @@
 //! A connection of its own for each, because acpd lets a tool of an agent end or change only what was sent on the
 //! same connection.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use acp_wire::acp::{ContentBlock, NewSessionResult, SteeringParams};
 use acp_wire::{Id, Message, Outcome, build, parse, str_at};
 use acpd_api::{
-    AnswerParams, GivenAnswer, NAMESPACE, NewSessionMeta, Reason, Role, SessionInfo, SessionRef,
-    TurnEnded, TurnState, method,
+    AnswerParams, GivenAnswer, NAMESPACE, NewSessionMeta, PromptMeta, PromptRepeated, Reason, Role,
+    SessionInfo, SessionRef, TurnEnded, TurnState, method,
 };
 use acpd_client::{Incoming, LinkReader, LinkWriter, Options};
 use acpd_view::State;
@@ -31,6 +31,10 @@ use crate::daemon::is_idle;
 use crate::failure::Failure;
 use crate::line::{Line, closed, read};
 use crate::ticket::Ticket;
+
+/// Notices of what has become of a prompt.
+const ON_A_PROMPT: [&str; 3] =
+    [method::TURN_STARTED, method::PROMPT_QUEUED, method::PROMPT_REPEATED];
 
 /// Turns that run at the same time for one host.
 pub(crate) const AT_ONCE: usize = 16;
@@ -52,6 +56,17 @@ pub(crate) struct Wanted {
     pub(crate) own: Option<(u64, SessionInfo)>,
     /// Somebody waits for the turn, so it ends with the turn of that session.
     pub(crate) waits: bool,
+    /// The idempotency key of the prompt.
+    pub(crate) key: Option<String>,
+}
+
+/// A prompt that was sent.
+#[derive(Debug)]
+pub(crate) enum Sent {
+    /// For the first time.
+    New(Arc<Running>),
+    /// It had been sent before under its key, for this turn.
+    Before(Ticket),
 }
 
 /// How it ended.
@@ -131,11 +146,16 @@ type Answer = Result<Box<RawValue>, Failure>;
 
 impl Running {
     /// Sends a prompt. Waits until there is a session for it.
-    pub(crate) fn begin(options: &Options, wanted: Wanted) -> Result<Running, Failure> {
+    pub(crate) fn begin(options: &Options, wanted: Wanted) -> Result<Sent, Failure> {
         let mut line = Line::open(options)?;
         let begun = line.begin(wanted);
         let Line { reader, writer, last_id } = line;
-        let Begun { session, ticket, prompt, own } = begun.inspect_err(|_| writer.end())?;
+        let Begun { session, ticket, prompt, own, early, is_repeated } =
+            begun.inspect_err(|_| writer.end())?;
+        if is_repeated {
+            writer.end();
+            return Ok(Sent::Before(ticket));
+        }
         let state = State::new(&session.session_id).within(&session.cwd);
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
@@ -144,6 +164,7 @@ impl Running {
         });
         let follower = Follower {
             reader,
+            early,
             writer: writer.clone(),
             shared: Arc::clone(&shared),
             prompt: prompt.clone(),
@@ -154,7 +175,7 @@ impl Running {
             .name("turn".to_owned())
             .spawn(move || follower.follow())
             .map_err(|error| Failure::new(format!("cannot follow the turn: {error}")))?;
-        Ok(Running { ticket, session, prompt, writer, shared })
+        Ok(Sent::New(Arc::new(Running { ticket, session, prompt, writer, shared })))
     }
 
     /// What comes from now on, and how it ends.
@@ -224,6 +245,10 @@ struct Begun {
     prompt: Id,
     /// The session whose turn it ends with.
     own: Option<String>,
+    /// Lines that came meanwhile.
+    early: VecDeque<Incoming>,
+    /// It had been sent before under its key.
+    is_repeated: bool,
 }
 
 impl Line {
@@ -237,21 +262,69 @@ impl Line {
             Some(known) => self.attach(known.exactly(), Role::Controller)?,
             None => self.make(&wanted)?,
         };
-        if !is_idle(&session) {
+        if wanted.key.is_none() && !is_idle(&session) {
             return Err(busy(&session));
         }
         let own = wanted.own.filter(|_| wanted.waits).map(|(_, own)| own);
         if let Some(own) = &own {
             self.attach(own.exactly(), Role::Observer)?;
         }
-        let ticket = Ticket {
+        let mut ticket = Ticket {
             turn: session.prompts + 1,
             agent: session.agent.raw().to_owned(),
             session: session.session_id.raw().to_owned(),
         };
-        let params = json!({"sessionId": ticket.session, "prompt": wanted.blocks});
+        let mut params = json!({"sessionId": ticket.session, "prompt": wanted.blocks});
+        if let Some(key) = &wanted.key {
+            let meta = PromptMeta { idempotency_key: Some(key.clone()), ..PromptMeta::default() };
+            params["_meta"] = json!({ NAMESPACE: meta });
+        }
         let prompt = self.send("session/prompt", &params)?;
-        Ok(Begun { session, ticket, prompt, own: own.map(|own| own.session_id.into_raw()) })
+        let own = own.map(|own| own.session_id.into_raw());
+        let mut early = VecDeque::new();
+        let mut is_repeated = false;
+        if wanted.key.is_some()
+            && let Some(turn) = self.turn_before(&prompt, &session, &mut early)?
+        {
+            ticket.turn = turn;
+            is_repeated = true;
+        }
+        Ok(Begun { session, ticket, prompt, own, early, is_repeated })
+    }
+
+    /// Returns the turn of a prompt that was sent before under its key. Reads until the daemon reports that, or that
+    /// the prompt waits or begins a turn, or refuses it.
+    fn turn_before(
+        &mut self,
+        prompt: &Id,
+        session: &SessionInfo,
+        early: &mut VecDeque<Incoming>,
+    ) -> Result<Option<u64>, Failure> {
+        loop {
+            let line = match self.reader.recv()? {
+                Incoming::Line(line) => line,
+                Incoming::Lost | Incoming::Stopped | Incoming::Back => continue,
+                Incoming::Closed => return Err(closed()),
+            };
+            let (mut is_known, mut turn) = (false, None);
+            match parse(&line) {
+                Ok(Message::Response { id, .. }) => is_known = id == *prompt,
+                Ok(Message::Notification { method, params: Some(params) }) => {
+                    let of = str_at(params.get().as_bytes(), &["sessionId"]);
+                    if of.as_deref() == Some(session.session_id.raw()) {
+                        is_known = ON_A_PROMPT.contains(&&*method);
+                        let repeated = (method == method::PROMPT_REPEATED)
+                            .then(|| serde_json::from_str::<PromptRepeated>(params.get()).ok());
+                        turn = repeated.flatten().map(|repeated| repeated.turn);
+                    }
+                }
+                _ => {}
+            }
+            early.push_back(Incoming::Line(line));
+            if is_known {
+                return Ok(turn);
+            }
+        }
     }
 
     /// Begins a session, or finds the one that somebody else has begun by that name since it was looked for.
@@ -285,6 +358,7 @@ impl Line {
 /// The connection from the prompt on.
 struct Follower {
     reader: LinkReader,
+    early: VecDeque<Incoming>,
     writer: LinkWriter,
     shared: Arc<Shared>,
     prompt: Id,
@@ -305,7 +379,8 @@ impl Follower {
     fn end(&mut self) -> End {
         let mut came_late = false;
         loop {
-            let line = match self.reader.recv() {
+            let early = self.early.pop_front().map(Ok);
+            let line = match early.unwrap_or_else(|| self.reader.recv()) {
                 Ok(Incoming::Line(line)) => line,
                 Ok(Incoming::Lost | Incoming::Stopped | Incoming::Back) => continue,
                 Ok(Incoming::Closed) => return End::Unknown(closed()),

@@ -55,6 +55,42 @@ fn a_new_name_begins_a_session_and_a_known_one_continues_it() {
 }
 
 #[test]
+fn a_call_that_is_repeated_with_its_key_does_nothing_twice() {
+    let env = home([echo()]);
+    let mut host = Host::start(&env, &[]);
+    let prompt =
+        json!({"session_name": "fix", "prompt": "#one [pause middle]", "wait": false, "key": "k"});
+    let sent = host.call("prompt", prompt.clone());
+    env.wait_point("middle");
+    let joined = host.call("prompt", prompt.clone());
+    assert_eq!((&joined["ticket"], &joined["status"]), (&sent["ticket"], &json!("working")));
+    env.release("middle");
+    let done = host.call("wait", json!({"ticket": sent["ticket"]}));
+    // Another host, and nothing of the first one is left.
+    drop(host);
+    env.acpctl(&["daemon", "stop"]).success();
+    let mut host = Host::start(&env, &[]);
+    let again = host.call("prompt", prompt);
+    assert_eq!((&again["ticket"], &again["answer"]), (&sent["ticket"], &done["answer"]), "{again}");
+    assert_eq!(env.received("echo", "session/prompt").len(), 1);
+    // Behind other turns, and while one runs.
+    let key = |prompt: &str, key: &str| json!({"session_name": "fix", "prompt": prompt, "wait": false, "key": key});
+    let second = host.call("prompt", json!({"session_name": "fix", "prompt": "#two", "key": "l"}));
+    assert!(second["answer"].as_str().unwrap().contains("tags=one,two"), "{second}");
+    let third = host.call("prompt", key("#three [pause late]", "m"));
+    env.wait_point("late");
+    for (prompt, expected) in [("k", &sent), ("l", &second), ("m", &third)] {
+        let again = host.call("prompt", key("other words", prompt));
+        assert_eq!(again["ticket"], expected["ticket"], "{again}");
+    }
+    let busy = host.refused("prompt", json!({"session_name": "fix", "prompt": "x", "key": "n"}));
+    assert!(busy.contains("works on another prompt"), "{busy}");
+    env.release("late");
+    host.call("wait", json!({"ticket": third["ticket"]}));
+    assert_eq!(env.received("echo", "session/prompt").len(), 3);
+}
+
+#[test]
 fn who_does_not_wait_gets_a_ticket_and_can_steer_wait_and_cancel() {
     let env = home([echo()]);
     let mut host = Host::start(&env, &[]);
