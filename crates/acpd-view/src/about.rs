@@ -29,8 +29,35 @@ pub fn asked(question: &Question) -> Text {
             None => named(&"a tool call".into(), subject.as_ref()),
         },
         Question::Form { message, .. } => message.into(),
-        Question::Url { message, url } => text!("{}: {}", message, url),
+        Question::Url { message, url } => text!("open {}", page(message, url)),
     }
+}
+
+/// A page that an agent wants opened, in one line. Its host comes first: what stands before an `@` in an address looks
+/// like one, and the end of a long line is cut.
+pub fn page(message: &Untrusted, url: &Untrusted) -> Text {
+    match host_of(url.raw()) {
+        Some(host) => text!("a page on {}: {} ({})", Untrusted::from(host), message, url),
+        None => text!("{}: {}", url, message),
+    }
+}
+
+/// Host and port of an address.
+pub fn host_of(url: &str) -> Option<&str> {
+    let authority = authority(url)?;
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    Some(host).filter(|host| !host.is_empty())
+}
+
+fn authority(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    rest.split(['/', '\\', '?', '#']).next()
+}
+
+/// Host of an address with a name before it (`https://good.example@evil.example/`), which reads as if the name were
+/// the host.
+pub fn disguised_host(url: &str) -> Option<&str> {
+    host_of(url).filter(|_| authority(url).is_some_and(|authority| authority.contains('@')))
 }
 
 /// What a call is about, in one line: the title, and what acpd reads in the call where that says more.
@@ -149,32 +176,34 @@ mod tests {
         assert_eq!(run("t", json!(long)), [&*long], "its end matters most");
     }
 
+    /// The page has the same table.
     #[test]
-    fn options_are_told_in_acpds_words_first() {
-        let told = |kind: &str, name: &str| option(kind, &name.into()).to_string();
-        assert_eq!(told("allow_once", "No, reject it"), "allow once: \"No, reject it\"");
-        assert_eq!(told("allow_once", "Allow"), "Allow");
-        assert_eq!(told("allow_always", "Allow"), "allow always: \"Allow\"");
-        assert_eq!(told("reject_once", "\u{1b}x"), "reject once: \"<U+001B>x\"");
-        assert_eq!(told("allow_persistent", "Allow"), "other answer: \"Allow\"");
+    fn a_name_that_says_the_opposite_of_its_kind_is_found() {
+        let rows: Vec<Value> =
+            serde_json::from_str(include_str!("../fixtures/options.json")).unwrap();
+        assert!(rows.len() > 20);
+        for row in rows {
+            let (kind, name) =
+                (row["kind"].as_str().unwrap(), row["name"].as_str().unwrap().into());
+            assert_eq!(option(kind, &name).as_str(), row["words"], "{row}");
+            assert_eq!(says_the_opposite(kind, &name), row["opposite"], "{row}");
+        }
     }
 
     #[test]
-    fn a_name_that_says_the_opposite_of_its_kind_is_found() {
-        let is_opposite = |kind: &str, name: &str| says_the_opposite(kind, &name.into());
-        for name in ["No, reject it", "Deny", "Do not allow", "Please decline", "No"] {
-            assert!(is_opposite("allow_once", name), "{name}");
-            assert!(!is_opposite("reject_once", name), "{name}");
+    fn host_of_a_page_stands_before_everything_that_the_agent_says() {
+        let line = |url: &str| page(&"Log in".into(), &url.into()).to_string();
+        for (url, host) in [
+            ("https://example.org/a?b=https://c.example/", "example.org"),
+            ("https://good.example@evil.example:81/x", "evil.example:81"),
+            ("https://good.example\\@evil.example/", "good.example"),
+            ("https://a@b@evil.example#good.example", "evil.example"),
+            ("https://\u{202e}x/", "<U+202E>x"),
+        ] {
+            let shown = Text::from(&Untrusted::from(url));
+            assert_eq!(line(url), format!("a page on {host}: Log in ({shown})"));
         }
-        for name in
-            ["Yes", "Yes, and don't ask again for rm", "Allow all edits", "Yes, no questions"]
-        {
-            assert!(is_opposite("reject_always", name), "{name}");
-            assert!(!is_opposite("allow_always", name), "{name}");
-        }
-        for name in ["", "Nein", "run `make`", "No, and tell Claude what to do differently"] {
-            assert!(!is_opposite("reject_once", name), "{name}");
-        }
+        assert_eq!(line("mailto:a@b"), "mailto:a@b: Log in");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use acpd_api::{Question as Asked, Untrusted, escape};
 use anstream::adapter::strip_str;
 
-use crate::about::commands;
+use crate::about::{commands, host_of};
 use crate::block::{
     Block, Content, Folding, Kind, Message, Plan, PlanEntry, Question, Subagent, ToolCall,
     ToolContent,
@@ -12,7 +12,7 @@ use crate::copy::unfenced;
 use crate::diff::Change;
 use crate::lenient::NOT_READ;
 use crate::line::{Line, Role, Style};
-use crate::markdown::{Markdown, disguised_host};
+use crate::markdown::Markdown;
 use crate::sheet::Sheet;
 use crate::summary::describe;
 use crate::text;
@@ -218,8 +218,8 @@ impl Question {
             Asked::Url { message, url } => {
                 let mut lines = paragraph(message, Role::Plain, width, 0);
                 lines.extend(Line::of(Role::Link, url).split(width));
-                let host = disguised_host(url.raw()).map(Untrusted::from);
-                lines.extend(host.map(|host| Line::of(Role::Warning, text!("leads to {}", host))));
+                let host = host_of(url.raw()).map(Untrusted::from);
+                lines.extend(host.map(|host| Line::of(Role::Name, text!("leads to {}", host))));
                 lines
             }
         }

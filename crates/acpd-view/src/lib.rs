@@ -40,7 +40,7 @@ pub use diff::Change;
 pub use fold::{Started, State, Turn, cut_short, person};
 pub use header::{Choice, Command, CommandInput, ConfigOption, Cost, Header, Live, Mode, Usage};
 pub use line::{Line, Role, Span, Style};
-pub use markdown::{Markdown, disguised_host, fenced_in};
+pub use markdown::{Markdown, fenced_in};
 pub use rows::{Group, Row, rows};
 pub use settings::{Modes, Settings};
 pub use sheet::Sheet;

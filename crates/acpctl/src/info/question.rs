@@ -1,6 +1,7 @@
 //! Questions of agents in tables and sentences.
 
 use acpd_api::{AnswerInfo, AnswerResult, InteractionInfo, Question, QuestionAnswered, Untrusted};
+use acpd_view::about;
 
 use crate::human;
 use crate::paint::{BOLD, CYAN, Paint};
@@ -104,6 +105,6 @@ pub(crate) fn asked(question: &Question) -> Text {
             subject.as_ref().or(title.as_ref()).map_or_else(|| "a tool call".into(), Text::from)
         }
         Question::Form { message, .. } => message.into(),
-        Question::Url { message, url } => text!("open {}: {}", url, message),
+        Question::Url { .. } => about::asked(question),
     }
 }

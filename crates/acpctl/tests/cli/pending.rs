@@ -482,7 +482,7 @@ fn a_page_is_shown_and_agreed_to_with_a_word() {
     let home = Home::new();
     let served = daemon(&home, vec![page()]);
     let (mut person, child) = Person::start(&home, "dumb", &["answer", "web"]);
-    person.sees("open https://a.example/x: Log in (demo, web)");
+    person.sees("open a page on a.example: Log in (https://a.example/x) (demo, web)");
     person.sees("y/n > ");
     person.types("y\n");
     assert_eq!(home.wait(child).code, Some(0));
@@ -492,7 +492,10 @@ fn a_page_is_shown_and_agreed_to_with_a_word() {
     let home = Home::new();
     let served = daemon(&home, vec![page()]);
     let done = home.run(&["allow"]);
-    assert_eq!(done.err, "allowed: open https://a.example/x: Log in (demo, web)\n");
+    assert_eq!(
+        done.err,
+        "allowed: open a page on a.example: Log in (https://a.example/x) (demo, web)\n"
+    );
     assert_eq!(served.join().unwrap(), accepted);
 }
 

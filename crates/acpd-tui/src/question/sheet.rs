@@ -3,7 +3,7 @@
 
 use acpd_api::{InteractionInfo, Question, Untrusted, escape};
 use acpd_view::text::Text;
-use acpd_view::{Line, Role, Sheet, text};
+use acpd_view::{Line, Role, Sheet, about, text};
 
 use super::form;
 
@@ -38,6 +38,8 @@ pub fn rows(question: &InteractionInfo, width: usize) -> Vec<Line> {
         Question::Url { message, url } => {
             let mut rows = behind_bar(message, Role::Plain, width);
             rows.extend(behind_bar(url, Role::Link, width));
+            let host = about::host_of(url.raw()).map(Untrusted::from);
+            rows.extend(host.map(|host| Line::of(Role::Name, text!("  leads to {}", host))));
             rows
         }
     }

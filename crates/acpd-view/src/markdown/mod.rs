@@ -20,7 +20,6 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use crate::line::Line;
 use render::Renderer;
-pub use render::disguised_host;
 
 /// What of the dialects of Markdown is read.
 const OPTIONS: Options =

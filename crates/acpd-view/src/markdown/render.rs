@@ -5,6 +5,7 @@ use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
 
 use super::OPTIONS;
 use super::table::Table;
+use crate::about::disguised_host;
 use crate::line::{Line, Role, Span, Style};
 use crate::text;
 use crate::text::Text;
@@ -359,14 +360,6 @@ impl Renderer {
             self.put(Style::of(Role::Warning), ")");
         }
     }
-}
-
-/// Host of an address with a name before it (`https://good.example@evil.example/`), which reads as if the name were
-/// the host.
-pub fn disguised_host(url: &str) -> Option<&str> {
-    let (_, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '\\', '?', '#']).next()?;
-    authority.rsplit_once('@').map(|(_, host)| host)
 }
 
 fn depth(level: HeadingLevel) -> usize {

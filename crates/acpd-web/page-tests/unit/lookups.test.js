@@ -7,6 +7,7 @@ import { test } from 'node:test';
 
 import { lookUp, textOf } from '../../page/fold/block.js';
 import { State } from '../../page/fold/fold.js';
+import { optionWords, saysTheOpposite } from '../../page/fold/option.js';
 import { groupSummary, rows } from '../../page/fold/rows.js';
 import { plain, summary } from '../../page/fold/summary.js';
 import { outputOf } from '../../page/fold/output.js';
@@ -84,5 +85,23 @@ test('one_hostile_word_anywhere_leaves_the_rest_shown', () => {
     }
     assert.equal(askedLine({ question: { kind: 'permission', toolKind: word, title: 'x' } })[0], 'do');
     assert.equal(languageOf(word), undefined);
+  }
+});
+
+test('an option is said in the words that the terminal has, and a name that says the opposite is found', () => {
+  const rows = JSON.parse(readFileSync(new URL('../../../acpd-view/fixtures/options.json', import.meta.url), 'utf8'));
+  assert.ok(rows.length > 20);
+  for (const { kind, name, words, opposite } of rows) {
+    assert.equal(optionWords(kind, name), words);
+    assert.equal(saysTheOpposite(kind, name), opposite, `${kind} ${name}`);
+  }
+});
+
+test('the host of a page stands before everything that the agent says', () => {
+  for (const [url, host] of [
+    ['https://example.org/a?b=https://c.example/', 'example.org'], ['https://good.example@evil.example:81/x', 'evil.example:81'],
+    ['https://good.example\\@evil.example/', 'good.example'], ['https://a@b@evil.example#good.example', 'evil.example'],
+  ]) {
+    assert.deepEqual(askedLine({ question: { kind: 'url', message: 'Log in', url } }), ['open', `a page on ${host}: Log in (${url})`]);
   }
 });

@@ -69,3 +69,11 @@ export function lines(text) {
 /** Without the colours and other codes of a terminal. @param {string} text */
 export const withoutCodes = (text) =>
   text.replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])|[\0-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]/g, '');
+
+/** A page that an agent wants opened, in one line. Its host comes first: what stands before an `@` in an address looks like
+ * one. @param {{message?: string, url?: string}} asked */
+export function page({ message = '', url = '' }) {
+  const authority = /:\/\/([^/\\?#]*)/.exec(url)?.[1] ?? '';
+  const host = authority.slice(authority.lastIndexOf('@') + 1);
+  return host ? `a page on ${oneLine(host)}: ${oneLine(message)} (${oneLine(url)})` : `${oneLine(url)}: ${oneLine(message)}`;
+}

@@ -4,7 +4,7 @@
 import { diffsOf, isCall, lookUp, text as member } from './block.js';
 import { commandsOf, linesOf } from './commands.js';
 import { changesOf } from './diff.js';
-import { lines, oneLine, trim, verbatim } from './escape.js';
+import { lines, oneLine, page, trim, verbatim } from './escape.js';
 import { bytes, duration } from './human.js';
 import { NOT_READ } from './lenient.js';
 import { cutShort } from './notice.js';
@@ -144,7 +144,7 @@ function question({ question }) {
   const answer = question?.answer;
   const what = asked.kind === 'permission' ? named(asked.title ?? 'a tool call', asked.subject)
     : asked.kind === 'form' ? oneLine(asked.message)
-    : `${oneLine(asked.message ?? '')}: ${oneLine(asked.url ?? '')}`;
+    : `open ${page(asked)}`;
   if (!answer) return [['warning', '? '], ['plain', what]];
   return [['dim', `${answer.verdict} by ${answer.by}: `], ['dim', what]];
 }

@@ -2,7 +2,7 @@
 // All sessions: what needs its person, what works, and the rest.
 
 import { lookUp } from '../fold/block.js';
-import { oneLine, verbatim } from '../fold/escape.js';
+import { oneLine, page, verbatim } from '../fold/escape.js';
 import { age, duration, money } from '../fold/human.js';
 import { useMemo, useState } from '../lib/hooks.js';
 import { hashOf } from '../store.js';
@@ -35,7 +35,7 @@ const VERBS = { execute: 'run', edit: 'edit', read: 'read', delete: 'delete', mo
 /** What is asked, in a line. @param {Json} question @returns {[string, string]} */
 export function askedLine({ question }) {
   if (question.kind === 'form') return ['form', oneLine(question.message)];
-  if (question.kind === 'url') return ['open', `${oneLine(question.url)}: ${oneLine(question.message)}`];
+  if (question.kind === 'url') return ['open', page(question)];
   const { shown, title, subject, toolKind } = question;
   const verb = lookUp(VERBS, shown?.kind ?? toolKind) ?? 'do';
   const [first, ...more] = (shown?.commands?.[0] ?? '').trimEnd().split('\n');

@@ -10,6 +10,7 @@
 import { lookUp } from '../fold/block.js';
 import { oneLine, prose, verbatim } from '../fold/escape.js';
 import { age, bytes } from '../fold/human.js';
+import { optionWords, saysTheOpposite } from '../fold/option.js';
 import { useEffect, useLayoutEffect, useRef, useState } from '../lib/hooks.js';
 import { address } from '../markdown.js';
 import { Diff } from './block.js';
@@ -76,7 +77,7 @@ export function Question({ asked, number, of, now, mayAnswer, folder, answer }) 
     <fieldset class="options" disabled=${isSending || !mayAnswer}><legend class="unseen">answer</legend>
       ${options.map((option) => html`<label key=${option.id} class=${option.allows ? 'allows' : 'rejects'}>
         <input type="radio" name=${`answer-${asked.id}`} checked=${choice === option.id} onChange=${() => setChoice(option.id)} />
-        <span>${option.name}${option.more && html`<span class="is-dim">: ${option.more}</span>`}</span></label>`)}
+        <span>${option.name}${option.more && html`<span class=${option.isOpposite ? 'is-warning' : 'is-dim'}> · ${option.more}</span>`}</span></label>`)}
     </fieldset>
     ${refused && html`<p class="refused is-bad" role="alert">${refused.text}${refused.hint && html`<span class="hint"> · ${refused.hint}</span>`}</p>`}
     <div class="decide"><p class="note is-dim">Nothing is chosen beforehand; it waits as long as you like.</p>
@@ -185,7 +186,7 @@ function Sheet({ shown, title, subject }) {
     ${raw?.leftOut > 0 && html`<p class="is-warning">and ${bytes(raw.leftOut)} more, which are not shown</p>`}`;
 }
 
-/** @typedef {{id: string, name: string, more?: string, allows: boolean, answer: Json}} Option */
+/** @typedef {{id: string, name: string, more?: string, isOpposite?: boolean, allows: boolean, answer: Json}} Option */
 /** What can be answered. @param {Json} question @returns {Option[]} */
 function optionsOf(question) {
   if (question.kind !== 'permission') {
@@ -195,11 +196,16 @@ function optionsOf(question) {
       { id: 'decline', name: 'decline', allows: false, answer: { kind: 'decline' } },
     ];
   }
-  return question.options.map((/** @type {Json} */ { optionId, name, kind }) => ({
-    id: optionId, name: oneLine(name), allows: !String(kind).startsWith('reject'),
-    more: String(kind) === 'allow_always' && question.shown?.always ? oneLine(question.shown.always) : undefined,
-    answer: { kind: 'option', option: optionId },
-  }));
+  return question.options.map((/** @type {Json} */ { optionId, name, kind }) => {
+    const isOpposite = saysTheOpposite(String(kind), String(name));
+    const always = kind === 'allow_always' && question.shown?.always;
+    return {
+      id: optionId, name: optionWords(String(kind), String(name)), isOpposite, allows: !String(kind).startsWith('reject'),
+      more: isOpposite ? "the agent's name for it says the opposite"
+        : always ? `acpd remembers exactly this: ${oneLine(always)}` : undefined,
+      answer: { kind: 'option', option: optionId },
+    };
+  });
 }
 
 /** The fields of a form, in their order. @param {Json} question @returns {[string, Json][]} */

@@ -277,7 +277,7 @@ mod tests {
         1-4  1m   demo   fix      run `git push`
         1-5  1m   demo   s-2      Push<U+001B>it
         1-6  1m   demo   fix      Which branch?
-        1-7  1m   demo   docs     open https://a.example/x: Log in
+        1-7  1m   demo   docs     open a page on a.example: Log in (https://a.example/x)
         ");
     }
 
@@ -294,7 +294,7 @@ mod tests {
           1-4  run `git push` (demo, fix)
           1-5  Push<U+001B>it (demo, s-2)
           1-6  Which branch? (demo, fix)
-          1-7  open https://a.example/x: Log in (demo, docs)
+          1-7  open a page on a.example: Log in (https://a.example/x) (demo, docs)
         ");
         let none = only(Vec::new(), None).unwrap_err();
         assert_eq!(none.code(), ExitCode::NotFound);

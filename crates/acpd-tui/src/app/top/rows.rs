@@ -3,6 +3,7 @@
 use acpd_api::{
     DoingKind, InteractionInfo, Question, SessionInfo, SessionState, TurnState, Untrusted,
 };
+use acpd_view::about;
 use acpd_view::human::{self, directory};
 use acpd_view::text::Text;
 use acpd_view::{Line, Role, Style, text};
@@ -116,7 +117,7 @@ fn asked(question: &InteractionInfo) -> Line {
             (kind, what)
         }
         Question::Form { message, .. } => ("form", Text::from(message)),
-        Question::Url { message, url } => ("open", text!("{}: {}", url, message)),
+        Question::Url { message, url } => ("open", about::page(message, url)),
     };
     Line::of(Role::Dim, text!("{:<5} ", kind)).and(Role::Plain, what)
 }
