@@ -44,4 +44,4 @@ pub use markdown::{Markdown, fenced_in};
 pub use rows::{Group, Row, rows};
 pub use settings::{Modes, Settings};
 pub use sheet::Sheet;
-pub use summary::{describe, icon};
+pub use summary::{describe, icon, plan};

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use crate::about::{asked, commands};
 use crate::block::{
-    Block, Content, Kind, Notice, Plan, Progress, Question, Severity, Subagent, ToolCall, TurnEnd,
+    Block, Content, Kind, Notice, Plan, PlanEntry, Progress, Question, Severity, Subagent,
+    ToolCall, TurnEnd,
 };
 use crate::diff::Change;
 use crate::fold::cut_short;
@@ -164,22 +165,29 @@ fn command(call: &ToolCall) -> Line {
 impl Plan {
     /// How many of its steps are done.
     pub fn done(&self) -> usize {
-        self.entries.iter().filter(|entry| entry.status == "completed").count()
+        done(&self.entries)
     }
 
     fn summary(&self) -> Line {
-        let line = Line::of(Role::Plain, "plan");
-        if let Some(text) = &self.text {
-            return line.and(Role::Dim, text!(": {}", text));
-        }
-        let at = |status: &str| self.entries.iter().find(|entry| entry.status == status);
-        let count = text!(" {}/{}", self.done(), self.entries.len());
-        let line = line.and(Role::Plain, count);
-        match at("in_progress").or_else(|| at("pending")) {
-            Some(entry) => line.and(Role::Plain, text!(": {}", entry.content)),
-            None => line,
+        match &self.text {
+            Some(text) => Line::of(Role::Plain, "plan").and(Role::Dim, text!(": {}", text)),
+            None => Line::of(Role::Plain, plan(&self.entries)),
         }
     }
+}
+
+/// The steps of a plan in one line: how many are done, and the one that is being done or comes next.
+pub fn plan(steps: &[PlanEntry]) -> Text {
+    let at = |status: &str| steps.iter().find(|step| step.status == status);
+    let count = text!("plan {}/{}", done(steps), steps.len());
+    match at("in_progress").or_else(|| at("pending")) {
+        Some(step) => text!("{}: {}", count, step.content),
+        None => count,
+    }
+}
+
+fn done(steps: &[PlanEntry]) -> usize {
+    steps.iter().filter(|step| step.status == "completed").count()
 }
 
 impl Question {

@@ -114,13 +114,16 @@ function command(call) {
 }
 
 /** @param {Block} block @returns {Line} */
-function plan({ text, entries = [] }) {
-  if (text !== undefined) return [['plain', 'plan'], ['dim', `: ${oneLine(text)}`]];
+const plan = ({ text, entries = [] }) =>
+  text === undefined ? [['plain', planWords(entries)]] : [['plain', 'plan'], ['dim', `: ${oneLine(text)}`]];
+
+/** The steps of a plan in one line: how many are done, and the one that is being done or comes next. @param {Json[]} steps */
+export function planWords(steps) {
   /** @param {string} status */
-  const at = (status) => entries.find((entry) => entry.status === status);
+  const at = (status) => steps.find((step) => step.status === status);
   const now = at('in_progress') ?? at('pending');
-  const done = entries.filter((entry) => entry.status === 'completed').length;
-  return [['plain', `plan ${done}/${entries.length}${now ? `: ${oneLine(now.content)}` : ''}`]];
+  const done = steps.filter((step) => step.status === 'completed').length;
+  return `plan ${done}/${steps.length}${now ? `: ${oneLine(now.content)}` : ''}`;
 }
 
 /** What is asked, in one line: the title, and what acpd reads in the call where that says more.

@@ -2,6 +2,7 @@
 // The field in which a person writes, and what waits behind the running turn.
 
 import { oneLine } from '../fold/escape.js';
+import { planWords } from '../fold/summary.js';
 import { useEffect, useLayoutEffect, useRef, useState } from '../lib/hooks.js';
 import { textIn } from '../session.js';
 import { kept } from '../store.js';
@@ -114,11 +115,9 @@ function disabledWhy(session, row, mayPrompt) {
 function Pinned({ session, mayPrompt, isWorking }) {
   const { plan } = session.state.header;
   const [isOpen, setOpen] = useState(false);
-  const done = plan.filter((step) => step.status === 'completed').length;
-  const now = plan.find((step) => step.status === 'in_progress') ?? plan.find((step) => step.status === 'pending');
   return html`
     ${isWorking && plan.length > 0 && html`<div class="pinned"><button type="button" class="head" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
-      <span class="icon" aria-hidden="true">☰</span><span class="line">plan ${done}/${plan.length}${now ? `: ${oneLine(now.content)}` : ''}</span>
+      <span class="icon" aria-hidden="true">☰</span><span class="line">${planWords(plan)}</span>
       <span class="chevron" aria-hidden="true">${isOpen ? '▾' : '▸'}</span></button>
       ${isOpen && html`<${Steps} entries=${plan} />`}</div>`}
     ${session.queue.length > 0 && html`<ul class="queue" aria-label="prompts that wait">${session.queue.map((prompt, at) =>

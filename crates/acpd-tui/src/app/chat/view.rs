@@ -373,10 +373,9 @@ fn next(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Lin
     {
         return Some(Line::of(Role::Dim, others));
     }
-    let plan = &chat.conversation.header().plan;
-    let done = plan.iter().filter(|step| step.status == "completed").count();
-    let step = plan.iter().find(|step| step.status == "in_progress")?;
-    Some(Line::of(Role::Dim, text!("plan {}/{}: {}", done + 1, plan.len(), step.content)))
+    let steps = &chat.conversation.header().plan;
+    let is_at_work = steps.iter().any(|step| step.status == "in_progress");
+    is_at_work.then(|| Line::of(Role::Dim, acpd_view::plan(steps)))
 }
 
 /// Why nothing goes on, if that is so.

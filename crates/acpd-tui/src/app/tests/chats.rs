@@ -531,3 +531,14 @@ fn what_was_cleared_comes_back_after_its_conversation_was_left() {
     person.press(KeyCode::Up);
     assert!(person.sees(80, 24).contains("\n an hour of thoughts"));
 }
+
+#[test]
+fn plan_counts_the_steps_that_are_done() {
+    let (mut person, link) = in_chat();
+    let steps = json!([{"content": "one", "status": "completed"},
+        {"content": "two", "status": "in_progress"}, {"content": "three", "status": "pending"}]);
+    let update = json!({"sessionUpdate": "plan", "entries": steps});
+    person.hears(link, 9, &[json!({"params": {"sessionId": ID, "update": update}})]);
+    let seen = person.sees(100, 30);
+    assert_eq!(seen.matches("plan 1/3: two").count(), 2, "{seen}");
+}
