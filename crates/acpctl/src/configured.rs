@@ -1,5 +1,7 @@
 //! What the daemon's program says of the configuration: it alone understands the file, also when no daemon runs.
 
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use acpd_api::{ConfigReport, ConfigValues, ExitCode, Untrusted};
@@ -8,6 +10,11 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::error::{CommandError, Result};
 use crate::text::text;
+
+/// The name of the schema beside the file.
+pub(crate) const SCHEMA: &str = "config.schema.json";
+/// What a new file begins with. Editors that know TOML look there.
+pub(crate) const BEGIN: &str = "#:schema ./config.schema.json\n";
 
 /// What it finds in the file.
 pub(crate) fn report() -> Result<ConfigReport> {
@@ -39,4 +46,13 @@ fn understood<T: DeserializeOwned>(output: &Output) -> Result<T> {
         CommandError::new(ExitCode::Error, text)
             .hint("acpctl and acpd may differ in version: install both again")
     })
+}
+
+/// Puts the schema beside a file that asks for it there, as this version has it. Without it the file can be edited, too.
+pub(crate) fn offer_schema(file: &Path, schema_file: &Path) {
+    if fs::read_to_string(file).is_ok_and(|text| text.starts_with(BEGIN))
+        && let Ok(schema) = schema()
+    {
+        fs::write(schema_file, schema).ok();
+    }
 }

@@ -1,12 +1,16 @@
 //! What a directory means by itself: the session that was used last in it, and the agent of new ones.
 
 use acpd_api::{
-    ExitCode, SessionInfo, SessionList, SessionListParams, Status, StatusParams, escape, method,
+    AgentInfo, AgentRef, DaemonInfo, ExitCode, SessionInfo, SessionList, SessionListParams, Status,
+    StatusParams, escape, method,
 };
 use acpd_client::Connection;
 
 use crate::error::{CommandError, Result};
 use crate::text::text;
+
+/// The agent that is there without being installed.
+pub(crate) const DEMO: &str = "demo";
 
 /// What to ask `_acpd/session/list` for.
 pub(crate) fn of(cwd: &str, agent: Option<&str>) -> SessionListParams {
@@ -33,9 +37,15 @@ pub(crate) fn none(cwd: &str, agent: Option<&str>) -> CommandError {
         .hint("start one without `--continue`, or name one with `--session`")
 }
 
-/// The agent of a session that begins in a directory, if nobody names one.
-pub(crate) fn agent_for(cwd: &str, connection: &mut Connection) -> Result<String> {
+/// The daemon as a directory sees it: with the agent of sessions that begin there.
+pub(crate) fn daemon_for(cwd: &str, connection: &mut Connection) -> Result<DaemonInfo> {
     let params = StatusParams { cwd: Some(cwd.to_owned()) };
-    let status: Status = connection.call(method::STATUS, &params)?;
-    Ok(status.daemon.default_agent.into_raw())
+    let mut status: Status = connection.call(method::STATUS, &params)?;
+    if status.daemon.default_is_found {
+        // Answered when the environment of agents is known; before that the installed ones may be missing.
+        let demo = AgentRef { agent: DEMO.to_owned() };
+        connection.call::<_, AgentInfo>(method::AGENT_SHOW, &demo).ok();
+        status = connection.call(method::STATUS, &params)?;
+    }
+    Ok(status.daemon)
 }

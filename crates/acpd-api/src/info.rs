@@ -46,6 +46,9 @@ pub struct DaemonInfo {
     pub budget: Option<BudgetInfo>,
     /// The agent that a connection gets when it names none, in the directory that was asked about.
     pub default_agent: Untrusted,
+    /// No configuration names that agent: it is the first one that is installed, or `demo`, a script, if none is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub default_is_found: bool,
     /// Where its files are.
     pub socket: Untrusted,
     /// Database file.

@@ -144,6 +144,7 @@ fn status_looks_like_this() {
         },
         budget: Some(BudgetInfo { per_day: usd(5.0), spent: usd(5.25).amount, is_over: true }),
         default_agent: "demo".into(),
+        default_is_found: true,
         socket: "/socket".into(),
         database: "/database".into(),
         log: "/log".into(),

@@ -99,6 +99,9 @@ pub enum ClientOrigin {
 pub enum ClientEvent {
     /// It is there.
     Opened(ClientOrigin),
+    /// This agent is installed, and is the default where the configuration names none. Reported before the lines
+    /// that may need it.
+    DefaultFound(String),
     /// It sent lines.
     Lines(Vec<Body>),
     /// It does not read as fast as it is sent to: no live lines for it until it has drained.

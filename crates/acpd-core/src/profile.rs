@@ -17,6 +17,8 @@ pub use jiff::tz::TimeZone;
 pub struct Config {
     /// The agent of a connection that names none.
     pub default_agent: String,
+    /// The configuration does not name it: [`crate::ClientEvent::DefaultFound`] replaces it.
+    pub default_is_found: bool,
     /// Profiles by name.
     pub agents: BTreeMap<String, Profile>,
     /// Quirks of programs by their `agentInfo.name`, for profiles with [`Profile::takes_quirks`].
@@ -100,9 +102,17 @@ pub(crate) fn workspaces_of<'c>(workspaces: &'c [Workspace], dir: &str) -> Vec<&
 impl Config {
     /// The agent of a client that names none, and works in this directory.
     pub(crate) fn agent_for(&self, dir: Option<&str>) -> &str {
-        let found = dir.map(|dir| workspaces_of(&self.workspaces, dir)).unwrap_or_default();
-        let agent = found.into_iter().find_map(|workspace| workspace.agent.as_deref());
-        agent.unwrap_or(&self.default_agent)
+        self.agent_of_workspace(dir).unwrap_or(&self.default_agent)
+    }
+
+    /// Returns whether that agent is in no configuration, but was found installed.
+    pub(crate) fn is_found_for(&self, dir: Option<&str>) -> bool {
+        self.default_is_found && self.agent_of_workspace(dir).is_none()
+    }
+
+    fn agent_of_workspace(&self, dir: Option<&str>) -> Option<&str> {
+        let found = workspaces_of(&self.workspaces, dir?);
+        found.into_iter().find_map(|workspace| workspace.agent.as_deref())
     }
 
     /// What a session of an agent begins with in a directory.

@@ -28,6 +28,7 @@ use crate::config::{self, Config};
 use crate::failure::Failure;
 use crate::helper_process::{End, read, run_to_end, set_apart};
 use crate::host::Reaper;
+use crate::installed_agents::find_default;
 
 /// How long a program may take to say whether it can start.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -57,7 +58,8 @@ pub fn report() -> Result<ConfigReport, Failure> {
 pub fn values() -> Result<ConfigValues, Failure> {
     let file = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?.config_file();
     let here = std::env::current_dir().unwrap_or_default();
-    config::values(&file, &here).map_err(|e| Failure::new(&e, e.hint()))
+    let found = |config: &Config| find_default(config).to_owned();
+    config::values(&file, &here, found).map_err(|e| Failure::new(&e, e.hint()))
 }
 
 /// The configuration without what may be a secret.

@@ -13,7 +13,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -33,9 +32,10 @@ use interprocess::local_socket::tokio::Stream;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::config::{self, CommandNotFound, Config, Installed, OnDisk, Profile, Transport};
+use crate::config::{self, Config, Installed, OnDisk, Profile, Transport};
 use crate::environment;
 use crate::host::Reaper;
+use crate::installed_agents::{default_for, environment_of, look_for, runnable};
 use crate::journal::Journal;
 use crate::log;
 use crate::login_shell;
@@ -249,29 +249,6 @@ impl Service {
     }
 }
 
-/// Whether an agent is installed, and if not, the command that installs it.
-fn look_for(profile: &Profile) -> (bool, Option<String>) {
-    let env = environment_of(profile);
-    match (profile.transport(), config::installed(profile, &env)) {
-        (Transport::TcpConnect(_), _) | (_, Installed::Here { .. }) => (true, None),
-        (_, Installed::Missing { install }) => (false, Some(install)),
-        (_, Installed::Other) => {
-            let found = runnable(profile, &env);
-            (found.is_ok(), profile.install.clone().filter(|_| found.is_err()))
-        }
-    }
-}
-
-fn environment_of(profile: &Profile) -> Vec<(OsString, OsString)> {
-    config::environment(profile, config::with_home(environment::variables(), std::env::home_dir()))
-}
-
-/// Whether the agent's own command line can be run.
-fn runnable(profile: &Profile, env: &[(OsString, OsString)]) -> Result<(), CommandNotFound> {
-    let file = config::resolve_program(profile, env, Path::new(""))?;
-    config::executable(profile, env, file).map(drop)
-}
-
 /// What is counted of an agent.
 fn counted(agent: AgentInfo) -> AgentMetrics {
     let AgentInfo { name, state, restarts, sessions, processes, rss, .. } = agent;
@@ -325,16 +302,18 @@ pub(crate) async fn serve(
     let mut lines = Lines::new(&stream, service.line_limit, Arc::clone(&service.half_lines));
     let Some(first) = first_lines(&mut lines, silence).await else { return };
     let are_here = !service.config.has_remote_agent();
+    let (events, config) = (service.events.clone(), Arc::clone(&service.config));
+    let found = default_for(&first, &config).await;
     let first = looked_up(first, are_here).await;
 
     let (sender, queue) = mpsc::unbounded_channel();
     let backlog = Arc::new(Backlog::default());
     let (cut, is_cut) = oneshot::channel();
     let sink = Sink { queue: sender, backlog: Arc::clone(&backlog), cut };
-    let events = service.events.clone();
     let opened = FromClient::Event(ClientEvent::Opened(origin));
+    let found = found.map(|agent| FromClient::Event(ClientEvent::DefaultFound(agent)));
     let said = FromClient::Event(ClientEvent::Lines(first));
-    for news in [FromClient::Sink(sink), opened, said] {
+    for news in [FromClient::Sink(sink), opened].into_iter().chain(found).chain([said]) {
         if events.send((client, news)).await.is_err() {
             return;
         }
@@ -344,7 +323,7 @@ pub(crate) async fn serve(
     let out = out.run();
     tokio::pin!(out);
     tokio::select! {
-        () = read_lines(client, lines, are_here, &events) => {
+        () = read_lines(client, lines, are_here, &config, &events) => {
             events.send((client, FromClient::Event(ClientEvent::Closed))).await.ok();
             // The peer sends no more, but may still read what it asked for.
             tokio::time::timeout(LAST_READ, out).await.ok();
@@ -388,12 +367,21 @@ async fn looked_up(mut lines: Vec<Body>, are_here: bool) -> Vec<Body> {
     lines
 }
 
-async fn read_lines(client: ClientId, mut lines: Lines<'_>, are_here: bool, events: &ClientEvents) {
+async fn read_lines(
+    client: ClientId,
+    mut lines: Lines<'_>,
+    are_here: bool,
+    config: &Arc<Config>,
+    events: &ClientEvents,
+) {
     while let Some(lines) = lines.next().await {
+        let found = default_for(&lines, config).await;
         let lines = looked_up(lines, are_here).await;
-        let said = FromClient::Event(ClientEvent::Lines(lines));
-        if events.send((client, said)).await.is_err() {
-            return;
+        let found = found.map(ClientEvent::DefaultFound);
+        for event in found.into_iter().chain([ClientEvent::Lines(lines)]) {
+            if events.send((client, FromClient::Event(event))).await.is_err() {
+                return;
+            }
         }
     }
 }

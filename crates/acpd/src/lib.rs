@@ -20,6 +20,7 @@ pub mod failure;
 pub mod helper_process;
 pub mod hooks;
 pub mod host;
+mod installed_agents;
 pub mod journal;
 #[cfg(feature = "keyring")]
 pub mod keyring;

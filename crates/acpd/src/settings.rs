@@ -17,6 +17,7 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
     let agents = config.agents.values().filter(|profile| profile.enabled);
     HubConfig {
         default_agent: config.default_agent.clone(),
+        default_is_found: config.default_is_found,
         agents: agents.map(|p| (p.name.clone(), hub_profile(config, p, paths))).collect(),
         quirks: quirks(config, paths),
         policy: policy(config),

@@ -48,7 +48,7 @@ fn the_readme() {
         "there is no repository to clone; CI builds in a fresh clone",
     );
     page.not_run("cargo xtask demo", "both build everything; the second runs this very test");
-    page.play("$ acpctl run -s main 'say #one'");
+    page.play("$ acpctl run -a demo -s main 'say #one'");
     page.play_until("$ acpctl run -s main 'say #two [slow 30]'", "tick 7", |home| {
         kill_tree(home.agent("demo").unwrap());
     });
@@ -71,7 +71,7 @@ fn the_readme() {
     );
     page.play_and_interrupt("$ acpctl attach --tail main", "tick 4");
     page.before("acpctl cancel main && acpctl session rm --yes --now fix");
-    page.play("$ acpctl run -s fix 'say #one [plan] [tool Edit the file]'");
+    page.play("$ acpctl run -a demo -s fix 'say #one [plan] [tool Edit the file]'");
     page.before("acpctl run --detach -s docs hello");
     page.play_but(
         "id=$(acpctl run --detach -s main 'make the tests pass')",

@@ -232,7 +232,9 @@ fn last_used(
     let mut connection = door.connect()?;
     let agent = match agent {
         Some(agent) => agent.to_owned(),
-        None => last::agent_for(here.unwrap_or_default(), &mut connection)?,
+        None => {
+            last::daemon_for(here.unwrap_or_default(), &mut connection)?.default_agent.into_raw()
+        }
     };
     let list = connection.call(method::SESSION_LIST, &last::of(cwd, Some(&agent)))?;
     Ok(last::used(list).map(|session| session.session_id.into_raw()))

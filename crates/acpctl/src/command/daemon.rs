@@ -1,32 +1,22 @@
 //! `acpctl daemon …`.
 
-use std::thread;
-use std::time::{Duration, Instant};
-
-use acp_wire::code;
 use acpd_api::{
-    AgentInfo, AgentRef, AgentState, DaemonInfo, DaemonRestartParams, Empty, Environment, ExitCode,
-    LogLevel, LogLevelParams, Status, method,
+    AgentInfo, AgentState, Empty, Environment, LogLevel, LogLevelParams, Status, method,
 };
-use acpd_client::{CallError, ConnectError, Connection, Options, Paths, connect, stopped_daemon};
+use acpd_client::Paths;
 
 use crate::cli::{Daemon, Json};
 use crate::door::Door;
-use crate::error::{CommandError, Result};
+use crate::error::Result;
 use crate::expiry;
-use crate::info::daemon::{line, mistakes};
-use crate::live::in_words;
+use crate::info::daemon::line;
+use crate::replace::{reload, take_place, to_running};
 use crate::service::Service;
-use crate::stop::{END_DEADLINE, check_turns_continue, info, running, start_of, stop};
+use crate::stop::{info, running, stop};
 use crate::table::key_values;
-use crate::text::{shell_word, text};
+use crate::text::text;
 use crate::ui::Ui;
 use crate::{human, log_file};
-
-/// How often it is looked whether a daemon that does not end is stopped.
-const LOOK: Duration = Duration::from_secs(2);
-/// A restarting daemon that is away longer than this has died.
-const DIED: Duration = Duration::from_secs(1);
 
 /// Runs a `daemon` command.
 pub(super) fn daemon(command: Daemon, door: Door, ui: &mut Ui) -> Result {
@@ -62,52 +52,6 @@ fn start(paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// Has the running daemon use the configuration as it is now, if it can: it starts again in place.
-fn reload(paths: &Paths, ui: &mut Ui) -> Result {
-    let Some(mut connection) = running(paths)? else {
-        return Err(CommandError::new(ExitCode::NotFound, "acpd is not running")
-            .hint("start it with `acpctl daemon start`: it reads the configuration then"));
-    };
-    let status: Status = connection.call(method::STATUS, &Empty {})?;
-    let Some(changed) = &status.daemon.config_changed else {
-        ui.say("acpd uses the configuration as it is");
-        return Ok(());
-    };
-    if !changed.mistakes.is_empty() {
-        let text = text!("acpd keeps the old configuration:{}", mistakes(&changed.mistakes));
-        return Err(CommandError::new(ExitCode::Error, text).hint("mend it: `acpctl config edit`"));
-    }
-    check_turns_continue(&status, paths)?;
-    if take_place(connection, paths, Environment::default(), ui)?.is_none() {
-        let text = "this acpd is too old to do that without ending turns";
-        return Err(CommandError::new(ExitCode::Error, text).hint("run `acpctl daemon restart`"));
-    }
-    ui.stop_spinning();
-    ui.say("acpd uses the configuration as it is now");
-    let runs = |agent: &&AgentInfo| agent.pid.is_some() && changed.agents.contains(&agent.name);
-    for AgentInfo { name, .. } in status.agents.iter().filter(runs) {
-        let word = shell_word(name);
-        ui.say(text!("{} runs as it was started before: acpctl agent restart {}", name, word));
-    }
-    let mut connection = to_running(paths)?;
-    for AgentInfo { name, sessions, .. } in status.agents.iter().filter(|agent| agent.sessions > 0)
-    {
-        let agent = AgentRef { agent: name.raw().to_owned() };
-        let shown: std::result::Result<AgentInfo, CallError> =
-            connection.call(method::AGENT_SHOW, &agent);
-        let Err(CallError::Rpc(error)) = shown else { continue };
-        let error = CommandError::rpc(&error);
-        let sessions = human::counted(u64::from(*sessions), "session");
-        let rest = text!("{}; its {} can only be read", error.message(), sessions);
-        ui.say(match error.first_hint() {
-            Some(hint) => text!("{}\n  {}", rest, hint),
-            None => rest,
-        });
-    }
-    expiry::announce(&mut connection, ui);
-    Ok(())
-}
-
 /// Lets the running daemon put the installed one into its place.
 fn restart(paths: &Paths, ui: &mut Ui) -> Result {
     let Some(connection) = running(paths)? else {
@@ -123,116 +67,6 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
     change.tell(ui);
     expiry::announce(&mut to_running(paths)?, ui);
     Ok(())
-}
-
-/// One daemon that has taken the place of another.
-struct Change {
-    before: Option<DaemonInfo>,
-    now: DaemonInfo,
-}
-
-impl Change {
-    fn tell(&self, ui: &mut Ui) {
-        let DaemonInfo { pid, version, .. } = &self.now;
-        let own = env!("CARGO_PKG_VERSION");
-        ui.say(match &self.before {
-            Some(before) if before.version != *version => {
-                text!("acpd restarted (pid {}): {} now, {} before", pid, version, before.version)
-            }
-            _ => text!("acpd restarted (pid {})", pid),
-        });
-        if *version != *own {
-            ui.say(text!(
-                "the installed acpd is {}, and this is acpctl {}: install both again",
-                version,
-                own
-            ));
-        }
-    }
-}
-
-/// Starts the daemon again in place. `None`: it is older than this command and cannot do that.
-fn take_place(
-    mut connection: Connection,
-    paths: &Paths,
-    environment: Environment,
-    ui: &mut Ui,
-) -> Result<Option<Change>> {
-    ui.spin("restarting");
-    let before = match info(&mut connection) {
-        Ok(info) => Some(info),
-        // It dies at this moment.
-        Err(error) if error.is_gone() => None,
-        Err(error) => return Err(error),
-    };
-    // An error of its configuration comes here, and everything stays as it is.
-    match connection.call(method::DAEMON_RESTART, &DaemonRestartParams { environment }) {
-        Ok(Empty {}) | Err(CallError::Closed | CallError::Io(_)) => {}
-        Err(CallError::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => return Ok(None),
-        Err(error) => return Err(error.into()),
-    }
-    // The end of the connection is the end of the old one: nothing is asked before it.
-    let end = Instant::now() + END_DEADLINE;
-    let mut told = false;
-    while !connection.ends_within(LOOK) {
-        told = told || tell_stopped(paths, ui);
-        if Instant::now() >= end {
-            let text = text!("acpd has not ended in {} s", END_DEADLINE.as_secs());
-            return Err(
-                CommandError::new(ExitCode::Error, text).hint("look into `acpctl daemon logs`")
-            );
-        }
-    }
-    let now = successor(paths, before.as_ref().map(start_of), ui)?;
-    Ok(Some(Change { before, now }))
-}
-
-/// Reports a daemon that a signal has stopped, since it may be continued. Returns whether there is one.
-fn tell_stopped(paths: &Paths, ui: &mut Ui) -> bool {
-    let Some(stopped) = stopped_daemon(paths) else { return false };
-    ui.say(in_words(&stopped));
-    true
-}
-
-/// The daemon that was not started then, as soon as it answers. One that died on its way is
-/// replaced.
-fn successor(paths: &Paths, before: Option<(u64, u64)>, ui: &mut Ui) -> Result<DaemonInfo> {
-    let start = Instant::now();
-    let end = start + END_DEADLINE;
-    let mut pause = Duration::from_millis(5);
-    let mut told = false;
-    loop {
-        let spawn = start.elapsed() > DIED;
-        let answer = match connect(&Options { spawn, paths: paths.clone() }) {
-            Ok(mut connection) => info(&mut connection).map(Some),
-            Err(ConnectError::NotRunning { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        };
-        match answer {
-            Ok(Some(now)) if Some(start_of(&now)) != before => return Ok(now),
-            Err(error) if Instant::now() >= end => return Err(error),
-            Ok(_) if Instant::now() >= end => {
-                let text = text!("acpd has not come back in {} s", END_DEADLINE.as_secs());
-                return Err(CommandError::new(ExitCode::Error, text)
-                    .hint("look into `acpctl daemon logs`, then `acpctl daemon start`"));
-            }
-            // One that says nothing took its time already.
-            Err(_) => told = told || tell_stopped(paths, ui),
-            Ok(_) => {}
-        }
-        thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(200));
-    }
-}
-
-/// A connection to the daemon that runs.
-fn to_running(paths: &Paths) -> Result<Connection> {
-    let options = Options { spawn: false, paths: paths.clone() };
-    connect(&options).map_err(|error| match error {
-        ConnectError::NotRunning { .. } => CommandError::because(ExitCode::NotFound, &error)
-            .hint("start it with `acpctl daemon start`"),
-        other => other.into(),
-    })
 }
 
 /// Shows or changes what the running daemon logs.

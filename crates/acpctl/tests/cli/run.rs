@@ -783,7 +783,7 @@ fn that_the_demo_agent_answers_is_told_in_a_pipe_too_once_for_a_session_that_beg
         client.result(&prompt, json!({"stopReason": "end_turn"}));
     });
     let done = home.run(&["run", "hello"]);
-    insta::assert_snapshot!(done.err, @"`demo` answers, a script without a model; other agents: acpctl agent ls -a");
+    insta::assert_snapshot!(done.err, @"`demo` is a built-in script, not a model. Real agents: acpctl agent ls --all");
     assert_eq!((done.out.as_str(), done.code), ("You said: hello\n", Some(0)));
     daemon.join().unwrap();
 }

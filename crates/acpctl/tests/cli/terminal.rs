@@ -113,7 +113,7 @@ const OPTIONS: [(&str, &str, &str); 2] =
 pub(crate) fn in_turn(term: &str) -> (Home, Person, Child, Client, Value) {
     let (home, listener) = Home::listening();
     let (person, child) = Person::start(&home, term, &["run", "hello"]);
-    let mut client = Client::accept(&listener);
+    let mut client = Client::accept_on_terminal(&listener);
     let prompt = client.begins();
     (home, person, child, client, prompt)
 }
@@ -167,7 +167,7 @@ fn on_a_terminal_an_answer_is_markdown_and_wrapped_at_words() {
         let (home, listener) = Home::listening();
         let args = ["--color", "never", "run", "hello"];
         let (mut person, child) = Person::start_as(&home, term, 30, &args, "");
-        let mut client = Client::accept(&listener);
+        let mut client = Client::accept_on_terminal(&listener);
         let prompt = client.begins();
         client.says("**Two** words of a paragraph that go");
         // A row is there as soon as nothing changes it.
@@ -209,7 +209,7 @@ fn on_a_terminal_an_answer_is_markdown_and_wrapped_at_words() {
 fn a_name_whose_directory_is_gone_is_told_to_begin_anew() {
     let (home, listener) = Home::listening();
     let (mut person, child) = Person::start(&home, "dumb", &["run", "-s", "fix", "hello"]);
-    let mut client = Client::accept(&listener);
+    let mut client = Client::accept_on_terminal(&listener);
     let mut other = session("s-1");
     other["cwd"] = json!("/nowhere/app");
     client.finds(&other);

@@ -107,6 +107,11 @@ impl Hub {
             ClientEvent::Opened(origin) => {
                 self.clients.connect(client, origin);
             }
+            ClientEvent::DefaultFound(agent) => {
+                if self.config.default_is_found {
+                    self.config.default_agent = agent;
+                }
+            }
             ClientEvent::Lines(lines) => {
                 for body in lines {
                     self.on_client_line(client, body, out);

@@ -133,6 +133,7 @@ impl Bench {
         change(&mut profile);
         let config = Config {
             default_agent: default_agent.to_owned(),
+            default_is_found: false,
             agents: names.iter().map(|name| ((*name).to_owned(), profile.clone())).collect(),
             quirks: BTreeMap::new(),
             policy,

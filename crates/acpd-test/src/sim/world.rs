@@ -142,6 +142,7 @@ impl World {
         }
         let config = Config {
             default_agent: AGENTS[0].to_owned(),
+            default_is_found: false,
             agents,
             policy: acpd_core::profile::Policy::default(),
             line_limit: 1 << 20,

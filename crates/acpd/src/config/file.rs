@@ -80,6 +80,7 @@ fn config(text: &Text<'_>, document: &DeTable<'_>, catalogue: BTreeMap<String, P
     }
     let workspaces = workspaces.into_iter().map(|(_, workspace)| workspace).collect();
     let default_agent = root.default_agent.or_else(|| configured.first().cloned());
+    let default_is_found = default_agent.is_none();
     let default_agent = default_agent.unwrap_or_else(|| DEMO_AGENT.to_owned());
     let config = Config {
         daemon,
@@ -90,6 +91,7 @@ fn config(text: &Text<'_>, document: &DeTable<'_>, catalogue: BTreeMap<String, P
         workspaces,
         policy,
         default_agent,
+        default_is_found,
         agents,
         mcp,
     };
@@ -265,13 +267,14 @@ pub(super) fn read_catalogue(
 ) -> Result<BTreeMap<String, Profile>, ConfigError> {
     let text = Text::new(path, text);
     let mut agents = BTreeMap::new();
-    for (name, value) in in_order(document(&text)?.get_ref()) {
+    for (position, (name, value)) in in_order(document(&text)?.get_ref()).into_iter().enumerate() {
         let name = name.get_ref().to_string();
         let section = Section::new(&text, Some(name.clone()), Scope::Catalogue);
         let Some(table) = section.table(&name, value) else { continue };
         let mut profile = Profile::named(&name);
         section.profile(table, &mut profile);
         profile.source = Source::Catalogue;
+        profile.position = position;
         profile.is_known_command = true;
         agents.insert(name, profile);
     }

@@ -28,13 +28,21 @@ const HIDDEN_TABLES: [&str; 2] = ["env", "headers"];
 /// What a session begins with in a directory, beside its agent.
 const BEGUN_WITH: [&str; 3] = ["model", "mode", "diagnostics"];
 
-/// What the file at `path` comes to, and what counts in the directory `dir`.
+/// What the file at `path` comes to, and what counts in the directory `dir`. `found` returns the default agent if the
+/// file says none.
 ///
 /// # Errors
 /// As [`load`](crate::config::load).
-pub fn values(path: &Path, dir: &Path) -> Result<ConfigValues, ConfigError> {
+pub fn values(
+    path: &Path,
+    dir: &Path,
+    found: impl FnOnce(&Config) -> String,
+) -> Result<ConfigValues, ConfigError> {
     let text = text_of(path)?;
-    let config = parse(path, &text)?;
+    let mut config = parse(path, &text)?;
+    if config.default_is_found {
+        config.default_agent = found(&config);
+    }
     let file = File { text: &text, document: DeTable::parse_recoverable(&text).0.into_inner() };
     let known = DeTable::parse_recoverable(catalogue::TEXT).0.into_inner();
     Ok(ConfigValues {

@@ -53,7 +53,7 @@ fn values_in(text: &str, dir: &str) -> ConfigValues {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.toml");
     fs::write(&path, text).unwrap();
-    config::values(&path, Path::new(dir)).unwrap()
+    config::values(&path, Path::new(dir), |_| "installed".to_owned()).unwrap()
 }
 
 fn find<'v>(values: &'v [ConfigValue], key: &str) -> &'v ConfigValue {
@@ -189,12 +189,13 @@ fn what_counts_in_a_directory_is_what_the_innermost_workspace_says() {
 
 #[test]
 fn without_a_file_everything_has_its_default_or_is_of_the_catalogue() {
-    let found = config::values(&PathBuf::from("/nonexistent/config.toml"), Path::new("/")).unwrap();
+    let nowhere = PathBuf::from("/nonexistent/config.toml");
+    let found = config::values(&nowhere, Path::new("/"), |_| "claude".to_owned()).unwrap();
     assert!(!found.exists);
     let is_said = |place: &ConfigPlace| !matches!(place, ConfigPlace::File { .. });
     assert!(found.values.iter().chain(&found.here).all(|value| value.from.iter().all(is_said)));
-    assert_eq!(found.agents, ["demo"]);
-    assert_eq!(found.here[0].value, "demo");
+    assert_eq!(found.agents, ["claude"], "the one that is installed");
+    assert_eq!(found.here[0].value, "claude");
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod crashes;
 mod credentials;
 mod daemon;
 mod database;
+mod default_agents;
 mod delegation;
 mod desktop;
 mod discovering;

@@ -11,7 +11,7 @@ use crate::door::Door;
 use crate::error::Result;
 use crate::lookup::{Care, Wanted};
 use crate::ui::Ui;
-use crate::{cli, full_screen, last, lookup};
+use crate::{cli, default_agent, full_screen, last, lookup};
 
 /// Shows it until the person leaves; it goes on.
 pub(super) fn chat(args: &cli::Chat, door: Door, ui: &mut Ui) -> Result<ExitCode> {
@@ -20,7 +20,7 @@ pub(super) fn chat(args: &cli::Chat, door: Door, ui: &mut Ui) -> Result<ExitCode
         let found = find(args, &mut connection, ui)?;
         let agent = match &found {
             Some(session) => session.agent.raw().to_owned(),
-            None => agent(args, &mut connection)?,
+            None => agent(args, &mut connection, ui)?,
         };
         drop(connection);
         return plain::plain(found, agent, door, ui);
@@ -38,7 +38,7 @@ pub(super) fn chat(args: &cli::Chat, door: Door, ui: &mut Ui) -> Result<ExitCode
             session_id: session.session_id.into_raw(),
             seq: session.seq,
         },
-        None => Opens::New { agent: agent(args, &mut connection)? },
+        None => Opens::New { agent: agent(args, &mut connection, ui)? },
     };
     drop(connection);
     full_screen::run(start, ui)?;
@@ -59,9 +59,9 @@ fn find(args: &cli::Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Op
 }
 
 /// The agent that a session begins with.
-fn agent(args: &cli::Chat, connection: &mut Connection) -> Result<String> {
+fn agent(args: &cli::Chat, connection: &mut Connection, ui: &mut Ui) -> Result<String> {
     match &args.agent {
         Some(agent) => Ok(agent.clone()),
-        None => last::agent_for(&utf8(&current_dir()?)?, connection),
+        None => default_agent::choose(&utf8(&current_dir()?)?, connection, ui),
     }
 }

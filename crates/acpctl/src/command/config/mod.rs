@@ -4,13 +4,12 @@ mod show;
 
 use std::fs;
 use std::io::{self, Read as _};
-use std::path::Path;
 
 use acpd_api::{ConfigReport, Empty, ExitCode, Status, Untrusted, method};
 use acpd_client::{Paths, open_file};
 
 use crate::cli::Config;
-use crate::configured;
+use crate::configured::{self, BEGIN, SCHEMA, offer_schema};
 use crate::confirm::yes;
 use crate::editor;
 use crate::error::{CommandError, Result};
@@ -19,11 +18,6 @@ use crate::info::daemon::mistakes;
 use crate::stop::running;
 use crate::text::text;
 use crate::ui::Ui;
-
-/// The name of the schema beside the file.
-const SCHEMA: &str = "config.schema.json";
-/// What a new file begins with. Editors that know TOML look there.
-const BEGIN: &str = "#:schema ./config.schema.json\n";
 
 /// Far more than a person writes, in bytes.
 const LONGEST: u64 = 4 << 20;
@@ -90,15 +84,6 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
                 }
             }
         }
-    }
-}
-
-/// Puts the schema beside a file that asks for it there, as this version has it. Without it the file can be edited, too.
-fn offer_schema(file: &Path, schema_file: &Path) {
-    if fs::read_to_string(file).is_ok_and(|text| text.starts_with(BEGIN))
-        && let Ok(schema) = configured::schema()
-    {
-        fs::write(schema_file, schema).ok();
     }
 }
 

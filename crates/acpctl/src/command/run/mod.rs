@@ -20,9 +20,9 @@ use std::time::Duration;
 use acp_wire::acp::{InitializeResult, NewSessionResult, stop_reason};
 use acp_wire::{ErrorObject, locate, str_at};
 use acpd_api::{
-    AgentInfo, AgentRef, AttachParams, AttachResult, ClientMeta, Empty, ExitCode, NAMESPACE,
+    AgentInfo, AgentRef, AttachParams, AttachResult, ClientMeta, ExitCode, NAMESPACE,
     NewSessionMeta, PromptMeta, Reason, RestoreLevel, Role, SessionInfo, SessionList, SessionRef,
-    Status, Untrusted, escape, method,
+    Status, StatusParams, Untrusted, escape, method,
 };
 use acpd_client::error_data;
 use acpd_sys::terminal::input_is_fed;
@@ -40,7 +40,7 @@ use crate::lookup::{Care, Named, Wanted};
 use crate::paint::{DIM, YELLOW};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
-use crate::{cli, human, info, install, last, lookup, signal};
+use crate::{cli, default_agent, human, info, install, last, lookup, signal};
 use attachment::Attachment;
 use report::Report;
 use set_up::{set_up, set_up_new};
@@ -48,8 +48,6 @@ use turn::{Ended, Turn};
 
 pub(super) use handoff::handoff;
 
-/// The agent that is there without being installed.
-const DEMO: &str = "demo";
 /// How long stdin is read before the user is told.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -70,6 +68,9 @@ pub(super) fn run(mut args: cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCod
     let place = args.worktree.take();
     args.session = args.session.or_else(|| place.clone().flatten());
     ui.spin("starting");
+    if ui.can_ask() && args.agent.is_none() && args.resume.is_none() && !args.goes_on {
+        args.agent = choose_agent(args.session.as_deref(), &utf8(&cwd)?, door, ui)?;
+    }
     let live = Live::new(door.lasting_link()?)?;
     let mut turn = Turn::new(live, ui, &args.turn);
     let target = match place {
@@ -80,6 +81,24 @@ pub(super) fn run(mut args: cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCod
     let name = args.session.as_deref().filter(|name| *name != "-");
     let meta = PromptMeta { idempotency_key: args.key.clone(), ..PromptMeta::default() };
     target.prompt(turn, blocks, &args.turn, meta, name)
+}
+
+/// Asks for the agent of a new session if none is configured and several are installed.
+fn choose_agent(
+    session: Option<&str>,
+    cwd: &str,
+    door: Door,
+    ui: &mut Ui,
+) -> Result<Option<String>> {
+    let mut connection = door.connect()?;
+    if let Some(name) = session {
+        let list: SessionList = connection.call(method::SESSION_LIST, &lookup::all())?;
+        let named = Wanted::new(name, None, cwd.to_owned()).named(list);
+        if !matches!(named, Ok(Named::New(_))) {
+            return Ok(None);
+        }
+    }
+    default_agent::choose_if_found(cwd, &mut connection, ui)
 }
 
 /// Prints what a script needs to come back to a turn that was begun.
@@ -151,7 +170,7 @@ impl Target {
                     turn.ui.say(turn.ui.err_paint().apply(DIM, line));
                 }
                 if agent.is_none() || turn.ui.can_ask() {
-                    tell_config(turn, agent.is_none())?;
+                    tell_config(turn, agent.is_none().then_some(cwd))?;
                 }
                 id
             }
@@ -395,16 +414,18 @@ fn tell_others(ui: &mut Ui, others: &[SessionInfo], name: &str) {
 
 /// A new session may be with another agent than was expected: the configuration says otherwise by now, or says
 /// nothing, and no agent is installed.
-fn tell_config(turn: &mut Turn<'_>, is_default: bool) -> Result {
+/// `default_in`: the session has the default agent of this directory.
+fn tell_config(turn: &mut Turn<'_>, default_in: Option<&str>) -> Result {
+    let params = StatusParams { cwd: default_in.map(str::to_owned) };
     // What cannot be found out is left out.
-    let Ok(status) = turn.try_call::<Status>(method::STATUS, &Empty {})? else { return Ok(()) };
+    let Ok(status) = turn.try_call::<Status>(method::STATUS, &params)? else { return Ok(()) };
     if let Some(changed) = &status.daemon.config_changed {
         let line = info::daemon::config_changed(changed, human::now());
         turn.ui.say(turn.ui.err_paint().apply(DIM, line));
     }
-    if is_default && status.daemon.default_agent == DEMO {
-        let line = "`demo` answers, a script without a model; other agents: acpctl agent ls -a";
-        turn.ui.say(turn.ui.err_paint().apply(DIM, line));
+    let note = default_agent::note(&status.daemon).filter(|_| default_in.is_some());
+    if let Some(note) = note {
+        turn.ui.say(turn.ui.err_paint().apply(DIM, note));
     }
     Ok(())
 }

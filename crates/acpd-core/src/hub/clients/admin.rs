@@ -358,6 +358,7 @@ impl Hub {
                 store: self.store_health.state(),
                 budget: self.budget_info(),
                 default_agent: self.config.agent_for(dir).into(),
+                default_is_found: self.config.is_found_for(dir),
                 socket: facts.socket.clone().into(),
                 database: facts.database.clone().into(),
                 log: facts.log.clone().into(),

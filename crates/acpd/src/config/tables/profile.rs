@@ -24,7 +24,8 @@ keys! {
     /// The keys at the top of the file.
     pub(crate) struct Root {
         /// The agent for clients that name none. When unset: the first one configured under
-        /// `[agents]`; `demo` if there is none.
+        /// `[agents]`, else the first one of [known agents](#known-agents) that is tried and installed,
+        /// else `demo`, a script.
         Shared "default_agent" => pub(crate) default_agent: Option<String> as Line = None;
     }
     beside {}
@@ -401,6 +402,8 @@ keys! {
         pub name: String = String::new();
         /// Who described the agent.
         pub source: Source = Source::User;
+        /// Position in the catalogue, counted from 0: of several installed agents the first one is the default.
+        pub position: usize = 0;
         /// Whether the catalogue, and not the user, says how it is started.
         pub is_known_command: bool = false;
     }

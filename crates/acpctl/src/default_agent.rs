@@ -1,0 +1,172 @@
+//! The default agent where the configuration names none and several are installed: a person chooses once, and the file
+//! may keep it.
+
+use std::fs;
+use std::io;
+
+use acpd_api::{AgentInfo, AgentList, DaemonInfo, Empty, Untrusted, method};
+use acpd_client::{Connection, Paths};
+
+use crate::configured::{BEGIN, SCHEMA, offer_schema};
+use crate::confirm::{left, yes};
+use crate::error::{CommandError, Result};
+use crate::last::{self, DEMO};
+use crate::paint::DIM;
+use crate::replace::reload;
+use crate::text::{Text, text};
+use crate::ui::Ui;
+
+/// Returns the agent of a new session in a directory: the default, or a choice where none is configured.
+pub(crate) fn choose(cwd: &str, connection: &mut Connection, ui: &mut Ui) -> Result<String> {
+    let daemon = last::daemon_for(cwd, connection)?;
+    if let Some(chosen) = ask_if_found(&daemon, connection, ui)? {
+        return Ok(chosen);
+    }
+    if let Some(note) = note(&daemon) {
+        ui.say(ui.err_paint().apply(DIM, note));
+    }
+    Ok(daemon.default_agent.into_raw())
+}
+
+/// Returns what a person should know of a default agent that they have not configured, or that is no model.
+pub(crate) fn note(daemon: &DaemonInfo) -> Option<Text> {
+    let agent = &daemon.default_agent;
+    if *agent == DEMO {
+        let text = "`demo` is a built-in script, not a model. Real agents: acpctl agent ls --all";
+        return Some(text.into());
+    }
+    daemon.default_is_found.then(|| {
+        text!(
+            "agent {}, the first one installed; choose with `-a`, or set `default_agent` in the \
+             configuration",
+            agent
+        )
+    })
+}
+
+/// Returns the choice of a person at the terminal if no agent is configured and several are installed.
+pub(crate) fn choose_if_found(
+    cwd: &str,
+    connection: &mut Connection,
+    ui: &mut Ui,
+) -> Result<Option<String>> {
+    ask_if_found(&last::daemon_for(cwd, connection)?, connection, ui)
+}
+
+fn ask_if_found(
+    daemon: &DaemonInfo,
+    connection: &mut Connection,
+    ui: &mut Ui,
+) -> Result<Option<String>> {
+    if !daemon.default_is_found || !ui.can_ask() {
+        return Ok(None);
+    }
+    let list: AgentList = connection.call(method::AGENT_LIST, &Empty {})?;
+    let candidates = candidates(&list, daemon.default_agent.raw());
+    if candidates.len() < 2 {
+        return Ok(None);
+    }
+    let chosen = ask(&candidates, ui)?;
+    if yes(ui, text!("make {} the default in the configuration? y/n > ", chosen))? {
+        remember(chosen.raw(), ui)?;
+    }
+    Ok(Some(chosen.raw().to_owned()))
+}
+
+/// Agents that are tried and installed, the one that was found first; of several for one program the first one.
+fn candidates<'l>(list: &'l AgentList, default: &str) -> Vec<&'l AgentInfo> {
+    let is_there =
+        |agent: &&AgentInfo| agent.tried && agent.installed == Some(true) && agent.name != *DEMO;
+    let mut agents: Vec<_> = list.agents.iter().filter(is_there).collect();
+    agents.sort_by_key(|agent| agent.name != *default);
+    let mut kept: Vec<&AgentInfo> = Vec::new();
+    for agent in agents {
+        if !kept.iter().any(|other| other.command.first() == agent.command.first()) {
+            kept.push(agent);
+        }
+    }
+    kept
+}
+
+fn ask<'l>(candidates: &[&'l AgentInfo], ui: &mut Ui) -> Result<&'l Untrusted> {
+    ui.stop_spinning();
+    ui.say("No agent is configured, and several are installed:");
+    for (number, agent) in (1..).zip(candidates) {
+        ui.say(text!("  {}  {} ({})", Untrusted::of(number), agent.name, agent.title));
+    }
+    let count = candidates.len();
+    loop {
+        let Some(said) = ui.ask(text!("agent? 1-{} > ", Untrusted::of(count)))? else {
+            return Err(left());
+        };
+        let number = said.parse().ok().filter(|number| (1..=count).contains(number));
+        let named = || candidates.iter().position(|agent| agent.name == *said);
+        match number.map(|number: usize| number - 1).or_else(named) {
+            Some(at) => return Ok(&candidates[at].name),
+            None => ui.say(text!("type a number from 1 to {}", Untrusted::of(count))),
+        }
+    }
+}
+
+/// Writes the choice into the configuration, and has the daemon read it.
+fn remember(agent: &str, ui: &mut Ui) -> Result {
+    let paths = Paths::discover()?;
+    let file = paths.config_file();
+    let failed = |error: io::Error| CommandError::file("write", &file, &error);
+    fs::create_dir_all(&paths.config).map_err(failed)?;
+    let before = match fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => BEGIN.to_owned(),
+        Err(error) => return Err(failed(error)),
+    };
+    fs::write(&file, with_default(&before, agent)).map_err(failed)?;
+    offer_schema(&file, &paths.config.join(SCHEMA));
+    ui.say(text!("`{}` has it as `default_agent`", file));
+    reload(&paths, ui)
+}
+
+/// The file's text with a default, before every table: what comes behind the header of one belongs to it.
+fn with_default(text: &str, agent: &str) -> String {
+    let (schema, rest) = match text.strip_prefix(BEGIN) {
+        Some(rest) => (BEGIN, rest),
+        None => ("", text),
+    };
+    format!("{schema}default_agent = \"{agent}\"\n{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn default_is_written_before_every_table() {
+        assert_eq!(with_default("", "claude"), "default_agent = \"claude\"\n");
+        let text = format!("{BEGIN}[daemon]\nnotify = false\n");
+        let expected = format!("{BEGIN}default_agent = \"claude\"\n[daemon]\nnotify = false\n");
+        assert_eq!(with_default(&text, "claude"), expected);
+    }
+
+    #[test]
+    fn candidates_are_tried_installed_and_of_different_programs() {
+        let agent = |name: &str, program: &str, tried: bool, installed: bool| {
+            json!({"name": name, "title": name, "state": "stopped", "since": 0, "restarts": 0,
+                "command": [program], "sessions": 0, "log": "/l", "tried": tried,
+                "installed": installed})
+        };
+        let list = json!({"agents": [
+            agent("amp", "amp-acp", false, true),
+            agent("claude", "claude-agent-acp", true, false),
+            agent("codex", "codex-acp", true, true),
+            agent("copilot", "copilot", true, true),
+            agent("demo", "acpd", true, true),
+            agent("zedcodex", "codex-acp", true, true),
+        ]});
+        let list: AgentList = serde_json::from_value(list).unwrap();
+        let names = |default| -> Vec<_> {
+            candidates(&list, default).iter().map(|agent| agent.name.raw()).collect()
+        };
+        assert_eq!(names("copilot"), ["copilot", "codex"]);
+    }
+}

@@ -1,0 +1,79 @@
+//! Installed agents, and the default one among them.
+//!
+//! Where the configuration names no default, it is the first one of the catalogue that is tried and installed. Agents are installed and removed while the daemon runs. So it looks each time a client depends on the default, and
+//! reports what it has found to the hub before the client's line.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_wire::{Body, Message, parse};
+use acpd_api::method;
+
+use crate::config::{self, CommandNotFound, Config, DEMO_AGENT, Installed, Profile, Transport};
+use crate::environment;
+use crate::login_shell;
+
+/// Limit for a disk that does not answer; after that the last known default stays.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Returns the agent for clients that name none, if these lines depend on it and the configuration does not say it.
+pub(crate) async fn default_for(lines: &[Body], config: &Arc<Config>) -> Option<String> {
+    if !config.default_is_found {
+        return None;
+    }
+    let methods = || lines.iter().filter_map(method_of);
+    if methods().any(|method| method == "initialize") {
+        // Until then it is not known which programs are there.
+        login_shell::settled().await;
+    } else if !methods().any(|method| matches!(&*method, method::STATUS | method::POLICY_TEST)) {
+        return None;
+    }
+    let config = Arc::clone(config);
+    let found = tokio::task::spawn_blocking(move || find_default(&config).to_owned());
+    tokio::time::timeout(PATIENCE, found).await.ok()?.ok()
+}
+
+fn method_of(body: &Body) -> Option<String> {
+    let Body::Line(line) = body else { return None };
+    match parse(line) {
+        Ok(Message::Request { method, .. }) => Some(method.into_owned()),
+        _ => None,
+    }
+}
+
+/// The agent for clients that name none, by the environment that agents get now.
+pub(crate) fn find_default(config: &Config) -> &str {
+    let is_candidate = |profile: &&Profile| profile.tried && profile.enabled && !profile.builtin;
+    let mut candidates: Vec<&Profile> = config.agents.values().filter(is_candidate).collect();
+    candidates.sort_by_key(|profile| profile.position);
+    let found = candidates.into_iter().find(|profile| look_for(profile).0);
+    found.map_or(DEMO_AGENT, |profile| &profile.name)
+}
+
+/// Returns whether an agent is installed, and if not, the command that installs it.
+pub(crate) fn look_for(profile: &Profile) -> (bool, Option<String>) {
+    let env = environment_of(profile);
+    match (profile.transport(), config::installed(profile, &env)) {
+        (Transport::TcpConnect(_), _) | (_, Installed::Here { .. }) => (true, None),
+        (_, Installed::Missing { install }) => (false, Some(install)),
+        (_, Installed::Other) => {
+            let found = runnable(profile, &env);
+            (found.is_ok(), profile.install.clone().filter(|_| found.is_err()))
+        }
+    }
+}
+
+pub(crate) fn environment_of(profile: &Profile) -> Vec<(OsString, OsString)> {
+    config::environment(profile, config::with_home(environment::variables(), std::env::home_dir()))
+}
+
+/// Returns an error if the agent's own command line cannot be run.
+pub(crate) fn runnable(
+    profile: &Profile,
+    env: &[(OsString, OsString)],
+) -> Result<(), CommandNotFound> {
+    let file = config::resolve_program(profile, env, Path::new(""))?;
+    config::executable(profile, env, file).map(drop)
+}
