@@ -1,12 +1,14 @@
 //! Installs an agent by the command that acpd knows for it: only after a yes, in this terminal, with its own words shown.
+//! A name in a registry may pass to somebody else, so the repository that the registry has for it must be the known one.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use acpd_api::{AgentInfo, ExitCode, Untrusted};
+use acpd_api::{AgentInfo, ExitCode, PackageInfo, Untrusted};
+use serde_json::Value;
 
 use crate::confirm::{left, yes};
 use crate::error::{CommandError, Result};
-use crate::text::text;
+use crate::text::{Text, text};
 use crate::ui::Ui;
 
 /// Installs the agent, after a yes.
@@ -29,8 +31,12 @@ pub(crate) fn install(info: &AgentInfo, is_sure: bool, ui: &mut Ui) -> Result {
             return Err(left());
         }
     }
-    let mut words = command.raw().split_whitespace();
+    // Extras of Python's packages stand in quotes, for shells.
+    let mut words = command.raw().split_whitespace().map(|word| word.trim_matches('\''));
     let program = words.next().unwrap_or_default();
+    for package in &info.packages {
+        check_repository(program, package, command)?;
+    }
     ui.finish()?;
     let status = Command::new(program).args(words).status();
     let status = status.map_err(|error| CommandError::file("run", program.as_ref(), &error))?;
@@ -45,4 +51,83 @@ pub(crate) fn install(info: &AgentInfo, is_sure: bool, ui: &mut Ui) -> Result {
 /// Returns whether the agent is not there and acpd knows how to install it.
 pub(crate) fn can_install(info: &AgentInfo) -> bool {
     info.installed == Some(false) && info.install.is_some()
+}
+
+/// Fails unless the registry of the installing program names the known repository for the package.
+fn check_repository(program: &str, package: &PackageInfo, command: &Untrusted) -> Result {
+    let by_hand = || text!("look who publishes it; to install it nevertheless: {}", command);
+    let Some(found) = repositories_in_registry(program, package.name.raw()) else {
+        let error = text!("cannot find out from the registry who publishes `{}`", package.name);
+        return Err(CommandError::new(ExitCode::Error, error).hint(by_hand()));
+    };
+    let known = plain_address(package.repository.raw());
+    if found.iter().any(|address| plain_address(address) == known) {
+        return Ok(());
+    }
+    let is_empty = found.is_empty();
+    let found = Text::join(found.iter().map(|address| Untrusted::from(address).into()), ", ");
+    let named = if is_empty { "no repository".into() } else { text!("{}", found) };
+    let error = text!(
+        "the registry names {} for `{}`, and acpd knows it from {}: nothing was installed",
+        named,
+        package.name,
+        package.repository
+    );
+    Err(CommandError::new(ExitCode::Refused, error).hint(by_hand()))
+}
+
+/// The repositories that a registry names for a package; `None` if it does not answer.
+fn repositories_in_registry(program: &str, package: &str) -> Option<Vec<String>> {
+    if program == "npm" {
+        let said = output(Command::new("npm").args(["view", package, "repository.url"]))?;
+        return Some(
+            said.lines()
+                .map(str::trim)
+                .filter(|line| !line.is_empty())
+                .map(str::to_owned)
+                .collect(),
+        );
+    }
+    let address = format!("https://pypi.org/pypi/{package}/json");
+    let said = output(Command::new("curl").args(["-fsSL", "--max-time", "30", &address]))?;
+    let about: Value = serde_json::from_str(&said).ok()?;
+    let info = &about["info"];
+    let named = info["project_urls"].as_object().into_iter().flat_map(|urls| urls.values());
+    let all = named.chain([&info["home_page"]]).filter_map(Value::as_str);
+    Some(all.map(str::to_owned).collect())
+}
+
+fn output(command: &mut Command) -> Option<String> {
+    let done = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    done.status.success().then(|| String::from_utf8_lossy(&done.stdout).into_owned())
+}
+
+/// An address without what registries write around it: scheme, user, `.git`, case.
+fn plain_address(address: &str) -> String {
+    let address = address.trim().to_ascii_lowercase();
+    let address = address.rsplit_once("://").map_or(address.as_str(), |(_, rest)| rest);
+    let address = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
+    let address = address.trim_end_matches('/');
+    address.strip_suffix(".git").unwrap_or(address).replacen(':', "/", 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_one_repository_are_equal() {
+        for written in [
+            "git+https://github.com/Ada/Demo.git",
+            "https://github.com/ada/demo/",
+            "git@github.com:ada/demo.git",
+            "git+ssh://git@github.com/ada/demo.git",
+            "github.com/ada/demo",
+        ] {
+            assert_eq!(plain_address(written), "github.com/ada/demo", "{written}");
+        }
+        for other in ["https://github.com/eve/demo", "https://github.com/ada/demo.evil"] {
+            assert_ne!(plain_address(other), "github.com/ada/demo");
+        }
+    }
 }

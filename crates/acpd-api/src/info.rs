@@ -62,6 +62,16 @@ pub struct DaemonInfo {
     pub config_changed: Option<ConfigChanged>,
 }
 
+/// Package of a registry, and the repository in which it is developed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PackageInfo {
+    /// Name in the registry.
+    pub name: Untrusted,
+    /// Repository without a scheme, such as `github.com/github/copilot-cli`.
+    pub repository: Untrusted,
+}
+
 /// What has become of a configuration since it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -242,6 +252,9 @@ pub struct AgentInfo {
     /// The command that installs it, if it is not installed and acpd knows one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install: Option<Untrusted>,
+    /// Packages of that command whose repository is known. Said only in the info of a single agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<PackageInfo>,
     /// The address that it is reached at, if acpd does not start it. Said only in the info of a single agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Untrusted>,

@@ -48,9 +48,9 @@ pub use gc::{GcLimit, GcParams, GcResult, GcSession};
 pub use hook::{AgentTroubleInfo, HookEvent, HookInfo, TurnEndInfo};
 pub use info::{
     AgentInfo, AgentState, ConfigChanged, ConfigMistake, ConfigPlace, ConfigReport, ConfigValue,
-    ConfigValues, DaemonInfo, Doing, DoingKind, LoginShellInfo, McpInfo, McpKind, Parent, Reseed,
-    RestoreLevel, SessionInfo, SessionState, ShimInfo, Status, StoreState, TurnInfo, TurnState,
-    VariableFrom, VariableInfo,
+    ConfigValues, DaemonInfo, Doing, DoingKind, LoginShellInfo, McpInfo, McpKind, PackageInfo,
+    Parent, Reseed, RestoreLevel, SessionInfo, SessionState, ShimInfo, Status, StoreState,
+    TurnInfo, TurnState, VariableFrom, VariableInfo,
 };
 pub use interaction::{
     AnswerInfo, AnswerParams, AnswerResult, ForgetParams, GivenAnswer, InteractionInfo,

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use acp_wire::{Body, Framer, Id, build};
 use acpd_api::{
-    AgentInfo, AgentList, AgentMetrics, ConfigChanged, JournalMetrics, Status, VariableFrom,
-    VariableInfo, is_named,
+    AgentInfo, AgentList, AgentMetrics, ConfigChanged, JournalMetrics, PackageInfo, Status,
+    VariableFrom, VariableInfo, is_named,
 };
 use acpd_core::ids::ClientId;
 use acpd_core::{ClientEvent, ClientOrigin, StatusPart, ToClient};
@@ -167,8 +167,25 @@ impl Service {
         for (agent, found) in agents.iter_mut().zip(found) {
             let Some((installed, install)) = found else { continue };
             agent.installed = Some(installed);
+            agent.packages = match &install {
+                Some(_) => self.packages_of(agent.name.raw()),
+                None => Vec::new(),
+            };
             agent.install = install.map(Into::into);
         }
+    }
+
+    /// The packages of an agent whose repository the catalogue has.
+    fn packages_of(&self, agent: &str) -> Vec<PackageInfo> {
+        let profile = self.config.agent(agent).ok();
+        let known = profile.into_iter().flat_map(|profile| &profile.repositories);
+        let parts = known.filter_map(|package| package.split_once('='));
+        parts
+            .map(|(name, repository)| PackageInfo {
+                name: name.into(),
+                repository: repository.into(),
+            })
+            .collect()
     }
 
     /// Adds where an agent is reached, and why its program cannot be run.

@@ -629,7 +629,7 @@ fn the_catalogue_knows_the_quirks_of_agents_and_a_table_of_the_user_comes_before
     assert_eq!(agent("gemini").info_names, ["gemini-cli"]);
     assert_eq!(agent("dirac").restore, [RestoreMethod::Load]);
     assert!(!agent("devin").restore_mcp && agent("claude").restore_mcp);
-    assert_eq!(agent("glm").start_timeout, seconds(180));
+    assert_eq!(agent("hermes").start_timeout, seconds(120));
 
     let config = read(
         "[defaults]\nstop.leftovers = '2s'\n[agents.devin]\nrestore_mcp = true\n[agents.gemini]\n\

@@ -240,3 +240,42 @@ fn a_catalogue_agent_is_downloaded_after_a_yes_alone() {
     assert_eq!(called("npm").unwrap(), format!("install -g {package}\n"));
     assert_eq!(called("npx"), None);
 }
+
+#[test]
+fn package_of_another_repository_is_not_installed() {
+    let env = home([echo()]);
+    let bin = env.work("bin");
+    let npm = bin.join("npm");
+    let (log, address) = (bin.join("npm.log"), bin.join("address"));
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = view ] && {{ cat '{}'; exit; }}\necho \"$@\" >>'{}'\n",
+        address.display(),
+        log.display()
+    );
+    fs::write(&npm, script).unwrap();
+    fs::set_permissions(&npm, fs::Permissions::from_mode(0o700)).unwrap();
+    let install = || {
+        let mut command = env.acpctl_command(&["agent", "install", "claude", "--yes"]);
+        command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+        Running::start(command).finish()
+    };
+    let known = "git+https://github.com/agentclientprotocol/claude-agent-acp.git\n";
+    for (named, told) in [
+        (
+            "git+https://github.com/eve/claude-agent-acp.git\n",
+            "git+https://github.com/eve/claude-agent-acp.git",
+        ),
+        ("", "the registry names no repository"),
+    ] {
+        fs::write(&address, named).unwrap();
+        install().code(5).explains(&[told, "nothing was installed", "npm install -g"]);
+        assert!(!log.exists());
+    }
+    fs::remove_file(&address).unwrap();
+    install().code(1).explains(&["cannot find out from the registry"]);
+    assert!(!log.exists());
+    fs::write(&address, known).unwrap();
+    install().success();
+    let ran = fs::read_to_string(&log).unwrap();
+    assert_eq!(ran, "install -g @agentclientprotocol/claude-agent-acp\n");
+}

@@ -316,6 +316,7 @@ impl Hub {
             auth: self.auth_info(name),
             installed: None,
             install: None,
+            packages: Vec::new(),
             address: None,
             not_found: None,
             unsupported: known.lies().into_iter().map(Into::into).collect(),

@@ -392,6 +392,9 @@ keys! {
         /// Names by which the program calls itself in `agentInfo.name`. An agent that is configured under another name
         /// is treated like this one where it calls itself so.
         Catalogue "info_names" => pub info_names: Vec<String> as Arguments = Vec::new();
+        /// Repositories in which the packages of `install` are developed, each as `"PACKAGE=REPOSITORY"`. A package for
+        /// which the registry names another one is not installed.
+        Catalogue "repositories" => pub repositories: Vec<String> as Arguments = Vec::new();
         /// Whether acpd is tested with this agent.
         Catalogue "tried" => pub tried: bool as Flag = false;
         /// Whether the program is the daemon's own executable, whatever `command` calls it.
