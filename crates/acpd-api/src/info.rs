@@ -258,6 +258,9 @@ pub struct AgentInfo {
     /// The address that it is reached at, if acpd does not start it. Said only in the info of a single agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Untrusted>,
+    /// Mode in which the agent began its last new session since the daemon started, unless the configuration sets one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_mode: Option<Untrusted>,
     /// Why its program cannot be run as things are. Said only in the info of a single agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_found: Option<Untrusted>,

@@ -312,6 +312,7 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
     let named = configured::values().map(|found| found.agents).unwrap_or_default();
     for agent in &list.agents {
         findings.extend(unsupported(agent));
+        findings.extend(asks_nobody(agent));
         let is_named = named.contains(&agent.name) || agent.name == info.default_agent;
         let trouble = trouble(agent, &info.default_agent, is_named);
         let is_looked_for = trouble.is_none() && named.contains(&agent.name);
@@ -332,6 +333,40 @@ fn unsupported(agent: &AgentInfo) -> Option<Finding> {
     let text = format!("`{name}` announces {methods} and does not have it; acpd no longer uses it");
     let fix = format!("acpctl agent restart {}", shell_word(&agent.name));
     Some(Finding::warning("agent", text).fix(fix))
+}
+
+/// Ids of modes in which agents act without asking, as claude, codex, copilot, gemini, qwen and opencode name theirs.
+const SILENT_MODES: [&str; 11] = [
+    "auto",
+    "autoedit",
+    "acceptedits",
+    "bypasspermissions",
+    "dontask",
+    "yolo",
+    "autopilot",
+    "fullaccess",
+    "agentfullaccess",
+    "dangerfullaccess",
+    "allowall",
+];
+
+/// An agent whose sessions begin in a mode that does not ask: a new version may have changed that.
+fn asks_nobody(agent: &AgentInfo) -> Option<Finding> {
+    let mode = agent.default_mode.as_ref()?;
+    // Copilot's ids are addresses.
+    let id = mode.raw().rsplit('#').next().unwrap_or_default().to_ascii_lowercase();
+    let id = id.replace(['-', '_', ' '], "");
+    if !SILENT_MODES.contains(&id.as_str()) {
+        return None;
+    }
+    let (name, mode) = (agent.name.raw(), mode.raw());
+    let text = format!(
+        "{name} begins sessions in its mode `{mode}`, which does not ask before all it does"
+    );
+    let fix = format!(
+        "to be asked, set `mode = \"default\"` (`acpctl session mode SESSION` lists the modes) in `[agents.{name}]`: acpctl config edit"
+    );
+    Some(Finding::warning("agents", text).fix(fix))
 }
 
 /// What is wrong in the environment that agents get. The daemon answers when its login shell has: before that it does not
@@ -522,6 +557,21 @@ mod tests {
         assert_eq!(told(missing, true), Some(Health::Problem));
         let failed = serde_json::json!({"state": "failed", "reason": "r", "installed": true});
         assert_eq!(told(failed, false), Some(Health::Problem));
+    }
+
+    #[test]
+    fn agent_whose_default_mode_does_not_ask_is_a_warning() {
+        let found = |mode: serde_json::Value| {
+            asks_nobody(&agent(serde_json::json!({"defaultMode": mode}))).map(|found| found.state)
+        };
+        let copilot = "https://agentclientprotocol.com/protocol/session-modes#autopilot";
+        for silent in ["auto", "bypassPermissions", "auto_edit", "full-access", "YOLO", copilot] {
+            assert_eq!(found(silent.into()), Some(Health::Warning), "{silent}");
+        }
+        for asking in ["default", "plan", "read-only", "ask", "build", "automatic-review"] {
+            assert_eq!(found(asking.into()), None, "{asking}");
+        }
+        assert!(asks_nobody(&agent(serde_json::json!({}))).is_none());
     }
 
     fn report() -> Report {

@@ -256,6 +256,8 @@ pub(crate) struct AgentInfo {
     pub(crate) methods: Vec<AuthMethod>,
     /// `session/list` was advertised but answered with "method not found".
     pub(crate) list_lies: bool,
+    /// Mode of the last session that it made, where the configuration sets none.
+    pub(crate) begins_in: Option<String>,
 }
 
 impl AgentInfo {
@@ -267,7 +269,7 @@ impl AgentInfo {
         let (capabilities, info, methods) = parsed
             .map(|result| (result.capabilities, result.agent_info, result.auth_methods))
             .unwrap_or_default();
-        AgentInfo { row, capabilities, info, methods, list_lies: false }
+        AgentInfo { row, capabilities, info, methods, list_lies: false, begins_in: None }
     }
 
     /// Methods that it announced and then answered with "method not found": acpd no longer uses them.

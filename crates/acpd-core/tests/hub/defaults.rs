@@ -1,6 +1,7 @@
 //! The model and the mode that sessions begin with.
 
 use acpd_core::profile::{Defaults, Workspace};
+use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, methods, words};
@@ -149,4 +150,28 @@ fn an_agent_that_does_not_answer_holds_no_prompt_up_for_ever() {
     assert_eq!(methods(&bench.heard()), ["session/prompt"]);
     bench.agent_answers(&heard[0], &json!({"configOptions":options("big-1")}));
     assert_eq!(bench.journal_words().iter().filter(|word| *word == "_acpd/notice").count(), 1);
+}
+
+#[test]
+fn mode_that_the_agent_begins_in_is_shown_unless_the_configuration_sets_one() {
+    let mut bench = Bench::new();
+    begins(&mut bench, wants(None, None), Vec::new());
+    assert_eq!(bench.show_agent()["defaultMode"], "ask");
+    let mut bench = Bench::new();
+    begins(&mut bench, wants(None, Some("plan")), Vec::new());
+    assert_eq!(bench.show_agent()["defaultMode"], json!(null));
+}
+
+#[test]
+fn default_agent_that_was_found_counts_only_where_none_is_configured() {
+    for (is_found, agent) in [(true, "b"), (false, "a")] {
+        let mut bench = Bench::with_agents(&["a", "b"]);
+        bench.configure(|config| config.default_is_found = is_found);
+        let client = bench.client(&json!({}));
+        bench.feed(Input::Client(client, ClientEvent::DefaultFound("b".to_owned())));
+        bench.say(client, &json!({"id":9,"method":"_acpd/status"}));
+        let daemon = bench.got(client)[0]["result"]["daemon"].clone();
+        assert_eq!(daemon["defaultAgent"], agent);
+        assert_eq!(daemon.get("defaultIsFound").is_some(), is_found);
+    }
 }

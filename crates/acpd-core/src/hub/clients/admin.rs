@@ -319,6 +319,11 @@ impl Hub {
             packages: Vec::new(),
             address: None,
             not_found: None,
+            default_mode: known
+                .begins_in
+                .clone()
+                .filter(|_| profile.defaults.mode.is_none())
+                .map(Into::into),
             unsupported: known.lies().into_iter().map(Into::into).collect(),
             inherits: Vec::new(),
             inherited: Vec::new(),

@@ -564,6 +564,7 @@ impl Hub {
             self.notice(key, "warning", &text, out);
         }
         if new.fork.is_none() {
+            self.note_default_mode(key);
             self.preset(key, made.modes, made.config_options, out);
         }
         if let Some(point) = &new.fork {

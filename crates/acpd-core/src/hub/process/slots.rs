@@ -296,14 +296,15 @@ impl Hub {
         if row == before {
             return;
         }
-        let (old, list_lies) = (known.info.take(), known.list_lies);
+        let (old, list_lies, begins_in) =
+            (known.info.take(), known.list_lies, known.begins_in.take());
         *known = AgentInfo::new(row.clone());
         let is_same = match (&old, &known.info) {
             (Some(old), Some(new)) => old == new,
             _ => row.client_meta != before.client_meta,
         };
         if is_same && row.fingerprint == before.fingerprint {
-            known.list_lies = list_lies;
+            (known.list_lies, known.begins_in) = (list_lies, begins_in);
         } else {
             // Another version of the agent may keep what the last one only promised.
             known.forget_lies();

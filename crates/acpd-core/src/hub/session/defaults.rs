@@ -46,6 +46,15 @@ impl Hub {
         }
     }
 
+    /// Keeps the mode in which the agent has begun a session by itself.
+    pub(crate) fn note_default_mode(&mut self, key: SessionKey) {
+        let row = &self.session(key).row;
+        let (agent, mode) = (row.agent.clone(), row.mode.clone());
+        if self.config.defaults(&agent, &row.cwd).mode.is_none() {
+            self.processes.known_mut(&agent).begins_in = mode;
+        }
+    }
+
     fn preset_one(
         &mut self,
         key: SessionKey,
