@@ -465,9 +465,12 @@ the first that did not end well decides.";
 pub(crate) struct Cancel {
     #[command(flatten)]
     pub(crate) which: Which,
-    /// End only the running turn; prompts that wait stay, and the next one begins.
-    #[arg(long)]
+    /// End only the running turn; queued prompts stay, and the next one begins.
+    #[arg(long, conflicts_with = "queued")]
     pub(crate) turn: bool,
+    /// Take queued prompts back, too [default without a terminal; on one, it asks].
+    #[arg(long)]
+    pub(crate) queued: bool,
 }
 
 /// Arguments of `acp`.

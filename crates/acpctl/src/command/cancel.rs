@@ -1,15 +1,17 @@
-//! `acpctl cancel`: ends the running turn of a session, from any terminal.
+//! `acpctl cancel`: ends the running turn of a session, from any terminal. A cancel means the queued prompts, too, as in
+//! `chat` and on the page; a person is asked.
 
 use acp_wire::parse;
 use acpd_api::{CancelParams, CancelResult, ExitCode, Role, TurnState, method};
 
 use crate::cli;
+use crate::confirm::yes;
 use crate::door::Door;
 use crate::error::{CommandError, Result, gone};
 use crate::live::{Event, Live};
 use crate::lookup::find_live;
 use crate::queued::summary;
-use crate::text::{shell_word, text};
+use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 use crate::watch::{self, End, Watch};
 
@@ -33,10 +35,13 @@ pub(super) fn cancel(args: &cli::Cancel, door: Door, ui: &mut Ui) -> Result {
     if found.turn.state == TurnState::Idle && waiting == 0 {
         return Err(idle(found.queued));
     }
+    let is_running = found.turn.state != TurnState::Idle;
+    let is_asked = is_running && waiting > 0 && !args.queued && ui.can_ask();
+    let turn_only = args.turn || is_asked && !yes(ui, also(waiting))?;
     watch::bind(&found, Role::Observer, &mut live, ui)?;
     // Watched first: the turn may be over at once.
     let mut watch = Watch::begin(&found, &mut live, ui)?;
-    let params = CancelParams { session: found.exactly(), turn_only: args.turn, by: None };
+    let params = CancelParams { session: found.exactly(), turn_only, by: None };
     let done: CancelResult = live.call(ui, method::SESSION_CANCEL, &params)?;
     let name = done.session.handle();
     let taken_back = match done.taken_back {
@@ -65,6 +70,14 @@ pub(super) fn cancel(args: &cli::Cancel, door: Door, ui: &mut Ui) -> Result {
         ui.say(text!("  {}  {}", prompt.place, summary(prompt)));
     }
     Ok(())
+}
+
+/// The question whether queued prompts are meant, too.
+fn also(queued: u32) -> Text {
+    match queued {
+        1 => "also the queued prompt? y/n > ".into(),
+        queued => text!("also the {} queued prompts? y/n > ", queued),
+    }
 }
 
 /// Waits until the turn is over.

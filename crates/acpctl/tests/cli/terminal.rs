@@ -15,7 +15,7 @@ use crate::support::{Client, Home, about, capable, session};
 /// The person's side of a terminal.
 pub(crate) struct Person {
     side: File,
-    seen: String,
+    pub(crate) seen: String,
     /// Keeps the terminal open after the command.
     terminal: OwnedFd,
 }

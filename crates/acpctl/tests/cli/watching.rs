@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::run::signal;
 use crate::support::{Client, Home, capable, exactly, session};
+use crate::terminal::Person;
 use crate::terminal::in_turn;
 
 /// Session `s-1` at work, or idle after its last turn ended so.
@@ -213,6 +214,46 @@ fn cancel_ends_the_turn_and_tells_what_was_taken_back() {
         });
         let done = home.run(args);
         assert_eq!((done.err.as_str(), done.code), (told, Some(0)));
+        daemon.join().unwrap();
+    }
+}
+
+#[test]
+fn cancel_on_a_terminal_asks_for_queued_prompts() {
+    let mut queued = working();
+    queued["queued"] = json!(2);
+    for (args, question, answer, params) in [
+        (&["cancel", "fix"][..], true, "y\r", json!({"session": "s-1", "agent": "demo"})),
+        (
+            &["cancel", "fix"],
+            true,
+            "n\r",
+            json!({"session": "s-1", "agent": "demo", "turnOnly": true}),
+        ),
+        (&["cancel", "fix", "--queued"], false, "", json!({"session": "s-1", "agent": "demo"})),
+    ] {
+        let home = Home::new();
+        let queued = queued.clone();
+        let daemon = home.daemon(move |mut client| {
+            client.finds(&queued);
+            client.answer("initialize", capable());
+            client.answer(method::SESSION_ATTACH, json!({"session": queued}));
+            let result = json!({"session": queued, "running": true, "takenBack": 0});
+            let asked = client.answer(method::SESSION_CANCEL, result);
+            assert_eq!(asked["params"], params);
+            client.answer(method::SESSION_SHOW, working());
+            ended(&mut client, stopped("cancelled"));
+            client.expect(method::SESSION_SHOW);
+            client.closed();
+        });
+        let (mut person, child) = Person::start(&home, "dumb", args);
+        if question {
+            person.sees("also the 2 queued prompts? y/n > ");
+            person.types(answer);
+        }
+        person.sees("cancelled the turn of fix");
+        assert_eq!(home.wait(child).code, Some(0));
+        assert_eq!(person.seen.contains("y/n"), question);
         daemon.join().unwrap();
     }
 }
