@@ -40,7 +40,7 @@ class Acpd < Formula
   test do
     ENV["XDG_STATE_HOME"] = testpath/"state"
     ENV["XDG_RUNTIME_DIR"] = testpath/"run"
-    assert_match "You said: hello", shell_output("#{bin}/acpctl run -n -a demo -s main hello")
+    assert_match "You said: hello", shell_output("#{bin}/acpctl run -N -a demo -s main hello")
     system bin/"acpctl", "daemon", "stop"
   end
 end

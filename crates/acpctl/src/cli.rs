@@ -186,7 +186,7 @@ pub(crate) struct Beside {
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Ps {
     /// Show all sessions but those in the archive, not only the last ten.
-    #[arg(short, long)]
+    #[arg(short = 'A', long)]
     pub(crate) all: bool,
     /// Show sessions that an agent has begun below the session that the agent works in.
     #[arg(short, long, conflicts_with = "json")]
@@ -281,7 +281,7 @@ pub(crate) struct Run {
     #[arg(long = "prompt-file", value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) prompt_files: Vec<PathBuf>,
     /// Add a file to the prompt, or lines of a text: PATH, PATH:10 or PATH:10-20.
-    #[arg(short, long = "file", value_name = "PATH[:LINES]", value_hint = ValueHint::FilePath)]
+    #[arg(short = 'F', long = "file", value_name = "PATH[:LINES]", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
     /// Add an image to the prompt.
     #[arg(short, long = "image", value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -324,7 +324,7 @@ pub(crate) struct Turn {
     #[arg(long)]
     pub(crate) deny: bool,
     /// Do not read stdin, for loops such as `while read`.
-    #[arg(short = 'n', long)]
+    #[arg(short = 'N', long)]
     pub(crate) no_stdin: bool,
 }
 
@@ -389,7 +389,7 @@ pub(crate) struct Chat {
     #[arg(short, long)]
     pub(crate) agent: Option<String>,
     /// Begin a new session.
-    #[arg(short, long, conflicts_with = "session")]
+    #[arg(long, conflicts_with = "session")]
     pub(crate) new: bool,
     /// Line by line, in place of a full screen: for screen readers and simple terminals.
     #[arg(long)]
@@ -405,7 +405,7 @@ pub(crate) struct Attach {
     #[arg(long)]
     pub(crate) tail: bool,
     /// Answer the agent's questions here, with one key.
-    #[arg(short = 'C', long)]
+    #[arg(long)]
     pub(crate) control: bool,
     /// Show what the agent thinks.
     #[arg(long)]
@@ -495,7 +495,7 @@ pub(crate) enum Agent {
     #[command(alias = "list")]
     Ls {
         /// List also those that acpd knows and that are not installed, with how to install them.
-        #[arg(short, long)]
+        #[arg(short = 'A', long)]
         all: bool,
         #[command(flatten)]
         json: Json,

@@ -138,16 +138,16 @@ fn recipes() {
     let mut page = Page::open("docs/recipes.md");
     page.before("acpctl daemon start");
     page.play("echo \"acpctl --no-spawn run");
-    page.play("id=$(acpctl run -n --detach -a claude --yes");
+    page.play("id=$(acpctl run -N --detach -a claude --yes");
     for hook in ["#!/bin/sh", "jq -cn --arg text", "notify-send"] {
         page.not_run(hook, "is played by tests/recipes.rs, with what is told of");
     }
     page.before("acpctl run --detach -s asks '[ask]'");
     page.follow("acpctl ps --watch");
     page.follow("acpctl pending --follow --json");
-    page.play("id=$(acpctl run -n --detach -s tests");
-    page.play("acpctl run -n --json --yes");
-    page.play("acpctl run -n -s nightly --key");
+    page.play("id=$(acpctl run -N --detach -s tests");
+    page.play("acpctl run -N --json --yes");
+    page.play("acpctl run -N -s nightly --key");
     page.play("while read -r file");
     page.before("git add . && git commit -q -m more");
     page.play("for task in parser docs");
@@ -155,7 +155,7 @@ fn recipes() {
     page.play("acpctl session handoff main --to codex");
     page.before("acpctl session rm --yes --force --now tidy; acpctl run --detach -s tidy '[ask]'");
     page.play_but(
-        "acpctl run -n --detach -s tidy 'rename",
+        "acpctl run -N --detach -s tidy 'rename",
         &[("acpctl queue edit tidy 1", "opens an editor on a terminal")],
     );
     page.not_run("#!/bin/sh", "is played by tests/recipes.rs, with what reads the file");

@@ -119,7 +119,7 @@ fn delegates(lead: Host, middle: Host) -> Result {
         let deep = middle.asks("third", LEAF, &format!("say {word}"));
         let first = lead.asks("helper", middle.agent, &format!("say {word} {deep}"));
         let second = lead.asks("other", LEAF, &format!("say {word}"));
-        run(&home, &["run", "-n", "-a", lead.agent, "-s", "lead", &format!("{first} {second}")])
+        run(&home, &["run", "-N", "-a", lead.agent, "-s", "lead", &format!("{first} {second}")])
     };
     // The stand-in tells by tags what each agent remembers.
     let remember = |tags: &str, said: &str| -> Result {

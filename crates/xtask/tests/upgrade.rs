@@ -51,7 +51,7 @@ fn change(from: &Build, to: &Build) -> Result {
     home.configure(&format!("[daemon]\nhost = \"shim\"\n{}", agents.collect::<String>()))?;
 
     // Before: an agent that will have to come back, and eight that stream.
-    home.read(&["run", "-a", &idle(), "-s", "idle", "-n", "say #one"])?;
+    home.read(&["run", "-a", &idle(), "-s", "idle", "--no-stdin", "say #one"])?;
     let runs: Result<Vec<Run>> = (0..AGENTS)
         .map(|n| Run::start(home.acpctl(&[]), &format!("agent{n}"), "many", 300))
         .collect();
@@ -90,11 +90,18 @@ fn change(from: &Build, to: &Build) -> Result {
         run.finish()?;
     }
     for n in 0..AGENTS {
-        let next =
-            home.read(&["run", "-a", &format!("agent{n}"), "-s", "many", "-n", "say #next"])?;
+        let next = home.read(&[
+            "run",
+            "-a",
+            &format!("agent{n}"),
+            "-s",
+            "many",
+            "--no-stdin",
+            "say #next",
+        ])?;
         assert!(next.contains("history=1 "), "{next}");
     }
-    let again = home.read(&["run", "-s", "idle", "-n", "say #last"])?;
+    let again = home.read(&["run", "-s", "idle", "--no-stdin", "say #last"])?;
     assert!(again.contains("tags=one,") && again.contains("last"), "{again}");
 
     // The doctor knows which of them are kept by the old program.
@@ -126,10 +133,10 @@ fn without_program(home: &Home, from: &Build, programs: &Path) -> Result {
     let killed = home_agent(home, from, &idle())?;
     kill(Pid::from_raw(killed.pid.try_into()?), Signal::SIGKILL)?;
     wait_for("the end of an agent", PATIENCE, || killed.is_alive() != Liveness::Alive)?;
-    let back = from_here(&["run", "-s", "idle", "-n", "say #two"])?;
+    let back = from_here(&["run", "-s", "idle", "--no-stdin", "say #two"])?;
     assert!(back.contains("history=1 tags=one,two"), "{back}");
     let new = format!("agent{}", AGENTS + 1);
-    let begun = from_here(&["run", "-a", &new, "-s", "new", "-n", "say #one"])?;
+    let begun = from_here(&["run", "-a", &new, "-s", "new", "--no-stdin", "say #one"])?;
     assert!(begun.contains("tags=one"), "{begun}");
     Ok(())
 }

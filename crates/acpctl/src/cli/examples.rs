@@ -24,7 +24,7 @@ pub(crate) const ALL: &[(&str, &[Example])] = &[
                 "acpctl run -a claude -s fix --detach 'make the tests pass'",
                 "Let an agent work without a terminal, in a session named `fix`",
             ),
-            ("acpctl attach -C fix", "Follow it, and answer its questions with one key"),
+            ("acpctl attach --control fix", "Follow it, and answer its questions with one key"),
             ("acpctl top", "See all sessions on one screen, what needs you first"),
             ("acpctl doctor", "Find out what does not work, and what to do about it"),
         ],
@@ -48,7 +48,7 @@ pub(crate) const ALL: &[(&str, &[Example])] = &[
             ),
             ("git diff | acpctl run 'review this'", "Attach what another program prints"),
             (
-                "id=$(acpctl run -n --detach --worktree=docs --yes 'update the docs')",
+                "id=$(acpctl run -N --detach --worktree=docs --yes 'update the docs')",
                 "Have it done in a worktree of its own, and keep the session's id for `acpctl wait`",
             ),
         ],
@@ -60,7 +60,7 @@ pub(crate) const ALL: &[(&str, &[Example])] = &[
                 "acpctl attach",
                 "Follow the session that was last used: its history, then what comes",
             ),
-            ("acpctl attach -C main", "Answer the agent's questions here, too"),
+            ("acpctl attach --control main", "Answer the agent's questions here, too"),
             (
                 "acpctl attach main --tail --until-idle",
                 "Show only what comes, and end with the work",
@@ -275,7 +275,7 @@ pub(crate) const ALL: &[(&str, &[Example])] = &[
         "agent ls",
         &[
             ("acpctl agent ls", "List the agents that are installed"),
-            ("acpctl agent ls -a", "List the others as well, with how to install them"),
+            ("acpctl agent ls --all", "List the others as well, with how to install them"),
         ],
     ),
     ("agent show", &[("acpctl agent show claude", "Show how it is started, and how it is")]),

@@ -1,5 +1,7 @@
 //! That every command has examples, and that they are what the command line reads.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use clap::{CommandFactory as _, FromArgMatches as _, Parser as _};
 
 use super::{Cli, examples, whole};
@@ -84,4 +86,30 @@ fn the_long_help_has_examples_below_the_notes_and_the_short_one_has_none() {
     ] {
         assert!(help(args).contains("\n\nExamples:\n  "), "{args:?}: {}", help(args));
     }
+}
+
+#[test]
+fn letter_of_an_option_has_one_meaning() {
+    fn collect(command: &clap::Command, letters: &mut BTreeMap<char, BTreeSet<String>>) {
+        for option in command.get_arguments() {
+            if let (Some(letter), Some(long)) = (option.get_short(), option.get_long()) {
+                letters.entry(letter).or_default().insert(long.to_owned());
+            }
+        }
+        command.get_subcommands().for_each(|verb| collect(verb, letters));
+    }
+    let mut letters = BTreeMap::new();
+    collect(&whole(), &mut letters);
+    // A session's name is its name, whether it is there or not; a count is one of what is listed.
+    let same: [(char, &[&str]); 2] =
+        [('s', &["name", "session"]), ('n', &["limit", "lines", "tail", "turns"])];
+    for (letter, names) in &mut letters {
+        let like = same.iter().find(|(same, _)| same == letter).map_or(&[][..], |(_, like)| like);
+        if names.iter().any(|name| like.contains(&name.as_str())) {
+            names.retain(|name| !like.contains(&name.as_str()));
+            names.insert(like.join(" or "));
+        }
+        assert_eq!(names.len(), 1, "`-{letter}` stands for {names:?}");
+    }
+    assert!(letters.len() > 10, "{letters:?}");
 }

@@ -285,7 +285,7 @@ pub(crate) struct Remove {
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Also those in which a turn runs or waits.
-    #[arg(short, long)]
+    #[arg(long)]
     pub(crate) force: bool,
     /// Delete them for good, at once.
     #[arg(long)]

@@ -86,7 +86,8 @@ fn overview(list: &AgentList, all: bool, now: u64, paint: Paint, width: Option<u
         text += text!("\n{}", table.render(paint, width));
     } else if !missing.is_empty() {
         let agents = if missing.len() == 1 { "agent is" } else { "agents are" };
-        let line = text!("\n{} more {} not installed: acpctl agent ls -a", missing.len(), agents);
+        let line =
+            text!("\n{} more {} not installed: acpctl agent ls --all", missing.len(), agents);
         text += paint.apply(DIM, line) + "\n";
     }
     text
@@ -181,7 +182,7 @@ mod tests {
         claude  stopped  -      -    -       -      0         0         -
         gone    stopped  -      -    -       -      0         2         -
 
-        2 more agents are not installed: acpctl agent ls -a
+        2 more agents are not installed: acpctl agent ls --all
         ");
         insta::assert_snapshot!(overview(&list, true, 9, Paint::plain(), None), @"
         AGENT   STATE    SINCE  PID  MEMORY  PROCS  RESTARTS  SESSIONS  REASON

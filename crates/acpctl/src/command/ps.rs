@@ -155,12 +155,12 @@ fn overview(status: &Status, how: cli::Ps, now: u64, paint: Paint, width: Option
     }
     if left > 0 {
         let more = human::counted(left as u64, "more session");
-        text += paint.apply(DIM, text!("{}: acpctl ps -a", more)) + "\n";
+        text += paint.apply(DIM, text!("{}: acpctl ps --all", more)) + "\n";
     }
     let idle = status.agents.iter().filter(|agent| !busy(agent)).count();
     if idle > 0 {
         let more = human::counted(idle as u64, "more agent");
-        let line = text!("\n{} without sessions: acpctl agent ls -a", more);
+        let line = text!("\n{} without sessions: acpctl agent ls --all", more);
         text += paint.apply(DIM, line) + "\n";
     }
     text
@@ -252,7 +252,7 @@ mod tests {
         s-4      demo   live             idle (a reason<U+001B> that is much lon…  3        10s ago  /work/app  -
         s-2      demo   lost             idle                                      3        10s ago  /work/app  unknown session; `acpctl session reseed s-2` continues
 
-        1 more agent without sessions: acpctl agent ls -a
+        1 more agent without sessions: acpctl agent ls --all
         ");
     }
 
@@ -273,7 +273,7 @@ mod tests {
         let (some, all) = (shown(false), shown(true));
         let names = |text: &str| text.lines().filter(|line| line.starts_with("old-")).count();
         assert_eq!((names(&some), names(&all)), (10, 12));
-        assert!(some.contains("\nfix ") && some.contains("\n2 more sessions: acpctl ps -a\n"));
+        assert!(some.contains("\nfix ") && some.contains("\n2 more sessions: acpctl ps --all\n"));
         assert!(!all.contains("more sessions"));
     }
 

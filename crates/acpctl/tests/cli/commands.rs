@@ -494,7 +494,7 @@ fn times_are_those_of_the_persons_clock() {
 
 #[test]
 fn on_a_terminal_ps_shows_the_last_ten_in_rows_that_fit() {
-    for (args, shown, more) in [(&["ps"][..], 10, true), (&["ps", "-a"], 12, false)] {
+    for (args, shown, more) in [(&["ps"][..], 10, true), (&["ps", "--all"], 12, false)] {
         let (home, listener) = Home::listening();
         let (mut person, child) = Person::start_on(&home, 80, args, "cat");
         let mut client = Client::accept(&listener);
@@ -512,7 +512,7 @@ fn on_a_terminal_ps_shows_the_last_ten_in_rows_that_fit() {
         client.answer(method::STATUS, told);
         client.closed();
         assert_eq!(home.wait(child).code, Some(0));
-        person.sees(if more { "2 more sessions: acpctl ps -a\r\n" } else { "0a1b2c3d-0011" });
+        person.sees(if more { "2 more sessions: acpctl ps --all\r\n" } else { "0a1b2c3d-0011" });
         person.sees_at_the_end("\r\n");
         let rows: Vec<&str> = person.seen().lines().collect();
         let sessions = rows.iter().filter(|row| row.starts_with("0a1b2c3d-"));

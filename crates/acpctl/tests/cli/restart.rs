@@ -457,7 +457,8 @@ fn attach_goes_on_behind_what_it_has_shown() {
 #[test]
 fn attach_with_control_is_asked_again_by_the_next_daemon() {
     let (home, listener) = Home::listening();
-    let (mut person, child) = Person::start(&home, "dumb", &["attach", "fix", "-C", "--tail"]);
+    let (mut person, child) =
+        Person::start(&home, "dumb", &["attach", "fix", "--control", "--tail"]);
     let mut client = Client::accept(&listener);
     client.finds(&session("s-1"));
     client.answer("initialize", welcome(0, &json!([])));

@@ -121,7 +121,7 @@ pub(crate) fn in_turn(term: &str) -> (Home, Person, Child, Client, Value) {
 /// A person who attends to session `s-1`.
 fn attended() -> (Home, Person, Child, Client) {
     let (home, listener) = Home::listening();
-    let (person, child) = Person::start(&home, "xterm", &["attach", "fix", "-C", "--tail"]);
+    let (person, child) = Person::start(&home, "xterm", &["attach", "fix", "--control", "--tail"]);
     let mut client = Client::accept(&listener);
     client.finds(&session("s-1"));
     let initialize = client.answer("initialize", capable());

@@ -119,15 +119,15 @@ fn a_day(size: (u16, u16)) {
     day.runs("acpctl ps");
     day.runs("acpctl queue long");
     day.runs("acpctl kill long");
-    day.runs("acpctl cancel long");
-    day.runs("acpctl cancel long");
+    day.runs("acpctl cancel --queued long");
+    day.runs("acpctl cancel --queued long");
     day.runs("acpctl wait long; acpctl wait fix");
     let asks = day.start("acpctl run -s ask '[ask] clean the build'");
     day.waits_for_question();
     day.runs("acpctl pending");
     day.talks("acpctl allow ask", &[("type `y`", "y\n")]);
     asks.sees(END);
-    day.runs("acpctl ps -a");
+    day.runs("acpctl ps --all");
     day.runs("acpctl session ls");
     day.runs("acpctl session show fix");
     day.runs("acpctl session log fix --last --answer");

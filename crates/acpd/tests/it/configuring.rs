@@ -63,7 +63,7 @@ fn an_agent_that_is_taken_out_is_told_with_what_becomes_of_its_sessions() {
     assert!(list.stdout().contains("not configured any more"), "{list:?}");
     assert!(!list.stdout().contains("by a person"), "{list:?}");
     assert!(env.acpctl(&["session", "log", "fix"]).success().stdout().contains("#one"));
-    env.acpctl(&["session", "handoff", "fix", "--to", "echo", "-n", "say #two"]).success();
+    env.acpctl(&["session", "handoff", "fix", "--to", "echo", "-N", "say #two"]).success();
     // It is as if nothing had been.
     env.configure(&Config::new([echo(), Agent::new("other")]).daemon("host", "\"shim\""));
     env.acpctl(&["daemon", "reload"]).success();

@@ -444,7 +444,7 @@ fn questions(stage: &mut Stage) {
     stage.terminal(&["policy", "forget", "1"]);
     stage.all(&["policy", "test", "--command", &evil("ls"), "--title", &evil("title")]);
     stage.while_asked("ask", |stage| {
-        let mut attached = stage.start(&["attach", "fix", "-C", "--tail"]);
+        let mut attached = stage.start(&["attach", "fix", "--control", "--tail"]);
         attached.wait_stdout("[n]");
         stage.terminal(&["deny", "fix"]);
         attached.wait_stdout("answered elsewhere, by acpctl");
@@ -542,7 +542,7 @@ fn agents(stage: &mut Stage) {
     stage.both(&["agent", "start", "broken"]);
     stage.both(&["run", "-a", "broken", "say"]);
     stage.all(&["agent", "ls"]);
-    stage.both(&["agent", "ls", "-a"]);
+    stage.both(&["agent", "ls", "--all"]);
     stage.all(&["agent", "show", "evil"]);
     stage.both(&["agent", "install", "evil"]);
     stage.all(&["agent", "show", "broken"]);

@@ -27,7 +27,7 @@ fn a_prompt_is_moved_and_changed_in_an_editor_while_it_waits() {
     let run = env.spawn_acpctl(&["run", "-s", "fix", "[pause first]"]);
     env.wait_point("first");
     for text in ["say two", "say three"] {
-        let _ = env.acpctl(&["run", "-n", "--detach", "-s", "fix", text]).success();
+        let _ = env.acpctl(&["run", "-N", "--detach", "-s", "fix", text]).success();
     }
     assert_eq!((number(&env, "say two"), number(&env, "say three")), ("1".into(), "2".into()));
     let moved = env.acpctl(&["queue", "move", "fix", "2", "first"]);
@@ -58,7 +58,7 @@ fn numbers_mean_what_waits_when_the_command_begins() {
     let run = env.spawn_acpctl(&["run", "-s", "fix", "[pause first]"]);
     env.wait_point("first");
     for text in ["say a", "say b", "say c"] {
-        let _ = env.acpctl(&["run", "-n", "--detach", "-s", "fix", text]).success();
+        let _ = env.acpctl(&["run", "-N", "--detach", "-s", "fix", text]).success();
     }
     let none = env.acpctl(&["queue", "rm", "fix", "1", "4"]).code(2);
     none.explains(&["no prompt 4 waits in fix", "acpctl queue fix"]);

@@ -131,7 +131,7 @@ fn a_loop_and_xargs_run_each_of_their_lines() {
         let done = Running::start(command).finish().success();
         assert_eq!(done.stdout().matches("You said: say #").count(), 2, "{done:?}");
     };
-    run(r#"printf 'a\nb\n' | while read -r n; do "$ACPCTL" run -n -s "$n" "say #$n"; done"#);
+    run(r#"printf 'a\nb\n' | while read -r n; do "$ACPCTL" run -N -s "$n" "say #$n"; done"#);
     run(r#"printf 'c\nd\n' | xargs -I{} "$ACPCTL" run -s {} 'say #{}'"#);
     for name in ["a", "b", "c", "d"] {
         assert_eq!(env.session(name)["prompts"], 1, "{name}");

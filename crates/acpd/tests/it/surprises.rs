@@ -116,16 +116,16 @@ fn loops_and_xargs_keep_their_stdin() {
     };
     let prompts = |out: &str| out.lines().filter(|line| line.contains("task")).count();
     let each = "printf 'task 1\\ntask 2\\ntask 3\\n' | ";
-    let out = shell(&format!("{each} while read -r line; do \"$1\" run -n \"$line\"; done"));
+    let out = shell(&format!("{each} while read -r line; do \"$1\" run -N \"$line\"; done"));
     assert_eq!(prompts(&out), 3, "{out}");
     let out = shell(&format!("{each} xargs -I {{}} \"$1\" run '{{}}'"));
     assert_eq!(prompts(&out), 3, "{out}");
     let out = shell(&format!(
-        "{each} while read -r line; do id=$(\"$1\" run -nd \"$line\"); \"$1\" wait \"$id\"; done"
+        "{each} while read -r line; do id=$(\"$1\" run -Nd \"$line\"); \"$1\" wait \"$id\"; done"
     ));
     assert_eq!(out.lines().count(), 3, "{out}");
-    env.acpctl(&["run", "-n"]).code(2).explains(&["no prompt given"]);
-    env.acpctl(&["run", "-n", "-"]).code(2).explains(&["leave out one of them"]);
+    env.acpctl(&["run", "-N"]).code(2).explains(&["no prompt given"]);
+    env.acpctl(&["run", "-N", "-"]).code(2).explains(&["leave out one of them"]);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn who_waits_for_stdin_says_so_wherever_that_goes() {
     let mut command = env.acpctl_command(&["run"]);
     command.stdin(std::process::Stdio::piped());
     let mut waiting = Running::start(command);
-    waiting.wait_stderr("waiting for the end of stdin; `acpctl run -n` does not read it");
+    waiting.wait_stderr("waiting for the end of stdin; `acpctl run -N` does not read it");
     waiting.feed("hello");
     assert!(waiting.finish().success().stdout().contains("hello"));
 }

@@ -624,7 +624,7 @@ fn prompt(
         // A script or a loop may have meant its stdin for somebody else.
         if let Some(piped) = &piped {
             let size = human::bytes(piped.size());
-            let line = text!("stdin is attached, {}; `acpctl run -n` leaves it alone", size);
+            let line = text!("stdin is attached, {}; `acpctl run -N` leaves it alone", size);
             ui.say(ui.err_paint().apply(DIM, line));
         }
     }
@@ -640,7 +640,7 @@ fn stdin(ui: &mut Ui) -> Result<String> {
         .spawn(move || drop(sender.send(attachment::stdin())))?;
     let read = match read.recv_timeout(PATIENCE) {
         Err(RecvTimeoutError::Timeout) => {
-            let line = "waiting for the end of stdin; `acpctl run -n` does not read it";
+            let line = "waiting for the end of stdin; `acpctl run -N` does not read it";
             ui.say(ui.err_paint().apply(DIM, line));
             read.recv().map_err(RecvTimeoutError::from)
         }
