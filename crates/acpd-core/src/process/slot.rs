@@ -329,6 +329,10 @@ impl Slot {
         self.host.take()
     }
 
+    pub(crate) fn is_initializing(&self) -> bool {
+        matches!(self.state, State::Initializing)
+    }
+
     /// `initialize` is answered, and the process runs and is spoken with.
     pub(crate) fn is_up(&self) -> bool {
         matches!(self.state, State::Ready | State::NeedsAuth)

@@ -153,6 +153,11 @@ impl Hub {
             {
                 self.person_asked(process, &id, line, is_intact, out);
             }
+            Message::Request { method, .. }
+                if method == "initialize" && self.processes[&process.slot].is_initializing() =>
+            {
+                self.initialize_echoed(process.slot, out);
+            }
             Message::Request { id, method, .. } if method == MESSAGE => {
                 self.server_called(process, &id, line, out);
             }

@@ -286,6 +286,17 @@ impl Hub {
         self.agent_usable(id, out);
     }
 
+    /// The program sends back its input, as `cat` does.
+    pub(crate) fn initialize_echoed(&mut self, id: SlotId, out: &mut Batch) {
+        let reason = "it is no ACP agent: it sends back what acpd sends to it";
+        let hint = format!(
+            "set the `command` of an agent that speaks ACP in `[agents.{}]`: `acpctl config edit`",
+            self.processes[&id].profile
+        );
+        self.slot_mut(id).start_hint = Some(hint);
+        self.bad_start(id, Reason::AgentProtocol, reason.to_owned(), true, out);
+    }
+
     fn remember_initialize(&mut self, id: SlotId, raw: Bytes, out: &mut Batch) {
         let fingerprint = self.profile_of(id).fingerprint.clone();
         let Slot { profile, client_meta, .. } = &self.processes[&id];
