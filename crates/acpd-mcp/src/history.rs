@@ -6,7 +6,7 @@ use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::CallToolResult;
 use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
 use crate::daemon::off;
@@ -25,10 +25,25 @@ const PART: usize = 4_000;
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SearchArgs {
     /// Words that a message or the title of a tool call has, all of them; a `*` at the end of a word stands for its rest.
+    #[serde(deserialize_with = "words")]
     words: Vec<String>,
     /// Also in sessions of other directories.
     #[serde(default)]
     everywhere: bool,
+}
+
+/// Reads a list of words, or a text that has them: models send either.
+fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Words {
+        List(Vec<String>),
+        Text(String),
+    }
+    Ok(match Words::deserialize(deserializer)? {
+        Words::List(words) => words,
+        Words::Text(text) => text.split_whitespace().map(str::to_owned).collect(),
+    })
 }
 
 /// Arguments of `read_history`.
@@ -155,4 +170,18 @@ fn parts(state: &acpd_view::State, next: Option<u64>) -> (Vec<PartRow>, Option<u
         rows.push(PartRow { seq, by, text });
     }
     (rows, next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_in_a_list_or_in_a_text() {
+        for said in [json!(["parser", "bug"]), json!(" parser  bug ")] {
+            let args: SearchArgs = serde_json::from_value(json!({ "words": said })).unwrap();
+            assert_eq!(args.words, ["parser", "bug"]);
+        }
+        assert!(serde_json::from_value::<SearchArgs>(json!({"words": 3})).is_err());
+    }
 }
