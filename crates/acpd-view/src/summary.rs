@@ -1,6 +1,6 @@
 //! A block in one line.
 
-use acpd_api::{Outcome, Untrusted};
+use acpd_api::{Amount, Outcome, Untrusted};
 use serde_json::Value;
 
 use crate::about::{asked, commands};
@@ -308,12 +308,13 @@ impl Usage {
             0 => text!("{} tokens in the context", used),
             size => text!("{} of {} tokens in the context", used, human::count(size)),
         };
-        match &self.cost {
-            // Less than a cent is worth being told, too.
-            Some(cost) if cost.amount < 0.01 => {
-                sentence + text!(", {:.4} {}", cost.amount, cost.currency)
+        // Agents without a price report 0.
+        let cost = self.cost.as_ref().filter(|cost| cost.amount > 0.0);
+        let cost = cost.and_then(|cost| Some((Amount::from_units(cost.amount)?, &cost.currency)));
+        match cost {
+            Some((amount, currency)) => {
+                sentence + text!(", {} {}", Untrusted::of(amount), currency)
             }
-            Some(cost) => sentence + text!(", {:.2} {}", cost.amount, cost.currency),
             None => sentence,
         }
     }

@@ -351,12 +351,18 @@ fn what_was_used_is_told_once_at_the_end_of_a_turn() {
         ended(),
         used(900, json!({"amount": 0.0042, "currency": "USD"})),
         ended(),
+        used(800, json!({"amount": 0.000_012, "currency": "USD"})),
+        ended(),
+        used(700, json!({"amount": 0, "currency": "USD"})),
+        ended(),
     ];
     insta::assert_snapshot!(plain(&updates), @"
     Done.
     15k of 200k tokens in the context
     16k of 200k tokens in the context, 0.12 USD
     900 of 200k tokens in the context, 0.0042 USD
+    800 of 200k tokens in the context, <0.0001 USD
+    700 of 200k tokens in the context
     ");
 
     // Who runs the turn says when it is over; a turn that ends may be somebody else's.
