@@ -112,7 +112,10 @@ fn asked(question: &InteractionInfo) -> Line {
             let first = shown.as_ref().and_then(|shown| shown.commands.first());
             let what = match first {
                 Some(command) => in_one_line(command),
-                None => subject.as_ref().or(title.as_ref()).map(Text::from).unwrap_or_default(),
+                None => {
+                    let what = subject.as_ref().or(title.as_ref());
+                    what.map(|what| without_verb(kind, what)).unwrap_or_default()
+                }
             };
             (kind, what)
         }
@@ -120,6 +123,16 @@ fn asked(question: &InteractionInfo) -> Line {
         Question::Url { message, url } => ("open", about::page(message, url)),
     };
     Line::of(Role::Dim, text!("{:<5} ", kind)).and(Role::Plain, what)
+}
+
+/// What a call is about, whose first word may be the verb that stands before it.
+fn without_verb(verb: &str, what: &Untrusted) -> Text {
+    match what.raw().split_once(' ') {
+        Some((first, rest)) if first.eq_ignore_ascii_case(verb) => {
+            Text::from(&Untrusted::from(rest.trim_start()))
+        }
+        _ => Text::from(what),
+    }
 }
 
 /// The first line of a command, and how many follow.
@@ -264,4 +277,18 @@ pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>) -> Vec<Line> 
     lines.extend(session.reason.iter().map(|reason| Line::of(Role::Warning, reason)));
     lines.extend(session.hint.iter().map(|hint| Line::of(Role::Dim, hint)));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verb_is_not_repeated() {
+        let shown = |what: &str| without_verb("edit", &what.into()).as_str().to_owned();
+        assert_eq!(shown("edit src/main.rs"), "src/main.rs");
+        assert_eq!(shown("Edit `src/main.rs`"), "`src/main.rs`");
+        assert_eq!(shown("Editing src/main.rs"), "Editing src/main.rs");
+        assert_eq!(shown("edit"), "edit");
+    }
 }
