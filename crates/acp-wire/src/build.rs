@@ -1,13 +1,12 @@
 //! Lines that acpd originates. They carry `"jsonrpc":"2.0"` and no newline.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::acp::Reader;
 use crate::id::Id;
+use crate::plain_words::plain_words;
 
 /// Error codes (protocol brief, section 1).
 pub mod code {
@@ -79,7 +78,20 @@ impl ErrorObject {
         let data = Reader::new(self.data.as_ref()?);
         let members = ["message", "details", "detail", "error", "reason"];
         let said = data.lossy(&[]).or_else(|| members.iter().find_map(|name| data.lossy(&[name])));
-        said.map(Cow::into_owned).filter(|text| !text.trim().is_empty())
+        let nested = || {
+            let inside = ["error", "details", "detail"];
+            inside.iter().find_map(|name| data.lossy(&[name, "message"]))
+        };
+        let said = said.or_else(nested).filter(|text| !text.trim().is_empty())?;
+        Some(plain_words(&said).into_owned())
+    }
+
+    /// Its texts for people: the message, and what the data adds to it.
+    pub fn texts(&self) -> Vec<String> {
+        let message = plain_words(&self.message).into_owned();
+        let detail = self.detail().filter(|detail| !message.contains(detail.as_str()));
+        let texts = [Some(message), detail].into_iter().flatten();
+        texts.filter(|text| !text.trim().is_empty()).collect()
     }
 
     /// Whether it is one that `pattern` describes: by its code, or by a text in its message or its data,

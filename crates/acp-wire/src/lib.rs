@@ -18,8 +18,9 @@ pub mod id;
 pub mod legible;
 pub mod locate;
 pub mod method;
+pub mod plain_words;
 mod scan;
-pub mod splice;
+mod splice;
 pub mod tidy;
 
 pub use bound::clipped;
@@ -31,5 +32,6 @@ pub use id::Id;
 pub use legible::{is_legible, legible, read_legible};
 pub use locate::{locate, lossy_at, str_at, strs_lossy_at};
 pub use method::{StateKey, UpdateClass, classify_update};
+pub use plain_words::plain_words;
 pub use splice::{remove_member, set_id, set_member, splice, with_one_outcome};
 pub use tidy::{Reserved, receive, tidy};

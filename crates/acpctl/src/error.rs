@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 
-use acp_wire::{ErrorObject, code};
+use acp_wire::{ErrorObject, code, plain_words};
 use acpd_api::{ExitCode, NAMESPACE, Reason, Untrusted, escape};
 use acpd_client::{CallError, ConnectError, LinkError, PathError, chain, error_data};
 use serde_json::Value;
@@ -227,7 +227,7 @@ fn agent_error(error: &ErrorObject) -> CommandError {
         code::CANCELLED => ExitCode::Cancelled,
         _ => ExitCode::Error,
     };
-    let mut message = Text::from(escape::one_line(&error.message));
+    let mut message = Text::from(escape::one_line(&plain_words(&error.message)));
     if message.is_empty() {
         message = text!("the agent failed with code {}", error.code);
     }
@@ -399,6 +399,11 @@ mod tests {
         assert_eq!(shown(rpc(-32002, "gone", &json!({}))), (3, "gone".to_owned()));
         let nested = rpc(-32603, "Internal error", &json!({"details": "no\ncredit"}));
         assert_eq!(shown(nested), (1, "Internal error: no credit".to_owned()));
+        let provider = r#"429 {"error":{"type":"rate_limit_error","message":"slow down"}}"#;
+        let nested = rpc(-32603, "Internal error", &json!({ "details": provider }));
+        assert_eq!(shown(nested), (1, "Internal error: 429 slow down".to_owned()));
+        let twice = rpc(-32603, "slow down", &json!({"error": {"message": "slow down"}}));
+        assert_eq!(shown(twice), (1, "slow down".to_owned()));
         let odd = rpc(400, "", &json!({"status": 400}));
         let text = r#"the agent failed with code 400: {"status":400}"#;
         assert_eq!(shown(odd), (1, text.to_owned()));

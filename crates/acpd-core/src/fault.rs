@@ -9,8 +9,7 @@ const LINE: usize = 300;
 
 /// An agent's error in words: the first lines of its message and of what its data says, and its code.
 pub(crate) fn in_words(error: &ErrorObject) -> String {
-    let detail = error.detail().filter(|detail| !error.message.contains(detail.as_str()));
-    let said = [error.message.as_str(), detail.as_deref().unwrap_or_default()];
+    let said = error.texts();
     let lines = said.iter().filter_map(|text| text.trim().lines().next());
     let lines: Vec<String> = lines.map(|line| line.chars().take(LINE).collect()).collect();
     if lines.is_empty() {

@@ -471,7 +471,7 @@ impl Hub {
             WireOutcome::Result(result) => result,
             WireOutcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
-                let (code, message) = (error.code, error.message.clone().into());
+                let (code, message) = (error.code, error.texts().join(": ").into());
                 let outcome = Outcome::Error { code, message };
                 return PromptEnd { outcome, fault: None, refused: Some(error) };
             }
