@@ -37,6 +37,8 @@ pub(crate) enum News {
 pub(crate) struct Rows {
     news: Receiver<std::result::Result<Incoming, LinkError>>,
     writer: LinkWriter,
+    /// It was reported that the daemon is stopped; a stopping daemon may let the link connect once more.
+    is_stopped: bool,
 }
 
 impl Rows {
@@ -55,7 +57,7 @@ impl Rows {
             }
         };
         thread::Builder::new().name("reader".to_owned()).spawn(read)?;
-        let rows = Rows { news, writer };
+        let rows = Rows { news, writer, is_stopped: false };
         rows.ask()?;
         Ok(rows)
     }
@@ -71,7 +73,11 @@ impl Rows {
             let line = match self.news.recv_timeout(within) {
                 Ok(Ok(Incoming::Line(line))) => line,
                 Ok(Ok(Incoming::Lost)) => return Ok(Some(News::Away)),
-                Ok(Ok(Incoming::Stopped)) => return Ok(Some(News::Stopped)),
+                Ok(Ok(Incoming::Stopped)) if self.is_stopped => continue,
+                Ok(Ok(Incoming::Stopped)) => {
+                    self.is_stopped = true;
+                    return Ok(Some(News::Stopped));
+                }
                 Ok(Ok(Incoming::Back)) => {
                     self.ask()?;
                     continue;
@@ -82,6 +88,7 @@ impl Rows {
                 }
                 Err(RecvTimeoutError::Timeout) => return Ok(None),
             };
+            self.is_stopped = false;
             if let Some(news) = read(&line)? {
                 return Ok(Some(news));
             }
