@@ -30,6 +30,7 @@ use crate::configured;
 use crate::door::{Door, initialize_params};
 use crate::error::Result;
 use crate::info;
+use crate::install;
 use crate::text::{Text, text};
 
 /// Set by the shell that completes.
@@ -62,6 +63,7 @@ fn knowing(command: Command) -> Command {
 fn with_values(command: &str, arg: Arg) -> Arg {
     let find: fn(&mut Connection) -> Result<Vec<Found>> = match (command, arg.get_id().as_str()) {
         (_, "session" | "sessions" | "resume" | "attach") => sessions,
+        ("install", "agent") => missing_agents,
         (_, "agent" | "to") => agents,
         ("pending" | "allow" | "deny" | "answer", "id") => questions,
         ("allow" | "deny" | "answer", "option") => answers,
@@ -150,6 +152,12 @@ fn agents(connection: &mut Connection) -> Result<Vec<Found>> {
     let list: AgentList = connection.call(method::AGENT_LIST, &Empty {})?;
     let there = list.agents.iter().filter(|agent| agent.installed != Some(false));
     Ok(there.map(|agent| Found::new(&agent.name, &agent.title)).collect())
+}
+
+fn missing_agents(connection: &mut Connection) -> Result<Vec<Found>> {
+    let list: AgentList = connection.call(method::AGENT_LIST, &Empty {})?;
+    let missing = list.agents.iter().filter(|agent| install::can_install(agent));
+    Ok(missing.map(|agent| Found::new(&agent.name, &agent.title)).collect())
 }
 
 fn questions(connection: &mut Connection) -> Result<Vec<Found>> {

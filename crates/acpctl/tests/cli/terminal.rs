@@ -226,7 +226,7 @@ fn a_name_whose_directory_is_gone_is_told_to_begin_anew() {
 #[test]
 fn one_key_answers_a_permission_and_what_was_typed_before_does_not() {
     let (home, mut person, child, mut client, prompt) = in_turn("xterm");
-    person.sees("session s-1; continue with: acpctl run -s s-1 ...");
+    person.sees("session s-1; continue with: acpctl run -c ...");
     // The echo shows that the terminal has taken the key.
     person.types("~y");
     person.sees("~y");

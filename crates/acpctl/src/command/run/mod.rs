@@ -162,8 +162,11 @@ impl Target {
                     Some(name) => text!("new session {}", Untrusted::from(name)),
                     None => {
                         let shown = Untrusted::from(&id);
-                        let word = shell_word(&shown);
-                        text!("session {}; continue with: acpctl run -s {} ...", shown, word)
+                        let how = match utf8(&current_dir()?) {
+                            Ok(here) if here == cwd => "-c".into(),
+                            _ => text!("-s {}", shell_word(&shown)),
+                        };
+                        text!("session {}; continue with: acpctl run {} ...", shown, how)
                     }
                 };
                 if args.session.is_some() || turn.ui.can_ask() && !args.turn.detach {
