@@ -28,6 +28,8 @@ pub(crate) struct Restore {
     pub(crate) progress: Progress,
     /// Why it is reseeded; nothing otherwise.
     pub(crate) reason: Option<String>,
+    /// Code of the agent's last refusal, for the log.
+    pub(crate) refused: Option<i64>,
     /// Servers that the agent was not given, in sentences for people.
     pub(crate) left_out: Vec<String>,
     pub(crate) replay: Replay,
@@ -54,6 +56,7 @@ impl Restore {
         Restore {
             progress: Progress::new(Step::Directory(question)),
             reason: None,
+            refused: None,
             left_out: Vec::new(),
             replay: Replay::new(row.last_prompt, row.replayable),
             announced: Vec::new(),

@@ -462,9 +462,25 @@ fn failures_are_told_to_the_log_with_the_session_and_the_code() {
             refused.clone(),
             refused.clone(),
             refused,
-            failed("session not restored", None)
+            failed("session not restored", Some(-32602))
         ]
     );
+}
+
+#[test]
+fn log_names_sessions_that_begin_anew_and_the_code() {
+    let failed = |what: &str, code| (Some("s".to_owned()), what.to_owned(), code);
+    let (mut bench, _) = Bench::used_and_loadable();
+    bench.agent_dies();
+    bench.pass(1_000);
+    bench.refuses("session/load", -32002);
+    let lost = failed("session lost, continues with a summary", Some(-32002));
+    assert_eq!(bench.failures.last(), Some(&lost));
+
+    let mut bench = Bench::new();
+    let (_, resume) = bench.restoring("s", "session/resume");
+    bench.agent_refuses(&resume, -32000);
+    assert_eq!(bench.failures.last(), Some(&failed("session needs a login", Some(-32000))));
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl Hub {
     pub(crate) fn reseed(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
         let what = self.reseeds_with(key);
         let log = format!("session lost, continues with {}", what.name());
-        self.log_failure(self.session(key).slot, Some(key), &log, None, out);
+        self.log_not_restored(key, &log, out);
         let session = self.session_mut(key);
         session.summary = Summary::Unknown;
         if !session.queue.is_empty() && matches!(session.state, State::Restoring(_)) {

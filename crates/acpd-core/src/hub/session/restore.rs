@@ -292,6 +292,9 @@ impl Hub {
         error: &ErrorObject,
         out: &mut Batch,
     ) {
+        if let Some(restore) = self.restore_mut(key) {
+            restore.refused = Some(error.code);
+        }
         let slot = self.session(key).slot;
         match self.note_refusal(slot, step.method(), error, out) {
             Refusal::Other => {}
@@ -710,8 +713,19 @@ impl Hub {
             "the session begins anew: {reason}, and the first prompt was interrupted before any answer"
         );
         self.notice(key, "warning", &text, out);
+        self.log_not_restored(key, "session lost, begins anew", out);
         self.sessions.unroute(key);
         self.ask_for_new(key, out);
+    }
+
+    /// Logs that a session could not be restored, with the code of the agent's refusal if there was one.
+    pub(crate) fn log_not_restored(&self, key: SessionKey, what: &str, out: &mut Batch) {
+        let Session { state, slot, .. } = self.session(key);
+        let code = match state {
+            State::Restoring(restore) => restore.refused,
+            _ => None,
+        };
+        self.log_failure(*slot, Some(key), what, code, out);
     }
 
     fn ask_for_new(&mut self, key: SessionKey, out: &mut Batch) {

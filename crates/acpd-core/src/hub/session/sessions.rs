@@ -361,6 +361,16 @@ impl Hub {
         self.cancel_interactions(key, out);
         self.end_children(key, out);
         self.drop_terminals(key, out);
+        let failed = match rest {
+            Dormant::Parked | Dormant::Closed => None,
+            Dormant::NeedsLogin => Some("session needs a login"),
+            Dormant::Lost => Some("session lost"),
+            Dormant::Failed => Some("session not restored"),
+            Dormant::NoDirectory => Some("directory of the session missing"),
+        };
+        if let Some(failed) = failed {
+            self.log_not_restored(key, failed, out);
+        }
         let session = self.session_mut(key);
         session.state = State::Dormant;
         let row = session.row.edit();
@@ -371,14 +381,6 @@ impl Hub {
             session.eager = false;
         }
         self.tell_state(key, out);
-        let failed = match rest {
-            Dormant::Parked | Dormant::Closed => return,
-            Dormant::NeedsLogin => "session needs a login",
-            Dormant::Lost => "session lost",
-            Dormant::Failed => "session not restored",
-            Dormant::NoDirectory => "directory of the session missing",
-        };
-        self.log_failure(self.session(key).slot, Some(key), failed, None, out);
     }
 
     pub(crate) fn set_live(&mut self, key: SessionKey, out: &mut Batch) {
