@@ -339,6 +339,8 @@ impl State {
     pub(super) fn close_chat(&mut self) -> Vec<Effect> {
         self.unwait();
         let Some(chat) = self.chat.take() else { return Vec::new() };
+        // What was said of this conversation does not belong to the next one.
+        self.flash = None;
         self.drafts.insert(chat.key.clone(), chat.editor);
         let start = match chat.phase {
             Phase::Starting { link, .. } => Some(link),
