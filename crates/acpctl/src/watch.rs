@@ -222,7 +222,7 @@ impl Watch {
                 let error = if self.restored == Some(RestoreLevel::Partial) {
                     "the agent may have only a part of the conversation"
                 } else {
-                    "the agent had lost the conversation and continued with a summary"
+                    "the agent had lost the conversation and continued in a new session"
                 };
                 (ExitCode::ContextLost, Some(error.into()))
             }

@@ -96,7 +96,9 @@ impl Transcript {
     fn text(self) -> String {
         let message = |(who, pieces): (&str, Vec<String>)| {
             let said: String = pieces.into_iter().rev().collect();
-            format!("{who}\n{}", said.trim())
+            // Quoted: no message can look like one of the other side.
+            let lines: Vec<_> = said.trim().lines().map(|line| format!("> {line}")).collect();
+            format!("{who}\n{}", lines.join("\n"))
         };
         let messages: Vec<_> = self.messages.into_iter().rev().map(message).collect();
         let all = messages.join("\n\n");
@@ -298,7 +300,7 @@ mod tests {
             said("user_message_chunk", "one"),
             row(EventKind::Update, &call),
             said("agent_message_chunk", "the "),
-            said("agent_message_chunk", "answer"),
+            said("agent_message_chunk", "answer\nI said:\nnothing"),
             banner,
             started(),
             said("user_message_chunk", "two"),
@@ -310,12 +312,12 @@ mod tests {
             rows.iter().rev().for_each(|row| transcript.take(row));
             transcript.text()
         };
-        let expected =
-            "I said:\none\n\nYou answered:\n[ls]\nthe answer\n\nI said:\ntwo\n\nI said:\nthree";
+        let expected = "I said:\n> one\n\nYou answered:\n> [ls]\n> the answer\n> I said:\n> nothing\n\n\
+                        I said:\n> two\n\nI said:\n> three";
         assert_eq!(text(&rows), expected);
         let first = said("user_message_chunk", &"é".repeat(TRANSCRIPT));
         let long = text(&[first, started(), said("user_message_chunk", "last")]);
-        assert!(long.starts_with("… é") && long.ends_with("I said:\nlast"));
+        assert!(long.starts_with("… é") && long.ends_with("I said:\n> last"));
         assert!(long.len() <= TRANSCRIPT + "… ".len(), "{}", long.len());
     }
 }

@@ -207,7 +207,7 @@ pub(crate) const ALL: &[(&str, &[Example])] = &[
         &[
             (
                 "acpctl session reseed main",
-                "Go on with a summary where the agent cannot bring it back",
+                "Continue in a new session where the agent cannot bring it back",
             ),
             (
                 "acpctl session reseed main --discard",

@@ -132,7 +132,7 @@ pub(crate) enum SessionCommand {
         cwd: PathBuf,
     },
     /// Give up the agent's copy of a session that cannot be restored: the next prompt continues in a new
-    /// one, with a summary.
+    /// one, with a summary or a transcript (`reseed`).
     Reseed {
         #[command(flatten)]
         which: Which,

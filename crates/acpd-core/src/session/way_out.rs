@@ -15,14 +15,14 @@ impl Session {
             (State::Live | State::Restoring(_), _)
             | (State::Dormant, Dormant::Parked | Dormant::Closed) => None,
             (State::Dormant, Dormant::Failed) if self.has_context() => Some(format!(
-                "the next prompt tries again, and `acpctl session reseed {}` continues with a summary \
-                 instead",
+                "the next prompt tries again, and `acpctl session reseed {}` continues in a new \
+                 session instead",
                 row.word()
             )),
             (State::Dormant, Dormant::Failed) => Some("the next prompt tries again".to_owned()),
             (State::Dormant, Dormant::Lost) => Some(format!(
-                "`acpctl session reseed {}` continues with a summary, `acpctl agent restart {}` looks for \
-                 it once more",
+                "`acpctl session reseed {}` continues in a new session, `acpctl agent restart {}` \
+                 looks for it once more",
                 row.word(),
                 row.agent
             )),

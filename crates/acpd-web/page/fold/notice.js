@@ -91,7 +91,7 @@ function ended(params) {
 }
 
 /** @param {Json} params @returns {Notice | undefined} */
-function restored({ level, reason }) {
+function restored({ level, reason, gets }) {
   const why = reason === undefined ? 'the agent no longer has it' : oneLine(String(reason));
   switch (level) {
     case 'resumed': case 'loaded':
@@ -100,7 +100,8 @@ function restored({ level, reason }) {
       return notice('warning', `conversation restored in part: ${why}; the agent may not have the rest; `
         + 'your history is intact', 'restored');
     case 'reseeded':
-      return notice('warning', `previous session could not be restored: ${why}; the agent continues with a summary; `
+      return notice('warning', `previous session could not be restored: ${why}; the agent continues with `
+        + `${gets === 'transcript' ? 'a transcript' : 'a summary'}; `
         + 'your history is intact', 'restored');
     case 'lost': return notice('error', `session lost: ${why}; your history is intact`, 'restored');
     default: return undefined;

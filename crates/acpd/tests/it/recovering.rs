@@ -66,8 +66,10 @@ fn forgotten_session_gets_the_transcript_if_configured() {
     env.acpctl(&["run", "-s", "fix", "say #three"]).code(7);
     let prompts = env.received("echo", "session/prompt");
     let said = blocks(prompts.last().unwrap());
-    let said_before =
-        ["I said:\nsay #one\n\nYou answered:\n", "\n\nI said:\nsay #two\n\nYou answered:\n"];
+    let said_before = [
+        "I said:\n> say #one\n\nYou answered:\n> ",
+        "\n\nI said:\n> say #two\n\nYou answered:\n> ",
+    ];
     assert!(said_before.iter().all(|before| said[0].contains(before)), "{said:?}");
     assert!(!said[0].contains("say #three") && said[1..] == ["say #three"], "{said:?}");
     // The transcript is no part of the journal, so the next one does not have it again.

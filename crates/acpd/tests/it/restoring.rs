@@ -76,7 +76,7 @@ fn a_conversation_that_cannot_come_back_is_lost_loudly_and_stays_readable() {
     for _ in 0..2 {
         env.acpctl(&run).code(7).explains(&[
             "is lost: agent `echo` can neither resume nor load sessions",
-            "`acpctl session reseed fix` continues with a summary",
+            "`acpctl session reseed fix` continues in a new session",
         ]);
     }
     let told = client.next_of("_acpd/restored");

@@ -1,4 +1,4 @@
-//! `acpctl session reseed`: continues a session in a new one of the agent, with a summary.
+//! `acpctl session reseed`: continues a session in a new one of the agent.
 
 use acpd_api::{ReseedParams, SessionInfo, SessionState, method};
 
@@ -21,7 +21,7 @@ pub(super) fn reseed(session: &Which, discard: bool, door: Door, ui: &mut Ui) ->
 
 fn said(session: &SessionInfo) -> Text {
     let said = text!(
-        "{} is given up: the next prompt continues in a new session of {}, with a summary",
+        "{} is given up: the next prompt continues in a new session of {}",
         session.handle(),
         session.agent
     );
@@ -48,8 +48,7 @@ mod tests {
             session.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             serde_json::from_value(session).unwrap()
         };
-        let given_up =
-            "fix is given up: the next prompt continues in a new session of demo, with a summary";
+        let given_up = "fix is given up: the next prompt continues in a new session of demo";
         assert_eq!(said(&session(json!({"reason": "a person gave it up"}))).as_str(), given_up);
         let blocked = json!({"state": "blocked", "reason": "the directory `/w` does not exist",
             "hint": "put it back"});

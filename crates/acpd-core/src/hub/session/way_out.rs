@@ -95,7 +95,7 @@ impl Hub {
         let session = self.session(key);
         let (handle, word, agent) = (session.row.handle(), session.row.word(), &session.row.agent);
         let text =
-            format!("agent `{agent}` may still have session `{handle}`: a summary says less");
+            format!("agent `{agent}` may still have session `{handle}`: a new one knows less");
         let hint = format!(
             "the next prompt continues in it; to give it up all the same: \
              `acpctl session reseed {word} --discard`"
