@@ -100,7 +100,8 @@ impl TestEnv {
         command
             .env_clear()
             .env("HOME", self.path("home"))
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            // Agents of the machine are in other directories: they would be the default one.
+            .env("PATH", "/usr/bin:/bin")
             .env("TZ", "UTC")
             // As in a terminal: a shell has started it.
             .env("SHLVL", "1")

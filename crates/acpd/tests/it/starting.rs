@@ -174,7 +174,7 @@ fn a_program_that_is_not_there_is_told_with_the_path_that_was_searched() {
     let env = home([missing, Agent::new("absent").command(&["/nowhere/agent"])]);
     env.acpctl(&["run", "hello"]).code(1).explains(&[
         "no-such-agent",
-        "/usr/local/bin:/usr/bin:/bin",
+        "/usr/bin:/bin",
         "npm install -g no-such-agent",
     ]);
     env.acpctl(&["run", "-a", "absent", "hello"]).code(1).explains(&["/nowhere/agent", "hint:"]);
