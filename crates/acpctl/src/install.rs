@@ -1,10 +1,9 @@
 //! Installs an agent by the command that acpd knows for it: only after a yes, in this terminal, with its own words shown.
-//! A name in a registry may pass to somebody else, so the repository that the registry has for it must be the known one.
+//! A name in a registry may pass to somebody else, so the repository that npm has for it must be the known one.
 
 use std::process::{Command, Stdio};
 
 use acpd_api::{AgentInfo, ExitCode, PackageInfo, Untrusted};
-use serde_json::Value;
 
 use crate::confirm::{left, yes};
 use crate::error::{CommandError, Result};
@@ -27,6 +26,9 @@ pub(crate) fn install(info: &AgentInfo, is_sure: bool, ui: &mut Ui) -> Result {
             let error = text!("an installation needs confirmation: it runs `{}`", command);
             return Err(CommandError::usage(error).hint("add `--yes`"));
         }
+        if info.packages.is_empty() {
+            ui.say(text!("acpd cannot check who publishes {}", info.name));
+        }
         if !yes(ui, text!("install {} with `{}`? y/n > ", info.name, command))? {
             return Err(left());
         }
@@ -35,7 +37,7 @@ pub(crate) fn install(info: &AgentInfo, is_sure: bool, ui: &mut Ui) -> Result {
     let mut words = command.raw().split_whitespace().map(|word| word.trim_matches('\''));
     let program = words.next().unwrap_or_default();
     for package in &info.packages {
-        check_repository(program, package, command)?;
+        check_repository(package, command)?;
     }
     ui.finish()?;
     let status = Command::new(program).args(words).status();
@@ -53,10 +55,10 @@ pub(crate) fn can_install(info: &AgentInfo) -> bool {
     info.installed == Some(false) && info.install.is_some()
 }
 
-/// Fails unless the registry of the installing program names the known repository for the package.
-fn check_repository(program: &str, package: &PackageInfo, command: &Untrusted) -> Result {
+/// Fails unless npm's registry names the known repository for the package.
+fn check_repository(package: &PackageInfo, command: &Untrusted) -> Result {
     let by_hand = || text!("look who publishes it; to install it nevertheless: {}", command);
-    let Some(found) = repositories_in_registry(program, package.name.raw()) else {
+    let Some(found) = repositories_in_registry(package.name.raw()) else {
         let error = text!("cannot find out from the registry who publishes `{}`", package.name);
         return Err(CommandError::new(ExitCode::Error, error).hint(by_hand()));
     };
@@ -76,25 +78,10 @@ fn check_repository(program: &str, package: &PackageInfo, command: &Untrusted) -
     Err(CommandError::new(ExitCode::Refused, error).hint(by_hand()))
 }
 
-/// The repositories that a registry names for a package; `None` if it does not answer.
-fn repositories_in_registry(program: &str, package: &str) -> Option<Vec<String>> {
-    if program == "npm" {
-        let said = output(Command::new("npm").args(["view", package, "repository.url"]))?;
-        return Some(
-            said.lines()
-                .map(str::trim)
-                .filter(|line| !line.is_empty())
-                .map(str::to_owned)
-                .collect(),
-        );
-    }
-    let address = format!("https://pypi.org/pypi/{package}/json");
-    let said = output(Command::new("curl").args(["-fsSL", "--max-time", "30", &address]))?;
-    let about: Value = serde_json::from_str(&said).ok()?;
-    let info = &about["info"];
-    let named = info["project_urls"].as_object().into_iter().flat_map(|urls| urls.values());
-    let all = named.chain([&info["home_page"]]).filter_map(Value::as_str);
-    Some(all.map(str::to_owned).collect())
+/// The repositories that npm's registry names for a package; `None` if it does not answer.
+fn repositories_in_registry(package: &str) -> Option<Vec<String>> {
+    let said = output(Command::new("npm").args(["view", package, "repository.url"]))?;
+    Some(said.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
 fn output(command: &mut Command) -> Option<String> {
