@@ -34,7 +34,7 @@ pub struct Config {
     /// The agent that a client gets that names none. [`Config::agent`] finds it, unless it is the
     /// demo agent and that was disabled.
     pub default_agent: String,
-    /// The file names no default agent: an installed one takes its place, see [`crate::default_agent`].
+    /// The file names no default agent: an installed one takes its place.
     pub default_is_found: bool,
     /// Every known agent by its name, the disabled ones included.
     pub agents: BTreeMap<String, Profile>,
