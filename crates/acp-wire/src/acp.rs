@@ -13,7 +13,7 @@ mod session;
 mod usage;
 mod write;
 
-pub use content::{ContentBlock, file_uri, uri_part};
+pub use content::{ContentBlock, fence, file_uri, image_type, uri_part};
 pub use elicitation::{
     Choice, ElicitationAnswer, ElicitationMode, ElicitationRequest, Field, FieldKind, Form,
 };

@@ -1,7 +1,7 @@
 //! Directories and files that a person names.
 
 use std::env;
-use std::path::{self, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use acpd_api::ExitCode;
 use acpd_sys::file::canonical;
@@ -25,11 +25,6 @@ pub(crate) fn directory(path: &Path) -> Result<PathBuf> {
     } else {
         Err(CommandError::usage(text!("`{}` is not a directory", path)))
     }
-}
-
-/// An absolute path; its links stay.
-pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
-    path::absolute(path).map_err(|error| CommandError::file("find", path, &error))
 }
 
 /// A path as JSON can carry it.

@@ -5,6 +5,7 @@ use std::io;
 
 use acp_wire::{ErrorObject, code, plain_words};
 use acpd_api::{ExitCode, NAMESPACE, Reason, Untrusted, escape};
+use acpd_client::attachment::AttachmentError;
 use acpd_client::{CallError, ConnectError, LinkError, PathError, chain, error_data};
 use serde_json::Value;
 
@@ -328,6 +329,13 @@ impl From<LinkError> for CommandError {
 impl From<PathError> for CommandError {
     fn from(error: PathError) -> CommandError {
         CommandError::because(ExitCode::Error, &error).hint_if(error.hint())
+    }
+}
+
+impl From<AttachmentError> for CommandError {
+    fn from(error: AttachmentError) -> CommandError {
+        let failed = CommandError::new(error.code(), Untrusted::of(&error));
+        error.hints().iter().fold(failed, |failed, hint| failed.hint(*hint))
     }
 }
 

@@ -4,7 +4,7 @@ use acpd_api::Untrusted;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-pub(crate) use acpd_view::human::{bytes, count, counted, directory, duration, fence, image_type};
+pub(crate) use acpd_view::human::{bytes, count, counted, directory, duration, fence};
 
 use crate::text::{Text, text};
 

@@ -9,6 +9,7 @@
 //!
 //! A connection speaks ACP and `_acpd/…` methods. The latter need no `initialize`.
 
+pub mod attachment;
 mod connect;
 mod connection;
 mod error;

@@ -1,20 +1,10 @@
 //! Durations, sizes and numbers for people.
 
+pub use acp_wire::acp::{fence, image_type};
 use acpd_api::Untrusted;
 
 use crate::text;
 use crate::text::Text;
-
-/// The type of an image by its first bytes; nothing if it is none that agents take.
-pub fn image_type(bytes: &[u8]) -> Option<&'static str> {
-    Some(match bytes {
-        [0x89, b'P', b'N', b'G', ..] => "image/png",
-        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
-        [b'G', b'I', b'F', b'8', ..] => "image/gif",
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
-        _ => return None,
-    })
-}
 
 /// A duration in at most two units: `8s`, `3m`, `2h 5m`, `4d 1h`.
 pub fn duration(ms: u64) -> Text {
@@ -71,11 +61,6 @@ pub fn count(number: u64) -> Text {
 pub fn counted(number: impl Into<u64>, what: &'static str) -> Text {
     let number = number.into();
     text!("{} {}{}", number, what, if number == 1 { "" } else { "s" })
-}
-
-/// How many backticks begin a code block of Markdown that this text cannot end.
-pub fn fence(text: &str) -> usize {
-    text.split(|c| c != '`').map(str::len).max().unwrap_or(0).max(2) + 1
 }
 
 #[cfg(test)]

@@ -64,3 +64,19 @@ pub fn uri_part(text: &str) -> String {
     }
     part
 }
+
+/// The type of an image by its first bytes; nothing if it is none that agents take.
+pub fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    Some(match bytes {
+        [0x89, b'P', b'N', b'G', ..] => "image/png",
+        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
+        [b'G', b'I', b'F', b'8', ..] => "image/gif",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
+        _ => return None,
+    })
+}
+
+/// How many backticks begin a code block of Markdown that this text cannot end.
+pub fn fence(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0).max(2) + 1
+}

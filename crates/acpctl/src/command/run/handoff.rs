@@ -9,9 +9,9 @@ use acpd_api::{
     AgentInfo, AgentRef, ExitCode, PromptMeta, SessionInfo, TurnState, Untrusted, method,
 };
 use acpd_client::Connection;
+use acpd_client::attachment::{Attachment, LIMIT};
 use serde_json::json;
 
-use super::attachment::{Attachment, LIMIT};
 use super::turn::Turn;
 use super::{Target, make, moved, prompt, summary};
 use crate::cli;

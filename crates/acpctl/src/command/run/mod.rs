@@ -1,8 +1,6 @@
 //! `acpctl run`: prompt an agent and stream its answer; `session handoff` does it with what another one was told.
 
-mod attachment;
 mod handoff;
-mod lines;
 mod place;
 mod report;
 mod set_up;
@@ -24,6 +22,7 @@ use acpd_api::{
     NewSessionMeta, PromptMeta, Reason, RestoreLevel, Role, SessionInfo, SessionList, SessionRef,
     Status, StatusParams, Untrusted, escape, method,
 };
+use acpd_client::attachment::{self, Attachment};
 use acpd_client::error_data;
 use acpd_sys::terminal::input_is_fed;
 use acpd_view::{Settings, cut_short};
@@ -41,7 +40,6 @@ use crate::paint::{DIM, YELLOW};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 use crate::{cli, default_agent, human, info, install, last, lookup, signal};
-use attachment::Attachment;
 use report::Report;
 use set_up::{set_up, set_up_new};
 use turn::{Ended, Turn};
@@ -574,7 +572,8 @@ impl Said {
         let files = args.files.iter().map(|path| Attachment::file(path));
         let images = args.images.iter().map(|path| Attachment::image(path));
         let sounds = args.sounds.iter().map(|path| Attachment::audio(path));
-        let mut attachments: Vec<_> = files.chain(images).chain(sounds).collect::<Result<_>>()?;
+        let attachments = files.chain(images).chain(sounds);
+        let mut attachments = attachments.collect::<std::result::Result<Vec<_>, _>>()?;
         let (prompt, piped) = prompt(words, &args.prompt_files, !args.turn.no_stdin, ui)?;
         attachments.extend(piped);
         if prompt.trim().is_empty() && attachments.is_empty() {
@@ -650,7 +649,7 @@ fn stdin(ui: &mut Ui) -> Result<String> {
         read => read,
     };
     let (text, is_mended) =
-        read.unwrap_or_else(|_| Err(CommandError::new(ExitCode::Error, "cannot read stdin")))?;
+        read.map_err(|_| CommandError::new(ExitCode::Error, "cannot read stdin"))??;
     if is_mended {
         let line = "stdin is not all UTF-8: the agent gets U+FFFD for what is not";
         ui.say(ui.err_paint().apply(YELLOW, line));

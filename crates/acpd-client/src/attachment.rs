@@ -1,27 +1,71 @@
 //! Files that go with a prompt, and what is piped into it.
 
+mod lines;
+
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 
-use acp_wire::acp::{ContentBlock, file_uri};
-use acpd_api::escape;
+use acp_wire::acp::{AgentCapabilities, ContentBlock, fence, file_uri, image_type};
+use acpd_api::ExitCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use mime_guess::MimeGuess;
 use serde_json::{Value, json};
+use thiserror::Error;
 
-use super::lines::Lines;
-use crate::dirs::{absolute, utf8};
-use crate::error::{CommandError, Result};
-use crate::human;
-use crate::text::{Text, text};
+use lines::Lines;
 
 /// No agent takes more at once; it can read the part that it needs by itself.
-pub(super) const LIMIT: u64 = 10 * 1024 * 1024;
+pub const LIMIT: u64 = 10 * 1024 * 1024;
+
+/// Bytes that decide what kind of file it is.
+const HEAD: u64 = 8 * 1024;
+
+/// Why a file cannot go with a prompt.
+#[derive(Debug, Error)]
+#[error("{message}")]
+pub struct AttachmentError {
+    code: ExitCode,
+    message: String,
+    hints: Vec<&'static str>,
+}
+
+impl AttachmentError {
+    fn unfit(message: String) -> AttachmentError {
+        AttachmentError { code: ExitCode::Usage, message, hints: Vec::new() }
+    }
+
+    fn unreadable(path: &Path, error: &io::Error) -> AttachmentError {
+        let code = match error.kind() {
+            io::ErrorKind::NotFound => ExitCode::NotFound,
+            _ => ExitCode::Error,
+        };
+        let message = format!("cannot read `{}`: {error}", path.display());
+        AttachmentError { code, message, hints: Vec::new() }
+    }
+
+    fn with_hint(mut self, hint: &'static str) -> AttachmentError {
+        self.hints.push(hint);
+        self
+    }
+
+    /// The exit code of a command that fails with it.
+    pub fn code(&self) -> ExitCode {
+        self.code
+    }
+
+    /// The ways out.
+    pub fn hints(&self) -> &[&'static str] {
+        &self.hints
+    }
+}
+
+type Result<T> = std::result::Result<T, AttachmentError>;
 
 /// Something that goes with the prompt.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Attachment {
+pub enum Attachment {
     /// A text.
     Text {
         /// What it is: the file and its lines, or something that was piped.
@@ -62,7 +106,7 @@ pub(super) enum Attachment {
 
 /// The file of a text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Source {
+pub struct Source {
     name: String,
     /// In bytes, all of it.
     size: u64,
@@ -70,48 +114,50 @@ pub(super) struct Source {
 
 impl Attachment {
     /// Reads a file, or the lines of it that are asked for: `PATH`, `PATH:10` or `PATH:10-20`.
-    pub(super) fn file(argument: &Path) -> Result<Attachment> {
+    pub fn file(argument: &Path) -> Result<Attachment> {
         let (path, lines) = split(argument)?;
         let bytes = read(&path)?;
         let size = bytes.len() as u64;
-        let what = text!("`{}`", path);
+        let what = format!("`{}`", path.display());
         // By its name alone TypeScript is a video.
         let guess = mime_guess::from_path(&path);
         let is_blob = guess.first().is_none_or(|mime| mime.type_() != mime_guess::mime::TEXT);
         let is_text = std::str::from_utf8(&bytes).is_ok_and(|text| !text.contains('\0'));
         if !is_text && is_blob && lines.is_none() {
             let mime = guess.first_or_octet_stream().to_string();
-            let uri = file_uri(&utf8(&absolute(&path)?)?);
+            let uri = file_uri(&absolute(&path)?);
             return Ok(Attachment::Blob { uri, mime, data: STANDARD.encode(bytes) });
         }
         let text = decoded(bytes, &what).map_err(|error| {
-            error.hint("add images with `--image`; name any other file in the prompt by its path")
+            error.with_hint(
+                "add images with `--image`; name any other file in the prompt by its path",
+            )
         })?;
         let is_text =
             |mime: &mime_guess::Mime| matches!(mime.type_().as_str(), "text" | "application");
         let mime = guess.iter().find(is_text).map_or_else(plain, |mime| mime.to_string());
-        let full = utf8(&absolute(&path)?)?;
+        let full = absolute(&path)?;
         let name = full.rsplit('/').next().unwrap_or(&full).to_owned();
         let file = Some(Source { name, size });
         let uri = file_uri(&full);
         let Some(lines) = lines else { return Ok(Attachment::Text { uri, mime, text, file }) };
         let (text, last) = lines.of(&text).ok_or_else(|| {
             let count = text.lines().count();
-            CommandError::usage(text!("{} has no line {}: it has {}", what, lines.first(), count))
+            AttachmentError::unfit(format!("{what} has no line {}: it has {count}", lines.first()))
         })?;
         let uri = format!("{uri}#L{}:{last}", lines.first());
         Ok(Attachment::Text { uri, mime, text, file })
     }
 
     /// What was piped; nothing if it is empty.
-    pub(super) fn piped(text: String) -> Option<Attachment> {
+    pub fn piped(text: String) -> Option<Attachment> {
         let is_empty = text.trim().is_empty();
         let uri = "untitled:stdin".to_owned();
         (!is_empty).then(|| Attachment::Text { uri, mime: plain(), text, file: None })
     }
 
     /// Bytes of it.
-    pub(super) fn size(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         match self {
             Attachment::Text { text, .. } => text.len() as u64,
             Attachment::Blob { data, .. }
@@ -121,39 +167,40 @@ impl Attachment {
     }
 
     /// Reads a sound.
-    pub(super) fn audio(path: &Path) -> Result<Attachment> {
-        let mime = mime_guess::from_path(path).iter().find(|mime| mime.type_() == "audio");
-        let Some(mime) = mime else {
-            return Err(CommandError::usage(text!("`{}` is not a sound", path))
-                .hint("rename it with the extension of its format, such as `.mp3`"));
+    pub fn audio(path: &Path) -> Result<Attachment> {
+        let Some(mime) = audio_type(&mime_guess::from_path(path)) else {
+            let message = format!("`{}` is not a sound", path.display());
+            return Err(AttachmentError::unfit(message)
+                .with_hint("rename it with the extension of its format, such as `.mp3`"));
         };
-        Ok(Attachment::Audio { mime: mime.to_string(), data: STANDARD.encode(read(path)?) })
+        let bytes = read(path)?;
+        if bytes.is_empty() {
+            return Err(empty(path));
+        }
+        Ok(Attachment::Audio { mime, data: STANDARD.encode(bytes) })
     }
 
     /// What was said in another session.
-    pub(super) fn markdown(name: &str, text: String) -> Attachment {
+    pub fn markdown(name: &str, text: String) -> Attachment {
         let (uri, mime) = (format!("untitled:{name}.md"), "text/markdown".to_owned());
         Attachment::Text { uri, mime, text, file: None }
     }
 
     /// Reads an image. Its first bytes say what it is, whatever its file is called.
-    pub(super) fn image(path: &Path) -> Result<Attachment> {
+    pub fn image(path: &Path) -> Result<Attachment> {
         let bytes = read(path)?;
-        let Some(mime) = human::image_type(&bytes) else {
+        let Some(mime) = image_type(&bytes) else {
             return Err(no_image(path, &bytes));
         };
-        let uri = file_uri(&utf8(&absolute(path)?)?);
+        let uri = file_uri(&absolute(path)?);
         Ok(Attachment::Image { uri, mime: mime.to_owned(), data: STANDARD.encode(bytes) })
     }
 
     /// The content blocks (protocol brief, section 3.3): a text is embedded where the agent takes
     /// that; elsewhere its file is linked and the text is said.
-    pub(super) fn blocks(&self, can_embed: bool) -> Vec<Value> {
+    pub fn blocks(&self, can_embed: bool) -> Vec<Value> {
         match self {
-            Attachment::Text { uri, mime, text, .. } if can_embed => vec![json!({
-                "type": "resource", "resource": {"uri": uri, "mimeType": mime, "text": text},
-            })],
-            Attachment::Text { uri, mime, text, file } => {
+            Attachment::Text { uri, mime, text, file } if !can_embed => {
                 let link = |file: &Source| {
                     json!(ContentBlock::ResourceLink {
                         uri: uri.clone(),
@@ -166,65 +213,135 @@ impl Attachment {
                 let said = json!({"type": "text", "text": said});
                 file.iter().map(link).chain([said]).collect()
             }
-            Attachment::Blob { uri, mime, data } => vec![json!({
+            other => vec![other.block()],
+        }
+    }
+
+    /// The content block for an agent that takes it.
+    fn block(&self) -> Value {
+        match self {
+            Attachment::Text { uri, mime, text, .. } => json!({
+                "type": "resource", "resource": {"uri": uri, "mimeType": mime, "text": text},
+            }),
+            Attachment::Blob { uri, mime, data } => json!({
                 "type": "resource", "resource": {"uri": uri, "mimeType": mime, "blob": data},
-            })],
+            }),
             Attachment::Audio { mime, data } => {
-                vec![json!({"type": "audio", "mimeType": mime, "data": data})]
+                json!({"type": "audio", "mimeType": mime, "data": data})
             }
-            Attachment::Image { uri, mime, data } => vec![json!(ContentBlock::Image {
+            Attachment::Image { uri, mime, data } => json!(ContentBlock::Image {
                 data: data.clone(),
                 mime_type: mime.clone(),
                 uri: Some(uri.clone()),
-            })],
+            }),
         }
     }
 }
 
+/// Kinds of files, by what agents take of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileKind {
+    /// A text, or a file of an unknown type: the agent reads what it needs.
+    Linked,
+    Image,
+    Audio,
+    Binary,
+}
+
+impl FileKind {
+    /// Classifies a file by its first bytes; its name decides what these leave open.
+    fn of(head: &[u8], guess: &MimeGuess) -> FileKind {
+        if image_type(head).is_some() {
+            return FileKind::Image;
+        }
+        let is_text = match std::str::from_utf8(head) {
+            Ok(text) => !text.is_empty() && !text.contains('\0'),
+            // The head may end within a character.
+            Err(error) => error.error_len().is_none() && !head.contains(&0),
+        };
+        if is_text {
+            return FileKind::Linked;
+        }
+        if audio_type(guess).is_some() {
+            return FileKind::Audio;
+        }
+        match guess.first().as_ref().map(|mime| (mime.type_().as_str(), mime.subtype().as_str())) {
+            Some(("image", "png" | "jpeg" | "gif" | "webp")) => FileKind::Image,
+            Some((kind, _)) if kind != "text" && !head.is_empty() => FileKind::Binary,
+            _ => FileKind::Linked,
+        }
+    }
+}
+
+/// Returns the block of a file that a prompt mentions as `@NAME`: an image, a sound or another binary
+/// file goes whole to an agent that takes these, and every other file is linked.
+pub fn mentioned(path: &Path, name: &str, can: AgentCapabilities) -> Result<Value> {
+    let failed = |error| AttachmentError::unreadable(path, &error);
+    let mut head = Vec::new();
+    open(path)?.take(HEAD).read_to_end(&mut head).map_err(failed)?;
+    let guess = mime_guess::from_path(path);
+    let attachment = match FileKind::of(&head, &guess) {
+        FileKind::Image if can.image => Attachment::image(path)?,
+        FileKind::Audio if can.audio => Attachment::audio(path)?,
+        FileKind::Binary if can.embedded_context => Attachment::file(path)?,
+        _ => {
+            let (uri, name) = (file_uri(&absolute(path)?), name.to_owned());
+            let link = ContentBlock::ResourceLink { uri, name, mime_type: None, size: None };
+            return Ok(json!(link));
+        }
+    };
+    Ok(attachment.block())
+}
+
 /// Why a file cannot go with a prompt as an image.
-fn no_image(path: &Path, bytes: &[u8]) -> CommandError {
+fn no_image(path: &Path, bytes: &[u8]) -> AttachmentError {
     if bytes.is_empty() {
-        return CommandError::usage(text!("`{}` is empty", path));
+        return empty(path);
     }
     let hint = match std::str::from_utf8(bytes) {
         Ok(_) => "add a text with `--file`",
         Err(_) => "convert it first: `magick IMAGE IMAGE.png`",
     };
-    let text = text!("`{}` is none of the images that agents take: PNG, JPEG, GIF and WebP", path);
-    CommandError::usage(text).hint(hint)
+    AttachmentError::unfit(format!(
+        "`{}` is none of the images that agents take: PNG, JPEG, GIF and WebP",
+        path.display()
+    ))
+    .with_hint(hint)
 }
 
 /// Reads all of stdin. Returns also whether it was not all UTF-8: a diff may have files of any encoding in it, and what
 /// cannot be read in them is replaced.
-pub(super) fn stdin() -> Result<(String, bool)> {
-    let failed =
-        |error| CommandError::new(acpd_api::ExitCode::Error, text!("cannot read stdin: {}", error));
-    let what = "stdin".into();
+pub fn stdin() -> Result<(String, bool)> {
+    let failed = |error| AttachmentError {
+        code: ExitCode::Error,
+        message: format!("cannot read stdin: {error}"),
+        hints: Vec::new(),
+    };
+    let what = "stdin";
     let bytes = read_all(io::stdin().lock()).map_err(failed)?;
-    let bytes = bytes.ok_or_else(|| too_big(&what))?;
+    let bytes = bytes.ok_or_else(|| too_big(what))?;
     match String::from_utf8(bytes) {
         Err(error) if !error.as_bytes().contains(&0) => {
             Ok((String::from_utf8_lossy(error.as_bytes()).into_owned(), true))
         }
-        Err(error) => Err(no_text(&what).hint(recode(error.as_bytes()))),
-        Ok(text) => Ok((decoded(text.into_bytes(), &what)?, false)),
+        Err(error) => Err(no_text(what).with_hint(recode(error.as_bytes()))),
+        Ok(text) => Ok((decoded(text.into_bytes(), what)?, false)),
     }
 }
 
 /// How to make UTF-8 of a text that is none.
-fn recode(bytes: &[u8]) -> Text {
-    let from = match bytes {
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16",
-        _ => "ISO-8859-1",
-    };
-    text!("convert it: `iconv -f {} -t UTF-8`", from)
+fn recode(bytes: &[u8]) -> &'static str {
+    match bytes {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "convert it: `iconv -f UTF-16 -t UTF-8`",
+        _ => "convert it: `iconv -f ISO-8859-1 -t UTF-8`",
+    }
 }
 
 /// Reads a file that holds a prompt; it may be a pipe, as of `<(…)`.
-pub(super) fn prompt_file(path: &Path) -> Result<String> {
-    let failed = |error| CommandError::file("read", path, &error);
+pub fn prompt_file(path: &Path) -> Result<String> {
+    let failed = |error| AttachmentError::unreadable(path, &error);
     let bytes = File::open(path).and_then(read_all).map_err(failed)?;
-    let what = text!("`{}`", path);
+    let what = format!("`{}`", path.display());
     decoded(bytes.ok_or_else(|| too_big(&what))?, &what)
 }
 
@@ -242,12 +359,8 @@ fn split(argument: &Path) -> Result<(PathBuf, Option<Lines>)> {
     }
     match Lines::parse(lines) {
         Some(lines) => Ok((PathBuf::from(path), Some(lines))),
-        None => Err(CommandError::usage(text!(
-            "`{}` does not name lines of `{}`",
-            escape::one_line(lines),
-            escape::one_line(path)
-        ))
-        .hint("lines count from 1: `PATH:10` or `PATH:10-20`")),
+        None => Err(AttachmentError::unfit(format!("`{lines}` does not name lines of `{path}`"))
+            .with_hint("lines count from 1: `PATH:10` or `PATH:10-20`")),
     }
 }
 
@@ -255,34 +368,58 @@ fn plain() -> String {
     "text/plain".to_owned()
 }
 
-fn decoded(bytes: Vec<u8>, what: &Text) -> Result<String> {
+fn decoded(bytes: Vec<u8>, what: &str) -> Result<String> {
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(text),
         Ok(_) => Err(no_text(what)),
-        Err(error) => Err(no_text(what).hint(recode(error.as_bytes()))),
+        Err(error) => Err(no_text(what).with_hint(recode(error.as_bytes()))),
     }
 }
 
-fn no_text(what: &Text) -> CommandError {
-    CommandError::usage(text!("{} is not text in UTF-8", what))
+fn no_text(what: &str) -> AttachmentError {
+    AttachmentError::unfit(format!("{what} is not text in UTF-8"))
 }
 
 /// A text as a code block of Markdown.
 fn fenced(text: &str) -> String {
-    let fence = "`".repeat(human::fence(text));
+    let fence = "`".repeat(fence(text));
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     format!("{fence}\n{text}{end}{fence}\n")
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
-    let failed = |error| CommandError::file("read", path, &error);
+fn empty(path: &Path) -> AttachmentError {
+    AttachmentError::unfit(format!("`{}` is empty", path.display()))
+}
+
+fn audio_type(guess: &MimeGuess) -> Option<String> {
+    guess.iter().find(|mime| mime.type_() == "audio").map(|mime| mime.to_string())
+}
+
+/// An absolute path, as JSON can carry it; its links stay.
+fn absolute(path: &Path) -> Result<String> {
+    let full = path::absolute(path).map_err(|error| AttachmentError::unreadable(path, &error))?;
+    full.into_os_string().into_string().map_err(|full| {
+        let path = full.display();
+        AttachmentError::unfit(format!("`{path}` is not valid UTF-8"))
+            .with_hint("agents take only paths that JSON can hold; rename it")
+    })
+}
+
+fn open(path: &Path) -> Result<File> {
+    let failed = |error| AttachmentError::unreadable(path, &error);
     // Looked at before it is opened: opening a pipe may wait for ever.
     if !fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(CommandError::usage(text!("`{}` is not a file", path))
-            .hint("add single files, or name the directory in the prompt"));
+        let message = format!("`{}` is not a file", path.display());
+        return Err(AttachmentError::unfit(message)
+            .with_hint("add single files, or name the directory in the prompt"));
     }
-    let bytes = File::open(path).and_then(read_all).map_err(failed)?;
-    bytes.ok_or_else(|| too_big(&text!("`{}`", path)))
+    File::open(path).map_err(failed)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    let failed = |error| AttachmentError::unreadable(path, &error);
+    let bytes = read_all(open(path)?).map_err(failed)?;
+    bytes.ok_or_else(|| too_big(&format!("`{}`", path.display())))
 }
 
 /// All bytes; `None` if there are too many.
@@ -292,15 +429,13 @@ fn read_all(source: impl Read) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= LIMIT))
 }
 
-fn too_big(what: &Text) -> CommandError {
-    CommandError::usage(text!("{} is bigger than 10 MiB", what))
-        .hint("name the path in the prompt: the agent reads what it needs")
+fn too_big(what: &str) -> AttachmentError {
+    AttachmentError::unfit(format!("{what} is bigger than 10 MiB"))
+        .with_hint("name the path in the prompt: the agent reads what it needs")
 }
 
 #[cfg(test)]
 mod tests {
-    use acpd_api::ExitCode;
-
     use super::*;
 
     fn file(name: &str, content: &[u8]) -> (tempfile::TempDir, PathBuf) {
@@ -354,11 +489,10 @@ mod tests {
         let (dir, path) = file("a.txt", b"one\n");
         let fails = |argument: &Path| {
             let error = Attachment::file(argument).unwrap_err();
-            let text = error.render(crate::paint::Paint::plain());
-            let text = text.as_str().replace(dir.path().to_str().unwrap(), "[DIR]");
-            (text.lines().next().unwrap().to_owned(), error.code())
+            let text = error.to_string().replace(dir.path().to_str().unwrap(), "[DIR]");
+            (text, error.code())
         };
-        let usage = |text: &str| (format!("error: {text}"), ExitCode::Usage);
+        let usage = |text: &str| (text.to_owned(), ExitCode::Usage);
         assert_eq!(fails(&lines(&path, "2")), usage("`[DIR]/a.txt` has no line 2: it has 1"));
         assert_eq!(fails(&lines(&path, "0")), usage("`0` does not name lines of `[DIR]/a.txt`"));
         assert_eq!(
@@ -405,8 +539,10 @@ mod tests {
         let (_dir, path) = file("said.mp3", b"ID3");
         let block = Attachment::audio(&path).unwrap().blocks(false).remove(0);
         assert_eq!(block, json!({"type": "audio", "mimeType": "audio/mpeg", "data": "SUQz"}));
-        let (_dir, path) = file("said.txt", b"x");
-        assert_eq!(Attachment::audio(&path).unwrap_err().code(), ExitCode::Usage);
+        for (name, content) in [("said.txt", &b"x"[..]), ("said.mp3", b"")] {
+            let (_dir, path) = file(name, content);
+            assert_eq!(Attachment::audio(&path).unwrap_err().code(), ExitCode::Usage);
+        }
     }
 
     #[test]
@@ -416,5 +552,76 @@ mod tests {
         assert_eq!(attachment.blocks(true)[0]["resource"]["text"], "a ```` b\n");
         let said = "untitled:stdin\n\n`````\na ```` b\n`````\n";
         assert_eq!(attachment.blocks(false), [json!({"type": "text", "text": said})]);
+    }
+
+    #[test]
+    fn mentioned_files_go_as_the_agent_takes_them() {
+        let all = AgentCapabilities {
+            image: true,
+            audio: true,
+            embedded_context: true,
+            ..AgentCapabilities::default()
+        };
+        let of = |name: &str, content: &[u8], can| {
+            let (_dir, path) = file(name, content);
+            let block = mentioned(&path, name, can).unwrap();
+            let kind = block["type"].as_str().unwrap();
+            let mime = [&block["mimeType"], &block["resource"]["mimeType"]];
+            let mime = mime.iter().find_map(|mime| mime.as_str()).unwrap_or_default();
+            if kind == "resource_link" {
+                let uri = block["uri"].as_str().unwrap();
+                assert!(block["name"] == name && uri.starts_with("file:///"), "{block}");
+                assert!(uri.ends_with(name), "{block}");
+            }
+            format!("{kind} {mime}").trim_end().to_owned()
+        };
+        let files = [
+            ("dot", &b"\x89PNG"[..], "image image/png"),
+            ("said.mp3", b"ID3\xff", "audio audio/mpeg"),
+            ("paper.pdf", b"%PDF\xff\0", "resource application/pdf"),
+            ("photo.heic", b"\0\0\0\x18ftypheic", "resource image/heic"),
+        ];
+        for (name, content, block) in files {
+            assert_eq!(of(name, content, all), block);
+            assert_eq!(of(name, content, AgentCapabilities::default()), "resource_link", "{name}");
+        }
+        let long = "x".repeat(HEAD as usize - 1) + "\u{e4}";
+        let linked = [
+            ("a.ts", &b"let x = 1;\n"[..]),
+            ("list.m3u", b"a.mp3\n"),
+            ("odd.txt", b"\xff\xfea\0"),
+            ("unknown", b"\x7fELF\0"),
+            ("new.rs", b""),
+            ("long.txt", long.as_bytes()),
+        ];
+        for (name, content) in linked {
+            assert_eq!(of(name, content, all), "resource_link", "{name}");
+        }
+    }
+
+    #[test]
+    fn mentioned_files_that_cannot_be_sent_are_errors() {
+        let all = AgentCapabilities {
+            image: true,
+            audio: true,
+            embedded_context: true,
+            ..AgentCapabilities::default()
+        };
+        let fails = |path: &Path| mentioned(path, "name", all).unwrap_err().to_string();
+        for name in ["empty.png", "empty.mp3"] {
+            let (_dir, path) = file(name, b"");
+            assert_eq!(fails(&path), format!("`{}` is empty", path.display()));
+        }
+        let (dir, path) = file("big.zip", b"PK\x03\x04\xff");
+        File::options().write(true).open(&path).unwrap().set_len(LIMIT + 1).unwrap();
+        assert_eq!(fails(&path), format!("`{}` is bigger than 10 MiB", path.display()));
+        assert!(
+            mentioned(&path, "big.zip", AgentCapabilities::default()).is_ok(),
+            "a link has no limit"
+        );
+        let (_dir, path) = file("wrong.png", b"BM\0\0");
+        assert!(fails(&path).contains("none of the images"));
+        assert!(fails(dir.path()).ends_with("is not a file"));
+        assert!(fails(&dir.path().join("missing")).starts_with("cannot read"));
     }
 }
