@@ -21,6 +21,7 @@ mod view;
 
 use std::collections::HashMap;
 
+use acp_wire::acp::AgentCapabilities;
 use acp_wire::{ErrorObject, Message, Outcome, code, parse};
 use acpd_api::{
     AnswerParams, CancelParams, CancelResult, ClientName, Empty, GivenAnswer, SessionRowKey,
@@ -31,6 +32,7 @@ use acpd_view::{Id, Line, Role, text};
 use bytes::Bytes;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::canvas::Theme;
@@ -86,6 +88,8 @@ pub(crate) enum Event {
     },
     /// An image was read, or why not.
     Image(Link, ImageFrom, Result<Image, Text>),
+    /// The files of a prompt were read: their content, or why one cannot be sent.
+    AttachedRead(PromptFiles, Result<Vec<Value>, UnfitFile>),
     /// The person has left the editor.
     Edited(Result<String, Text>),
     /// This is on the screen now.
@@ -139,6 +143,8 @@ pub(crate) enum Effect {
     ReadFiles(String),
     /// Read an image for the conversation on this connection.
     ReadImage(Link, ImageFrom),
+    /// Read the files of a prompt.
+    ReadAttached(PromptFiles),
     /// Let the person edit a text.
     Edit(String),
     /// Draw all of the screen again.
@@ -147,6 +153,33 @@ pub(crate) enum Effect {
     Suspend,
     /// End the program.
     Quit,
+}
+
+/// Files of a prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PromptFiles {
+    /// The session that is prompted.
+    pub(crate) key: SessionRowKey,
+    /// In the order of the prompt's blocks.
+    pub(crate) files: Vec<PromptFile>,
+    /// The agent's capabilities.
+    pub(crate) can: AgentCapabilities,
+}
+
+/// A file of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PromptFile {
+    /// The absolute path.
+    pub(crate) path: String,
+    /// The path in the session's directory.
+    pub(crate) name: String,
+}
+
+/// Why a file cannot be sent, and the way out.
+#[derive(Debug)]
+pub(crate) struct UnfitFile {
+    pub(crate) why: Text,
+    pub(crate) hint: Option<Text>,
 }
 
 /// Where an image is.
@@ -361,6 +394,7 @@ impl State {
                 self.image(link, &from, image);
                 Vec::new()
             }
+            Event::AttachedRead(of, read) => self.on_files_read(&of, read),
             Event::Edited(edited) => {
                 self.edited(edited);
                 Vec::new()

@@ -325,6 +325,10 @@ impl Driver {
                     };
                     Event::Image(link, from, image)
                 })?,
+                Effect::ReadAttached(files) => self.aside("attached", move || {
+                    let read = files::attached(&files);
+                    Event::AttachedRead(files, read)
+                })?,
                 Effect::Edit(text) => {
                     let editor = self.editor;
                     let edited = self.lend(|| editor(&text))?;

@@ -2,8 +2,13 @@
 
 use std::path::{MAIN_SEPARATOR, Path};
 
-use acpd_api::escape;
+use acpd_api::{Untrusted, escape};
+use acpd_client::attachment;
+use acpd_view::text::Text;
 use ignore::WalkBuilder;
+use serde_json::Value;
+
+use crate::app::{PromptFile, PromptFiles, UnfitFile};
 
 /// More paths than this are not listed.
 const MOST: usize = 20_000;
@@ -27,6 +32,17 @@ pub(crate) fn of(directory: &str) -> Vec<String> {
     let mut paths: Vec<String> = paths.take(MOST).collect();
     paths.sort_by_cached_key(|path| (path.matches('/').count(), path.clone()));
     paths
+}
+
+/// Reads the files of a prompt. Returns a block for each, or why the first one that cannot be sent is not.
+pub(crate) fn attached(prompt: &PromptFiles) -> Result<Vec<Value>, UnfitFile> {
+    let blocks = prompt.files.iter().map(|PromptFile { path, name }| {
+        attachment::mentioned(Path::new(path), name, prompt.can).map_err(|error| UnfitFile {
+            why: Text::from(&Untrusted::of(&error)),
+            hint: error.hints().first().map(|hint| Text::from(*hint)),
+        })
+    });
+    blocks.collect()
 }
 
 #[cfg(test)]

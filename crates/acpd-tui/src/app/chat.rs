@@ -24,7 +24,7 @@ mod sending;
 mod starting;
 mod view;
 
-use acp_wire::acp::InitializeResult;
+use acp_wire::acp::{AgentCapabilities, InitializeResult};
 use acpd_api::{
     AttachParams, AttachResult, ClientMeta, LogParams, LogResult, Role, SessionInfo, SessionRowKey,
     TurnState, method,
@@ -78,11 +78,13 @@ pub(super) struct Chat {
     beside: Option<Beside>,
     /// Where the word begins whose list the person has closed.
     closed_at: Option<(usize, usize)>,
-    /// Whether the agent takes images, as far as that is known.
-    takes_images: Option<bool>,
+    /// The agent's capabilities, as far as they are known.
+    can: Option<AgentCapabilities>,
     /// Our prompts that wait or run, and the requests that they are.
     prompts: Vec<Prompted>,
-    /// Prompts that are sent when the session is there.
+    /// Sent when its files were read.
+    reading: Option<Reading>,
+    /// Prompts that are sent when the session is there, and after the one that is read.
     waits: Vec<Said>,
     /// A draft that looks like an answer, and that the next Enter sends as a prompt.
     doubted: Option<String>,
@@ -116,6 +118,13 @@ enum Phase {
     Over(Text),
 }
 
+/// A prompt, or a message into the turn, whose files are being read.
+#[derive(Debug)]
+struct Reading {
+    said: Said,
+    is_steering: bool,
+}
+
 /// A prompt of ours.
 #[derive(Debug)]
 struct Prompted {
@@ -144,8 +153,9 @@ impl Chat {
             menu: None,
             beside: None,
             closed_at: None,
-            takes_images: None,
+            can: None,
             prompts: Vec::new(),
+            reading: None,
             waits: Vec::new(),
             doubted: None,
             refused: None,
@@ -359,7 +369,7 @@ impl State {
         let is_its = |chat: &&mut Chat| chat.is_on(link) || chat.is_starting_on(link);
         let chat = self.chat.as_mut().filter(is_its);
         if let (Some(chat), Ok(hello)) = (chat, InitializeResult::from_raw(result)) {
-            chat.takes_images = Some(hello.capabilities.image);
+            chat.can = Some(hello.capabilities);
             chat.conversation.heed(result);
         }
     }

@@ -9,6 +9,8 @@ use acpd_view::text;
 use acpd_view::text::Text;
 use serde_json::{Value, json};
 
+use crate::app::PromptFile;
+
 /// Columns of a summary.
 const SUMMARY: usize = 120;
 
@@ -36,6 +38,8 @@ pub(super) struct Words {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Attached {
     mark: String,
+    /// Read when the prompt is sent.
+    file: Option<PromptFile>,
     /// Shared, because an image can have many megabytes.
     block: Rc<Value>,
 }
@@ -43,17 +47,19 @@ pub(super) struct Attached {
 impl Attached {
     /// A file of a directory, marked by `@` and its path in there.
     pub(super) fn file(cwd: &str, path: &str) -> Attached {
-        let uri = file_uri(&format!("{}/{path}", cwd.trim_end_matches('/')));
+        let full = format!("{}/{path}", cwd.trim_end_matches('/'));
+        let uri = file_uri(&full);
         let link =
             ContentBlock::ResourceLink { uri, name: path.to_owned(), mime_type: None, size: None };
-        Attached { mark: mention(path), block: Rc::new(json!(link)) }
+        let file = PromptFile { path: full, name: path.to_owned() };
+        Attached { mark: mention(path), file: Some(file), block: Rc::new(json!(link)) }
     }
 
     /// An image, marked by its chip.
     pub(super) fn image(number: usize, mime: &'static str, data: String) -> Attached {
         let mark = image_chip(number, &data).to_string();
         let image = ContentBlock::Image { data, mime_type: mime.to_owned(), uri: None };
-        Attached { mark, block: Rc::new(json!(image)) }
+        Attached { mark, file: None, block: Rc::new(json!(image)) }
     }
 
     /// What stands for it among the words.
@@ -89,7 +95,7 @@ impl Said {
                 _ => String::new(),
             };
             let mark = if text.contains(&mark) { mark } else { String::new() };
-            Attached { mark, block: Rc::new(block) }
+            Attached { mark, file: None, block: Rc::new(block) }
         });
         let all = all.collect();
         Said { text, all, in_place_of: None }
@@ -115,6 +121,22 @@ impl Said {
     /// What goes with the words that are left.
     pub(super) fn attached(&self) -> impl Iterator<Item = &Attached> {
         self.all.iter().filter(|attached| self.text.contains(&attached.mark))
+    }
+
+    /// The files that are read when it is sent.
+    pub(super) fn files(&self) -> Vec<PromptFile> {
+        self.attached().filter_map(|attached| attached.file.clone()).collect()
+    }
+
+    /// Puts the content of its files, in the order of [`Said::files`], in place of their links.
+    pub(super) fn with_files(mut self, blocks: Vec<Value>) -> Said {
+        let text = &self.text;
+        let files = self.all.iter_mut();
+        let files = files.filter(|file| file.file.is_some() && text.contains(&file.mark));
+        for (file, block) in files.zip(blocks) {
+            file.block = Rc::new(block);
+        }
+        self
     }
 
     /// Whether an image goes with the words.
@@ -183,7 +205,9 @@ mod tests {
             let prompt = serde_json::value::to_raw_value(blocks).unwrap();
             QueuedPrompt { ticket: 1, place: 1, at: 0, prompt }
         };
-        assert_eq!(Said::read(&waits(&json!(said.blocks()))), said);
+        let read = Said::read(&waits(&json!(said.blocks())));
+        assert_eq!((&read.text, read.blocks()), (&said.text, said.blocks()));
+        assert!(read.attached().map(Attached::mark).eq(said.attached().map(Attached::mark)));
         let other = json!([{"type": "text", "text": "x"}, {"type": "resource", "resource": {}}]);
         assert_eq!(Said::read(&waits(&other)).blocks().len(), 2, "what is not ours stays");
     }

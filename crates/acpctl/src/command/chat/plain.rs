@@ -14,19 +14,22 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, IsTerminal as _};
+use std::iter::successors;
+use std::path::Path;
 
-use acp_wire::acp::NewSessionResult;
+use acp_wire::acp::{AgentCapabilities, InitializeResult, NewSessionResult};
 use acp_wire::{ErrorObject, Id, Message, Outcome, parse};
 use acpd_api::{
     AnswerParams, AttachParams, AttachResult, CancelParams, ClientMeta, Empty, ExitCode,
     InteractionInfo, InteractionList, Outcome as TurnOutcome, Question, QuestionAnswered, Role,
     SessionInfo, SessionRef, StateChanged, TurnEnded, TurnState, Untrusted, method,
 };
+use acpd_client::attachment;
 use acpd_tui::Answer;
 use acpd_view::{Line, Role as Look};
 use serde::de::DeserializeOwned;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::dirs::{current_dir, utf8};
 use crate::door::{Door, initialize_params, me};
@@ -41,6 +44,8 @@ use crate::{human, terminal};
 
 /// How wide what is asked may be where nobody says how wide the terminal is.
 const WIDTH: usize = 80;
+/// Characters that may follow `@path` in a sentence.
+const PUNCTUATION: [char; 9] = ['.', ',', ';', ':', '!', '?', ')', '"', '\''];
 
 /// Shows a conversation until the person leaves; it goes on.
 pub(super) fn plain(
@@ -58,6 +63,7 @@ pub(super) fn plain(
         ..ClientMeta::default()
     };
     let hello: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
+    let can = InitializeResult::from_raw(&hello).map(|hello| hello.capabilities);
     let session = match found {
         Some(session) => session.exactly(),
         None => {
@@ -78,6 +84,7 @@ pub(super) fn plain(
         live,
         session,
         info,
+        can: can.unwrap_or_default(),
         typed: Vec::new(),
         prompts: HashSet::new(),
         asked: None,
@@ -101,6 +108,7 @@ struct Chat {
     live: Live,
     session: SessionRef,
     info: SessionInfo,
+    can: AgentCapabilities,
     /// A line that has not ended.
     typed: Vec<u8>,
     /// Our prompts that have no answer yet.
@@ -203,13 +211,30 @@ impl Chat {
                     )),
                 }
             }
-            (line, None) => {
-                let prompt = json!({"sessionId": self.session.session,
-                    "prompt": [{"type": "text", "text": line}]});
-                self.prompts.insert(self.live.request("session/prompt", &prompt)?);
-            }
+            (line, None) => match self.blocks(line) {
+                Ok(blocks) => {
+                    let prompt = json!({"sessionId": self.session.session, "prompt": blocks});
+                    self.prompts.insert(self.live.request("session/prompt", &prompt)?);
+                }
+                Err(error) => {
+                    ui.talk(&error.render(ui.err_paint()));
+                    if !io::stdin().is_terminal() {
+                        self.code = error.code();
+                    }
+                }
+            },
         }
         Ok(())
+    }
+
+    /// Returns the content of a prompt: its text, and the files that it mentions.
+    fn blocks(&self, line: &str) -> Result<Vec<Value>> {
+        let cwd = Path::new(self.info.cwd.raw());
+        let mut blocks = vec![json!({"type": "text", "text": line})];
+        for name in mentions(line, |name| cwd.join(name).is_file()) {
+            blocks.push(attachment::mentioned(&cwd.join(name), name, self.can)?);
+        }
+        Ok(blocks)
     }
 
     fn answer(&mut self, choice: Answer, ui: &mut Ui) -> Result {
@@ -357,10 +382,36 @@ impl Chat {
     }
 }
 
+/// Returns the files that words such as `@src/main.rs` mention, each once. Punctuation behind a word
+/// may belong to the sentence.
+fn mentions<'a>(line: &'a str, is_file: impl Fn(&str) -> bool) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for word in line.split_whitespace().filter_map(|word| word.strip_prefix('@')) {
+        let shorter = |name: &&'a str| name.strip_suffix(PUNCTUATION);
+        let name = successors(Some(word), shorter).find(|name| is_file(name));
+        names.extend(name.filter(|name| !names.contains(name)));
+    }
+    names
+}
+
 fn needs_action(params: &RawValue) -> bool {
     read::<StateChanged>(params).is_some_and(|changed| changed.turn == TurnState::NeedsAction)
 }
 
 fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_that_name_files_are_mentions() {
+        let is_file = |name: &str| ["a.rs", "b.mp3", "c."].contains(&name);
+        let of = |line| mentions(line, is_file);
+        assert_eq!(of("see @a.rs, then @b.mp3; @a.rs again"), ["a.rs", "b.mp3"]);
+        assert_eq!(of("is it @c.?"), ["c."]);
+        assert!(of("ada@a.rs says @ada and @ are not").is_empty());
+    }
 }

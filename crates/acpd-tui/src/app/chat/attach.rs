@@ -2,16 +2,18 @@
 
 use acpd_view::text::Text;
 use acpd_view::{Role, text};
+use serde_json::Value;
 
-use super::Chat;
-use crate::app::said::Attached;
-use crate::app::{Effect, ImageFrom, Link, State};
+use super::starting::Refused;
+use super::{Chat, Reading};
+use crate::app::said::{Attached, Said};
+use crate::app::{Effect, ImageFrom, Link, PromptFiles, State, UnfitFile};
 use crate::image::{self, Image};
 
 impl Chat {
     /// Why there can be no images, if that is so.
     pub(super) fn no_images(&self) -> Option<Text> {
-        match self.takes_images {
+        match self.can.map(|can| can.image) {
             Some(true) => None,
             Some(false) => Some(text!("{} takes no images", self.key.agent)),
             // It is told before the first prompt is sent.
@@ -70,6 +72,42 @@ impl State {
                     chat.editor.paste(pasted);
                 }
                 self.flash(Role::Warning, why);
+            }
+        }
+    }
+
+    /// Reads the files of a prompt, or of a message into the turn, before it is sent.
+    pub(super) fn read_files(&mut self, said: Said, is_steering: bool) -> Vec<Effect> {
+        let Some(chat) = &mut self.chat else { return Vec::new() };
+        let effect = Effect::ReadAttached(PromptFiles {
+            key: chat.key.clone(),
+            files: said.files(),
+            can: chat.can.unwrap_or_default(),
+        });
+        chat.reading = Some(Reading { said, is_steering });
+        vec![effect]
+    }
+
+    /// Sends what the files were read for; or makes it a draft again, if one cannot be sent.
+    pub(in crate::app) fn on_files_read(
+        &mut self,
+        of: &PromptFiles,
+        read: Result<Vec<Value>, UnfitFile>,
+    ) -> Vec<Effect> {
+        let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == of.key) else {
+            return Vec::new();
+        };
+        let is_wanted = |reading: &mut Reading| reading.said.files() == of.files;
+        let Some(Reading { said, is_steering }) = chat.reading.take_if(is_wanted) else {
+            return Vec::new();
+        };
+        match read {
+            Ok(blocks) if is_steering => self.steer_into(&of.key, said.with_files(blocks)),
+            Ok(blocks) => self.send_read(said.with_files(blocks)),
+            Err(UnfitFile { why, hint }) => {
+                chat.refused = Some(Refused::new(why, hint));
+                self.not_sent(said);
+                Vec::new()
             }
         }
     }

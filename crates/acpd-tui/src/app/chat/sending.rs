@@ -2,7 +2,7 @@
 
 use acp_wire::acp::{SteeringOutcome, SteeringParams};
 use acp_wire::{ErrorObject, code};
-use acpd_api::{SessionRowKey, TurnState, Untrusted};
+use acpd_api::{SessionRef, SessionRowKey, TurnState, Untrusted, method};
 use acpd_view::{Role as Look, text};
 use serde_json::value::RawValue;
 
@@ -36,7 +36,7 @@ impl State {
             chat.doubted = Some(chat.editor.said().text);
             return Vec::new();
         }
-        if chat.is_starting() || !chat.waits.is_empty() {
+        if chat.is_starting() || chat.reading.is_some() || !chat.waits.is_empty() {
             chat.waits.extend(chat.editor.take());
             return Vec::new();
         }
@@ -46,6 +46,11 @@ impl State {
 
     /// Prompts the session on the screen.
     pub(super) fn say(&mut self, said: Said) -> Vec<Effect> {
+        if said.files().is_empty() { self.send_read(said) } else { self.read_files(said, false) }
+    }
+
+    /// Sends a prompt whose files were read, and then the next one that waits.
+    pub(super) fn send_read(&mut self, said: Said) -> Vec<Effect> {
         let Some(chat) = &mut self.chat else { return Vec::new() };
         if let Some(why) = chat.no_images().filter(|_| said.has_image()) {
             self.not_sent(said);
@@ -59,12 +64,19 @@ impl State {
         effects.push(self.send_prompt(link, &key.session_id, &said, None));
         if let Some(chat) = &mut self.chat {
             chat.prompts.push(Prompted { link, said, after });
+            if !chat.waits.is_empty() {
+                // Answers come when everything before them is on disk; so does this one.
+                let session = SessionRef { agent: None, ..chat.key.exactly() };
+                let purpose = Purpose::NextWaiting;
+                let show = self.requests.send(link, method::SESSION_SHOW, &session, purpose);
+                effects.push(show);
+            }
         }
         effects
     }
 
     /// Makes a prompt the draft again, and with it those that wait behind it.
-    fn not_sent(&mut self, said: Said) {
+    pub(super) fn not_sent(&mut self, said: Said) {
         self.unwait();
         if let Some(chat) = &mut self.chat {
             chat.editor.give_back(said);
@@ -78,7 +90,14 @@ impl State {
             return self.send_prompt_typed();
         }
         let Some(chat) = &mut self.chat else { return Vec::new() };
+        if chat.reading.is_some() {
+            self.flash(Look::Warning, "a file of the last message is still being read");
+            return Vec::new();
+        }
         let Some(said) = chat.editor.take() else { return Vec::new() };
+        if !said.files().is_empty() {
+            return self.read_files(said, true);
+        }
         let key = chat.key.clone();
         self.steer_into(&key, said)
     }

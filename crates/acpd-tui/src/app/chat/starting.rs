@@ -10,7 +10,7 @@
 
 use acp_wire::acp::NewSessionResult;
 use acp_wire::{ErrorObject, code};
-use acpd_api::{SessionRef, SessionRowKey, Untrusted, method};
+use acpd_api::{SessionRowKey, Untrusted};
 use acpd_client::error_data;
 use acpd_view::text::Text;
 use acpd_view::{Line, Role, text};
@@ -31,6 +31,10 @@ pub(super) struct Refused {
 }
 
 impl Refused {
+    pub(super) fn new(why: Text, hint: Option<Text>) -> Refused {
+        Refused { why, hint }
+    }
+
     pub(super) fn of(error: &ErrorObject) -> Refused {
         let why = Text::from(&Untrusted::from(error.message.as_str()));
         let hint = error_data(error).and_then(|data| data.hint).as_ref().map(Text::from);
@@ -126,27 +130,18 @@ impl State {
 
     /// Sends the first prompt that waits for the session, and the next one when acpd has this one.
     pub(in crate::app) fn say_next(&mut self) -> Vec<Effect> {
-        let Some(chat) = self.chat.as_mut().filter(|chat| !chat.waits.is_empty()) else {
-            return Vec::new();
-        };
+        let is_next = |chat: &&mut Chat| chat.reading.is_none() && !chat.waits.is_empty();
+        let Some(chat) = self.chat.as_mut().filter(is_next) else { return Vec::new() };
         let prompt = chat.waits.remove(0);
-        let (has_more, session) = (!chat.waits.is_empty(), chat.key.exactly());
-        let mut effects = self.say(prompt);
-        let link = self.chat.as_ref().and_then(|chat| chat.prompts.last()).map(|said| said.link);
-        if let Some(link) = link.filter(|_| has_more) {
-            // Answers come when everything before them is on disk; so does this one.
-            let session = SessionRef { agent: None, ..session };
-            let show =
-                self.requests.send(link, method::SESSION_SHOW, &session, Purpose::NextWaiting);
-            effects.push(show);
-        }
-        effects
+        self.say(prompt)
     }
 
     /// Puts what waits for the session back into the draft. Returns whether anything waited.
     pub(super) fn unwait(&mut self) -> bool {
         let Some(chat) = &mut self.chat else { return false };
-        let waits = std::mem::take(&mut chat.waits).into_iter().reduce(Said::followed_by);
+        let reading = chat.reading.take().map(|reading| reading.said);
+        let waits = reading.into_iter().chain(std::mem::take(&mut chat.waits));
+        let waits = waits.reduce(Said::followed_by);
         let waited = waits.is_some();
         if let Some(said) = waits {
             chat.editor.give_back(said);

@@ -22,6 +22,16 @@ fn files(person: &mut Person, paths: &[&str]) {
     person.event(Event::Files { directory, paths });
 }
 
+/// The files that are to be read for a prompt.
+fn prompt_files(person: &mut Person) -> PromptFiles {
+    let is_reading = |effect: &Effect| matches!(effect, Effect::ReadAttached(_));
+    let at = person.effects.iter().position(is_reading).expect("files are read");
+    match person.effects.remove(at) {
+        Effect::ReadAttached(files) => files,
+        other => unreachable!("{other:?}"),
+    }
+}
+
 #[test]
 fn a_slash_at_the_beginning_lists_the_commands_of_the_agent() {
     let (mut person, link) = in_chat();
@@ -55,12 +65,57 @@ fn an_at_sign_lists_files_and_the_chosen_one_goes_with_the_prompt() {
     person.press(KeyCode::Down);
     person.press(KeyCode::Tab);
     person.press(KeyCode::Enter);
-    let said = person.said("session/prompt").remove(0);
+    assert!(person.said("session/prompt").is_empty(), "the files are read first");
+    let files = prompt_files(&mut person);
+    let file = |name: &str| PromptFile {
+        path: format!("/home/ada/src/api/{name}"),
+        name: name.to_owned(),
+    };
+    assert_eq!(files.files, [file("src/cookie.rs"), file("tests/login.rs")]);
     let link = |path: &str| json!({"type": "resource_link", "name": path, "uri": format!("file:///home/ada/src/api/{path}")});
+    let audio = json!({"type": "audio", "mimeType": "audio/mpeg", "data": "SUQz"});
+    // What is sent meanwhile keeps its place.
+    person.types("then this");
+    person.press(KeyCode::Enter);
+    assert!(person.said("session/prompt").is_empty());
+    let read = vec![link("src/cookie.rs"), audio.clone()];
+    person.event(Event::AttachedRead(files, Ok(read)));
+    let said = person.said("session/prompt").remove(0);
     let text = "look at @src/cookie.rs and @tests/login.rs ";
-    let blocks =
-        json!([{"type": "text", "text": text}, link("src/cookie.rs"), link("tests/login.rs")]);
+    let blocks = json!([{"type": "text", "text": text}, link("src/cookie.rs"), audio]);
     assert_eq!(said["params"]["prompt"], blocks);
+}
+
+#[test]
+fn a_file_that_cannot_be_sent_holds_the_prompt_back() {
+    let (mut person, _) = in_chat();
+    person.types("hear @");
+    files(&mut person, &["said.mp3"]);
+    person.press(KeyCode::Tab);
+    for key in ['\r', 's'] {
+        match key {
+            's' => person.ctrl('s'),
+            _ => person.press(KeyCode::Enter),
+        }
+        let read = prompt_files(&mut person);
+        person.types("more");
+        person.press(KeyCode::Enter);
+        let why = UnfitFile { why: "`said.mp3` is empty".into(), hint: Some("fill it".into()) };
+        person.event(Event::AttachedRead(read, Err(why)));
+        let seen = person.sees(80, 24);
+        assert!(seen.contains("! `said.mp3` is empty") && seen.contains("fill it"), "{seen}");
+        assert!(seen.contains("\n hear @said.mp3") && seen.contains("\n more"), "{seen}");
+        assert!(person.said("session/prompt").is_empty());
+        assert!(person.said("_session/steering").is_empty());
+        (0.."more".len()).for_each(|_| person.press(KeyCode::Backspace));
+        assert!(!person.sees(80, 24).contains("is empty"));
+    }
+    // A result of files that are no longer wanted sends nothing.
+    person.press(KeyCode::Enter);
+    let read = prompt_files(&mut person);
+    person.ctrl('d');
+    person.event(Event::AttachedRead(read, Ok(vec![json!({})])));
+    assert!(person.said("session/prompt").is_empty());
 }
 
 #[test]
@@ -178,6 +233,9 @@ fn what_an_editor_made_of_the_prompt_is_the_prompt_and_a_failure_changes_nothing
     person.event(Event::Edited(Ok("read @src/cookie.rs\n\nand say why".into())));
     assert!(person.sees(80, 24).contains("\n and say why"));
     person.press(KeyCode::Enter);
+    let files = prompt_files(&mut person);
+    let block = json!({"type": "resource_link", "name": "src/cookie.rs", "uri": "file:///w"});
+    person.event(Event::AttachedRead(files, Ok(vec![block])));
     let said = person.said("session/prompt").remove(0);
     assert_eq!(said["params"]["prompt"][0]["text"], "read @src/cookie.rs\n\nand say why");
     assert_eq!(said["params"]["prompt"][1]["name"], "src/cookie.rs");
