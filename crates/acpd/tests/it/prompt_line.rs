@@ -16,7 +16,7 @@ fn script(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// The content blocks of the first prompt in the journal.
+/// The content blocks of the prompts in the journal.
 pub(crate) fn prompt(env: &TestEnv) -> Vec<Value> {
     until("a prompt", || {
         let list = env.connect().ok("_acpd/session/list", json!({}));
@@ -87,6 +87,10 @@ fn files_commands_and_images_go_with_the_prompt() {
     fs::write(work.join("src/cookie.rs"), "let c;").unwrap();
     fs::write(work.join(".gitignore"), "cookie.log\n").unwrap();
     fs::write(work.join("cookie.log"), "").unwrap();
+    fs::write(work.join("logo.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+    fs::write(work.join("paper.pdf"), b"%PDF\xff\0").unwrap();
+    fs::write(work.join("said.mp3"), b"ID3\0").unwrap();
+    fs::write(work.join("empty.png"), "").unwrap();
     let programs = env.path("programs");
     fs::create_dir_all(&programs).unwrap();
     script(&programs.join("wl-paste"), "printf '\\211PNG\\r\\n\\032\\n'\n");
@@ -109,6 +113,25 @@ fn files_commands_and_images_go_with_the_prompt() {
     assert_eq!(kinds, ["text", "resource_link", "image"], "{blocks:?}");
     assert!(blocks[1]["uri"].as_str().unwrap().ends_with("/api/src/cookie.rs"));
     assert_eq!(blocks[2]["mimeType"], "image/png");
+    // Each file as the agent takes it: this one takes no audio.
+    chat.types("and @empt");
+    chat.sees("▸ empty.png");
+    chat.types("\t");
+    chat.types(ENTER);
+    let seen = chat.sees("empty.png` is empty");
+    assert!(seen.contains("\n and @empty.png"), "{seen}");
+    chat.types("\u{3}");
+    for name in ["logo.png", "paper.pdf", "said.mp3"] {
+        chat.types(&format!("@{}", &name[..4]));
+        chat.sees(&format!("▸ {name}"));
+        chat.types("\t");
+    }
+    chat.types(ENTER);
+    chat.sees("You said: @logo.png @paper.pdf @said.mp3");
+    let blocks = prompt(&env).split_off(blocks.len());
+    let kinds: Vec<&str> = blocks.iter().filter_map(|block| block["type"].as_str()).collect();
+    assert_eq!(kinds, ["text", "image", "resource", "resource_link"], "{blocks:?}");
+    assert_eq!(blocks[2]["resource"]["blob"], "JVBERv8A");
     chat.types("/pl");
     chat.sees("▸ /plan");
     chat.types("\u{1b}");
