@@ -62,12 +62,12 @@ tells eve 'acpctl service logs'
 says "acpd[$daemon]"
 
 step rebooted
-as eve 'acpctl run -s first -n --detach "[slow 600]"' > /dev/null
+as eve 'acpctl run -s first -N --detach "[slow 600]"' > /dev/null
 is_answering() { as eve 'acpctl session log first --last' | grep '^ *tick '; }
 comes 'the begin of an answer' is_answering
 reboot
 log_in
-tells eve 'acpctl run -s first -n "say #two"'
+tells eve 'acpctl run -s first -N "say #two"'
 says 'You said: say #two | history=2 tags=one,two'
 tells eve 'acpctl --no-spawn daemon status'
 tells eve 'acpctl service status'

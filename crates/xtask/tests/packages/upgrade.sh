@@ -13,7 +13,7 @@ for page in acpd acpctl acpctl-run acpctl-mcp acpctl-web acpctl-web-pair; do tes
 step used
 useradd --create-home ada
 as ada 'mkdir -p .config/acpd && printf "[daemon]\nhost = \"shim\"\n" > .config/acpd/config.toml'
-tells ada 'acpctl run -a demo -s fix -n "say #one"'
+tells ada 'acpctl run -a demo -s fix -N "say #one"'
 says 'You said: say #one | history=0 tags=one'
 # Its answer is not over before somebody has allowed what it asks for.
 as ada 'acpctl run -s fix --detach "[slow 20] [ask] [slow 20]"' > /dev/null
@@ -22,7 +22,7 @@ before=$(daemon_pid)
 step upgraded in the middle of an answer
 dpkg --install /two.deb
 test "$(readlink "/proc/$before/exe")" = '/usr/bin/acpd (deleted)'
-tells ada 'acpctl run -a demo -s other -n "begun by the old daemon"'
+tells ada 'acpctl run -a demo -s other -N "begun by the old daemon"'
 says 'You said: begun by the old daemon'
 if as ada 'acpctl wait fix --timeout 1s' > /told 2>&1; then cat /told; echo 'the answer was over too early'; exit 1; fi
 tells ada 'acpctl daemon restart'
@@ -31,7 +31,7 @@ comes 'a question' as ada 'acpctl allow fix'
 tells ada 'acpctl wait fix'
 as ada 'acpctl session log fix --last --answer' > /told
 test "$(grep -c '^tick ' /told)" -eq 40 || { cat /told; exit 1; }
-tells ada 'acpctl run -s fix -n "say #two"'
+tells ada 'acpctl run -s fix -N "say #two"'
 says 'You said: say #two | history=2 tags=one,two'
 
 step purged
