@@ -48,8 +48,8 @@ if grep -E '^(warning|problem)' /told; then exit 1; fi
 step used
 tells eve 'acpctl run -s first "say #one"'
 says 'You said: say #one | history=0 tags=one'
-says 'a script without a model'
-tells eve 'acpctl agent ls -a'
+says 'a built-in script, not a model'
+tells eve 'acpctl agent ls --all'
 says demo
 test -s "/usr/share/doc/$PACKAGE/docs/editors.md"
 printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}' > /home/eve/editor
