@@ -754,9 +754,7 @@ impl Bench {
 
     /// The agent, as people are told of it.
     pub(crate) fn show_agent(&mut self) -> Value {
-        self.next_client += 1;
-        let client = ClientId(self.next_client);
-        self.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
+        let client = self.open();
         self.say(client, &json!({"id":0,"method":"_acpd/agent/show","params":{"agent":AGENT}}));
         let shown = self.got(client)[0]["result"].clone();
         self.feed(Input::Client(client, ClientEvent::Closed));
