@@ -100,8 +100,8 @@ function restored({ level, reason, gets }) {
       return notice('warning', `conversation restored in part: ${why}; the agent may not have the rest; `
         + 'your history is intact', 'restored');
     case 'reseeded':
-      return notice('warning', `previous session could not be restored: ${why}; the agent continues with `
-        + `${gets === 'transcript' ? 'a transcript' : 'a summary'}; `
+      return notice('warning', `previous session could not be restored: ${why}; the agent continues with a `
+        + `${oneLine(String(gets ?? 'summary'))}; `
         + 'your history is intact', 'restored');
     case 'lost': return notice('error', `session lost: ${why}; your history is intact`, 'restored');
     default: return undefined;
