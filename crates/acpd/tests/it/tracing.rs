@@ -88,7 +88,7 @@ fn with_clients_both_ends_of_acpd_are_seen_and_nobody_sees_who_looks() {
     let (id, cwd) = (session["sessionId"].as_str().unwrap().to_owned(), &session["cwd"]);
     client.ok("session/resume", json!({"sessionId": id, "cwd": cwd, "mcpServers": []}));
     client.say(&id, "words").expect("an answer");
-    tracing.wait_stdout("to_client\",\"client\"");
+    tracing.wait_stdout("\"from_agent\",\"agent\":\"echo\",\"kind\":\"response\"");
     client.sync();
     let lines = ended(tracing);
     let of = |direction: &str, kind: &str| {
