@@ -51,7 +51,11 @@ impl Hub {
         let row = &self.session(key).row;
         let (agent, mode) = (row.agent.clone(), row.mode.clone());
         if self.config.defaults(&agent, &row.cwd).mode.is_none() {
-            self.processes.known_mut(&agent).begins_in = mode;
+            let known = self.processes.known_mut(&agent);
+            if known.begins_in != mode {
+                known.begins_in = mode;
+                self.watch.agent_changed(&agent);
+            }
         }
     }
 
