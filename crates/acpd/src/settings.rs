@@ -52,12 +52,11 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
 
 /// Quirks of the programs that the catalogue has.
 fn quirks(config: &Config, paths: &Paths) -> BTreeMap<String, Quirks> {
-    let names = |profile: &config::Profile| profile.info_names.clone();
-    let known =
-        config.agents.values().map(|known| (names(known), hub_profile(config, known, paths)));
-    known
-        .flat_map(|(names, profile)| {
-            names.into_iter().map(move |name| (name, Quirks::of(&profile)))
+    let named = config.agents.values().filter(|known| !known.info_names.is_empty());
+    named
+        .flat_map(|known| {
+            let quirks = Quirks::of(&hub_profile(config, known, paths));
+            known.info_names.iter().map(move |name| (name.clone(), quirks.clone()))
         })
         .collect()
 }
