@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use acp_wire::{Body, Message, parse};
 use acpd_api::method;
+use memchr::memmem;
 
 use crate::config::{self, CommandNotFound, Config, DEMO_AGENT, Installed, Profile, Transport};
 use crate::environment;
@@ -18,16 +19,20 @@ use crate::login_shell;
 /// Limit for a disk that does not answer; after that the last known default stays.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+const INITIALIZE: &str = "initialize";
+/// Methods whose answers depend on the default agent.
+const DEPENDENT: [&str; 3] = [INITIALIZE, method::STATUS, method::POLICY_TEST];
+
 /// Returns the agent for clients that name none, if these lines depend on it and the configuration does not say it.
 pub(crate) async fn default_for(lines: &[Body], config: &Arc<Config>) -> Option<String> {
     if !config.default_is_found {
         return None;
     }
-    let methods = || lines.iter().filter_map(method_of);
-    if methods().any(|method| method == "initialize") {
+    let methods: Vec<String> = lines.iter().filter_map(method_of).collect();
+    if methods.iter().any(|method| method == INITIALIZE) {
         // Until then it is not known which programs are there.
         login_shell::settled().await;
-    } else if !methods().any(|method| matches!(&*method, method::STATUS | method::POLICY_TEST)) {
+    } else if !methods.iter().any(|method| DEPENDENT.contains(&method.as_str())) {
         return None;
     }
     let config = Arc::clone(config);
@@ -35,8 +40,11 @@ pub(crate) async fn default_for(lines: &[Body], config: &Arc<Config>) -> Option<
     tokio::time::timeout(PATIENCE, found).await.ok()?.ok()
 }
 
+/// Returns the method of a line that names one of those that depend on the default.
 fn method_of(body: &Body) -> Option<String> {
     let Body::Line(line) = body else { return None };
+    // Most lines are parsed once, by the hub.
+    DEPENDENT.iter().find(|method| memmem::find(line, method.as_bytes()).is_some())?;
     match parse(line) {
         Ok(Message::Request { method, .. }) => Some(method.into_owned()),
         _ => None,
