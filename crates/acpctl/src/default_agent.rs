@@ -45,15 +45,7 @@ pub(crate) fn note(daemon: &DaemonInfo) -> Option<Text> {
 }
 
 /// Returns the choice of a person at the terminal if no agent is configured and several are installed.
-pub(crate) fn choose_if_found(
-    cwd: &str,
-    connection: &mut Connection,
-    ui: &mut Ui,
-) -> Result<Option<String>> {
-    ask_if_found(&last::daemon_for(cwd, connection)?, connection, ui)
-}
-
-fn ask_if_found(
+pub(crate) fn ask_if_found(
     daemon: &DaemonInfo,
     connection: &mut Connection,
     ui: &mut Ui,

@@ -89,6 +89,10 @@ fn choose_agent(
     ui: &mut Ui,
 ) -> Result<Option<String>> {
     let mut connection = door.connect()?;
+    let daemon = last::daemon_for(cwd, &mut connection)?;
+    if !daemon.default_is_found {
+        return Ok(None);
+    }
     if let Some(name) = session {
         let list: SessionList = connection.call(method::SESSION_LIST, &lookup::all())?;
         let named = Wanted::new(name, None, cwd.to_owned()).named(list);
@@ -96,7 +100,7 @@ fn choose_agent(
             return Ok(None);
         }
     }
-    default_agent::choose_if_found(cwd, &mut connection, ui)
+    default_agent::ask_if_found(&daemon, &mut connection, ui)
 }
 
 /// Prints what a script needs to come back to a turn that was begun.
