@@ -26,15 +26,7 @@ pub(crate) fn summarize(
     upto: Seq,
 ) -> Result<String, StoreError> {
     let mut summary = Summary::default();
-    let mut end = upto;
-    while end > 0 {
-        let after = end.saturating_sub(LINES);
-        let rows = reader.events(session, after, end, BYTES)?;
-        if rows.iter().rev().any(|row| summary.take(row)) {
-            break;
-        }
-        end = after;
-    }
+    read_back(reader, session, upto, |row| summary.take(row))?;
     Ok(summary.text())
 }
 
@@ -46,14 +38,30 @@ pub(crate) fn transcript(
     upto: Seq,
 ) -> Result<String, StoreError> {
     let mut transcript = Transcript::default();
+    read_back(reader, session, upto, |row| {
+        transcript.take(row);
+        transcript.bytes >= TRANSCRIPT
+    })?;
+    Ok(transcript.text())
+}
+
+/// Reads lines from the last to the first, until `is_enough`.
+fn read_back(
+    reader: &mut Reader,
+    session: SessionKey,
+    upto: Seq,
+    mut is_enough: impl FnMut(&EventRow) -> bool,
+) -> Result<(), StoreError> {
     let mut end = upto;
-    while end > 0 && transcript.bytes < TRANSCRIPT {
+    while end > 0 {
         let after = end.saturating_sub(LINES);
         let rows = reader.events(session, after, end, BYTES)?;
-        rows.iter().rev().for_each(|row| transcript.take(row));
+        if rows.iter().rev().any(&mut is_enough) {
+            break;
+        }
         end = after;
     }
-    Ok(transcript.text())
+    Ok(())
 }
 
 /// Messages, and the pieces of each, from the last to the first.
