@@ -1,5 +1,7 @@
 //! `acpctl wait`, `acpctl cancel`, `acpctl attach --until-idle`, and Ctrl-\ in `acpctl run`.
 
+use std::thread::JoinHandle;
+
 use acpd_api::method;
 use serde_json::{Value, json};
 
@@ -183,6 +185,22 @@ fn wait_ends_when_the_session_is_deleted_or_there_is_none() {
     }
 }
 
+/// A daemon in which a cancel with these parameters ends the turn of a session.
+fn cancels(home: &Home, session: Value, taken_back: u32, params: Value) -> JoinHandle<()> {
+    home.daemon(move |mut client| {
+        client.finds(&session);
+        client.answer("initialize", capable());
+        client.answer(method::SESSION_ATTACH, json!({"session": session}));
+        let result = json!({"session": session, "running": true, "takenBack": taken_back});
+        let asked = client.answer(method::SESSION_CANCEL, result);
+        assert_eq!(asked["params"], params);
+        client.answer(method::SESSION_SHOW, working());
+        ended(&mut client, stopped("cancelled"));
+        client.expect(method::SESSION_SHOW);
+        client.closed();
+    })
+}
+
 #[test]
 fn cancel_ends_the_turn_and_tells_what_was_taken_back() {
     for (args, params, taken_back, told) in [
@@ -200,18 +218,7 @@ fn cancel_ends_the_turn_and_tells_what_was_taken_back() {
         ),
     ] {
         let home = Home::new();
-        let daemon = home.daemon(move |mut client| {
-            client.finds(&working());
-            client.answer("initialize", capable());
-            client.answer(method::SESSION_ATTACH, json!({"session": working()}));
-            let result = json!({"session": working(), "running": true, "takenBack": taken_back});
-            let asked = client.answer(method::SESSION_CANCEL, result);
-            assert_eq!(asked["params"], params);
-            client.answer(method::SESSION_SHOW, working());
-            ended(&mut client, stopped("cancelled"));
-            client.expect(method::SESSION_SHOW);
-            client.closed();
-        });
+        let daemon = cancels(&home, working(), taken_back, params);
         let done = home.run(args);
         assert_eq!((done.err.as_str(), done.code), (told, Some(0)));
         daemon.join().unwrap();
@@ -233,19 +240,7 @@ fn cancel_on_a_terminal_asks_for_queued_prompts() {
         (&["cancel", "fix", "--queued"], false, "", json!({"session": "s-1", "agent": "demo"})),
     ] {
         let home = Home::new();
-        let queued = queued.clone();
-        let daemon = home.daemon(move |mut client| {
-            client.finds(&queued);
-            client.answer("initialize", capable());
-            client.answer(method::SESSION_ATTACH, json!({"session": queued}));
-            let result = json!({"session": queued, "running": true, "takenBack": 0});
-            let asked = client.answer(method::SESSION_CANCEL, result);
-            assert_eq!(asked["params"], params);
-            client.answer(method::SESSION_SHOW, working());
-            ended(&mut client, stopped("cancelled"));
-            client.expect(method::SESSION_SHOW);
-            client.closed();
-        });
+        let daemon = cancels(&home, queued.clone(), 0, params);
         let (mut person, child) = Person::start(&home, "dumb", args);
         if question {
             person.sees("also the 2 queued prompts? y/n > ");
