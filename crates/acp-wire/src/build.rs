@@ -86,7 +86,7 @@ impl ErrorObject {
         Some(plain_words(&said).into_owned())
     }
 
-    /// Its texts for people: the message, and what the data adds to it.
+    /// Returns its texts for people: the message, and what the data adds to it.
     pub fn texts(&self) -> Vec<String> {
         let message = plain_words(&self.message).into_owned();
         let detail = self.detail().filter(|detail| !message.contains(detail.as_str()));

@@ -37,7 +37,7 @@ pub(crate) enum News {
 pub(crate) struct Rows {
     news: Receiver<std::result::Result<Incoming, LinkError>>,
     writer: LinkWriter,
-    /// It was reported that the daemon is stopped; a stopping daemon may let the link connect once more.
+    /// Reported that the daemon is stopped; a stopping daemon may let the link connect once more.
     is_stopped: bool,
 }
 

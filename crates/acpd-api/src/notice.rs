@@ -144,7 +144,7 @@ pub struct Restored {
     /// [`RestoreLevel::Partial`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Untrusted>,
-    /// What the agent's new session gets of the conversation, for [`RestoreLevel::Reseeded`].
+    /// Part of the conversation that the agent's new session gets, for [`RestoreLevel::Reseeded`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gets: Option<Reseed>,
 }

@@ -65,7 +65,7 @@ pub(crate) struct Wanted {
 pub(crate) enum Sent {
     /// For the first time.
     New(Arc<Running>),
-    /// It had been sent before under its key, for this turn.
+    /// Again under its key; the first time was for this turn.
     Before(Ticket),
 }
 
@@ -247,7 +247,7 @@ struct Begun {
     own: Option<String>,
     /// Lines that came meanwhile.
     early: VecDeque<Incoming>,
-    /// It had been sent before under its key.
+    /// Sent before under its key.
     is_repeated: bool,
 }
 
