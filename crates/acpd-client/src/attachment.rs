@@ -139,7 +139,7 @@ impl Attachment {
             |mime: &mime_guess::Mime| matches!(mime.type_().as_str(), "text" | "application");
         let mime = guess.iter().find(is_text).map_or_else(plain, |mime| mime.to_string());
         let full = absolute(&path)?;
-        let name = full.rsplit('/').next().unwrap_or(&full).to_owned();
+        let name = Path::new(&full).file_name().unwrap_or_default().to_string_lossy().into_owned();
         let file = Some(Source { name, size });
         let uri = file_uri(&full);
         let Some(lines) = lines else { return Ok(Attachment::Text { uri, mime, text, file }) };

@@ -1,3 +1,5 @@
+use std::path::MAIN_SEPARATOR;
+
 use super::*;
 
 fn file(name: &str, content: &[u8]) -> (tempfile::TempDir, PathBuf) {
@@ -52,7 +54,7 @@ fn what_cannot_be_added_is_named_with_the_reason() {
     let fails = |argument: &Path| {
         let error = Attachment::file(argument).unwrap_err();
         let text = error.to_string().replace(dir.path().to_str().unwrap(), "[DIR]");
-        (text, error.code())
+        (text.replace(MAIN_SEPARATOR, "/"), error.code())
     };
     let usage = |text: &str| (text.to_owned(), ExitCode::Usage);
     assert_eq!(fails(&lines(&path, "2")), usage("`[DIR]/a.txt` has no line 2: it has 1"));
