@@ -74,7 +74,8 @@ impl World {
                 continue;
             }
             quiet += if self.now < end && self.pass(60_000)? { 1 } else { 10 };
-            if quiet > 40 {
+            // The last minute may have brought something.
+            if quiet > 40 && !self.everybody()? {
                 return Ok(step);
             }
         }
