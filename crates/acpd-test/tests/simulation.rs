@@ -1,11 +1,12 @@
 //! Many seeds of the simulator. See `acpd_test::sim`.
 //!
-//! `ACPD_SIM_SEED` runs one seed, `ACPD_SIM_SEEDS` so many, `ACPD_SIM_STEPS` so many steps of each;
+//! `ACPD_SIM_SEED` runs one seed, `ACPD_SIM_SEEDS` the first N or a range (`2000..5000`), `ACPD_SIM_STEPS` N steps of each;
 //! with `ACPD_SIM_TRACE` a failure ends with what happened last. With `ACPD_SIM_DIGESTS=FILE` the digests of
 //! each seed are written to that file: two versions of the hub that behave the same write the same file.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -141,6 +142,13 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
+fn wanted_seeds() -> Range<u64> {
+    let Ok(wanted) = std::env::var("ACPD_SIM_SEEDS") else { return 0..SEEDS };
+    let (first, end) = wanted.split_once("..").unwrap_or(("0", &wanted));
+    let number = |text: &str| text.parse().expect("`ACPD_SIM_SEEDS` is N or FIRST..END");
+    number(first)..number(end)
+}
+
 /// What a run has met, or what is wrong and how to see it again.
 fn try_seed(seed: u64, steps: u64) -> Result<sim::Report, String> {
     let watch = sim::Watch {
@@ -205,7 +213,7 @@ fn the_hub_keeps_its_promises_whatever_breaks() {
             let (seed, steps) = line.split_once(' ')?;
             Some((seed.parse().ok()?, steps.parse().ok()?))
         }));
-        seeds.extend((0..number("ACPD_SIM_SEEDS").unwrap_or(SEEDS)).map(|seed| (seed, steps)));
+        seeds.extend(wanted_seeds().map(|seed| (seed, steps)));
     }
     let start = Instant::now();
     // In how many runs, and how often.

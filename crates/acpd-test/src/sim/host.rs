@@ -93,6 +93,13 @@ pub(super) struct Adopting {
     steps: Vec<StopStep>,
 }
 
+impl Adopting {
+    /// Returns whether this process is told to stop as soon as it can be reached.
+    pub(super) fn has_order(&self, host: HostId) -> bool {
+        self.adopt.host == host && !self.steps.is_empty()
+    }
+}
+
 impl Host {
     /// Returns whether nothing but the agent's answer may end a turn of this process.
     pub(super) fn is_well(&self) -> bool {

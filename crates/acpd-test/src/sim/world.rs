@@ -448,6 +448,9 @@ impl World {
                 TurnStage::Dispatched { host, .. } if turn.session == row.session => Some(host),
                 _ => None,
             });
+            // A process that cannot be reached yet has not got its order to stop.
+            let has_order = |host| self.adopting.iter().any(|waits| waits.has_order(host));
+            let running = running.filter(|host| !has_order(*host));
             if let Some(host) =
                 running.filter(|host| self.hosts.get(host).is_some_and(Host::is_well))
             {
