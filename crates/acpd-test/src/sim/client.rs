@@ -535,6 +535,8 @@ impl Client {
             Some(Place::At(_)) if self.observed.contains(session) && line["result"].is_null() => {
                 Ok(())
             }
+            // It was refused at once: a turn under its key is another client's.
+            Some(Place::At(_)) if is_refusal(line) => Ok(()),
             // Who closes a session while its own prompt runs there is told so, and no more.
             Some(Place::At(_)) if self.left.contains(session) && line["result"].is_null() => Ok(()),
             // What waits for lines of a session does not wait for them any more when it is left.
@@ -761,4 +763,10 @@ fn committed<'s>(session: &str, seq: u64, store: &'s Store) -> Result<&'s EventR
 /// A line of a client.
 pub(super) fn line(value: &Value) -> Bytes {
     Bytes::from(value.to_string())
+}
+
+/// Returns whether an answer says that its prompt was not accepted.
+fn is_refusal(answer: &Value) -> bool {
+    let reason = &answer["error"]["data"]["_acpd"]["reason"];
+    ["shutting_down", "store_failed"].iter().any(|refused| reason == refused)
 }

@@ -170,6 +170,8 @@ impl Store {
         let owes = self.journals.get(&fork.from).is_some_and(|journal| journal.owes_summary);
         if let Some(journal) = self.journals.get_mut(&fork.session) {
             journal.owes_summary &= owes;
+            // The agent has copied what it had.
+            journal.known.retain(|text| truth.received.contains(text));
         }
         Ok(())
     }
