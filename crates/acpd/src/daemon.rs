@@ -201,6 +201,7 @@ impl Daemon {
     /// Runs the daemon. Returns what the next one gets, if one is to take its place.
     fn run(self, ready: impl FnOnce() + Send + 'static) -> Result<Option<Successor>, Failure> {
         let Daemon { paths, config, exe, manager, runtime, door, lock, .. } = self;
+        let config = Arc::new(config);
         let file = paths.config_file();
         let clock = Clock::start();
         let (client_events, from_clients) = mpsc::channel(EVENTS);
@@ -217,7 +218,7 @@ impl Daemon {
             journal: journal.clone(),
             index: index.clone(),
             reaper: reaper.clone(),
-            config: Arc::new(config.clone()),
+            config: Arc::clone(&config),
             config_file: Arc::clone(&config_file),
             paths: Arc::new(paths.clone()),
             log: self.log,

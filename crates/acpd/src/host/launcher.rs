@@ -35,7 +35,7 @@ const _: () = assert!(2 * config::LONGEST_LINE < MEMORY + SPOOL);
 #[derive(Debug)]
 pub struct Agents {
     /// Profiles.
-    pub config: Config,
+    pub config: Arc<Config>,
     /// The file that they were read from.
     pub config_file: Arc<OnDisk>,
     /// Logs, shim directories.
