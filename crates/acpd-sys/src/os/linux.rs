@@ -116,8 +116,12 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
 
 #[cfg(target_env = "gnu")]
 pub(crate) fn return_buffers(at_least: i32) {
-    // SAFETY: it sets a number in the allocator, under the allocator's own lock.
-    unsafe { nix::libc::mallopt(nix::libc::M_MMAP_THRESHOLD, at_least) };
+    // SAFETY: they set numbers in the allocator, under the allocator's own lock.
+    unsafe {
+        nix::libc::mallopt(nix::libc::M_MMAP_THRESHOLD, at_least);
+        // Each heap keeps free memory of its own.
+        nix::libc::mallopt(nix::libc::M_ARENA_MAX, 1);
+    }
 }
 
 #[cfg(not(target_env = "gnu"))]

@@ -74,7 +74,8 @@ pub fn found_umask() -> u32 {
 }
 
 /// Gives memory blocks of a megabyte and more back to the system as soon as they are freed. The GNU
-/// allocator would keep them after the first one that it saw freed; others do this anyway.
+/// allocator would keep them after the first one that it saw freed; others do this anyway. Threads
+/// that start after this share one heap.
 pub fn return_large_buffers() {
     os::return_buffers(1 << 20);
 }
