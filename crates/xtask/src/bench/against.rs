@@ -12,6 +12,7 @@ use acpd_sys::process::{Liveness, ProcessId, pss_bytes};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 use serde_json::json;
+use tempfile::TempDir;
 
 use super::process::cpu_micros;
 use super::stream::{ages, timed_flood};
@@ -67,15 +68,11 @@ type Measure = fn(&Bench) -> Result<f64>;
 
 /// Compares the programs in `new` with those in `old`.
 pub(super) fn run(old: &Path, new: &Path, quick: bool) -> Result {
-    // Processes of one file share its pages, and each would count a part of them.
-    let copy = tempfile::tempdir()?;
-    for program in fs::read_dir(old)?.collect::<std::io::Result<Vec<_>>>()? {
-        if program.file_type()?.is_file() {
-            fs::copy(program.path(), copy.path().join(program.file_name()))?;
-        }
-    }
-    let again = copy.path();
-    let sides = [Bench::new(old, quick)?, Bench::new(new, quick)?, Bench::new(again, quick)?];
+    // Processes of one file share its pages, and each would count a part of them; and how a file was
+    // written decides how fast it is mapped. So each side has copies.
+    let copies = [copied(old)?, copied(new)?, copied(old)?];
+    let bench = |side: usize| Bench::new(copies[side].path(), quick);
+    let sides = [bench(0)?, bench(1)?, bench(2)?];
     let mut table = vec![["what", "old", "new", "new/old", "old/old", ""].map(str::to_owned)];
     let mut worse = Vec::new();
     for figure in &FIGURES {
@@ -103,6 +100,16 @@ pub(super) fn run(old: &Path, new: &Path, quick: bool) -> Result {
     }
     print_aligned(&table);
     if worse.is_empty() { Ok(()) } else { Err(format!("worse: {}", worse.join(", ")).into()) }
+}
+
+fn copied(programs: &Path) -> Result<TempDir> {
+    let copy = tempfile::tempdir()?;
+    for program in fs::read_dir(programs)?.collect::<std::io::Result<Vec<_>>>()? {
+        if program.file_type()?.is_file() {
+            fs::copy(program.path(), copy.path().join(program.file_name()))?;
+        }
+    }
+    Ok(copy)
 }
 
 fn compare(
