@@ -64,6 +64,7 @@ mod surviving;
 mod tcp;
 mod terminals;
 mod tracing;
+mod transcripts;
 mod turns;
 mod undo;
 mod usage;

@@ -1,0 +1,137 @@
+//! What `acpctl` prints, word for word: the help of each verb, and what it says of mistakes, with exit codes.
+//!
+//! `a_day.rs` has what the verbs print when all is well.
+
+use std::fmt::Write as _;
+
+use acpd_test::harness::{Config, Output, TestEnv};
+
+use crate::{echo, home_with};
+
+/// What differs from run to run, and what stands for it.
+const FILTERS: [(&str, &str); 3] = [
+    (r"/tmp/acpd-\w{6}", "[home]"),
+    (r"acpd \d+\.\d+\.\d+", "acpd [version]"),
+    (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "[id]"),
+];
+
+/// Arguments of one run each: mistakes that people make while a daemon runs with one session, `fix`.
+const MISTAKES: [&[&str]; 61] = [
+    &[],
+    &["runn"],
+    &["fix the bug"],
+    &["run"],
+    &["run", "-a", "nope", "hello"],
+    &["run", "-r", "nope", "hello"],
+    &["run", "--file", "missing.txt", "hello"],
+    &["run", "--image", "missing.png", "hello"],
+    &["run", "--timeout", "soon", "hello"],
+    &["run", "--model", "nope", "hello"],
+    &["run", "--worktree", "hello"],
+    &["attach", "nope"],
+    &["wait", "nope"],
+    &["cancel", "nope"],
+    &["cancel", "fix"],
+    &["ps", "extra"],
+    &["session"],
+    &["session", "list", "extra"],
+    &["session", "show", "nope"],
+    &["session", "log", "nope"],
+    &["session", "log", "fix", "-n", "x"],
+    &["session", "search"],
+    &["session", "rename", "fix"],
+    &["session", "rename", "nope", "other"],
+    &["session", "archive", "nope"],
+    &["session", "close", "nope"],
+    &["session", "rm", "nope"],
+    &["session", "rm", "fix"],
+    &["session", "undo"],
+    &["session", "mode", "fix", "nope"],
+    &["session", "set", "fix", "nope", "1"],
+    &["session", "handoff", "fix"],
+    &["session", "handoff", "fix", "--to", "nope"],
+    &["session", "reseed", "nope"],
+    &["session", "fork", "nope"],
+    &["session", "export", "nope"],
+    &["queue", "nope"],
+    &["queue", "rm", "fix", "1"],
+    &["usage", "--since", "never"],
+    &["agent", "show", "nope"],
+    &["agent", "start", "nope"],
+    &["agent", "stop", "nope"],
+    &["agent", "restart", "nope"],
+    &["auth", "login", "nope"],
+    &["auth", "logout", "echo"],
+    &["pending", "nope"],
+    &["allow"],
+    &["allow", "nope"],
+    &["deny", "nope"],
+    &["answer", "1-99"],
+    &["policy", "test"],
+    &["policy", "forget", "nope"],
+    &["trace", "nope"],
+    &["config", "get", "nope"],
+    &["config", "get", "daemon.nope"],
+    &["config", "set", "daemon.nope", "1"],
+    &["backup", "missing/backup.db"],
+    &["restore", "missing.db"],
+    &["completions", "tcsh"],
+    &["gc", "extra"],
+    &["help", "nope"],
+];
+
+fn add(transcript: &mut String, args: &[&str], done: &Output) {
+    writeln!(transcript, "$ acpctl {}", args.join(" ")).unwrap();
+    let exit = (0..=255).find(|code| done.code_is(*code)).expect("an exit code");
+    for (name, text) in [("", done.stdout()), ("stderr: ", done.stderr())] {
+        for line in text.lines() {
+            writeln!(transcript, "{}", format!("{name}{line}").trim_end()).unwrap();
+        }
+    }
+    writeln!(transcript, "[exit {exit}]\n").unwrap();
+}
+
+fn assert_transcript(name: &str, transcript: &str) {
+    insta::with_settings!({ filters => FILTERS.to_vec(), omit_expression => true }, {
+        insta::assert_snapshot!(name, transcript);
+    });
+}
+
+/// The names below `Commands:` in a help text.
+fn subcommands(help: &str) -> Vec<String> {
+    let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let list = list.take_while(|line| !line.is_empty());
+    let named = list.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    named.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect()
+}
+
+fn add_help(env: &TestEnv, verb: &[String], transcript: &mut String) {
+    let args: Vec<&str> = verb.iter().map(String::as_str).chain(["--help"]).collect();
+    let help = env.acpctl(&args);
+    add(transcript, &args, &help);
+    for name in subcommands(help.stdout()).into_iter().filter(|name| name != "help") {
+        add_help(env, &[verb, &[name]].concat(), transcript);
+    }
+}
+
+#[test]
+fn help_of_each_verb_is_as_it_was() {
+    let env = home_with(&Config::new([echo()]));
+    let mut transcript = String::new();
+    add_help(&env, &[], &mut transcript);
+    assert_transcript("help", &transcript);
+}
+
+#[test]
+fn mistakes_are_explained_as_they_were() {
+    let env = home_with(&Config::new([echo()]));
+    let mut transcript = String::new();
+    for args in [&["--no-spawn", "ps"][..], &["--no-spawn", "run", "hello"], &["daemon", "stop"]] {
+        add(&mut transcript, args, &env.acpctl(args));
+    }
+    env.acpctl(&["run", "-s", "fix", "hello"]).success();
+    for args in MISTAKES {
+        add(&mut transcript, args, &env.acpctl(args));
+    }
+    assert_transcript("mistakes", &transcript);
+}
