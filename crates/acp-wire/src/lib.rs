@@ -8,6 +8,8 @@
 //!
 //! This crate does no I/O.
 
+#![warn(missing_docs)]
+
 pub mod acp;
 pub mod bound;
 pub mod build;

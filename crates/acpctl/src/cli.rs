@@ -454,7 +454,6 @@ PowerShell, in $PROFILE:            acpctl completions powershell | Out-String |
 
 It asks the daemon that runs, and never starts one.";
 
-/// What `wait` prints.
 const WAIT: &str = "\
 Prints a line for each session that is over: its name, or its id if it has none, and how its last turn \
 ended (`end_turn`, `cancelled`, `interrupted`, …). The exit code is that of `run`; of several sessions, \
@@ -631,7 +630,6 @@ pub(crate) struct Answer {
     pub(crate) agent: Option<String>,
 }
 
-/// How `answer` asks.
 const ANSWER: &str = "\
 Without options, on a terminal, it asks for each field of a form, for an option, or whether you agree \
 to open a page. Fields that no `--field` names get their defaults.";

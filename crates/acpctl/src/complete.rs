@@ -209,7 +209,6 @@ fn values(connection: &mut Connection) -> Result<Vec<Found>> {
     Ok(choices(options.iter().find(|option| words.iter().any(|word| option.id == **word))))
 }
 
-/// `OPTION=VALUE`.
 fn option_values(connection: &mut Connection) -> Result<Vec<Found>> {
     let settings = settings(connection)?;
     let pairs = settings.options.iter().flat_map(|option| {

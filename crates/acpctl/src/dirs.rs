@@ -9,7 +9,6 @@ use acpd_sys::file::canonical;
 use crate::error::{CommandError, Result};
 use crate::text::text;
 
-/// The current directory.
 pub(crate) fn current_dir() -> Result<PathBuf> {
     env::current_dir().map_err(|error| {
         CommandError::new(ExitCode::NotFound, text!("cannot tell the current directory: {}", error))

@@ -33,7 +33,6 @@ impl Door {
         Ok(connection)
     }
 
-    /// How to connect.
     pub(crate) fn options(self) -> Result<Options> {
         Ok(Options { spawn: self.spawn, paths: Paths::discover()? })
     }

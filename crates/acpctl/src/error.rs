@@ -17,7 +17,6 @@ use crate::text::{Text, text};
 /// Lines of an agent's stderr that are shown.
 const STDERR_LINES: usize = 5;
 
-/// What commands return.
 pub(crate) type Result<T = ()> = std::result::Result<T, CommandError>;
 
 /// Why a command failed.
@@ -126,7 +125,6 @@ impl CommandError {
         self
     }
 
-    /// The exit code.
     pub(crate) fn code(&self) -> ExitCode {
         match self.kind {
             Kind::Exit(code) => code,
@@ -135,7 +133,6 @@ impl CommandError {
         }
     }
 
-    /// What happened.
     pub(crate) fn message(&self) -> &Text {
         &self.message
     }

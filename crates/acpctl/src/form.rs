@@ -157,7 +157,6 @@ pub(crate) fn wrong(ui: &mut Ui, why: impl Into<Text>) {
     ui.say(ui.err_paint().apply(YELLOW, why));
 }
 
-/// The person left.
 pub(crate) fn nothing() -> CommandError {
     CommandError::new(ExitCode::Cancelled, "nothing was answered; the question stays open")
 }

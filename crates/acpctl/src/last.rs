@@ -29,7 +29,6 @@ pub(crate) fn used(list: SessionList) -> Option<SessionInfo> {
     list.sessions.into_iter().find(is_used)
 }
 
-/// There is none.
 pub(crate) fn none(cwd: &str, agent: Option<&str>) -> CommandError {
     let agent = agent.map(|agent| text!(" of `{}`", escape::one_line(agent)));
     let text = text!("no session{} in `{}` to continue", agent, escape::one_line(cwd));

@@ -44,9 +44,7 @@ pub(crate) enum Event {
     Closed,
     /// The connection was lost for good.
     Failed(LinkError),
-    /// Ctrl-C.
     Interrupt,
-    /// Ctrl-\.
     Detach,
     /// The time that was given to the command is over.
     Late,
@@ -376,7 +374,6 @@ impl Live {
         Ok(id)
     }
 
-    /// Sends a notification.
     pub(crate) fn notify(&mut self, method: &str, params: &impl Serialize) -> Result {
         self.send(build::notification(method, params))
     }

@@ -11,7 +11,6 @@ use acpd_sys::{person, program};
 /// What `less` does unless the user says otherwise: end at once if all fits, keep colours and the screen.
 const LESS: &str = "FRX";
 
-/// A running pager.
 #[derive(Debug)]
 pub(crate) struct Pager {
     child: Child,

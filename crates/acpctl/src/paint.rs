@@ -5,17 +5,11 @@ use anstyle::{AnsiColor, Effects, Style};
 
 use crate::text::{Text, styled};
 
-/// Success, additions.
 pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
-/// Errors, removals.
 pub(crate) const RED: Style = AnsiColor::Red.on_default();
-/// Warnings.
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
-/// Paths, hints, tools.
 pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
-/// What matters less.
 pub(crate) const DIM: Style = Style::new().dimmed();
-/// What matters more.
 pub(crate) const BOLD: Style = Style::new().bold();
 
 /// Whether text is coloured.
@@ -30,18 +24,15 @@ impl Paint {
         Paint { on }
     }
 
-    /// Whether it colours.
     #[cfg(feature = "tui")]
     pub(crate) fn is_on(self) -> bool {
         self.on
     }
 
-    /// Never colours.
     pub(crate) fn plain() -> Paint {
         Paint::new(false)
     }
 
-    /// Always colours.
     #[cfg(test)]
     pub(crate) fn colour() -> Paint {
         Paint::new(true)

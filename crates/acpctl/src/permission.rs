@@ -50,7 +50,6 @@ struct Question {
     name: String,
     sheet: Sheet,
     choices: Vec<Choice>,
-    /// What "always" remembers.
     always: Option<Untrusted>,
 }
 
@@ -74,7 +73,6 @@ enum Typed {
 }
 
 impl Questions {
-    /// Takes a `session/request_permission`.
     pub(crate) fn ask(
         &mut self,
         id: Id,

@@ -113,7 +113,6 @@ impl Screen {
         self.transcript.know(settings);
     }
 
-    /// Shows a notification.
     pub(crate) fn show(&mut self, ui: &mut Ui, name: &str, params: &str) -> io::Result<()> {
         if name == method::CAUGHT_UP {
             self.is_live = true;

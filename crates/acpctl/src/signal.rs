@@ -23,9 +23,7 @@ pub(crate) fn say_at_end(line: Option<Text>) {
 /// A key that is a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TerminalKey {
-    /// Ctrl-C.
     Interrupt,
-    /// Ctrl-\.
     Detach,
 }
 

@@ -92,7 +92,6 @@ impl Table {
         self
     }
 
-    /// Adds a row.
     pub(crate) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
         self.rows.push(cells.into());
     }

@@ -76,7 +76,6 @@ pub(crate) struct Ui {
     previews: bool,
 }
 
-/// Where data goes.
 #[derive(Debug)]
 enum Out {
     Stdout(Stdout),
@@ -367,7 +366,6 @@ impl Ui {
         self.out.flush()
     }
 
-    /// Sends everything out.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.put(&[])?;
         self.out.flush()
@@ -407,7 +405,6 @@ impl Ui {
         self.spinner.is_some() && !self.out_open && !self.err_open && !self.previews
     }
 
-    /// Moves the spinner.
     pub(crate) fn tick(&mut self) {
         if !self.spins() {
             return;

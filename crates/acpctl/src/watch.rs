@@ -18,7 +18,6 @@ use crate::live::Live;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
-/// A watched session.
 #[derive(Debug)]
 pub(crate) struct Watch {
     /// As it was told last.

@@ -25,7 +25,6 @@ struct Home {
     dir: TempDir,
 }
 
-/// What `acpctl` did.
 #[must_use = "look at what it did"]
 #[derive(Debug)]
 struct Done {

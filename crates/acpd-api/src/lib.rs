@@ -7,6 +7,8 @@
 //!
 //! JSON members are camelCase as in ACP; times are milliseconds since the Unix epoch.
 
+#![warn(missing_docs)]
+
 mod auth;
 mod copy;
 mod environment;

@@ -57,7 +57,6 @@ impl AttachmentError {
         self.code
     }
 
-    /// The ways out.
     pub fn hints(&self) -> &[&'static str] {
         &self.hints
     }
@@ -68,38 +67,28 @@ type Result<T> = std::result::Result<T, AttachmentError>;
 /// Something that goes with the prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Attachment {
-    /// A text.
     Text {
         /// What it is: the file and its lines, or something that was piped.
         uri: String,
-        /// Its type.
         mime: String,
-        /// The text.
         text: String,
         /// The file that it is from, if it is from one.
         file: Option<Source>,
     },
     /// A file that is no text.
     Blob {
-        /// Where it is.
         uri: String,
-        /// Its type.
         mime: String,
         /// Base64.
         data: String,
     },
-    /// A sound.
     Audio {
-        /// Its type.
         mime: String,
         /// Base64.
         data: String,
     },
-    /// An image.
     Image {
-        /// Where it is.
         uri: String,
-        /// Its type.
         mime: String,
         /// Base64.
         data: String,
@@ -168,7 +157,6 @@ impl Attachment {
         }
     }
 
-    /// Reads a sound.
     pub fn audio(path: &Path) -> Result<Attachment> {
         let Some(mime) = audio_type(&mime_guess::from_path(path)) else {
             let message = format!("`{}` is not a sound", path.display());

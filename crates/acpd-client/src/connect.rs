@@ -26,7 +26,6 @@ const NO_SOCKET: Duration = Duration::from_secs(1);
 /// From one look for a daemon that ends to the next.
 const GONE: Duration = Duration::from_millis(5);
 
-/// How to connect.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Start the daemon if none runs.

@@ -278,7 +278,6 @@ impl Writer {
         Ok(self.last_id)
     }
 
-    /// Sends a notification.
     pub fn notify<P: Serialize>(&mut self, method: &str, params: &P) -> io::Result<()> {
         self.send(&build::notification(method, params))
     }

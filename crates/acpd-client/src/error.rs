@@ -40,7 +40,6 @@ pub enum ConnectError {
     /// The socket is there but cannot be used.
     #[error("cannot connect to `{}`", .socket.display())]
     Socket {
-        /// The socket.
         socket: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -50,12 +49,7 @@ pub enum ConnectError {
     NotAnswering(#[from] NotAnswering),
     /// Somebody else listens there.
     #[error("`{}` is served by user {uid}, not by you", .socket.display())]
-    ForeignServer {
-        /// The socket.
-        socket: PathBuf,
-        /// The server's user.
-        uid: UserId,
-    },
+    ForeignServer { socket: PathBuf, uid: UserId },
     /// Another client starts the daemon and does not come to an end.
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -66,7 +60,6 @@ pub enum ConnectError {
         seconds: u64,
         /// Its pid, as far as the lock file tells.
         pid: Option<u32>,
-        /// The daemon's log.
         log: PathBuf,
     },
     /// The system gave no thread or no random bits.
@@ -84,23 +77,18 @@ pub enum ConnectError {
     /// The daemon gave up with this reason.
     #[error("acpd cannot start: {reason}")]
     StartFailed {
-        /// Its words.
         reason: String,
         /// The way out, if it has told one.
         hint: Option<String>,
     },
     /// The daemon ended without a word.
     #[error("acpd ended while it started")]
-    StartDied {
-        /// The daemon's log.
-        log: PathBuf,
-    },
+    StartDied { log: PathBuf },
     /// The daemon did not listen in time.
     #[error("acpd has not started in {seconds} s")]
     StartTimedOut {
         /// How long it had.
         seconds: u64,
-        /// The daemon's log.
         log: PathBuf,
     },
 }
@@ -218,7 +206,6 @@ pub enum CallError {
     /// The daemon closed the connection before it answered.
     #[error("acpd closed the connection")]
     Closed,
-    /// The connection broke.
     #[error("the connection to acpd broke")]
     Io(#[from] io::Error),
     /// The result is not what this version expects.

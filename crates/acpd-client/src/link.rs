@@ -219,7 +219,6 @@ impl Shared {
         self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The writing thread.
     fn write(&self) {
         let mut inner = self.lock();
         while !inner.ended {
@@ -319,7 +318,6 @@ pub struct LinkReader {
     good_since: Instant,
     /// When we last started a daemon.
     spawned: Option<Instant>,
-    /// See [`is_bound`](LinkReader::is_bound).
     is_bound: bool,
 }
 

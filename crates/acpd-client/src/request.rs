@@ -14,7 +14,6 @@ pub(crate) enum Cursor {
     At(u64),
     /// A `session/load` replays it.
     Loading {
-        /// The request.
         id: Id,
         /// The place before, and of what was still under way when the load was sent.
         before: u64,
@@ -86,31 +85,23 @@ impl Cursor {
 /// Requests that change where we are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// `session/load`.
     Load {
-        /// Its session.
         session: String,
     },
     /// `session/new` of a session that there was not before, or `session/fork`.
     New,
-    /// `_acpd/session/attach`.
     Attach {
-        /// From where.
         after: Option<u64>,
     },
     /// The end of following a session.
     Leave {
-        /// Its session.
         session: String,
     },
     /// `session/prompt`: until it is answered, its session is followed.
     Prompt {
-        /// Its session.
         session: String,
     },
-    /// `initialize`, once more.
     Initialize,
-    /// Anything else.
     Other,
 }
 

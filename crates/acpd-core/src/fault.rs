@@ -36,7 +36,6 @@ impl Fault {
         Fault { code: code::INTERNAL, message: message.into(), data, requested_version: None }
     }
 
-    /// `-32602`.
     pub(crate) fn invalid(message: impl Into<String>) -> Fault {
         Fault { code: code::INVALID_PARAMS, ..Fault::new(Reason::Invalid, message) }
     }
@@ -49,7 +48,6 @@ impl Fault {
         fault
     }
 
-    /// With another code.
     pub fn with_code(mut self, code: i64) -> Fault {
         self.code = code;
         self

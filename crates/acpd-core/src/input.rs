@@ -9,7 +9,6 @@ use bytes::Bytes;
 use crate::ids::{ClientId, HostId, InteractionId, Requester, Seq, SessionKey};
 use crate::record::Record;
 
-/// Something that happened.
 #[derive(Debug, Clone)]
 pub enum Input {
     /// News of a connection.
@@ -17,13 +16,9 @@ pub enum Input {
     /// News of a process.
     Host(HostId, HostEvent),
     /// The file changed in which an agent that wants a login keeps it.
-    LoginSeen {
-        /// Agent profile.
-        agent: String,
-    },
+    LoginSeen { agent: String },
     /// acpd has done what an agent asked of it.
     Served {
-        /// For which request.
         request: InteractionId,
         /// The result, as JSON text, or what went wrong.
         result: Result<Bytes, ServeError>,
@@ -37,12 +32,10 @@ pub enum Input {
     DirectoryFound {
         /// Number of the question.
         question: u64,
-        /// It is there.
         exists: bool,
     },
     /// What a session was about, asked for with [`Effect::Summarize`]. One for each.
     Summary {
-        /// Which.
         session: SessionKey,
         /// A few KiB for the agent, empty if the journal says nothing.
         text: String,
@@ -57,14 +50,12 @@ pub enum Input {
     /// A command that acpd runs for an agent has ended. Comes once for each that was made, also if it
     /// is released by then.
     TerminalEnded {
-        /// Which.
         terminal: InteractionId,
         /// How, and what it had written.
         end: TerminalEnd,
     },
     /// What a command has written so far, asked for with [`Effect::LookAtTerminal`].
     TerminalSeen {
-        /// Which.
         terminal: InteractionId,
         /// The last of it.
         tail: TerminalTail,
@@ -97,12 +88,10 @@ pub enum ClientOrigin {
 /// What a connection reports.
 #[derive(Debug, Clone)]
 pub enum ClientEvent {
-    /// It is there.
     Opened(ClientOrigin),
     /// This agent is installed, and is the default where the configuration names none. Reported before the lines
     /// that may need it.
     DefaultFound(String),
-    /// It sent lines.
     Lines(Vec<Body>),
     /// It does not read as fast as it is sent to: no live lines for it until it has drained.
     Lagged,
@@ -111,14 +100,12 @@ pub enum ClientEvent {
     /// A piece of journal, asked for with [`ToClient::Read`], was sent. One for each, in their order,
     /// also when the session is gone by then.
     ReadDone {
-        /// Of which session.
         session: SessionKey,
         /// Up to and including this position.
         upto: Seq,
     },
     /// Rows that it watches ([`ToClient::Rows`]) were written. One for each.
     RowsWritten,
-    /// It is gone.
     Closed,
 }
 
@@ -131,29 +118,19 @@ pub enum HostEvent {
         left: u64,
     },
     /// It runs; nothing has been said to it yet.
-    Started {
-        /// Leader's process id.
-        pid: u32,
-        /// Leader's start time.
-        start: u64,
-    },
+    Started { pid: u32, start: u64 },
     /// It could not be made; nothing else is reported.
     Refused(SpawnError),
     /// An earlier daemon started it; it was found again, and is spoken with.
     Adopted {
-        /// Leader's process id.
         pid: u32,
-        /// Leader's start time.
         start: u64,
         /// What it has written so far ends at this byte offset; it is handed over from now on.
         end: u64,
     },
     /// An earlier daemon started it, and it cannot be spoken with any more. What is left of it is
     /// being ended; [`HostEvent::Gone`] follows.
-    Lost {
-        /// Why, in words.
-        reason: String,
-    },
+    Lost { reason: String },
     /// It wrote lines. Those over the limit are discarded, the rest of them without another word.
     Output(Vec<Frame>),
     /// Every line up to this number has been written to its stdin.
@@ -166,7 +143,6 @@ pub enum HostEvent {
     ServersLeftOut {
         /// Id of the request in that line.
         request: Id,
-        /// The servers.
         servers: Vec<LeftOut>,
     },
     /// Its leader has ended; descendants may be left. What it had written by then has been handed over
@@ -189,7 +165,6 @@ pub enum HostEvent {
 pub struct SpawnError {
     /// What happened, in one sentence.
     pub message: String,
-    /// The way out.
     pub hint: Option<String>,
     /// Trying again cannot help: no such file, not executable.
     pub permanent: bool,
@@ -198,7 +173,6 @@ pub struct SpawnError {
 /// A process of an agent's tree that was sent SIGKILL and is still there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftProcess {
-    /// Its pid.
     pub pid: u32,
     /// What it calls itself, for people; empty if the system does not say.
     pub name: String,
@@ -207,7 +181,6 @@ pub struct LeftProcess {
 /// An MCP server of the configuration that an agent did not get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Its name.
     pub server: String,
     /// Why, in words without a secret.
     pub reason: String,
@@ -216,7 +189,6 @@ pub struct LeftOut {
 /// Why acpd could not do what an agent asked of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServeError {
-    /// JSON-RPC error code.
     pub code: i64,
     /// What happened, and the way out.
     pub message: String,
@@ -225,7 +197,6 @@ pub struct ServeError {
 /// What acpd does with the files of a session when no editor does it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileService {
-    /// `fs/read_text_file`.
     ReadTextFile {
         /// Absolute path.
         path: String,
@@ -234,7 +205,6 @@ pub enum FileService {
         /// At most so many lines.
         limit: Option<u32>,
     },
-    /// `fs/write_text_file`.
     WriteTextFile {
         /// Absolute path.
         path: String,
@@ -252,7 +222,6 @@ pub struct NewTerminal {
     pub host: HostId,
     /// A program, or a line for a shell.
     pub command: String,
-    /// Its arguments.
     pub args: Vec<String>,
     /// What its environment has besides.
     pub env: Vec<(String, String)>,
@@ -295,29 +264,19 @@ pub enum Effect {
     /// deleted. May get lost: it is found out at the next start.
     Index(SessionKey),
     /// Start a process of this agent profile.
-    Spawn {
-        /// Its identity.
-        host: HostId,
-        /// Agent profile.
-        agent: String,
-    },
+    Spawn { host: HostId, agent: String },
     /// Go on with a process that an earlier daemon started, and report [`HostEvent::Adopted`], or
     /// [`HostEvent::Lost`] and later [`HostEvent::Gone`].
     Adopt(Adopt),
     /// Look who is left of a process that was killed, and report [`HostEvent::Left`].
-    FindLeftovers {
-        /// Which.
-        host: HostId,
-    },
+    FindLeftovers { host: HostId },
     /// Do something with a file for an agent, and report [`Input::Served`].
     Serve {
         /// The process that asked.
         host: HostId,
-        /// For which request.
         request: InteractionId,
         /// The folders of its session, the working directory first: nothing outside of them.
         roots: Vec<String>,
-        /// What to do.
         service: FileService,
     },
     /// Find out whether an agent's session can work in a directory, and report
@@ -325,14 +284,12 @@ pub enum Effect {
     FindDirectory {
         /// Number of the question.
         question: u64,
-        /// Agent profile.
         agent: String,
         /// Absolute path.
         cwd: String,
     },
     /// Sum up for the agent what the journal of a session says, and report [`Input::Summary`].
     Summarize {
-        /// Which.
         session: SessionKey,
         /// Up to this position.
         upto: Seq,
@@ -343,53 +300,29 @@ pub enum Effect {
     Measure {
         /// Number of the question.
         question: u64,
-        /// Which.
         sessions: Vec<SessionKey>,
     },
     /// Run a command for an agent, and report [`Input::Served`]. The terminal is named by the number
     /// of the request.
-    CreateTerminal {
-        /// For which request.
-        terminal: InteractionId,
-        /// What to run.
-        new: Box<NewTerminal>,
-    },
+    CreateTerminal { terminal: InteractionId, new: Box<NewTerminal> },
     /// Tell what a command has written, with [`Input::Served`].
-    TerminalOutput {
-        /// For which request.
-        request: InteractionId,
-        /// Which.
-        terminal: InteractionId,
-    },
+    TerminalOutput { request: InteractionId, terminal: InteractionId },
     /// Tell the last of what a command has written so far, with [`Input::TerminalSeen`]; nothing if it
     /// was released.
-    LookAtTerminal {
-        /// Which.
-        terminal: InteractionId,
-    },
+    LookAtTerminal { terminal: InteractionId },
     /// End a command that acpd runs for an agent; [`Input::TerminalEnded`] follows if it has not
     /// ended before.
-    KillTerminal {
-        /// Which.
-        terminal: InteractionId,
-    },
+    KillTerminal { terminal: InteractionId },
     /// The same, and nothing is asked of it any more. It may not have been made.
-    ReleaseTerminal {
-        /// Which.
-        terminal: InteractionId,
-    },
+    ReleaseTerminal { terminal: InteractionId },
     /// Begin or end to watch the file in which an agent keeps its login: [`Input::LoginSeen`].
     WatchLogin {
-        /// Agent profile.
         agent: String,
         /// Whether it is to be watched.
         wanted: bool,
     },
     /// Forget the credentials that were looked up for an agent: it has, or wants, another login.
-    ForgetCredentials {
-        /// Agent profile.
-        agent: String,
-    },
+    ForgetCredentials { agent: String },
     /// Run the command that the configuration has for this, if it has one.
     Hook {
         /// What it is run for.
@@ -399,18 +332,12 @@ pub enum Effect {
     },
     /// Show a person on the desktop what nobody who is attached sees. Both texts are short, escaped, and
     /// hold nothing of what an agent works on.
-    Notify {
-        /// The session.
-        title: String,
-        /// What happened.
-        body: String,
-    },
+    Notify { title: String, body: String },
     /// Show a client lines as they go, until its connection ends.
     Trace(Box<Trace>),
     /// An agent refused a request, or a session could not come back, for the log. Never holds a
     /// payload, nor the agent's words.
     Failure {
-        /// Agent profile.
         agent: String,
         /// Public id of the session that it is about.
         session: Option<String>,
@@ -421,7 +348,6 @@ pub enum Effect {
     },
     /// The limits of the configuration have deleted these sessions (public ids), for the log.
     Expired {
-        /// Up to 16.
         sessions: Vec<String>,
         /// They can be brought back.
         can_undo: bool,
@@ -430,7 +356,6 @@ pub enum Effect {
     /// ([`Input::Stop`]). The request is answered by who does it: whether the daemon can start again
     /// is known only there.
     Leave {
-        /// Who asks.
         client: ClientId,
         /// Answer to this request.
         id: Id,
@@ -453,7 +378,6 @@ pub enum ToClient {
     Status {
         /// The request to answer.
         id: Id,
-        /// Without memory figures.
         status: Box<Status>,
         /// What part of it was asked for.
         part: StatusPart,
@@ -497,7 +421,6 @@ pub enum ToHost {
     Write {
         /// Number of the line.
         chunk: u64,
-        /// Without newline.
         line: Bytes,
     },
     /// Everything that it wrote up to this byte offset is committed and need not be kept.
@@ -523,9 +446,7 @@ pub enum ToHost {
 pub struct LogPage {
     /// The request to answer.
     pub id: Id,
-    /// Which session.
     pub session: SessionKey,
-    /// Its public id.
     pub session_id: String,
     /// Entries after this position.
     pub after: Seq,
@@ -540,7 +461,6 @@ pub struct LogPage {
 pub struct SessionValues {
     /// The request to answer.
     pub id: Id,
-    /// Which session.
     pub session: SessionKey,
     /// Mode in force, newer than the stored `modes`.
     pub mode: Option<String>,
@@ -553,9 +473,7 @@ pub struct SessionValues {
 /// What is looked for in what was said.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search {
-    /// All of these.
     pub words: Vec<String>,
-    /// In these sessions.
     pub sessions: BTreeMap<SessionKey, SessionInfo>,
     /// At most so many hits.
     pub limit: u32,
@@ -564,13 +482,10 @@ pub struct Search {
 /// A process of an earlier daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adopt {
-    /// Its identity.
     pub host: HostId,
-    /// Its agent profile.
     pub agent: String,
     /// Leader's process id; 0 if it is not known whether there ever was one.
     pub pid: u32,
-    /// Leader's start time.
     pub start: u64,
     /// Output is wanted from this byte offset on.
     pub offset: u64,
@@ -584,11 +499,8 @@ pub struct Adopt {
 /// A piece of journal for a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Read {
-    /// Of which session.
     pub session: SessionKey,
-    /// Its public id.
     pub public_id: String,
-    /// After this position.
     pub after: Seq,
     /// Up to this position.
     pub upto: Seq,
@@ -616,13 +528,9 @@ pub enum ReadStyle {
 pub struct View {
     /// `_meta._acpd.seq` on every line.
     pub seq: bool,
-    /// `_acpd/…` notices.
     pub notices: bool,
-    /// Boolean config options.
     pub boolean_options: bool,
-    /// `notice` updates.
     pub notice_updates: bool,
-    /// `compaction_*` updates.
     pub compaction: bool,
     /// `plan_update` and `plan_removed` updates.
     pub plan: bool,
@@ -652,18 +560,14 @@ pub struct Trace {
 /// What traced lines are about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TraceOf {
-    /// An agent profile.
     Agent(String),
-    /// A session.
     Session(SessionKey),
 }
 
 /// What part of a status was asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StatusPart {
-    /// `_acpd/status`.
     All,
-    /// `_acpd/agent/list`.
     Agents,
     /// `_acpd/agent/show` and what answers like it.
     Agent(String),
@@ -674,7 +578,6 @@ pub enum StatusPart {
 /// A step of the stop ladder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StopStep {
-    /// Close stdin.
     CloseStdin,
     /// SIGTERM to the group and to whatever escaped from it.
     Term,
@@ -704,7 +607,6 @@ pub struct Batch {
 const NOTE: usize = 500;
 
 impl Batch {
-    /// Adds what follows.
     pub(crate) fn append(&mut self, mut later: Batch) {
         self.records.append(&mut later.records);
         self.durable |= later.durable;

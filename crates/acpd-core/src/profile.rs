@@ -19,7 +19,6 @@ pub struct Config {
     pub default_agent: String,
     /// The configuration does not name it: [`crate::ClientEvent::DefaultFound`] replaces it.
     pub default_is_found: bool,
-    /// Profiles by name.
     pub agents: BTreeMap<String, Profile>,
     /// Quirks of programs by their `agentInfo.name`, for profiles with [`Profile::takes_quirks`].
     pub quirks: BTreeMap<String, Quirks>,
@@ -86,7 +85,6 @@ impl Workspace {
 pub struct Limits {
     /// How long after its last use a session stays (ms).
     pub max_age: Option<u64>,
-    /// So many sessions.
     pub max_sessions: Option<u32>,
     /// So many bytes of what was said.
     pub max_size: Option<u64>,
@@ -155,7 +153,6 @@ impl Default for Delegation {
 /// What may be spent in a day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetLimit {
-    /// As much.
     pub per_day: Cost,
     /// What happens when it is spent.
     pub when_over: WhenOver,
@@ -164,7 +161,6 @@ pub struct BudgetLimit {
 /// What happens when the budget is used up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WhenOver {
-    /// People are told.
     #[default]
     Warn,
     /// A person is asked before the next turn begins.
@@ -176,17 +172,12 @@ pub enum WhenOver {
 pub struct DaemonFacts {
     /// Version of the program.
     pub version: String,
-    /// Process id.
     pub pid: u32,
     /// Start (ms since the epoch).
     pub since: u64,
-    /// Socket path.
     pub socket: String,
-    /// Database path.
     pub database: String,
-    /// Log path.
     pub log: String,
-    /// Configuration path.
     pub config: String,
     /// Acpd's own views leave plans out.
     pub hides_plans: bool,
@@ -197,7 +188,6 @@ pub struct DaemonFacts {
 /// One agent profile. All times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// Human title.
     pub title: String,
     /// Command line, for people.
     pub command: Vec<String>,
@@ -233,7 +223,6 @@ pub struct Profile {
     pub cancel_timeout: u64,
     /// Tell people when a turn has been silent for so long; 0 = never.
     pub stall_notice: u64,
-    /// The stop ladder.
     pub stop: StopTimes,
     /// When and how often it is restarted.
     pub restart: Restart,
@@ -283,7 +272,6 @@ pub struct Profile {
 /// What the hub knows of an MCP server of the configuration; see [`crate::mcp`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServer {
-    /// Its name.
     pub name: String,
     /// How it is talked with.
     pub kind: McpKind,
@@ -344,7 +332,6 @@ pub struct FailureSign {
 }
 
 impl FailureSign {
-    /// Reads `a.b=text`.
     pub fn parse(sign: &str) -> Option<FailureSign> {
         let (path, text) = sign.split_once('=')?;
         let path: Vec<String> = path.split('.').map(str::to_owned).collect();
@@ -362,23 +349,14 @@ impl FailureSign {
 /// Ways in which a program differs from the protocol.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Quirks {
-    /// See [`Profile::stop`].
     pub stop: StopTimes,
-    /// See [`Profile::auth_errors`].
     pub auth_errors: Vec<String>,
-    /// See [`Profile::gone_errors`].
     pub gone_errors: Vec<String>,
-    /// See [`Profile::late_replay`].
     pub late_replay: bool,
-    /// See [`Profile::load_after`].
     pub load_after: u64,
-    /// See [`Profile::empty_turn_fails`].
     pub empty_turn_fails: bool,
-    /// See [`Profile::failed_turn`].
     pub failed_turn: Vec<FailureSign>,
-    /// See [`Profile::use_resume`].
     pub no_resume: bool,
-    /// See [`Profile::restore_mcp`].
     pub no_restore_mcp: bool,
 }
 
@@ -460,7 +438,6 @@ pub struct Restart {
     pub on_failure: bool,
     /// First delay; doubles with each failure.
     pub delay: u64,
-    /// Longest delay.
     pub max_delay: u64,
     /// So many failures …
     pub budget: u32,

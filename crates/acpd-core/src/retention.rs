@@ -19,16 +19,13 @@ use crate::profile::{Limits, Workspace, workspaces_of};
 #[derive(Debug, Default)]
 pub(crate) struct Looks {
     last: u64,
-    /// By number.
     open: BTreeMap<u64, Look>,
 }
 
 /// Why the sessions are looked at.
 #[derive(Debug)]
 pub(crate) enum Look {
-    /// It is time.
     Time,
-    /// A person asks.
     Asked(Requester, GcParams),
 }
 

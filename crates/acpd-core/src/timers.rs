@@ -39,7 +39,6 @@ pub(crate) enum Timer {
     Watch,
 }
 
-/// All armed deadlines.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     by_time: BTreeSet<(Time, Timer)>,

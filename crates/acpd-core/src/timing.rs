@@ -49,7 +49,6 @@ impl Timing {
         self.sum = self.sum.saturating_add(time);
     }
 
-    /// What was counted.
     pub fn histogram(&self) -> Histogram {
         let mut count = 0;
         let buckets = self.limits.iter().zip(&self.counts).map(|(limit, own)| {

@@ -57,12 +57,10 @@ pub(crate) struct Stale {
 }
 
 impl Watch {
-    /// Whether somebody watches.
     pub(crate) fn is_on(&self) -> bool {
         !self.watchers.is_empty()
     }
 
-    /// Everybody who watches.
     pub(crate) fn clients(&self) -> impl Iterator<Item = ClientId> {
         self.watchers.keys().copied()
     }

@@ -46,13 +46,11 @@ pub(crate) struct State {
     pub(crate) servers: HashMap<String, String>,
     /// MCP servers that it starts: their descriptions, by name.
     pub(crate) commands: HashMap<String, Value>,
-    /// Those that run.
     pub(crate) tool_servers: HashMap<String, ToolServer>,
     /// What it has cost since this process holds it, in US dollars.
     pub(crate) cost: f64,
     /// Whether the store has it; that is so from its first prompt on.
     pub(crate) on_disk: bool,
-    /// The running turn.
     pub(crate) turn: Option<Sender<Signal>>,
 }
 

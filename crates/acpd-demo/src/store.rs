@@ -58,7 +58,6 @@ pub(crate) fn prompt_text(prompt: &[Value]) -> String {
     texts.join("\n")
 }
 
-/// The state directory.
 pub(crate) struct Store {
     root: PathBuf,
 }
@@ -68,7 +67,6 @@ impl Store {
         Self { root }
     }
 
-    /// Deletes all sessions.
     pub(crate) fn forget(&self) {
         let _ = fs::remove_dir_all(self.root.join("sessions"));
     }

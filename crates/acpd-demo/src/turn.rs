@@ -28,7 +28,6 @@ enum End {
 
 type Step<T = ()> = ControlFlow<End, T>;
 
-/// A running turn.
 pub(crate) struct Turn {
     pub(crate) agent: Arc<Agent>,
     pub(crate) session: Arc<Session>,

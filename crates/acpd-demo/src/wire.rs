@@ -11,7 +11,6 @@ use crate::record::{Direction, Recorder};
 /// Exit code of every crash on demand.
 pub(crate) const CRASH: u8 = 3;
 
-/// A JSON-RPC error.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) code: i64,
@@ -54,7 +53,6 @@ impl Failure {
     }
 }
 
-/// A response.
 pub(crate) fn response(id: &Value, outcome: Result<Value, Failure>) -> Value {
     match outcome {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
@@ -78,7 +76,6 @@ pub(crate) fn notification(method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-/// A `session/update`.
 pub(crate) fn update(session: &str, update: Value) -> Value {
     notification("session/update", json!({"sessionId": session, "update": update}))
 }

@@ -37,7 +37,6 @@ const FILES: usize = 64;
 /// Sessions in a list.
 const LISTED: usize = 50;
 
-/// Arguments of `prompt`.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct PromptArgs {
     /// Name of the session, unique in its directory: a new name begins a session, a known one continues it.
@@ -69,7 +68,6 @@ struct TurnArgs {
     ticket: String,
 }
 
-/// Arguments of `wait`.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct WaitArgs {
     /// The ticket that `prompt` gave, or the name of a session for its last turn.
@@ -79,7 +77,6 @@ struct WaitArgs {
     timeout_seconds: Option<u32>,
 }
 
-/// Arguments of `steer`.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SteerArgs {
     /// The ticket that `prompt` gave, or the name of a session for its last turn.
@@ -88,7 +85,6 @@ struct SteerArgs {
     message: String,
 }
 
-/// Arguments of `answer`.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct AnswerArgs {
     /// The ticket that `prompt` gave, or the name of a session for its last turn.
@@ -110,7 +106,6 @@ enum YesOrNo {
     Deny,
 }
 
-/// Arguments of `list_sessions`.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ListArgs {
     /// Also those of other directories.

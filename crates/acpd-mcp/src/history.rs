@@ -21,7 +21,6 @@ const HITS: u32 = 20;
 const PAGE: usize = 16_000;
 const PART: usize = 4_000;
 
-/// Arguments of `search_history`.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SearchArgs {
     /// Words that a message or the title of a tool call has, all of them; a `*` at the end of a word stands for its rest.
@@ -46,7 +45,6 @@ fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
     })
 }
 
-/// Arguments of `read_history`.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ReadArgs {
     /// The name or the id of the session, or a ticket of one of its turns.

@@ -40,7 +40,6 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// `TOOL` or `SERVER/TOOL`.
     pub(crate) fn named(text: &str) -> Tool {
         let (server, name) = match text.split_once('/') {
             Some((server, name)) => (Some(server.to_owned()), name),
@@ -54,7 +53,6 @@ impl Tool {
     }
 }
 
-/// Who was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Source {
     pub(crate) server: String,

@@ -30,7 +30,6 @@ const MOST: usize = 50;
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
-    /// How it stands.
     pub(crate) status: Status,
     /// Names the turn for `result`, `wait`, `cancel` and `steer`. As a resource it is the whole turn as Markdown, for
     /// people.
@@ -38,9 +37,7 @@ pub(crate) struct Report {
     /// The name of the session; prompt it again by that to continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session_name: Option<String>,
-    /// Its id.
     pub(crate) session_id: String,
-    /// Its agent.
     pub(crate) agent: String,
     /// Why the agent stopped: `end_turn`, `cancelled`, `refusal`, `interrupted`, …
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +53,6 @@ pub(crate) struct Report {
     /// Files that it has changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<String>,
-    /// Its plan.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) plan: Vec<Step>,
     /// How many tool calls it made.
@@ -84,7 +80,6 @@ pub(crate) enum Status {
     WaitsForPerson,
     /// The agent has ended it by itself.
     Done,
-    /// It was cancelled.
     Cancelled,
     /// It failed, or the agent refused.
     Failed,
@@ -99,7 +94,6 @@ pub(crate) enum Status {
 pub(crate) struct ToAnswer {
     /// Names it for `answer`.
     pub(crate) question: String,
-    /// All of it.
     pub(crate) asks: Value,
 }
 
@@ -120,7 +114,6 @@ impl ToAnswer {
 /// A step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Step {
-    /// What to do.
     pub(crate) step: String,
     /// `pending`, `in_progress` or `completed`.
     pub(crate) status: String,

@@ -69,7 +69,6 @@ pub(crate) enum Sent {
     Before(Ticket),
 }
 
-/// How it ended.
 #[derive(Debug, Clone)]
 pub(crate) enum End {
     /// The agent answered, or acpd for it: the journal tells.
@@ -192,7 +191,6 @@ impl Running {
         self.shared.news.borrow().is_some()
     }
 
-    /// Ends the turn.
     pub(crate) fn cancel(&self) {
         take_back(&self.writer, &self.prompt);
     }

@@ -32,7 +32,6 @@ const ABOUT: &str = "acpd keeps coding agents and their conversations alive. `pr
     session with a name: a new name begins one, a known name continues it, also after a restart of everything. \
     Questions of that agent are answered by people, unless they are in `toAnswer`.";
 
-/// The server.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) daemon: Daemon,

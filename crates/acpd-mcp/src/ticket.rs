@@ -9,7 +9,6 @@ use acp_wire::acp::uri_part;
 pub(crate) struct Ticket {
     /// The number of the turn in its session, from 1.
     pub(crate) turn: u64,
-    /// The agent's profile.
     pub(crate) agent: String,
     /// The id of the session.
     pub(crate) session: String,
@@ -34,7 +33,6 @@ impl fmt::Display for Ticket {
     }
 }
 
-/// How tickets begin.
 const SCHEME: &str = "acpd://turn/";
 
 /// The ticket of any turn, for those who make one.

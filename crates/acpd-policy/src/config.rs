@@ -23,7 +23,6 @@ pub struct PolicyConfig {
 pub struct RuleConfig {
     /// What people call it.
     pub name: Option<String>,
-    /// What it decides.
     pub decision: Ruling,
     /// Globs on the name of the agent.
     pub agent: Option<List<String>>,
@@ -45,7 +44,6 @@ pub struct RuleConfig {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ruling {
-    /// A person answers.
     #[default]
     Ask,
     /// It may be done.
@@ -66,17 +64,12 @@ impl fmt::Display for Ruling {
 pub enum Kind {
     /// Reads files or data.
     Read,
-    /// Changes files.
     Edit,
-    /// Deletes files.
     Delete,
     /// Moves or renames files.
     Move,
-    /// Searches.
     Search,
-    /// Runs a command.
     Execute,
-    /// Thinks.
     Think,
     /// Fetches something from elsewhere.
     Fetch,

@@ -14,7 +14,6 @@ use crate::rule::{Call, Rule};
 use crate::situation::{Situation, Verdict};
 use crate::subject::{Remembered, Subject, subject};
 
-/// Who decided.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum By {
@@ -24,17 +23,11 @@ pub enum By {
         name: String,
     },
     /// The remembered decision with this id.
-    Remembered {
-        /// Its id.
-        id: i64,
-    },
+    Remembered { id: i64 },
     /// The default of the policy.
     Default,
     /// The answer that was given beforehand for one run.
-    Once {
-        /// That answer.
-        verdict: Verdict,
-    },
+    Once { verdict: Verdict },
 }
 
 impl fmt::Display for By {
@@ -62,9 +55,7 @@ pub enum Decision {
     Answer {
         /// The option that is chosen.
         option_id: String,
-        /// What it means.
         verdict: Verdict,
-        /// Who decided.
         by: By,
     },
 }
@@ -74,9 +65,7 @@ pub enum Decision {
 pub struct RuleReport {
     /// Its name, or `rule N`.
     pub rule: String,
-    /// What it says.
     pub ruling: Ruling,
-    /// Whether it matches.
     pub matched: bool,
     /// Whether it might match: that depends on something in the call that cannot be told.
     pub might_match: bool,
@@ -109,7 +98,6 @@ pub struct Explanation {
     pub subject: Option<Subject>,
     /// The remembered decision about it.
     pub remembered: Option<i64>,
-    /// The decision.
     pub decision: Decision,
 }
 

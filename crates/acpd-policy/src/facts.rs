@@ -47,7 +47,6 @@ const MOST_TEXT: usize = 128 * 1024;
 pub(crate) struct Facts<'a> {
     /// Its kind; unknown ones are `other`.
     pub(crate) kind: Kind,
-    /// Its title.
     pub(crate) title: Option<&'a str>,
     /// Whether it changes files, whatever kind the agent says it is.
     pub(crate) edits: bool,

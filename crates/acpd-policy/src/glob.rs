@@ -23,7 +23,6 @@ pub(crate) enum Use {
     Url,
 }
 
-/// A compiled glob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Glob {
     text: String,

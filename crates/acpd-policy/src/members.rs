@@ -15,7 +15,6 @@ const SHELL_FOLDERS: [&str; 5] =
 pub(crate) enum Member {
     /// A command: a line or a list of arguments.
     Command,
-    /// Several commands.
     Commands,
     /// The arguments of the command beside it.
     Args,
@@ -46,7 +45,6 @@ pub(crate) enum Is {
     Flag,
     /// A number or a flag.
     Option,
-    /// Not switched on.
     Off,
     List,
     /// A pattern of names that does not leave the folder it is used in.

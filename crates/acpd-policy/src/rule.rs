@@ -62,7 +62,6 @@ impl PolicyError {
         &self.rule
     }
 
-    /// The way out.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }

@@ -15,7 +15,6 @@ pub struct Situation<'a> {
     pub once: Option<Verdict>,
 }
 
-/// Yes or no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {

@@ -25,7 +25,6 @@ pub enum Subject {
     Command {
         /// The line as the agent wrote it; a list of arguments is quoted for a shell.
         line: String,
-        /// The folder.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         folder: Option<String>,
     },
@@ -43,9 +42,7 @@ pub enum Subject {
     },
     /// A call of this kind with this very title and this very input.
     Call {
-        /// The kind.
         kind: Kind,
-        /// The title.
         title: String,
         /// The input as JSON text with sorted members; without an input, what the call shows.
         input: String,
@@ -131,7 +128,6 @@ pub struct Remembered {
     pub workspace: String,
     /// What was decided on.
     pub subject: Subject,
-    /// What was decided.
     pub verdict: Verdict,
     /// When, in milliseconds since 1970.
     pub at: u64,

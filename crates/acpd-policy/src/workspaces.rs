@@ -18,7 +18,6 @@ pub struct WorkspaceError {
 }
 
 impl WorkspaceError {
-    /// The way out.
     pub fn hint(&self) -> Option<&str> {
         self.hint
     }

@@ -39,7 +39,6 @@ impl Errors {
         self.last.end(Instant::now());
     }
 
-    /// The last words.
     pub(crate) fn last_words(&mut self) -> &[u8] {
         self.last.get()
     }
@@ -67,7 +66,6 @@ impl LastWords {
         }
     }
 
-    /// The words.
     pub fn get(&mut self) -> &[u8] {
         self.bytes.make_contiguous()
     }

@@ -53,7 +53,6 @@ pub const TAIL: usize = 2 << 10;
 
 /// The longest payload that is accepted, of unknown types too.
 const LONGEST: usize = PIECE + 1024;
-/// Type and length.
 const HEAD: usize = 5;
 
 /// What a daemon says.
@@ -71,13 +70,11 @@ pub enum ToShim<'a> {
     /// bytes go to the agent as they are. What the shim has already is skipped; a gap, or more than
     /// was credited, ends the connection.
     In {
-        /// The chunk's number.
         chunk: u64,
         /// Where in the chunk the piece starts, in bytes.
         at: u32,
         /// Whether the chunk ends with it.
         last: bool,
-        /// The piece.
         bytes: &'a [u8],
     },
     /// Output before this offset is committed; it may lie inside a line.
@@ -121,10 +118,7 @@ pub enum ToDaemon<'a> {
         bytes: u32,
     },
     /// Every chunk up to this one is fully written to the agent.
-    Written {
-        /// The chunk's number.
-        chunk: u64,
-    },
+    Written { chunk: u64 },
     /// The agent has ended. Told after all its output, once for each stage, and again after every
     /// hello.
     Exit {
@@ -142,7 +136,6 @@ pub enum ToDaemon<'a> {
 pub struct Hello {
     /// [`VERSION`] of the shim.
     pub version: u16,
-    /// Its pid.
     pub shim: u32,
     /// The agent's pid; 0 if there is only a connection.
     pub agent: u32,

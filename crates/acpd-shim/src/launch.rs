@@ -53,16 +53,13 @@ pub enum How {
     Stdio(Program),
     /// Start it, and talk on a connection to a port of this machine, where it will listen.
     TcpSpawn {
-        /// What to start.
         program: Program,
-        /// On 127.0.0.1.
         port: u16,
         /// How long it may take to listen.
         timeout: Duration,
     },
     /// It runs somewhere: connect, and never stop it.
     TcpConnect {
-        /// Where it listens.
         addr: SocketAddr,
         /// How long the connection may take.
         timeout: Duration,
@@ -72,13 +69,10 @@ pub enum How {
 /// A program to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// Executable.
     pub program: PathBuf,
-    /// Its arguments.
     pub args: Vec<OsString>,
     /// Its whole environment, but for `ACPD_HOST`, which the shim adds.
     pub env: Vec<(OsString, OsString)>,
-    /// Its working directory.
     pub cwd: PathBuf,
 }
 
@@ -113,7 +107,6 @@ pub enum StartError {
     /// The shim could not be started.
     #[error("cannot start `{}`", .exe.display())]
     Exec {
-        /// The shim's program.
         exe: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -306,7 +299,6 @@ fn os_string(from: &mut Reader<'_>) -> Result<OsString, LaunchError> {
 pub(crate) enum Report {
     /// The agent runs, or is connected: who this shim is, and who the agent.
     Ok(ProcessId, Option<ProcessId>),
-    /// It does not.
     Agent {
         message: String,
         /// The system's number for it, 0 if there is none.

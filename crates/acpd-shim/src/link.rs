@@ -7,7 +7,6 @@ use acpd_sys::wait::{End, Interest};
 
 use crate::frame::{Inbox, Stage};
 
-/// A connection.
 #[derive(Debug)]
 pub(crate) struct Link {
     end: End,

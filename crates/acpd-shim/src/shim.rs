@@ -98,7 +98,6 @@ struct Shim {
     output: Output,
     errors: Errors,
     stop: Stop,
-    /// The daemon's connection.
     link: Option<Link>,
     /// A connection without a hello so far.
     candidate: Option<Link>,

@@ -46,22 +46,17 @@ pub enum ShimDirError {
     /// A directory is not fit.
     #[error(transparent)]
     Dir(#[from] DirError),
-    /// The system refused.
     #[error("cannot {what} `{}`", .path.display())]
     Io {
         /// What was to be done.
         what: &'static str,
-        /// With this file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
     /// The file does not say what it should.
     #[error("`{}` is damaged", .path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-    },
+    Damaged { path: PathBuf },
 }
 
 /// The directory of one shim.
@@ -75,7 +70,6 @@ pub struct ShimDir {
 pub struct Record {
     /// Version of its protocol.
     pub version: u16,
-    /// The shim.
     pub shim: ProcessId,
     /// The agent, if it is a process: not if there is only a connection.
     pub agent: Option<ProcessId>,
@@ -146,7 +140,6 @@ impl ShimDir {
         Ok(shim_dir)
     }
 
-    /// Its directory.
     pub fn path(&self) -> &Path {
         &self.dir
     }

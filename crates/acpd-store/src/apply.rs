@@ -38,7 +38,6 @@ pub(crate) struct Apply<'c> {
 /// What a transaction has done about deleted sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Removed {
-    /// There were some.
     pub(crate) any: bool,
     /// Bytes of their lines that are gone.
     pub(crate) bytes: u64,

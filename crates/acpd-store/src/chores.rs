@@ -120,7 +120,6 @@ impl Chores {
         self.is_due() && (self.at.elapsed() > PATIENCE || self.owed >= PIECE)
     }
 
-    /// Does a step.
     pub(crate) fn step(&mut self, conn: &mut Connection) -> Result<Tidied, StoreError> {
         let mut tidied = Tidied::default();
         if let Some(session) = self.journals.first().copied() {

@@ -45,7 +45,6 @@ pub(crate) const STATE_KEYS: [StateKey; 6] = StateKey::ALL;
 
 /// Kinds from this code on are state, the key's code above it.
 pub(crate) const STATE: i64 = 16;
-/// Code of [`EventKind::Live`].
 pub(crate) const LIVE: i64 = 1;
 
 /// The code of a state key, in the column `slot`.

@@ -44,12 +44,7 @@ const UNKNOWN_BOOTS: u64 = 1000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// So many pages of all are copied.
-    Copying {
-        /// Copied so far.
-        done: u32,
-        /// Of so many.
-        of: u32,
-    },
+    Copying { done: u32, of: u32 },
     /// The copy is whole, and has no name yet by which anybody would find it.
     Checked,
     /// The journal that was there has its second name.
@@ -77,56 +72,31 @@ pub enum CopyError {
     Open(#[from] OpenError),
     /// There is nothing to read.
     #[error("there is no file `{path}`")]
-    NoFile {
-        /// The file.
-        path: PathBuf,
-    },
+    NoFile { path: PathBuf },
     /// There is no journal that could be copied.
     #[error("there is no journal yet: no file `{path}`")]
-    NothingYet {
-        /// The journal.
-        path: PathBuf,
-    },
+    NothingYet { path: PathBuf },
     /// There is no such place for a file.
     #[error("there is no directory `{path}`")]
-    NoDirectory {
-        /// The directory.
-        path: PathBuf,
-    },
+    NoDirectory { path: PathBuf },
     /// It is a directory, where a file is meant.
     #[error("`{path}` is a directory")]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-    },
+    Directory { path: PathBuf },
     /// A file that is read is no journal.
     #[error("`{path}` is no journal of acpd")]
-    NoJournal {
-        /// The file.
-        path: PathBuf,
-    },
+    NoJournal { path: PathBuf },
     /// A file that would be replaced is something else.
     #[error("`{path}` is there, and is no backup of acpd")]
-    InTheWay {
-        /// The file.
-        path: PathBuf,
-    },
+    InTheWay { path: PathBuf },
     /// It would take the place of the journal itself.
     #[error("`{path}` is the journal itself")]
-    Itself {
-        /// The file.
-        path: PathBuf,
-    },
+    Itself { path: PathBuf },
     /// Another process makes the same file.
     #[error("another backup to `{path}` is running")]
-    Busy {
-        /// The file.
-        path: PathBuf,
-    },
+    Busy { path: PathBuf },
     /// Something in it is damaged.
     #[error("`{path}` is damaged: {what}")]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// What SQLite says of it.
         what: String,
@@ -134,12 +104,10 @@ pub enum CopyError {
     /// The file cannot be made private.
     #[error(transparent)]
     File(#[from] DirError),
-    /// The system refused.
     #[error("cannot {what} `{path}`: {source}")]
     Io {
         /// What was to be done.
         what: &'static str,
-        /// With this file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,

@@ -24,12 +24,7 @@ pub enum StoreError {
     Damaged(String),
     /// A session or position beyond what a journal key can hold.
     #[error("journal has no room for position {seq} of session {session}")]
-    Range {
-        /// Session row number.
-        session: u32,
-        /// Position.
-        seq: u64,
-    },
+    Range { session: u32, seq: u64 },
     /// SQLite refused for a reason that should not occur.
     #[error("database error: {0}")]
     Other(String),
@@ -82,22 +77,14 @@ pub enum OpenError {
     File(#[from] acpd_sys::dir::DirError),
     /// It held a journal, and is empty.
     #[error("`{path}` is empty, but it held a journal before")]
-    Emptied {
-        /// The database.
-        path: PathBuf,
-    },
+    Emptied { path: PathBuf },
     /// It is of another program, or of an acpd before its first release.
     #[error("`{path}` was not written by a released acpd, and cannot be read")]
-    Unreleased {
-        /// The database.
-        path: PathBuf,
-    },
+    Unreleased { path: PathBuf },
     /// A newer acpd wrote it.
     #[error("`{path}` has schema {found}, this acpd knows schemas up to {known}")]
     Newer {
-        /// The database.
         path: PathBuf,
-        /// Its schema.
         found: u32,
         /// The newest schema that this build knows.
         known: u32,
@@ -105,35 +92,19 @@ pub enum OpenError {
     /// The file system has no shared memory for the write-ahead log (network file systems).
     #[error("`{path}` does not support a write-ahead log (journal mode is {mode})")]
     NoLog {
-        /// The database.
         path: PathBuf,
         /// The journal mode that SQLite fell back to.
         mode: String,
     },
     /// A migration of the schema failed; nothing was changed.
     #[error("schema of `{path}` could not be brought up to date: {source}")]
-    Migrate {
-        /// The database.
-        path: PathBuf,
-        /// Why.
-        source: rusqlite_migration::Error,
-    },
+    Migrate { path: PathBuf, source: rusqlite_migration::Error },
     /// The database could not be read or set up.
     #[error("`{path}` could not be opened: {source}")]
-    Store {
-        /// The database.
-        path: PathBuf,
-        /// Why.
-        source: StoreError,
-    },
+    Store { path: PathBuf, source: StoreError },
     /// The system gave no thread.
     #[error("a thread for `{path}` could not be started: {source}")]
-    Thread {
-        /// The database.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Thread { path: PathBuf, source: std::io::Error },
 }
 
 impl OpenError {

@@ -31,7 +31,6 @@ impl Reader {
         Ok(Reader { conn })
     }
 
-    /// Names this journal.
     pub(crate) fn generation(&self) -> Result<String, StoreError> {
         Ok(self.conn.query_row("SELECT generation FROM meta", [], |row| row.get(0))?)
     }

@@ -15,7 +15,6 @@ pub(crate) struct Shared {
     copying: Mutex<()>,
 }
 
-/// What was said.
 #[derive(Debug, Default)]
 struct Signs {
     /// Commits that no checkpoint has looked at.

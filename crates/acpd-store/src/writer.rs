@@ -54,15 +54,11 @@ pub struct CommitBatch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
     /// It is on disk.
-    Committed {
-        /// Which.
-        tag: u64,
-    },
+    Committed { tag: u64 },
     /// It could not be written and is tried again until it is. Said once per reason.
     Failing {
         /// Which; none if a check of the files failed while nothing waited to be written.
         tag: Option<u64>,
-        /// Why.
         reason: StoreError,
     },
     /// After a failure with nothing to write: something could be written again.
@@ -128,7 +124,6 @@ impl Writer {
     }
 }
 
-/// The writer's thread.
 pub(crate) struct Work<F> {
     pub(crate) conn: Connection,
     pub(crate) shared: Arc<Shared>,
@@ -264,7 +259,6 @@ impl<F: Fn(Report)> Work<F> {
         Ok(())
     }
 
-    /// One transaction.
     fn commit<'b>(
         &mut self,
         batches: impl Iterator<Item = &'b CommitBatch> + Clone,

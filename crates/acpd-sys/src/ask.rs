@@ -3,18 +3,15 @@
 /// What a person or the system asks of a program in a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
-    /// Ctrl-C.
     Interrupt,
     /// Ctrl-\, or Ctrl-Break on Windows.
     Quit,
-    /// To end.
     End,
     /// To end, because the terminal is gone.
     HangUp,
 }
 
 impl Ask {
-    /// All of them.
     pub const ALL: [Ask; 4] = [Ask::Interrupt, Ask::Quit, Ask::End, Ask::HangUp];
 
     /// The number of its signal, where there are signals; shells tell of an end by it.

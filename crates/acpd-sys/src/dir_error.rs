@@ -48,7 +48,6 @@ pub enum DirError {
     ForeignOwner {
         /// The path in question.
         path: PathBuf,
-        /// The owner.
         owner: UserId,
     },
     /// Other users may enter it.
@@ -56,7 +55,6 @@ pub enum DirError {
     OpenToOthers {
         /// The path in question.
         path: PathBuf,
-        /// What opens it.
         mode: Openness,
     },
     /// We may not write in it.

@@ -33,7 +33,6 @@ pub enum ReadError {
     /// Every user of the machine may write to it.
     #[error("every user may write to it")]
     OpenToAll,
-    /// The system refused.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

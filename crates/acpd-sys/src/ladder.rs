@@ -41,18 +41,14 @@ impl Step {
 pub struct Patience {
     /// After stdin was closed.
     pub eof: Duration,
-    /// After SIGTERM.
     pub term: Duration,
-    /// After each SIGKILL.
     pub kill: Duration,
 }
 
 /// Pauses between two looks, each twice as long as the one before.
 #[derive(Debug, Clone, Copy)]
 pub struct Pauses {
-    /// The first.
     pub first: Duration,
-    /// The longest.
     pub longest: Duration,
 }
 

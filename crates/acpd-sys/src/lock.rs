@@ -38,7 +38,6 @@ pub enum LockError {
     /// Another process has it.
     #[error("`{}` is locked by {}", .path.display(), holder(*.pid))]
     Held {
-        /// The lock file.
         path: PathBuf,
         /// What the holder wrote into the file: good for a message, nothing else.
         pid: Option<u32>,
@@ -46,7 +45,6 @@ pub enum LockError {
     /// The file could not be opened or locked.
     #[error("cannot lock `{}`", .path.display())]
     Io {
-        /// The lock file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -136,7 +134,6 @@ pub(crate) fn held(path: &Path) -> LockError {
 /// else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
-    /// The holder.
     pub pid: u32,
     /// The line that it has added.
     pub line: Option<String>,

@@ -3,13 +3,11 @@
 /// What the system, a terminal or another process asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// An end.
     Stop,
     /// The configuration as it is now.
     Reload,
 }
 
-/// One request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
     /// What is asked for.
@@ -29,6 +27,5 @@ pub enum News {
     Alive,
     /// The next daemon takes this one's place.
     Restarting,
-    /// The daemon ends.
     Stopping,
 }

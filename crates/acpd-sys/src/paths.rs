@@ -34,7 +34,6 @@ pub enum PathError {
     /// Neither the variable nor a home directory says where the directory is.
     #[error("no place for the {what} directory: the home directory is unknown")]
     NoHome {
-        /// `state` or `config`.
         what: &'static str,
         /// The variable that settles it.
         variable: &'static str,
@@ -109,7 +108,6 @@ impl Paths {
         Ok(paths)
     }
 
-    /// The daemon's socket.
     pub fn socket(&self) -> PathBuf {
         os::socket_at(&self.runtime, "acpd.sock")
     }
@@ -140,7 +138,6 @@ impl Paths {
     /// How the names of journals begin that a restore has kept beside the one in use.
     pub const KEPT_ASIDE: &str = "acpd-before-restore-";
 
-    /// The database.
     pub fn database(&self) -> PathBuf {
         self.state.join("acpd.db")
     }
@@ -162,7 +159,6 @@ impl Paths {
         self.state.join("log").join("agents").join(file)
     }
 
-    /// The user's configuration.
     pub fn config_file(&self) -> PathBuf {
         self.config.join("config.toml")
     }

@@ -7,7 +7,6 @@ use crate::user::{self, UserId};
 /// A process, told apart from every other that has or had its pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcessId {
-    /// The pid.
     pub pid: u32,
     /// When the kernel started it, as an opaque number that fits in an `i64`. On Linux: 23 bits
     /// of a hash of the boot id, then 40 bits of clock ticks since boot, so that the same pid
@@ -19,7 +18,6 @@ pub struct ProcessId {
 /// What became of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
-    /// It runs.
     Alive,
     /// It ended, or waits only to be reaped, or its pid is another process by now.
     Gone,
@@ -30,9 +28,7 @@ pub enum Liveness {
 /// The two ways to ask a process to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopSignal {
-    /// `SIGTERM`: a request.
     Term,
-    /// `SIGKILL`: no request.
     Kill,
 }
 
@@ -45,7 +41,6 @@ pub enum Condition {
     Blocked,
     /// A signal or a debugger has stopped it.
     Stopped,
-    /// It has ended.
     Ended,
 }
 

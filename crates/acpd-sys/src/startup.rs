@@ -31,7 +31,6 @@ pub enum SpawnError {
     /// The program could not be run.
     #[error("cannot start `{}`", .exe.display())]
     Exec {
-        /// The program.
         exe: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -57,7 +56,6 @@ pub struct StartupPipe(Started);
 /// What became of the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartupOutcome {
-    /// The daemon listens.
     Ready,
     /// The daemon gave up, with these words.
     Failed(String),

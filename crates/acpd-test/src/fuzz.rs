@@ -36,7 +36,6 @@ pub struct Outcomes {
 }
 
 impl Outcomes {
-    /// Counts an execution.
     pub fn execution(&self) {
         *self.executions.borrow_mut() += 1;
     }
@@ -146,7 +145,6 @@ impl Dice<'_> {
         (usize::from(*first) << 8 | self.below(256)) % n
     }
 
-    /// One of these.
     pub fn pick<'t, T>(&mut self, of: &'t [T]) -> &'t T {
         &of[self.below(of.len())]
     }

@@ -54,12 +54,10 @@ const FLASH: u64 = 4000;
 /// How long acpd may be away before somebody is told.
 const AWAY: u64 = 1000;
 
-/// What happened.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A key was pressed.
     Key(KeyEvent),
-    /// Text was pasted.
     Paste(String),
     /// The wheel was turned by so many lines; down, if it is not negative.
     Wheel(isize),
@@ -75,13 +73,11 @@ pub(crate) enum Event {
     Lost(Link),
     /// A person has stopped the daemon of this connection.
     Stopped(Link),
-    /// It is back.
     Back(Link),
     /// It has ended for good.
     Ended(Link, Text),
     /// A directory was read.
     Files {
-        /// Which.
         directory: String,
         /// The files in it.
         paths: Vec<String>,
@@ -101,7 +97,6 @@ pub(crate) enum Event {
 /// What was drawn, as far as keys depend on it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OnScreen {
-    /// The question.
     pub(crate) question: Option<Drawn>,
     /// Rows of the list or of the conversation.
     pub(crate) page: usize,
@@ -125,11 +120,8 @@ pub(crate) enum Spot {
 /// What is to be done.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Open a connection.
     Open(Link),
-    /// Start the daemon.
     Start,
-    /// Send a line.
     Send(Link, Bytes),
     /// End a connection; acpd need not keep anything of it.
     Leave(Link),
@@ -151,7 +143,6 @@ pub(crate) enum Effect {
     Redraw,
     /// Stop the process, as Ctrl-Z does.
     Suspend,
-    /// End the program.
     Quit,
 }
 
@@ -162,7 +153,6 @@ pub(crate) struct PromptFiles {
     pub(crate) key: SessionRowKey,
     /// In the order of the prompt's blocks.
     pub(crate) files: Vec<PromptFile>,
-    /// The agent's capabilities.
     pub(crate) can: AgentCapabilities,
 }
 
@@ -185,13 +175,10 @@ pub(crate) struct UnfitFile {
 /// Where an image is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ImageFrom {
-    /// On the clipboard.
     Clipboard,
     /// In a file whose path was pasted.
     File {
-        /// The path.
         path: String,
-        /// What was pasted.
         pasted: String,
     },
 }
@@ -199,7 +186,6 @@ pub(crate) enum ImageFrom {
 /// Where and for whom this runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Scene {
-    /// How things look.
     pub(crate) theme: Theme,
     /// The person's home directory.
     pub(crate) home: Option<String>,
@@ -212,20 +198,17 @@ pub(crate) struct Scene {
 /// What is on the screen first.
 #[derive(Debug, Clone)]
 pub enum Opens {
-    /// All sessions.
     Top,
     /// A conversation, whose journal ends at `seq`.
     Session {
         /// The agent of the session.
         agent: String,
-        /// Its id.
         session_id: String,
         /// The last line of its journal.
         seq: u64,
     },
     /// A conversation that begins.
     New {
-        /// With this agent.
         agent: String,
     },
 }
@@ -328,7 +311,6 @@ impl State {
         (state, effects)
     }
 
-    /// Takes an event.
     pub(crate) fn update(&mut self, now: u64, event: Event) -> Vec<Effect> {
         self.now = now;
         if self.flash.as_ref().is_some_and(|flash| flash.until <= now) {
@@ -762,7 +744,6 @@ impl State {
         vec![self.requests.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel)]
     }
 
-    /// Answers a question.
     fn answer(&mut self, id: Untrusted, answer: GivenAnswer) -> Vec<Effect> {
         let by = Some(self.scene.who.clone());
         let params = AnswerParams { id: id.raw().to_owned(), answer, by, parent: None };

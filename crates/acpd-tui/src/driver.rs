@@ -55,7 +55,6 @@ pub type EditText = fn(&str) -> Result<String, Text>;
 
 /// What a program starts with.
 pub struct Start {
-    /// How things look.
     pub theme: Theme,
     /// The person's home directory.
     pub home: Option<String>,
@@ -84,7 +83,6 @@ pub enum Failed {
     Terminal(io::Error),
     /// The session that was asked for does not begin.
     NotBegun {
-        /// Why.
         error: ErrorObject,
         /// What was written and not sent.
         unsent: Vec<String>,
@@ -106,7 +104,6 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// What threads report.
 enum News {
     Event(Event),
     /// Of the keyboard, which is read again when these were dealt with.

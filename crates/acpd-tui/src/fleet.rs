@@ -27,7 +27,6 @@ pub(crate) struct Fleet {
 pub(crate) enum RowKey {
     /// A question, by its id.
     Question(Untrusted),
-    /// A session.
     Session(SessionRowKey),
     /// An agent that wants a login.
     Login(Untrusted),
@@ -38,7 +37,6 @@ pub(crate) enum RowKey {
 pub(crate) enum Section {
     /// An agent cannot continue without a person.
     NeedsYou,
-    /// An agent works.
     Working,
     /// The rest, the last used first.
     Recent,
@@ -47,7 +45,6 @@ pub(crate) enum Section {
 /// A row of `top`.
 #[derive(Debug, Clone)]
 pub(crate) struct Row<'a> {
-    /// Where it stands.
     pub(crate) section: Section,
     /// Why it stands there.
     pub(crate) what: What<'a>,
@@ -60,7 +57,6 @@ pub(crate) struct Row<'a> {
 /// What a row says.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum What<'a> {
-    /// A question waits.
     Question(&'a InteractionInfo),
     /// An agent wants a login; so many of its sessions wait for that.
     Login(&'a AgentInfo, usize),
@@ -73,7 +69,6 @@ pub(crate) enum What<'a> {
         /// For how long (ms), if it is too long.
         silent: Option<u64>,
     },
-    /// Nothing happens.
     Rests,
 }
 
@@ -97,7 +92,6 @@ impl Row<'_> {
 }
 
 impl Fleet {
-    /// Takes a snapshot.
     pub(crate) fn snapshot(&mut self, told: Watched) {
         self.told = Some(told);
     }
@@ -119,7 +113,6 @@ impl Fleet {
         self.told.as_ref().map_or(&[], |told| &told.sessions)
     }
 
-    /// All agents.
     pub(crate) fn agents(&self) -> &[AgentInfo] {
         self.told.as_ref().map_or(&[], |told| &told.agents)
     }

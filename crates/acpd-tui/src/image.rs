@@ -25,10 +25,8 @@ const PROGRAMS: [&[&str]; 3] = [
     &["pngpaste", "-"],
 ];
 
-/// An image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
-    /// Its type.
     pub(crate) mime: &'static str,
     /// Base64.
     pub(crate) data: String,

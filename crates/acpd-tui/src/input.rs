@@ -14,7 +14,6 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// What was typed.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }

@@ -17,11 +17,8 @@ pub(crate) enum Action {
     Up,
     /// To the next one.
     Down,
-    /// A screen back.
     PageUp,
-    /// A screen on.
     PageDown,
-    /// To the beginning.
     First,
     /// To the end; in a conversation, to what comes.
     Last,
@@ -37,9 +34,7 @@ pub(crate) enum Action {
     Confirm,
     /// Types a prompt for the session of a row.
     Prompt,
-    /// Begins a session.
     New,
-    /// Narrows the list.
     Filter,
     /// Cancels the running turn, when pressed twice.
     Cancel,
@@ -47,11 +42,9 @@ pub(crate) enum Action {
     Keys,
     /// Starts acpd again after somebody has stopped it.
     Start,
-    /// Draws everything again.
     Redraw,
     /// Stops the process, as a shell does.
     Suspend,
-    /// Leaves the program.
     Quit,
     /// Leaves a conversation; it goes on.
     Detach,
@@ -65,19 +58,15 @@ pub(crate) enum Action {
     Blocks,
     /// Folds or unfolds the chosen block.
     Fold,
-    /// Folds all blocks.
     FoldAll,
-    /// Unfolds all blocks.
     UnfoldAll,
     /// To the prompt before.
     PreviousPrompt,
     /// To the next prompt.
     NextPrompt,
-    /// Copies the block.
     Copy,
     /// Copies the block as Markdown.
     CopyMarkdown,
-    /// Looks for words.
     Search,
     /// To the next place before this one that has them.
     SearchOlder,
@@ -137,11 +126,9 @@ pub(crate) enum Place {
 /// A row of the table.
 #[derive(Debug)]
 pub(crate) struct Binding {
-    /// Where it counts.
     pub(crate) place: Place,
     /// Its keys, with a space between them.
     pub(crate) keys: &'static str,
-    /// What it does.
     pub(crate) action: Action,
     /// What it does, in words, for the page of keys.
     pub(crate) words: &'static str,

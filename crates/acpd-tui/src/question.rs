@@ -65,7 +65,6 @@ struct Asked {
 /// What was drawn of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Drawn {
-    /// Which one.
     pub(crate) id: Untrusted,
     /// Whether its last line was on the screen.
     pub(crate) is_end: bool,
@@ -77,10 +76,8 @@ pub(crate) struct Drawn {
     pub(crate) choices: (Range<usize>, usize),
 }
 
-/// Something to choose.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Choice {
-    /// For people.
     pub(crate) label: Text,
     /// What is above it.
     pub(crate) heading: Option<Text>,
@@ -88,7 +85,6 @@ pub(crate) struct Choice {
     pub(crate) note: Option<Text>,
     /// Whether it is what is filled in; none if it is nothing to fill in.
     pub(crate) is_set: Option<bool>,
-    /// What Enter does.
     pub(crate) does: Does,
     /// It refuses, which is harmless.
     pub(crate) is_refusal: bool,
@@ -99,7 +95,6 @@ pub(crate) struct Choice {
 /// What Enter does with a choice.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Does {
-    /// Answers the question.
     Answer(GivenAnswer),
     /// Fills in a field; null empties it.
     Put(String, Value),
@@ -135,16 +130,12 @@ pub(crate) enum Did {
     Nothing,
     /// The question gave the keys back.
     Left,
-    /// It is answered.
     Answered {
-        /// Which question.
         id: Untrusted,
-        /// With what.
         answer: GivenAnswer,
         /// The person wants to say more to the agent.
         says_why: bool,
     },
-    /// Why nothing happened.
     Refused(Text),
 }
 

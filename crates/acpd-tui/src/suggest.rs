@@ -21,9 +21,7 @@ pub(crate) struct Suggestions {
 pub(crate) struct Suggestion {
     /// What is put in.
     pub(crate) value: String,
-    /// For people.
     pub(crate) label: Text,
-    /// More for people.
     pub(crate) note: Text,
 }
 
@@ -34,7 +32,6 @@ impl Suggestions {
         (!items.is_empty()).then_some(Suggestions { items, at: 0 })
     }
 
-    /// What is chosen.
     pub(crate) fn chosen(&self) -> &Suggestion {
         &self.items[self.at]
     }

@@ -19,7 +19,6 @@ pub struct Block {
     pub id: Id,
     /// The last line that changed it; 0 for an open question.
     pub last: u64,
-    /// What it is.
     pub kind: Kind,
     /// Whether it is over.
     pub progress: Progress,
@@ -36,13 +35,11 @@ pub struct Block {
 /// A notice of acpd, as it came.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Source {
-    /// `_acpd/…`
     pub method: String,
     /// All of it but the session and `_meta`: data, not for a terminal.
     pub params: Map<String, Value>,
 }
 
-/// Names a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Id {
     /// The number of its first line in the journal.
@@ -86,11 +83,8 @@ pub enum Kind {
 /// Whether a block is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// More may come.
     Running,
-    /// It is over.
     Done,
-    /// It failed.
     Failed,
     /// Its turn is over, and it had no end of its own.
     Interrupted,
@@ -99,7 +93,6 @@ pub enum Progress {
 /// How much of a block is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Folding {
-    /// All of it.
     Open,
     /// Its first lines, so many.
     First(usize),
@@ -109,7 +102,6 @@ pub enum Folding {
     Closed,
 }
 
-/// What somebody said.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Message {
     /// In order; no two texts follow each other.
@@ -156,7 +148,6 @@ pub enum ToolContent {
 /// The text of a content block, if it has one.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ToolText {
-    /// The text.
     pub text: Option<Untrusted>,
 }
 
@@ -169,12 +160,10 @@ fn line<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Er
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileDiff {
-    /// The file.
     #[serde(default)]
     pub path: Untrusted,
     /// Its text before; absent for a new file.
     pub old_text: Option<Untrusted>,
-    /// Its text after.
     #[serde(default)]
     pub new_text: Untrusted,
 }
@@ -182,7 +171,6 @@ pub struct FileDiff {
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Location {
-    /// The file.
     pub path: Untrusted,
     /// The line, from 1.
     #[serde(default, deserialize_with = "line")]
@@ -192,7 +180,6 @@ pub struct Location {
 /// What an agent is going to do.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
-    /// In order.
     pub entries: Vec<PlanEntry>,
     /// The plan as Markdown, or where it is, if it has no steps.
     pub text: Option<Untrusted>,
@@ -203,7 +190,6 @@ pub struct Plan {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanEntry {
-    /// What to do.
     pub content: Untrusted,
     /// `high`, `medium` or `low`.
     #[serde(skip_serializing_if = "Untrusted::is_empty")]
@@ -222,29 +208,24 @@ pub struct Question {
     pub session: Untrusted,
     /// The tool call that waits.
     pub tool_call: Option<Untrusted>,
-    /// What is asked.
     pub asked: acpd_api::Question,
     /// The answer; none while it is open.
     pub answer: Option<Answer>,
 }
 
-/// What was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// What was answered: `allowed once`, `denied`, `filled in`.
     pub verdict: Text,
     /// Who did it: a client and where, or a rule.
     pub by: Text,
-    /// No person did.
     pub is_automatic: bool,
     /// The agent may not do it.
     pub is_refused: bool,
 }
 
-/// A subagent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subagent {
-    /// Its session.
     pub session: Untrusted,
     /// What it is for.
     pub title: Option<Untrusted>,
@@ -259,7 +240,6 @@ pub struct Subagent {
 pub struct Notice {
     /// How much it matters.
     pub severity: Severity,
-    /// The sentence.
     pub text: Text,
     /// What it is about.
     pub topic: Topic,
@@ -268,7 +248,6 @@ pub struct Notice {
 /// What a notice is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Topic {
-    /// Anything.
     Any,
     /// The session was restored, or could not be.
     Restored(RestoreLevel),
@@ -285,7 +264,6 @@ pub enum Severity {
     Info,
     /// Something to look at.
     Warning,
-    /// Something failed.
     Error,
 }
 
@@ -294,7 +272,6 @@ pub enum Severity {
 pub struct Gap {
     /// How long it is, in bytes.
     pub bytes: u64,
-    /// What was allowed.
     pub limit: u64,
 }
 
@@ -307,7 +284,6 @@ pub struct TurnEnd {
     pub started_at: u64,
     /// When it ended (ms since the epoch).
     pub at: u64,
-    /// How.
     pub outcome: Outcome,
     /// Who or what cut it short.
     pub cut_short: Option<CutShort>,
@@ -374,7 +350,6 @@ impl Message {
 }
 
 impl ToolCall {
-    /// Its id.
     pub fn id(&self) -> Untrusted {
         self.text("toolCallId").unwrap_or_default()
     }
@@ -394,7 +369,6 @@ impl ToolCall {
         self.members.get("status").and_then(Value::as_str)
     }
 
-    /// What it produced.
     pub fn content(&self) -> Vec<ToolContent> {
         self.list("content")
     }

@@ -18,9 +18,7 @@ pub struct Change {
     pub head: Line,
     /// The lines that change, with some around them.
     pub lines: Vec<Line>,
-    /// Lines that come.
     pub added: usize,
-    /// Lines that go.
     pub removed: usize,
 }
 

@@ -40,7 +40,6 @@ pub struct State {
     header: Header,
     turns: Vec<Turn>,
     questions: Vec<Block>,
-    /// The last line.
     at: u64,
     /// The lines before the first turn whose beginning was read, to fold them again behind older ones.
     head: Vec<Early>,

@@ -19,11 +19,9 @@ pub struct Header {
     pub modes: Vec<Mode>,
     /// Its options: the model is one of them.
     pub options: Vec<ConfigOption>,
-    /// Slash commands.
     pub commands: Vec<Command>,
     /// How much it has used.
     pub usage: Option<Usage>,
-    /// The newest plan.
     pub plan: Vec<PlanEntry>,
     /// The last turn that began.
     pub turn: Option<u64>,
@@ -51,7 +49,6 @@ pub(crate) enum Field {
 /// What the daemon says of a session while a client is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Live {
-    /// The state.
     pub state: SessionState,
     /// What its turn does.
     pub turn: TurnState,
@@ -63,26 +60,18 @@ pub struct Live {
     pub hint: Option<Untrusted>,
 }
 
-/// A mode.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Mode {
-    /// For `session/set_mode`.
     pub id: Untrusted,
-    /// For people.
     pub name: Option<Untrusted>,
-    /// A longer explanation.
     pub description: Option<Untrusted>,
 }
 
-/// A slash command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Command {
-    /// Without the slash.
     pub name: Untrusted,
-    /// What it does.
     #[serde(default)]
     pub description: Untrusted,
-    /// What it takes.
     pub input: Option<CommandInput>,
 }
 
@@ -94,15 +83,11 @@ pub struct CommandInput {
     pub hint: Untrusted,
 }
 
-/// An option.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigOption {
-    /// For `session/set_config_option`.
     pub id: Untrusted,
-    /// For people.
     pub name: Option<Untrusted>,
-    /// A longer explanation.
     pub description: Option<Untrusted>,
     /// `mode`, `model`, `thought_level` or another.
     pub category: Option<Untrusted>,
@@ -125,9 +110,7 @@ enum Entry {
 /// A value to choose.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Choice {
-    /// The value.
     pub value: Untrusted,
-    /// For people.
     pub name: Option<Untrusted>,
 }
 
@@ -146,11 +129,9 @@ pub struct Usage {
     pub used: u64,
     /// Tokens that fit into it; 0 if that is not known.
     pub size: u64,
-    /// Money.
     pub cost: Option<Cost>,
 }
 
-/// Money.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
     /// How much, in whole units.

@@ -16,18 +16,14 @@ pub struct Line {
 pub struct Span {
     /// What is shown, escaped.
     pub text: Text,
-    /// What it is.
     pub style: Style,
 }
 
 /// What a text is. Emphasis adds to the role.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Style {
-    /// What it means.
     pub role: Role,
-    /// It matters more.
     pub strong: bool,
-    /// It is emphasised.
     pub emphasis: bool,
     /// It is struck through.
     pub struck: bool,
@@ -36,14 +32,10 @@ pub struct Style {
 /// What a text means.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Role {
-    /// Ordinary text.
     #[default]
     Plain,
-    /// Matters less.
     Dim,
-    /// A heading.
     Heading,
-    /// Code.
     Code,
     /// An address, or the text that leads to one.
     Link,
@@ -53,11 +45,9 @@ pub enum Role {
     User,
     /// The name of a file, a tool or an agent.
     Name,
-    /// It succeeded.
     Good,
     /// Something to look at.
     Warning,
-    /// It failed.
     Bad,
     /// A line that was added.
     Added,
@@ -66,7 +56,6 @@ pub enum Role {
 }
 
 impl Style {
-    /// Just this role.
     pub const fn of(role: Role) -> Style {
         Style { role, strong: false, emphasis: false, struck: false }
     }
@@ -113,7 +102,6 @@ impl Line {
         }
     }
 
-    /// Its columns.
     pub fn width(&self) -> usize {
         self.spans.iter().map(|span| span.text.width()).sum()
     }

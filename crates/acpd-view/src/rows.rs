@@ -8,7 +8,6 @@ use crate::text::Text;
 /// What stands in a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Row<'a> {
-    /// A block.
     Block(&'a Block),
     /// Folded calls that follow each other.
     Group(Group<'a>),

@@ -15,7 +15,6 @@ use crate::lenient;
 pub struct Settings {
     /// Its modes; none if the agent has none.
     pub modes: Option<Modes>,
-    /// Its options.
     pub options: Vec<ConfigOption>,
 }
 

@@ -21,7 +21,6 @@ const BROKEN_BAR: &str = "  ┆ ";
 const OWN: &str = "  ";
 /// The widest of these, in columns.
 const MARGIN: usize = 4;
-/// What matters most.
 const STRONG: Style = Style::of(Role::Plain).strong();
 /// Rows of a part that may be long.
 const LEAST: usize = 5;

@@ -67,7 +67,6 @@ impl Show for Untrusted {
     }
 }
 
-/// Escaped.
 impl Show for char {
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         escape::verbatim(self.encode_utf8(&mut [0; 4])).show(f)
@@ -108,7 +107,6 @@ impl<T: Show> Show for Option<T> {
 }
 
 impl Text {
-    /// No text yet.
     pub fn new() -> Text {
         Text::default()
     }

@@ -21,7 +21,6 @@ struct Journal {
 }
 
 impl Journal {
-    /// All of them.
     fn all() -> Vec<Journal> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/blocks");
         let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

@@ -33,7 +33,6 @@ pub(crate) enum Verdict {
     Pass(Bytes),
     /// The client gets this.
     Answer(Bytes),
-    /// Nobody gets anything.
     Drop,
 }
 

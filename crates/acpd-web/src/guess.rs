@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Failures within [`WINDOW`].
 const MOST: usize = 10;
 /// For how long a failure counts.
 pub(crate) const WINDOW: Duration = Duration::from_mins(1);

@@ -16,7 +16,6 @@ use crate::secret::Secret;
 /// An address that lets one browser in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invitation {
-    /// What to open.
     pub url: String,
     /// Whether that leads here from this machine alone.
     pub is_local: bool,

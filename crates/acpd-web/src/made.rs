@@ -14,14 +14,12 @@ const REMEMBERED: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Made(Mutex<Vec<(String, Worktree)>>);
 
-/// Why one stays.
 #[derive(Debug)]
 pub(crate) enum Stays {
     /// It is none that was made for this token.
     NotYours,
     /// Somebody has worked in it.
     HasWork,
-    /// Git says so.
     Git(Error),
 }
 

@@ -44,7 +44,6 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// Its sockets.
     pub(crate) fn sockets(&self) -> String {
         format!("{}://{}", if self.is_secure { "wss" } else { "ws" }, self.host)
     }

@@ -51,7 +51,6 @@ impl File {
     }
 }
 
-/// All files.
 #[derive(Debug)]
 pub(crate) struct Page(Vec<Arc<File>>);
 

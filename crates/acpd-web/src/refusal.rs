@@ -7,7 +7,6 @@ use axum::response::{IntoResponse, Response};
 use crate::failure::Failure;
 use crate::guess::WINDOW;
 
-/// A refused request.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     status: StatusCode,

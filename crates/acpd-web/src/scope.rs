@@ -67,7 +67,6 @@ impl Scopes {
     }
 }
 
-/// Everything.
 impl Default for Scopes {
     fn default() -> Scopes {
         Scopes { prompt: true, answer: true }

@@ -16,12 +16,10 @@ const KEY: usize = 32;
 pub struct Secret(String);
 
 impl Secret {
-    /// A new code.
     pub(crate) fn code() -> Result<Secret, getrandom::Error> {
         Secret::random(CODE)
     }
 
-    /// A new key.
     pub(crate) fn key() -> Result<Secret, getrandom::Error> {
         Secret::random(KEY)
     }
@@ -32,7 +30,6 @@ impl Secret {
         Ok(Secret(hex(&bytes[..length])))
     }
 
-    /// The word.
     pub fn reveal(&self) -> &str {
         &self.0
     }

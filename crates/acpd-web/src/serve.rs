@@ -50,7 +50,6 @@ pub struct Options {
     pub spawn: bool,
     /// Open the page in the browser.
     pub open: bool,
-    /// Where to listen.
     pub address: IpAddr,
     /// On which port; else the first free one of a few.
     pub port: Option<u16>,

@@ -52,7 +52,6 @@ impl Default for Limits {
 /// What happens, for the person who has started the server.
 #[derive(Debug)]
 pub enum Event {
-    /// It listens.
     Listening(Invitation),
     /// Somebody has used a code.
     SignedIn {

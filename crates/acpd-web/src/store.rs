@@ -96,7 +96,6 @@ pub(crate) struct Credentials<'a> {
     pub(crate) is_page: bool,
 }
 
-/// The file.
 #[derive(Debug)]
 pub(crate) struct Store {
     folder: PathBuf,
@@ -145,7 +144,6 @@ impl Store {
         Ok(self.content()?.tokens.iter().any(|token| token.id == id))
     }
 
-    /// A new code.
     pub(crate) fn add_code(&self, scopes: Scopes, name: Option<String>) -> Result<Secret, Failure> {
         let secret = Secret::code()?;
         let (hash, created) = (secret.hash(), now());

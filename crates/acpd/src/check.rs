@@ -96,7 +96,6 @@ pub(crate) fn private_dirs(paths: &Paths) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the configuration.
 pub(crate) fn configuration(paths: &Paths) -> Result<Config, Failure> {
     config::load(&paths.config_file()).map_err(|e| Failure::new(&e, e.hint()))
 }
@@ -108,7 +107,6 @@ pub struct Tried {
     pub asker: Option<(ClientId, Id)>,
     /// Variables that came with it.
     pub brought: Environment,
-    /// Why it cannot.
     pub result: Result<(), Failure>,
 }
 

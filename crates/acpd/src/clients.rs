@@ -99,7 +99,6 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Hands over something.
     pub fn send(&self, what: ToClient) {
         self.backlog.waiting.fetch_add(size(&what), Ordering::Relaxed);
         // The writer is gone when the client is; the reader tells of that.
@@ -129,12 +128,10 @@ impl Sink {
     }
 }
 
-/// What connections need.
 #[derive(Debug, Clone)]
 pub struct Service {
     /// Where to report to.
     pub events: ClientEvents,
-    /// Reads the journal.
     pub journal: Journal,
     /// Finds what was said.
     pub index: SearchIndex,
@@ -409,7 +406,6 @@ struct Lines<'a> {
     framer: Framer,
     /// Longest line in bytes, from the second line on.
     limit: usize,
-    /// As in [`Service::half_lines`].
     all_halves: Arc<AtomicUsize>,
     /// How much of that is ours.
     half: usize,

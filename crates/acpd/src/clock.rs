@@ -18,7 +18,6 @@ impl Clock {
         Clock { wall: wall.as_millis() as u64, from: Instant::now() }
     }
 
-    /// Now.
     pub fn now(&self) -> Time {
         Time(self.wall + self.from.elapsed().as_millis() as u64)
     }

@@ -44,7 +44,6 @@ struct Secret(String);
 pub struct Ready {
     /// The process that is to be made.
     pub host: HostId,
-    /// Its profile.
     pub agent: String,
     /// Names and values of variables, or what is wrong.
     pub found: Result<Vec<(String, String)>, SpawnError>,
@@ -157,7 +156,6 @@ impl Credentials {
         Some(Ready { host, agent, found, left })
     }
 
-    /// Ends all commands.
     pub async fn end(mut self) {
         drop(self.going_on);
         let ended = async { while self.tasks.join_next().await.is_some() {} };

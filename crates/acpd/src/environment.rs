@@ -59,7 +59,6 @@ pub fn variables() -> impl Iterator<Item = (OsString, OsString)> {
     said.into_iter().flatten().chain(own.into_iter().flatten())
 }
 
-/// One of them.
 pub fn variable(name: &str) -> Option<OsString> {
     match &said().variables {
         Some(variables) => variables.get(OsStr::new(name)).cloned(),

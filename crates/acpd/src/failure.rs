@@ -29,12 +29,10 @@ impl Failure {
         self.code
     }
 
-    /// What went wrong.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The way out.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }

@@ -19,13 +19,10 @@ const REST: Duration = Duration::from_millis(500);
 /// How a command ended.
 #[derive(Debug)]
 pub enum End {
-    /// By itself, so.
     Exit(ExitKind),
     /// It took longer than it may.
     Late,
-    /// The daemon ends.
     Stopped,
-    /// Nobody knows.
     Unknown,
 }
 

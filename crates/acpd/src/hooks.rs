@@ -60,7 +60,6 @@ pub struct Hooks {
 struct Hook {
     /// The word for the event.
     name: &'static str,
-    /// Program and arguments.
     command: Vec<String>,
     /// It was said that it cannot be started.
     refused: AtomicBool,

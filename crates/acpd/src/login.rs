@@ -10,14 +10,11 @@ use acpd_sys::process::become_program;
 use crate::config;
 use crate::failure::Failure;
 
-/// What is run.
 #[derive(Debug)]
 pub struct Login {
-    /// The agent.
     pub agent: String,
     /// Whether `words` are added to the agent's own command line.
     pub own: bool,
-    /// `NAME=VALUE`.
     pub env: Vec<String>,
     /// A command line, or more arguments.
     pub words: Vec<String>,

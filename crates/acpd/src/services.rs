@@ -33,7 +33,6 @@ const LONGEST: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Services {
     done: mpsc::UnboundedSender<Input>,
-    /// By process.
     pools: BTreeMap<HostId, Pool>,
 }
 

@@ -17,7 +17,6 @@ pub struct SuspendWatch {
 }
 
 impl SuspendWatch {
-    /// Begins to count.
     pub fn start() -> SuspendWatch {
         SuspendWatch { awake: Instant::now(), boot: since_boot(), slept: Duration::ZERO }
     }

@@ -44,15 +44,26 @@ pub struct Terminals {
 /// What is to be done with a command.
 pub(crate) enum Order {
     /// Run it, and answer the request that has its number.
-    Create { terminal: InteractionId, request: Box<CreateTerminal> },
+    Create {
+        terminal: InteractionId,
+        request: Box<CreateTerminal>,
+    },
     /// Answer a request with its output.
-    Output { request: InteractionId, terminal: InteractionId },
+    Output {
+        request: InteractionId,
+        terminal: InteractionId,
+    },
     /// Tell the last of what it has written, if it is not released.
-    Look { terminal: InteractionId },
-    /// End it.
-    Kill { terminal: InteractionId },
+    Look {
+        terminal: InteractionId,
+    },
+    Kill {
+        terminal: InteractionId,
+    },
     /// End and forget it, if it is there.
-    Release { terminal: InteractionId },
+    Release {
+        terminal: InteractionId,
+    },
 }
 
 impl Terminals {

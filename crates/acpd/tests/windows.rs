@@ -83,7 +83,6 @@ impl Home {
         command
     }
 
-    /// Kills the daemon.
     fn kill(&self) {
         let mut daemon = self.daemon.borrow_mut().take().unwrap();
         daemon.kill().unwrap();
@@ -311,7 +310,6 @@ impl Client {
         self.writer.request("session/prompt", &params).unwrap()
     }
 
-    /// A whole turn.
     fn say(&mut self, session: &str, text: &str) {
         let id = self.prompt(session, text);
         assert_eq!(self.answer(id)["stopReason"], "end_turn");

@@ -44,7 +44,6 @@ impl Home {
         self.dir.path().join(name)
     }
 
-    /// The daemon's socket.
     pub fn socket(&self) -> PathBuf {
         self.path("run/acpd.sock")
     }
@@ -54,7 +53,6 @@ impl Home {
         self.bins.join(name)
     }
 
-    /// Writes `config.toml`.
     pub fn configure(&self, text: &str) -> Result {
         Ok(fs::write(self.path("config/config.toml"), text)?)
     }
@@ -86,7 +84,6 @@ impl Home {
         command
     }
 
-    /// What `acpctl` prints.
     pub fn read(&self, args: &[&str]) -> Result<String> {
         let output = self.acpctl(args).output()?;
         if !output.status.success() {
@@ -109,7 +106,6 @@ impl Home {
         Ok(ProcessId::of(pid as u32).ok_or("the agent has just ended")?)
     }
 
-    /// The daemon's process.
     pub fn daemon(&self) -> Result<ProcessId> {
         let pid = self.read_json(&["status"])?["daemon"]["pid"].as_u64();
         let pid = pid.ok_or("the daemon tells no process id")?;

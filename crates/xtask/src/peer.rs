@@ -22,7 +22,6 @@ pub(crate) fn request(id: u64, method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-/// The client.
 pub(crate) struct Peer {
     reader: BufReader<Box<dyn Read + Send>>,
     writer: Box<dyn Write + Send>,
@@ -133,7 +132,6 @@ impl Peer {
         self.call("initialize", &params).map(drop)
     }
 
-    /// `session/new`; the id.
     pub(crate) fn session(&mut self, cwd: &Path) -> Result<String> {
         let result = self.call("session/new", &json!({"cwd": cwd, "mcpServers": []}))?;
         Ok(result["sessionId"].as_str().ok_or("no session id")?.to_owned())

@@ -128,12 +128,9 @@ pub fn host() -> Result<String> {
     Ok(read(Command::new("rustc").args(["--print", "host-tuple"]))?.trim().to_owned())
 }
 
-/// How to build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// Quick to build.
     Debug,
-    /// Quick to run.
     Release,
 }
 

@@ -194,7 +194,6 @@ fn read_until(child: &mut Child, text: &str) -> Result<String> {
 struct Log {
     /// How often each position occurs.
     positions: BTreeMap<u64, usize>,
-    /// By turn.
     said: Vec<String>,
     asked: String,
     ended: Vec<String>,

@@ -266,7 +266,6 @@ impl Stage {
         self.home.acpctl(&["run", "-a", agent, "-s", session, prompt])
     }
 
-    /// A whole turn.
     fn run(&self, agent: &str, session: &str, prompt: &str) -> Result<Said> {
         Said::of(&mut self.command(agent, session, prompt))
     }

@@ -17,7 +17,6 @@ const RETRIES: Duration = Duration::from_secs(4);
 /// End of a turn by status of the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// An error.
     Failed,
     /// An error that asks for a login.
     NeedsLogin,

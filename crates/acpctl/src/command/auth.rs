@@ -65,7 +65,6 @@ struct Way {
 }
 
 enum How {
-    /// `authenticate`.
     Call,
     /// A command in this terminal.
     Terminal(TerminalLogin),

@@ -51,7 +51,6 @@ struct Report {
 struct Finding {
     check: &'static str,
     state: Health,
-    /// What was found.
     text: Untrusted,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]

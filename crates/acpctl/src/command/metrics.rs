@@ -34,7 +34,6 @@ const SESSION_STATES: [(SessionState, &str); 6] = [
     (SessionState::Closed, "closed"),
 ];
 
-/// Prints the metrics.
 pub(super) fn metrics(args: cli::Json, door: Door, ui: &mut Ui) -> Result {
     let metrics: Metrics = door.connect()?.call(method::METRICS, &Empty {})?;
     if args.json {
@@ -59,7 +58,6 @@ type Family<'a> = (&'a str, Kind, &'a str);
 /// The value of an agent, if it has one.
 type ValueOf = fn(&AgentMetrics) -> Option<u64>;
 
-/// What is printed.
 #[derive(Default)]
 struct Page(String);
 

@@ -40,7 +40,6 @@ use crate::error::Result;
 use crate::ui::Ui;
 use pending::Decision;
 
-/// Runs the command.
 pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
     let door = Door { spawn: !cli.global.no_spawn };
     match cli.command {

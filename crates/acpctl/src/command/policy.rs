@@ -112,7 +112,6 @@ fn tool_call(args: PolicyTest) -> Value {
     call
 }
 
-/// What `_acpd/policy/test` answers.
 #[derive(Debug, Deserialize)]
 struct Explanation {
     rules: Vec<Rule>,

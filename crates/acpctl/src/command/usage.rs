@@ -18,7 +18,6 @@ use crate::text::{Text, text};
 use crate::ui::Ui;
 use crate::{cli, human};
 
-/// Prints the totals.
 pub(super) fn usage(args: &cli::Usage, door: Door, ui: &mut Ui) -> Result {
     let by = args.by.into();
     let mut connection = door.connect()?;

@@ -25,7 +25,6 @@ use crate::text::{Text, text};
 pub(crate) use call::{name, output};
 pub(crate) use notice::sentence;
 
-/// Something to show.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// A part of the agent's answer.
@@ -34,14 +33,12 @@ pub(crate) enum Piece {
     AnswerEnds,
     /// A part of other running text.
     Flow(Flow, Text),
-    /// Whole lines.
     Lines(Text),
 }
 
 /// Whose running text it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// The agent's answer.
     Answer,
     /// What the agent thinks.
     Thought,
@@ -52,7 +49,6 @@ pub(crate) enum Flow {
 /// What is shown of a conversation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options {
-    /// Colours.
     pub(crate) paint: Paint,
     /// Show what the agent thinks.
     pub(crate) thoughts: bool,
@@ -61,7 +57,6 @@ pub(crate) struct Options {
     pub(crate) whole: bool,
 }
 
-/// Renders one session.
 #[derive(Debug)]
 pub(crate) struct Transcript {
     options: Options,
@@ -83,7 +78,6 @@ pub(crate) struct Transcript {
     told_usage: Option<Usage>,
     /// The running text that was shown last, and whether its line is unfinished.
     flow: Option<(Flow, bool)>,
-    /// Something was shown.
     begun: bool,
 }
 
@@ -91,8 +85,11 @@ pub(crate) struct Transcript {
 #[derive(Debug)]
 enum Shown {
     /// Of a message: so many of its parts, and of the last one so many bytes.
-    Message { parts: usize, bytes: usize, has_ended: bool },
-    /// Of a call.
+    Message {
+        parts: usize,
+        bytes: usize,
+        has_ended: bool,
+    },
     Call(call::Shown),
     /// Anything else as a line, which comes again when it is another one.
     Line(Text),
@@ -326,7 +323,6 @@ impl Transcript {
         self.shown.insert(block.id, Shown::Message { parts, bytes, has_ended: ends });
     }
 
-    /// Another message begins.
     fn begin(&mut self, flow: Flow, pieces: &mut Vec<Piece>) {
         match self.flow {
             // A line between what the user said and what came of it.

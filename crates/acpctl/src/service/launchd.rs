@@ -17,7 +17,6 @@ const SOCKET: &str = "<string>/Users/YOU/Library/Application Support/acpd/run/ac
 const LISTENS: [&str; 2] = ["    <!-- launchd listens for the daemon", "    <key>RunAtLoad</key>"];
 const END: &str = "</dict>\n</plist>\n";
 
-/// The launch agent.
 pub(super) fn files(place: &Place<'_>) -> Vec<UnitFile> {
     let string = |text: &str| format!("<string>{}</string>", escaped(text));
     let log = log(place.home).to_string_lossy().into_owned();

@@ -106,7 +106,6 @@ impl Service {
         Ok(Service { manager, program, files, is_usual })
     }
 
-    /// Who starts it.
     pub(crate) fn manager(&self) -> Manager {
         self.manager
     }
@@ -298,7 +297,6 @@ impl UnitFile {
     }
 }
 
-/// The home directory.
 pub(crate) fn home() -> Result<PathBuf> {
     env::home_dir().filter(|home| home.is_absolute()).ok_or_else(|| {
         CommandError::new(ExitCode::Error, "the home directory is unknown").hint("set HOME")

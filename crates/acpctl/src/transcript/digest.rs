@@ -24,7 +24,6 @@ pub(crate) struct Digest {
 }
 
 impl Digest {
-    /// Reads a session.
     pub(crate) fn read(info: &SessionInfo, connection: &mut Connection) -> Result<Digest> {
         let mut digest = Digest::default();
         read(info, 0, connection, |turn| {

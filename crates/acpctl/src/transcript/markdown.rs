@@ -68,7 +68,6 @@ impl Markdown {
         Markdown { agent: agent.into(), last: None, plan: None }
     }
 
-    /// A turn.
     pub(crate) fn turn(&mut self, turn: &Turn) -> Vec<Part> {
         turn.blocks.iter().flat_map(|block| self.block(block)).collect()
     }

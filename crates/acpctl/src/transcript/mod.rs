@@ -17,7 +17,6 @@ use markdown::{Markdown, Part};
 /// The transcript of a session, or its end, for somebody who continues it.
 #[derive(Debug)]
 pub(crate) struct Transcript {
-    /// Markdown.
     pub(crate) text: String,
     /// How many turns it has.
     pub(crate) turns: usize,
@@ -98,7 +97,6 @@ impl Turns<'_> {
     }
 }
 
-/// Parts as data.
 fn raw(parts: impl IntoIterator<Item = Part>) -> String {
     let mut text = String::new();
     for part in parts {

@@ -15,7 +15,6 @@ pub(crate) struct Home {
     dir: tempfile::TempDir,
 }
 
-/// What `acpctl` did.
 #[must_use = "look at what it did"]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Done {
@@ -93,7 +92,6 @@ impl Home {
         thread::spawn(move || serve(Client::accept(&listener)))
     }
 
-    /// The daemon's socket.
     pub(crate) fn listen(&self) -> UnixListener {
         let run = self.path("run");
         std::fs::create_dir_all(&run).unwrap();

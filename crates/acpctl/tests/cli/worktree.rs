@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, Done, Home, capable, session};
 
-/// Where git is.
 fn path() -> OsString {
     std::env::var_os("PATH").unwrap()
 }

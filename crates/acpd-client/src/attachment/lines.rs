@@ -1,6 +1,5 @@
 //! Lines of a file: `10` or `10-20`, from 1, the last one included.
 
-/// Some lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lines {
     first: usize,
@@ -13,14 +12,12 @@ impl Lines {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
     }
 
-    /// Reads lines.
     pub(super) fn parse(text: &str) -> Option<Lines> {
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let (first, last) = (first.parse().ok()?, last.parse().ok()?);
         (1 <= first && first <= last).then_some(Lines { first, last })
     }
 
-    /// The first one.
     pub(super) fn first(self) -> usize {
         self.first
     }

@@ -14,13 +14,7 @@ pub enum Error {
     Exists(String),
     /// Its directory cannot be made.
     #[error("cannot make `{}`: {source}", .path.display())]
-    CannotMake {
-        /// The directory.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Its branch is.
+    CannotMake { path: PathBuf, source: io::Error },
     #[error("the branch `{0}` exists")]
     BranchExists(String),
     /// No branch can have the name.
@@ -48,7 +42,6 @@ pub enum Error {
         place: PathBuf,
         /// What was to be merged.
         branch: String,
-        /// What git said.
         why: Box<Error>,
     },
     /// JSON cannot hold a path.
@@ -57,12 +50,10 @@ pub enum Error {
     /// The same for one that git told.
     #[error("git told a path that is not valid UTF-8")]
     NotUtf8,
-    /// Git said no.
     #[error("git {verb} failed: {said}")]
     Failed {
         /// What git was to do.
         verb: String,
-        /// In its words.
         said: String,
     },
     /// There is no git, or it cannot be started.

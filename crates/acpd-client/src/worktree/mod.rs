@@ -19,9 +19,7 @@ const PREFIX: &str = "acpd/";
 /// A worktree of a session, as `session worktree --json` prints it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Worktree {
-    /// Its directory.
     pub path: String,
-    /// Its branch.
     pub branch: String,
     /// The branch that it came from; `None` if it came from none.
     pub from: Option<String>,

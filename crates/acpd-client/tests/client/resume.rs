@@ -22,7 +22,6 @@ fn value(line: &[u8]) -> Value {
     serde_json::from_slice(line).unwrap()
 }
 
-/// What happens next.
 #[derive(Debug, Clone)]
 enum Step {
     /// The user sends a prompt (carried out and committed once).
@@ -43,7 +42,6 @@ enum Step {
     Ask,
     /// The client reads a line.
     Receive,
-    /// The connection breaks.
     Break,
 }
 
@@ -83,7 +81,6 @@ struct Daemon {
     now: Stored,
     /// It knows who is there.
     greeted: bool,
-    /// Answered from memory.
     lists: Vec<u64>,
     /// To be sent with the next commit.
     effects: Vec<Value>,

@@ -17,7 +17,6 @@ pub(crate) fn options(home: &Path) -> Options {
     Options { spawn: false, paths }
 }
 
-/// The daemon's socket.
 pub(crate) fn listen(options: &Options) -> Listener {
     acpd_sys::dir::private_dir(&options.paths.runtime).unwrap();
     Listener::bind(options.paths.socket()).unwrap()

@@ -103,9 +103,7 @@ pub(crate) fn login_hint(agent: &str) -> String {
 /// What an error of an agent says about the login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Nothing.
     Other,
-    /// One is wanted.
     NeedsLogin,
     /// The process is started anew, with fresh credentials.
     Renewed,

@@ -75,7 +75,6 @@ pub(crate) enum Call {
 pub(crate) enum Kind {
     Read,
     Write,
-    /// `terminal/create`.
     Terminal,
     /// A call about a terminal.
     Call(Call),

@@ -72,7 +72,6 @@ impl TerminalEnd {
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) key: SessionKey,
-    /// Its public id.
     pub(crate) session: &'a str,
     /// The process that holds it.
     pub(crate) host: Option<HostId>,
@@ -82,7 +81,6 @@ pub(crate) struct Place<'a> {
 /// A step of a tool call.
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// For the journal.
     pub(crate) line: Option<Bytes>,
     /// What the disk has as its last word from then on.
     pub(crate) last_word: Option<Record>,

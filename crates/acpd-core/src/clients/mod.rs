@@ -86,12 +86,10 @@ impl Deref for Clients {
     }
 }
 
-/// A connection.
 #[derive(Debug, Default)]
 pub(crate) struct Client {
     /// The agent profile it is bound to, once it has sent `initialize`.
     pub(crate) profile: Option<String>,
-    /// That was answered.
     pub(crate) initialized: bool,
     pub(crate) view: View,
     /// Tells it from all other clients, in what agents are told; 0 = it has not sent `initialize`.

@@ -39,7 +39,6 @@ impl Hub {
         Rules { all: self.config.retention, workspaces: &self.config.workspaces }
     }
 
-    /// `_acpd/gc`.
     pub(crate) fn collect(&mut self, to: &Requester, params: GcParams, out: &mut Batch) -> Served {
         if !self.rules().are_any() {
             let text = "nothing in the configuration limits how much is kept";

@@ -119,12 +119,14 @@ pub(crate) enum StopWhy {
     /// Its leader ended by itself.
     Crashed,
     /// It never became usable.
-    BadStart { reason: Reason, permanent: bool },
+    BadStart {
+        reason: Reason,
+        permanent: bool,
+    },
     /// A person stopped it.
     ByPerson,
     /// A person restarts it.
     Restart,
-    /// Nothing used it.
     Idle,
     /// It ignored a cancel.
     Wedged,
@@ -139,11 +141,8 @@ pub(crate) enum StopWhy {
 pub(crate) enum Stage {
     /// Running turns were cancelled; they may end in peace.
     Cancelling,
-    /// stdin is closed.
     Eof,
-    /// SIGTERM was sent.
     Term,
-    /// SIGKILL was sent.
     Kill,
 }
 

@@ -32,7 +32,6 @@ pub(crate) struct Processes {
     /// The slot of each process that a slot has.
     by_host: BTreeMap<HostId, SlotId>,
     known: BTreeMap<String, AgentInfo>,
-    /// See [`Processes::queued`].
     queue: Vec<SlotId>,
     /// Places that were given to them.
     given: u32,

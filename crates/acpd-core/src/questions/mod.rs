@@ -37,7 +37,6 @@ pub(crate) enum AskedBy {
     Budget,
 }
 
-/// An open question.
 #[derive(Debug)]
 pub(crate) struct Interaction {
     /// The session that it is about, unless it is about a request.

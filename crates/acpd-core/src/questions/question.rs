@@ -14,12 +14,10 @@ use serde_json::value::RawValue;
 /// The longest address of a page that a person is to open, in bytes.
 const LONGEST_URL: usize = 8 << 10;
 
-/// What is asked.
 #[derive(Debug, Clone)]
 pub(crate) enum Question {
     /// `session/request_permission`, with the options that may be chosen.
     Permission(Vec<PermissionOption>),
-    /// `elicitation/create`.
     Elicitation(ElicitationMode),
 }
 

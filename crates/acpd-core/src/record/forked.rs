@@ -13,7 +13,6 @@ use crate::record::{Child, EventKind, EventRow};
 /// A session at the moment in which its agent was asked for a fork of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkPoint {
-    /// The session.
     pub session: SessionKey,
     /// Last position of its journal.
     pub head: Seq,

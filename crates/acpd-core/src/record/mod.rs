@@ -45,12 +45,10 @@ pub enum Record {
     /// A process and all its descendants are gone; drops what is kept for it: outbox, parked lines,
     /// open requests and interactions.
     HostGone {
-        /// Which.
         host: HostId,
     },
     /// All output of a host up to this byte offset is part of this or an earlier transaction.
     HostOffset {
-        /// Which.
         host: HostId,
         /// Byte offset, just after a line unless `inside`.
         offset: u64,
@@ -63,7 +61,6 @@ pub enum Record {
         host: HostId,
         /// The agent's id of the session.
         session: String,
-        /// The line.
         line: Bytes,
     },
     /// Parked lines found their session, or nobody will ask for them any more.
@@ -82,7 +79,6 @@ pub enum Record {
     },
     /// A line for a host that is not known to be written yet.
     Outbox {
-        /// Which host.
         host: HostId,
         /// Number of the line, from 1 per host.
         chunk: u64,
@@ -91,75 +87,60 @@ pub enum Record {
     },
     /// The host has written every chunk up to this one; drops them from the outbox.
     Written {
-        /// Which host.
         host: HostId,
-        /// Last chunk written.
         chunk: u64,
     },
     /// Replaces a session's facts. `head` is not part of it: events move it.
     Session(Box<SessionRow>),
     /// Replaces the `mcpServers` that a client gave for a session (JSON text). May hold secrets.
     Secret {
-        /// Which session.
         session: SessionKey,
-        /// JSON array.
         mcp_servers: Bytes,
     },
     /// Replaces a value that the agent gave in a response and that a later attach needs.
     Value {
-        /// Which session.
         session: SessionKey,
-        /// Which value.
         key: ValueKey,
-        /// JSON text.
         json: Bytes,
     },
     /// Removes a session with its journal, turns, values and secrets.
     SessionRemoved {
-        /// Which.
         session: SessionKey,
     },
     /// Appends to a session's journal.
     Event(EventRow),
     /// Begins the journal of a session that was forked from another one, unless it has begun.
     Forked(Forked),
-    /// Replaces a turn.
     Turn(TurnRow),
     /// The turn of a prompt with an idempotency key has ended.
     PromptKey(PromptKeyRow),
     /// Adds what was used, for good.
     Usage(UsageRow),
-    /// Replaces an interaction.
     Interaction(InteractionRow),
     /// Removes an interaction that is answered or withdrawn.
     InteractionGone {
-        /// Which.
         id: InteractionId,
     },
     /// A client that comes back under its token has sent so many lines.
     Client {
-        /// Its token.
         token: String,
         /// Lines that are dealt with in this or an earlier transaction.
         received: u64,
     },
     /// A client is not expected to come back; drops the answers kept for it.
     ClientGone {
-        /// Its token.
         token: String,
     },
     /// A decision of a person holds from now on.
     Remembered(Remembered),
     /// It is taken back.
     Unremembered {
-        /// Which.
         id: i64,
     },
     /// The answer to a client's request, kept until the client says that it has it.
     Reply(ReplyRow),
     /// A client has an answer.
     ReplyGone {
-        /// Its token.
         token: String,
         /// Its id of the request.
         id: Id,
@@ -169,7 +150,6 @@ pub enum Record {
 /// Who gets an answer: a request of a client that comes back under its token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sender {
-    /// The client's token.
     pub token: String,
     /// The client's id of the request.
     pub id: Id,
@@ -182,7 +162,6 @@ pub struct AskedRow {
     pub id: u64,
     /// The process that was asked.
     pub host: HostId,
-    /// What for.
     pub what: Asked,
 }
 
@@ -190,7 +169,6 @@ pub struct AskedRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asked {
-    /// acpd's own `initialize`.
     Initialize,
     /// A client's `session/new` or `session/fork`.
     NewSession {
@@ -198,7 +176,6 @@ pub enum Asked {
         sender: Option<Sender>,
         /// Handle for the session.
         name: Option<String>,
-        /// Its directory.
         cwd: String,
         /// Its params (JSON text). May hold secrets, like the outbox row of the request itself.
         params: String,
@@ -213,7 +190,6 @@ pub enum Asked {
     Adopt {
         /// The agent's id for it.
         session: String,
-        /// Its directory.
         cwd: String,
         /// Its params (JSON text). May hold secrets, like the outbox row of the request itself.
         params: String,
@@ -223,7 +199,6 @@ pub enum Asked {
     },
     /// The prompt of a session's running turn.
     Prompt {
-        /// The session.
         session: SessionKey,
     },
     /// A prompt whose turn acpd has given up and the agent has not: its session was closed or deleted.
@@ -233,7 +208,6 @@ pub enum Asked {
     },
     /// A step of a session's restore.
     Restore {
-        /// The session.
         session: SessionKey,
     },
     /// A step of a restore that was given up; the agent may still replay the session.
@@ -245,7 +219,6 @@ pub enum Asked {
     Steer {
         /// Who gets the answer.
         sender: Option<Sender>,
-        /// The session.
         session: SessionKey,
         /// What is said: a list of content blocks (JSON text).
         blocks: String,
@@ -260,16 +233,13 @@ pub enum Asked {
         sender: Option<Sender>,
         /// The session it is about.
         session: Option<SessionKey>,
-        /// Its method.
         method: String,
         /// Its params (JSON text), where the answer alone does not tell what it changed.
         params: Option<String>,
     },
     /// A setting that the configuration wants for a session that begins.
     Preset {
-        /// The session.
         session: SessionKey,
-        /// The setting.
         preset: Preset,
     },
     /// Nothing depends on the answer.
@@ -280,14 +250,10 @@ pub enum Asked {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Preset {
-    /// Its mode.
     Mode {
-        /// By its id.
         mode: String,
     },
-    /// An option.
     Option {
-        /// By its id.
         option: String,
         /// By its id, too.
         value: String,
@@ -297,11 +263,9 @@ pub enum Preset {
 /// An answer that is kept for a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplyRow {
-    /// The client's token.
     pub token: String,
     /// The client's id of the request.
     pub id: Id,
-    /// The response, complete.
     pub line: Bytes,
     /// The session that the answer made known to the client: it is attached to it with the answer.
     pub session: Option<SessionKey>,
@@ -312,7 +276,6 @@ pub struct ReplyRow {
 pub enum ValueKey {
     /// `modes` of a new, load or resume result.
     Modes,
-    /// `configOptions`, complete.
     ConfigOptions,
 }
 
@@ -329,7 +292,6 @@ impl ValueKey {
 /// One agent profile as the store knows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentRow {
-    /// Profile name.
     pub name: String,
     /// Whether a person wants it up, down, or as needed.
     pub desired: Desired,
@@ -349,11 +311,8 @@ pub struct AgentRow {
 /// Whether an agent is logged in. Stored as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthRow {
-    /// Profile name.
     pub agent: String,
-    /// The state.
     pub state: AuthState,
-    /// Since when.
     pub since: Time,
     /// What it was learned from last.
     pub source: AuthSource,
@@ -368,18 +327,14 @@ pub enum Desired {
     /// Start when something needs it, stop when idle.
     #[default]
     OnDemand,
-    /// Keep it running.
     Up,
     /// Keep it stopped until a person starts it.
     Down,
 }
 
-/// One process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRow {
-    /// Which.
     pub host: HostId,
-    /// Agent profile.
     pub agent: String,
     /// Leader's process id; 0 while it is not known.
     pub pid: u32,
@@ -393,12 +348,9 @@ pub struct HostRow {
     pub stopping: bool,
 }
 
-/// A session's facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
-    /// Row number.
     pub key: SessionKey,
-    /// Agent profile.
     pub agent: String,
     /// Id that clients use; unique per agent.
     pub public_id: String,
@@ -451,7 +403,6 @@ pub struct SessionRow {
     pub last_outcome: Option<String>,
     /// What the agent has told of tokens and cost.
     pub usage: Used,
-    /// Created.
     pub created: Time,
     /// Last prompt or state change.
     pub updated: Time,
@@ -462,7 +413,6 @@ pub struct SessionRow {
 /// `/compact`. Stored as JSON.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replayable {
-    /// Their number.
     pub prompts: u64,
     /// Hash of the text of the last one, without white space at its ends.
     pub last: u64,
@@ -524,15 +474,11 @@ pub enum Dormant {
 /// One line of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRow {
-    /// Session.
     pub session: SessionKey,
-    /// Position.
     pub seq: Seq,
     /// ACP version of the connection it came from.
     pub pv: u8,
-    /// What it is.
     pub kind: EventKind,
-    /// When.
     pub at: Time,
     /// The notification, complete, with the session's public id.
     pub line: Bytes,
@@ -563,14 +509,11 @@ pub enum EventKind {
     Child,
 }
 
-/// A turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnRow {
-    /// Session.
     pub session: SessionKey,
     /// Order in the session's queue; never reused within a session.
     pub ticket: u64,
-    /// Where it stands.
     pub state: TurnStage,
     /// When it was accepted.
     pub at: Time,
@@ -587,7 +530,6 @@ pub struct TurnRow {
 pub struct PromptKeyRow {
     /// Session: the same key in another one is another prompt.
     pub session: SessionKey,
-    /// The key.
     pub key: String,
     /// Number of the turn.
     pub turn: u64,
@@ -610,12 +552,7 @@ pub enum TurnStage {
     /// Waits for its predecessors or for the session.
     Queued,
     /// Given to a host as this chunk.
-    Dispatched {
-        /// Which host.
-        host: HostId,
-        /// Which chunk.
-        chunk: u64,
-    },
+    Dispatched { host: HostId, chunk: u64 },
     /// Over; only the journal tells how.
     Ended,
 }
@@ -623,15 +560,12 @@ pub enum TurnStage {
 /// What was used, as far as the agent has told. It stays when the session is deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRow {
-    /// When.
     pub at: Time,
     /// When the day began.
     pub day: Time,
-    /// Agent profile.
     pub agent: String,
     /// Public id of the session.
     pub session: String,
-    /// Its directory.
     pub cwd: String,
     /// Number of the turn that has ended; none for a cost that was told at another time.
     pub turn: Option<u64>,
@@ -641,10 +575,8 @@ pub struct UsageRow {
     pub cost: Option<Cost>,
 }
 
-/// An interaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InteractionRow {
-    /// Which.
     pub id: InteractionId,
     /// Session; none if it is about a request of a client.
     pub session: Option<SessionKey>,
@@ -667,7 +599,6 @@ pub enum SteerForm {
     Extension,
     /// The same with `idleBehavior: "promptRequired"`: the client sends it as a prompt itself.
     PromptRequired,
-    /// `session/inject`.
     Inject,
 }
 

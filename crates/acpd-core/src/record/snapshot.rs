@@ -17,21 +17,16 @@ use crate::record::{
 pub struct Snapshot {
     /// Identity of this journal; changes when it is replaced by a backup.
     pub generation: String,
-    /// Last incarnation.
     pub boot: u64,
-    /// Agents by name.
     pub agents: BTreeMap<String, AgentRow>,
-    /// Logins by agent.
     pub auth: BTreeMap<String, AuthRow>,
     /// Processes that were not seen to be gone.
     pub hosts: BTreeMap<HostId, HostState>,
-    /// Sessions.
     pub sessions: BTreeMap<SessionKey, SessionState>,
     /// Turns that have not ended, by session and ticket.
     pub turns: BTreeMap<(SessionKey, u64), TurnRow>,
     /// Outcomes of prompts with an idempotency key.
     pub prompt_keys: BTreeMap<(SessionKey, String), PromptKeyRow>,
-    /// Interactions that wait.
     pub interactions: BTreeMap<InteractionId, InteractionRow>,
     /// Open requests to agents, by id.
     pub asked: BTreeMap<u64, AskedRow>,
@@ -48,7 +43,6 @@ pub struct Snapshot {
 /// What was spent on a day.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// When it began.
     pub day: Time,
     /// Billionths of a unit, by currency.
     pub parts: BTreeMap<String, u64>,
@@ -70,7 +64,6 @@ impl Spent {
 /// A process in a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostState {
-    /// The process.
     pub row: HostRow,
     /// Output committed up to here.
     pub offset: u64,
@@ -110,7 +103,6 @@ pub struct ClientState {
 /// A session in a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionState {
-    /// Facts.
     pub row: SessionRow,
     /// Last position of the journal.
     pub head: Seq,

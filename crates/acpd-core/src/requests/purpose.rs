@@ -85,14 +85,17 @@ impl Steer {
 /// their tokens, not by connections, and has nothing of what a restore or a list had come to.
 #[derive(Debug, Clone)]
 pub(crate) enum Purpose {
-    /// acpd's own `initialize`.
     Initialize,
     /// A client's `session/new` or `session/fork`.
     NewSession(NewSession),
     /// The prompt of the session's running turn.
-    Prompt { session: SessionKey },
+    Prompt {
+        session: SessionKey,
+    },
     /// A prompt whose turn was given up, with the agent's id for its session.
-    Abandoned { session: String },
+    Abandoned {
+        session: String,
+    },
     /// A step of the session's restore.
     Restore {
         session: SessionKey,
@@ -102,9 +105,17 @@ pub(crate) enum Purpose {
     /// A message of a client into the running turn of a session.
     Steer(Box<Steer>),
     /// A client's request, relayed.
-    Relay { to: Requester, session: Option<SessionKey>, method: String, params: Option<Bytes> },
+    Relay {
+        to: Requester,
+        session: Option<SessionKey>,
+        method: String,
+        params: Option<Bytes>,
+    },
     /// The agent's own sessions, for a client's `session/list`.
-    List { to: Requester, wanted: Wanted },
+    List {
+        to: Requester,
+        wanted: Wanted,
+    },
     /// A session that only the agent knows, for clients that open it.
     Adopt(Box<Adoption>),
     /// A step of a restore that was given up; its answer does not matter.
@@ -117,9 +128,14 @@ pub(crate) enum Purpose {
     /// acpd's own `authenticate`, which repeats the last one for another process.
     LoginAgain,
     /// A setting that the configuration wants for a session that begins.
-    Preset { session: SessionKey, preset: Preset },
+    Preset {
+        session: SessionKey,
+        preset: Preset,
+    },
     /// A person's title for a session, whose answer does not matter.
-    Title { session: SessionKey },
+    Title {
+        session: SessionKey,
+    },
     /// `session/close` or `session/delete` whose answer does not matter.
     Farewell,
 }

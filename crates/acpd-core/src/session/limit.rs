@@ -23,7 +23,6 @@ const WAITS: &str = "waits";
 /// A prompt that acpd holds until a limit is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held {
-    /// Until then.
     pub(crate) until: Time,
     /// It is the so manieth in a row.
     pub(crate) waits: u64,

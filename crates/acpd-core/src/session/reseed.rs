@@ -31,7 +31,6 @@ pub(crate) fn without_promise(reason: &str) -> Option<&str> {
 /// What a session was about, for the agent.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) enum Summary {
-    /// Not asked for.
     #[default]
     Unknown,
     Asked,

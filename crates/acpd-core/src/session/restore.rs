@@ -121,13 +121,11 @@ pub enum Step {
     Directory(u64),
     /// `session/new`: the session was never used, is made anew, or is reseeded.
     New,
-    /// `session/resume`.
     Resume,
     /// Whether the agent lists it in its directory …
     List,
     /// … or anywhere: agents that find a moved session all the same list it where it was.
     ListAll,
-    /// `session/load`.
     Load,
     /// A pause before a load.
     Retry,
@@ -153,13 +151,11 @@ impl Step {
 /// What a restore has to know of the agent and of its session.
 #[derive(Debug, Clone)]
 pub struct Facts<'a> {
-    /// The agent's name.
     pub agent: &'a str,
     /// It has `session/resume`, and may be asked for that.
     pub resumes: bool,
     /// It has `session/load`, and may be asked for that.
     pub loads: bool,
-    /// It has `session/list`.
     pub lists: bool,
     /// More of the replay may come after the answer to a load.
     pub late_replay: bool,
@@ -192,7 +188,6 @@ pub enum Event<'a> {
     },
     /// The agent answered with an error, which says nothing of a login.
     Refused {
-        /// Its code.
         code: i64,
         /// It says that the agent has lost the session.
         is_gone: bool,

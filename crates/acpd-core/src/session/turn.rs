@@ -23,7 +23,6 @@ pub(crate) struct Queued {
     pub(crate) ticket: u64,
     /// Requests that get the answer, the first one's first; none after a restart of the daemon or of the client.
     pub(crate) senders: Vec<Requester>,
-    /// The client's line.
     pub(crate) line: Bytes,
     pub(crate) at: Time,
 }

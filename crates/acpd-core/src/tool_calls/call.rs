@@ -56,10 +56,8 @@ impl Member {
     }
 }
 
-/// A tool call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Call {
-    /// As JSON.
     said: BTreeMap<Member, String>,
     /// What was said last of these is not kept.
     lost: BTreeSet<Member>,

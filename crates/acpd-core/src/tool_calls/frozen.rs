@@ -36,7 +36,6 @@ const DIFF_BYTES: usize = 128 << 10;
 pub struct Frozen {
     pub(crate) call: Call,
     pub(crate) shown: Shown,
-    /// What "always" remembers.
     pub(crate) subject: Option<Subject>,
     /// How often the call changed while a person was asked.
     pub(crate) changed: u32,

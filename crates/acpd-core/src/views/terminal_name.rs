@@ -11,7 +11,6 @@ pub(crate) enum TerminalName<'a> {
     Own(InteractionId),
     /// One of an editor.
     Editor {
-        /// Which ([`View::editor`](crate::View)).
         editor: u64,
         /// As the editor calls it.
         id: &'a str,

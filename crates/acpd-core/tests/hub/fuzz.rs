@@ -25,7 +25,6 @@ struct Follower {
     session: &'static str,
     /// A session that is deleted and taken over anew under the same id is another one.
     key: SessionKey,
-    /// Number and line.
     seen: Vec<(u64, String)>,
     /// What it got that is no line of a journal.
     other: Vec<String>,

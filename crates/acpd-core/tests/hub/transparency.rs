@@ -167,7 +167,6 @@ struct Line {
 #[derive(Debug)]
 struct Piece {
     before: String,
-    /// [`ID`] or [`SESSION`].
     what: &'static str,
 }
 

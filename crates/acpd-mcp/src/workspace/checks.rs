@@ -76,7 +76,6 @@ struct Check {
 #[serde(rename_all = "camelCase")]
 struct Run {
     command: String,
-    /// How it ended.
     ended: String,
     seconds: u64,
     /// Nothing has changed since, so it was not run again.

@@ -24,7 +24,6 @@ const BYTES: u64 = 256 << 20;
 /// New files are made by none of these tools.
 const UMASK: u32 = 0o077;
 
-/// The folders, open.
 #[derive(Debug)]
 pub(super) struct Folders {
     /// As the system names them, the working directory first.
@@ -49,7 +48,6 @@ pub(super) struct Wanted<'a> {
     pub(super) path: Option<&'a Path>,
     /// Also what git ignores.
     pub(super) ignored: bool,
-    /// So many levels.
     pub(super) depth: Option<usize>,
 }
 
@@ -65,7 +63,6 @@ impl Folders {
         Ok(Folders { all, roots, until: Instant::now() + TIME })
     }
 
-    /// The working directory.
     pub(super) fn cwd(&self) -> &Path {
         &self.all[0]
     }

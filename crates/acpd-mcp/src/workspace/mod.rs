@@ -41,7 +41,6 @@ pub(crate) struct Workspace {
     checks: Mutex<Checks>,
 }
 
-/// Arguments of `search`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct SearchArgs {
     /// A regular expression in the syntax of Rust's `regex`, looked for in each line.
@@ -69,7 +68,6 @@ pub(crate) struct SearchArgs {
     ignored: bool,
 }
 
-/// Arguments of `find`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct FindArgs {
     /// A glob of paths, like `*.rs`, `src/**/test_*.py` or `Cargo.toml`.
@@ -82,10 +80,8 @@ pub(crate) struct FindArgs {
     ignored: bool,
 }
 
-/// Arguments of `read`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ReadArgs {
-    /// The file.
     path: PathBuf,
     /// The first line, counted from 1. Default: 1.
     #[serde(default)]
@@ -95,7 +91,6 @@ pub(crate) struct ReadArgs {
     lines: Option<u32>,
 }
 
-/// Arguments of `tree`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TreeArgs {
     /// The folder. Default: all of the session.
@@ -109,7 +104,6 @@ pub(crate) struct TreeArgs {
     ignored: bool,
 }
 
-/// Arguments of `diagnostics`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct DiagnosticsArgs {
     /// Only mistakes in this file, or below this folder.

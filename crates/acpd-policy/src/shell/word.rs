@@ -10,7 +10,6 @@ pub(crate) const UNKNOWN: char = '\0';
 /// How the name of a file begins that a process substitution feeds.
 pub(super) const FED: &str = "/dev/fd/";
 
-/// A word.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Word {
     /// Its text without quotes, with [`UNKNOWN`] for each thing that the shell fills in.

@@ -22,7 +22,6 @@ pub enum FsError {
         path: PathBuf,
         /// What is wrong with it.
         why: &'static str,
-        /// The session's directories.
         roots: Vec<PathBuf>,
     },
     /// Its bytes, or those of the lines asked for, are no text.
@@ -67,7 +66,6 @@ pub enum FsError {
         /// What was asked for.
         path: PathBuf,
     },
-    /// The system refused.
     #[error("cannot use `{}`: {source}", .path.display())]
     Io {
         /// What was asked for.

@@ -30,9 +30,7 @@ struct Root {
 /// What is at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A directory.
     Directory,
-    /// A regular file.
     File,
     /// Something that is neither.
     Other,

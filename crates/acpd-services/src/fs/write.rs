@@ -14,7 +14,6 @@ use super::roots::{Roots, open_regular};
 /// What is at a place that is to be written.
 enum Old {
     Nothing,
-    /// With these permissions.
     File(u32),
     /// Something that is no file.
     Other,

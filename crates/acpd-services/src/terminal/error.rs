@@ -40,7 +40,6 @@ pub enum TerminalError {
         /// What was asked for.
         name: String,
     },
-    /// The system refused.
     #[error("cannot start `{command}`: {source}")]
     Start {
         /// What was asked for.

@@ -17,7 +17,6 @@ const PIPE: usize = 1 << 20;
 /// Bytes that are read at once.
 const PIECE: usize = 16 << 10;
 
-/// Later than anything.
 const FAR: Duration = Duration::from_hours(1);
 
 /// What is known of a command.

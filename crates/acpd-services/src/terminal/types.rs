@@ -38,13 +38,11 @@ pub struct CreateTerminal {
     /// A program; or, if there are no arguments and no program of this name, and there is white space
     /// in it, a line for the system's shell (`sh -c`): that is what several agents send.
     pub command: String,
-    /// Its arguments.
     pub args: Vec<String>,
     /// The environment that the agent has as well.
     pub base_env: Vec<(OsString, OsString)>,
     /// What the request adds to it.
     pub env: Vec<(String, String)>,
-    /// Its working directory.
     pub cwd: PathBuf,
     /// Bytes of output to keep, the last ones; [`USUAL_OUTPUT`] if it is not said, [`MOST_OUTPUT`] at
     /// most.

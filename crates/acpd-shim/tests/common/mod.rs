@@ -48,7 +48,6 @@ pub(crate) fn program(program: &str, args: &[&str]) -> Program {
     }
 }
 
-/// This program.
 pub(crate) fn own() -> String {
     std::env::current_exe().unwrap().into_os_string().into_string().unwrap()
 }

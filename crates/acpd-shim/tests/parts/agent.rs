@@ -18,7 +18,6 @@ use std::process::{Command, ExitCode};
 
 use crate::common::own;
 
-/// Plays the agent.
 pub(crate) fn play(script: &str) -> ExitCode {
     let (mut out, mut err) = (io::stdout().lock(), io::stderr());
     let mut children = Vec::new();

@@ -62,11 +62,9 @@ const MARKS: [char; 2] = ['\u{2}', '\u{3}'];
 /// Something that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Where.
     pub session: SessionKey,
     /// Its first line in the journal.
     pub seq: Seq,
-    /// When that came.
     pub at: Time,
     /// Who said or did it.
     pub by: Speaker,

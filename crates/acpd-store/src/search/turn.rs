@@ -23,7 +23,6 @@ const TURN: usize = 4 << 20;
 pub(super) struct Document {
     /// Its first line in the journal.
     pub(super) seq: Seq,
-    /// When that came.
     pub(super) at: Time,
     /// Who said or did it.
     pub(super) by: Speaker,

@@ -161,7 +161,6 @@ fn usd(units: f64) -> Cost {
     Cost { amount: Amount::from_units(units).unwrap(), currency: "USD".into() }
 }
 
-/// What `fixtures/v1.sql` holds.
 fn records_of_schema_1() -> Vec<Record> {
     let host = HostId(1 << 32);
     let (in_session, ready) = (Some(SessionKey(1)), Some(Time(9)));

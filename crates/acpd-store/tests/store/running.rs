@@ -61,7 +61,6 @@ impl Running {
         assert_eq!(self.report(), Report::Committed { tag });
     }
 
-    /// The whole journal.
     pub(crate) fn journal(&mut self, session: SessionKey) -> Vec<EventRow> {
         self.reader.events(session, 0, Seq::MAX, usize::MAX).expect("the journal is readable")
     }
@@ -77,7 +76,6 @@ pub(crate) fn session(key: u32) -> Record {
     Record::Session(Box::new(session_row(key)))
 }
 
-/// Its facts.
 pub(crate) fn session_row(key: u32) -> SessionRow {
     SessionRow {
         key: SessionKey(key),
@@ -112,7 +110,6 @@ pub(crate) fn session_row(key: u32) -> SessionRow {
     }
 }
 
-/// A journal line.
 pub(crate) fn event(session: u32, seq: Seq, kind: EventKind, line: impl Into<Bytes>) -> Record {
     let session = SessionKey(session);
     Record::Event(EventRow {
@@ -126,12 +123,10 @@ pub(crate) fn event(session: u32, seq: Seq, kind: EventKind, line: impl Into<Byt
     })
 }
 
-/// A process.
 pub(crate) fn host(host: u64) -> Record {
     Record::Host(host_row(host))
 }
 
-/// Its facts.
 pub(crate) fn host_row(host: u64) -> HostRow {
     HostRow {
         host: HostId(host),
@@ -184,7 +179,6 @@ pub(crate) fn sender(token: &str, id: &str) -> Sender {
     Sender { token: token.to_owned(), id: serde_json::from_str(id).expect("it is an id") }
 }
 
-/// A queued turn.
 pub(crate) fn turn(session: u32, ticket: u64) -> Record {
     Record::Turn(TurnRow {
         session: SessionKey(session),
@@ -209,7 +203,6 @@ pub(crate) fn frozen() -> Frozen {
     .unwrap()
 }
 
-/// A question.
 pub(crate) fn interaction(id: u64, session: u32, host: u64) -> Record {
     Record::Interaction(InteractionRow {
         id: InteractionId(id),

@@ -28,7 +28,6 @@ pub(crate) const SOCKET_PATH_LIMIT: usize = 103;
 /// `cat` ends with its input, and with it the assertion.
 pub(crate) const AWAKE: &[&str] = &["caffeinate", "-i", "cat"];
 
-/// The system's own.
 pub(crate) const OPENER: &str = "open";
 
 /// The texts are arguments of the script and no part of it.

@@ -242,7 +242,6 @@ mod tests {
     #[test]
     fn sockets_are_where_the_next_start_of_the_system_finds_their_directory_if_that_is_short_enough()
      {
-        /// That of macOS.
         const LIMIT: usize = 103;
         let temporary = Path::new("/var/folders/zz/zyxvpxvq6csfxvn_n0000000000000/T");
         let dir = |home: &str| runtime_dir(Some(home.into()), temporary, LIMIT);

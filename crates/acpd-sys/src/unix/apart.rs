@@ -15,9 +15,7 @@ pub fn are_we_bound() -> bool {
 /// this one, too.
 #[derive(Debug)]
 pub struct Talk {
-    /// What it reads.
     pub input: End,
-    /// What it writes.
     pub output: End,
     process: Child,
 }

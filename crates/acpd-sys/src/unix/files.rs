@@ -34,7 +34,6 @@ pub fn mode(file: &impl AsFd) -> io::Result<u32> {
     Ok(fstat(file)?.st_mode as u32 & 0o7777)
 }
 
-/// Sets them.
 pub fn set_mode(file: &impl AsFd, mode: u32) -> io::Result<()> {
     Ok(fchmod(file, Mode::from_bits_truncate(mode as mode_t))?)
 }

@@ -35,7 +35,6 @@ pub fn take() -> io::Result<Before> {
     Ok(Before(before))
 }
 
-/// Gives it back.
 pub fn give_back(before: &Before) {
     // A terminal that is gone needs nothing.
     let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &before.0);

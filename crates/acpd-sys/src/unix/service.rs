@@ -85,7 +85,6 @@ impl Manager {
         self.watchdog
     }
 
-    /// Tells it something.
     pub fn tell(&self, news: News) -> io::Result<()> {
         sd_notify::notify(match news {
             News::Ready => &[NotifyState::Ready, NotifyState::Status("serving")],

@@ -25,18 +25,13 @@ pub use crate::user::{UserId, may_do_anything};
 /// One end of a connection.
 pub type Stream = UnixStream;
 
-/// Takes up connections.
 pub type Listener = UnixListener;
 
 /// Why a socket file stays where it is.
 #[derive(Debug, Error)]
 pub enum StaleError {
-    /// Something listens there.
     #[error("somebody listens on `{}`", .path.display())]
-    InUse {
-        /// The socket.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// It is no socket, so it is not ours to remove.
     #[error("`{}` is not a socket", .path.display())]
     NotASocket {
@@ -46,7 +41,6 @@ pub enum StaleError {
     /// The system would not say, or not remove it.
     #[error("cannot clear the old socket `{}`", .path.display())]
     Io {
-        /// The socket.
         path: PathBuf,
         /// What the system said.
         source: io::Error,

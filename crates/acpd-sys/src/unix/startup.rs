@@ -15,13 +15,11 @@ use crate::child::start_detached;
 use crate::inherit::{self, handed, keep_from_next_program};
 use crate::wait::until_ready;
 
-/// The client's end.
 #[derive(Debug)]
 pub(crate) struct Started {
     pipe: PipeReader,
 }
 
-/// The daemon's end.
 #[derive(Debug)]
 pub(crate) struct Teller {
     pipe: File,

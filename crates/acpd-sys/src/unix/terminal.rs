@@ -65,11 +65,9 @@ pub fn is_unicode() -> bool {
 pub struct Utf8(());
 
 impl Utf8 {
-    /// Nothing is changed.
     pub fn begin() -> Utf8 {
         Utf8(())
     }
 
-    /// Nothing was changed.
     pub fn end(&self) {}
 }

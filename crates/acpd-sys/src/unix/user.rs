@@ -16,7 +16,6 @@ pub fn may_do_anything(user: UserId) -> bool {
     user == 0
 }
 
-/// Another user.
 #[cfg(test)]
 pub(crate) fn nobody() -> UserId {
     65534

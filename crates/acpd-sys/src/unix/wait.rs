@@ -18,7 +18,6 @@ pub enum Interest {
     Read,
     /// That there is room to write, or will never be.
     Write,
-    /// Either.
     Both,
 }
 
@@ -90,7 +89,6 @@ pub struct Bell(PipeReader);
 pub struct Rope(Arc<PipeWriter>);
 
 impl Bell {
-    /// A silent one.
     pub fn new() -> io::Result<(Bell, Rope)> {
         let (bell, rope) = io::pipe()?;
         never_block(&bell)?;
@@ -131,7 +129,6 @@ impl<'a, T: Copy + PartialEq> Wait<'a, T> {
         Wait { fds: Vec::with_capacity(count), what: Vec::with_capacity(count) }
     }
 
-    /// One thing more.
     pub fn add(&mut self, source: &'a mut impl Source, interest: Interest, what: T) {
         let source: &'a _ = source;
         self.fds.push(PollFd::new(source.as_fd(), flags(interest)));

@@ -73,7 +73,6 @@ impl Apart {
 pub(crate) struct Standard(pub(crate) [File; 3]);
 
 impl Standard {
-    /// Nothing.
     pub(crate) fn none() -> io::Result<Standard> {
         let null = File::options().read(true).write(true).open(NULL)?;
         Ok(Standard([null.try_clone()?, null.try_clone()?, null]))
@@ -330,9 +329,7 @@ pub fn are_we_bound() -> bool {
 /// A process that outlives us, and whom we talk with on its stdin and stdout.
 #[derive(Debug)]
 pub struct Talk {
-    /// What it reads.
     pub input: End,
-    /// What it writes.
     pub output: End,
     process: Apart,
 }

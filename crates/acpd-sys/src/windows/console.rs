@@ -21,10 +21,8 @@ use windows_sys::core::BOOL;
 
 use crate::handle::check;
 
-/// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// Ctrl-C.
     Interrupt,
     /// Ctrl-Break, or another process that ends its group.
     Break,
@@ -32,7 +30,6 @@ pub(crate) enum Call {
     Close,
     /// The person logs out.
     Logoff,
-    /// The system ends.
     Shutdown,
 }
 
@@ -57,7 +54,6 @@ impl Call {
 /// Returns whether it takes the call.
 type Listener = Box<dyn Fn(Call) -> bool + Send>;
 
-/// Those who listen.
 struct Listeners(Vec<Listener>);
 
 impl Listeners {

@@ -47,7 +47,6 @@ pub fn listen(path: &Path) -> io::Result<Listener> {
     Ok(PipeListener::from(listener).into())
 }
 
-/// There is none.
 pub fn listen_again(socket: Handed) -> io::Result<Listener> {
     match socket {}
 }
@@ -86,12 +85,10 @@ pub fn listener_of(link: &Link) -> io::Result<Peer> {
 pub struct Removals(());
 
 impl Removals {
-    /// Watches nothing.
     pub fn of(_dir: &Path) -> Removals {
         Removals(())
     }
 
-    /// Waits for ever.
     pub async fn next(&mut self) {
         std::future::pending().await
     }

@@ -30,7 +30,6 @@ pub fn mode(_file: &impl AsHandle) -> io::Result<u32> {
     Ok(0)
 }
 
-/// Nothing to set.
 pub fn set_mode(_file: &impl AsHandle, _mode: u32) -> io::Result<()> {
     Ok(())
 }

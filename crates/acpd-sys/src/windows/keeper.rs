@@ -23,17 +23,14 @@ pub fn wrap(_exe: &Path, _inner: &Command) -> io::Result<Option<(Command, Contro
 }
 
 impl Control {
-    /// Never called.
     pub fn begin(&mut self) -> io::Result<ProcessId> {
         match *self {}
     }
 
-    /// Never called.
     pub fn wait(&mut self) -> Option<ExitKind> {
         match *self {}
     }
 
-    /// Never called.
     pub fn lease(&self) -> io::Result<Lease> {
         match *self {}
     }
@@ -44,5 +41,4 @@ pub fn run() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Does nothing.
 pub fn dismiss(_keeper: ProcessId) {}

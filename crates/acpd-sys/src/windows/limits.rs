@@ -3,7 +3,6 @@
 
 use std::io;
 
-/// Nothing to raise.
 #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
 pub fn raise_nofile_limit() -> io::Result<()> {
     Ok(())
@@ -14,7 +13,6 @@ pub fn raise_nofile_limit() -> io::Result<()> {
 pub struct Spare(());
 
 impl Spare {
-    /// Takes none.
     pub fn new() -> Spare {
         Spare(())
     }
@@ -24,11 +22,9 @@ impl Spare {
         true
     }
 
-    /// Nothing to take.
     pub fn refill(&mut self) {}
 }
 
-/// Nothing to forbid.
 #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
 pub fn no_core_dumps() -> io::Result<()> {
     Ok(())
@@ -42,10 +38,8 @@ pub fn found_umask() -> u32 {
     0o077
 }
 
-/// The heap does.
 pub fn return_large_buffers() {}
 
-/// The heap does.
 pub fn return_small_buffers() {}
 
 /// The system takes it when it needs it.

@@ -8,7 +8,6 @@ pub fn find() -> Option<PathBuf> {
     None
 }
 
-/// Nobody asks.
 pub fn answer(_text: &[u8]) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }

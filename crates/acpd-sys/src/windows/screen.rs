@@ -56,7 +56,6 @@ pub fn take() -> io::Result<Before> {
     }
 }
 
-/// Gives it back.
 pub fn give_back(before: &Before) {
     // A console that is gone needs nothing.
     let _ = set(STD_INPUT_HANDLE, before.input);

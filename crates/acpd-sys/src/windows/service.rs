@@ -12,7 +12,6 @@ pub use crate::news::News;
 pub struct Manager(());
 
 impl Manager {
-    /// Looks for it.
     pub fn find() -> Manager {
         Manager(())
     }
@@ -36,7 +35,6 @@ impl Manager {
         None
     }
 
-    /// Tells it something.
     #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
     pub fn tell(&self, _news: News) -> io::Result<()> {
         Ok(())

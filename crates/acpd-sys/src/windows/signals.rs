@@ -23,7 +23,6 @@ pub struct Signals {
 /// What came since the last look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// A child ended.
     pub child: bool,
     /// Somebody asks us to end (`CTRL_BREAK`, or the console, the login or the system ends).
     pub stop: bool,

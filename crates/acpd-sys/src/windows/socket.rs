@@ -61,16 +61,11 @@ const FOR_EVER: u64 = u64::MAX;
 /// Why a socket stays where it is.
 #[derive(Debug, Error)]
 pub enum StaleError {
-    /// Something listens there.
     #[error("somebody listens on `{}`", .path.display())]
-    InUse {
-        /// The socket.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// The system would not say.
     #[error("cannot clear the old socket `{}`", .path.display())]
     Io {
-        /// The socket.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -82,14 +77,12 @@ pub enum StaleError {
 pub struct Stream {
     pipe: OwnedHandle,
     is_server: bool,
-    /// Set by [`hang_up`].
     ended: Event,
     /// In milliseconds.
     read_limit: AtomicU64,
     write_limit: AtomicU64,
 }
 
-/// Takes up connections.
 #[derive(Debug)]
 pub struct Listener {
     path: PathBuf,

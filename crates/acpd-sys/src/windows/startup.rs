@@ -20,7 +20,6 @@ use crate::socket::{Listener, Stream, connect, other_end};
 /// How long the daemon tries to reach its client.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The client's end.
 #[derive(Debug)]
 pub(crate) struct Started {
     listener: Listener,
@@ -28,7 +27,6 @@ pub(crate) struct Started {
     stream: Option<Stream>,
 }
 
-/// The daemon's end.
 #[derive(Debug)]
 pub(crate) struct Teller(Stream);
 

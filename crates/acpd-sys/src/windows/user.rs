@@ -27,7 +27,6 @@ pub struct UserId {
 pub type Openness = UserId;
 
 impl UserId {
-    /// The system itself.
     pub(crate) const SYSTEM: UserId = UserId::known(5, &[18]);
     /// Who may do anything on this machine anyway.
     pub(crate) const ADMINISTRATORS: UserId = UserId::known(5, &[32, 544]);

@@ -28,7 +28,6 @@ pub enum Interest {
     Read,
     /// That there is room to write, or will never be.
     Write,
-    /// Either.
     Both,
 }
 
@@ -188,7 +187,6 @@ pub struct Bell(Arc<Event>);
 pub struct Rope(Arc<Event>);
 
 impl Bell {
-    /// A silent one.
     pub fn new() -> io::Result<(Bell, Rope)> {
         let event = Arc::new(Event::new()?);
         Ok((Bell(Arc::clone(&event)), Rope(event)))
@@ -229,7 +227,6 @@ impl<'a, T: Copy + PartialEq> Wait<'a, T> {
         Wait { handles, what, lent: std::marker::PhantomData }
     }
 
-    /// One thing more.
     pub fn add(&mut self, source: &'a mut impl Source, interest: Interest, what: T) {
         source.begin(interest, &mut self.handles);
         self.what.resize(self.handles.len(), what);

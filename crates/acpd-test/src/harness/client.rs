@@ -57,7 +57,6 @@ impl Client {
         self.out.write_all(bytes).and_then(|()| self.out.flush()).expect("the peer reads");
     }
 
-    /// Sends a message.
     pub fn send(&mut self, message: &Value) {
         self.send_raw(format!("{message}\n").as_bytes());
     }
@@ -70,7 +69,6 @@ impl Client {
         id
     }
 
-    /// Sends a notification.
     pub fn notify(&mut self, method: &str, params: Value) {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
@@ -169,13 +167,11 @@ impl Client {
         self.request("session/prompt", json!({"sessionId": session, "prompt": prompt}))
     }
 
-    /// A whole turn.
     pub fn say(&mut self, session: &str, text: &str) -> Result<Value, Value> {
         let id = self.prompt(session, text);
         self.answer(id)
     }
 
-    /// `session/cancel`.
     pub fn cancel(&mut self, session: &str) {
         self.notify("session/cancel", json!({"sessionId": session}));
     }

@@ -6,7 +6,6 @@ use serde_json::json;
 
 use super::TestEnv;
 
-/// A configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     daemon: String,

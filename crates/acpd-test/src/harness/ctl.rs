@@ -122,7 +122,6 @@ impl Running {
         (Running { child, stdout, stderr, terminal: None }, client)
     }
 
-    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

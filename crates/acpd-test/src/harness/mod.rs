@@ -81,7 +81,6 @@ impl TestEnv {
         dir
     }
 
-    /// The daemon's socket.
     pub fn socket(&self) -> PathBuf {
         self.path("run").join("acpd.sock")
     }
@@ -298,7 +297,6 @@ impl TestEnv {
         self.path("agents").join(format!("{agent}.record"))
     }
 
-    /// The daemon's log.
     pub fn daemon_log(&self) -> String {
         fs::read_to_string(self.path("state").join("log").join("acpd.log")).unwrap_or_default()
     }

@@ -58,7 +58,6 @@ impl Screen {
         Screen { child, terminal, program_side: pty.slave, shared }
     }
 
-    /// Types.
     pub fn types(&mut self, keys: &str) {
         self.terminal.write_all(keys.as_bytes()).expect("the terminal takes keys");
     }
@@ -107,12 +106,10 @@ impl Screen {
         self.signal(Signal::SIGWINCH);
     }
 
-    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         super::signal(self.pid(), signal);
     }

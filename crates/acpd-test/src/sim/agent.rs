@@ -93,7 +93,6 @@ impl Disk {
     }
 }
 
-/// One process.
 #[derive(Debug, Default)]
 pub(super) struct Process {
     name: String,
@@ -112,7 +111,6 @@ pub(super) struct Process {
     answered: BTreeSet<u64>,
     /// Does nothing any more, but lives.
     pub(super) hung: bool,
-    /// Does not read.
     pub(super) deaf: bool,
     pub(super) ignores_cancel: bool,
     /// Methods that it never answers.

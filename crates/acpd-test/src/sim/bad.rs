@@ -39,7 +39,6 @@ impl Days {
 /// A login that an agent wants.
 #[derive(Debug, Clone)]
 pub(super) struct Loss {
-    /// What it refuses.
     methods: BTreeSet<&'static str>,
     /// It does not say so by the code that the protocol has for it.
     hidden: bool,

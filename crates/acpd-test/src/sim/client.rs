@@ -57,12 +57,10 @@ pub(super) struct Client {
     shown: BTreeMap<String, u64>,
 }
 
-/// A request.
 #[derive(Debug, Clone)]
 pub(super) enum Asked {
     /// The answer does not matter.
     Plain,
-    /// `authenticate`.
     Login,
     /// A second request under an id that is in use.
     Duplicate,
@@ -70,7 +68,6 @@ pub(super) enum Asked {
         session: String,
         text: String,
     },
-    /// `session/set_mode`.
     Mode {
         session: String,
     },
@@ -79,12 +76,10 @@ pub(super) enum Asked {
         session: String,
         text: String,
     },
-    /// `session/load` or `session/resume`.
     Open {
         session: String,
         load: bool,
     },
-    /// `session/new` or `session/fork`.
     New,
     /// It does not want to hear of a session any more.
     Leave {

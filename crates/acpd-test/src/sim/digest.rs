@@ -25,7 +25,6 @@ pub struct Digests {
     pub state: u64,
 }
 
-/// Builds both digests.
 #[derive(Debug)]
 pub(super) struct Digester {
     wire: Fnv,

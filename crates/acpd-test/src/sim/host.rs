@@ -82,7 +82,6 @@ pub(super) enum Leader {
     Runs,
     /// Has ended; descendants live.
     Ended,
-    /// Nothing is left.
     Gone,
 }
 

@@ -8,11 +8,9 @@ use serde_json::{Value, json};
 use super::client::{Asked, Place, line};
 use super::world::{AGENTS, World, client_line};
 
-/// Where sessions work.
 pub(super) const DIRECTORIES: [&str; 3] = ["/w", "/w", "/v"];
 
 impl World {
-    /// Somebody does something.
     pub(super) fn person(&mut self) -> Result<(), String> {
         let ids: Vec<ClientId> = self.clients.keys().copied().collect();
         if ids.is_empty() || (ids.len() < 6 && self.rng.permille(60)) {

@@ -27,7 +27,6 @@ impl Rng {
         self.below(1_000) < n
     }
 
-    /// One of several.
     pub(super) fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         of.get(self.below(of.len()))
     }

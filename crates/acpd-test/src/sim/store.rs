@@ -33,7 +33,6 @@ pub(super) struct Journal {
     pub(super) owes_summary: bool,
 }
 
-/// The model store.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     pub(super) snapshot: Snapshot,

@@ -35,7 +35,6 @@ const AWAY: u64 = 3_600_000;
 /// Lines in one piece of journal.
 const PIECE: usize = 7;
 
-/// Everything.
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) rng: Rng,
@@ -201,7 +200,6 @@ impl World {
         }
     }
 
-    /// A daemon starts.
     pub(super) fn boot(&mut self) -> Result<(), String> {
         self.check_hosts()?;
         if self.faults && self.days.jumps && self.rng.permille(300) {
@@ -254,7 +252,6 @@ impl World {
         }
     }
 
-    /// Tells the hub.
     pub(super) fn feed(&mut self, input: Input) -> Result<(), String> {
         self.note("in ", &input);
         if matches!(input, Input::Client(_, ClientEvent::Lines(_))) {
@@ -332,7 +329,6 @@ impl World {
         Ok(())
     }
 
-    /// Performs one effect.
     pub(super) fn perform(&mut self, effect: Effect) -> Result<(), String> {
         self.note("out", &effect);
         if let Some(digester) = &mut self.digester {
@@ -606,7 +602,6 @@ impl World {
         Ok(true)
     }
 
-    /// A client connects.
     pub(super) fn connect(&mut self, agent: &str) -> Result<ClientId, String> {
         let mut client = Client::new(agent, &mut self.rng);
         if self.rng.permille(500) {

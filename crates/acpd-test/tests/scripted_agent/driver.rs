@@ -226,7 +226,6 @@ impl Reply {
         self.updates(kind).iter().filter_map(|update| update["content"]["text"].as_str()).collect()
     }
 
-    /// The whole message.
     pub(crate) fn text(&self) -> String {
         self.chunks("agent_message_chunk").concat()
     }

@@ -99,7 +99,6 @@ pub(super) struct Chat {
 /// Where the connection is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Phase {
-    /// The session begins.
     Starting {
         /// The connection that asks for it.
         link: Link,
@@ -259,7 +258,6 @@ impl Chat {
         self.conversation.bytes()
     }
 
-    /// Keeps fewer bodies.
     #[cfg(test)]
     pub(super) fn limit_memory(&mut self, most: usize) {
         self.conversation.memory.limit(most);
@@ -539,7 +537,6 @@ impl State {
         Vec::new()
     }
 
-    /// Takes pasted text.
     pub(super) fn paste_into_chat(&mut self, text: &str) -> Vec<Effect> {
         let Some(chat) = &mut self.chat else { return Vec::new() };
         let (place, is_for_prompt) = (chat.place(), chat.takes_words());

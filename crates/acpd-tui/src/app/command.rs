@@ -94,7 +94,6 @@ impl CommandLine {
         canvas.line(area.x, bottom, area.width, &line.and(Role::Name, "█"));
     }
 
-    /// Takes pasted text.
     pub(super) fn paste(&mut self, text: &str) {
         self.input.insert(text);
     }

@@ -16,7 +16,6 @@ use super::{Effect, State};
 /// How we call ourselves.
 pub(crate) const CLIENT: &str = "acpctl";
 
-/// A connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Link {
     /// It watches everything, and answers questions.
@@ -60,7 +59,6 @@ pub(super) enum Purpose {
     Restart,
     /// What there is to choose, and what of it is wanted.
     Options {
-        /// In this session.
         key: SessionRowKey,
         /// What a person has named already.
         wish: Option<Wish>,
@@ -78,7 +76,6 @@ pub(super) enum Purpose {
 /// A model or a mode, as a person names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wish {
-    /// `model` or `mode`.
     pub(super) category: &'static str,
     /// Its id or its name.
     pub(super) words: String,
@@ -93,7 +90,6 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// Sends a request.
     pub(super) fn send(
         &mut self,
         link: Link,

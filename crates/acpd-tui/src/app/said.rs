@@ -17,7 +17,6 @@ const SUMMARY: usize = 120;
 /// A prompt, as it is written and sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Said {
-    /// The words.
     pub(super) text: String,
     /// All that was attached; what of it goes with the words is [`Said::attached`].
     pub(super) all: Vec<Attached>,
@@ -28,9 +27,7 @@ pub(super) struct Said {
 /// Words for a session. If nobody takes them, they are a draft of its conversation again.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Words {
-    /// The session.
     pub(super) key: SessionRowKey,
-    /// What is said.
     pub(super) said: Said,
 }
 
@@ -144,7 +141,6 @@ impl Said {
         self.attached().any(Attached::is_image)
     }
 
-    /// The content blocks.
     pub(super) fn blocks(&self) -> Vec<Value> {
         let words = json!(ContentBlock::Text { text: self.text.clone() });
         let words = Some(words).filter(|_| !self.text.trim().is_empty());

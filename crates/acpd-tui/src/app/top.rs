@@ -29,7 +29,6 @@ pub(super) struct Top {
     at: usize,
     /// The words that rows have to fit.
     filter: Input,
-    /// What is typed.
     typing: Option<Typing>,
     /// The question of the selected row.
     pub(super) card: Card,
@@ -42,7 +41,6 @@ pub(super) struct Top {
 enum Twice {
     /// Cancels the turn of a session.
     Cancel(SessionRowKey),
-    /// Restarts an agent.
     Restart(Untrusted),
 }
 
@@ -166,14 +164,12 @@ impl State {
         }
     }
 
-    /// Turns the wheel.
     pub(super) fn top_wheel(&mut self, lines: isize) {
         if self.top.place() == Place::Top {
             self.top.go(self.top.at.saturating_add_signed(lines), &self.fleet, self.now);
         }
     }
 
-    /// Clicks a row.
     pub(super) fn top_click(&mut self, at: usize) {
         if self.top.place() == Place::Top {
             self.top.go(at, &self.fleet, self.now);

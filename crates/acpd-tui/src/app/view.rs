@@ -13,7 +13,6 @@ use crate::keymap;
 pub(crate) struct Cache {
     /// Lines of the list that are scrolled past.
     scroll: usize,
-    /// The conversation.
     layout: Layout,
 }
 

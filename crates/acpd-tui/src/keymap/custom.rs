@@ -28,7 +28,6 @@ const SAME: [(&str, &str); 8] = [
 const KEYS: &str = "a key is a character, `enter`, `esc`, `tab`, `space`, `up`, `pgdn`, `f5` and the like, with `ctrl-`, `alt-` \
                     or `shift-` before it, and several have a space between them";
 
-/// All keys.
 #[derive(Debug, Clone)]
 pub(crate) struct Keymap {
     rows: Vec<Row>,
@@ -37,7 +36,6 @@ pub(crate) struct Keymap {
 /// A row of the table with the keys of this person.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
-    /// The row.
     pub(crate) binding: &'static Binding,
     /// Its keys, with a space between them.
     pub(crate) keys: String,
@@ -46,9 +44,7 @@ pub(crate) struct Row {
 /// What is wrong with the configured keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongKeys {
-    /// What, and why.
     pub message: Text,
-    /// The way out.
     pub hint: Text,
 }
 
@@ -204,7 +200,6 @@ fn unknown(wanted: &Untrusted) -> WrongKeys {
     WrongKeys { message, hint: "docs/terminal.md has the names of all actions".into() }
 }
 
-/// `blocks.copy`.
 fn name(binding: &Binding) -> String {
     format!("{}.{}", binding.place.name(), binding.action.name())
 }

@@ -9,11 +9,9 @@ use super::{Choice, Does, choices};
 /// An answer that needs nothing to be filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// For people.
     pub label: Text,
     /// What there is to know of it.
     pub note: Option<Text>,
-    /// What is sent.
     pub given: GivenAnswer,
     /// Its person wants to say more to the agent.
     pub says_why: bool,

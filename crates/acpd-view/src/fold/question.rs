@@ -39,7 +39,6 @@ impl State {
         self.questions_changed(vec![id])
     }
 
-    /// Takes a `$/cancel_request`.
     pub(super) fn withdrawn(&mut self, params: &Map<String, Value>) -> Vec<Id> {
         let request = params.get("requestId").and_then(RequestId::from_value);
         let request = request.and_then(|request| request.as_issued());

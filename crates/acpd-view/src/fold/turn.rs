@@ -42,7 +42,6 @@ pub struct Started {
     pub at: u64,
 }
 
-/// Who said something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Speaker {
     User,

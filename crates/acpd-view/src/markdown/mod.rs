@@ -91,7 +91,6 @@ pub struct Markdown {
     lines: Vec<Line>,
     /// All of the text is in the lines.
     is_current: bool,
-    /// It defines links.
     has_definitions: bool,
     /// It ends with a carriage return, which was taken for a new line.
     ends_with_return: bool,

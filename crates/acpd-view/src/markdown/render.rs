@@ -45,7 +45,6 @@ pub(super) struct Renderer {
 struct Margin {
     /// Before its first line, until that was written.
     first: Option<Line>,
-    /// Before the others.
     rest: Line,
 }
 
@@ -232,7 +231,6 @@ impl Renderer {
         }
     }
 
-    /// A container begins.
     fn margin(&mut self, first: Option<Line>, rest: Line) {
         self.margins.push(Margin { first, rest });
         self.has_lines.push(false);
@@ -284,7 +282,6 @@ impl Renderer {
         self.lines.push(whole.trim_end());
     }
 
-    /// Writes the paragraph.
     fn flush(&mut self) {
         let lines = std::mem::take(&mut self.inline);
         if lines.iter().all(Line::is_empty) {

@@ -7,7 +7,6 @@ use crate::text::Text;
 
 /// The narrowest column, if its cells are wider.
 const LEAST: usize = 6;
-/// Between two columns.
 const GAP: &str = " │ ";
 
 /// A table, until it is whole.

@@ -19,10 +19,8 @@ const LONG: Duration = Duration::from_mins(1);
 /// Characters of a name.
 const LONGEST: usize = 80;
 
-/// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
-    /// An agent asks.
     Asked,
     /// A turn that took a while is done.
     Done,
@@ -30,7 +28,6 @@ pub(super) enum What {
     Broken,
 }
 
-/// Something to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct News {
     pub(super) what: What,

@@ -19,7 +19,6 @@ const LIFE: Duration = Duration::from_hours(12);
 /// A file that is longer is no key.
 const LONGEST: u64 = 4 << 10;
 
-/// The key.
 pub(super) struct Vapid(EcdsaKeyPair);
 
 impl fmt::Debug for Vapid {

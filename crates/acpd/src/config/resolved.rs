@@ -25,7 +25,6 @@ pub struct Config {
     pub budget: Budget,
     /// How much of what was said is kept.
     pub retention: Retention,
-    /// The full screens.
     pub tui: Tui,
     /// Directories with settings of their own.
     pub workspaces: Vec<Workspace>,

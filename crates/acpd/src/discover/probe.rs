@@ -27,7 +27,6 @@ const STEP: Duration = Duration::from_secs(1);
 /// Characters of an agent's last line on stderr that are told.
 const WORDS: usize = 200;
 
-/// What is started.
 pub(super) struct Launch {
     pub(super) program: PathBuf,
     pub(super) args: Vec<String>,

@@ -4,7 +4,6 @@ use acpd_core::ids::HostId;
 use acpd_core::{HostEvent, ToHost};
 use tokio::sync::mpsc;
 
-/// One agent process.
 pub trait AgentHost {
     /// Does something for it.
     fn tell(&mut self, order: ToHost);

@@ -43,17 +43,12 @@ type Asked = oneshot::Receiver<oneshot::Sender<String>>;
 /// Everything that is needed to start an agent.
 #[derive(Debug)]
 pub struct Launch {
-    /// Executable.
     pub program: PathBuf,
-    /// Its arguments.
     pub args: Vec<String>,
-    /// Its whole environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Its working directory.
     pub cwd: PathBuf,
     /// Identifies its processes in the process table.
     pub marker: String,
-    /// Its log.
     pub log: BoundedLog,
     /// Longest line in bytes.
     pub line_limit: usize,

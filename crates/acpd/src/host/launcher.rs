@@ -34,11 +34,9 @@ const _: () = assert!(2 * config::LONGEST_LINE < MEMORY + SPOOL);
 /// What agents are started with.
 #[derive(Debug)]
 pub struct Agents {
-    /// Profiles.
     pub config: Arc<Config>,
     /// The file that they were read from.
     pub config_file: Arc<OnDisk>,
-    /// Logs, shim directories.
     pub paths: Paths,
     /// Marks the processes of this journal.
     pub generation: String,
@@ -46,7 +44,6 @@ pub struct Agents {
     pub exe: PathBuf,
     /// Whether a service manager has started the daemon.
     pub managed: bool,
-    /// Ends process trees.
     pub reaper: Reaper,
     /// Where hosts report to.
     pub events: HostEvents,

@@ -74,7 +74,6 @@ pub enum Leftovers {
 pub(super) struct Known {
     /// `ACPD_HOST` of its processes.
     pub(super) marker: String,
-    /// The agent.
     pub(super) leader: ProcessId,
     /// The shim, which everything is below.
     pub(super) shim: ProcessId,
@@ -315,7 +314,6 @@ impl Reaper {
         self.send(Job::Exited { host });
     }
 
-    /// SIGTERM or SIGKILL.
     pub(super) fn stop(&self, host: HostId, step: StopStep) {
         self.send(Job::Stop { host, step });
     }

@@ -16,11 +16,9 @@ const ABORT: Duration = Duration::from_secs(5);
 
 type Host = Box<dyn AgentHost + Send>;
 
-/// All agent processes.
 #[derive(Default)]
 pub(super) struct Hosts(BTreeMap<HostId, Running>);
 
-/// An agent process.
 struct Running {
     host: Host,
     /// Nothing of it is left.

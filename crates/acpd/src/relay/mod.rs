@@ -68,22 +68,16 @@ const LEAVING: Duration = Duration::from_secs(1);
 /// What was said: for the hub, and for people.
 #[derive(Debug)]
 pub struct Readers {
-    /// The journal.
     pub journal: Journal,
-    /// The index.
     pub index: SearchIndex,
 }
 
 /// Where events come from.
 #[derive(Debug)]
 pub struct Sources {
-    /// Connections.
     pub clients: mpsc::Receiver<(ClientId, FromClient)>,
-    /// Agent processes.
     pub hosts: mpsc::Receiver<(HostId, HostEvent)>,
-    /// The store's writer.
     pub reports: mpsc::UnboundedReceiver<Report>,
-    /// Signals.
     pub calls: Calls,
     /// When the service manager wants a sign of life.
     pub pulse: Pulse,
@@ -111,7 +105,6 @@ pub struct Ended {
     pub restart: Option<Environment>,
 }
 
-/// The task.
 pub struct Relay {
     hub: Hub,
     clock: Clock,

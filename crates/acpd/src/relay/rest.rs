@@ -31,7 +31,6 @@ impl Rest {
         Rest { still, timer: Box::pin(sleep(still)), disturbed: false, resting: false }
     }
 
-    /// Something has happened.
     pub(super) fn disturb(&mut self) {
         self.disturbed = true;
         if std::mem::take(&mut self.resting) {

@@ -34,11 +34,9 @@ pub(super) enum Peer {
     Client(ClientId),
 }
 
-/// Everybody who looks.
 #[derive(Default)]
 pub(super) struct Traces(Vec<Tracer>);
 
-/// Somebody who looks.
 struct Tracer {
     client: ClientId,
     of: TraceOf,
@@ -77,7 +75,6 @@ impl Way {
 }
 
 impl Traces {
-    /// Whether anybody looks.
     pub(super) fn are_on(&self) -> bool {
         !self.0.is_empty()
     }

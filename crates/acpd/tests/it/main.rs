@@ -98,7 +98,6 @@ fn hosted(agents: impl IntoIterator<Item = Agent>) -> TestEnv {
     home_with(&Config::new(agents).daemon("host", "\"shim\""))
 }
 
-/// A well-behaved agent.
 fn echo() -> Agent {
     Agent::new("echo")
 }

@@ -163,7 +163,6 @@ impl Bench {
         if self.quick { times.div_ceil(10) } else { times }
     }
 
-    /// The agent itself.
     fn direct(&self) -> Result<Peer> {
         let mut command = self.home.command(&own_program()?);
         command.arg(AGENT);

@@ -91,7 +91,6 @@ pub(super) fn pages(bench: &mut Bench) -> Result {
 
 type Socket = WebSocket<MaybeTlsStream<std::net::TcpStream>>;
 
-/// `acpctl web`.
 struct Server {
     child: Child,
     host: String,

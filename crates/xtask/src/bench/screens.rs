@@ -14,11 +14,9 @@ use crate::Result;
 use crate::home::Home;
 use crate::peer::Peer;
 
-/// The terminal.
 const SIZE: (u16, u16) = (100, 30);
 /// Agents that work at the same time.
 const AGENTS: usize = 4;
-/// Sessions of each.
 const SESSIONS: usize = 125;
 /// Pieces of an answer in a second, from each agent. `top` is told of all of them together 20 times a second.
 const PIECES: usize = 20;

@@ -14,7 +14,6 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// A figure.
     pub(super) fn new(what: &'static str, measured: impl Into<String>) -> Row {
         let empty = String::new;
         Row {

@@ -86,7 +86,6 @@ struct Release {
     dist: PathBuf,
     /// Where the files of the release go.
     out: PathBuf,
-    /// Cargo's folder.
     build: PathBuf,
     programs: Option<PathBuf>,
     version: String,

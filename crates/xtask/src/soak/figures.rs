@@ -9,7 +9,6 @@ use acpd_sys::process::rss_bytes;
 use crate::Result;
 use crate::home::Home;
 
-/// One look.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Figures([u64; KINDS.len()]);
 
@@ -133,7 +132,6 @@ fn row(name: &str, cell: impl Fn(usize) -> String) {
     println!("{name:>8}  {}", cells.collect::<Vec<_>>().join("  "));
 }
 
-/// All looks.
 #[derive(Debug, Default)]
 pub(super) struct Series(Vec<Look>);
 
@@ -149,7 +147,6 @@ impl Series {
         self.0.push(Look { counts, figures });
     }
 
-    /// What is compared.
     pub(super) fn print(&self) {
         let (measure, end) = self.compared();
         row("measure", |at| shown(at, measure[at]));

@@ -32,9 +32,7 @@ use crate::home::{Home, kill_tree};
 use crate::torture;
 use crate::workspace::bin_dir;
 
-/// Agents.
 const AGENTS: u64 = 8;
-/// Clients.
 const CLIENTS: u64 = 16;
 /// How often the figures are looked at in all.
 const LOOKS: u32 = 90;
@@ -136,7 +134,6 @@ struct Soak {
     failure: Mutex<Option<String>>,
 }
 
-/// What was done.
 #[derive(Debug, Default)]
 struct Counts {
     prompts: AtomicU64,

@@ -15,15 +15,11 @@ use crate::peer::Peer;
 /// Where a line comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Who {
-    /// The bridge's stdout.
     Editor,
-    /// `acpctl run`.
     Run,
-    /// `acpctl attach`.
     Attach,
     /// The client with a token.
     Token,
-    /// The plain observer.
     Observer,
 }
 
@@ -38,7 +34,6 @@ pub(super) struct Event {
 
 #[derive(Debug)]
 pub(super) enum What {
-    /// Connected.
     Up(UnixStream),
     /// A line without its newline.
     Line(Vec<u8>),

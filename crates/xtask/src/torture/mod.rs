@@ -227,7 +227,6 @@ fn describe(plan: &Plan) -> String {
     all.join("\n  ")
 }
 
-/// What was done.
 #[derive(Debug, Default)]
 struct Tally {
     rounds: u64,

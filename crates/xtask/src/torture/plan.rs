@@ -55,7 +55,6 @@ pub(super) enum Strike {
     Cut,
     /// SIGTERM to the daemon.
     Term,
-    /// `acpctl daemon restart`.
     Restart,
     /// `acpctl daemon stop --detach`.
     Detach,
@@ -98,7 +97,6 @@ impl fmt::Display for Strike {
 pub(super) struct Prompt {
     /// Its first word, and the name of its chunks; no other prompt has it.
     pub(super) tag: String,
-    /// Who says it.
     pub(super) by: By,
     /// Everything that is said.
     pub(super) text: String,
@@ -106,7 +104,6 @@ pub(super) struct Prompt {
     pub(super) chunks: u64,
 }
 
-/// A round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Plan {
     /// Prompts, in the order in which they are sent.

@@ -43,7 +43,6 @@ pub(super) struct Stage {
     pub(super) shot: BTreeSet<u32>,
     /// `acpctl daemon …` that go on beside.
     pub(super) beside: Vec<Child>,
-    /// Lines that came.
     pub(super) seen: u64,
     /// How often a daemon has ended.
     pub(super) losses: u64,

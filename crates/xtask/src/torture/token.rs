@@ -22,7 +22,6 @@ enum Phase {
     Up,
 }
 
-/// The client.
 #[derive(Debug, Default)]
 pub(super) struct Token {
     name: String,
@@ -34,7 +33,6 @@ pub(super) struct Token {
     hello: u64,
     /// So many lines are safe.
     safe: u64,
-    /// Those after them.
     lines: VecDeque<String>,
     /// Requests without an answer: the number of the line, and the line.
     open: BTreeMap<u64, (u64, String)>,
@@ -57,7 +55,6 @@ impl Token {
         self.phase == Phase::Up
     }
 
-    /// Cuts the connection.
     pub(super) fn cut(&self) {
         if let Some(stream) = &self.stream {
             // It may be gone already.
@@ -101,7 +98,6 @@ impl Token {
         id
     }
 
-    /// Takes a line.
     pub(super) fn line(&mut self, message: Value) -> Heard {
         let method = message["method"].as_str().unwrap_or_default().to_owned();
         match (message.get("id").cloned(), method.as_str()) {

@@ -110,7 +110,6 @@ impl Journal {
         turns
     }
 
-    /// All numbered chunks.
     pub(super) fn chunks(&self) -> Vec<&str> {
         self.lines.values().filter_map(numbered).collect()
     }

@@ -43,12 +43,9 @@ pub(super) fn pending(args: &cli::Pending, door: Door, ui: &mut Ui) -> Result {
     Ok(ui.print(table(&list.interactions, human::now(), ui.out_paint(), ui.out_width()))?)
 }
 
-/// A plain answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// Yes.
     Allow,
-    /// No.
     Deny,
 }
 

@@ -49,7 +49,6 @@ pub(super) use handoff::handoff;
 /// How long stdin is read before the user is told.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Runs one turn.
 pub(super) fn run(mut args: cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     if args.steer {
         return steer::steer(&args, door, ui);

@@ -4,7 +4,6 @@ use acp_wire::read_legible;
 use acpd_api::{Meta, UpdateMeta};
 use serde::Deserialize;
 
-/// Where we are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// What comes is ours.
@@ -21,14 +20,12 @@ impl Place {
         if ahead == 0 { Place::Own } else { Place::Behind(ahead) }
     }
 
-    /// A turn ended.
     pub(super) fn turn_ended(&mut self) {
         if let Place::Behind(left) | Place::Unsure(left) = *self {
             *self = Place::Behind(left.saturating_sub(1));
         }
     }
 
-    /// A turn began.
     pub(super) fn turn_started(&mut self) {
         match *self {
             Place::Behind(0) => *self = Place::Own,

@@ -17,11 +17,9 @@ use crate::ui::Ui;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ServiceInfo {
-    /// Who starts it.
     manager: Manager,
     /// The program that it runs, or would run.
     program: Untrusted,
-    /// Its files.
     files: Vec<File>,
     /// It starts with the login.
     enabled: bool,
@@ -47,7 +45,6 @@ struct File {
     state: FileState,
 }
 
-/// Shows the service.
 pub(super) fn status(service: &Service, paths: &Paths, json: Json, ui: &mut Ui) -> Result {
     let state = service.known()?;
     let serving = state.running(paths)?.map(|mut daemon| info(&mut daemon)).transpose()?;

@@ -14,7 +14,6 @@ use crate::human;
 use crate::service::{base, home, remove_file, remove_folders};
 use crate::text::{Text, text};
 
-/// What there is.
 #[derive(Debug, Default)]
 pub(super) struct Traces {
     /// Directories of acpd's own, and what in them is acpd's.
@@ -25,7 +24,6 @@ pub(super) struct Traces {
 }
 
 impl Traces {
-    /// Looks for it.
     pub(super) fn find(paths: &Paths) -> Result<Traces> {
         let is_runtime = |name: &str| ["acpd.sock", "acpd.start.lock", "s"].contains(&name);
         // The agent `demo` takes no other place.

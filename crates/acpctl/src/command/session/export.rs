@@ -13,7 +13,6 @@ use crate::transcript::markdown::{self, Markdown, Part};
 use crate::transcript::read;
 use crate::ui::Ui;
 
-/// Prints the session.
 pub(super) fn export(session: &Which, format: Format, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     let info = find(&mut connection, session, Care::Guess, ui)?;

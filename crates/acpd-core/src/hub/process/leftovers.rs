@@ -23,7 +23,6 @@ use crate::process::slot::{Host, Slot, Stage, State};
 /// After so many times of SIGKILL it is looked who is left, and again after as many.
 const LOOK_EVERY: u32 = 5;
 
-/// What it means.
 const HANGS: &str = "it hangs in the kernel, mostly on a disk or a network that does not answer, and is \
                      waited for";
 /// Processes that are named.

@@ -26,7 +26,6 @@ pub(crate) enum Urgency {
     Awaited,
     /// Somebody has the session open.
     Watched,
-    /// Nobody is there.
     Unattended,
 }
 

@@ -28,7 +28,6 @@ use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
 use crate::input::{Batch, Effect, NewTerminal, ServeError, TerminalEnd, ToClient};
 use crate::views::terminal_name::TerminalName;
 
-/// `params` of `terminal/create`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Create {

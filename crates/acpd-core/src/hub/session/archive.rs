@@ -53,7 +53,6 @@ impl Hub {
         Ok(())
     }
 
-    /// `_acpd/session/archive` and `_acpd/session/unarchive`.
     pub(crate) fn session_archive(
         &mut self,
         asked: Asked<'_>,

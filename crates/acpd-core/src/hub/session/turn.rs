@@ -66,7 +66,6 @@ struct PromptEnd {
     outcome: Outcome,
     /// What the sender gets in place of the agent's answer.
     fault: Option<Fault>,
-    /// The agent's error.
     refused: Option<ErrorObject>,
 }
 

@@ -29,7 +29,6 @@ use crate::timers::Timer;
 const PAUSE: u64 = 10 * 60_000;
 
 impl Hub {
-    /// `_acpd/session/remove`.
     pub(crate) fn session_remove(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let RemoveParams { session, now } = read(asked.params)?;
         let key = self.resolve(&session)?;
@@ -76,7 +75,6 @@ impl Hub {
         self.watch_aside(self.now);
     }
 
-    /// `_acpd/session/undo`.
     pub(crate) fn session_undo(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let wanted: UndoParams = read(asked.params)?;
         let key = self.find_aside(&wanted)?;

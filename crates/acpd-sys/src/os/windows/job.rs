@@ -52,7 +52,6 @@ fn jobs() -> MutexGuard<'static, BTreeMap<ProcessId, Job>> {
 enum Holds {
     /// The child and all that it starts.
     All,
-    /// The child alone.
     One,
 }
 

@@ -92,7 +92,6 @@ impl Beside {
         }
     }
 
-    /// Takes pasted text.
     pub(super) fn paste(&mut self, text: &str) {
         if let Beside::Search { query, prompts, list } = self {
             query.insert(text);

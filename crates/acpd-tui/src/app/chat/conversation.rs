@@ -11,7 +11,6 @@ use super::memory::Memory;
 /// Rows of a block that a person unfolds out of a group.
 const GLANCE: usize = 3;
 
-/// A conversation.
 #[derive(Debug)]
 pub(super) struct Conversation {
     folded: acpd_view::State,
@@ -34,7 +33,6 @@ pub(super) struct Conversation {
 /// Where a person wants to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Jump {
-    /// At what comes.
     Live,
     /// Where this row is on the screen.
     To(Id),
@@ -86,7 +84,6 @@ impl Conversation {
         self.folded.heed(hello);
     }
 
-    /// Takes a line.
     pub(super) fn fold(&mut self, line: &[u8], now: u64) {
         for id in self.folded.fold(line) {
             if self.folded.get(id).is_some_and(|block| block.progress == Progress::Running) {
@@ -142,7 +139,6 @@ impl Conversation {
         said
     }
 
-    /// The last block.
     pub(super) fn last(&self) -> Option<Id> {
         self.folded.blocks().last().map(|block| block.id)
     }
@@ -301,7 +297,6 @@ impl Conversation {
         self.selected
     }
 
-    /// Chooses a row.
     pub(super) fn choose(&mut self, id: Id) {
         self.go(Some(id));
     }

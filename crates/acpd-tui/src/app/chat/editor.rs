@@ -18,7 +18,6 @@ pub(in crate::app) struct Editor {
     area: TextArea<'static>,
     /// Long texts that were pasted, in the order of their chips.
     pasted: Vec<String>,
-    /// Files and images.
     attached: Vec<Attached>,
     /// The ticket of the prompt that was taken back to be changed into this one.
     in_place_of: Option<u64>,
@@ -51,7 +50,6 @@ pub(super) struct Word {
     pub(super) kind: WordKind,
     /// Without its first character.
     pub(super) text: String,
-    /// Where it begins.
     pub(super) at: (usize, usize),
 }
 
@@ -60,12 +58,10 @@ pub(super) struct Word {
 pub(super) enum WordKind {
     /// A slash command: `/`, at the beginning.
     Command,
-    /// A file: `@`.
     File,
 }
 
 impl Editor {
-    /// The widget.
     pub(super) fn widget(&self, has_keys: bool) -> TextArea<'static> {
         let mut area = self.area.clone();
         if !has_keys {

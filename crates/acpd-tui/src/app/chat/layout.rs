@@ -64,7 +64,6 @@ struct Stream {
 /// A line on the screen.
 #[derive(Debug)]
 pub(super) struct Placed {
-    /// What it says.
     pub(super) line: Line,
     /// The row that it belongs to, by its place among the rows; none between rows.
     pub(super) row: Option<usize>,
@@ -77,7 +76,6 @@ pub(super) struct Placed {
 pub(super) struct Visible {
     /// From top to bottom.
     pub(super) lines: Vec<Placed>,
-    /// Nothing is below.
     pub(super) is_live: bool,
     /// Rows below the screen.
     pub(super) below: usize,

@@ -30,9 +30,7 @@ pub(super) struct Memory {
 #[derive(Debug)]
 struct Asked {
     of: Id,
-    /// Its last line.
     last: u64,
-    /// What has come.
     again: State,
     /// Bytes of that.
     bytes: usize,
@@ -117,7 +115,6 @@ impl Memory {
         self.asked = None;
     }
 
-    /// With another limit.
     #[cfg(test)]
     pub(super) fn limit(&mut self, most: usize) {
         self.most = most;

@@ -11,7 +11,6 @@ use crate::app::said::Words;
 use crate::app::{CLIENT, Effect, Link, State, read};
 
 impl State {
-    /// Asks what waits.
     pub(super) fn ask_queue(&mut self) -> Vec<Effect> {
         let Some(chat) = &mut self.chat else { return Vec::new() };
         if let Some(said) = chat.waits.pop() {

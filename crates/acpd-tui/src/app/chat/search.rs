@@ -54,7 +54,6 @@ impl Search {
         self.waits.is_some()
     }
 
-    /// Takes pasted text.
     pub(super) fn paste(&mut self, text: &str) {
         if let Some(typed) = &mut self.typed {
             typed.insert(text);

@@ -21,7 +21,6 @@ const MARGIN: u16 = 3;
 /// Columns of the words that are looked for, while they are typed.
 const TYPED: usize = 40;
 
-/// Draws it.
 pub(in crate::app) fn view(
     state: &State,
     chat: &Chat,

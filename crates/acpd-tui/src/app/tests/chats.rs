@@ -192,7 +192,6 @@ fn what_is_written_while_a_turn_runs_waits_and_can_be_taken_back() {
     assert_eq!(next["params"].get("_meta"), None, "and the next one behind all");
 }
 
-/// What `_acpd/session/queue` answers.
 fn waiting(prompts: &[(u64, &str)]) -> Value {
     let prompts = prompts.iter().zip(1..).map(|((ticket, text), place)| {
         json!({"place": place, "ticket": ticket, "at": NOW, "prompt": [{"type": "text", "text": text}]})

@@ -36,7 +36,6 @@ pub(super) fn name(row: &Row<'_>) -> Text {
     }
 }
 
-/// Its agent.
 pub(super) fn agent(row: &Row<'_>) -> Text {
     match (row.session, row.what) {
         (_, What::Login(..)) => Text::new(),
@@ -46,7 +45,6 @@ pub(super) fn agent(row: &Row<'_>) -> Text {
     }
 }
 
-/// Its directory.
 pub(super) fn folder(row: &Row<'_>, home: Option<&str>) -> Text {
     let asked = row.question().and_then(|question| question.cwd.as_ref());
     let cwd = row.session.map(|session| &session.cwd).or(asked);

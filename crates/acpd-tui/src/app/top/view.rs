@@ -45,7 +45,6 @@ impl Columns {
     }
 }
 
-/// Draws it.
 pub(in crate::app) fn view(
     state: &State,
     scrolled: &mut usize,

@@ -16,9 +16,7 @@ use self::schema::Schema;
 pub(crate) enum Scope {
     /// `[defaults]`; also for the keys of a table that stands in one place only.
     Shared,
-    /// `[agents.NAME]`.
     Agent,
-    /// The catalogue.
     Catalogue,
 }
 

@@ -31,7 +31,6 @@ pub enum Installed {
     Other,
     /// The package's own program does it, with the arguments from this one of the command on.
     Here {
-        /// The program.
         program: PathBuf,
         /// Index of the first argument in the command.
         args: usize,

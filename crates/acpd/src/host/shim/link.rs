@@ -15,7 +15,6 @@ const ANSWER: Duration = Duration::from_secs(1);
 
 /// How a connection ended.
 pub(super) enum End {
-    /// It broke.
     Lost(io::Error),
     /// The shim knows that its end is on disk.
     Forgotten,

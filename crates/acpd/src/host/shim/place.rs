@@ -15,11 +15,9 @@ use crate::log::BoundedLog;
 pub struct Place {
     /// The state directory, which the shim directories are in.
     pub state: PathBuf,
-    /// Ends process trees.
     pub reaper: Reaper,
     /// Where to report to.
     pub events: HostEvents,
-    /// The agent's log.
     pub log: BoundedLog,
     /// Longest line in bytes.
     pub line_limit: usize,
@@ -41,7 +39,6 @@ pub struct Leases {
 pub struct Start {
     /// Program of the shim.
     pub exe: PathBuf,
-    /// What to start.
     pub launch: launch::Launch,
     /// How long that may take.
     pub deadline: Duration,

@@ -45,7 +45,6 @@ const PIECE: u64 = 64 << 10;
 pub(super) enum Told {
     /// Nothing: an earlier daemon's, looked for.
     Nothing,
-    /// That it runs.
     Running,
     /// That its leader has ended, or that it is lost.
     Ended,

@@ -20,9 +20,7 @@ use tungstenite::{Message, WebSocket};
 /// The server of a home. Ends with the test.
 struct Web {
     running: Running,
-    /// `http://127.0.0.1:PORT`.
     origin: String,
-    /// `127.0.0.1:PORT`.
     host: String,
     /// The code that it printed.
     code: String,

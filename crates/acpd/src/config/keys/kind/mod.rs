@@ -33,7 +33,6 @@ pub(crate) trait Kind {
     /// The same for editors.
     fn schema() -> Schema;
 
-    /// Reads a value.
     fn read(value: &Spanned<DeValue<'_>>) -> Result<Self::Value, Fault>;
 
     /// The value as TOML.
@@ -60,7 +59,6 @@ fn quoted_list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     format!("[{}]", items.join(", "))
 }
 
-/// `true` or `false`.
 pub(crate) struct Flag;
 
 impl Kind for Flag {
