@@ -1,4 +1,4 @@
-//! Tools with which an agent searches and reads files, and finds mistakes in them.
+//! Tools with which an agent searches files, and finds mistakes in them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +15,7 @@ use crate::failure::Failure;
 use crate::lent::{self, Lent};
 use crate::report::said;
 use crate::server::Server;
-use crate::workspace::{
-    DiagnosticsArgs, FindArgs, ReadArgs, SearchArgs, Stop, Stopped, TreeArgs, Workspace,
-};
+use crate::workspace::{DiagnosticsArgs, FindArgs, SearchArgs, Stop, Stopped, Workspace};
 
 /// How often the host hears that a command still runs.
 const STILL_RUNS: Duration = Duration::from_secs(5);
@@ -35,18 +33,6 @@ impl Server {
     #[tool(annotations(read_only_hint = true))]
     async fn find(&self, Parameters(args): Parameters<FindArgs>) -> CallToolResult {
         self.looked(move |files| files.find(&args)).await
-    }
-
-    /// Reads lines of a text file, each behind its number.
-    #[tool(annotations(read_only_hint = true))]
-    async fn read(&self, Parameters(args): Parameters<ReadArgs>) -> CallToolResult {
-        self.looked(move |files| files.read(&args)).await
-    }
-
-    /// Shows folders and files as a tree, what git ignores left out.
-    #[tool(annotations(read_only_hint = true))]
-    async fn tree(&self, Parameters(args): Parameters<TreeArgs>) -> CallToolResult {
-        self.looked(move |files| files.tree(&args)).await
     }
 
     /// Finds mistakes: asks the editor of the session if it lends a tool for that, else runs the compilers and linters that a

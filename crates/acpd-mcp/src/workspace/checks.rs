@@ -238,7 +238,7 @@ fn detected(cwd: &Path) -> Vec<String> {
 /// ignore. None if there are too many.
 fn state_of(folders: &Folders) -> Result<Option<u64>, Failure> {
     let mut hash = DefaultHasher::new();
-    let all = Wanted { path: None, ignored: false, depth: None };
+    let all = Wanted { path: None, ignored: false };
     let more = folders.walk(all, |found| {
         if found.kind == Kind::File {
             let meta = found.path.metadata().ok();

@@ -37,8 +37,6 @@ pub(super) struct Folders {
 pub(super) struct Found {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
-    /// How far below the beginning of the walk.
-    pub(super) depth: usize,
 }
 
 /// What a walk is to find.
@@ -48,7 +46,6 @@ pub(super) struct Wanted<'a> {
     pub(super) path: Option<&'a Path>,
     /// Also what git ignores.
     pub(super) ignored: bool,
-    pub(super) depth: Option<usize>,
 }
 
 impl Folders {
@@ -115,11 +112,11 @@ impl Folders {
                 continue;
             }
             if kind == Kind::File {
-                each(Found { path: start, kind, depth: 0 });
+                each(Found { path: start, kind });
                 continue;
             }
             let mut walk = WalkBuilder::new(&start);
-            walk.standard_filters(!wanted.ignored).hidden(false).max_depth(wanted.depth);
+            walk.standard_filters(!wanted.ignored).hidden(false);
             walk.filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
             walk.sort_by_file_name(Ord::cmp).current_dir(self.cwd());
             // What cannot be read is not there for this agent.
@@ -131,10 +128,9 @@ impl Folders {
                 if self.is_late() {
                     return Ok(Some("it took too long to look at all files"));
                 }
-                let depth = entry.depth();
                 let path = entry.into_path();
                 let Ok(kind) = self.roots.kind(&path) else { continue };
-                if !each(Found { path, kind, depth }) {
+                if !each(Found { path, kind }) {
                     return Ok(None);
                 }
             }
@@ -164,9 +160,6 @@ impl From<FsError> for Failure {
         let failure = Failure::new(error.to_string());
         match error {
             FsError::Outside { .. } => failure.hint("use a path in one of these directories"),
-            FsError::NotUtf8 { .. } => {
-                failure.hint("it is a binary file, or text of another encoding")
-            }
             _ => failure,
         }
     }
@@ -247,7 +240,7 @@ mod links {
                 path = work.join(path);
             }
             let real = folders.named(&path).canonicalize();
-            let wanted = Wanted { path: Some(&path), ignored: true, depth: None };
+            let wanted = Wanted { path: Some(&path), ignored: true };
             let mut seen = Vec::new();
             let walked = folders.walk(wanted, |found| {
                 seen.push(found.path.canonicalize().unwrap());
@@ -273,7 +266,7 @@ mod links {
         fs::write(outside.join("secret"), "").unwrap();
         let folders = Folders::open(std::slice::from_ref(&work)).unwrap();
         let mut seen = Vec::new();
-        let all = Wanted { path: None, ignored: false, depth: None };
+        let all = Wanted { path: None, ignored: false };
         let walked = folders.walk(all, |found| {
             if found.path.ends_with("0") {
                 // It was a folder when its name was read, and leads out when it is gone into.

@@ -5,10 +5,9 @@
 //! members.
 
 mod checks;
+mod find;
 mod findings;
 mod folders;
-mod list;
-mod read;
 mod reported;
 mod search;
 
@@ -81,30 +80,6 @@ pub(crate) struct FindArgs {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(crate) struct ReadArgs {
-    path: PathBuf,
-    /// The first line, counted from 1. Default: 1.
-    #[serde(default)]
-    from_line: Option<u32>,
-    /// How many lines; 5000 at most. Default: 500.
-    #[serde(default)]
-    lines: Option<u32>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(crate) struct TreeArgs {
-    /// The folder. Default: all of the session.
-    #[serde(default)]
-    path: Option<PathBuf>,
-    /// How many levels; 20 at most. Default: 3.
-    #[serde(default)]
-    depth: Option<usize>,
-    /// Also what git ignores.
-    #[serde(default)]
-    ignored: bool,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct DiagnosticsArgs {
     /// Only mistakes in this file, or below this folder.
     #[serde(default)]
@@ -155,20 +130,12 @@ impl Workspace {
     }
 
     pub(crate) fn find(&self, args: &FindArgs) -> Result<String, Failure> {
-        list::find(&Folders::open(&self.folders)?, args)
+        find::find(&Folders::open(&self.folders)?, args)
     }
 
     /// All files, as many names as fit into an answer, those that git ignores left out.
     pub(crate) fn files(&self) -> Result<String, Failure> {
         self.find(&FindArgs { glob: "**".to_owned(), path: None, ignored: false })
-    }
-
-    pub(crate) fn read(&self, args: &ReadArgs) -> Result<String, Failure> {
-        read::read(&Folders::open(&self.folders)?, args)
-    }
-
-    pub(crate) fn tree(&self, args: &TreeArgs) -> Result<String, Failure> {
-        list::tree(&Folders::open(&self.folders)?, args)
     }
 
     /// What an editor says; else runs the commands, one call at a time.

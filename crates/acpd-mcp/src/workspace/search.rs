@@ -48,7 +48,7 @@ pub(super) fn search(folders: &Folders, args: &SearchArgs) -> Result<String, Fai
         cut: None,
     };
     let mut unread = 0;
-    let wanted = Wanted { path: args.path.as_deref(), ignored: args.ignored, depth: None };
+    let wanted = Wanted { path: args.path.as_deref(), ignored: args.ignored };
     let more = folders.walk(wanted, |found| {
         if found.kind != Kind::File || glob.matched(&found.path, false).is_ignore() {
             return true;

@@ -41,10 +41,10 @@ fn host(env: &TestEnv, args: &[&str]) -> Host {
 }
 
 #[test]
-fn files_are_searched_found_read_and_shown_as_a_tree() {
+fn files_are_searched_and_found() {
     let env = workspace();
     let mut host = host(&env, &[]);
-    assert_eq!(host.tools(), ["diagnostics", "find", "read", "search", "tree"]);
+    assert_eq!(host.tools(), ["diagnostics", "find", "search"]);
 
     let found = host.text("search", json!({"pattern": r"needle\("}));
     let expected = "src/lib.rs\n1: pub fn needle(n: u32) {}\n\nsrc/main.rs\n3:     needle(1);\n\
@@ -71,27 +71,6 @@ fn files_are_searched_found_read_and_shown_as_a_tree() {
     assert_eq!(found, "src/lib.rs\nsrc/main.rs\n[2 files]\n");
     let found = host.text("find", json!({"glob": "target/**", "ignored": true}));
     assert_eq!(found, "target/out.txt\n[1 files]\n");
-
-    let tree = host.text("tree", json!({"depth": 1}));
-    let work = env.work("main").canonicalize().unwrap();
-    let head = format!("{}/\n", work.display());
-    assert_eq!(
-        tree.strip_prefix(&head).expect(&tree),
-        "  .gitignore\n  data.bin\n  empty\n  src/\n[4 files and folders]\n"
-    );
-    let tree = host.text("tree", json!({"path": "src"}));
-    assert_eq!(tree, "src/\n  .hidden\n  lib.rs\n  main.rs\n[3 files and folders]\n");
-
-    let read = host.text("read", json!({"path": "src/main.rs", "from_line": 2, "lines": 2}));
-    assert_eq!(
-        read,
-        "     2\t    // Needle\n     3\t    needle(1);\n[there is more: `from_line` 4]\n"
-    );
-    let read = host.text("read", json!({"path": work.join("src/lib.rs")}));
-    assert_eq!(read, "     1\tpub fn needle(n: u32) {}\n");
-    assert_eq!(host.text("read", json!({"path": "empty"})), "[the file is empty]\n");
-    let binary = host.refused("read", json!({"path": "data.bin"}));
-    assert!(binary.contains("is not UTF-8 text") && binary.contains("binary"), "{binary}");
 }
 
 #[test]
@@ -118,18 +97,6 @@ fn answers_are_bounded_and_say_what_was_cut() {
     assert!(found.len() < 1000 && found.contains("…xxx") && found.contains("xpiny"), "{found}");
     let found = host.text("find", json!({"glob": "a-file-*"}));
     assert!(found.len() < 34_000 && found.contains("; cut: "), "{}", found.len());
-    let read = host.text("read", json!({"path": "long.txt", "lines": 5000}));
-    let next: u32 = read
-        .trim_end()
-        .trim_end_matches(']')
-        .rsplit_once("`from_line` ")
-        .unwrap()
-        .1
-        .parse()
-        .unwrap();
-    assert!(read.len() < 66_000 && (1000..5000).contains(&next), "{next}");
-    let last = host.text("read", json!({"path": "long.txt", "from_line": 9001}));
-    assert_eq!(last, "[the file has less than 9001 lines]\n");
 }
 
 #[test]
@@ -143,7 +110,6 @@ fn tools_look_into_no_git_folder() {
         for (tool, arguments) in [
             ("search", json!({"pattern": "me:needle", "path": path, "ignored": true})),
             ("find", json!({"glob": "*config*", "path": path, "ignored": true})),
-            ("tree", json!({"path": path})),
         ] {
             let all = host.text(tool, arguments);
             let is_shown = |line: &str| line.contains("needle@") || line.trim().ends_with("config");
@@ -165,14 +131,12 @@ fn nothing_outside_of_the_folders_is_read_or_listed() {
     for path in
         ["/etc/passwd", "../outside/secret.txt", "way-out/secret.txt", "link.txt", "/no-such"]
     {
-        let refused = host.refused("read", json!({"path": path}));
+        let refused = host.refused("search", json!({"pattern": "needle", "path": path}));
         assert!(refused.contains("leads out of the session's directories"), "{refused}");
     }
-    for (tool, mut arguments) in [
-        ("search", json!({"pattern": "outside"})),
-        ("find", json!({"glob": "*secret*"})),
-        ("tree", json!({})),
-    ] {
+    for (tool, mut arguments) in
+        [("search", json!({"pattern": "outside"})), ("find", json!({"glob": "*secret*"}))]
+    {
         let all = host.text(tool, arguments.clone());
         assert!(!all.contains("secret") && !all.contains("way-out"), "{all}");
         for path in ["way-out", "..", "/"] {
@@ -182,7 +146,8 @@ fn nothing_outside_of_the_folders_is_read_or_listed() {
         }
     }
     assert!(host.text("find", json!({"glob": "inside.rs"})).contains("inside.rs"));
-    assert!(host.text("read", json!({"path": "inside.rs"})).contains("needle"));
+    let inside = json!({"pattern": "needle", "path": "inside.rs"});
+    assert!(host.text("search", inside).contains("1: pub fn needle"));
     drop(host);
 
     // What is one of the folders, is inside.
@@ -192,7 +157,8 @@ fn nothing_outside_of_the_folders_is_read_or_listed() {
         host.text("search", json!({"pattern": "outside"}))
             .contains("secret.txt\n1: needle outside")
     );
-    assert!(host.text("read", json!({"path": "link.txt"})).contains("needle outside"));
+    let link = json!({"pattern": "outside", "path": "link.txt"});
+    assert!(host.text("search", link).contains("1: needle outside"));
 }
 
 #[test]
@@ -334,8 +300,9 @@ fn an_agent_is_lent_the_folders_of_its_session_and_the_commands_of_the_configura
     let check = calls(&env, "check", "diagnostics", json!({}));
     let run = env.acpctl(&["run", "-s", "lead", &check]).success();
     assert!(run.stdout().contains("lent"), "{run:?}");
-    let read = calls(&env, "read", "read", json!({"path": env.path("check")}));
-    let run = env.acpctl(&["run", "-s", "lead", &read]).success();
+    let outside = json!({"pattern": "x", "path": env.path("check")});
+    let search = calls(&env, "outside", "search", outside);
+    let run = env.acpctl(&["run", "-s", "lead", &search]).success();
     assert!(run.stdout().contains("leads out of the session's directories"), "{run:?}");
 }
 
