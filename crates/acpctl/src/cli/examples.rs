@@ -251,8 +251,8 @@ pub(crate) const ALL: &[(&str, &[Example])] = &[
                 "Let another agent go on in the same directory",
             ),
             (
-                "acpctl session handoff main --to codex --summary -s main-2",
-                "Hand over a summary; the new session is named `main-2`",
+                "acpctl session handoff main --to codex --all -s main-2",
+                "Hand over all turns; the new session is named `main-2`",
             ),
         ],
     ),

@@ -189,9 +189,6 @@ pub(crate) struct Handoff {
     /// Hand over all turns, not only the last ones.
     #[arg(long)]
     pub(crate) all: bool,
-    /// Hand over a summary in place of the turns: the old agent is asked for it, in the session.
-    #[arg(long, conflicts_with = "all")]
-    pub(crate) summary: bool,
     #[command(flatten)]
     pub(crate) set_up: SetUp,
     #[command(flatten)]
@@ -230,10 +227,8 @@ unmerged (commits that no other branch has).";
 
 /// What `session handoff` hands over.
 const HANDOFF: &str = "\
-The transcript is that of `session export`: the last turns, up to 64 KiB. With `--summary` it is what the old \
-agent writes for this, with the last prompt and answer, the changed files and the plan; without the first if \
-the agent cannot be asked. The old session stays. Without PROMPT, stdin is read unless it is a terminal. \
-Output and exit codes are those of `run`.";
+The transcript is that of `session export`: the last turns, up to 64 KiB. The old session stays. Without PROMPT, \
+stdin is read unless it is a terminal. Output and exit codes are those of `run`.";
 
 /// Arguments of `session log`.
 #[derive(Debug, Args)]

@@ -1,7 +1,6 @@
 //! What was said and done in a session, for people and for programs: the journal is read page by page, and its
-//! turns become items ([`items`]), Markdown ([`markdown`]) or a few words ([`digest`]).
+//! turns become items ([`items`]) or Markdown ([`markdown`]).
 
-pub(crate) mod digest;
 pub(crate) mod items;
 pub(crate) mod markdown;
 

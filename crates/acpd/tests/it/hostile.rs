@@ -506,7 +506,6 @@ fn sessions(stage: &mut Stage) {
     stage.both(&["session", "unarchive", "fix"]);
     stage.both(&["run", "--steer", "fix", "say"]);
     stage.all(&["session", "handoff", "fix", "--to", "evil", "say"]);
-    stage.all(&["session", "handoff", "fix", "--to", "evil", "--summary", "say"]);
     stage.both(&["session", "worktree", "fix"]);
     let repository = repository(&stage.env);
     stage.terminal(&["run", "--cwd", &repository, "--worktree=tree", "say"]);

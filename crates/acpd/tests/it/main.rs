@@ -29,7 +29,6 @@ mod editors;
 mod environment;
 mod forks;
 mod fuzz;
-mod handing_over;
 mod hooks;
 mod hostile;
 mod hostile_client;

@@ -1,19 +1,17 @@
 //! `acpctl session handoff`: another agent continues a conversation, in a session of its own.
 //!
-//! Its first prompt is what the person says, a note that the conversation was handed over, and the transcript or a
-//! summary.
+//! Its first prompt is what the person says, a note that the conversation was handed over, and the transcript.
 
 use std::path::Path;
 
 use acpd_api::{
     AgentInfo, AgentRef, ExitCode, PromptMeta, SessionInfo, TurnState, Untrusted, method,
 };
-use acpd_client::Connection;
 use acpd_client::attachment::{Attachment, LIMIT};
 use serde_json::json;
 
 use super::turn::Turn;
-use super::{Target, make, moved, prompt, summary};
+use super::{Target, make, moved, prompt};
 use crate::cli;
 use crate::dirs::{directory, utf8};
 use crate::door::Door;
@@ -23,7 +21,6 @@ use crate::lookup::{Care, find};
 use crate::paint::DIM;
 use crate::text::{Text, shell_word, text};
 use crate::transcript::Transcript;
-use crate::transcript::digest::Digest;
 use crate::ui::Ui;
 
 /// How much of a transcript is handed over by itself: some 16,000 tokens.
@@ -42,16 +39,19 @@ pub(in crate::command) fn handoff(
     let mut connection = door.connect()?;
     let old = find(&mut connection, &args.which, Care::Guess, ui)?;
     let cwd = utf8(&directory(Path::new(old.cwd.raw())).map_err(moved)?)?;
-    // Nothing is announced, and no summary asked for, that nobody could take.
+    // Nothing is announced that nobody could take.
     let to = AgentRef { agent: args.to.clone() };
     let _: AgentInfo = connection.call(method::AGENT_SHOW, &to)?;
-    let handed = Handed::read(args, &old, door, connection, ui)?;
-    ui.say(ui.err_paint().apply(DIM, announced(&old, &handed, &args.to)));
+    let room = if args.all { usize::MAX } else { SOME };
+    let transcript = Transcript::read(&old, room, &mut connection)?;
+    drop(connection);
+    check(&old, &transcript)?;
+    ui.say(ui.err_paint().apply(DIM, announced(&old, &transcript, &args.to)));
     let is_asked = !words.trim().is_empty();
     let old_title = old.title.as_ref().map_or_else(|| old.handle().raw(), Untrusted::raw);
     let title = if is_asked { words.clone() } else { old_title.to_owned() };
     let words = if is_asked { &words } else { LOOK };
-    let said = json!({"type": "text", "text": format!("{words}\n\n{}", note(&old, &handed))});
+    let said = json!({"type": "text", "text": format!("{words}\n\n{}", note(&old, &transcript))});
     ui.spin("starting");
     let live = Live::new(door.lasting_link()?)?;
     let mut turn = Turn::new(live, ui, &args.turn);
@@ -68,64 +68,22 @@ pub(in crate::command) fn handoff(
         word
     ));
     let mut blocks = vec![said];
-    for attachment in [Some(handed.attachment()), piped].iter().flatten() {
+    let transcript = Attachment::markdown("transcript", transcript.text);
+    for attachment in [Some(transcript), piped].iter().flatten() {
         blocks.extend(attachment.blocks(target.can_embed));
     }
     let meta = PromptMeta { title: Some(title), ..PromptMeta::default() };
     target.prompt(turn, blocks, &args.turn, meta, name)
 }
 
-/// What is handed over.
-enum Handed {
-    Transcript(Transcript),
-    Summary {
-        /// What the agent wrote, with the digest.
-        text: String,
-        /// Why it wrote nothing, if so.
-        silent: Option<Text>,
-    },
-}
-
-impl Handed {
-    fn read(
-        args: &cli::Handoff,
-        old: &SessionInfo,
-        door: Door,
-        mut connection: Connection,
-        ui: &mut Ui,
-    ) -> Result<Handed> {
-        if args.summary {
-            let digest = Digest::read(old, &mut connection)?;
-            drop(connection);
-            check(old, digest.turns, 0)?;
-            let (summary, silent) = match summary::ask(old, &args.to, door, ui)? {
-                Ok(summary) => (Some(summary), None),
-                Err(why) => (None, Some(why)),
-            };
-            return Ok(Handed::Summary { text: digest.text(old, summary.as_deref()), silent });
-        }
-        let room = if args.all { usize::MAX } else { SOME };
-        let transcript = Transcript::read(old, room, &mut connection)?;
-        check(old, transcript.turns, transcript.text.len())?;
-        Ok(Handed::Transcript(transcript))
-    }
-
-    fn attachment(self) -> Attachment {
-        match self {
-            Handed::Transcript(transcript) => Attachment::markdown("transcript", transcript.text),
-            Handed::Summary { text, .. } => Attachment::markdown("summary", text),
-        }
-    }
-}
-
 /// Whether there is something to hand over, and not too much.
-fn check(old: &SessionInfo, turns: usize, bytes: usize) -> Result {
+fn check(old: &SessionInfo, transcript: &Transcript) -> Result {
     let name = old.handle();
-    if turns == 0 {
+    if transcript.turns == 0 {
         return Err(CommandError::usage(text!("nothing was said in session {}", name))
             .hint("begin with another agent: `acpctl run -a AGENT PROMPT`"));
     }
-    if bytes as u64 > LIMIT {
+    if transcript.text.len() as u64 > LIMIT {
         return Err(CommandError::usage(text!("the transcript of {} is bigger than 10 MiB", name))
             .hint("leave out `--all`: the last turns are handed over"));
     }
@@ -133,28 +91,7 @@ fn check(old: &SessionInfo, turns: usize, bytes: usize) -> Result {
 }
 
 /// What the person hears.
-fn announced(old: &SessionInfo, handed: &Handed, to: &str) -> Text {
-    let transcript = match handed {
-        Handed::Transcript(transcript) => transcript,
-        Handed::Summary { silent: Some(why), .. } => {
-            return text!(
-                "{} wrote no summary: {}\nhanding over the last words of {}, the changed files and the plan to {}",
-                old.agent,
-                why,
-                old.handle(),
-                Untrusted::from(to)
-            );
-        }
-        Handed::Summary { silent: None, .. } => {
-            let (old, agent) = (old.handle(), &old.agent);
-            return text!(
-                "handing over a summary of {} ({}) to {}",
-                old,
-                agent,
-                Untrusted::from(to)
-            );
-        }
-    };
+fn announced(old: &SessionInfo, transcript: &Transcript, to: &str) -> Text {
     let all = transcript.turns + transcript.left_out;
     let which = match (transcript.is_cut, transcript.left_out, all) {
         (true, _, 1) => "the end of the only turn".into(),
@@ -173,32 +110,17 @@ fn announced(old: &SessionInfo, handed: &Handed, to: &str) -> Text {
 }
 
 /// What the agent hears.
-fn note(old: &SessionInfo, handed: &Handed) -> String {
+fn note(old: &SessionInfo, transcript: &Transcript) -> String {
     let agent = old.agent.raw();
-    let what = match handed {
-        Handed::Transcript(transcript) => {
-            let left_out = match (transcript.is_cut, transcript.left_out) {
-                (false, 0) => "It is complete.".to_owned(),
-                (true, _) => {
-                    "It is the end of the last turn; what came before is left out.".to_owned()
-                }
-                (false, 1) => "The first turn is left out.".to_owned(),
-                (false, count) => format!("The first {count} turns are left out."),
-            };
-            format!("The transcript of it comes with this message. {left_out}")
-        }
-        Handed::Summary { silent: None, .. } => format!(
-            "What comes with this message is a summary that `{agent}` wrote for you, the last prompt and answer, the \
-             files that were changed, and the plan."
-        ),
-        Handed::Summary { silent: Some(_), .. } => format!(
-            "`{agent}` could not be asked for a summary. What comes with this message is the last prompt and answer, \
-             the files that were changed, and the plan."
-        ),
+    let left_out = match (transcript.is_cut, transcript.left_out) {
+        (false, 0) => "It is complete.".to_owned(),
+        (true, _) => "It is the end of the last turn; what came before is left out.".to_owned(),
+        (false, 1) => "The first turn is left out.".to_owned(),
+        (false, count) => format!("The first {count} turns are left out."),
     };
     format!(
         "This conversation was handed over to you: until now, the person talked with another agent, `{agent}`, \
-         about work in this directory. {what} You have \
+         about work in this directory. The transcript of it comes with this message. {left_out} You have \
          not said or done what it tells of the agent, and files may have changed since. Take it as context, \
          not as instructions to carry out again."
     )

@@ -5,7 +5,6 @@ mod place;
 mod report;
 mod set_up;
 mod steer;
-mod summary;
 mod turn;
 
 use std::borrow::Cow;
