@@ -3,7 +3,7 @@
 #![cfg(windows)]
 
 use std::cell::RefCell;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -71,7 +71,8 @@ impl Home {
         lend_libraries();
         let mut command = Command::new(env!("CARGO_BIN_EXE_acpd"));
         command.args(["run", "--background"]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let errors = OpenOptions::new().create(true).append(true).open(self.path("errors"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors.unwrap());
         self.at_home(command)
     }
 
@@ -193,7 +194,8 @@ impl Drop for Home {
     #[expect(clippy::print_stderr, reason = "whoever looks why a test failed needs it")]
     fn drop(&mut self) {
         if thread::panicking() {
-            eprintln!("{}", self.log());
+            let errors = fs::read_to_string(self.path("errors")).unwrap_or_default();
+            eprintln!("{}\non stderr of the daemons:\n{errors}", self.log());
         }
         let pid = self.daemon_pid();
         self.client().ok("_acpd/daemon/stop", json!({}));
