@@ -31,6 +31,10 @@ const RUN_ON_WINDOWS: [&str; 14] = [
     "acpd-web",
 ];
 
+/// Those of them that talk with the system, whose tests run there always.
+const ALWAYS_RUN_ON_WINDOWS: [&str; 5] =
+    ["acpd-sys", "acpd-shim", "acpd-services", "acpd-store", "acpd-client"];
+
 /// Cases of each property there, unless `PROPTEST_CASES` says otherwise: Linux tries all.
 const CASES: &str = "32";
 
@@ -43,6 +47,8 @@ const SEEDS: &str = "100";
 
 /// Of the kill loop there, unless `ACPD_KILL_ROUNDS` says otherwise.
 const ROUNDS: &str = "50";
+/// Of the kill loop there, in a part of the tests.
+const FEW_ROUNDS: &str = "15";
 
 /// Of our own crates.
 const DENY_WARNINGS: [&str; 3] = ["-Zwarnings", "--config", "build.warnings='deny'"];
@@ -108,23 +114,38 @@ fn macos() -> Result {
 
 /// All tests that can run under Wine, and some of the simulation. What they are built of is checked by that.
 fn windows() -> Result {
-    let mut test = wine(&["--no-fail-fast", "--lib", "--tests"])?;
-    for package in RUN_ON_WINDOWS {
-        test.args(["-p", package]);
-    }
-    succeed(test.args(DENY_WARNINGS))?;
+    libraries_on_windows(&RUN_ON_WINDOWS)?;
     let mut simulation =
         wine(&["-p", "acpd-test", "--features", SIMULATION, "--test", "simulation"])?;
     if env::var_os("ACPD_SIM_SEEDS").is_none() {
         simulation.env("ACPD_SIM_SEEDS", SEEDS);
     }
     succeed(simulation.args(DENY_WARNINGS))?;
-    // The daemon, its shims, the agent `demo` and `acpctl` as programs: all are built before any test of
-    // them runs.
-    let programs = ["-p", "acpd", "-p", "acpctl", "--features", FEATURES];
-    let mut programs = wine(&programs)?;
+    programs_on_windows(ROUNDS)
+}
+
+/// Tests what depends on the system under Wine: a part of [`run`] that takes a third of the time.
+///
+/// # Errors
+/// When something is not right.
+pub fn windows_in_part() -> Result {
+    libraries_on_windows(&ALWAYS_RUN_ON_WINDOWS)?;
+    programs_on_windows(FEW_ROUNDS)
+}
+
+fn libraries_on_windows(packages: &[&str]) -> Result {
+    let mut test = wine(&["--no-fail-fast", "--lib", "--tests"])?;
+    for package in packages {
+        test.args(["-p", package]);
+    }
+    succeed(test.args(DENY_WARNINGS))
+}
+
+/// The daemon, its shims, the agent `demo` and `acpctl` as programs: all are built before any test of them runs.
+fn programs_on_windows(rounds: &str) -> Result {
+    let mut programs = wine(&["-p", "acpd", "-p", "acpctl", "--features", FEATURES])?;
     if env::var_os("ACPD_KILL_ROUNDS").is_none() {
-        programs.env("ACPD_KILL_ROUNDS", ROUNDS);
+        programs.env("ACPD_KILL_ROUNDS", rounds);
     }
     programs.args(["--no-fail-fast", "--test", "windows"]);
     succeed(programs.args(DENY_WARNINGS))

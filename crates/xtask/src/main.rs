@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    Result, bench, coverage, cross, demo, deny, dist, fuzz, install, miri, real, sanitize, soak,
-    test, torture, vendor,
+    Result, bench, coverage, cross, demo, deny, dist, fuzz, install, real, soak, test, torture,
+    vendor,
 };
 
 /// Developer commands of acpd.
@@ -34,8 +34,6 @@ enum Command {
     },
     /// Measure, and compare with a direct pipe.
     Bench(bench::Options),
-    /// Check what a client that does not read costs the others.
-    Fairness,
     /// The agent that `bench` measures with.
     #[command(hide = true, name = bench::AGENT)]
     BenchAgent,
@@ -50,10 +48,6 @@ enum Command {
         /// Which.
         system: cross::System,
     },
-    /// Run shims, and what starts and ends processes, under AddressSanitizer.
-    Sanitize,
-    /// Take lines and frames apart in Miri, which sees what the language leaves undefined.
-    Miri,
     /// Tell which lines the tests run.
     Coverage {
         /// Only by the tests of these [default: all].
@@ -85,14 +79,11 @@ fn run(command: Command) -> Result {
         Command::Test { fast } => test::run(fast),
         Command::Real { agents } => real::run(&agents),
         Command::Bench(options) => bench::run(&options),
-        Command::Fairness => bench::fairness(),
         Command::BenchAgent => bench::agent::run(),
         Command::Torture(options) => torture::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Cross { system } => cross::run(system),
-        Command::Sanitize => sanitize::run(),
-        Command::Miri => miri::run(),
         Command::Coverage { packages } => coverage::run(&packages),
         Command::Deny => deny::run(),
         Command::Install => install::run(),

@@ -5,13 +5,9 @@
 
 mod against;
 pub mod agent;
-mod crowd;
-mod fair;
 mod hop;
 mod journal;
-mod pages;
 mod process;
-mod screens;
 mod start;
 mod stream;
 mod table;
@@ -28,7 +24,6 @@ use serde_json::json;
 use crate::Result;
 use crate::home::Home;
 use crate::peer::Peer;
-use crate::torture;
 use crate::workspace::{self, Profile, succeed};
 use table::{Row, median, ms};
 
@@ -73,13 +68,6 @@ pub fn run(options: &Options) -> Result {
     bench.stop()
 }
 
-/// Fails if a client that does not read costs more than it may.
-pub fn fairness() -> Result {
-    let bench = Bench::new(&torture::build()?, false)?;
-    fair::check(&bench)?;
-    bench.stop()
-}
-
 /// This program. A build meanwhile puts another file into its place, and that is as good.
 fn own_program() -> Result<PathBuf> {
     let path = std::env::current_exe()?;
@@ -108,7 +96,6 @@ struct Bench {
     home: Home,
     /// The same with agents that are children of the daemon.
     without: Home,
-    bins: PathBuf,
     quick: bool,
     rows: Vec<Row>,
 }
@@ -118,7 +105,7 @@ impl Bench {
         let (home, without) = (Home::new(bins)?, Home::new(bins)?);
         configure(&home, "shim")?;
         configure(&without, "direct")?;
-        Ok(Bench { home, without, bins: bins.to_owned(), quick, rows: Vec::new() })
+        Ok(Bench { home, without, quick, rows: Vec::new() })
     }
 
     fn stop(self) -> Result {
@@ -128,24 +115,20 @@ impl Bench {
 
     fn measure(&mut self) -> Result {
         type Part = fn(&mut Bench) -> Result;
-        let parts: [(&str, Part); 17] = [
+        let parts: [(&str, Part); 13] = [
             ("disk", Bench::disk),
             ("memory", process::memory),
             ("shims", process::shims),
             ("command line", start::command_line),
-            ("full screens", screens::screens),
-            ("the page", pages::pages),
             ("latency", stream::latency),
             ("the hop through the shim", hop::latency),
             ("round trips", stream::round_trips),
             ("streams", stream::throughput),
             ("streams through the shim", hop::throughput),
-            ("fairness", fair::fairness),
             ("giant lines", stream::giants),
             ("journal", journal::replay),
             ("deaths", start::deaths),
             ("the death of the daemon", hop::daemon_killed),
-            ("the death of many agents", crowd::deaths),
         ];
         for (name, part) in parts {
             eprintln!("measuring: {name}");

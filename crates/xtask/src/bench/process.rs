@@ -66,14 +66,6 @@ pub(super) fn cpu_micros(pid: u32) -> f64 {
     stats.filter_map(|stat| stat.split(' ').next()?.parse::<f64>().ok()).sum::<f64>() / 1e3
 }
 
-/// The most memory that a process has had, in bytes.
-pub(super) fn peak_rss_bytes(pid: u32) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
-    Ok(kib.ok_or("the kernel does not tell the peak of the memory")? * 1024)
-}
-
 /// PSS of the daemon without and with parked sessions, each time freshly started.
 pub(super) fn memory(bench: &mut Bench) -> Result {
     let idle = fresh_pss(bench)?;

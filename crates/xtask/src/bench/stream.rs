@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Bench;
 use super::agent::{nanos, stamp};
-use super::process::{cpu_micros, peak_rss_bytes};
+use super::process::cpu_micros;
 use super::table::{Row, median, ms, percentile};
 use crate::Result;
 use crate::peer::Peer;
@@ -143,7 +143,7 @@ pub(super) fn throughput(bench: &mut Bench) -> Result {
     bench.row(row.bar("< 5 µs", cost < 5.0));
 
     for (clients, what) in [(4, "the same to 4 clients"), (16, "the same to 16 clients")] {
-        let many = flood(bench, clients, count, false)?;
+        let many = flood(bench, clients, count)?;
         let per_client = (many.cost - cost) / (clients - 1) as f64;
         let row = Row::new(what, format!("{:.0} lines/s, {:.2} µs", many.first, many.cost));
         let slower = format!("{:.2} of one client", many.first / rate);
@@ -165,19 +165,15 @@ pub(super) fn timed_flood(peer: &mut Peer, session: &str, count: usize) -> Resul
 }
 
 /// One stream to several clients.
-pub(super) struct Flood {
+struct Flood {
     /// Lines per second at the client that prompts.
-    pub(super) first: f64,
-    /// Lines per second at the slowest client that reads.
-    pub(super) slowest: f64,
+    first: f64,
     /// Microseconds of CPU in acpd per line.
-    pub(super) cost: f64,
-    /// The most memory that the daemon has ever had, in MB.
-    pub(super) peak: f64,
+    cost: f64,
 }
 
-/// Streams to so many clients. One that stalls begins to read when all others have the end.
-pub(super) fn flood(bench: &Bench, clients: usize, lines: usize, stalls: bool) -> Result<Flood> {
+/// Streams to several clients.
+fn flood(bench: &Bench, clients: usize, lines: usize) -> Result<Flood> {
     let mut client = bench.client()?;
     let session = client.session(&bench.work())?;
     let watch = || -> Result<Peer> {
@@ -185,26 +181,20 @@ pub(super) fn flood(bench: &Bench, clients: usize, lines: usize, stalls: bool) -
         watcher.watch(&session)?;
         Ok(watcher)
     };
-    let mut watchers = (1..clients).map(|_| watch()).collect::<Result<Vec<_>>>()?;
-    let stalled = if stalls { watchers.pop() } else { None };
+    let watchers = (1..clients).map(|_| watch()).collect::<Result<Vec<_>>>()?;
     let daemon = bench.home.daemon()?.pid;
-    let (before, start) = (cpu_micros(daemon), Instant::now());
+    let before = cpu_micros(daemon);
     let reading: Vec<_> = watchers.into_iter().map(|peer| thread::spawn(|| count(peer))).collect();
     let first = timed_flood(&mut client, &session, lines)?;
     let mut all = Vec::new();
     for watcher in reading {
         all.push(watcher.join().map_err(|_| "a client panicked")??);
     }
-    let slowest = start.elapsed().as_secs_f64();
     let cost = (cpu_micros(daemon) - before) / lines as f64;
-    if let Some(stalled) = stalled {
-        all.push(count(stalled)?);
-    }
     if let Some(short) = all.iter().find(|got| **got < lines) {
         return Err(format!("a client got {short} of {lines} lines").into());
     }
-    let peak = peak_rss_bytes(daemon)? as f64 / 1e6;
-    Ok(Flood { first: lines as f64 / first, slowest: lines as f64 / slowest, cost, peak })
+    Ok(Flood { first: lines as f64 / first, cost })
 }
 
 /// Lines until the end of the turn.
