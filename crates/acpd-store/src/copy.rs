@@ -342,8 +342,10 @@ fn continue_from(
              boot = max(boot + ?1, ?2), last_session = max(last_session, ?3)",
             params![unknown as i64, boots as i64, sessions],
         )?;
-        // They know this journal by its old name.
-        tx.execute_batch("DELETE FROM clients; DELETE FROM replies;")?;
+        // Clients know this journal by its old name. Its processes may still run for the daemon that it was copied from.
+        tx.execute_batch(
+            "DELETE FROM clients; DELETE FROM replies; UPDATE hosts SET pid = 0, start = 0;",
+        )?;
         tx.commit()
     };
     number().map_err(store_failed(new))?;
