@@ -40,7 +40,7 @@ mod writer;
 pub use chores::Tidied;
 pub use copy::{Copied, CopyError, Stage, back_up, look, restore};
 pub use error::{OpenError, StoreError};
-pub use open::{check, check_not_emptied, open, size_on_disk};
+pub use open::{check, check_file, open, size_on_disk};
 pub use reader::Reader;
 pub use search::{Found, Index};
 pub use sizes::Sizes;

@@ -1,5 +1,7 @@
 //! Opening a database: private, with a write-ahead log, up to date.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -18,6 +20,9 @@ use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::writer::{LONG, QUEUE, Report, Work, Writer};
 use crate::{checkpoint, schema, snapshot};
+
+/// The beginning of each database.
+const MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// Opens the database, makes it if there is none, and starts the threads of writer and checkpoints.
 ///
@@ -75,20 +80,33 @@ pub fn open(
     Ok((Writer { batches, shared, thread, checkpoints }, reader, snapshot))
 }
 
-/// Makes sure that an empty file is not taken for a new database where there was one before: then there
-/// is what was made of its journal, the index at `index`.
-pub fn check_not_emptied(path: &Path, index: &Path) -> Result<(), OpenError> {
+/// Checks what SQLite does not. An empty file is no new database if an index at `index` was made of the journal in it.
+/// Another file is no database, even if the log beside it has all pages of the one that was there before.
+pub fn check_file(path: &Path, index: &Path) -> Result<(), OpenError> {
+    // Opening a pipe waits for a writer. What else cannot be opened is reported by SQLite.
+    let file = path.metadata().is_ok_and(|file| file.is_file()).then(|| File::open(path).ok());
+    let Some(file) = file.flatten() else { return Ok(()) };
+    let mut head = Vec::new();
+    let read = file.take(MAGIC.len() as u64).read_to_end(&mut head);
+    read.map_err(|error| failed(path, StoreError::Io(error.to_string())))?;
     let length = |path| stamp(path).ok().flatten().map(|file| file.length);
-    if length(path) == Some(0) && length(index).is_some_and(|length| length > 0) {
+    if head.is_empty() && length(index).is_some_and(|length| length > 0) {
         return Err(OpenError::Emptied { path: path.into() });
     }
+    if !head.is_empty() && head != MAGIC {
+        return Err(failed(path, StoreError::Damaged("file is not a database".to_owned())));
+    }
     Ok(())
+}
+
+fn failed(path: &Path, source: StoreError) -> OpenError {
+    OpenError::Store { path: path.into(), source }
 }
 
 /// Makes sure that [`open`] could open the database that is there, if there is one. Changes nothing, also
 /// while a daemon has it open.
 pub fn check(path: &Path, index: &Path) -> Result<(), OpenError> {
-    check_not_emptied(path, index)?;
+    check_file(path, index)?;
     if !path.try_exists().unwrap_or(true) {
         return Ok(());
     }

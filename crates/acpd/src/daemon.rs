@@ -153,7 +153,7 @@ impl Daemon {
         limits::raise_nofile_limit().ok();
         limits::return_large_buffers();
         let signals = signals::watch().map_err(|e| Failure::system("cannot watch signals", e))?;
-        acpd_store::check_not_emptied(&paths.database(), &paths.search_index())
+        acpd_store::check_file(&paths.database(), &paths.search_index())
             .map_err(|e| Failure::new(&e, e.hint()))?;
         let (report, reports) = mpsc::unbounded_channel();
         let (writer, reader, snapshot) = acpd_store::open(&paths.database(), move |event| {

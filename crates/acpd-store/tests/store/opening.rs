@@ -120,6 +120,21 @@ fn a_newer_schema_is_refused_with_both_versions_and_the_way_out() {
 }
 
 #[test]
+fn file_in_place_of_a_database_is_refused_whatever_its_log_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("acpd.db");
+    let conn = Connection::open(&path).unwrap();
+    conn.pragma_update(None, "journal_mode", "WAL").unwrap();
+    conn.execute_batch("CREATE TABLE sessions (session INTEGER PRIMARY KEY)").unwrap();
+    // The log of the open database has all of its pages.
+    fs::rename(&path, dir.path().join("aside.db")).unwrap();
+    fs::write(&path, "no database").unwrap();
+    let error = check(&path, &dir.path().join("search.db")).unwrap_err();
+    assert!(matches!(error, OpenError::Store { source: StoreError::Damaged(_), .. }), "{error:?}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "no database");
+}
+
+#[test]
 fn a_database_of_a_schema_that_was_never_released_is_refused_and_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("acpd.db");
