@@ -84,9 +84,9 @@ scene('axe finds nothing, light and dark, on a phone and a desk', async () => {
       await page.click('.options-button');
       await page.waitForSelector('.menu select');
       await check('options');
-      for (const view of ['new', 'search', 'help']) {
+      for (const [view, title] of [['new', 'New session'], ['search', 'Search'], ['help', 'Help and settings']]) {
         await page.goto(`${home.url}/#/${view}`);
-        await page.waitForSelector('.dialog');
+        await page.waitForSelector(`.dialog h1:text-is("${title}")`);
         await check(view);
       }
       await page.goto(`${home.url}/`);
