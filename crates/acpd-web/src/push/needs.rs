@@ -7,6 +7,7 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use acpd_api::{
@@ -127,7 +128,7 @@ impl Needs {
 
 /// What a session is called: by its person, else by its directory. A title may quote what was said.
 fn name(name: Option<&Untrusted>, cwd: Option<&Untrusted>) -> String {
-    let folder = || cwd.and_then(|cwd| cwd.raw().rsplit('/').find(|part| !part.is_empty()));
+    let folder = || Path::new(cwd?.raw()).file_name()?.to_str();
     let name = name.map(Untrusted::raw).or_else(folder).unwrap_or("acpd");
     escape::one_line(name).to_string().chars().take(LONGEST).collect()
 }
@@ -158,6 +159,14 @@ mod tests {
 
     fn told(news: Vec<News>) -> Vec<Value> {
         news.iter().map(|news| serde_json::from_slice(&news.text()).unwrap()).collect()
+    }
+
+    #[test]
+    fn session_without_a_name_is_called_by_its_folder() {
+        let of = |cwd: &Path| name(None, Some(&Untrusted::from(cwd.to_str().unwrap())));
+        assert_eq!(of(&std::env::temp_dir().join("api")), "api");
+        assert_eq!(of(&std::env::temp_dir().join("api").join("")), "api");
+        assert_eq!(name(None, None), "acpd");
     }
 
     #[test]
