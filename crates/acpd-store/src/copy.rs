@@ -342,7 +342,8 @@ fn continue_from(
              boot = max(boot + ?1, ?2), last_session = max(last_session, ?3)",
             params![unknown as i64, boots as i64, sessions],
         )?;
-        // Clients know this journal by its old name. Its processes may still run for the daemon that it was copied from.
+        // Clients know this journal by its old name. Its processes may still run for the daemon that
+        // it was copied from.
         tx.execute_batch(
             "DELETE FROM clients; DELETE FROM replies; UPDATE hosts SET pid = 0, start = 0;",
         )?;

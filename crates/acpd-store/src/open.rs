@@ -1,6 +1,5 @@
 //! Opening a database: private, with a write-ahead log, up to date.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use acpd_core::record::Snapshot;
-use acpd_sys::file::stamp;
+use acpd_sys::file;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::chores::{self, Chores};
@@ -36,7 +35,7 @@ pub fn open(
     // The log and its index are made by SQLite with the mode of this file.
     drop(acpd_sys::dir::private_file(path)?);
 
-    let failed = |source| OpenError::Store { path: path.into(), source };
+    let failed = |source| store_failed(path, source);
     let sql_failed = |error| failed(StoreError::from(error));
 
     let mut conn = connect(path, LOCK_WAIT, 512).map_err(sql_failed)?;
@@ -80,26 +79,26 @@ pub fn open(
     Ok((Writer { batches, shared, thread, checkpoints }, reader, snapshot))
 }
 
-/// Checks what SQLite does not. An empty file is no new database if an index at `index` was made of the journal in it.
-/// Another file is no database, even if the log beside it has all pages of the one that was there before.
+/// Checks what SQLite does not. An empty file is no new database if an index at `index` was made of
+/// the journal in it. Another file is no database, even if the log next to it has all pages of the one
+/// that was there before.
 pub fn check_file(path: &Path, index: &Path) -> Result<(), OpenError> {
-    // Opening a pipe waits for a writer. What else cannot be opened is reported by SQLite.
-    let file = path.metadata().is_ok_and(|file| file.is_file()).then(|| File::open(path).ok());
-    let Some(file) = file.flatten() else { return Ok(()) };
+    // SQLite reports a file that cannot be opened.
+    let Ok(file) = file::open(path) else { return Ok(()) };
     let mut head = Vec::new();
     let read = file.take(MAGIC.len() as u64).read_to_end(&mut head);
-    read.map_err(|error| failed(path, StoreError::Io(error.to_string())))?;
-    let length = |path| stamp(path).ok().flatten().map(|file| file.length);
-    if head.is_empty() && length(index).is_some_and(|length| length > 0) {
+    read.map_err(|error| store_failed(path, StoreError::Io(error.to_string())))?;
+    let has_index = || file::stamp(index).ok().flatten().is_some_and(|file| file.length > 0);
+    if head.is_empty() && has_index() {
         return Err(OpenError::Emptied { path: path.into() });
     }
     if !head.is_empty() && head != MAGIC {
-        return Err(failed(path, StoreError::Damaged("file is not a database".to_owned())));
+        return Err(store_failed(path, StoreError::Damaged("file is not a database".to_owned())));
     }
     Ok(())
 }
 
-fn failed(path: &Path, source: StoreError) -> OpenError {
+fn store_failed(path: &Path, source: StoreError) -> OpenError {
     OpenError::Store { path: path.into(), source }
 }
 
@@ -111,7 +110,7 @@ pub fn check(path: &Path, index: &Path) -> Result<(), OpenError> {
         return Ok(());
     }
     drop(acpd_sys::dir::private_file(path)?);
-    let failed = |error| OpenError::Store { path: path.into(), source: StoreError::from(error) };
+    let failed = |error| store_failed(path, StoreError::from(error));
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(failed)?;
     conn.busy_timeout(LOCK_WAIT).map_err(failed)?;
