@@ -112,7 +112,7 @@ fn macos() -> Result {
     succeed(cross(&what)?.args(DENY_WARNINGS))
 }
 
-/// All tests that can run under Wine, and some of the simulation. What they are built of is checked by that.
+/// Runs all tests that can run under Wine, and some of the simulation. That checks the build, too.
 fn windows() -> Result {
     libraries_on_windows(&RUN_ON_WINDOWS)?;
     let mut simulation =
@@ -141,7 +141,8 @@ fn libraries_on_windows(packages: &[&str]) -> Result {
     succeed(test.args(DENY_WARNINGS))
 }
 
-/// The daemon, its shims, the agent `demo` and `acpctl` as programs: all are built before any test of them runs.
+/// Tests the daemon, its shims, the agent `demo` and `acpctl` as programs: all are built before any
+/// test of them runs.
 fn programs_on_windows(rounds: &str) -> Result {
     let mut programs = wine(&["-p", "acpd", "-p", "acpctl", "--features", FEATURES])?;
     if env::var_os("ACPD_KILL_ROUNDS").is_none() {

@@ -68,8 +68,8 @@ type Measure = fn(&Bench) -> Result<f64>;
 
 /// Compares the programs in `new` with those in `old`.
 pub(super) fn run(old: &Path, new: &Path, quick: bool) -> Result {
-    // Processes of one file share its pages, and each would count a part of them; and how a file was
-    // written decides how fast it is mapped. So each side has copies.
+    // Each side has copies: processes of one file share its pages and count a part of them each, and
+    // how a file was written decides how fast it is mapped.
     let copies = [copied(old)?, copied(new)?, copied(old)?];
     let bench = |side: usize| Bench::new(copies[side].path(), quick);
     let sides = [bench(0)?, bench(1)?, bench(2)?];
