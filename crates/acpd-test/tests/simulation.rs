@@ -1,6 +1,7 @@
 //! Many seeds of the simulator. See `acpd_test::sim`.
 //!
-//! `ACPD_SIM_SEED` runs one seed, `ACPD_SIM_SEEDS` the first N or a range (`2000..5000`), `ACPD_SIM_STEPS` N steps of each;
+//! `ACPD_SIM_SEED` runs one seed, `ACPD_SIM_SEEDS` the first N or a range (`2000..5000`),
+//! `ACPD_SIM_STEPS` N steps of each;
 //! with `ACPD_SIM_TRACE` a failure ends with what happened last. With `ACPD_SIM_DIGESTS=FILE` the digests of
 //! each seed are written to that file: two versions of the hub that behave the same write the same file.
 
@@ -145,8 +146,8 @@ fn number(name: &str) -> Option<u64> {
 fn wanted_seeds() -> Range<u64> {
     let Ok(wanted) = std::env::var("ACPD_SIM_SEEDS") else { return 0..SEEDS };
     let (first, end) = wanted.split_once("..").unwrap_or(("0", &wanted));
-    let number = |text: &str| text.parse().expect("`ACPD_SIM_SEEDS` is N or FIRST..END");
-    number(first)..number(end)
+    let seed = |text: &str| text.parse().expect("`ACPD_SIM_SEEDS` is N or FIRST..END");
+    seed(first)..seed(end)
 }
 
 /// What a run has met, or what is wrong and how to see it again.

@@ -530,7 +530,7 @@ impl Client {
             Some(Place::At(_)) if self.observed.contains(session) && line["result"].is_null() => {
                 Ok(())
             }
-            // It was refused at once: a turn under its key is another client's.
+            // A refused prompt has no turn: one under its key is another client's.
             Some(Place::At(_)) if is_refusal(line) => Ok(()),
             // Who closes a session while its own prompt runs there is told so, and no more.
             Some(Place::At(_)) if self.left.contains(session) && line["result"].is_null() => Ok(()),

@@ -93,7 +93,7 @@ pub(super) struct Adopting {
 }
 
 impl Adopting {
-    /// Returns whether this process is told to stop as soon as it can be reached.
+    /// Returns whether this process stops as soon as it can be reached.
     pub(super) fn has_order(&self, host: HostId) -> bool {
         self.adopt.host == host && !self.steps.is_empty()
     }

@@ -62,7 +62,7 @@ fn a_backup_under_four_streams_is_the_same_conversation_elsewhere() {
     let other = hosted(names.map(Agent::new));
     other.acpctl(&["restore", &file, "--yes"]).success().explains(&["restored 5 sessions"]);
     assert_eq!(log(&other, "fix"), log(&env, "fix"));
-    // What is left of an agent is ended before it is started again.
+    // Leftover processes of an agent end before it starts again.
     other.acpctl(&["run", "-s", "fix", "say #two"]).success();
     assert_eq!(names.map(|name| env.agent_pid(name)), agents, "they belong to the first daemon");
     for name in names {

@@ -1,4 +1,4 @@
-//! What `acpctl` prints, word for word: the help of each verb, and what it says of mistakes, with exit codes.
+//! Output of `acpctl`, word for word: the help of each verb, and errors with their exit codes.
 //!
 //! `a_day.rs` has what the verbs print when all is well.
 
@@ -8,7 +8,7 @@ use acpd_test::harness::{Config, Output, TestEnv};
 
 use crate::{echo, home_with};
 
-/// What differs from run to run, and what stands for it.
+/// Patterns that differ from run to run, with their replacements.
 const FILTERS: [(&str, &str); 3] = [
     (r"/tmp/acpd-\w{6}", "[home]"),
     (r"acpd \d+\.\d+\.\d+", "acpd [version]"),

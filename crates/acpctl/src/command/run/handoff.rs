@@ -1,6 +1,7 @@
 //! `acpctl session handoff`: another agent continues a conversation, in a session of its own.
 //!
-//! Its first prompt is what the person says, a note that the conversation was handed over, and the transcript.
+//! The first prompt has the user's words, a note that the conversation was handed over, and the
+//! transcript.
 
 use std::path::Path;
 
