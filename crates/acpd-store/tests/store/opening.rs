@@ -123,11 +123,11 @@ fn a_newer_schema_is_refused_with_both_versions_and_the_way_out() {
 fn file_in_place_of_a_database_is_refused_whatever_its_log_has() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("acpd.db");
-    let conn = Connection::open(&path).unwrap();
+    let conn = Connection::open(dir.path().join("other.db")).unwrap();
     conn.pragma_update(None, "journal_mode", "WAL").unwrap();
     conn.execute_batch("CREATE TABLE sessions (session INTEGER PRIMARY KEY)").unwrap();
     // The log of the open database has all of its pages.
-    fs::rename(&path, dir.path().join("aside.db")).unwrap();
+    fs::copy(dir.path().join("other.db-wal"), dir.path().join("acpd.db-wal")).unwrap();
     fs::write(&path, "no database").unwrap();
     let error = check(&path, &dir.path().join("search.db")).unwrap_err();
     assert!(matches!(error, OpenError::Store { source: StoreError::Damaged(_), .. }), "{error:?}");
