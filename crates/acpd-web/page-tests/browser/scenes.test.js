@@ -431,6 +431,23 @@ scene('who goes up stays there while more comes, also if that is a few lines', a
   await context.close();
 });
 
+scene('keys at the top leave the end of a conversation that grows', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  await home.acpctl('run', '-s', 'growing', 'say #one');
+  await openSession(page, 'growing');
+  await page.waitForSelector('.turn:has-text("done")');
+  const more = home.acpctl('run', '-s', 'growing', `say #two ${'words '.repeat(3000)}`);
+  const grown = () => page.evaluate(() => {
+    const box = document.querySelector('.scroller');
+    return !!box && box.scrollHeight - box.clientHeight > 500;
+  });
+  while (!await grown()) await page.locator('.scroller').press('Home');
+  await climb(page);
+  await more;
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
 scene('a running turn is steered', async () => {
   const { page, context, wrong } = await enter(browser, home);
   await home.prompt('steered', 'go #on [pause middle]');

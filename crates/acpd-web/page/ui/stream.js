@@ -212,6 +212,11 @@ export class Stream extends Component {
       this.heights.set(index, height);
     });
     this.pad();
+    if (this.isAtEnd && this.isLeaving && box.scrollTop === 0 && box.scrollHeight - box.clientHeight > END) {
+      // At the top no scroll event follows a key: content that grows leaves the end behind.
+      this.isAtEnd = false;
+      this.hold();
+    }
     if (this.isAtEnd) {
       if (!this.isLeaving) this.scrollTo(box.scrollHeight - box.clientHeight);
     } else if (this.isPushed || !this.isGesture) this.restore();
