@@ -1,11 +1,10 @@
 //! `allow` rules: acpd must understand everything that the call does, and all of it must match.
 
-use crate::command::{Command, unlike};
 use crate::config::Kind;
 use crate::facts::{Facts, Unclear};
 use crate::glob::Glob;
 use crate::one_line::quoted;
-use crate::place::{below, resolve, strict_url};
+use crate::place::{IS_WINDOWS, below, resolve, strict_url};
 use crate::readings::operator;
 use crate::rule::{Call, Check, Rule, plain, unquoted};
 use crate::shell::{self, Simple};
@@ -70,9 +69,9 @@ fn title(globs: &[Glob], facts: &Facts<'_>) -> Allowed {
     if !facts.may_run {
         return plain("title", title, globs, |glob| glob.matches(title) || glob.matches(bare));
     }
-    let why = line("title", bare, unlike(bare).as_deref(), globs)?;
+    let why = line("title", bare, globs)?;
     // The title is what the agent says; the command is what runs.
-    facts.commands.iter().try_for_each(|command| self::command(command, globs).map(drop))?;
+    facts.commands.iter().try_for_each(|c| line("command", &c.runs, globs).map(drop))?;
     Ok(why)
 }
 
@@ -85,11 +84,7 @@ fn commands(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Allowe
             return Err(format!("it would run in {}, outside the workspace", quoted(folder)));
         }
     }
-    all("command", &facts.commands, |command| self::command(command, globs))
-}
-
-fn command(command: &Command, globs: &[Glob]) -> Allowed {
-    line("command", &command.runs, command.unlike.as_deref(), globs)
+    all("command", &facts.commands, |command| line("command", &command.runs, globs))
 }
 
 /// Checks that a line runs only what a glob names.
@@ -97,7 +92,7 @@ fn command(command: &Command, globs: &[Glob]) -> Allowed {
 /// A glob without wildcards allows exactly its own text. A wildcard allows further words of one plain
 /// command. It does not choose what runs: not behind a shell operator, not by what the shell fills in, and
 /// not behind an assignment or a program that runs others.
-fn line(what: &str, line: &str, unlike: Option<&str>, globs: &[Glob]) -> Allowed {
+fn line(what: &str, line: &str, globs: &[Glob]) -> Allowed {
     let no = |reason: &str| Err(format!("{what} {} {reason}", quoted(line)));
     if let Some(glob) = globs.iter().find(|glob| glob.is_exactly(line)) {
         return match shell::parse(line) {
@@ -113,11 +108,8 @@ fn line(what: &str, line: &str, unlike: Option<&str>, globs: &[Glob]) -> Allowed
     let Some(simple) = shell::plain_command(line) else {
         return no("is not one plain command: a wildcard does not allow that");
     };
-    if let Some(odd) = unlike {
-        let odd = quoted(odd);
-        return no(&format!(
-            "has {odd}, which bash, cmd.exe and PowerShell read differently: a wildcard does not allow that"
-        ));
+    if IS_WINDOWS && !shell::is_plain_program(line) {
+        return no("is not a plain program with arguments: a wildcard does not allow that");
     }
     let named = |glob: &Glob| glob.literal_start().chars().count();
     match to_be_named(&simple) {

@@ -3,7 +3,7 @@
 use crate::facts::{Facts, Unclear};
 use crate::glob::Glob;
 use crate::one_line::quoted;
-use crate::place::{is_file, loose_urls, readings, resolve};
+use crate::place::{IS_WINDOWS, is_file, loose_urls, reading, resolve};
 use crate::readings::{Readings, Text, inner_texts};
 use crate::rule::{Call, Check, Rule, plain, unquoted};
 use crate::shell::UNKNOWN;
@@ -26,7 +26,10 @@ fn title(globs: &[Glob], facts: &Facts<'_>) -> Check {
         return plain("title", title, globs, |g| g.matches(title) || g.matches(bare)).into();
     }
     let readings = Readings::of(unquoted(title));
-    plain("title", title, globs, |glob| glob.matches(title) || any_reading(glob, &readings)).into()
+    match plain("title", title, globs, |glob| glob.matches(title) || any_reading(glob, &readings)) {
+        Err(_) if readings.is_foreign => Check::Might(foreign(title)),
+        check => check.into(),
+    }
 }
 
 fn commands(globs: &[Glob], facts: &Facts<'_>) -> Check {
@@ -48,11 +51,16 @@ fn commands(globs: &[Glob], facts: &Facts<'_>) -> Check {
     if let (Some(title), true) = (facts.title, facts.commands.is_empty() && facts.may_run) {
         // Some agents name the command nowhere else.
         let title = unquoted(title);
-        if let Ok(why) = surely("title", title, &Readings::of(title)) {
-            return Check::Holds(why);
+        let readings = Readings::of(title);
+        match surely("title", title, &readings) {
+            Ok(why) => return Check::Holds(why),
+            Err(_) if readings.is_foreign => return Check::Might(foreign(title)),
+            Err(_) => {}
         }
     }
-    in_unclear(facts, |text| globs.iter().find(|glob| any_reading(glob, text.readings())))
+    let might =
+        |glob: &Glob, readings: &Readings| readings.is_foreign || any_reading(glob, readings);
+    in_unclear(facts, |text| globs.iter().find(|glob| might(glob, text.readings())))
         .unwrap_or(Check::Fails(why))
 }
 
@@ -61,8 +69,15 @@ fn any_reading(glob: &Glob, readings: &Readings) -> bool {
     readings.iter().any(|reading| glob.matches(reading))
 }
 
+fn foreign(line: &str) -> String {
+    format!("{} is not a plain program with arguments", quoted(line))
+}
+
 /// Why the line could turn out to match.
 fn might(globs: &[Glob], line: &str, readings: &Readings) -> Option<String> {
+    if readings.is_foreign {
+        return Some(foreign(line));
+    }
     let unknown = || readings.iter().filter(|reading| reading.contains(UNKNOWN));
     let fitting = globs.iter().find(|glob| unknown().any(|reading| glob.might_match(reading)));
     if let Some(glob) = fitting {
@@ -82,38 +97,29 @@ fn might(globs: &[Glob], line: &str, readings: &Readings) -> Option<String> {
 fn paths(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Check {
     let cwd = resolve(situation.cwd, situation.cwd, None);
     let matches = |path: &str, glob: &Glob| {
-        let mut places = readings(path, situation.cwd, home).into_iter();
-        places.any(|place| glob.matches_path(&place, cwd.as_deref()))
+        glob.matches_path(&reading(path, situation.cwd, home), cwd.as_deref())
     };
     // What is in a folder goes with the folder.
     let is_folder = |path: &&String| {
-        let inside = |place: String| format!("{}/_", place.trim_end_matches('/'));
-        let mut places = readings(path, situation.cwd, home).into_iter().map(inside);
-        places.any(|place| globs.iter().any(|g| g.matches_path(&place, cwd.as_deref())))
+        let place = reading(path, situation.cwd, home);
+        let inside = format!("{}/_", place.trim_end_matches('/'));
+        globs.iter().any(|glob| glob.matches_path(&inside, cwd.as_deref()))
     };
-    let is_other_name = |path: &&String| {
-        let places = readings(path, situation.cwd, home);
-        let might =
-            |place: &String| globs.iter().any(|g| g.might_match_path(place, cwd.as_deref()));
-        places.iter().any(might)
-    };
+    let is_unknown = |path: &str| resolve(path, situation.cwd, home).is_none();
     let named =
         any("path", &facts.paths, |path| plain("path", path, globs, |glob| matches(path, glob)));
     let Err(why) = named else { return named.into() };
-    if let Some(path) = facts.paths.iter().find(is_other_name) {
-        return Check::Might(format!("path {} may be the short name of another", quoted(path)));
-    }
-    let is_unknown = |path: &&String| resolve(path, situation.cwd, home).is_none();
     if let Some(path) = facts.paths.iter().chain(&facts.urls).find(|path| is_file(path)) {
         return Check::Might(format!("{} may be any file", quoted(path)));
     }
-    if let Some(path) = facts.paths.iter().find(is_unknown) {
+    if let Some(path) = facts.paths.iter().find(|path| is_unknown(path)) {
         return Check::Might(format!("the place of {} is unknown", quoted(path)));
     }
     if let Some(path) = facts.paths.iter().find(is_folder) {
         return Check::Might(format!("path {} may be a folder with it", quoted(path)));
     }
-    in_unclear(facts, |text| globs.iter().find(|glob| matches(text.as_str(), glob)))
+    let might = |path: &str, glob: &Glob| IS_WINDOWS && is_unknown(path) || matches(path, glob);
+    in_unclear(facts, |text| globs.iter().find(|glob| might(text.as_str(), glob)))
         .unwrap_or(Check::Fails(why))
 }
 

@@ -3,7 +3,7 @@
 use crate::members::is_known_shell;
 use crate::place::IS_WINDOWS;
 use crate::readings::{Readings, Script, Text, script};
-use crate::shell::windows;
+use crate::shell::is_plain_program;
 
 /// A command that is to run.
 #[derive(Debug)]
@@ -12,8 +12,6 @@ pub(crate) struct Command {
     line: Text,
     /// What runs: the script of `bash -lc SCRIPT`, else the line itself.
     pub(crate) runs: String,
-    /// What of it cannot be allowed by a wildcard on Windows, where shells read it in different ways.
-    pub(crate) unlike: Option<String>,
 }
 
 impl Command {
@@ -22,22 +20,15 @@ impl Command {
         let line = trimmed(line);
         // What the outer shell expands could become part of the script.
         let is_literal = !line.contains(|c: char| c == '$' || c.is_control());
-        let unlike = unlike(line);
-        let words = (is_literal && unlike.is_none()).then(|| shlex::split(line)).flatten();
-        match words.as_deref().and_then(trusted_script) {
-            Some(script) => Self::new(line, script, None),
-            None => Self::new(line, line, unlike),
-        }
+        let is_literal = is_literal && (!IS_WINDOWS || is_plain_program(line));
+        let words = is_literal.then(|| shlex::split(line)).flatten();
+        Self::new(line, words.as_deref().and_then(trusted_script).unwrap_or(line))
     }
 
     /// A list of arguments. Nothing if it is empty or cannot be quoted.
     pub(crate) fn words(words: &[String]) -> Option<Self> {
         let line = shlex::try_join(words.iter().map(String::as_str)).ok()?;
-        if let Some(script) = trusted_script(words) {
-            return Self::new(&line, script, None);
-        }
-        let odd = || words.iter().find_map(|word| windows::unlike_word(word)).map(str::to_owned);
-        Self::new(&line, &line, IS_WINDOWS.then(odd).flatten())
+        Self::new(&line, trusted_script(words).unwrap_or(&line))
     }
 
     /// A program, or the start of a line, with arguments beside it.
@@ -46,9 +37,9 @@ impl Command {
         Self::line(&format!("{program} {args}"))
     }
 
-    fn new(line: &str, runs: &str, unlike: Option<String>) -> Option<Self> {
+    fn new(line: &str, runs: &str) -> Option<Self> {
         let (line, runs) = (Text::new(line.to_owned()), runs.to_owned());
-        (!line.as_str().is_empty()).then_some(Self { line, runs, unlike })
+        (!line.as_str().is_empty()).then_some(Self { line, runs })
     }
 
     /// The whole line; a list of arguments is quoted.
@@ -66,11 +57,6 @@ impl Command {
 /// a carriage return behind it runs something else.
 pub(crate) fn trimmed(line: &str) -> &str {
     line.trim_matches([' ', '\t', '\n'])
-}
-
-/// What in a line the shells of Windows read in different ways; nothing on other systems.
-pub(crate) fn unlike(line: &str) -> Option<String> {
-    IS_WINDOWS.then(|| windows::unlike(line).map(str::to_owned)).flatten()
 }
 
 /// The script, if it is all that runs and its shell is a known one.

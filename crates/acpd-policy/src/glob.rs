@@ -170,12 +170,6 @@ impl Glob {
         }
     }
 
-    /// Whether the path may be another name of one that matches.
-    pub(crate) fn might_match_path(&self, path: &str, workspace: Option<&str>) -> bool {
-        let rest = self.below(path, workspace).filter(|_| self.base == Base::Workspace);
-        place::has_short_name(rest.unwrap_or(path))
-    }
-
     fn below<'p>(&self, path: &'p str, workspace: Option<&str>) -> Option<&'p str> {
         below(path, workspace?, self.options.case_sensitive)
     }

@@ -53,6 +53,8 @@
 //!   if a program could take some text in the line, from a word to the next operator, for such a command.
 //! - What an agent writes (title, command, path, url) is compared without case by `reject` and
 //!   `ask`, with case by `allow`.
+//! - On Windows a line that is not a plain program with arguments might match each `reject` and `ask` rule,
+//!   and no wildcard allows it.
 //! - A relative `path` is meant below the working directory of the session; `src/**` is all inside
 //!   `src`, not `src` itself. In `reject` and `ask` rules `**/.env` is meant everywhere.
 //!

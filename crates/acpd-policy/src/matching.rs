@@ -26,11 +26,11 @@ pub(crate) fn check(rule: &Rule, call: Call<'_>) -> Outcome {
         }),
         rule.workspace.as_ref().map(|globs| {
             let cwd = situation.cwd;
-            let places = match rule.ruling {
-                Ruling::Allow => Vec::from_iter(place::resolve(cwd, cwd, None)),
-                Ruling::Ask | Ruling::Reject => place::readings(cwd, cwd, None),
+            let place = match rule.ruling {
+                Ruling::Allow => place::resolve(cwd, cwd, None),
+                Ruling::Ask | Ruling::Reject => Some(place::reading(cwd, cwd, None)),
             };
-            let matches = |glob: &Glob| places.iter().any(|place| glob.matches(place));
+            let matches = |glob: &Glob| place.as_ref().is_some_and(|place| glob.matches(place));
             plain("workspace", situation.cwd, globs, matches)
         }),
         rule.kind.as_ref().map(|kinds| {

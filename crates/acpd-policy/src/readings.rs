@@ -9,7 +9,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use crate::place::IS_WINDOWS;
-use crate::shell::{self, Role, Simple, UNKNOWN, Word, windows};
+use crate::shell::{self, Role, Simple, UNKNOWN};
 
 /// The most text that is looked at, the same text in several readings counted each time.
 const MOST_BYTES: usize = 64 * 1024;
@@ -23,6 +23,8 @@ pub(crate) struct Readings {
     texts: BTreeSet<String>,
     /// Whether these are all: the line and every script in it could be parsed.
     pub(crate) is_whole: bool,
+    /// Whether another shell than bash, as there are on Windows, could run something else.
+    pub(crate) is_foreign: bool,
 }
 
 impl Readings {
@@ -33,7 +35,8 @@ impl Readings {
         while let Some((line, trust)) = finder.open.pop() {
             finder.line(&line, trust);
         }
-        Self { texts: finder.texts, is_whole: !finder.is_cut }
+        let is_foreign = IS_WINDOWS && !line.is_empty() && !shell::is_plain_program(line);
+        Self { texts: finder.texts, is_whole: !finder.is_cut, is_foreign }
     }
 
     /// Each reading once; [`UNKNOWN`] stands for what only the shell knows.
@@ -111,9 +114,6 @@ impl Finder {
     }
 
     fn line(&mut self, text: &str, trust: Trust) {
-        if IS_WINDOWS {
-            self.other_shells(text);
-        }
         let Some(line) = shell::parse(text) else {
             self.is_cut |= trust == Trust::Runs;
             // Then part by part: each is shorter.
@@ -134,19 +134,6 @@ impl Finder {
         if readers.peek().is_some() {
             let are_fed = readers.all(|command| command.is_fed);
             self.inputs(&line, are_fed);
-        }
-    }
-
-    /// What cmd.exe and PowerShell would run.
-    fn other_shells(&mut self, text: &str) {
-        for words in windows::commands(text) {
-            if self.left == 0 {
-                return;
-            }
-            let word = |text| Word { text, ..Word::default() };
-            let words = words.into_iter().map(word).collect();
-            // What one of them takes for a script may be none.
-            self.simple(&Simple { words, ..Simple::default() }, Trust::May);
         }
     }
 
@@ -183,16 +170,13 @@ impl Finder {
         }
     }
 
-    /// A command with its arguments, also without the folder of its program and under its other names.
+    /// A command with its arguments, also without the folder of its program.
     fn command(&mut self, words: &[&str], trust: Trust) {
         let Some((program, args)) = words.split_first() else { return };
         self.found(shell::join(words));
         let base = shell::base(program);
         if base != *program {
             self.found(shell::join(&[&[&*base], args].concat()));
-        }
-        for name in shell::other_names(&base) {
-            self.found(shell::join(&[&[name], args].concat()));
         }
         if let Some(words) = shell::without_git_options(words) {
             self.found(shell::join(&words));

@@ -1,21 +1,19 @@
 //! Command lines as a shell reads them.
 //!
-//! The grammar is that of bash, read by the crate `rable`; what other shells of Windows see is in `windows.rs`. It recurses with each level, so a line is
+//! The grammar is that of bash, read by the crate `rable`. It recurses with each level, so a line is
 //! measured before, and one that is too long or could be too deep counts as not parsed.
 //!
 //! Architecture invariant: nobody trusts the parser alone. What it finds can only add to what a
 //! cautious rule sees, and what it does not see as one plain command is not allowed by a wildcard.
 
-mod cmdlets;
 mod runner;
-pub(crate) mod windows;
 mod word;
 
 use rable::{Node, NodeKind};
 
 pub(crate) use runner::{
-    Role, SHELLS, aliases, base, inner_commands, join, lines_in, other_names, role, runs_input,
-    script, without_blanks_around_unknown, without_git_options,
+    Role, SHELLS, aliases, base, inner_commands, join, lines_in, role, runs_input, script,
+    without_blanks_around_unknown, without_git_options,
 };
 pub(crate) use word::{UNKNOWN, Word};
 
@@ -71,6 +69,18 @@ pub(crate) fn plain_command(line: &str) -> Option<Simple> {
     let simple = Simple::of(assignments, words);
     let is_plain = simple.assignments.iter().chain(&simple.words).all(|word| word.is_plain);
     (is_all && is_plain && redirects.is_empty() && !words.is_empty()).then_some(simple)
+}
+
+/// Returns whether every shell of Windows reads the line as one program with arguments. An agent there has
+/// bash, cmd.exe or PowerShell, and no call says which.
+pub(crate) fn is_plain_program(line: &str) -> bool {
+    let program = line.split(' ').next().unwrap_or_default();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let is_shell = ["cmd", "powershell", "pwsh"].contains(&&*program.to_ascii_lowercase());
+    program.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && program.chars().all(is_name)
+        && !is_shell
+        && line.chars().all(|c| c.is_alphanumeric() || " _./:=+-".contains(c))
 }
 
 fn nodes(line: &str) -> Option<Vec<Node>> {
@@ -293,4 +303,56 @@ fn first_opener(text: &str) -> Option<(&str, &str)> {
     })?;
     let length = if text[at..].starts_with('`') { 1 } else { 2 };
     Some((&text[at..at + length], &text[at + length..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::is_plain_program;
+
+    #[test]
+    fn plain_program_has_no_sign_of_any_shell() {
+        for line in ["git status -s", "cargo test --manifest-path=crates/a/Cargo.toml größe.c"] {
+            assert!(is_plain_program(line), "{line}");
+        }
+        for line in [
+            "",
+            "-x",
+            "cmd /c git",
+            "PowerShell git",
+            "pwsh",
+            "git.exe x",
+            "bin/tool x",
+            r"bin\tool x",
+            "\"git\" x",
+            "X=1 git x",
+            "git commit -m 'a'",
+            "git commit -m \"a\"",
+            "echo a\tb",
+            "echo a\nb",
+            "echo a\u{a0}b",
+            "echo \u{2013}x",
+        ] {
+            assert!(!is_plain_program(line), "{line}");
+        }
+        for sign in "@^`&%!$#,;|<>()[]{}~*?'\"\\".chars() {
+            assert!(!is_plain_program(&format!("echo a{sign}b")), "{sign}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn plain_program_is_one_command_with_these_words(
+            line in "[a-z]{1,4} [a-zA-Z0-9_.:/=+@\"\\\\,'#%$^!;&|`(){}<> -]{0,8}",
+        ) {
+            // In some shells `=ls` is a path.
+            if is_plain_program(&line) && !line.contains(" =") {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                let simple = super::plain_command(line.trim_end()).expect("it is one command");
+                let read: Vec<_> = simple.words.into_iter().map(|word| word.text).collect();
+                prop_assert_eq!(read, words);
+            }
+        }
+    }
 }

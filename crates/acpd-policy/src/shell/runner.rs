@@ -1,9 +1,6 @@
 //! Programs that run other programs (`sudo`, `env`, `find -exec`): finds the commands in their arguments.
 
-use std::borrow::Cow;
-
-use super::{UNKNOWN, cmdlets, windows};
-use crate::place::IS_WINDOWS;
+use super::UNKNOWN;
 
 /// How a program runs what it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,18 +132,10 @@ const LAUNCHERS: [(&str, &[&str]); 29] = [
 const GIT_VALUES: [&str; 7] =
     ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source"];
 
-/// The name of a program without its folder, as it is looked up.
-pub(crate) fn base(program: &str) -> Cow<'_, str> {
-    let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
-    if IS_WINDOWS {
-        return windows::program(name).into();
-    }
-    name.strip_suffix(".exe").unwrap_or(name).into()
-}
-
-/// What else a command is called, without its folder: on Windows, where PowerShell may run it.
-pub(crate) fn other_names(base: &str) -> impl Iterator<Item = &str> {
-    IS_WINDOWS.then(|| cmdlets::other_names(base)).into_iter().flatten()
+/// The name of a program without its folder, as it is looked up: some file systems do not tell case apart.
+pub(crate) fn base(program: &str) -> String {
+    let name = program.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
+    name.strip_suffix(".exe").unwrap_or(&name).to_owned()
 }
 
 /// How the program runs others, if it does.
@@ -154,8 +143,6 @@ pub(crate) fn role(program: &str) -> Option<Role> {
     match &*base(program) {
         name if SHELLS.contains(&name) => Some(Role::Shell),
         "eval" => Some(Role::Eval),
-        name if IS_WINDOWS && windows::is_eval(name) => Some(Role::Eval),
-        name if IS_WINDOWS && windows::is_wrapper(name) => Some(Role::Wrapper),
         "xargs" | "parallel" => Some(Role::Xargs),
         "find" | "fd" | "fdfind" => Some(Role::Find),
         name if WRAPPERS.contains(&name) => Some(Role::Wrapper),
@@ -190,7 +177,7 @@ pub(crate) fn without_git_options<'a>(words: &[&'a str]) -> Option<Vec<&'a str>>
     (rest.len() < args.len()).then(|| [&["git"], rest].concat())
 }
 
-/// The lines that an alias stands for which the words make, for the shell (`alias g=git`, `Set-Alias g git`) or for git
+/// The lines that an alias stands for which the words make, for the shell (`alias g=git`) or for git
 /// (`git -c alias.p=push`), with what may be given to it.
 pub(crate) fn aliases(words: &[&str]) -> Vec<String> {
     let value = |word: &str| word.split_once('=').map(|(_, value)| value.to_owned());
@@ -202,9 +189,6 @@ pub(crate) fn aliases(words: &[&str]) -> Vec<String> {
     let args = args.iter();
     let lines: Vec<String> = match &*base(program) {
         "alias" => args.filter_map(|word| value(word)).collect(),
-        name if IS_WINDOWS && windows::makes_alias(name) => {
-            args.map(|word| (*word).to_owned()).collect()
-        }
         "git" => args.filter_map(|word| of_git(word)).collect(),
         _ => Vec::new(),
     };
