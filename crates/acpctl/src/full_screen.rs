@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use acpd_api::{ExitCode, Untrusted};
-use acpd_tui::{Failed, Left, Opens, Start, Theme, WrongKeys};
+use acpd_tui::{Failed, Left, Opens, Start, Theme};
 
 use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
@@ -45,10 +45,6 @@ pub(crate) fn run(start: Start, ui: &mut Ui) -> Result {
     let Left { session, unsent } = match acpd_tui::run(start) {
         Ok(left) => left,
         Err(Failed::Connect(error)) => return Err(error.into()),
-        Err(Failed::Keys(WrongKeys { message, hint })) => {
-            let message = text!("`[tui.keys]` of the configuration: {}", message);
-            return Err(CommandError::usage(message).hint(hint));
-        }
         Err(Failed::Terminal(error)) => {
             return Err(CommandError::because(ExitCode::Error, &error));
         }

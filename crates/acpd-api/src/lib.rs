@@ -20,7 +20,6 @@ mod hook;
 mod info;
 mod interaction;
 pub mod json;
-mod keys;
 mod meta;
 pub mod method;
 mod metrics;
@@ -59,7 +58,6 @@ pub use interaction::{
     InteractionList, OptionInfo, PermissionDecided, PolicyList, PolicyTestParams, Question,
     QuestionAnswered, RememberedInfo,
 };
-pub use keys::{KEY_NAMES, is_key_name};
 pub use meta::{ClientMeta, Meta, NewSessionMeta, PermissionMeta, PromptMeta, Role, UpdateMeta};
 pub use metrics::{
     AgentMetrics, Bucket, Histogram, JournalMetrics, Latencies, Metrics, QueueMetrics, TurnMetrics,

@@ -1,7 +1,5 @@
 //! What a client that watches the daemon is shown: every row once, then the rows that change.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::{AgentInfo, InteractionInfo, SessionInfo, SessionRef, Untrusted};
@@ -17,9 +15,6 @@ pub struct Watched {
     pub agents: Vec<AgentInfo>,
     /// Every open question, the oldest first: those of `_acpd/interaction/list`.
     pub interactions: Vec<InteractionInfo>,
-    /// Keys of the full screens that the configuration changes, by action or by place and action (`blocks.copy`).
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub keys: BTreeMap<Untrusted, Untrusted>,
 }
 
 /// Notification `_acpd/changed`: the rows that are other than the client was told last.

@@ -79,7 +79,6 @@ fn a_changed_row_takes_the_place_of_the_old_one() {
         sessions: vec![session("s-1"), session("s-2")],
         agents: Vec::new(),
         interactions: vec![question("1-1")],
-        ..Watched::default()
     };
     let other = SessionInfo { seq: 5, ..session("s-2") };
     // The same id at another agent is another session.

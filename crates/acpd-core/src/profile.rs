@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use acp_wire::str_at;
-use acpd_api::{Cost, HookEvent, McpKind, Untrusted};
+use acpd_api::{Cost, HookEvent, McpKind};
 
 pub use acp_wire::acp::Services;
 pub use acpd_api::Reseed;
@@ -181,8 +181,6 @@ pub struct DaemonFacts {
     pub config: String,
     /// Acpd's own views leave plans out.
     pub hides_plans: bool,
-    /// Keys of the full screens that the configuration changes.
-    pub keys: BTreeMap<Untrusted, Untrusted>,
 }
 
 /// One agent profile. All times in milliseconds.

@@ -100,7 +100,6 @@ impl Watch {
             sessions: self.sessions.all(),
             agents: self.agents.all(),
             interactions: self.interactions.all(),
-            ..Watched::default()
         };
         all.sessions.sort_by_key(|info| std::cmp::Reverse(info.updated));
         all.interactions.sort_by_key(|info| info.at);

@@ -38,7 +38,7 @@ use serde_json::value::RawValue;
 use crate::canvas::Theme;
 use crate::fleet::Fleet;
 use crate::image::Image;
-use crate::keymap::{Action, Keymap, Place, WrongKeys};
+use crate::keymap::{self, Action, Place};
 use crate::question::{Card, Drawn};
 use chat::{Chat, Editor, Files};
 use command::CommandLine;
@@ -258,9 +258,6 @@ pub(crate) struct State {
     /// The verb that is typed.
     command: Option<CommandLine>,
     flash: Option<Flash>,
-    keys: Keymap,
-    /// Why the keys of the configuration cannot be used, at the start.
-    wrong_keys: Option<WrongKeys>,
     on_screen: OnScreen,
     is_focused: bool,
     has_mouse: bool,
@@ -288,8 +285,6 @@ impl State {
             help: None,
             command: None,
             flash: None,
-            keys: Keymap::default(),
-            wrong_keys: None,
             on_screen: OnScreen::default(),
             is_focused: true,
             has_mouse: false,
@@ -448,28 +443,9 @@ impl State {
         }
     }
 
-    /// Takes the keys of the configuration. Mistakes are told at the start; a daemon that comes back with some is no
-    /// reason to leave.
-    fn take_keys(&mut self, told: &Watched) -> Vec<Effect> {
-        match Keymap::with(&told.keys) {
-            Ok(keys) => self.keys = keys,
-            Err(wrong) if self.fleet.is_known() => self.flash(Role::Bad, wrong.message),
-            Err(wrong) => {
-                self.wrong_keys = Some(wrong);
-                return vec![Effect::Quit];
-            }
-        }
-        Vec::new()
-    }
-
     /// The key of an action, as it is written in a sentence.
     pub(crate) fn key_of(&self, place: Place, action: Action) -> Text {
-        self.keys.key(place, action, self.scene.theme.is_unicode)
-    }
-
-    /// Why the keys of the configuration cannot be used, if that was the end of it.
-    pub(crate) fn wrong_keys(&self) -> Option<&WrongKeys> {
-        self.wrong_keys.as_ref()
+        keymap::key_of(place, action, self.scene.theme.is_unicode)
     }
 
     /// What people call the conversation that was left at the end.
@@ -536,7 +512,7 @@ impl State {
 
     fn key(&mut self, key: &KeyEvent) -> Vec<Effect> {
         let place = self.place();
-        let action = self.keys.action(place, key);
+        let action = keymap::action(place, key);
         if let Some(scroll) = &mut self.help {
             match action {
                 Some(Action::Back) => self.help = None,
@@ -657,10 +633,9 @@ impl State {
         match purpose {
             Purpose::Watch => {
                 if let Some(told) = read::<Watched>(result) {
-                    let mut effects = self.take_keys(&told);
                     self.fleet.snapshot(told);
                     self.presence = Presence::There;
-                    effects.extend(self.ask_usage());
+                    let mut effects = self.ask_usage();
                     effects.extend(self.reopen_chat());
                     return effects;
                 }

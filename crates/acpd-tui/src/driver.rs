@@ -31,7 +31,6 @@ use ratatui::layout::Rect;
 
 use crate::app::{Cache, Effect, Event, ImageFrom, Link, Opens, Scene, State, view};
 use crate::canvas::Theme;
-use crate::keymap::WrongKeys;
 use crate::term::{self, Screen};
 use crate::{files, image};
 use keyboard::Keyboard;
@@ -77,8 +76,6 @@ pub struct Start {
 pub enum Failed {
     /// The daemon cannot be reached.
     Connect(ConnectError),
-    /// The keys of the configuration cannot be used.
-    Keys(WrongKeys),
     /// The terminal cannot be used.
     Terminal(io::Error),
     /// The session that was asked for does not begin.
@@ -183,9 +180,6 @@ pub fn run(start: Start) -> Result<Left, Failed> {
     driver.leave();
     if let End::Asked(ask) = ended? {
         end_by(ask);
-    }
-    if let Some(wrong) = driver.state.wrong_keys() {
-        return Err(Failed::Keys(wrong.clone()));
     }
     let unsent = driver.state.unsent().collect();
     match driver.state.not_begun() {

@@ -3,12 +3,9 @@
 //! The first row that fits decides. The footer of each screen and the page of keys are written from the same
 //! rows, so they cannot say something else.
 
-mod custom;
-
+use acpd_api::Untrusted;
+use acpd_view::text::Text;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-
-pub(crate) use custom::Keymap;
-pub use custom::WrongKeys;
 
 /// What a key does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -253,34 +250,40 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Everywhere, "ctrl-g f1", Action::Keys, "this page", None),
 ];
 
+/// Returns what a key does at a place.
+pub(crate) fn action(place: Place, key: &KeyEvent) -> Option<Action> {
+    let fits = |row: &&Binding| {
+        (row.place == place || row.place == Place::Everywhere)
+            && row.keys.split(' ').any(|name| is_key(name, key))
+    };
+    TABLE.iter().find(fits).map(|row| row.action)
+}
+
+/// Returns the rows of a place.
+pub(crate) fn rows(place: Place) -> impl Iterator<Item = &'static Binding> {
+    TABLE.iter().filter(move |row| row.place == place)
+}
+
+/// Returns the first key of an action, as it is written in a sentence.
+pub(crate) fn key_of(place: Place, action: Action, is_unicode: bool) -> Text {
+    let mut rows = rows(place).chain(rows(Place::Everywhere));
+    let keys = rows.find(|row| row.action == action).map_or("", |row| row.keys);
+    let first = keys.split(' ').next().unwrap_or_default();
+    Text::from(&Untrusted::from(shown(first, is_unicode)))
+}
+
 impl Action {
-    /// What it is called in the configuration and on the command line of the screens: `page_up`.
+    /// The name of the verb behind `:`, as in `page_up`.
     pub(crate) fn name(self) -> String {
-        snake(&format!("{self:?}"))
-    }
-}
-
-impl Place {
-    /// What it is called in the configuration.
-    pub(crate) fn name(self) -> String {
-        snake(&format!("{self:?}"))
-    }
-
-    /// Whether letters are letters there.
-    fn is_typed(self) -> bool {
-        matches!(self, Place::Line | Place::Prompt | Place::List | Place::Everywhere)
-    }
-}
-
-fn snake(name: &str) -> String {
-    let mut snake = String::new();
-    for char in name.chars() {
-        if char.is_ascii_uppercase() && !snake.is_empty() {
-            snake.push('_');
+        let mut snake = String::new();
+        for char in format!("{self:?}").chars() {
+            if char.is_ascii_uppercase() && !snake.is_empty() {
+                snake.push('_');
+            }
+            snake.push(char.to_ascii_lowercase());
         }
-        snake.push(char.to_ascii_lowercase());
+        snake
     }
-    snake
 }
 
 /// The number on a key.
@@ -381,10 +384,6 @@ pub(crate) fn shown(keys: &str, is_unicode: bool) -> String {
 mod tests {
     use super::*;
 
-    fn action(place: Place, key: &KeyEvent) -> Option<Action> {
-        Keymap::default().action(place, key)
-    }
-
     fn press(code: KeyCode, modifiers: KeyModifiers) -> KeyEvent {
         KeyEvent::new(code, modifiers)
     }
@@ -411,6 +410,19 @@ mod tests {
                     one.place
                 );
             }
+        }
+    }
+
+    #[test]
+    fn no_key_leads_to_a_question_and_answers_it() {
+        use Action::{Blocks, Choose, Confirm, Down, Question, Up};
+        let leads = TABLE.iter().filter(|row| matches!(row.action, Question | Blocks));
+        for key in leads.flat_map(|row| row.keys.split(' ')) {
+            let answers = rows(Place::Question)
+                .filter(|row| matches!(row.action, Choose | Up | Down | Confirm))
+                .flat_map(|row| row.keys.split(' '))
+                .any(|name| name == key || (name == "1-9" && key.parse::<u8>().is_ok()));
+            assert!(!answers, "`{key}`");
         }
     }
 

@@ -26,5 +26,4 @@ mod term;
 pub use app::Opens;
 pub use canvas::Theme;
 pub use driver::{Door, EditText, Failed, Left, Start, run};
-pub use keymap::WrongKeys;
 pub use question::{Answer, answers, asks, rows};

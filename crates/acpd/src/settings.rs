@@ -45,7 +45,6 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
             log: paths.daemon_log().display().to_string(),
             config: paths.config_file().display().to_string(),
             hides_plans: !config.tui.show_plan,
-            keys: config.tui.keys.iter().map(|(name, keys)| (name.into(), keys.into())).collect(),
         },
     }
 }

@@ -25,8 +25,7 @@ impl Hub {
         self.sessions.touched().for_each(|key| self.watch.session_changed(key));
         self.note_changes();
         self.look_at_rows();
-        let mut all = self.watch.tell_all(client);
-        all.keys.clone_from(&self.config.daemon.keys);
+        let all = self.watch.tell_all(client);
         let line = build::response(&to.id, &all);
         out.effects.push(Effect::Client(client, ToClient::Rows(line)));
     }

@@ -39,7 +39,7 @@ use super::requests::{Link, Purpose, hello};
 use super::said::Said;
 use super::{Effect, Id, Spot, State, read, with_queue};
 use crate::fleet::Fleet;
-use crate::keymap::{Action, Place};
+use crate::keymap::{self, Action, Place};
 use crate::question::{Card, Did};
 use complete::Beside;
 use conversation::Conversation;
@@ -479,7 +479,7 @@ impl State {
     ) -> Vec<Effect> {
         let mut effects = match place {
             Place::List => self.beside_key(action, key).unwrap_or_else(|| {
-                let action = self.keys.action(Place::Prompt, key);
+                let action = keymap::action(Place::Prompt, key);
                 self.key_at(Place::Prompt, action, key)
             }),
             place => self.key_at(place, action, key),

@@ -12,7 +12,7 @@ use super::requests::{Link, Purpose, Wish};
 use super::{Effect, State};
 use crate::canvas::Canvas;
 use crate::input::Input;
-use crate::keymap::{Action, Place};
+use crate::keymap::{self, Action, Place};
 use crate::suggest::{Suggestion, Suggestions, fits};
 
 /// Rows of the list at most.
@@ -173,14 +173,12 @@ impl State {
             })
             .collect();
         let places = if is_chat { &[Place::Prompt, Place::Blocks][..] } else { &[Place::Top] };
-        for row in
-            places.iter().chain(&[Place::Everywhere]).flat_map(|place| self.keys.rows(*place))
+        for row in places.iter().chain(&[Place::Everywhere]).flat_map(|place| keymap::rows(*place))
         {
-            let binding = row.binding;
-            let name = binding.action.name();
-            if is_verb(binding.action) && verbs.iter().all(|verb| verb.name != name) {
-                let does = Does::Act(binding.place, binding.action);
-                verbs.push(Verb { name, takes: None, words: binding.words, does });
+            let name = row.action.name();
+            if is_verb(row.action) && verbs.iter().all(|verb| verb.name != name) {
+                let does = Does::Act(row.place, row.action);
+                verbs.push(Verb { name, takes: None, words: row.words, does });
             }
         }
         verbs

@@ -27,15 +27,13 @@ pub(super) fn view(state: &State, scroll: usize, canvas: &mut Canvas<'_>, area: 
     let mut lines = Vec::new();
     for place in if state.chat.is_some() { OF_CHAT } else { OF_TOP } {
         lines.push(Line::of(Style::of(Role::Heading), text!(" {}", title(state, *place))));
-        let entries: Vec<Line> = state
-            .keys
-            .rows(*place)
+        let entries: Vec<Line> = keymap::rows(*place)
             .map(|row| {
-                let keys = Untrusted::from(keymap::shown(&row.keys, theme.is_unicode));
+                let keys = Untrusted::from(keymap::shown(row.keys, theme.is_unicode));
                 let keys = Text::from(&keys).cut(KEYS);
                 let gap = Text::repeated(" ", KEYS + 2 - keys.width());
                 Line::of(Style::of(Role::Name).strong(), text!("   {}", keys))
-                    .and(Role::Plain, text!("{}{}", gap, row.binding.words))
+                    .and(Role::Plain, text!("{}{}", gap, row.words))
             })
             .collect();
         let rows = entries.len().div_ceil(columns);

@@ -58,12 +58,12 @@ pub(crate) fn view(state: &State, cache: &mut Cache, frame: &mut ratatui::Frame<
 /// The keys of the footer.
 fn footer_keys(state: &State, theme: Theme) -> Vec<(String, &'static str)> {
     let place = state.place();
-    let rows = state.keys.rows(place);
-    let rows = rows.filter_map(|row| Some((row, row.binding.footer?)));
+    let rows = keymap::rows(place);
+    let rows = rows.filter_map(|row| Some((row, row.footer?)));
     let of_top = top::useful(state);
     let rows = rows.filter(|(row, _)| match &state.chat {
-        Some(chat) => chat::useful(state, chat, place, row.binding.action),
-        None => of_top(place, row.binding.action),
+        Some(chat) => chat::useful(state, chat, place, row.action),
+        None => of_top(place, row.action),
     });
     let first =
         |keys: &str| keymap::shown(keys.split(' ').next().unwrap_or(keys), theme.is_unicode);
@@ -71,5 +71,5 @@ fn footer_keys(state: &State, theme: Theme) -> Vec<(String, &'static str)> {
         Some(chat) => chat::word(chat, action, word),
         None => top::word(state, action, word),
     };
-    rows.map(|(row, name)| (first(&row.keys), word(row.binding.action, name))).collect()
+    rows.map(|(row, name)| (first(row.keys), word(row.action, name))).collect()
 }

@@ -19,6 +19,10 @@ use crate::config::tables::profile::{
 };
 use crate::config::tables::retention::Retention;
 
+/// Keys that acpd no longer has: the table, the key, and what to do instead.
+const REMOVED: [(&str, &str, &str); 1] =
+    [("tui", "keys", "delete it: the keys of the screens are fixed, and `?` or `^G` shows them")];
+
 type Name<'i> = Spanned<DeString<'i>>;
 type Value<'i> = Spanned<DeValue<'i>>;
 
@@ -443,6 +447,12 @@ impl<'a> Section<'a> {
     }
 
     fn unknown(&self, name: &Name<'_>, full: &str, hint: Option<String>) {
+        let header = self.header.as_deref().unwrap_or_default();
+        if let Some((_, _, instead)) = REMOVED.iter().find(|key| (key.0, key.1) == (header, full)) {
+            let message = format!("`{full}`{} was removed", self.place());
+            self.text.mistake(&name.span(), message, Some((*instead).to_owned()));
+            return;
+        }
         self.text.mistake(&name.span(), format!("unknown key `{full}`{}", self.place()), hint);
     }
 

@@ -305,18 +305,12 @@ fn an_unknown_agent_error_names_the_nearest_and_all_that_can_be_used() {
 }
 
 #[test]
-fn a_key_of_the_screens_is_changed_by_a_name_that_there_is() {
-    let keys = read("[tui.keys]\ncancel = 'ctrl-k'\nblocks.copy = 'c'").tui.keys;
-    assert_eq!(keys.keys().collect::<Vec<_>>(), ["blocks.copy", "cancel"]);
-    for (keys, place, hint) in [
-        ("cancle = 'ctrl-k'", ":2:1)", "did you mean `cancel`?"),
-        ("blocks.cpoy = 'c'", ":2:8)", "did you mean `blocks.copy`?"),
-        ("question.confirm = 'c'", ":2:10)", "docs/terminal.md has the names"),
-    ] {
-        let told = mistake(&format!("[tui.keys]\n{keys}"));
-        assert!(told.contains("nothing that a key does is called so"), "{told}");
-        assert!(told.contains(place) && told.contains(hint), "{told}");
-    }
+fn removed_key_is_an_error_with_what_to_do_instead() {
+    assert_snapshot!(mistake("[tui]\nshow_plan = true\n[tui.keys]\ncancel = 'ctrl-k'"), @"
+    error: `keys` in `[tui]` was removed (config.toml:3:6)
+
+    hint: delete it: the keys of the screens are fixed, and `?` or `^G` shows them
+    ");
 }
 
 #[test]

@@ -43,20 +43,15 @@ fn all_mistakes_are_told_in_the_order_of_the_file_each_with_its_way_out() {
 #[test]
 fn all_that_is_wrong_in_a_list_or_a_table_of_values_is_told() {
     assert_snapshot!(mistake(
-        "[agents.claude]\nargs = [1, 'a', true]\nenv = { A = 1, B = 'b', C = 2 }\n\
-         [tui.keys]\ncancle = 'ctrl-k'\nblocks.cpoy = 'c'",
+        "[agents.claude]\nargs = [1, 'a', true]\nenv = { A = 1, B = 'b', C = 2 }",
     ), @"
-    error: the configuration has 6 mistakes:
+    error: the configuration has 4 mistakes:
       `args` in `[agents.claude]` must be a list of strings, not a whole number (config.toml:2:9)
       `args` in `[agents.claude]` must be a list of strings, not a boolean (config.toml:2:17)
       `env` in `[agents.claude]` must be a table of strings, not a whole number (the value of `A`) (config.toml:3:13)
         hint: put the value of `A` in quotes
       `env` in `[agents.claude]` must be a table of strings, not a whole number (the value of `C`) (config.toml:3:29)
         hint: put the value of `C` in quotes
-      `keys` in `[tui]` has no `cancle`: nothing that a key does is called so (config.toml:5:1)
-        hint: did you mean `cancel`?
-      `keys` in `[tui]` has no `blocks.cpoy`: nothing that a key does is called so (config.toml:6:8)
-        hint: did you mean `blocks.copy`?
     ");
 }
 

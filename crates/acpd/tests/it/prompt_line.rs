@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use acpd_test::harness::{Agent, Config, Screen, TestEnv, until};
+use acpd_test::harness::{Agent, Screen, TestEnv, until};
 use serde_json::{Value, json};
 
+use crate::hosted;
 use crate::screens::{CTRL_D, ENTER, SIZE};
-use crate::{home_with, hosted};
 
 /// A program of the person's.
 fn script(path: &Path, text: &str) {
@@ -173,34 +173,4 @@ fn a_prompt_that_waits_is_taken_back_changed_and_sent_again() {
     chat.sees("turn ended: cancelled");
     chat.types(CTRL_D);
     assert!(chat.ends().success());
-}
-
-/// A home in which the keys of the screens are these.
-fn with_keys(keys: &str) -> TestEnv {
-    let tables = format!("[tui.keys]\n{keys}\n");
-    home_with(&Config::new([Agent::new("agent")]).daemon("host", "\"shim\"").tables(&tables))
-}
-
-#[test]
-fn keys_of_the_configuration_count_and_are_what_the_screen_names() {
-    let env = with_keys("detach = \"ctrl-b\"\nblocks.copy = \"c\"");
-    let mut chat = Screen::start(env.acpctl_command(&["chat", "--new"]), SIZE);
-    chat.sees("^B detach");
-    chat.types("\u{7}");
-    chat.sees("KEYS");
-    chat.types("\u{1b}");
-    chat.sees("nothing was said yet");
-    chat.types("\u{2}");
-    assert!(chat.ends().success());
-    chat.gives_back();
-}
-
-#[test]
-fn a_mistake_in_the_keys_is_told_at_the_start_with_the_way_out() {
-    let env = with_keys("cancel = \"ctrl-kk\"");
-    let mut top = Screen::start(env.acpctl_command(&["top"]), SIZE);
-    assert_eq!(top.ends().code(), Some(2));
-    top.sees("error: `[tui.keys]` of the configuration: `cancel`: `ctrl-kk` is no key");
-    top.sees("hint: a key is a character, `enter`, `esc`,");
-    top.gives_back();
 }

@@ -11,9 +11,9 @@ use toml::de::DeValue;
 
 use crate::config::keys::fault::Fault;
 use crate::config::keys::kind::{
-    Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag,
-    KeyNames, Kind, Line, LineSize, LogFilter, Members, Money, Names, OneOf, Perhaps, Port, Size,
-    SomeOf, Time, TimeOrNever, Timeout,
+    Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag, Kind,
+    Line, LineSize, LogFilter, Members, Money, Names, OneOf, Perhaps, Port, Size, SomeOf, Time,
+    TimeOrNever, Timeout,
 };
 use crate::config::keys::schema::{Schema, list_of, text};
 use crate::config::keys::variables::Variables;
@@ -181,10 +181,6 @@ keys! {
         /// Whether `run`, `attach`, `chat` and the page show the plans of agents. The journal has them in any case:
         /// `session log`, exports and editors do not change.
         Shared "show_plan" => pub show_plan: bool as Flag = true;
-        /// Keys by the names of what they do, as in `cancel = "ctrl-k"`, or of a place and that, as in
-        /// `blocks.copy = "c"`; several keys with a space between them. `docs/terminal.md` has the names. The screens
-        /// check the keys themselves when they start.
-        Shared "keys" => pub keys: BTreeMap<String, String> as KeyNames = BTreeMap::new();
     }
     beside {}
 }

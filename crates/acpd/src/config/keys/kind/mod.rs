@@ -10,7 +10,7 @@ use toml::de::DeValue;
 
 pub use self::number::LONGEST_LINE;
 pub(crate) use self::number::{Count, LineSize, Money, Port, Size, Time, TimeOrNever, Timeout};
-pub(crate) use self::table::{Environment, KeyNames, Members, Names};
+pub(crate) use self::table::{Environment, Members, Names};
 pub(crate) use self::text::{
     Address, Arguments, Command, CommandLine, Directory, Line, LogFilter, NAME_PATTERN, NAME_RULE,
     valid_name,

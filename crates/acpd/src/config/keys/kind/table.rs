@@ -1,18 +1,13 @@
-//! Tables and lists of names: environment variables, keys of the screens, members of JSON.
+//! Tables and lists of names: environment variables, members of JSON.
 
-use std::collections::BTreeMap;
-
-use acpd_api::{KEY_NAMES, NAMESPACE, is_key_name};
+use acpd_api::NAMESPACE;
 use serde_json::json;
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
 use super::{Kind, inline, quoted, quoted_list};
-use crate::config::error::did_you_mean;
 use crate::config::keys::fault::{Fault, all, list, string, table};
-use crate::config::keys::schema::{
-    Schema, VARIABLE, WITHOUT_NUL, entries_of, list_of, table_of, text,
-};
+use crate::config::keys::schema::{Schema, VARIABLE, WITHOUT_NUL, entries_of, list_of, text};
 use crate::config::keys::variables::Variables;
 
 /// Environment variables with their values. Each inner table adds to the outer ones.
@@ -62,88 +57,6 @@ fn variable((name, value): Entry<'_, '_>) -> Result<(String, String), Fault> {
         return Err(Fault::new(value, reason));
     }
     Ok((name.to_string(), text.to_owned()))
-}
-
-/// Names of keys by what they do, at a place or everywhere.
-pub(crate) struct KeyNames;
-
-impl Kind for KeyNames {
-    type Value = BTreeMap<String, String>;
-
-    fn describe() -> String {
-        "a table of strings, or of tables of strings".to_owned()
-    }
-
-    fn schema() -> Schema {
-        let key = json!({"type": "string"});
-        let mut names: BTreeMap<&str, Schema> = BTreeMap::new();
-        for action in KEY_NAMES.iter().flat_map(|(_, actions)| *actions) {
-            names.insert(action, key.clone());
-        }
-        for (place, actions) in KEY_NAMES {
-            let actions = actions.iter().map(|action| (*action, key.clone()));
-            let place_alone = table_of(actions.collect());
-            // Something may be called as a place is.
-            let both = |action| json!({"anyOf": [action, place_alone]});
-            let schema = names.get(place).map_or_else(|| place_alone.clone(), both);
-            names.insert(place, schema);
-        }
-        table_of(names)
-    }
-
-    fn read(value: &Spanned<DeValue<'_>>) -> Result<Self::Value, Fault> {
-        let place = |(name, value): Entry<'_, '_>| -> Result<Vec<_>, Fault> {
-            if let DeValue::String(key) = value.get_ref() {
-                return Ok(vec![key_name(name, name.get_ref().to_string(), key)?]);
-            }
-            let actions = table(value, &Self::describe())?;
-            if actions.is_empty() && !KEY_NAMES.iter().any(|(place, _)| place == name.get_ref()) {
-                return Err(no_key_name(name, name.get_ref()));
-            }
-            all(actions.iter().map(|(action, key)| {
-                let full = format!("{}.{}", name.get_ref(), action.get_ref());
-                key_name(action, full, string(key, "a string")?)
-            }))
-        };
-        let keys: Vec<Vec<_>> = all(table(value, &Self::describe())?.iter().map(place))?;
-        Ok(keys.into_iter().flatten().collect())
-    }
-
-    fn show(value: &Self::Value) -> String {
-        let pairs = value.iter();
-        let pairs: Vec<_> =
-            pairs.map(|(name, key)| format!("{} = {}", name, quoted(key))).collect();
-        format!("{{{}}}", pairs.join(", "))
-    }
-}
-
-/// What a key does by its full name, if there is such a thing, and the key.
-fn key_name(
-    at: &Spanned<DeString<'_>>,
-    name: String,
-    key: &str,
-) -> Result<(String, String), Fault> {
-    if is_key_name(&name) {
-        return Ok((name, key.to_owned()));
-    }
-    Err(no_key_name(at, &name))
-}
-
-fn no_key_name(at: &Spanned<DeString<'_>>, name: &str) -> Fault {
-    let reason = format!("has no `{name}`: nothing that a key does is called so");
-    Fault { span: at.span(), reason, hint: Some(key_name_hint(name)), more: Vec::new() }
-}
-
-/// What may have been meant by the name of a key.
-fn key_name_hint(name: &str) -> String {
-    let has_place = name.contains('.');
-    let known = KEY_NAMES.iter().flat_map(|(place, actions)| {
-        let place = if has_place { format!("{place}.") } else { String::new() };
-        actions.iter().map(move |action| format!("{place}{action}"))
-    });
-    let known: Vec<String> = known.collect();
-    did_you_mean(name, known.iter().map(String::as_str))
-        .unwrap_or_else(|| "docs/terminal.md has the names".to_owned())
 }
 
 /// Names of environment variables, or beginnings of names followed by `*`. Each inner table adds
