@@ -387,23 +387,6 @@ try {
         Assert ([IO.File]::ReadAllText($file, (New-Object Text.UTF8Encoding $false, $true)).Contains($text)) 'it is not in the file'
     }
 
-    Check 'a credential comes from the Credential Manager' {
-        $secret = [Guid]::NewGuid().ToString('N')
-        cmdkey "/generic:ada.acpd-check" "/user:ada" "/pass:$secret" | Out-Null
-        try {
-            Set-Config "[agents.demo.credentials]`nACPD_CHECK = { keyring = `"acpd-check/ada`" }`n"
-            $checked = Run-Program $Acpctl @('config', 'check')
-            if ($checked.Err -match 'keyring') { return 'skip: this acpd was built without --features keyring' }
-            Acpctl 'daemon' 'restart' | Out-Null
-            Acpctl 'agent' 'restart' 'demo' | Out-Null
-            $answer = Acpctl 'run' '-n' '--session' 'credential' '[env ACPD_CHECK]'
-            Assert ($answer.Contains($secret)) "it answered $answer"
-        } finally {
-            cmdkey '/delete:ada.acpd-check' | Out-Null
-            Set-Config ''
-        }
-    }
-
     Check 'a state directory may have a path of any length' {
         Stop-Daemon
         $state = $env:ACPD_STATE_DIR

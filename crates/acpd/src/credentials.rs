@@ -194,10 +194,6 @@ async fn value(
                 .ok_or("`$CREDENTIALS_DIRECTORY` is not set: systemd gave the daemon none")?;
             beside(move || read_secret(&Path::new(&dir).join(name))).await?
         }
-        #[cfg(feature = "keyring")]
-        CredentialSource::Keyring { service, user } => {
-            beside(move || crate::keyring::read(&service, &user)).await?
-        }
     };
     if text.contains('\0') {
         return Err("it holds a NUL character".to_owned());

@@ -22,8 +22,6 @@ pub mod hooks;
 pub mod host;
 mod installed_agents;
 pub mod journal;
-#[cfg(feature = "keyring")]
-pub mod keyring;
 pub mod log;
 pub mod login;
 pub mod login_shell;

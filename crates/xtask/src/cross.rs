@@ -39,7 +39,7 @@ const ALWAYS_RUN_ON_WINDOWS: [&str; 5] =
 const CASES: &str = "32";
 
 /// Of the programs, beside those that each has by default.
-const FEATURES: &str = "acpd/crash-points,acpd/keyring";
+const FEATURES: &str = "acpd/crash-points";
 
 const SIMULATION: &str = "acpd-test/sim";
 /// Seeds of it there, unless `ACPD_SIM_SEEDS` says otherwise.

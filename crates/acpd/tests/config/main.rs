@@ -697,21 +697,13 @@ fn login_files_of_the_catalogue_are_somewhere_at_home() {
 }
 
 #[test]
-fn a_credential_of_the_keyring_needs_an_acpd_that_can_read_it() {
-    let text = |entry: &str| {
-        format!("[agents.a]\ncommand = 'a'\ncredentials.TOKEN = {{ keyring = '{entry}' }}")
-    };
-    let read = |entry: &str| config::parse(Path::new("config.toml"), &text(entry));
-    if cfg!(feature = "keyring") {
-        assert!(read("example.com/x/ada").is_ok());
-        for wrong in ["ada", "/ada", "groq/"] {
-            let error = read(wrong).expect_err(wrong).to_string();
-            assert!(error.contains("a service and a user"), "{error}");
-        }
-    } else {
-        let error = read("groq/ada").expect_err("no keyring");
-        assert!(error.hint().is_some_and(|hint| hint.contains("--features keyring")), "{error}");
-    }
+fn removed_credential_source_names_its_replacement() {
+    let text = "[agents.a]\ncommand = 'a'\ncredentials.TOKEN = { keyring = 'groq/ada' }";
+    let error = config::parse(Path::new("config.toml"), text).expect_err("it was removed");
+    assert!(error.to_string().contains("uses `keyring`, which was removed"), "{error}");
+    assert!(!error.to_string().contains("groq"), "{error}");
+    let hint = error.hint().expect("a hint");
+    assert!(hint.contains("command = [\"secret-tool\", \"lookup\", \"service\""), "{hint}");
 }
 
 #[test]

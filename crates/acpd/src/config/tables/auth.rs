@@ -122,14 +122,6 @@ pub enum CredentialSource {
     Env(String),
     /// Under this name in `$CREDENTIALS_DIRECTORY`, where systemd puts credentials of a service.
     Systemd(String),
-    /// In the keyring of the system.
-    #[cfg(feature = "keyring")]
-    Keyring {
-        /// What it is for.
-        service: String,
-        /// Whose it is there.
-        user: String,
-    },
 }
 
 /// Credentials by the names of variables. Each inner table adds to the outer ones.
@@ -146,7 +138,7 @@ impl Kind for Credentials {
 
     fn schema() -> Schema {
         let name = text("^[^=/\\x00]+$");
-        let sources = ["command", "file", "env", "systemd", "keyring"];
+        let sources = ["command", "file", "env", "systemd"];
         let one = json!({
             "type": "object",
             "properties": {
@@ -154,7 +146,6 @@ impl Kind for Credentials {
                 "file": File::schema(),
                 "env": name,
                 "systemd": name,
-                "keyring": text("^[\\s\\S]+/[^/]+$"),
                 "ttl": Timeout::schema()
             },
             "additionalProperties": false,
@@ -194,18 +185,13 @@ fn show(credential: &Credential) -> String {
         CredentialSource::File(path) => ("file", quoted(&path.to_string_lossy())),
         CredentialSource::Env(name) => ("env", quoted(name)),
         CredentialSource::Systemd(name) => ("systemd", quoted(name)),
-        #[cfg(feature = "keyring")]
-        CredentialSource::Keyring { service, user } => {
-            ("keyring", quoted(&format!("{service}/{user}")))
-        }
     };
     let ttl = credential.ttl.as_ref().map(|ttl| ("ttl", Timeout::show(ttl)));
     inline(once(source).chain(ttl))
 }
 
 const CREDENTIAL: &str = "one of `{ command = [\"program\", …] }`, `{ file = \"~/path\" }`, \
-                          `{ env = \"NAME\" }`, `{ systemd = \"name\" }` and \
-                          `{ keyring = \"service/user\" }`";
+                          `{ env = \"NAME\" }` and `{ systemd = \"name\" }`";
 
 /// What is written is not repeated in any message: somebody may have put a secret there.
 fn credential(item: &Spanned<DeValue<'_>>) -> Result<Credential, Fault> {
@@ -220,15 +206,17 @@ fn credential(item: &Spanned<DeValue<'_>>) -> Result<Credential, Fault> {
             "file" => CredentialSource::File(File::read(value)?.ok_or_else(wrong)?),
             "env" => CredentialSource::Env(name(value)?),
             "systemd" => CredentialSource::Systemd(name(value)?),
-            "keyring" => keyring(value)?,
+            "keyring" => return Err(Fault::new(value, "uses `keyring`, which was removed").hint(
+                "let a command read the keyring: `command = [\"secret-tool\", \"lookup\", \"service\", \
+                 \"NAME\"]`, on macOS `command = [\"security\", \"find-generic-password\", \"-w\", \"-s\", \"NAME\"]`",
+            )),
             "ttl" => {
                 ttl = Some(Timeout::read(value)?);
                 continue;
             }
             other => {
-                return Err(Fault::new(value, format!("has an unknown key `{other}`")).hint(
-                    "the keys are `command`, `file`, `env`, `systemd`, `keyring` and `ttl`",
-                ));
+                return Err(Fault::new(value, format!("has an unknown key `{other}`"))
+                    .hint("the keys are `command`, `file`, `env`, `systemd` and `ttl`"));
             }
         };
         if source.replace(found).is_some() {
@@ -236,24 +224,6 @@ fn credential(item: &Spanned<DeValue<'_>>) -> Result<Credential, Fault> {
         }
     }
     Ok(Credential { source: source.ok_or_else(wrong)?, ttl })
-}
-
-#[cfg(feature = "keyring")]
-fn keyring(value: &Spanned<DeValue<'_>>) -> Result<CredentialSource, Fault> {
-    let wanted = "a service and a user like \"example.com/ada\"";
-    // A user has no slash; a service may be an address.
-    match string(value, wanted)?.rsplit_once('/') {
-        Some((service, user)) if !service.is_empty() && !user.is_empty() => {
-            Ok(CredentialSource::Keyring { service: service.to_owned(), user: user.to_owned() })
-        }
-        _ => Err(Fault::new(value, format!("must be {wanted}"))),
-    }
-}
-
-#[cfg(not(feature = "keyring"))]
-fn keyring(value: &Spanned<DeValue<'_>>) -> Result<CredentialSource, Fault> {
-    Err(Fault::new(value, "asks for the keyring, which this acpd was built without")
-        .hint("build it with `--features keyring`, or let a `command` read the keyring"))
 }
 
 /// A name of a variable, or of a file in a directory.
