@@ -1,12 +1,13 @@
 //! `reject` and `ask` rules: a single match in the call is enough, and so is a possible match.
 
+use crate::command::Command;
 use crate::facts::{Facts, Unclear};
 use crate::glob::Glob;
 use crate::one_line::quoted;
 use crate::place::{IS_WINDOWS, is_file, loose_urls, reading, resolve};
-use crate::readings::{Readings, Text, inner_texts};
+use crate::readings::{Readings, inner_texts};
 use crate::rule::{Call, Check, Rule, plain, unquoted};
-use crate::shell::UNKNOWN;
+use crate::shell::{UNKNOWN, is_plain_program};
 
 /// The conditions on the call itself.
 pub(crate) fn checks(rule: &Rule, call: Call<'_>) -> Vec<Check> {
@@ -21,77 +22,80 @@ pub(crate) fn checks(rule: &Rule, call: Call<'_>) -> Vec<Check> {
 
 fn title(globs: &[Glob], facts: &Facts<'_>) -> Check {
     let Some(title) = facts.title else { return Check::Fails("the call has no title".to_owned()) };
-    if !facts.may_run {
-        let bare = unquoted(title);
-        return plain("title", title, globs, |g| g.matches(title) || g.matches(bare)).into();
-    }
-    let readings = Readings::of(unquoted(title));
-    match plain("title", title, globs, |glob| glob.matches(title) || any_reading(glob, &readings)) {
-        Err(_) if readings.is_foreign => Check::Might(foreign(title)),
+    let bare = unquoted(title);
+    let readings = if facts.may_run { Readings::of(bare) } else { Readings::default() };
+    let is_it = |glob: &Glob| glob.matches(title) || glob.matches(bare) || reads(glob, &readings);
+    match plain("title", title, globs, is_it) {
+        Err(_) if facts.may_run && is_foreign(bare) => Check::Might(foreign(bare)),
         check => check.into(),
     }
 }
 
 fn commands(globs: &[Glob], facts: &Facts<'_>) -> Check {
-    let surely = |what: &str, line: &str, readings: &Readings| {
-        plain(what, line, globs, |glob| any_reading(glob, readings))
-    };
     let named = any("command", &facts.commands, |command| {
-        surely("command", command.as_line(), command.readings())
+        plain("command", &command.line, globs, |glob| reads(glob, command.readings()))
     });
     let Err(why) = named else { return named.into() };
     if facts.is_unread_command {
         return Check::Might("a command in the input cannot be read".to_owned());
     }
-    for command in &facts.commands {
-        if let Some(why) = might(globs, command.as_line(), command.readings()) {
-            return Check::Might(why);
-        }
+    if let Some(why) = facts.commands.iter().find_map(|command| might(globs, command)) {
+        return Check::Might(why);
     }
-    if let (Some(title), true) = (facts.title, facts.commands.is_empty() && facts.may_run) {
+    if let (Some(title), true) =
+        (facts.title.map(unquoted), facts.commands.is_empty() && facts.may_run)
+    {
         // Some agents name the command nowhere else.
-        let title = unquoted(title);
         let readings = Readings::of(title);
-        match surely("title", title, &readings) {
-            Ok(why) => return Check::Holds(why),
-            Err(_) if readings.is_foreign => return Check::Might(foreign(title)),
-            Err(_) => {}
+        if let Ok(why) = plain("title", title, globs, |glob| reads(glob, &readings)) {
+            return Check::Holds(why);
+        }
+        if is_foreign(title) {
+            return Check::Might(foreign(title));
         }
     }
-    let might =
-        |glob: &Glob, readings: &Readings| readings.is_foreign || any_reading(glob, readings);
-    in_unclear(facts, |text| globs.iter().find(|glob| might(glob, text.readings())))
+    let might = |glob: &Glob, text: &str| {
+        let inside = inner_texts(text);
+        is_foreign(text)
+            || glob.matches(text)
+            || inside.is_none_or(|mut texts| texts.any(|text| glob.matches(&text)))
+    };
+    in_unclear(facts, |text| globs.iter().find(|glob| might(glob, text)))
         .unwrap_or(Check::Fails(why))
 }
 
-/// Whether a glob matches one of the readings.
-fn any_reading(glob: &Glob, readings: &Readings) -> bool {
-    readings.iter().any(|reading| glob.matches(reading))
+/// Returns whether a glob matches one of the readings.
+fn reads(glob: &Glob, readings: &Readings) -> bool {
+    readings.texts.iter().any(|reading| glob.matches(reading))
+}
+
+/// Returns whether another shell than bash, as there are on Windows, could read the line differently.
+fn is_foreign(line: &str) -> bool {
+    IS_WINDOWS && !is_plain_program(line)
 }
 
 fn foreign(line: &str) -> String {
     format!("{} is not a plain program with arguments", quoted(line))
 }
 
-/// Why the line could turn out to match.
-fn might(globs: &[Glob], line: &str, readings: &Readings) -> Option<String> {
-    if readings.is_foreign {
-        return Some(foreign(line));
+/// Returns why the command could turn out to match.
+fn might(globs: &[Glob], command: &Command) -> Option<String> {
+    let line = quoted(&command.line);
+    if is_foreign(&command.runs) {
+        return Some(foreign(&command.runs));
     }
-    let unknown = || readings.iter().filter(|reading| reading.contains(UNKNOWN));
-    let fitting = globs.iter().find(|glob| unknown().any(|reading| glob.might_match(reading)));
-    if let Some(glob) = fitting {
-        let line = quoted(line);
+    let readings = command.readings();
+    let starts = || readings.texts.iter().filter_map(|text| Some(text.split_once(UNKNOWN)?.0));
+    if let Some(glob) = globs.iter().find(|glob| starts().any(|start| glob.might_match(start))) {
         return Some(format!("shell expansion could make command {line} match `{glob}`"));
     }
-    if let Some(mut texts) = inner_texts(line)
-        && let Some(text) = texts.find(|text| globs.iter().any(|glob| glob.matches(text)))
-    {
-        let (text, line) = (quoted(&text), quoted(line));
-        return Some(format!("{text} in command {line} could run"));
+    let Some(mut texts) = inner_texts(&command.line) else {
+        return Some(format!("command {line} cannot be parsed to its end"));
+    };
+    if let Some(text) = texts.find(|text| globs.iter().any(|glob| glob.matches(text))) {
+        return Some(format!("{} in command {line} could run", quoted(&text)));
     }
-    let is_cut = !readings.is_whole || inner_texts(line).is_none();
-    is_cut.then(|| format!("command {} cannot be parsed to its end", quoted(line)))
+    readings.is_cut.then(|| format!("command {line} cannot be parsed to its end"))
 }
 
 fn paths(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Check {
@@ -119,7 +123,7 @@ fn paths(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Check {
         return Check::Might(format!("path {} may be a folder with it", quoted(path)));
     }
     let might = |path: &str, glob: &Glob| IS_WINDOWS && is_unknown(path) || matches(path, glob);
-    in_unclear(facts, |text| globs.iter().find(|glob| might(text.as_str(), glob)))
+    in_unclear(facts, |text| globs.iter().find(|glob| might(text, glob)))
         .unwrap_or(Check::Fails(why))
 }
 
@@ -132,19 +136,19 @@ fn urls(globs: &[Glob], facts: &Facts<'_>) -> Check {
     if let Some(url) = facts.urls.iter().find(|url| loose_urls(url).is_empty()) {
         return Check::Might(format!("{} may be any address", quoted(url)));
     }
-    in_unclear(facts, |text| globs.iter().find(|glob| matches(text.as_str(), glob)))
+    in_unclear(facts, |text| globs.iter().find(|glob| matches(text, glob)))
         .unwrap_or(Check::Fails(why))
 }
 
 /// Something in a part of the input that is not understood: what it is for is not known, so it might
 /// be what the rule is about.
-fn in_unclear<'g>(facts: &Facts<'_>, find: impl Fn(&Text) -> Option<&'g Glob>) -> Option<Check> {
+fn in_unclear<'g>(facts: &Facts<'_>, find: impl Fn(&str) -> Option<&'g Glob>) -> Option<Check> {
     if facts.is_unread {
         return Some(Check::Might("the input cannot be read".to_owned()));
     }
     facts.unclear.iter().find_map(|Unclear { member, why, texts }| {
         let (text, glob) = texts.iter().find_map(|text| Some((text, find(text)?)))?;
-        let (text, member) = (quoted(text.as_str()), quoted(member));
+        let (text, member) = (quoted(text), quoted(member));
         Some(Check::Might(format!("{text} in {member}, which {why}, matches `{glob}`")))
     })
 }

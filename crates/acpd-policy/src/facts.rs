@@ -12,7 +12,6 @@ use crate::command::Command;
 use crate::config::Kind;
 use crate::json::Json;
 use crate::members::{Member, is_known_shell, member, plain};
-use crate::readings::Text;
 
 /// Members that are new with each call, in inputs that name the call itself.
 const OF_THIS_CALL: [&str; 4] = ["callid", "approvalid", "turnid", "startedatms"];
@@ -82,7 +81,7 @@ pub(crate) struct Unclear {
     /// What is wrong with it.
     pub(crate) why: &'static str,
     /// Every text in it.
-    pub(crate) texts: Vec<Text>,
+    pub(crate) texts: Vec<String>,
 }
 
 impl<'a> Facts<'a> {
@@ -135,7 +134,7 @@ impl<'a> Facts<'a> {
         let texts = value.texts();
         // More than that is not looked into.
         self.is_unread |= texts.iter().map(String::len).sum::<usize>() > MOST_TEXT;
-        let texts = texts.into_iter().filter(|_| !self.is_unread).map(Text::new).collect();
+        let texts = if self.is_unread { Vec::new() } else { texts };
         self.unclear.push(Unclear { member: member.to_owned(), why, texts });
     }
 
@@ -237,7 +236,7 @@ impl<'a> Facts<'a> {
             self.read_command(name, value);
         }
         let mut seen = BTreeSet::new();
-        self.commands.retain(|command| seen.insert(command.as_line().to_owned()));
+        self.commands.retain(|command| seen.insert(command.line.clone()));
     }
 
     fn read_command(&mut self, name: &str, value: &Json) {

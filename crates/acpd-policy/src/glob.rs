@@ -6,7 +6,6 @@ use glob::{MatchOptions, Pattern};
 
 use crate::config::Ruling;
 use crate::place::{self, IS_WINDOWS, below, loose_urls};
-use crate::shell::{UNKNOWN, without_blanks_around_unknown};
 
 /// What a glob is for; that decides how it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,12 +28,7 @@ pub(crate) struct Glob {
     base: Base,
     pattern: Pattern,
     options: MatchOptions,
-    /// Whether `\` in it is a character like any other, which on Windows the library takes for `/`.
-    keeps_backslash: bool,
 }
-
-/// Stands for `\` where it is not `/`; no text has this character.
-const BACKSLASH: &str = "\u{10ffff}";
 
 /// What a path glob is relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,14 +122,8 @@ impl Glob {
                 source = source.replace("**", "*");
             }
         }
-        let keeps_backslash = IS_WINDOWS && !is_place && !is_cautious;
-        if keeps_backslash {
-            source = source.replace('\\', BACKSLASH);
-        }
         match Pattern::new(&source) {
-            Ok(pattern) => {
-                Ok(Self { text: text.to_owned(), base, pattern, options, keeps_backslash })
-            }
+            Ok(pattern) => Ok(Self { text: text.to_owned(), base, pattern, options }),
             Err(error) => {
                 let hint = "`[*]`, `[?]` and `[[]` are the ordinary characters";
                 bad(&format!("is not a glob: {}", error.msg), Some(hint))
@@ -145,10 +133,6 @@ impl Glob {
 
     /// Whether the text matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
-        if self.keeps_backslash {
-            let plain = text.replace('\\', BACKSLASH);
-            return !text.contains(BACKSLASH) && self.pattern.matches_with(&plain, self.options);
-        }
         self.pattern.matches_with(text, self.options) || self.matches_in_lower_case(text)
     }
 
@@ -174,41 +158,10 @@ impl Glob {
         below(path, workspace?, self.options.case_sensitive)
     }
 
-    /// Whether the text could match, with [`UNKNOWN`] in it for any text.
-    pub(crate) fn might_match(&self, text: &str) -> bool {
-        let pattern = tokens(self.pattern.as_str());
-        let text = without_blanks_around_unknown(text);
-        // The places in the pattern that the text so far can have led to.
-        let mut places = vec![false; pattern.len() + 1];
-        let mut next = places.clone();
-        places[0] = true;
-        skip_any_text(&pattern, &mut places);
-        for c in text.chars() {
-            next.fill(false);
-            if c == UNKNOWN {
-                let first = places.iter().position(|is_place| *is_place).unwrap_or(places.len());
-                next[first..].fill(true);
-            } else {
-                for (at, token) in pattern.iter().enumerate().filter(|(at, _)| places[*at]) {
-                    match token {
-                        Token::AnyText => next[at] = true,
-                        Token::AnyChar => next[at + 1] = true,
-                        Token::Char(expected) => next[at + 1] |= self.is_same(*expected, c),
-                    }
-                }
-                skip_any_text(&pattern, &mut next);
-            }
-            std::mem::swap(&mut places, &mut next);
-            if !places.contains(&true) {
-                return false;
-            }
-        }
-        places[pattern.len()]
-    }
-
-    fn is_same(&self, expected: char, c: char) -> bool {
-        expected == c
-            || !self.options.case_sensitive && expected.to_lowercase().eq(c.to_lowercase())
+    /// Returns whether a text that begins like this could match, whatever follows.
+    pub(crate) fn might_match(&self, start: &str) -> bool {
+        let (literal, start) = (self.literal_start().to_lowercase(), start.to_lowercase());
+        literal.starts_with(&start) || start.starts_with(&literal)
     }
 
     /// The text that everything that matches begins with.
@@ -229,45 +182,6 @@ fn matches_some_address(text: &str, ruling: Ruling) -> bool {
         return loose_urls(text).iter().any(|usual| usual.eq_ignore_ascii_case(text));
     }
     ruling != Ruling::Allow || text.contains("**") || text.matches('/').count() >= 3
-}
-
-/// A part of a pattern, roughly: a class of characters is any character.
-#[derive(Debug, Clone, Copy)]
-enum Token {
-    Char(char),
-    AnyChar,
-    AnyText,
-}
-
-fn tokens(pattern: &str) -> Vec<Token> {
-    let chars: Vec<char> = pattern.chars().collect();
-    let mut tokens = Vec::new();
-    let mut at = 0;
-    while let Some(c) = chars.get(at) {
-        tokens.push(match c {
-            '*' => Token::AnyText,
-            '?' => Token::AnyChar,
-            '[' => {
-                // The first character of a class is never its end.
-                let inside = at + 2 + usize::from(chars.get(at + 1) == Some(&'!'));
-                let end = chars.iter().skip(inside).position(|c| *c == ']');
-                at = inside + end.unwrap_or(chars.len());
-                Token::AnyChar
-            }
-            c => Token::Char(*c),
-        });
-        at += 1;
-    }
-    tokens
-}
-
-/// Where any text may stand, it may also be none.
-fn skip_any_text(pattern: &[Token], places: &mut [bool]) {
-    for (at, token) in pattern.iter().enumerate() {
-        if places[at] && matches!(token, Token::AnyText) {
-            places[at + 1] = true;
-        }
-    }
 }
 
 impl fmt::Display for Glob {

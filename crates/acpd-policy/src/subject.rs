@@ -60,7 +60,7 @@ pub(crate) fn subject(facts: &Facts<'_>, request: &PermissionRequest<'_>) -> Opt
     }
     let names_more = facts.names_paths || !facts.urls.is_empty();
     if let ([command], true) = (facts.commands.as_slice(), facts.is_whole() && !names_more) {
-        let line = command.as_line().to_owned();
+        let line = command.line.clone();
         return Some(Subject::Command { line, folder: facts.folder.clone() });
     }
     let only_touches = facts.is_whole() && facts.commands.is_empty();

@@ -1,10 +1,11 @@
-//! Command lines as a shell reads them.
+//! Command lines as bash reads them, by the crate `rable`.
 //!
-//! The grammar is that of bash, read by the crate `rable`. It recurses with each level, so a line is
-//! measured before, and one that is too long or could be too deep counts as not parsed.
+//! The parser recurses with each level, so a line is measured before: one that is too long or could be too
+//! deep is not parsed.
 //!
-//! Architecture invariant: nobody trusts the parser alone. What it finds can only add to what a
-//! cautious rule sees, and what it does not see as one plain command is not allowed by a wildcard.
+//! Architecture invariant: the parser alone is not trusted. What it finds can only add to what a cautious
+//! rule sees, what it leaves as text is asked about, and what is not one plain command to it is not allowed
+//! by a wildcard.
 
 mod runner;
 mod word;
@@ -12,8 +13,7 @@ mod word;
 use rable::{Node, NodeKind};
 
 pub(crate) use runner::{
-    Role, SHELLS, aliases, base, inner_commands, join, lines_in, role, runs_input, script,
-    without_blanks_around_unknown, without_git_options,
+    Role, SHELLS, base, inner_commands, is_open, join, lines_in, role, without_git_options,
 };
 pub(crate) use word::{UNKNOWN, Word};
 
@@ -27,19 +27,13 @@ const MOST_OPENERS: usize = 96;
 const MOST_SUBSTITUTIONS: usize = 16;
 /// The most signs that could open one more level of a sum or a condition.
 const MOST_OPERATORS: usize = 192;
-/// The most ends that are tried for a substitution in a text.
-const MOST_TRIES: usize = 8;
 
 /// Everything that could run in a line.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     /// Every simple command, however deep: in lists, compound commands, functions, substitutions.
     pub(crate) commands: Vec<Simple>,
-    /// What is given to commands to read: here-documents and here-strings.
-    pub(crate) inputs: Vec<String>,
-    /// Lines in texts that the parser leaves as they are.
-    pub(crate) inner: Vec<String>,
-    /// Whether where such a line ends could not be told.
+    /// Set if the parser leaves something as text that could run commands.
     pub(crate) is_cut: bool,
 }
 
@@ -50,16 +44,20 @@ pub(crate) struct Simple {
     pub(crate) assignments: Vec<Word>,
     /// The command and its arguments.
     pub(crate) words: Vec<Word>,
-    /// Whether it reads nothing but a here-document or here-string of its own.
-    pub(crate) is_fed: bool,
 }
 
-/// What could run in the line. Nothing if it cannot be parsed.
+/// Returns what could run in the line, or `None` if it cannot be parsed.
 pub(crate) fn parse(line: &str) -> Option<Line> {
-    Some(Line::of(&nodes(line)?))
+    let nodes = nodes(line)?;
+    let mut line = Line::default();
+    let mut open: Vec<&Node> = nodes.iter().collect();
+    while let Some(node) = open.pop() {
+        line.visit(node, &mut open);
+    }
+    Some(line)
 }
 
-/// The line, if it is one command without substitutions, patterns, redirections and comments.
+/// Returns the line if it is one command without substitutions, patterns, redirections and comments.
 pub(crate) fn plain_command(line: &str) -> Option<Simple> {
     let nodes = nodes(line)?;
     let [Node { kind: NodeKind::Command { assignments, words, redirects }, span }] = &*nodes else {
@@ -84,120 +82,78 @@ pub(crate) fn is_plain_program(line: &str) -> bool {
 }
 
 fn nodes(line: &str) -> Option<Vec<Node>> {
-    let is_small = line.len() <= MOST_BYTES
-        && openers(line) <= MOST_OPENERS
-        && substitution_openers(line) <= MOST_SUBSTITUTIONS
-        && operators(line) <= MOST_OPERATORS;
-    if is_small { rable::parse(line, false).ok() } else { None }
+    if may_be_parsed(line) { rable::parse(line, false).ok() } else { None }
 }
 
-/// How many levels of commands the line could have, whatever is quoted.
-fn openers(line: &str) -> usize {
+/// Returns whether the line is within the limits, whatever is quoted in it.
+fn may_be_parsed(line: &str) -> bool {
+    let count = |signs: &[&str]| signs.iter().map(|sign| line.matches(sign).count()).sum::<usize>();
     let is_keyword = |word: &&str| {
         matches!(
             *word,
             "if" | "while" | "until" | "for" | "case" | "select" | "function" | "coproc"
         )
     };
-    let words = line.split(|c: char| !c.is_ascii_alphabetic()).filter(is_keyword).count();
-    words + line.matches(['(', '{']).count() + substitution_openers(line)
-}
-
-/// How many levels of substitutions; a backtick in backticks has a backslash before it.
-fn substitution_openers(line: &str) -> usize {
-    ["$(", "<(", ">(", "\\`"].iter().map(|opener| line.matches(opener).count()).sum()
-}
-
-/// How many levels of sums and conditions.
-fn operators(line: &str) -> usize {
-    let has_some = ["((", "$[", "[["].iter().any(|opener| line.contains(opener));
-    if has_some { line.matches(['?', '=', '!', '~', '-', '+', '*']).count() } else { 0 }
+    let keywords = line.split(|c: char| !c.is_ascii_alphabetic()).filter(is_keyword).count();
+    // A backtick in backticks has a backslash before it.
+    let substitutions = count(&["$(", "<(", ">(", "\\`"]);
+    let has_sums = count(&["((", "$[", "[["]) > 0;
+    let operators = if has_sums { count(&["?", "=", "!", "~", "-", "+", "*"]) } else { 0 };
+    line.len() <= MOST_BYTES
+        && keywords + count(&["(", "{"]) + substitutions <= MOST_OPENERS
+        && substitutions <= MOST_SUBSTITUTIONS
+        && operators <= MOST_OPERATORS
 }
 
 impl Simple {
     fn of(assignments: &[Node], words: &[Node]) -> Self {
         let words_of = |nodes: &[Node]| nodes.iter().map(Word::of).collect();
-        Self { assignments: words_of(assignments), words: words_of(words), is_fed: false }
+        Self { assignments: words_of(assignments), words: words_of(words) }
     }
 }
 
 impl Line {
-    fn of(nodes: &[Node]) -> Self {
-        let mut line = Self::default();
-        let mut open: Vec<&Node> = nodes.iter().collect();
-        while let Some(node) = open.pop() {
-            line.visit(node, &mut open);
-        }
-        line
-    }
-
-    fn inner_of(&mut self, text: &str) {
-        let mut rest = text;
-        while let Some((opener, inside)) = first_opener(rest) {
-            let ends = Ends::of(opener, inside);
-            // An end that is a guess is no end where it could be that of a here-document.
-            self.is_cut |= ends.parsed.is_none() && inside.contains("<<");
-            let found = ends.parsed.or(ends.last);
-            self.inner.extend(found.map(|inside| inside.replace("\\`", "`")));
-            rest = ends.parsed.map_or(inside, |parsed| &inside[parsed.len()..]);
-        }
-    }
-
     /// Takes what the node itself says; what is inside it becomes open.
     fn visit<'a>(&mut self, node: &'a Node, open: &mut Vec<&'a Node>) {
         use NodeKind as K;
         match &node.kind {
             K::Command { assignments, words, redirects } => {
-                let is_fed = is_fed(redirects);
-                self.commands.push(Simple { is_fed, ..Simple::of(assignments, words) });
+                self.commands.push(Simple::of(assignments, words));
                 open.extend(assignments.iter().chain(words).chain(redirects));
             }
-            K::Word { value, parts, .. } => {
-                let is_text =
-                    |part: &Node| matches!(part.kind, K::ArithmeticExpansion { expression: None });
-                if parts.iter().any(is_text) {
-                    self.inner_of(value);
-                }
+            K::Word { parts, .. } => {
+                self.is_cut |= Word::of(node).is_cut;
                 open.extend(parts);
             }
-            K::WordLiteral { value } => match whole_substitution(value) {
-                Some(inside) => self.inner.push(inside.to_owned()),
-                None => self.inner_of(value),
-            },
-            K::CondTerm { value, .. } => self.inner_of(value),
-            K::ParamExpansion { param, arg, .. } | K::ParamIndirect { param, arg, .. } => {
-                self.inner_of(param);
-                self.inner_of(arg.as_deref().unwrap_or_default());
+            K::ParamExpansion { param: text, arg, .. }
+            | K::ParamIndirect { param: text, arg, .. } => {
+                self.is_cut |= [text].into_iter().chain(arg).any(|text| may_substitute(text));
             }
-            K::ParamLength { param } => self.inner_of(param),
-            K::Pipeline { commands, .. } => open.extend(commands),
+            K::HereDoc { content: text, quoted: false, .. }
+            | K::CondTerm { value: text, .. }
+            | K::ParamLength { param: text } => self.is_cut |= may_substitute(text),
+            K::Pipeline { commands: inside, .. } | K::Array { elements: inside } => {
+                open.extend(inside);
+            }
             K::List { items } => open.extend(items.iter().map(|item| &item.command)),
             K::If { condition, then_body, else_body, redirects } => {
                 open.extend([&**condition, then_body]);
-                open.extend(else_body.as_deref());
-                open.extend(redirects);
+                open.extend(else_body.as_deref().into_iter().chain(redirects));
             }
             K::While { condition, body, redirects } | K::Until { condition, body, redirects } => {
                 open.extend([&**condition, body]);
                 open.extend(redirects);
             }
             K::For { words, body, redirects, .. } | K::Select { words, body, redirects, .. } => {
+                open.push(body);
                 open.extend(words.iter().flatten().chain(redirects));
-                open.push(body);
-            }
-            K::ForArith { init, cond, incr, body, redirects } => {
-                for sum in [init, cond, incr] {
-                    self.inner_of(sum);
-                }
-                open.push(body);
-                open.extend(redirects);
             }
             K::Case { word, patterns, redirects } => {
                 open.push(word);
+                open.extend(redirects);
                 for pattern in patterns {
                     open.extend(pattern.patterns.iter().chain(&pattern.body));
                 }
-                open.extend(redirects);
             }
             K::Subshell { body, redirects }
             | K::BraceGroup { body, redirects }
@@ -205,25 +161,8 @@ impl Line {
                 open.push(body);
                 open.extend(redirects);
             }
-            K::ArithmeticCommand { raw_content, redirects, .. } => {
-                self.inner_of(raw_content);
-                open.extend(redirects);
-            }
-            K::Redirect { op, target, .. } => {
-                if op == "<<<" {
-                    self.inputs.push(Word::of(target).text);
-                }
-                open.push(target);
-            }
-            K::HereDoc { content, quoted, .. } => {
-                let fills_in = !quoted && content.contains(['$', '`']);
-                self.inputs.extend(fills_in.then(|| UNKNOWN.to_string()));
-                self.inputs.push(content.clone());
-                if !quoted {
-                    self.inner_of(content);
-                }
-            }
-            K::Function { body: inside, .. }
+            K::Redirect { target: inside, .. }
+            | K::Function { body: inside, .. }
             | K::Coproc { command: inside, .. }
             | K::CommandSubstitution { command: inside, .. }
             | K::ProcessSubstitution { command: inside, .. }
@@ -235,74 +174,19 @@ impl Line {
             K::BinaryTest { left, right, .. }
             | K::CondAnd { left, right }
             | K::CondOr { left, right } => open.extend([&**left, right]),
-            K::Array { elements } => open.extend(elements),
-            // Comments, quotes, and the parts of sums, which were taken as text.
-            _ => {}
+            // Read with their word.
+            K::WordLiteral { .. } | K::AnsiCQuote { .. } | K::LocaleString { .. } => {}
+            K::ArithmeticExpansion { expression: Some(_) } => {}
+            K::HereDoc { .. } | K::BraceExpansion { .. } | K::Comment { .. } | K::Empty => {}
+            // Loops over sums, and sums that the parser cannot read.
+            _ => self.is_cut = true,
         }
     }
 }
 
-/// Returns whether one redirection gives a command all that it reads, as text of the line.
-fn is_fed(redirects: &[Node]) -> bool {
-    let is_input = |node: &&Node| match &node.kind {
-        NodeKind::HereDoc { .. } => true,
-        NodeKind::Redirect { op, .. } => op.starts_with('<'),
-        _ => true,
-    };
-    let is_text = |node: &Node| match &node.kind {
-        NodeKind::HereDoc { fd, .. } => *fd <= 0,
-        NodeKind::Redirect { op, fd, varfd, .. } => op == "<<<" && *fd <= 0 && varfd.is_none(),
-        _ => false,
-    };
-    let inputs: Vec<&Node> = redirects.iter().filter(is_input).collect();
-    matches!(*inputs, [only] if is_text(only))
-}
-
-/// What runs in a literal that is one substitution. The parser leaves a substitution as text if it is
-/// deeper than the third.
-fn whole_substitution(literal: &str) -> Option<&str> {
-    let inside = ["$(", "<(", ">("].iter().find_map(|opener| literal.strip_prefix(opener))?;
-    inside.strip_suffix(')')
-}
-
-/// What runs in a substitution of a text, as far as that can be told.
-struct Ends<'a> {
-    /// Up to the first end before which all can be parsed.
-    parsed: Option<&'a str>,
-    /// Up to the last end.
-    last: Option<&'a str>,
-}
-
-impl<'a> Ends<'a> {
-    fn of(opener: &str, inside: &'a str) -> Self {
-        let closer = if opener == "`" { '`' } else { ')' };
-        // `$((…))` is a sum, `$((…) )` is not.
-        let is_sum = |inside: &str| inside.starts_with('(') && inside.ends_with(')');
-        let mut ends = inside
-            .match_indices(closer)
-            .map(|(end, _)| &inside[..end])
-            .filter(|inside| !is_sum(inside) && !inside.ends_with('\\'));
-        let last = ends.clone().next_back();
-        let mut tries = last.into_iter().chain(ends.by_ref().take(MOST_TRIES));
-        let parsed = tries.find(|inside| nodes(inside).is_some() && !is_in_here_document(inside));
-        Self { parsed, last }
-    }
-}
-
-/// Whether the text, which can be parsed, ends within a here-document: what cannot follow a command can
-/// follow it.
-fn is_in_here_document(text: &str) -> bool {
-    text.contains("<<") && nodes(&format!("{text}\n)")).is_some()
-}
-
-/// The first opener of a substitution, and the text behind it.
-fn first_opener(text: &str) -> Option<(&str, &str)> {
-    let at = text.char_indices().find_map(|(at, c)| {
-        let is_opener = c == '`' || "$<>".contains(c) && text[at + 1..].starts_with('(');
-        is_opener.then_some(at)
-    })?;
-    let length = if text[at..].starts_with('`') { 1 } else { 2 };
-    Some((&text[at..at + length], &text[at + length..]))
+/// Returns whether there may be a substitution in a text that the parser leaves as it is.
+fn may_substitute(text: &str) -> bool {
+    ["`", "$(", "<(", ">("].iter().any(|opener| text.contains(opener))
 }
 
 #[cfg(test)]

@@ -1,21 +1,15 @@
 //! Programs that run other programs (`sudo`, `env`, `find -exec`): finds the commands in their arguments.
 
-use super::UNKNOWN;
-
-/// How a program runs what it is given.
+/// Ways in which a program runs what it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// A shell: `-c SCRIPT`, or what it reads.
-    Shell,
-    /// Its arguments, joined, are a line.
-    Eval,
-    /// Some of its arguments are a command, or one of them a line.
+    /// Runs a command in its arguments, or an argument as a line, as shells do.
     Wrapper,
-    /// As a wrapper, and what it reads or finds is added to the command.
+    /// Runs the same, with what it reads or finds added to the command.
     Xargs,
-    /// As that, but only behind `-exec` and the like.
+    /// Runs the same, but only behind `-exec` and the like.
     Find,
-    /// As a wrapper, but only behind certain words ([`LAUNCHERS`]).
+    /// Runs what a wrapper does, but only behind certain words ([`LAUNCHERS`]).
     Launcher,
 }
 
@@ -24,7 +18,8 @@ pub(crate) const SHELLS: [&str; 9] =
     ["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"];
 
 /// Programs that run what is in their arguments; others are not looked into.
-const WRAPPERS: [&str; 64] = [
+const WRAPPERS: [&str; 67] = [
+    ".",
     "alias",
     "at",
     "batch",
@@ -45,6 +40,7 @@ const WRAPPERS: [&str; 64] = [
     "doas",
     "entr",
     "env",
+    "eval",
     "exec",
     "fakeroot",
     "firejail",
@@ -75,6 +71,7 @@ const WRAPPERS: [&str; 64] = [
     "setarch",
     "setpriv",
     "setsid",
+    "source",
     "ssh",
     "stdbuf",
     "strace",
@@ -91,7 +88,7 @@ const WRAPPERS: [&str; 64] = [
     "watch",
 ];
 
-/// What finds things and runs a command with them, behind these arguments.
+/// Arguments of programs that find things, behind which stands a command to run with them.
 const EXEC: [&str; 8] =
     ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
 
@@ -138,19 +135,17 @@ pub(crate) fn base(program: &str) -> String {
     name.strip_suffix(".exe").unwrap_or(&name).to_owned()
 }
 
-/// How the program runs others, if it does.
+/// Returns how the program runs others, if it does.
 pub(crate) fn role(program: &str) -> Option<Role> {
     match &*base(program) {
-        name if SHELLS.contains(&name) => Some(Role::Shell),
-        "eval" => Some(Role::Eval),
         "xargs" | "parallel" => Some(Role::Xargs),
         "find" | "fd" | "fdfind" => Some(Role::Find),
-        name if WRAPPERS.contains(&name) => Some(Role::Wrapper),
+        name if SHELLS.contains(&name) || WRAPPERS.contains(&name) => Some(Role::Wrapper),
         name => LAUNCHERS.iter().any(|(known, _)| *known == name).then_some(Role::Launcher),
     }
 }
 
-/// Where the last of the words stands behind which a launcher runs what it is given.
+/// Returns where the last of the words stands behind which a launcher runs what it is given.
 fn launched<S: AsRef<str>>(words: &[S]) -> Option<usize> {
     let is_it = |word: &S, wanted: &str| {
         let word = word.as_ref();
@@ -177,25 +172,7 @@ pub(crate) fn without_git_options<'a>(words: &[&'a str]) -> Option<Vec<&'a str>>
     (rest.len() < args.len()).then(|| [&["git"], rest].concat())
 }
 
-/// The lines that an alias stands for which the words make, for the shell (`alias g=git`) or for git
-/// (`git -c alias.p=push`), with what may be given to it.
-pub(crate) fn aliases(words: &[&str]) -> Vec<String> {
-    let value = |word: &str| word.split_once('=').map(|(_, value)| value.to_owned());
-    let of_git = |word: &str| {
-        let value = value(word.strip_prefix("alias.")?)?;
-        Some(value.strip_prefix('!').map_or_else(|| format!("git {value}"), str::to_owned))
-    };
-    let Some((program, args)) = words.split_first() else { return Vec::new() };
-    let args = args.iter();
-    let lines: Vec<String> = match &*base(program) {
-        "alias" => args.filter_map(|word| value(word)).collect(),
-        "git" => args.filter_map(|word| of_git(word)).collect(),
-        _ => Vec::new(),
-    };
-    lines.into_iter().map(|line| format!("{line} {UNKNOWN}")).collect()
-}
-
-/// Where commands may begin in the arguments of a program with this role.
+/// Returns where commands may begin in the arguments of a program with this role.
 pub(crate) fn inner_commands<S: AsRef<str>>(role: Role, words: &[S]) -> Vec<usize> {
     let is_exec = |at: &usize| EXEC.contains(&words[at - 1].as_ref());
     let all = 1..words.len();
@@ -207,37 +184,24 @@ pub(crate) fn inner_commands<S: AsRef<str>>(role: Role, words: &[S]) -> Vec<usiz
     }
 }
 
-/// Where the script is in the arguments of a shell.
-pub(crate) fn script<S: AsRef<str>>(words: &[S]) -> Option<usize> {
-    let is_option = |word: &str| word.starts_with(['-', '+']);
-    let takes_script =
-        |word: &str| is_option(word) && !word.starts_with("--") && word.contains('c');
-    let flag = 1 + words.iter().skip(1).position(|word| takes_script(word.as_ref()))?;
-    let behind = words[flag + 1..].iter().position(|word| !is_option(word.as_ref()))?;
-    Some(flag + 1 + behind)
-}
-
-/// Whether the command runs what it reads.
-pub(crate) fn runs_input<S: AsRef<str>>(words: &[S]) -> bool {
+/// Returns whether the words do not say what the program runs: it reads that, or gives names to commands.
+pub(crate) fn is_open<S: AsRef<str>>(words: &[S]) -> bool {
     let Some((program, args)) = words.split_first() else { return false };
-    let is_input = |word: &S| ["/dev/", "/proc/"].iter().any(|at| word.as_ref().starts_with(at));
-    let is_option = |word: &S| word.as_ref().starts_with('-') || is_input(word);
+    let mut args = args.iter().map(AsRef::as_ref);
     match &*base(program.as_ref()) {
-        "ssh" | "at" | "batch" => true,
-        "crontab" => args.iter().all(is_option),
-        "source" | "." => args.iter().all(is_option) || args.first().is_some_and(is_input),
-        name if SHELLS.contains(&name) => {
-            let reads = |word: &S| word.as_ref() == "-s";
-            let first = args.iter().find(|word| !word.as_ref().starts_with('-'));
-            let reads_it = args.iter().all(is_option) || args.iter().any(reads);
-            script(words).is_none() && (reads_it || first.is_some_and(is_input))
+        "alias" | "at" | "batch" | "crontab" | "ssh" => true,
+        "git" => args.any(|word| word.starts_with("alias.")),
+        name if SHELLS.contains(&name) || matches!(name, "source" | ".") => {
+            let starts = ["-", "/dev/", "/proc/"];
+            let is_input = |word: &str| starts.iter().any(|start| word.starts_with(start));
+            args.clone().all(is_input) || args.any(|word| word == "-s")
         }
         _ => false,
     }
 }
 
-/// What could be a line for a shell in an argument: the whole, what stands behind `=`, what stands
-/// behind a one-letter option.
+/// Returns texts in an argument that could be lines for a shell: the whole, what stands behind `=`, what
+/// stands behind a one-letter option.
 pub(crate) fn lines_in(word: &str) -> impl Iterator<Item = &str> {
     let value = word.split_once('=').map(|(_, value)| value);
     let glued = word.strip_prefix('-').and_then(|option| {
@@ -252,19 +216,4 @@ pub(crate) fn lines_in(word: &str) -> impl Iterator<Item = &str> {
 pub(crate) fn join<S: AsRef<str>>(words: &[S]) -> String {
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
     words.join(" ")
-}
-
-/// The text with no blanks around words of which nothing is known, since those may be no words.
-pub(crate) fn without_blanks_around_unknown(text: &str) -> String {
-    let mut joined = String::new();
-    let mut was_known = false;
-    for word in text.split(' ') {
-        let is_known = word.is_empty() || word.contains(|c| c != UNKNOWN);
-        if was_known && is_known {
-            joined.push(' ');
-        }
-        joined.push_str(word);
-        was_known = is_known;
-    }
-    joined
 }

@@ -7,15 +7,14 @@ use rable::{Node, NodeKind, Span};
 /// No argument of a program can hold this character.
 pub(crate) const UNKNOWN: char = '\0';
 
-/// How the name of a file begins that a process substitution feeds.
-pub(super) const FED: &str = "/dev/fd/";
-
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Word {
     /// Its text without quotes, with [`UNKNOWN`] for each thing that the shell fills in.
     pub(crate) text: String,
-    /// Whether it is nothing but this text, in every shell.
+    /// Set if it is nothing but this text, in every shell.
     pub(crate) is_plain: bool,
+    /// Set if a part of it could run commands that the parser does not see.
+    pub(super) is_cut: bool,
     /// Where it ends in the line, in characters.
     pub(crate) end: usize,
 }
@@ -38,10 +37,6 @@ impl Word {
                     reader.read(inner);
                     reader.quote = None;
                 }
-                NodeKind::ProcessSubstitution { .. } => {
-                    reader.text.push_str(FED);
-                    reader.unknown();
-                }
                 _ => reader.unknown(),
             }
         }
@@ -49,7 +44,8 @@ impl Word {
             reader.read(value);
         }
         let Span { end, .. } = node.span;
-        Self { is_plain: !reader.expands && !reader.text.contains(UNKNOWN), text: reader.text, end }
+        let is_plain = !reader.expands && !reader.text.contains(UNKNOWN);
+        Self { text: reader.text, is_plain, is_cut: reader.is_cut, end }
     }
 }
 
@@ -65,6 +61,7 @@ struct Reader {
     text: String,
     quote: Option<char>,
     expands: bool,
+    is_cut: bool,
 }
 
 impl Reader {
@@ -89,8 +86,15 @@ impl Reader {
                         None => self.text.push('\\'),
                     }
                 }
-                (_, '$') if next.is_some_and(begins_expansion) => return self.unknown(),
-                (_, '`') => return self.unknown(),
+                // The parser has left as text what it does not read.
+                (quote, '`' | '$' | '<' | '>')
+                    if c == '`'
+                        || c == '$' && next.is_some_and(begins_expansion)
+                        || c != '$' && quote.is_none() =>
+                {
+                    self.is_cut = true;
+                    return self.unknown();
+                }
                 (Some(_), c) => self.text.push(c),
                 (None, '*' | '?') => self.unknown(),
                 // Where a class of characters ends differs between shells.
@@ -103,7 +107,7 @@ impl Reader {
                 (None, c) => {
                     // In some shells `=ls` is a path and `{a}` is `a`.
                     let is_odd = matches!(c, '{' | '}') || (c == '=' && self.text.is_empty());
-                    self.expands |= is_odd && !is_reflog(literal);
+                    self.expands |= is_odd;
                     self.text.push(c);
                 }
             }
@@ -111,14 +115,7 @@ impl Reader {
     }
 }
 
-/// Whether `$` and this begin an expansion.
+/// Returns whether `$` and this begin an expansion.
 fn begins_expansion(c: char) -> bool {
     c.is_ascii_alphanumeric() || "({[_@*#?-$!".contains(c)
-}
-
-/// Whether the braces are those of git's `HEAD@{1}`, which no shell expands.
-fn is_reflog(literal: &str) -> bool {
-    let Some((_, rest)) = literal.split_once("@{") else { return false };
-    let Some((inside, tail)) = rest.split_once('}') else { return false };
-    !inside.contains([',', '{']) && !inside.contains("..") && !tail.contains(['{', '}'])
 }
