@@ -1,4 +1,4 @@
-//! What acpd knows about a tool call: read from its kind, title, input and locations.
+//! Facts about a tool call, read from its kind, title, input and locations.
 //!
 //! Architecture invariant: a member of the input that is not understood is never passed over. It is
 //! kept with every text in it, so that no `allow` rule covers it and every `reject` rule sees it.
@@ -6,21 +6,22 @@
 use std::collections::BTreeSet;
 
 use acp_wire::acp::PermissionRequest;
-use serde_json::Value;
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::command::Command;
 use crate::config::Kind;
-use crate::json::Json;
 use crate::members::{Member, is_known_shell, member, plain};
 
 /// Members that are new with each call, in inputs that name the call itself.
 const OF_THIS_CALL: [&str; 4] = ["callid", "approvalid", "turnid", "startedatms"];
 
-/// What editing tools name with `command`, beside a path.
+/// Commands of editing tools, with a path next to them.
 const EDITOR_COMMANDS: [&str; 6] =
     ["view", "create", "str_replace", "insert", "undo_edit", "write"];
 
-/// Members that hold what is written into files.
+/// Members with text that is written into files.
 const WRITTEN: [&str; 14] = [
     "newcontent",
     "oldcontent",
@@ -42,14 +43,14 @@ const WRITTEN: [&str; 14] = [
 const MOST_TEXT: usize = 128 * 1024;
 
 /// A tool call as rules see it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Facts<'a> {
-    /// Its kind; unknown ones are `other`.
+    /// The kind that the agent gives; unknown ones are `other`.
     pub(crate) kind: Kind,
     pub(crate) title: Option<&'a str>,
-    /// Whether it changes files, whatever kind the agent says it is.
+    /// Set if it changes files, whatever its kind.
     pub(crate) edits: bool,
-    /// Whether it may be a command even if none was found.
+    /// Set if it may be a command, even if none was found.
     pub(crate) may_run: bool,
     /// Its commands, usually one.
     pub(crate) commands: Vec<Command>,
@@ -57,20 +58,18 @@ pub(crate) struct Facts<'a> {
     pub(crate) folder: Option<String>,
     /// The paths that it touches, as the agent wrote them.
     pub(crate) paths: Vec<String>,
-    /// Whether its input names paths, and not only its places do.
+    /// Set if its input names paths, and not only its locations do.
     pub(crate) names_paths: bool,
     /// The addresses that it fetches, as the agent wrote them.
     pub(crate) urls: Vec<String>,
     /// The input, sorted, as text, without what is new with each call.
     pub(crate) input: Option<String>,
-    /// What in the input is not understood.
+    /// Parts of the input that are not understood.
     pub(crate) unclear: Vec<Unclear>,
-    /// Whether the input, or a part of the call beside it, cannot be read at all: it might be anything.
+    /// Set if the input, or another part of the call, cannot be read at all: it might be anything.
     pub(crate) is_unread: bool,
-    /// Whether it names a command that cannot be read.
+    /// Set if it names a command that cannot be read.
     pub(crate) is_unread_command: bool,
-    /// Whether not even the text of the input says what it is: members are repeated.
-    pub(crate) is_ambiguous: bool,
 }
 
 /// A part of an input that is not understood.
@@ -78,7 +77,7 @@ pub(crate) struct Facts<'a> {
 pub(crate) struct Unclear {
     /// The name of the member, with the names of those that it is in; empty for the whole input.
     pub(crate) member: String,
-    /// What is wrong with it.
+    /// The reason, for people.
     pub(crate) why: &'static str,
     /// Every text in it.
     pub(crate) texts: Vec<String>,
@@ -93,31 +92,21 @@ impl<'a> Facts<'a> {
             title: request.title.as_deref(),
             edits: !request.diffs.is_empty(),
             may_run: matches!(kind, None | Some(Kind::Execute)),
-            commands: Vec::new(),
-            folder: None,
             paths: places.map(|path| path.clone().into_owned()).collect(),
-            names_paths: false,
-            urls: Vec::new(),
-            input: None,
-            unclear: Vec::new(),
-            is_unread: false,
-            is_unread_command: false,
-            is_ambiguous: false,
+            ..Self::default()
         };
-        if let Some(raw) = request.raw_input {
-            let input = Json::parse(raw.get());
-            facts.input = text_of(raw.get(), request.tool_call_id.as_deref());
-            facts.is_ambiguous = input.as_ref().is_some_and(Json::has_repeated_members);
-            facts.is_unread = input.is_none();
-            match input {
-                Some(Json::Object(members)) => facts.read(&members),
-                Some(other) => facts.unclear("", "is not an object", &other),
-                None => facts.unclear("", "cannot be read", &Json::Null),
+        if let Some(raw) = request.raw_input.map(RawValue::get) {
+            facts.input = text_of(raw, request.tool_call_id.as_deref());
+            match serde_json::from_str(raw) {
+                // Readers disagree about which of them counts.
+                Ok(_) if has_repeated_members(raw) => facts.unread("", "has a member twice"),
+                Ok(Value::Object(members)) => facts.read(&members),
+                Ok(other) => facts.unclear("", "is not an object", &other),
+                Err(_) => facts.unread("", "cannot be read"),
             }
         }
         for member in &request.unread {
-            facts.is_unread = true;
-            facts.unclear(member, "cannot be read", &Json::Null);
+            facts.unread(member, "cannot be read");
         }
         facts.may_run |= !facts.commands.is_empty();
         facts.paths.sort_unstable();
@@ -125,37 +114,43 @@ impl<'a> Facts<'a> {
         facts
     }
 
-    /// Whether all of the input is understood.
+    /// Returns whether all of the input is understood.
     pub(crate) fn is_whole(&self) -> bool {
         self.unclear.is_empty()
     }
 
-    fn unclear(&mut self, member: &str, why: &'static str, value: &Json) {
-        let texts = value.texts();
-        // More than that is not looked into.
-        self.is_unread |= texts.iter().map(String::len).sum::<usize>() > MOST_TEXT;
-        let texts = if self.is_unread { Vec::new() } else { texts };
+    fn unread(&mut self, member: &str, why: &'static str) {
+        self.is_unread = true;
+        self.unclear(member, why, &Value::Null);
+    }
+
+    fn unclear(&mut self, member: &str, why: &'static str, value: &Value) {
+        let mut texts = texts_in(value);
+        if texts.iter().map(String::len).sum::<usize>() > MOST_TEXT {
+            self.is_unread = true;
+            texts.clear();
+        }
         self.unclear.push(Unclear { member: member.to_owned(), why, texts });
     }
 
-    fn read(&mut self, members: &[(String, Json)]) {
+    fn read(&mut self, members: &Map<String, Value>) {
         self.refuse_repeated("", members);
         let is_command = members.iter().any(|(name, value)| {
-            matches!(member(name), Some(Member::Command | Member::Commands)) && *value != Json::Null
+            matches!(member(name), Some(Member::Command | Member::Commands)) && !value.is_null()
         });
         let is_command = is_command && !self.is_editor(members);
         if is_command {
             self.read_commands(members);
         }
         self.names_paths = self.read_paths("", members, is_command);
-        let is_written = |(name, value): &(String, Json)| {
+        let is_written = |(name, value): (&String, &Value)| {
             let is_whole = self.names_paths && matches!(&*plain(name), "content" | "contents");
-            *value != Json::Null && (is_whole || writes(name, value))
+            !value.is_null() && (is_whole || writes(name, value))
         };
         self.edits |= members.iter().any(is_written);
         let sees_files_only = !is_command && self.kind != Kind::Execute && self.urls.is_empty();
         for (name, value) in members {
-            if *value == Json::Null {
+            if value.is_null() {
                 continue;
             }
             let is_sound = match member(name) {
@@ -163,8 +158,13 @@ impl<'a> Facts<'a> {
                 Some(Member::Command | Member::Commands) => true,
                 Some(Member::Args) => is_command,
                 Some(Member::Path | Member::Changes | Member::Url) => true,
-                Some(Member::Folder) => !is_command || self.read_folder(value),
-                Some(Member::Shell) => is_command && value.as_text().is_some_and(is_known_shell),
+                Some(Member::Folder) if is_command => {
+                    let is_first = self.folder.is_none();
+                    self.folder = self.folder.take().or(value.as_str().map(str::to_owned));
+                    is_first && value.is_string()
+                }
+                Some(Member::Folder) => true,
+                Some(Member::Shell) => is_command && value.as_str().is_some_and(is_known_shell),
                 Some(Member::Idle(is)) => is.fits(value),
                 Some(Member::IdleWithoutCommand(is)) => !is_command && is.fits(value),
                 Some(Member::OfFiles(is)) => sees_files_only && is.fits(value),
@@ -178,20 +178,20 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether the command is that of an editing tool, not of a shell.
-    fn is_editor(&self, members: &[(String, Json)]) -> bool {
-        let is_verb = |value: &Json| value.as_text().is_some_and(|v| EDITOR_COMMANDS.contains(&v));
+    /// Returns whether the command is that of an editing tool, not of a shell.
+    fn is_editor(&self, members: &Map<String, Value>) -> bool {
         matches!(self.kind, Kind::Read | Kind::Edit)
-            && members.iter().any(|(name, _)| member(name) == Some(Member::Path))
+            && members.keys().any(|name| member(name) == Some(Member::Path))
             && members.iter().all(|(name, value)| match member(name) {
-                Some(Member::Command) => is_verb(value),
+                Some(Member::Command) => editor_command(value).is_some(),
                 Some(Member::Commands | Member::Args) => false,
                 _ => true,
             })
     }
 
-    /// Members that are there twice, by whatever spelling: which one counts, only the agent knows.
-    fn refuse_repeated(&mut self, within: &str, members: &[(String, Json)]) {
+    /// Takes members that are there twice, by whatever spelling, as unclear: only the agent knows which one
+    /// counts.
+    fn refuse_repeated(&mut self, within: &str, members: &Map<String, Value>) {
         let mut names = BTreeSet::new();
         for (name, value) in members {
             if !names.insert(plain(name)) {
@@ -200,33 +200,21 @@ impl<'a> Facts<'a> {
         }
     }
 
-    fn read_folder(&mut self, value: &Json) -> bool {
-        match value {
-            Json::Text(folder) if self.folder.is_none() => {
-                self.folder = Some(folder.clone());
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn read_commands(&mut self, members: &[(String, Json)]) {
-        let is_set = |(_, value): &&(String, Json)| *value != Json::Null;
-        let of = |wanted: Member| -> Vec<&(String, Json)> {
-            let named = members.iter().filter(|(name, _)| member(name) == Some(wanted));
-            named.filter(is_set).collect()
+    fn read_commands(&mut self, members: &Map<String, Value>) {
+        let of = |wanted: Member| {
+            let is_it = move |(name, value): &(&String, &Value)| {
+                member(name) == Some(wanted) && !value.is_null()
+            };
+            members.iter().filter(is_it).collect::<Vec<_>>()
         };
         let several = [of(Member::Command), of(Member::Commands)].concat();
         let args = of(Member::Args);
-        // Arguments are understood beside the one program that they can be of.
-        let program = match (&*several, &*args) {
-            ([(_, Json::Text(program))], [(_, args)]) => {
-                words(args).and_then(|args| Command::program(program, &args))
-            }
-            _ => None,
-        };
-        if program.is_some() {
-            self.commands.extend(program);
+        // Arguments are understood next to the one program that they can be of.
+        if let ([(_, Value::String(program))], [(_, args)]) = (&*several, &*args)
+            && let Some(args) = words(args)
+            && let Some(command) = Command::program(program, &args)
+        {
+            self.commands.push(command);
             return;
         }
         for (name, value) in args {
@@ -239,14 +227,14 @@ impl<'a> Facts<'a> {
         self.commands.retain(|command| seen.insert(command.line.clone()));
     }
 
-    fn read_command(&mut self, name: &str, value: &Json) {
+    fn read_command(&mut self, name: &str, value: &Value) {
         match value {
             // A blank line runs nothing.
-            Json::Text(line) => self.commands.extend(Command::line(line)),
-            Json::List(lines) if member(name) == Some(Member::Commands) => {
+            Value::String(line) => self.commands.extend(Command::line(line)),
+            Value::Array(lines) if member(name) == Some(Member::Commands) => {
                 for line in lines {
                     match line {
-                        Json::List(_) | Json::Text(_) => self.read_command("command", line),
+                        Value::Array(_) | Value::String(_) => self.read_command("command", line),
                         other => self.unread_command(name, other),
                     }
                 }
@@ -258,13 +246,13 @@ impl<'a> Facts<'a> {
         }
     }
 
-    fn unread_command(&mut self, name: &str, value: &Json) {
+    fn unread_command(&mut self, name: &str, value: &Value) {
         self.is_unread_command = true;
         self.unclear(name, "is not as expected", value);
     }
 
     /// Reads paths and addresses; returns whether there are paths.
-    fn read_paths(&mut self, within: &str, members: &[(String, Json)], is_command: bool) -> bool {
+    fn read_paths(&mut self, within: &str, members: &Map<String, Value>, is_command: bool) -> bool {
         let before = self.paths.len();
         for (name, value) in members {
             let place = format!("{within}{name}");
@@ -272,7 +260,7 @@ impl<'a> Facts<'a> {
                 Some(Member::Folder) if !is_command => self.read_path(&place, value),
                 Some(Member::Path) => self.read_path(&place, value),
                 Some(Member::Changes) => match value {
-                    Json::Object(changes) => {
+                    Value::Object(changes) => {
                         for (path, change) in changes {
                             self.paths.push(path.clone());
                             self.read_change(&place, change);
@@ -287,19 +275,19 @@ impl<'a> Facts<'a> {
         self.paths.len() > before
     }
 
-    fn read_path(&mut self, place: &str, value: &Json) {
+    fn read_path(&mut self, place: &str, value: &Value) {
         match value {
-            Json::Null => {}
-            Json::Text(path) => self.paths.push(path.clone()),
-            Json::List(items) => items.iter().for_each(|item| self.read_path(place, item)),
-            Json::Object(_) => self.read_change(place, value),
-            Json::Flag(_) | Json::Number => self.unclear(place, "is not as expected", value),
+            Value::Null => {}
+            Value::String(path) => self.paths.push(path.clone()),
+            Value::Array(items) => items.iter().for_each(|item| self.read_path(place, item)),
+            Value::Object(_) => self.read_change(place, value),
+            Value::Bool(_) | Value::Number(_) => self.unclear(place, "is not as expected", value),
         }
     }
 
-    /// What is to become of a file.
-    fn read_change(&mut self, place: &str, value: &Json) {
-        let Json::Object(members) = value else {
+    /// Reads what is to become of a file.
+    fn read_change(&mut self, place: &str, value: &Value) {
+        let Value::Object(members) = value else {
             return self.unclear(place, "is not as expected", value);
         };
         let within = format!("{place}.");
@@ -310,9 +298,9 @@ impl<'a> Facts<'a> {
                 // Read above.
                 Some(Member::Path | Member::Changes | Member::Folder) => true,
                 Some(Member::OfFiles(is) | Member::Idle(is) | Member::IdleWithoutCommand(is)) => {
-                    is.fits(value) || *value == Json::Null
+                    is.fits(value) || value.is_null()
                 }
-                _ => *value == Json::Null,
+                _ => value.is_null(),
             };
             if !is_sound {
                 self.unclear(&format!("{within}{name}"), "is not known", value);
@@ -320,36 +308,58 @@ impl<'a> Facts<'a> {
         }
     }
 
-    fn read_url(&mut self, place: &str, value: &Json) {
+    fn read_url(&mut self, place: &str, value: &Value) {
         match value {
-            Json::Null => {}
-            Json::Text(url) => self.urls.push(url.clone()),
-            Json::List(urls) => urls.iter().for_each(|url| self.read_url(place, url)),
+            Value::Null => {}
+            Value::String(url) => self.urls.push(url.clone()),
+            Value::Array(urls) => urls.iter().for_each(|url| self.read_url(place, url)),
             _ => self.unclear(place, "is not as expected", value),
         }
     }
 }
 
 /// Returns whether a member says what a file is to become.
-fn writes(name: &str, value: &Json) -> bool {
-    let is_verb = |value: &Json| value.as_text().is_some_and(|verb| verb != EDITOR_COMMANDS[0]);
+fn writes(name: &str, value: &Value) -> bool {
     match member(name) {
         Some(Member::Changes) => true,
-        Some(Member::Command) => {
-            is_verb(value) && value.as_text().is_some_and(|verb| EDITOR_COMMANDS.contains(&verb))
-        }
+        Some(Member::Command) => editor_command(value).is_some_and(|command| command != "view"),
         Some(Member::OfFiles(_)) => WRITTEN.contains(&&*plain(name)),
         _ => plain(name) == "edits",
     }
 }
 
-/// The words of a list of arguments.
-fn words(list: &Json) -> Option<Vec<String>> {
-    let Json::List(items) = list else { return None };
-    items.iter().map(|item| item.as_text().map(str::to_owned)).collect()
+fn editor_command(value: &Value) -> Option<&str> {
+    value.as_str().filter(|command| EDITOR_COMMANDS.contains(command))
 }
 
-/// The input as text with sorted members. Nothing for one that is not there.
+/// Returns the words of a list of arguments.
+fn words(list: &Value) -> Option<Vec<String>> {
+    list.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
+}
+
+/// Returns every text in a value, names of members included.
+fn texts_in(value: &Value) -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::String(text) => texts.push(text.clone()),
+            Value::Array(items) => open.extend(items),
+            Value::Object(members) => {
+                texts.extend(members.keys().cloned());
+                open.extend(members.values());
+            }
+        }
+    }
+    texts
+}
+
+fn has_repeated_members(input: &str) -> bool {
+    acp_wire::tidy(&Bytes::copy_from_slice(input.as_bytes()), None) != Ok(None)
+}
+
+/// Returns the input as text with sorted members, or `None` for `null`.
 ///
 /// Some agents give their own record of the call as its input, which then is new each time. A record is
 /// known by the id of the call in it: in any other input these names may be what a tool acts on.

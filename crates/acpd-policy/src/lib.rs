@@ -95,7 +95,6 @@ mod config;
 mod decide;
 mod facts;
 mod glob;
-mod json;
 mod matching;
 mod members;
 mod one_line;

@@ -3,7 +3,8 @@
 //! ACP does not say what is in `rawInput`; the names here are those that agents use. Upper case and
 //! underscores do not count, so `file_path` and `filePath` are one name.
 
-use crate::json::Json;
+use serde_json::Value;
+
 use crate::shell::SHELLS;
 
 /// Where a shell is believed to be a shell.
@@ -102,16 +103,16 @@ pub(crate) fn member(name: &str) -> Option<Member> {
 
 impl Is {
     /// Whether the value is of this sort.
-    pub(crate) fn fits(self, value: &Json) -> bool {
+    pub(crate) fn fits(self, value: &Value) -> bool {
         let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         match (self, value) {
-            (Self::Text, Json::Text(_))
-            | (Self::Number | Self::Option, Json::Number)
-            | (Self::Flag | Self::Option, Json::Flag(_))
-            | (Self::Off, Json::Flag(false))
-            | (Self::List, Json::List(_)) => true,
-            (Self::Number, Json::Text(text)) => is_digits(text),
-            (Self::Inside, Json::Text(pattern)) => is_inside(pattern),
+            (Self::Text, Value::String(_))
+            | (Self::Number | Self::Option, Value::Number(_))
+            | (Self::Flag | Self::Option, Value::Bool(_))
+            | (Self::Off, Value::Bool(false))
+            | (Self::List, Value::Array(_)) => true,
+            (Self::Number, Value::String(text)) => is_digits(text),
+            (Self::Inside, Value::String(pattern)) => is_inside(pattern),
             _ => false,
         }
     }

@@ -55,7 +55,7 @@ pub enum Subject {
 /// Only a call that is understood to the last member is known by what it does; any other is known by the
 /// whole text of its input.
 pub(crate) fn subject(facts: &Facts<'_>, request: &PermissionRequest<'_>) -> Option<Subject> {
-    if facts.is_ambiguous || facts.is_unread || request.tool_call_id.is_none() {
+    if facts.is_unread || request.tool_call_id.is_none() {
         return None;
     }
     let names_more = facts.names_paths || !facts.urls.is_empty();
