@@ -4,7 +4,7 @@ use crate::command::Command;
 use crate::facts::{Facts, Unclear};
 use crate::glob::Glob;
 use crate::one_line::quoted;
-use crate::place::{IS_WINDOWS, is_file, loose_urls, reading, resolve};
+use crate::place::{IS_WINDOWS, is_file, reading, resolve, strict_url, usual_url};
 use crate::readings::{Readings, inner_texts};
 use crate::rule::{Call, Check, Rule, plain, unquoted};
 use crate::shell::{UNKNOWN, is_plain_program};
@@ -129,12 +129,12 @@ fn paths(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Check {
 
 fn urls(globs: &[Glob], facts: &Facts<'_>) -> Check {
     let matches = |url: &str, glob: &Glob| {
-        glob.matches(url) || loose_urls(url).iter().any(|url| glob.matches(url))
+        glob.matches(url) || usual_url(url).is_some_and(|url| glob.matches(&url))
     };
     let named = any("url", &facts.urls, |url| plain("url", url, globs, |glob| matches(url, glob)));
     let Err(why) = named else { return named.into() };
-    if let Some(url) = facts.urls.iter().find(|url| loose_urls(url).is_empty()) {
-        return Check::Might(format!("{} may be any address", quoted(url)));
+    if let Some(url) = facts.urls.iter().find(|url| strict_url(url).is_none()) {
+        return Check::Might(format!("{} may be another address", quoted(url)));
     }
     in_unclear(facts, |text| globs.iter().find(|glob| matches(text, glob)))
         .unwrap_or(Check::Fails(why))

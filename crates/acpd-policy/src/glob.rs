@@ -5,7 +5,7 @@ use std::fmt;
 use glob::{MatchOptions, Pattern};
 
 use crate::config::Ruling;
-use crate::place::{self, IS_WINDOWS, below, loose_urls};
+use crate::place::{self, IS_WINDOWS, below, usual_url};
 
 /// What a glob is for; that decides how it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,7 +179,7 @@ impl Glob {
 /// Returns `false` for a glob of addresses that surely matches none: addresses are compared as `scheme://host/path`.
 fn matches_some_address(text: &str, ruling: Ruling) -> bool {
     if !text.contains(['*', '?', '[']) {
-        return loose_urls(text).iter().any(|usual| usual.eq_ignore_ascii_case(text));
+        return usual_url(text).is_some_and(|usual| usual.eq_ignore_ascii_case(text));
     }
     ruling != Ruling::Allow || text.contains("**") || text.matches('/').count() >= 3
 }

@@ -148,7 +148,7 @@ fn rejected_place_is_not_passed_by_another_spelling() {
         ] {
             assert!(asks(rule, json!({"url": url})), "{rule} {url}");
         }
-        for url in ["https://good.org/x", "good.org", "https://good.org:8443/"] {
+        for url in ["https://good.org/x", "https://good.org:8443/", "https://good.org/a%20b"] {
             assert!(!asks(rule, json!({"url": url})), "{rule} {url}");
         }
     }
