@@ -39,11 +39,19 @@ enum Base {
     Any,
 }
 
-/// What is wrong with a glob, and the way out.
-#[derive(Debug)]
-pub(crate) struct BadGlob {
+/// A text that is no glob, or one that could never match.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the glob `{glob}` {problem}")]
+pub struct GlobError {
+    pub(crate) glob: String,
     pub(crate) problem: String,
-    pub(crate) hint: Option<&'static str>,
+    hint: Option<&'static str>,
+}
+
+impl GlobError {
+    pub fn hint(&self) -> Option<&str> {
+        self.hint
+    }
 }
 
 impl Glob {
@@ -52,8 +60,10 @@ impl Glob {
         ruling: Ruling,
         usage: Use,
         home: Option<&str>,
-    ) -> Result<Self, BadGlob> {
-        let bad = |problem: &str, hint| Err(BadGlob { problem: problem.to_owned(), hint });
+    ) -> Result<Self, GlobError> {
+        let bad = |problem: &str, hint| {
+            Err(GlobError { glob: text.to_owned(), problem: problem.to_owned(), hint })
+        };
         if text.is_empty() {
             return bad("is empty", Some("remove the condition, or write `*`"));
         }

@@ -110,9 +110,10 @@ mod workspaces;
 
 pub use config::{Kind, List, PolicyConfig, RuleConfig, Ruling};
 pub use decide::{By, Decision, Explanation, RuleReport, decide, explain};
+pub use glob::GlobError;
 pub use policy::Policy;
 pub use rule::PolicyError;
 pub use situation::{Situation, Verdict};
 pub use subject::{Remembered, Subject};
 pub use understanding::{UnclearMember, Understanding, commands_of, subject_of};
-pub use workspaces::{WorkspaceError, Workspaces};
+pub use workspaces::Workspaces;

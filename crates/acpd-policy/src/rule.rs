@@ -90,7 +90,7 @@ impl Rule {
                 Glob::new(text, ruling, usage, home).map_err(|bad| PolicyError {
                     rule: name.clone(),
                     problem: format!("the glob `{text}` of `{key}` {}", bad.problem),
-                    hint: bad.hint.map(str::to_owned),
+                    hint: bad.hint().map(str::to_owned),
                 })
             });
             compiled.collect::<Result<Vec<_>, _>>().map(Some)
