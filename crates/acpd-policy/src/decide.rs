@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Ruling;
 use crate::facts::Facts;
-use crate::matching::{Outcome, check};
+use crate::matching::{RuleReport, check};
 use crate::one_line::quoted;
 use crate::policy::Policy;
-use crate::rule::{Call, Rule};
+use crate::rule::Call;
 use crate::situation::{Situation, Verdict};
 use crate::subject::{Remembered, Subject, subject};
 
@@ -42,51 +42,17 @@ impl fmt::Display for By {
     }
 }
 
-/// What to do with a question.
+/// Answer to a permission request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Decision {
-    /// A person answers it.
+    /// A person decides.
     Ask {
-        /// Why nothing else answers it.
+        /// Reason why nothing else decides.
         why: String,
     },
-    /// This is the answer.
-    Answer {
-        /// The option that is chosen.
-        option_id: String,
-        verdict: Verdict,
-        by: By,
-    },
-}
-
-/// What became of one rule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RuleReport {
-    /// Its name, or `rule N`.
-    pub rule: String,
-    pub ruling: Ruling,
-    pub matched: bool,
-    /// Whether it might match: that depends on something in the call that cannot be told.
-    pub might_match: bool,
-    /// One reason for each condition that holds, or the reason of the first that does not; none
-    /// for a rule without conditions.
-    pub why: Vec<String>,
-}
-
-impl fmt::Display for RuleReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verb = match (self.matched, self.might_match) {
-            (true, _) => "matches",
-            (false, true) => "might match",
-            (false, false) => "does not match",
-        };
-        write!(f, "{} ({}) {verb}", quoted(&self.rule), self.ruling)?;
-        match self.why.as_slice() {
-            [] => f.write_str(": it has no conditions"),
-            why => write!(f, ": {}", why.join("; ")),
-        }
-    }
+    /// The policy decides.
+    Answer { option_id: String, verdict: Verdict, by: By },
 }
 
 /// A decision and all that led to it.
@@ -94,40 +60,37 @@ impl fmt::Display for RuleReport {
 pub struct Explanation {
     /// Every rule, in order. The first that matches counts.
     pub rules: Vec<RuleReport>,
-    /// What could be remembered about the call.
+    /// Subject that a decision about the call is remembered by.
     pub subject: Option<Subject>,
     /// The remembered decision about it.
     pub remembered: Option<i64>,
     pub decision: Decision,
 }
 
-/// Decides who answers `request`.
+/// Decides the answer to a permission request.
 ///
-/// In this order: a question that only a person can answer is asked; a `reject` rule; `--deny`; a
-/// remembered no; an `allow` rule; `--yes`; a remembered yes; an `ask` rule; the default. Of the
-/// rules only the first that matches counts, with one exception: `--yes` or a remembered yes is used
-/// only if no `reject` rule matches anywhere.
+/// A request that only a person can answer is asked. Else these decide, in this order:
 ///
-/// A rule that might match asks, in the place of what would allow. `--yes` does not pass over such a
-/// `reject` rule wherever it stands; a remembered yes does, since it is an answer to this very call.
+/// 1. the first rule that matches, if it rejects
+/// 2. `--deny` of one run
+/// 3. a remembered no
+/// 4. the first rule that matches, if it allows
+/// 5. `--yes` of one run, then a remembered yes; but a `reject` rule that matches wins over both, wherever it stands
+/// 6. the first rule that matches, if it asks
+/// 7. the default
+///
+/// A rule that might match asks instead of what would allow. `--yes` does not pass over such a `reject` rule
+/// wherever it stands; a remembered yes does, since it is an answer to this very call.
 pub fn decide(
     policy: &Policy,
     remembered: &[Remembered],
     situation: &Situation<'_>,
     request: &PermissionRequest<'_>,
 ) -> Decision {
-    if let Some(why) = needs_a_person(request) {
-        return Decision::Ask { why };
-    }
-    let facts = Facts::of(request);
-    let known = recall(remembered, situation, subject(&facts, request).as_ref());
-    let call = Call { situation, facts: &facts, home: policy.home.as_deref() };
-    let outcomes = policy.rules.iter().map(|rule| (rule, check(rule, call)));
-    let candidates: Vec<Candidate<'_>> = outcomes.filter_map(Candidate::new).collect();
-    answer(policy.default, &candidates, known, situation, request)
+    explain(policy, remembered, situation, request).decision
 }
 
-/// Decides like [`decide`] and tells how it came to that.
+/// Decides like [`decide`] and reports how.
 pub fn explain(
     policy: &Policy,
     remembered: &[Remembered],
@@ -136,74 +99,24 @@ pub fn explain(
 ) -> Explanation {
     let facts = Facts::of(request);
     let call = Call { situation, facts: &facts, home: policy.home.as_deref() };
-    let report = |rule: &Rule| {
-        let outcome = check(rule, call);
-        RuleReport {
-            rule: rule.name.clone(),
-            ruling: rule.ruling,
-            matched: matches!(outcome, Outcome::Matches(_)),
-            might_match: matches!(outcome, Outcome::Might(_)),
-            why: match outcome {
-                Outcome::Matches(reasons) => reasons,
-                Outcome::Might(why) | Outcome::Differs(why) => vec![why],
-            },
-        }
-    };
+    let rules: Vec<RuleReport> = policy.rules.iter().map(|rule| check(rule, call)).collect();
     let subject = subject(&facts, request);
-    Explanation {
-        rules: policy.rules.iter().map(report).collect(),
-        remembered: recall(remembered, situation, subject.as_ref()).map(|known| known.id),
-        subject,
-        decision: decide(policy, remembered, situation, request),
-    }
-}
-
-/// A rule that matches, or might.
-struct Candidate<'a> {
-    rule: &'a Rule,
-    /// Why it only might match.
-    doubt: Option<String>,
-}
-
-impl<'a> Candidate<'a> {
-    fn new((rule, outcome): (&'a Rule, Outcome)) -> Option<Self> {
-        match outcome {
-            Outcome::Matches(_) => Some(Self { rule, doubt: None }),
-            Outcome::Might(doubt) => Some(Self { rule, doubt: Some(doubt) }),
-            Outcome::Differs(_) => None,
-        }
-    }
-
-    fn is_sure(&self) -> bool {
-        self.doubt.is_none()
-    }
-
-    fn says(&self, ruling: Ruling) -> bool {
-        self.rule.ruling == ruling
-    }
-
-    fn by(&self) -> By {
-        By::Rule { name: self.rule.name.clone() }
-    }
-
-    fn ask(&self) -> Decision {
-        let name = quoted(&self.rule.name);
-        Decision::Ask {
-            why: match &self.doubt {
-                Some(doubt) => format!("rule {name} might match: {doubt}"),
-                None => format!("rule {name} says ask"),
-            },
-        }
-    }
+    let known = recall(remembered, situation, subject.as_ref());
+    let decision = match needs_a_person(request) {
+        Some(why) => Decision::Ask { why },
+        None => answer(policy.default, &rules, known, situation, request),
+    };
+    Explanation { rules, subject, remembered: known.map(|known| known.id), decision }
 }
 
 fn answer(
     default: Ruling,
-    rules: &[Candidate<'_>],
+    rules: &[RuleReport],
     known: Option<&Remembered>,
     situation: &Situation<'_>,
     request: &PermissionRequest<'_>,
 ) -> Decision {
+    let by = |rule: &RuleReport| By::Rule { name: rule.rule.clone() };
     let said = |verdict: Verdict| {
         let known = known.filter(|known| known.verdict == verdict);
         known.map(|known| By::Remembered { id: known.id })
@@ -212,10 +125,11 @@ fn answer(
     let allow = |by| choose(request, Verdict::Allow, by);
 
     // The first rule that surely matches, and the doubtful rule before it, if there is one.
-    let sure = rules.iter().find(|rule| rule.is_sure());
-    let doubtful_first = rules.first().filter(|rule| !rule.is_sure());
-    if let Some(rule) = sure.filter(|rule| rule.says(Ruling::Reject)) {
-        return reject(rule.by());
+    let sure = rules.iter().find(|rule| rule.matched);
+    let doubtful_first =
+        rules.iter().find(|rule| rule.matched || rule.might_match).filter(|rule| !rule.matched);
+    if let Some(rule) = sure.filter(|rule| rule.ruling == Ruling::Reject) {
+        return reject(by(rule));
     }
     if situation.once == Some(Verdict::Reject) {
         return reject(By::Once { verdict: Verdict::Reject });
@@ -223,30 +137,41 @@ fn answer(
     if let Some(by) = said(Verdict::Reject) {
         return reject(by);
     }
-    if let (None, Some(rule)) = (doubtful_first, sure.filter(|rule| rule.says(Ruling::Allow))) {
-        return allow(rule.by());
+    if let (None, Some(rule)) = (doubtful_first, sure.filter(|rule| rule.ruling == Ruling::Allow)) {
+        return allow(by(rule));
     }
     let known = said(Verdict::Allow);
     let once = situation.once.map(|verdict| By::Once { verdict });
     if let Some(yes) = once.or_else(|| known.clone()) {
-        let mut rejecting = rules.iter().filter(|rule| rule.says(Ruling::Reject));
-        let might_reject = rejecting.clone().find(|rule| !rule.is_sure());
-        return match (rejecting.find(|rule| rule.is_sure()), might_reject) {
-            (Some(rule), _) => reject(rule.by()),
-            (None, Some(rule)) => known.map_or_else(|| rule.ask(), allow),
+        let mut rejecting = rules.iter().filter(|rule| rule.ruling == Ruling::Reject);
+        let might_reject = rejecting.clone().find(|rule| rule.might_match);
+        return match (rejecting.find(|rule| rule.matched), might_reject) {
+            (Some(rule), _) => reject(by(rule)),
+            (None, Some(rule)) => known.map_or_else(|| ask(rule), allow),
             (None, None) => allow(yes),
         };
     }
     match (doubtful_first, sure, default) {
-        (None, Some(rule), _) => rule.ask(),
+        (None, Some(rule), _) => ask(rule),
         (None, None, Ruling::Ask) => Decision::Ask { why: "no rule matches".to_owned() },
         (None, None, Ruling::Allow) => allow(By::Default),
         (_, None, Ruling::Reject) => reject(By::Default),
-        (Some(rule), ..) => rule.ask(),
+        (Some(rule), ..) => ask(rule),
     }
 }
 
-/// The newest remembered decision about the subject.
+fn ask(rule: &RuleReport) -> Decision {
+    let name = quoted(&rule.rule);
+    Decision::Ask {
+        why: if rule.might_match {
+            format!("rule {name} might match: {}", rule.why.join("; "))
+        } else {
+            format!("rule {name} says ask")
+        },
+    }
+}
+
+/// Returns the newest remembered decision about the subject.
 fn recall<'a>(
     remembered: &'a [Remembered],
     situation: &Situation<'_>,
@@ -261,7 +186,7 @@ fn recall<'a>(
     remembered.iter().filter(fits).max_by_key(|known| known.at)
 }
 
-/// Why only a person can answer, if that is so.
+/// Returns why only a person can answer, if that is so.
 fn needs_a_person(request: &PermissionRequest<'_>) -> Option<String> {
     if request.tool_call_id.is_none() {
         return Some("the question is not about a tool call".to_owned());
@@ -286,7 +211,7 @@ fn needs_a_person(request: &PermissionRequest<'_>) -> Option<String> {
     None
 }
 
-/// The option for the verdict: for this once if there is one, for always else.
+/// Chooses the option for the verdict: for this once if there is one, for always else.
 fn choose(request: &PermissionRequest<'_>, verdict: Verdict, by: By) -> Decision {
     let kinds = match verdict {
         Verdict::Allow => ["allow_once", "allow_always"],

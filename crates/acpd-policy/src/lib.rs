@@ -109,8 +109,9 @@ mod understanding;
 mod workspaces;
 
 pub use config::{Kind, List, PolicyConfig, RuleConfig, Ruling};
-pub use decide::{By, Decision, Explanation, RuleReport, decide, explain};
+pub use decide::{By, Decision, Explanation, decide, explain};
 pub use glob::GlobError;
+pub use matching::RuleReport;
 pub use policy::Policy;
 pub use rule::PolicyError;
 pub use situation::{Situation, Verdict};

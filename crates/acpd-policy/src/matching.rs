@@ -1,24 +1,47 @@
-//! Whether a rule matches a call, and why.
+//! Matches a rule with a call.
+
+use std::fmt;
+
+use serde::Serialize;
 
 use crate::config::Ruling;
 use crate::glob::Glob;
+use crate::one_line::quoted;
 use crate::place;
 use crate::rule::{Call, Check, Rule, plain};
 use crate::{allowing, cautious};
 
-/// What became of a rule.
-#[derive(Debug)]
-pub(crate) enum Outcome {
-    /// It matches, for a reason of each condition.
-    Matches(Vec<String>),
-    /// It matches if something does that cannot be told.
-    Might(String),
-    /// It does not match.
-    Differs(String),
+/// Result of one rule for a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RuleReport {
+    /// Its name, or `rule N`.
+    pub rule: String,
+    pub ruling: Ruling,
+    pub matched: bool,
+    /// Set if it matches or not by something in the call that cannot be told.
+    pub might_match: bool,
+    /// One reason for each condition that holds, or the reason of the first that does not; none
+    /// for a rule without conditions.
+    pub why: Vec<String>,
 }
 
-/// Whether every condition holds.
-pub(crate) fn check(rule: &Rule, call: Call<'_>) -> Outcome {
+impl fmt::Display for RuleReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match (self.matched, self.might_match) {
+            (true, _) => "matches",
+            (false, true) => "might match",
+            (false, false) => "does not match",
+        };
+        write!(f, "{} ({}) {verb}", quoted(&self.rule), self.ruling)?;
+        match self.why.as_slice() {
+            [] => f.write_str(": it has no conditions"),
+            why => write!(f, ": {}", why.join("; ")),
+        }
+    }
+}
+
+/// Checks every condition of a rule.
+pub(crate) fn check(rule: &Rule, call: Call<'_>) -> RuleReport {
     let Call { situation, facts, .. } = call;
     let about_the_session = [
         rule.agent.as_ref().map(|globs| {
@@ -45,13 +68,23 @@ pub(crate) fn check(rule: &Rule, call: Call<'_>) -> Outcome {
     } else {
         cautious::checks(rule, call)
     };
+    let report = |matched, might_match, why| RuleReport {
+        rule: rule.name.clone(),
+        ruling: rule.ruling,
+        matched,
+        might_match,
+        why,
+    };
     let (mut reasons, mut might) = (Vec::new(), None);
     for check in about_the_session.into_iter().flatten().map(Check::from).chain(about_the_call) {
         match check {
             Check::Holds(why) => reasons.push(why),
             Check::Might(why) => might = might.or(Some(why)),
-            Check::Fails(why) => return Outcome::Differs(why),
+            Check::Fails(why) => return report(false, false, vec![why]),
         }
     }
-    might.map_or(Outcome::Matches(reasons), Outcome::Might)
+    match might {
+        Some(why) => report(false, true, vec![why]),
+        None => report(true, false, reasons),
+    }
 }
