@@ -72,6 +72,19 @@ pub(crate) struct Facts<'a> {
     pub(crate) is_unread_command: bool,
 }
 
+/// Sets of members that are understood together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// Those next to a command.
+    Command,
+    /// Those of a call that only touches files.
+    Files,
+    /// Those of any other call.
+    Other,
+    /// Those within a path or a change: what is to become of a file.
+    Change,
+}
+
 /// A part of an input that is not understood.
 #[derive(Debug)]
 pub(crate) struct Unclear {
@@ -134,46 +147,63 @@ impl<'a> Facts<'a> {
     }
 
     fn read(&mut self, members: &Map<String, Value>) {
-        self.refuse_repeated("", members);
-        let is_command = members.iter().any(|(name, value)| {
-            matches!(member(name), Some(Member::Command | Member::Commands)) && !value.is_null()
-        });
-        let is_command = is_command && !self.is_editor(members);
+        let has = |wanted: &[Member]| {
+            let is_it = |name| member(name).is_some_and(|member| wanted.contains(&member));
+            members.iter().any(|(name, value)| is_it(name) && !value.is_null())
+        };
+        let is_command = has(&[Member::Command, Member::Commands]) && !self.is_editor(members);
+        let scope = match self.kind {
+            _ if is_command => Scope::Command,
+            Kind::Execute => Scope::Other,
+            _ if has(&[Member::Url]) => Scope::Other,
+            _ => Scope::Files,
+        };
         if is_command {
             self.read_commands(members);
         }
-        self.names_paths = self.read_paths("", members, is_command);
+        let before = self.paths.len();
+        self.read_members("", members, scope);
+        self.names_paths = self.paths.len() > before;
         let is_written = |(name, value): (&String, &Value)| {
             let is_whole = self.names_paths && matches!(&*plain(name), "content" | "contents");
             !value.is_null() && (is_whole || writes(name, value))
         };
         self.edits |= members.iter().any(is_written);
-        let sees_files_only = !is_command && self.kind != Kind::Execute && self.urls.is_empty();
+    }
+
+    /// Reads all members but those of commands, and takes as unclear what is not as it has to be.
+    fn read_members(&mut self, within: &str, members: &Map<String, Value>, scope: Scope) {
+        let mut names = BTreeSet::new();
         for (name, value) in members {
+            let place = format!("{within}{name}");
+            // Only the agent knows which of two spellings counts.
+            if !names.insert(plain(name)) {
+                self.unclear(&place, "is given twice", value);
+            }
             if value.is_null() {
                 continue;
             }
+            let is_command = scope == Scope::Command;
+            let is_change = scope == Scope::Change;
             let is_sound = match member(name) {
-                // Read above.
-                Some(Member::Command | Member::Commands) => true,
+                Some(Member::Command | Member::Commands) => !is_change,
                 Some(Member::Args) => is_command,
-                Some(Member::Path | Member::Changes | Member::Url) => true,
-                Some(Member::Folder) if is_command => {
-                    let is_first = self.folder.is_none();
-                    self.folder = self.folder.take().or(value.as_str().map(str::to_owned));
-                    is_first && value.is_string()
-                }
-                Some(Member::Folder) => true,
                 Some(Member::Shell) => is_command && value.as_str().is_some_and(is_known_shell),
+                Some(Member::Folder) if is_command => self.read_folder(value),
+                Some(Member::Folder | Member::Path) => self.read_path(&place, value),
+                Some(Member::Changes) => self.read_changes(&place, value),
+                Some(Member::Url) => self.read_url(value) && !is_change,
                 Some(Member::Idle(is)) => is.fits(value),
                 Some(Member::IdleWithoutCommand(is)) => !is_command && is.fits(value),
-                Some(Member::OfFiles(is)) => sees_files_only && is.fits(value),
+                Some(Member::OfFiles(is)) => {
+                    matches!(scope, Scope::Files | Scope::Change) && is.fits(value)
+                }
                 None => false,
             };
             if !is_sound {
                 let is_known = member(name).is_some();
                 let why = if is_known { "is not as expected" } else { "is not known" };
-                self.unclear(name, why, value);
+                self.unclear(&place, why, value);
             }
         }
     }
@@ -187,17 +217,6 @@ impl<'a> Facts<'a> {
                 Some(Member::Commands | Member::Args) => false,
                 _ => true,
             })
-    }
-
-    /// Takes members that are there twice, by whatever spelling, as unclear: only the agent knows which one
-    /// counts.
-    fn refuse_repeated(&mut self, within: &str, members: &Map<String, Value>) {
-        let mut names = BTreeSet::new();
-        for (name, value) in members {
-            if !names.insert(plain(name)) {
-                self.unclear(&format!("{within}{name}"), "is given twice", value);
-            }
-        }
     }
 
     fn read_commands(&mut self, members: &Map<String, Value>) {
@@ -251,70 +270,47 @@ impl<'a> Facts<'a> {
         self.unclear(name, "is not as expected", value);
     }
 
-    /// Reads paths and addresses; returns whether there are paths.
-    fn read_paths(&mut self, within: &str, members: &Map<String, Value>, is_command: bool) -> bool {
-        let before = self.paths.len();
-        for (name, value) in members {
-            let place = format!("{within}{name}");
-            match member(name) {
-                Some(Member::Folder) if !is_command => self.read_path(&place, value),
-                Some(Member::Path) => self.read_path(&place, value),
-                Some(Member::Changes) => match value {
-                    Value::Object(changes) => {
-                        for (path, change) in changes {
-                            self.paths.push(path.clone());
-                            self.read_change(&place, change);
-                        }
-                    }
-                    list => self.read_path(&place, list),
-                },
-                Some(Member::Url) => self.read_url(&place, value),
-                _ => {}
-            }
-        }
-        self.paths.len() > before
+    fn read_folder(&mut self, value: &Value) -> bool {
+        let is_first = self.folder.is_none();
+        self.folder = self.folder.take().or(value.as_str().map(str::to_owned));
+        is_first && value.is_string()
     }
 
-    fn read_path(&mut self, place: &str, value: &Value) {
+    /// Reads a path, a list of paths, or an object with paths; returns whether it is one of these. All of it is
+    /// read, whatever is wrong with a part.
+    fn read_path(&mut self, place: &str, value: &Value) -> bool {
         match value {
             Value::Null => {}
             Value::String(path) => self.paths.push(path.clone()),
-            Value::Array(items) => items.iter().for_each(|item| self.read_path(place, item)),
-            Value::Object(_) => self.read_change(place, value),
-            Value::Bool(_) | Value::Number(_) => self.unclear(place, "is not as expected", value),
-        }
-    }
-
-    /// Reads what is to become of a file.
-    fn read_change(&mut self, place: &str, value: &Value) {
-        let Value::Object(members) = value else {
-            return self.unclear(place, "is not as expected", value);
-        };
-        let within = format!("{place}.");
-        self.refuse_repeated(&within, members);
-        self.read_paths(&within, members, false);
-        for (name, value) in members {
-            let is_sound = match member(name) {
-                // Read above.
-                Some(Member::Path | Member::Changes | Member::Folder) => true,
-                Some(Member::OfFiles(is) | Member::Idle(is) | Member::IdleWithoutCommand(is)) => {
-                    is.fits(value) || value.is_null()
-                }
-                _ => value.is_null(),
-            };
-            if !is_sound {
-                self.unclear(&format!("{within}{name}"), "is not known", value);
+            Value::Array(items) => {
+                return items.iter().filter(|item| !self.read_path(place, item)).count() == 0;
             }
+            Value::Object(members) => {
+                self.read_members(&format!("{place}."), members, Scope::Change);
+            }
+            Value::Bool(_) | Value::Number(_) => return false,
         }
+        true
     }
 
-    fn read_url(&mut self, place: &str, value: &Value) {
+    /// Reads an object whose members are named by paths, or a list of objects with paths.
+    fn read_changes(&mut self, place: &str, value: &Value) -> bool {
+        let Value::Object(changes) = value else { return self.read_path(place, value) };
+        self.paths.extend(changes.keys().cloned());
+        let is_odd = |change: &&Value| !(change.is_object() && self.read_path(place, change));
+        changes.values().filter(is_odd).count() == 0
+    }
+
+    fn read_url(&mut self, value: &Value) -> bool {
         match value {
             Value::Null => {}
             Value::String(url) => self.urls.push(url.clone()),
-            Value::Array(urls) => urls.iter().for_each(|url| self.read_url(place, url)),
-            _ => self.unclear(place, "is not as expected", value),
+            Value::Array(urls) => {
+                return urls.iter().filter(|url| !self.read_url(url)).count() == 0;
+            }
+            _ => return false,
         }
+        true
     }
 }
 
