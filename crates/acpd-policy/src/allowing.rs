@@ -162,7 +162,7 @@ fn urls(globs: &[Glob], facts: &Facts<'_>) -> Allowed {
     })
 }
 
-/// All the things, and at least one.
+/// Checks that all the things pass, and that there is one.
 fn all<T>(what: &str, things: &[T], check: impl Fn(&T) -> Allowed) -> Allowed {
     let reasons = things.iter().map(check).collect::<Result<Vec<_>, _>>()?;
     if reasons.is_empty() {

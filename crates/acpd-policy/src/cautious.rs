@@ -103,7 +103,7 @@ fn paths(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Check {
     let matches = |path: &str, glob: &Glob| {
         glob.matches_path(&reading(path, situation.cwd, home), cwd.as_deref())
     };
-    // What is in a folder goes with the folder.
+    // A folder goes with everything in it.
     let is_folder = |path: &&String| {
         let place = reading(path, situation.cwd, home);
         let inside = format!("{}/_", place.trim_end_matches('/'));
@@ -140,8 +140,7 @@ fn urls(globs: &[Glob], facts: &Facts<'_>) -> Check {
         .unwrap_or(Check::Fails(why))
 }
 
-/// Something in a part of the input that is not understood: what it is for is not known, so it might
-/// be what the rule is about.
+/// Looks for texts in parts of the input that are not understood: they might be what the rule is about.
 fn in_unclear<'g>(facts: &Facts<'_>, find: impl Fn(&str) -> Option<&'g Glob>) -> Option<Check> {
     if facts.is_unread {
         return Some(Check::Might("the input cannot be read".to_owned()));
@@ -153,7 +152,7 @@ fn in_unclear<'g>(facts: &Facts<'_>, find: impl Fn(&str) -> Option<&'g Glob>) ->
     })
 }
 
-/// One of the things is enough.
+/// Checks that one of the things passes.
 fn any<T>(
     what: &str,
     things: &[T],

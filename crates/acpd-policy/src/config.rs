@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyConfig {
-    /// What happens when no rule matches.
+    /// Decision where no rule matches.
     pub default: Ruling,
     /// The rules; the first that matches decides.
     pub rules: Vec<RuleConfig>,
@@ -21,7 +21,6 @@ pub struct PolicyConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleConfig {
-    /// What people call it.
     pub name: Option<String>,
     pub decision: Ruling,
     /// Globs on the name of the agent.
@@ -40,15 +39,13 @@ pub struct RuleConfig {
     pub url: Option<List<String>>,
 }
 
-/// What a rule or the default says.
+/// Decision of a rule, or of the default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ruling {
     #[default]
     Ask,
-    /// It may be done.
     Allow,
-    /// It may not be done.
     Reject,
 }
 
@@ -81,7 +78,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of that name in the protocol, if it is one of the list.
+    /// Returns the kind of that name in the protocol, if it is one of the list.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let name: StrDeserializer<'_, value::Error> = name.into_deserializer();
         Self::deserialize(name).ok()

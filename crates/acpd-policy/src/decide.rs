@@ -17,17 +17,18 @@ use crate::subject::{Remembered, Subject, subject};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum By {
-    /// The rule of this name.
     Rule {
-        /// Its name, or `rule N`.
+        /// Name of the rule, or `rule N`.
         name: String,
     },
-    /// The remembered decision with this id.
-    Remembered { id: i64 },
-    /// The default of the policy.
+    Remembered {
+        id: i64,
+    },
     Default,
-    /// The answer that was given beforehand for one run.
-    Once { verdict: Verdict },
+    /// `--yes` or `--deny` of one run.
+    Once {
+        verdict: Verdict,
+    },
 }
 
 impl fmt::Display for By {

@@ -52,7 +52,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) edits: bool,
     /// Set if it may be a command, even if none was found.
     pub(crate) may_run: bool,
-    /// Its commands, usually one.
+    /// Commands that it runs, usually one.
     pub(crate) commands: Vec<Command>,
     /// The folder that the command names.
     pub(crate) folder: Option<String>,

@@ -7,7 +7,7 @@ use glob::{MatchOptions, Pattern};
 use crate::config::Ruling;
 use crate::place::{self, IS_WINDOWS, below, usual_url};
 
-/// What a glob is for; that decides how it is read.
+/// Purpose of a glob, which decides how it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
     /// Names that the user chose: case counts.
@@ -30,7 +30,7 @@ pub(crate) struct Glob {
     options: MatchOptions,
 }
 
-/// What a path glob is relative to.
+/// Place that a path glob is relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
     Root,
@@ -127,7 +127,7 @@ impl Glob {
             require_literal_leading_dot: false,
         };
         if !options.require_literal_separator {
-            // Where `/` is a character like any other, two are no more than one.
+            // Two stars are no more than one if `/` is a character like any other.
             while source.contains("**") {
                 source = source.replace("**", "*");
             }
@@ -141,12 +141,11 @@ impl Glob {
         }
     }
 
-    /// Whether the text matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
         self.pattern.matches_with(text, self.options) || self.matches_in_lower_case(text)
     }
 
-    /// Whether it matches without case; the library sees to ASCII alone.
+    /// Matches without case; the library sees to ASCII alone.
     fn matches_in_lower_case(&self, text: &str) -> bool {
         !self.options.case_sensitive
             && !text.is_ascii()
@@ -154,7 +153,7 @@ impl Glob {
                 .is_ok_and(|pattern| pattern.matches_with(&text.to_lowercase(), self.options))
     }
 
-    /// Whether the path matches; `path` and `workspace` in their plain form.
+    /// Matches a path; `path` and `workspace` are in their plain form.
     pub(crate) fn matches_path(&self, path: &str, workspace: Option<&str>) -> bool {
         let is_below = || self.below(path, workspace).is_some_and(|rest| self.matches(rest));
         match self.base {
@@ -174,13 +173,13 @@ impl Glob {
         literal.starts_with(&start) || start.starts_with(&literal)
     }
 
-    /// The text that everything that matches begins with.
+    /// Returns the text that everything that matches begins with.
     pub(crate) fn literal_start(&self) -> &str {
         let end = self.text.find(['*', '?', '[']).unwrap_or(self.text.len());
         &self.text[..end]
     }
 
-    /// Whether it is nothing but this very text.
+    /// Returns whether it is nothing but this very text.
     pub(crate) fn is_exactly(&self, text: &str) -> bool {
         self.text == text && !self.text.contains(['*', '?', '[', ']'])
     }

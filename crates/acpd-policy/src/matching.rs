@@ -14,7 +14,7 @@ use crate::{allowing, cautious};
 /// Result of one rule for a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RuleReport {
-    /// Its name, or `rule N`.
+    /// Name of the rule, or `rule N`.
     pub rule: String,
     pub ruling: Ruling,
     pub matched: bool,

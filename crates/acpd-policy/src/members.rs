@@ -1,4 +1,4 @@
-//! What the members of a tool call's input mean.
+//! Meaning of the members of a tool call's input.
 //!
 //! ACP does not say what is in `rawInput`; the names here are those that agents use. Upper case and
 //! underscores do not count, so `file_path` and `filePath` are one name.
@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::shell::SHELLS;
 
-/// Where a shell is believed to be a shell.
+/// Folders in which a shell is believed to be one.
 const SHELL_FOLDERS: [&str; 5] =
     ["/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/", "/run/current-system/sw/bin/"];
 
-/// What a member is for.
+/// Purpose of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Member {
     /// A command: a line or a list of arguments.
     Command,
     Commands,
-    /// The arguments of the command beside it.
+    /// The arguments of the command next to it.
     Args,
     /// The folder of the command; a path in other calls.
     Folder,
@@ -31,13 +31,13 @@ pub(crate) enum Member {
     Url,
     /// Says nothing about what the call does: words for people, identities, limits.
     Idle(Is),
-    /// The same, but not beside a command.
+    /// Says nothing either, but not next to a command.
     IdleWithoutCommand(Is),
-    /// What is done with the files of a call that only touches files.
+    /// Says what is done with the files of a call that only touches files.
     OfFiles(Is),
 }
 
-/// What the value of a member has to be.
+/// Form that the value of a member has to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Is {
     Text,
@@ -52,7 +52,7 @@ pub(crate) enum Is {
     Inside,
 }
 
-/// The member of this name, if it is known.
+/// Returns the member of this name, if it is known.
 pub(crate) fn member(name: &str) -> Option<Member> {
     use Is::{Flag, Inside, List, Number, Off, Option, Text};
     use Member as M;
@@ -102,7 +102,7 @@ pub(crate) fn member(name: &str) -> Option<Member> {
 }
 
 impl Is {
-    /// Whether the value is of this sort.
+    /// Returns whether the value has this form.
     pub(crate) fn fits(self, value: &Value) -> bool {
         let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         match (self, value) {
@@ -123,13 +123,13 @@ fn is_inside(pattern: &str) -> bool {
     !pattern.starts_with(['/', '\\', '~']) && !pattern.split(['/', '\\']).any(leaves)
 }
 
-/// Whether this is the name, or the whole path, of a shell with the grammar that lines are read by.
+/// Returns whether this is the name, or the whole path, of a shell with the grammar that lines are read by.
 pub(crate) fn is_known_shell(shell: &str) -> bool {
     let name = SHELL_FOLDERS.iter().find_map(|folder| shell.strip_prefix(folder)).unwrap_or(shell);
     name != "fish" && SHELLS.contains(&name)
 }
 
-/// The name as it is compared.
+/// Returns the name as it is compared.
 pub(crate) fn plain(name: &str) -> String {
     name.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect()
 }

@@ -1,8 +1,8 @@
-//! Quotes text of agents within one line for people. It cuts nothing off: whoever prints the line does.
+//! Quotes text of agents within one line for people. Nothing is cut off: that is for those who print the line.
 
 use std::fmt;
 
-/// The text between backticks.
+/// Puts the text between backticks.
 pub(crate) fn quoted(text: &str) -> String {
     format!("`{}`", OneLine(text))
 }

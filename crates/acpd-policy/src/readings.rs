@@ -69,7 +69,7 @@ impl Finder {
     fn read(&mut self, line: &str) {
         self.found(line.to_owned());
         if line.contains(UNKNOWN) {
-            // What the shell fills in here could be any command.
+            // The shell may fill in any command here.
             self.found(UNKNOWN.to_string());
         }
         let Some(parsed) = shell::parse(line) else {
@@ -110,7 +110,7 @@ impl Finder {
             let inner = &words[at..];
             self.command(inner);
             if let Role::Xargs | Role::Find = role {
-                // What it reads or finds follows the command, or is put into it.
+                // Things that it reads or finds follow the command, or are put into it.
                 let is_end = |word: &&str| matches!(*word, ";" | "+" | "{}" | ":::");
                 let end = inner.iter().position(is_end).unwrap_or(inner.len());
                 self.found(shell::join(&inner[..end]) + " \0");

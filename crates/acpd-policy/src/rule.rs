@@ -1,4 +1,4 @@
-//! A rule, compiled, and what its conditions are checked with.
+//! Compiled rules, and checks of their conditions.
 
 use crate::command::trimmed;
 use crate::config::{Kind, List, RuleConfig, Ruling};
@@ -7,7 +7,6 @@ use crate::glob::{Glob, Use};
 use crate::one_line::quoted;
 use crate::situation::Situation;
 
-/// A rule, ready for use.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
     pub(crate) name: String,
@@ -21,7 +20,7 @@ pub(crate) struct Rule {
     pub(crate) url: Option<Vec<Glob>>,
 }
 
-/// What a rule looks at.
+/// A tool call that rules are checked with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) situation: &'a Situation<'a>,
@@ -29,11 +28,11 @@ pub(crate) struct Call<'a> {
     pub(crate) home: Option<&'a str>,
 }
 
-/// Whether a condition holds, and why.
+/// Result of a condition, and why.
 #[derive(Debug)]
 pub(crate) enum Check {
     Holds(String),
-    /// It cannot be told; only in rules that are careful.
+    /// Not known; only in `reject` and `ask` rules.
     Might(String),
     Fails(String),
 }
@@ -57,7 +56,7 @@ pub struct PolicyError {
 }
 
 impl PolicyError {
-    /// The name of the rule, or `rule N`.
+    /// Returns the name of the rule, or `rule N`.
     pub fn rule(&self) -> &str {
         &self.rule
     }
@@ -113,7 +112,7 @@ impl Rule {
     }
 }
 
-/// Some glob must match.
+/// Checks that one of the globs matches.
 pub(crate) fn plain(
     what: &str,
     value: &str,
@@ -129,7 +128,7 @@ pub(crate) fn plain(
     }
 }
 
-/// The title without the backticks that some agents put around commands.
+/// Returns the title without the backticks that some agents put around commands.
 pub(crate) fn unquoted(title: &str) -> &str {
     let title = trimmed(title);
     let inner = title.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));

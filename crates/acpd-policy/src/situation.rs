@@ -1,26 +1,24 @@
-//! The session of a question, and the possible verdicts.
+//! Session of a permission request, and verdicts.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a question comes up.
+/// The session of a permission request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Situation<'a> {
     /// The name of the agent's profile.
     pub agent: &'a str,
     /// The working directory of the session.
     pub cwd: &'a str,
-    /// The answer that was given beforehand for this one run (`--yes`, `--deny`).
+    /// `--yes` or `--deny` of this one run.
     pub once: Option<Verdict>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It may be done.
     Allow,
-    /// It may not be done.
     Reject,
 }
 

@@ -1,4 +1,4 @@
-//! What exactly a decision for always covers.
+//! Subjects of decisions for always.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,9 +15,9 @@ use crate::situation::Verdict;
 /// The longest input that a subject holds, in bytes.
 const LONGEST_INPUT: usize = 16 * 1024;
 
-/// What a remembered decision is about: this, in the same agent and workspace, and nothing else.
+/// Subject of a remembered decision: this, in the same agent and workspace, and nothing else.
 ///
-/// It has no patterns: a decision on more than was seen takes a rule.
+/// There are no patterns: a decision on more than was seen takes a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Subject {
@@ -49,7 +49,7 @@ pub enum Subject {
     },
 }
 
-/// What the call is about. Nothing if it does not say enough to know it again: such a call cannot be
+/// Returns what the call is about. `None` if it does not say enough to know it again: such a call cannot be
 /// remembered.
 ///
 /// Only a call that is understood to the last member is known by what it does; any other is known by the
@@ -85,7 +85,7 @@ pub(crate) fn subject(facts: &Facts<'_>, request: &PermissionRequest<'_>) -> Opt
 }
 
 impl Subject {
-    /// What is asked for, in one line for people. As text a subject says what a decision is remembered
+    /// Returns what is asked for, in one line for people. As text a subject says what a decision is remembered
     /// for, which leaves out an input that they were shown when they decided.
     pub fn asked(&self) -> String {
         match self {
@@ -120,15 +120,12 @@ impl fmt::Display for Subject {
 /// A decision of a person that holds until it is taken back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remembered {
-    /// What it is listed and revoked by.
     pub id: i64,
-    /// The agent that asked.
     pub agent: String,
     /// The working directory of the session.
     pub workspace: String,
-    /// What was decided on.
     pub subject: Subject,
     pub verdict: Verdict,
-    /// When, in milliseconds since 1970.
+    /// Time of the decision, in milliseconds since 1970.
     pub at: u64,
 }

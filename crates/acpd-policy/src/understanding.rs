@@ -1,4 +1,4 @@
-//! What acpd understands of a tool call, for clients that show the call.
+//! Understood parts of a tool call, for clients that show it.
 
 use acp_wire::acp::PermissionRequest;
 use serde::Serialize;
@@ -10,11 +10,11 @@ use crate::subject::{Subject, subject};
 /// A tool call as the rules see it. Every text is whole, as the agent wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Understanding {
-    /// Its kind; unknown ones are `other`.
+    /// Kind of the call; unknown ones are `other`.
     pub kind: Kind,
-    /// Its title, which is the agent's description.
+    /// Title, which is the agent's description.
     pub title: Option<String>,
-    /// Its commands, each as it would run, with every line: of `bash -lc SCRIPT` the script.
+    /// Commands, each as it would run, with every line: of `bash -lc SCRIPT` the script.
     pub commands: Vec<String>,
     /// The folder that a command is to run in, if the call names one.
     pub folder: Option<String>,
@@ -22,23 +22,23 @@ pub struct Understanding {
     pub paths: Vec<String>,
     /// The addresses that it fetches.
     pub urls: Vec<String>,
-    /// What in its input is not understood. If there is anything, a person must see the input itself.
+    /// Parts of the input that are not understood. If there are any, a person must see the input itself.
     pub unclear: Vec<UnclearMember>,
-    /// What "always" would remember. Nothing if the call does not say enough to know it again.
+    /// Subject that "always" would remember; `None` if the call does not say enough to know it again.
     pub subject: Option<Subject>,
 }
 
 /// A part of an input that is not understood.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnclearMember {
-    /// Its name, with the names of the members that it is in; empty for the whole input.
+    /// Name, with the names of the members that it is in; empty for the whole input.
     pub member: String,
-    /// What is wrong with it, for people: `is not known`, `is given twice`.
+    /// Reason, for people: `is not known`, `is given twice`.
     pub why: &'static str,
 }
 
 impl Understanding {
-    /// What is understood of the call in a question.
+    /// Reads the call in a permission request.
     pub fn of(request: &PermissionRequest<'_>) -> Self {
         let facts = Facts::of(request);
         let subject = subject(&facts, request);
@@ -55,21 +55,15 @@ impl Understanding {
         }
     }
 
-    /// Whether all of the input is understood. No rule on commands, paths or addresses allows a call that
+    /// Returns whether all of the input is understood. No rule on commands, paths or addresses allows a call that
     /// is not.
     pub fn is_whole(&self) -> bool {
         self.unclear.is_empty()
     }
 }
 
-/// What a question is about. Nothing if it does not say enough to know it again: such a call cannot be
-/// remembered.
-pub fn subject_of(request: &PermissionRequest<'_>) -> Option<Subject> {
-    subject(&Facts::of(request), request)
-}
-
-/// The commands in a call, each as it would run: of `bash -lc SCRIPT` the script. What cannot be read is
-/// not among them.
+/// Returns the commands in a call, each as it would run: of `bash -lc SCRIPT` the script. Those that cannot be
+/// read are not among them.
 pub fn commands_of(request: &PermissionRequest<'_>) -> Vec<String> {
     Understanding::of(request).commands
 }

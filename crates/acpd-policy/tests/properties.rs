@@ -4,11 +4,13 @@ mod support;
 
 use acp_wire::acp::PermissionRequest;
 use acpd_policy::{
-    By, Decision, Policy, PolicyConfig, Remembered, Situation, Verdict, decide, explain, subject_of,
+    By, Decision, Policy, PolicyConfig, Remembered, Situation, Verdict, decide, explain,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::{CWD, HOME, by, here, params, policy, raw, request, run, subject, verdict};
+use support::{
+    CWD, HOME, by, here, params, policy, raw, request, run, subject, subject_of, verdict,
+};
 
 const OPERATORS: [&str; 14] =
     [";", "&", "&&", "|", "||", "\n", "\r", "`", "$(", "<(", ">(", ">", "<", "\0"];
@@ -204,7 +206,7 @@ proptest! {
             }
             let call = json!({"toolCallId": id, "kind": kind, "title": "t", "rawInput": input});
             let params = raw(&json!({"sessionId": "s", "toolCall": call, "options": []}));
-            subject_of(&request(&params))
+            subject_of(&params)
         };
         let (one, other) = (about(&one), about(&other));
         prop_assert!(one.is_none() || one != other, "{:?}", one);
@@ -213,7 +215,7 @@ proptest! {
     #[test]
     fn a_subject_survives_the_disk(call in value()) {
         let question = params(json!({"kind": "execute", "title": "t", "rawInput": call}));
-        if let Some(subject) = subject_of(&request(&question)) {
+        if let Some(subject) = subject_of(&question) {
             let stored = serde_json::to_string(&subject).expect("it is written");
             prop_assert_eq!(serde_json::from_str::<acpd_policy::Subject>(&stored).expect("read"), subject);
         }

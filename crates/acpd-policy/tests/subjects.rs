@@ -56,7 +56,7 @@ fn an_input_without_its_call_is_known_again_only_if_it_names_the_call() {
         let params = support::raw(&json!({"sessionId": "s", "options": [], "toolCall":
             {"toolCallId": id, "kind": "other", "title": "phone", "rawInput":
                 {"call_id": call_id, "started_at_ms": at, "do": "hang up"}}}));
-        acpd_policy::subject_of(&support::request(&params))
+        support::subject_of(&params)
     };
     assert_eq!(of("a", "a", 1), of("b", "b", 2));
     assert_ne!(of("a", "7", 1), of("b", "8", 1), "the tool acts on that call");

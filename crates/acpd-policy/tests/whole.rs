@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use support::{
     CWD, IS_WINDOWS, allow, edit, here, in_a_line_of_bash, outcome, params, policy, reject,
-    remember, request, run, subject, verdict,
+    remember, request, run, subject, subject_of, verdict,
 };
 
 /// Members that stand beside `command: "cargo test"` and are not understood there.
@@ -129,7 +129,7 @@ fn m10_a_member_that_is_given_twice_is_not_understood() {
         let params = with_input(input);
         let decision = decide(&policy, &known, &here(), &request(&params));
         assert_eq!(verdict(&decision), None, "{input}");
-        assert_eq!(acpd_policy::subject_of(&request(&params)), None, "{input}");
+        assert_eq!(subject_of(&params), None, "{input}");
     }
     let once = with_input(r#"{"command": "cargo test", "timeout": 1}"#);
     assert_eq!(verdict(&decide(&policy, &[], &here(), &request(&once))), Some(Allow));

@@ -129,7 +129,7 @@ const LAUNCHERS: [(&str, &[&str]); 29] = [
 const GIT_VALUES: [&str; 7] =
     ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source"];
 
-/// The name of a program without its folder, as it is looked up: some file systems do not tell case apart.
+/// Returns the name of a program without its folder, as it is looked up: some file systems do not tell case apart.
 pub(crate) fn base(program: &str) -> String {
     let name = program.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
     name.strip_suffix(".exe").unwrap_or(&name).to_owned()
@@ -161,7 +161,7 @@ fn launched<S: AsRef<str>>(words: &[S]) -> Option<usize> {
     LAUNCHERS.iter().filter(|(known, _)| *known == program).filter_map(|(_, all)| behind(all)).min()
 }
 
-/// The words of a call of git without the options before its command. Nothing if there are none.
+/// Returns the words of a call of git without the options before its command, or `None` if there are none.
 pub(crate) fn without_git_options<'a>(words: &[&'a str]) -> Option<Vec<&'a str>> {
     let (_, args) = words.split_first().filter(|(program, _)| *base(program) == *"git")?;
     let mut rest = args;
@@ -212,7 +212,7 @@ pub(crate) fn lines_in(word: &str) -> impl Iterator<Item = &str> {
     [Some(word), value, glued].into_iter().flatten().filter(is_line)
 }
 
-/// The words as one text. A word of which nothing is known may be none or several.
+/// Joins words to one text. A word of which nothing is known may be none or several.
 pub(crate) fn join<S: AsRef<str>>(words: &[S]) -> String {
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
     words.join(" ")

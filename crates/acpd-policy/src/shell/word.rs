@@ -1,21 +1,21 @@
-//! A word of a command line: what it says without its quotes.
+//! A word of a command line, without its quotes.
 
 use rable::{Node, NodeKind, Span};
 
-/// Stands in the text of a word for what only the shell knows: any text, also none.
+/// Sign in the text of a word for what only the shell knows: any text, also none.
 ///
 /// No argument of a program can hold this character.
 pub(crate) const UNKNOWN: char = '\0';
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Word {
-    /// Its text without quotes, with [`UNKNOWN`] for each thing that the shell fills in.
+    /// The text without quotes, with [`UNKNOWN`] for each thing that the shell fills in.
     pub(crate) text: String,
     /// Set if it is nothing but this text, in every shell.
     pub(crate) is_plain: bool,
     /// Set if a part of it could run commands that the parser does not see.
     pub(super) is_cut: bool,
-    /// Where it ends in the line, in characters.
+    /// End in the line, in characters.
     pub(crate) end: usize,
 }
 
@@ -97,7 +97,7 @@ impl Reader {
                 }
                 (Some(_), c) => self.text.push(c),
                 (None, '*' | '?') => self.unknown(),
-                // Where a class of characters ends differs between shells.
+                // Shells differ in where a class of characters ends.
                 (None, '[') => return self.unknown(),
                 // Also in arguments that look like an assignment.
                 (None, '~') if self.text.is_empty() || self.text.ends_with(['=', ':']) => {

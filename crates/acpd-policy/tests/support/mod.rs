@@ -5,8 +5,8 @@ pub mod lines;
 
 use acp_wire::acp::PermissionRequest;
 use acpd_policy::{
-    By, Decision, Policy, PolicyConfig, PolicyError, Remembered, Situation, Subject, Verdict,
-    decide, subject_of,
+    By, Decision, Policy, PolicyConfig, PolicyError, Remembered, Situation, Subject, Understanding,
+    Verdict, decide,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -98,7 +98,11 @@ pub fn by(decision: &Decision) -> Option<&By> {
 }
 
 pub fn subject(call: Value) -> Option<Subject> {
-    subject_of(&request(&params(call)))
+    subject_of(&params(call))
+}
+
+pub fn subject_of(params: &RawValue) -> Option<Subject> {
+    Understanding::of(&request(params)).subject
 }
 
 pub fn remember(id: i64, call: Value, verdict: Verdict, at: u64) -> Remembered {
