@@ -136,7 +136,10 @@ fn urls(globs: &[Glob], facts: &Facts<'_>) -> Check {
     if let Some(url) = facts.urls.iter().find(|url| strict_url(url).is_none()) {
         return Check::Might(format!("{} may be another address", quoted(url)));
     }
-    in_unclear(facts, |text| globs.iter().find(|glob| matches(text, glob)))
+    let might = |text: &str, glob: &Glob| {
+        ["", "https://", "http://"].iter().any(|scheme| matches(&format!("{scheme}{text}"), glob))
+    };
+    in_unclear(facts, |text| globs.iter().find(|glob| might(text, glob)))
         .unwrap_or(Check::Fails(why))
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Glob {
     base: Base,
     pattern: Pattern,
     options: MatchOptions,
+    /// Set if the pattern is in lower case, and every text is compared in lower case.
+    ignores_case: bool,
 }
 
 /// Place that a path glob is relative to.
@@ -115,16 +117,18 @@ impl Glob {
                 };
             }
         }
-        let is_cautious = ruling != Ruling::Allow
+        let ignores_case = ruling != Ruling::Allow
             && match usage {
                 Use::Name => false,
                 Use::Folder => IS_WINDOWS,
                 Use::Text | Use::Path | Use::Url => true,
             };
+        if ignores_case {
+            source = source.to_lowercase();
+        }
         let options = MatchOptions {
-            case_sensitive: !is_cautious,
-            require_literal_separator: is_place || usage == Use::Url && !is_cautious,
-            require_literal_leading_dot: false,
+            require_literal_separator: is_place || usage == Use::Url && ruling == Ruling::Allow,
+            ..MatchOptions::new()
         };
         if !options.require_literal_separator {
             // Two stars are no more than one if `/` is a character like any other.
@@ -133,7 +137,7 @@ impl Glob {
             }
         }
         match Pattern::new(&source) {
-            Ok(pattern) => Ok(Self { text: text.to_owned(), base, pattern, options }),
+            Ok(pattern) => Ok(Self { text: text.to_owned(), base, pattern, options, ignores_case }),
             Err(error) => {
                 let hint = "`[*]`, `[?]` and `[[]` are the ordinary characters";
                 bad(&format!("is not a glob: {}", error.msg), Some(hint))
@@ -142,15 +146,11 @@ impl Glob {
     }
 
     pub(crate) fn matches(&self, text: &str) -> bool {
-        self.pattern.matches_with(text, self.options) || self.matches_in_lower_case(text)
-    }
-
-    /// Matches without case; the library sees to ASCII alone.
-    fn matches_in_lower_case(&self, text: &str) -> bool {
-        !self.options.case_sensitive
-            && !text.is_ascii()
-            && Pattern::new(&self.pattern.as_str().to_lowercase())
-                .is_ok_and(|pattern| pattern.matches_with(&text.to_lowercase(), self.options))
+        if self.ignores_case {
+            self.pattern.matches_with(&text.to_lowercase(), self.options)
+        } else {
+            self.pattern.matches_with(text, self.options)
+        }
     }
 
     /// Matches a path; `path` and `workspace` are in their plain form.
@@ -164,7 +164,7 @@ impl Glob {
     }
 
     fn below<'p>(&self, path: &'p str, workspace: Option<&str>) -> Option<&'p str> {
-        below(path, workspace?, self.options.case_sensitive)
+        below(path, workspace?, !self.ignores_case)
     }
 
     /// Returns whether a text that begins like this could match, whatever follows.

@@ -120,7 +120,9 @@ impl Finder {
             }
         }
         let args = places.first().map_or(&[][..], |first| &words[*first..]);
-        for line in args.iter().flat_map(|word| shell::lines_in(word)) {
+        let is_line =
+            |text: &&str| text.contains(|c: char| c.is_whitespace() || ";&|(`".contains(c));
+        for line in args.iter().flat_map(|word| shell::parts(word)).filter(is_line) {
             self.found_line(line);
         }
     }
@@ -138,11 +140,7 @@ pub(crate) fn inner_texts(line: &str) -> Option<impl Iterator<Item = String>> {
         for at in 0..words.len() {
             let rest = words[at..].join(" ");
             left = left.checked_sub(rest.len())?;
-            // Also what is glued to an option or an assignment.
-            let value = rest.split_once('=').map(|(_, value)| value.to_owned());
-            let glued = rest.strip_prefix('-').and_then(|rest| rest.get(1..)).map(str::to_owned);
-            texts.extend([value, glued].into_iter().flatten());
-            texts.push(rest);
+            texts.extend(shell::parts(&rest).map(str::to_owned));
         }
     }
     Some(texts.into_iter())

@@ -319,6 +319,7 @@ fn a_path_or_an_address_in_a_member_without_a_known_name_is_seen() {
         json!({"target": "/x/.env"}),
         json!({"upload": {"from": [".env"]}}),
         json!({"endpoint": "https://evil.org/x"}),
+        json!({"endpoint": "evil.org/x"}),
     ] {
         let decision = with_yes(secrets, json!({"kind": "other", "rawInput": input}));
         assert_eq!(verdict(&decision), None, "{input}");

@@ -13,7 +13,7 @@ mod word;
 use rable::{Node, NodeKind};
 
 pub(crate) use runner::{
-    Role, SHELLS, base, inner_commands, is_open, join, lines_in, role, without_git_options,
+    Role, SHELLS, base, inner_commands, is_open, join, parts, role, without_git_options,
 };
 pub(crate) use word::{UNKNOWN, Word};
 

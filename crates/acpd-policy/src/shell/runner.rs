@@ -200,16 +200,14 @@ pub(crate) fn is_open<S: AsRef<str>>(words: &[S]) -> bool {
     }
 }
 
-/// Returns texts in an argument that could be lines for a shell: the whole, what stands behind `=`, what
-/// stands behind a one-letter option.
-pub(crate) fn lines_in(word: &str) -> impl Iterator<Item = &str> {
+/// Returns an argument, and what is glued to an option or an assignment in it.
+pub(crate) fn parts(word: &str) -> impl Iterator<Item = &str> {
     let value = word.split_once('=').map(|(_, value)| value);
     let glued = word.strip_prefix('-').and_then(|option| {
         let mut rest = option.chars();
-        rest.next().filter(char::is_ascii_alphabetic).map(|_| rest.as_str())
+        rest.next().map(|_| rest.as_str())
     });
-    let is_line = |text: &&str| text.contains(|c: char| c.is_whitespace() || ";&|(`".contains(c));
-    [Some(word), value, glued].into_iter().flatten().filter(is_line)
+    [Some(word), value, glued].into_iter().flatten()
 }
 
 /// Joins words to one text. A word of which nothing is known may be none or several.
