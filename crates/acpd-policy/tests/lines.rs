@@ -74,6 +74,8 @@ fn l11_a_list_of_arguments_is_found_as_well() {
         let call = json!({"kind": "execute", "rawInput": {"command": words}});
         assert_eq!(outcome(&policy, call), Some(acpd_policy::Verdict::Reject), "{words}");
     }
+    let two = json!({"rawInput": {"command": "ls", "cmd": ["git", "push"]}});
+    assert_eq!(outcome(&policy, two), Some(acpd_policy::Verdict::Reject));
 }
 
 /// What can be put around a command that then still runs.

@@ -228,31 +228,6 @@ fn a_command_that_is_not_surely_known_is_not_allowed() {
 }
 
 #[test]
-fn a_wildcard_does_not_reach_over_a_shell_operator() {
-    let policy = allow("command = 'git status*'");
-    for tail in [
-        "; rm -rf /",
-        " && rm x",
-        " | sh",
-        "\nrm x",
-        " `rm x`",
-        " $(rm x)",
-        " <(rm x)",
-        " > /etc/passwd",
-        " & rm x",
-        "\rrm x",
-        " (rm x)",
-    ] {
-        assert_eq!(outcome(&policy, run(&format!("git status{tail}"))), None, "{tail:?}");
-        let script = json!({"command": ["bash", "-lc", format!("git status{tail}")]});
-        assert_eq!(outcome(&policy, json!({"rawInput": script})), None, "{tail:?}");
-    }
-    let exact = allow("command = 'make && make test'");
-    assert_eq!(outcome(&exact, run("make && make test")), Some(Allow));
-    assert_eq!(outcome(&exact, run("make && make test && rm x")), None);
-}
-
-#[test]
 fn a_line_is_what_a_shell_makes_of_it_also_at_its_ends() {
     let policy = allow("command = 'git status'");
     for blank in ["", " ", "\t", "\n", " \n\t "] {
@@ -279,32 +254,6 @@ fn a_title_that_may_be_a_command_is_treated_as_one() {
     assert_eq!(titled("think", "git status (again)"), Some(Allow));
     let no = reject("title = 'rm *'");
     assert_eq!(outcome(&no, json!({"kind": "execute", "title": "`ls; rm x`"})), Some(Reject));
-}
-
-#[test]
-fn a_reject_rule_looks_at_every_part_of_a_line() {
-    let policy = reject("command = 'rm *'");
-    for line in [
-        "rm x",
-        "ls; rm x",
-        "ls && rm x",
-        "true | rm x",
-        "ls\nrm x",
-        "echo $(rm x)",
-        "echo `rm x`",
-        "bash -c 'rm x'",
-        "ls; sh -ec \"ls; rm x\" && ls",
-        "rm   x",
-        "RM x",
-        "bash -c \"sh -c 'rm x'\" arg0",
-    ] {
-        assert_eq!(outcome(&policy, run(line)), Some(Reject), "{line:?}");
-    }
-    for line in ["ls", "rmdir x", "echo rm"] {
-        assert_eq!(outcome(&policy, run(line)), None, "{line:?}");
-    }
-    let two = json!({"rawInput": {"command": "ls", "cmd": ["rm", "x"]}});
-    assert_eq!(outcome(&policy, two), Some(Reject));
 }
 
 #[test]
