@@ -1,5 +1,5 @@
-//! `docs/recovery.md` promises something for each bad day and each state, `docs/security.md` for each
-//! attack. Both name the tests that hold it.
+//! `docs/recovery.md` promises something for each failure and each state, `docs/security.md` for each attack.
+//! `promises.txt` has the tests that hold each promise.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -45,36 +45,56 @@ fn functions(folder: &Path, names: &mut BTreeSet<String>) {
     }
 }
 
-/// The rows of the tables whose last column is `tests`: the promise, and the names.
-fn promises(text: &str) -> Vec<(&str, Vec<&str>)> {
+/// First cells of the headers of tables with promises.
+const HEADERS: [&str; 5] =
+    ["failure", "promise", "state of the agent", "state of the session", "state of the daemon"];
+
+/// First cells of the rows of tables with promises.
+fn promises(text: &str) -> Vec<&str> {
     let mut rows = Vec::new();
     let mut in_table = false;
     for line in text.lines() {
-        let cells = line.strip_prefix("| ").and_then(|row| row.strip_suffix(" |"));
-        let Some((row, tests)) = cells.and_then(|cells| cells.rsplit_once(" | ")) else {
+        let Some((first, _)) = line.strip_prefix("| ").and_then(|row| row.split_once(" | ")) else {
             in_table = false;
             continue;
         };
-        if tests == "tests" {
+        if HEADERS.contains(&first) {
             in_table = true;
-        } else if in_table && !tests.starts_with("---") {
-            let names = tests.split(", ").map(|name| name.trim_matches('`')).collect();
-            rows.push((row.split(" | ").next().unwrap_or(row), names));
+        } else if in_table && first != "---" {
+            rows.push(first);
         }
     }
     rows
 }
 
+/// Promises of a document with the names of their tests, by `promises.txt`.
+fn tests_of(document: &str) -> Vec<(&'static str, Vec<&'static str>)> {
+    let text = include_str!("promises.txt");
+    let (_, text) = text.split_once(&format!("\n# docs/{document}\n")).expect("the document");
+    let mut promises: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in text.lines().take_while(|line| !line.starts_with("# ")) {
+        match (line.strip_prefix("    "), promises.last_mut()) {
+            (Some(test), Some((_, tests))) => tests.push(test),
+            _ => promises.push((line, Vec::new())),
+        }
+    }
+    promises
+}
+
 #[test]
 fn each_promise_has_a_test_and_each_test_exists() {
     let known = known();
-    for (document_name, least) in DOCUMENTS {
-        let text = document(document_name);
+    for (name, least) in DOCUMENTS {
+        let text = document(name);
         let promises = promises(&text);
-        assert!(promises.len() >= least, "{document_name}: only {} rows were read", promises.len());
-        for (promise, tests) in promises {
+        assert!(promises.len() >= least, "{name}: only {} rows were read", promises.len());
+        let tested = tests_of(name);
+        let with_tests: Vec<_> = tested.iter().map(|(promise, _)| *promise).collect();
+        assert_eq!(promises, with_tests, "rows of {name}, and of promises.txt");
+        for (promise, tests) in tested {
+            assert!(!tests.is_empty(), "{name}, {promise}: no test");
             for test in tests {
-                assert!(known.contains(test), "{document_name}, {promise}: no test `{test}`");
+                assert!(known.contains(test), "{name}, {promise}: no test `{test}`");
             }
         }
     }
@@ -92,14 +112,13 @@ fn numbers(test: &str) -> impl Iterator<Item = &str> {
 /// Tests whose names begin with a letter and a number hold what somebody once got past.
 #[test]
 fn each_flaw_that_was_mended_is_part_of_a_promise() {
-    let text = document("security.md");
-    let promised: BTreeSet<_> =
-        promises(&text).into_iter().flat_map(|(_, tests)| tests).flat_map(numbers).collect();
+    let tests = tests_of("security.md").into_iter().flat_map(|(_, tests)| tests);
+    let promised: BTreeSet<_> = tests.flat_map(numbers).collect();
     let known = known();
     let mended: BTreeSet<_> = known.iter().flat_map(|name| numbers(name)).collect();
     assert!(mended.len() > 20, "{mended:?}");
     let missing: Vec<_> = mended.difference(&promised).collect();
-    assert!(missing.is_empty(), "no row of docs/security.md names a test of {missing:?}");
+    assert!(missing.is_empty(), "promises.txt names no test of {missing:?}");
 }
 
 /// The variants of an enum of the interface, as they are on the wire.
