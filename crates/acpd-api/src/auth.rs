@@ -1,18 +1,18 @@
-//! Whether an agent is logged in, as far as acpd knows.
+//! Logins of agents.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Untrusted;
 
-/// Whether an agent is logged in, how acpd knows that, and the ways to log in.
+/// An agent's login: its state, how acpd knows it, and the ways to log in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthInfo {
-    /// The state.
+    /// State of the login.
     pub state: AuthState,
     /// Since when (ms since the epoch); 0 while nothing is known.
     pub since: u64,
-    /// What it was learned from.
+    /// Evidence for the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<AuthSource>,
     /// The ways to log in that the agent offered last.
@@ -26,50 +26,50 @@ pub struct AuthInfo {
     pub command: Option<Untrusted>,
 }
 
-/// Whether an agent is logged in.
+/// State of an agent's login.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthState {
-    /// Nothing has told it yet.
+    /// Not known yet.
     #[default]
     Unknown,
-    /// It works without a login.
+    /// The agent works without a login.
     NotRequired,
-    /// It is logged in.
+    /// The agent is logged in.
     Authenticated,
-    /// It wants a login.
+    /// The agent wants a login.
     NeedsLogin,
-    /// It was logged in, and wants a login again.
+    /// The agent was logged in and wants a login again.
     Expired,
 }
 
 impl AuthState {
-    /// Whether a person has to log in before the agent works.
+    /// Returns whether a person has to log in before the agent works.
     pub fn wants_login(self) -> bool {
         matches!(self, AuthState::NeedsLogin | AuthState::Expired)
     }
 }
 
-/// What the state of a login was learned from.
+/// Evidence for the state of a login.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AuthSource {
     /// A request was refused with -32000.
     Refused {
-        /// Its method.
+        /// Method of that request.
         method: Untrusted,
     },
     /// A request failed with an error that `auth_errors` of the configuration describes.
     Pattern {
-        /// Its method.
+        /// Method of that request.
         method: Untrusted,
     },
     /// A request worked that would not have without a login.
     Worked {
-        /// Its method.
+        /// Method of that request.
         method: Untrusted,
     },
-    /// The agent said so: `auth/status`, or its notification.
+    /// The agent reported it: `auth/status`, or its notification.
     Status,
     /// A person logged in.
     Login,
@@ -83,9 +83,9 @@ pub enum AuthSource {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LoginMethod {
-    /// Its id.
+    /// Identifier of the method.
     pub id: Untrusted,
-    /// Its name for people.
+    /// Name to show.
     pub name: Untrusted,
     /// `agent` (a call of `authenticate`), `terminal` (a command in a person's terminal), or another.
     pub kind: Untrusted,
@@ -95,8 +95,8 @@ pub struct LoginMethod {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthChanged {
-    /// Profile name.
+    /// Name of the agent's profile.
     pub agent: Untrusted,
-    /// How it is now.
+    /// The new state of the login.
     pub auth: AuthInfo,
 }

@@ -1,4 +1,4 @@
-//! What is said of copies of the journal.
+//! Reports about copies of the journal.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,14 +8,14 @@ use crate::Untrusted;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CopyLine {
-    /// How far it is, in pages.
+    /// Progress, in pages.
     Progress {
-        /// Copied so far.
+        /// Number of copied pages.
         done: u32,
-        /// Of so many.
+        /// Number of all pages.
         of: u32,
     },
-    /// It is there.
+    /// The finished copy.
     Done(CopyReport),
 }
 
@@ -25,7 +25,7 @@ pub enum CopyLine {
 pub struct CopyReport {
     /// The copy: the backup, or the journal that was restored.
     pub file: Untrusted,
-    /// Its length in bytes.
+    /// Length of the file in bytes.
     pub bytes: u64,
     /// Sessions in it, deleted ones that can be brought back among them.
     pub sessions: u64,

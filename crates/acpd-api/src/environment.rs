@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// Those of this process that are text.
+    /// Returns the variables of this process that are text.
     pub fn own() -> Environment {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -24,7 +24,7 @@ impl Environment {
         self.0.is_empty()
     }
 
-    /// Their names.
+    /// Returns the names of all variables.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
@@ -34,7 +34,7 @@ impl Environment {
         self.0.retain(|name, _| is_wanted(name));
     }
 
-    /// Names and values.
+    /// Returns all names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
@@ -46,8 +46,8 @@ impl fmt::Debug for Environment {
     }
 }
 
-/// Whether `name` is what the pattern says: a name, or the beginning of one with a `*`. Names are compared
-/// without regard to case: Windows does, and proxies are written both ways.
+/// Returns whether `name` matches a pattern: a name, or the beginning of one with a `*`. Case is
+/// ignored, as on Windows, and because names of proxies are written both ways.
 pub fn is_named(pattern: &str, name: &[u8]) -> bool {
     match pattern.strip_suffix('*') {
         Some(start) => {

@@ -8,7 +8,7 @@ use crate::Untrusted;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorData {
-    /// What it is about.
+    /// Machine-readable reason.
     pub reason: Reason,
     /// The way out, in one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,7 +22,7 @@ pub struct ErrorData {
 }
 
 impl ErrorData {
-    /// Only a reason.
+    /// Creates data with a reason only.
     pub fn new(reason: Reason) -> ErrorData {
         ErrorData { reason, hint: None, session_id: None, stderr: None }
     }
@@ -49,7 +49,7 @@ pub enum Reason {
     AgentExited,
     /// The agent was stopped by a person.
     AgentStopped,
-    /// The agent crashes again and again and is not restarted any more.
+    /// The agent crashes repeatedly and is no longer restarted.
     AgentCrashLoop,
     /// Processes of the agent's last run do not end, not even by SIGKILL.
     AgentLeftovers,
@@ -59,9 +59,9 @@ pub enum Reason {
     AgentProtocol,
     /// The agent wants a login.
     NeedsLogin,
-    /// No such session.
+    /// No session matches.
     SessionNotFound,
-    /// Several sessions fit.
+    /// Several sessions match.
     SessionAmbiguous,
     /// The agent no longer has the session.
     SessionLost,
@@ -75,7 +75,7 @@ pub enum Reason {
     NameTaken,
     /// The turn was cut off.
     Interrupted,
-    /// No turn runs that a message could be said into.
+    /// No turn runs that could take the message.
     NoTurn,
     /// The budget of the day is used up, and a person did not let the prompt begin.
     Budget,
@@ -85,7 +85,7 @@ pub enum Reason {
     EmptyTurn,
     /// The turn failed by the signs of its profile, although its agent reports that it ended.
     FailedTurn,
-    /// It is not known whether the agent got the request.
+    /// The agent may or may not have got the request.
     OutcomeUnknown,
     /// The journal cannot be written.
     StoreFailed,

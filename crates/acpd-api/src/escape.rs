@@ -58,13 +58,13 @@ pub fn verbatim(text: &str) -> Escaped<'_> {
     Escaped { text, form: Form::Verbatim }
 }
 
-/// Running text.
+/// Displays text of several lines.
 pub fn prose(text: &str) -> Escaped<'_> {
     Escaped { text, form: Form::Prose }
 }
 
-/// The text as one word of a command that a person may copy to a shell, whatever is in it. It is not
-/// escaped: whoever shows the command does that.
+/// Returns the text as one word of a shell command, quoted if needed. It is not escaped; the caller
+/// that shows the command does that.
 pub fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@".contains(c);
     if !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
@@ -126,7 +126,7 @@ fn stays(char: char, before: Option<char>, after: &str, form: Form) -> bool {
     }
 }
 
-/// Whether a reader sees that this character is there, and a space is a space.
+/// Returns whether a reader sees this character, and a space is a plain space.
 fn is_seen(char: char) -> bool {
     match char {
         ' '..='~' => true,
@@ -146,8 +146,8 @@ fn is_seen(char: char) -> bool {
     }
 }
 
-/// Whether it is a letter, mark, number, punctuation or symbol. The standard library knows that: its
-/// `Debug` of strings writes everything else as a number.
+/// Returns whether it is a letter, mark, number, punctuation or symbol, by the `Debug` of strings
+/// in the standard library, which writes all other characters as numbers.
 fn is_printable(char: char) -> bool {
     // Behind a letter, because a mark without one is written as a number, too.
     let mut bytes = [b'a'; 5];
@@ -169,7 +169,7 @@ pub(crate) fn json(text: String) -> String {
             '\t' | '\r' => escaped.push(' '),
             char => {
                 for unit in char.encode_utf16(&mut [0; 2]) {
-                    // A string takes whatever is written.
+                    // Writing to a string cannot fail.
                     let _ = write!(escaped, "\\u{unit:04x}");
                 }
             }

@@ -2,17 +2,17 @@
 
 use crate::Reason;
 
-/// How `acpd login` ends when there is no program that it could become; it has said why on stderr.
-/// Shells have the same code for a command that they do not find.
+/// Exit code of `acpd login` if the program cannot be executed; the reason is on stderr. Shells use
+/// the same code for a command that they do not find.
 pub const LOGIN_NOT_BEGUN: u8 = 127;
 
-/// How `acpctl` ends.
+/// Exit code of `acpctl`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ExitCode {
-    /// Done.
+    /// The command succeeded.
     Ok = 0,
-    /// Something went wrong that has no code of its own.
+    /// An error without a code of its own.
     Error = 1,
     /// The command line is wrong.
     Usage = 2,
@@ -26,7 +26,7 @@ pub enum ExitCode {
     Interrupted = 6,
     /// The conversation did not come back whole.
     ContextLost = 7,
-    /// It is not known whether the prompt was carried out.
+    /// The prompt may or may not have been carried out.
     OutcomeUnknown = 8,
     /// The time that a command was given is over; `timeout` has the same code.
     TimedOut = 124,

@@ -1,33 +1,33 @@
-//! What the limits of the configuration let go.
+//! Deletion of sessions over the configured limits.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Untrusted;
 
-/// Parameters of `_acpd/gc`.
+/// Parameters for deleting sessions over a limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct GcParams {
-    /// Only say what would go.
+    /// List the sessions without deleting them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
     /// For good: nothing brings it back.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub now: bool,
-    /// Of those that may go only these, by their numbers: what a person has been shown.
+    /// Delete only these of the sessions over a limit, by their numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only: Option<Vec<u32>>,
 }
 
-/// Result of `_acpd/gc`.
+/// Sessions over a limit, listed or deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GcResult {
-    /// What would go, or has gone, the session that was used longest ago first.
+    /// The sessions, least recently used first.
     pub sessions: Vec<GcSession>,
-    /// What was said in all of them, in bytes.
+    /// Bytes of all their journals.
     pub bytes: u64,
-    /// So many more may go: the next call deletes some of them. 0 after a dry run.
+    /// Number of sessions that the next call may delete. 0 after a dry run.
     pub left: u32,
     /// Until when what has gone can be brought back (ms since the epoch), if it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,23 +41,23 @@ pub struct GcResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GcSession {
-    /// Its public id.
+    /// Public id of the session.
     pub session_id: Untrusted,
-    /// Its number.
+    /// Number of the session.
     pub number: u32,
-    /// Its agent.
+    /// Name of its agent.
     pub agent: Untrusted,
-    /// Its name, if it has one.
+    /// Name of the session, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Untrusted>,
-    /// Its title, if it has one.
+    /// Title of the session, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Untrusted>,
     /// The directory that it works in.
     pub cwd: Untrusted,
     /// When it was used last (ms since the epoch).
     pub updated: u64,
-    /// What was said in it, in bytes.
+    /// Bytes of its journal.
     pub bytes: u64,
     /// The limit by which it goes.
     pub limit: GcLimit,
@@ -70,11 +70,11 @@ pub struct GcSession {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GcLimit {
-    /// It was not used for longer than that.
+    /// The session was unused for longer than `max_age`.
     MaxAge,
     /// As many others were used later.
     MaxSessions,
-    /// Those that were used later take as much.
+    /// The journals of later used sessions already fill `max_size`.
     MaxSize,
     /// A newer limit than this client knows.
     #[serde(other)]

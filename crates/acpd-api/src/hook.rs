@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{InteractionInfo, Outcome, Untrusted};
 
-/// What happened, as the command reads it on its standard input.
+/// Input of a hook on stdin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum HookInfo {
@@ -19,7 +19,7 @@ pub enum HookInfo {
 }
 
 impl HookInfo {
-    /// Which event it is.
+    /// Returns the kind of this event.
     pub fn event(&self) -> HookEvent {
         match self {
             HookInfo::Permission(_) => HookEvent::Permission,
@@ -30,21 +30,21 @@ impl HookInfo {
     }
 }
 
-/// What a command can be run for.
+/// Events with hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HookEvent {
-    /// [`HookInfo::Permission`].
+    /// An agent asks a person.
     Permission,
-    /// [`HookInfo::TurnEnd`].
+    /// A turn has ended.
     TurnEnd,
-    /// [`HookInfo::Crash`].
+    /// An agent's process ended unexpectedly.
     Crash,
-    /// [`HookInfo::Login`].
+    /// An agent wants a login.
     Login,
 }
 
 impl HookEvent {
-    /// All of them.
+    /// All events.
     pub const ALL: [HookEvent; 4] =
         [HookEvent::Permission, HookEvent::TurnEnd, HookEvent::Crash, HookEvent::Login];
 
@@ -63,9 +63,9 @@ impl HookEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnEndInfo {
-    /// Agent profile.
+    /// Name of the agent's profile.
     pub agent: Untrusted,
-    /// The session.
+    /// Id of the session.
     pub session_id: Untrusted,
     /// Name of the session.
     pub name: Option<Untrusted>,
@@ -75,7 +75,7 @@ pub struct TurnEndInfo {
     pub at: u64,
     /// Number of the turn in its session, from 1.
     pub turn: u64,
-    /// How it ended.
+    /// Outcome of the turn.
     pub outcome: Outcome,
 }
 
@@ -83,7 +83,7 @@ pub struct TurnEndInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentTroubleInfo {
-    /// Agent profile.
+    /// Name of the agent's profile.
     pub agent: Untrusted,
     /// The session, if the process is that session's own (`sharing = "session"`).
     pub session_id: Option<Untrusted>,
@@ -93,6 +93,6 @@ pub struct AgentTroubleInfo {
     pub cwd: Option<Untrusted>,
     /// When (ms since the epoch).
     pub at: u64,
-    /// Why, in words.
+    /// The reason, for people.
     pub reason: Untrusted,
 }

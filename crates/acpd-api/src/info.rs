@@ -1,4 +1,4 @@
-//! What acpd tells about itself, its agents and its sessions.
+//! State of the daemon, its agents and its sessions.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::{AuthInfo, BudgetInfo, Untrusted, Usage};
 
-/// Result of `_acpd/status`.
+/// State of the daemon, all agents and all sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
-    /// The daemon itself.
+    /// State of the daemon.
     pub daemon: DaemonInfo,
     /// Every configured agent, and agents that still have sessions.
     pub agents: Vec<AgentInfo>,
@@ -19,7 +19,7 @@ pub struct Status {
     pub sessions: Vec<SessionInfo>,
 }
 
-/// The running daemon.
+/// State of the running daemon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DaemonInfo {
@@ -27,19 +27,19 @@ pub struct DaemonInfo {
     pub version: Untrusted,
     /// Version of the `_acpd/*` methods.
     pub api: u32,
-    /// Process id.
+    /// Process id of the daemon.
     pub pid: u32,
     /// Number of the incarnation: another one with each start and each restart in place.
     #[serde(default)]
     pub boot: u64,
     /// When it started (ms since the epoch).
     pub since: u64,
-    /// Resident memory in bytes, where the system tells.
+    /// Resident memory in bytes, if the system reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rss: Option<u64>,
-    /// Connected clients.
+    /// Number of connected clients.
     pub clients: u32,
-    /// Whether the journal can be written.
+    /// State of the journal.
     pub store: StoreState,
     /// The budget of the day, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,13 +51,13 @@ pub struct DaemonInfo {
     pub default_is_found: bool,
     /// Where its files are.
     pub socket: Untrusted,
-    /// Database file.
+    /// Path of the database.
     pub database: Untrusted,
     /// The daemon's own log.
     pub log: Untrusted,
     /// Configuration file, whether or not it exists.
     pub config: Untrusted,
-    /// Set if the file does not say any more what the daemon has read from it.
+    /// Set if the file differs from the loaded configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_changed: Option<ConfigChanged>,
 }
@@ -72,7 +72,7 @@ pub struct PackageInfo {
     pub repository: Untrusted,
 }
 
-/// What has become of a configuration since it was read.
+/// Changes of the configuration file since it was loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigChanged {
@@ -87,25 +87,25 @@ pub struct ConfigChanged {
     pub agents: Vec<Untrusted>,
 }
 
-/// What `acpd config` finds in the configuration file.
+/// Result of checking the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigReport {
-    /// The file.
+    /// Path of the file.
     pub file: Untrusted,
-    /// Whether it is there; without it, everything has its default.
+    /// `false` if there is no file; all values are defaults then.
     pub exists: bool,
-    /// What is wrong in it, in the order of the file.
+    /// All mistakes, in the order of the file.
     pub mistakes: Vec<ConfigMistake>,
 }
 
-/// What the configuration comes to, key by key: what `acpctl config show` tells.
+/// Effective values of the configuration, as `acpctl config show` prints them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigValues {
-    /// The file.
+    /// Path of the file.
     pub file: Untrusted,
-    /// Whether it is there; without it, everything has its default.
+    /// `false` if there is no file; all values are defaults then.
     pub exists: bool,
     /// Agents that have a table of their own, and the default one.
     pub agents: Vec<Untrusted>,
@@ -113,19 +113,19 @@ pub struct ConfigValues {
     pub values: Vec<ConfigValue>,
     /// The directory that `here` is about.
     pub dir: Untrusted,
-    /// What counts in it: `agent`, and with that agent `model`, `mode` and `diagnostics`.
+    /// Values for that directory: `agent`, and that agent's `model`, `mode` and `diagnostics`.
     pub here: Vec<ConfigValue>,
 }
 
-/// What holds for a key.
+/// Effective value of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigValue {
-    /// Its table and its name, with dots between them.
+    /// Name of the key with its table, separated by dots.
     pub key: Untrusted,
     /// As it would be written, without what may be a secret; null if it is unset.
     pub value: Value,
-    /// Who says so. If several add up, the innermost comes last.
+    /// Origins of the value. If several add up, the innermost comes last.
     pub from: Vec<ConfigPlace>,
 }
 
@@ -133,11 +133,11 @@ pub struct ConfigValue {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "place", rename_all = "snake_case")]
 pub enum ConfigPlace {
-    /// Nobody says anything.
+    /// The built-in default.
     Default,
-    /// What acpd knows of the agent.
+    /// The catalogue of known agents.
     Catalogue,
-    /// The file.
+    /// Path of the file.
     File {
         /// The line in it, counted from 1.
         line: u32,
@@ -151,7 +151,7 @@ pub enum ConfigPlace {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigMistake {
-    /// What, without its place.
+    /// Description of the mistake, without its place.
     pub message: Untrusted,
     /// The file, with `~` for the home directory.
     pub file: Untrusted,
@@ -167,7 +167,7 @@ pub struct ConfigMistake {
 }
 
 impl ConfigMistake {
-    /// What and where, on a line.
+    /// Returns message and place on one line.
     pub fn told(&self) -> Untrusted {
         let message = self.message.raw();
         match (self.line, self.column) {
@@ -179,17 +179,17 @@ impl ConfigMistake {
     }
 }
 
-/// Whether the journal can be written.
+/// State of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum StoreState {
     /// Everything is committed as it comes.
     Ok,
-    /// Writes fail and are retried; nothing new is shown meanwhile.
+    /// Writes fail and are retried; new lines are held back until then.
     Failing {
-        /// What the file system or the database said.
+        /// Error of the file system or the database.
         reason: Untrusted,
-        /// What a person can do about it.
+        /// Advice for the user.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<Untrusted>,
         /// Since when (ms since the epoch).
@@ -201,7 +201,7 @@ pub enum StoreState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentInfo {
-    /// Profile name.
+    /// Name of the agent's profile.
     pub name: Untrusted,
     /// Human title from the catalogue or the profile.
     pub title: Untrusted,
@@ -209,24 +209,24 @@ pub struct AgentInfo {
     pub state: AgentState,
     /// Since when it is in this state (ms since the epoch).
     pub since: u64,
-    /// Why, when there is something to say: last exit, error, what is waited for.
+    /// Reason of the state: last exit, error, or what the agent waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Untrusted>,
     /// Process id of the leader.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Those of the others, for an agent of which each session has a process of its own.
+    /// Process ids of further leaders, if each session has its own process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_pids: Vec<u32>,
     /// Resident memory of the whole tree in bytes, of all trees if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rss: Option<u64>,
-    /// How many processes the tree has, or all trees together.
+    /// Number of processes in all trees of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
     /// Restarts after unexpected exits since the daemon started.
     pub restarts: u32,
-    /// Command line.
+    /// Command with its arguments.
     pub command: Vec<Untrusted>,
     /// Name and version that the agent reported last.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -235,41 +235,41 @@ pub struct AgentInfo {
     pub sessions: u32,
     /// File with the agent's stderr.
     pub log: Untrusted,
-    /// Whether the launch line was tried by acpd's authors.
+    /// Set if acpd was tested with this agent.
     pub tried: bool,
-    /// What a person can do about its state.
+    /// Advice for the user about the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Untrusted>,
     /// MCP servers of the configuration that its sessions get.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<McpInfo>,
-    /// Whether it is logged in.
+    /// State of the login.
     #[serde(default)]
     pub auth: AuthInfo,
-    /// Whether its program is on this machine; not said in `_acpd/status`.
+    /// State of the installation: `true` if the program is there; absent in `_acpd/status`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed: Option<bool>,
     /// The command that installs it, if it is not installed and acpd knows one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install: Option<Untrusted>,
-    /// Packages of that command whose repository is known. Said only in the info of a single agent.
+    /// Packages of that command with a known repository. Only in answers about one agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub packages: Vec<PackageInfo>,
-    /// The address that it is reached at, if acpd does not start it. Said only in the info of a single agent.
+    /// Address of the agent, if acpd does not start it. Only in answers about one agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Untrusted>,
     /// Mode in which the agent began its last new session since the daemon started, unless the configuration sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_mode: Option<Untrusted>,
-    /// Why its program cannot be run as things are. Said only in the info of a single agent.
+    /// Reason why the program cannot be run. Only in answers about one agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_found: Option<Untrusted>,
     /// Methods that this version of the agent announced and then answered with "method not found": acpd no longer uses
     /// them. A restart of the agent has acpd try them again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsupported: Vec<Untrusted>,
-    /// Variables that it inherits from the daemon, if the daemon has them: names, or beginnings of names
-    /// with a `*`. Said only in the info of a single agent, as `inherited` is.
+    /// Inherited variables: names, or beginnings of names with a `*`. Only in answers about one
+    /// agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inherits: Vec<Untrusted>,
     /// The names of those that the daemon has.
@@ -278,13 +278,13 @@ pub struct AgentInfo {
     /// Variables that the user's configuration wants for it, and that the daemon does not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<Untrusted>,
-    /// All that its next process gets, by name. Said only in the info of a single agent, as `login_shell` is.
+    /// Environment of the next process, by name. Only in answers about one agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub environment: Vec<VariableInfo>,
     /// The shell that the daemon asks what agents inherit, if it asks one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login_shell: Option<LoginShellInfo>,
-    /// The shims beside its processes; not said in `_acpd/status`.
+    /// Shims of the agent's processes; absent in `_acpd/status`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shims: Vec<ShimInfo>,
 }
@@ -293,9 +293,9 @@ pub struct AgentInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShimInfo {
-    /// Its process id.
+    /// Process id of the shim.
     pub pid: u32,
-    /// The release of acpd that it is of. That of 0.1.0 does not say it.
+    /// Version of its program. Shims of 0.1.0 do not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Untrusted>,
 }
@@ -304,20 +304,20 @@ pub struct ShimInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VariableInfo {
-    /// Its name.
+    /// Name of the variable.
     pub name: Untrusted,
-    /// Its value; absent if it may be a secret.
+    /// Value of the variable; absent if it may be a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Untrusted>,
-    /// Who sets it.
+    /// Origin of the value.
     pub from: VariableFrom,
 }
 
-/// Who sets a variable of an agent. More may come.
+/// Origin of a variable. More values may be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VariableFrom {
-    /// It is in the daemon's environment.
+    /// The daemon's environment.
     Daemon,
     /// The files of the login shell.
     LoginShell,
@@ -325,7 +325,7 @@ pub enum VariableFrom {
     Config,
     /// `credentials` in the configuration.
     Credential,
-    /// Something else.
+    /// A newer value than this client knows.
     #[serde(other)]
     Other,
 }
@@ -334,7 +334,7 @@ pub enum VariableFrom {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LoginShellInfo {
-    /// The shell.
+    /// Path of the shell.
     pub program: Untrusted,
     /// Why it has not answered as in a terminal when it was asked last, and what agents get then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -345,9 +345,9 @@ pub struct LoginShellInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct McpInfo {
-    /// Its name.
+    /// Name of the server.
     pub name: Untrusted,
-    /// How it is talked with.
+    /// Transport of the server.
     #[serde(rename = "type")]
     pub kind: McpKind,
     /// Globs of the working directories that it is for; empty: all.
@@ -358,13 +358,13 @@ pub struct McpInfo {
     pub left_out: Option<Untrusted>,
 }
 
-/// How an MCP server is talked with (protocol brief, `McpServer`).
+/// Transport of an MCP server (ACP, `McpServer`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum McpKind {
     /// On the standard input and output of a process that the agent starts.
     Stdio,
-    /// Over streamable HTTP.
+    /// Streamable HTTP.
     Http,
     /// Over HTTP with server-sent events.
     Sse,
@@ -391,7 +391,7 @@ impl fmt::Display for McpKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentState {
-    /// No process.
+    /// The agent has no process.
     Stopped,
     /// The process is being made.
     Starting,
@@ -399,9 +399,9 @@ pub enum AgentState {
     Initializing,
     /// The agent wants a login.
     NeedsAuth,
-    /// Usable.
+    /// The agent can be used.
     Ready,
-    /// Going down.
+    /// The agent's processes are being ended.
     Stopping,
     /// Waiting before the next start.
     Backoff,
@@ -409,40 +409,40 @@ pub enum AgentState {
     Failed,
 }
 
-/// One session.
+/// State of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionInfo {
     /// Id as clients use it.
     pub session_id: Untrusted,
-    /// Agent profile.
+    /// Name of the agent's profile.
     pub agent: Untrusted,
-    /// Handle for people.
+    /// Name of the session: a handle for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Untrusted>,
-    /// Its title: the one that a person gave, else the agent's.
+    /// Title of the session: the user's, else the agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<Untrusted>,
-    /// Working directory.
+    /// Working directory of the session.
     pub cwd: Untrusted,
     /// The session whose agent has begun it, if an agent has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
-    /// State.
+    /// State of the session's process.
     pub state: SessionState,
     /// Process id of the agent's process that has the session, if one has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// It is in the archive.
+    /// Set for an archived session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
-    /// Why, when there is something to say.
+    /// Reason of the state, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Untrusted>,
-    /// What a person can do, if the session waits for that.
+    /// Advice for the user, if the session waits for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Untrusted>,
-    /// What the last restore kept, if there was one.
+    /// Level of the last restore, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restore: Option<RestoreLevel>,
     /// The running turn, or the last one.
@@ -455,9 +455,9 @@ pub struct SessionInfo {
     pub queued: u32,
     /// Attached clients. Connections of one program at one `place` are one.
     pub clients: u32,
-    /// Prompts so far.
+    /// Number of prompts.
     pub prompts: u64,
-    /// What the agent has told of tokens and cost, if it has.
+    /// Tokens and cost, if the agent reported any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// Last sequence number of the journal.
@@ -466,10 +466,10 @@ pub struct SessionInfo {
     pub created: u64,
     /// Last prompt, or end of a turn (ms since the epoch).
     pub updated: u64,
-    /// When the agent said something in it last (ms since the epoch); absent if this daemon has heard nothing.
+    /// Time of the agent's last line (ms since the epoch); absent if this daemon got none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_line: Option<u64>,
-    /// What the running turn does now; absent if none runs.
+    /// Current work of the running turn; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doing: Option<Doing>,
 }
@@ -478,22 +478,22 @@ pub struct SessionInfo {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Parent {
-    /// Its agent profile.
+    /// Name of its agent.
     pub agent: Untrusted,
-    /// Its id.
+    /// Identifier of the method.
     pub session_id: Untrusted,
 }
 
-/// What a running turn does now, as far as its agent has said.
+/// Current work of a running turn, by the agent's reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Doing {
-    /// What kind of work it is.
+    /// Kind of the work.
     pub kind: DoingKind,
-    /// For [`DoingKind::Thinking`] the beginning of what the agent says, for [`DoingKind::Writing`] its last line (of a
-    /// line that is too long, the words since it did not fit any more), for [`DoingKind::Tool`] the title of the call, for [`DoingKind::Command`] its command, for
-    /// [`DoingKind::Waiting`] what is asked: at most [`Doing::TEXT`] characters on one line, the last of them
-    /// `…` if there is more. May be empty.
+    /// Details by kind: for [`DoingKind::Thinking`] the beginning of the thought, for
+    /// [`DoingKind::Writing`] the last line of the answer, for [`DoingKind::Tool`] the title of the
+    /// call, for [`DoingKind::Command`] the command, for [`DoingKind::Waiting`] the question. Up to
+    /// [`Doing::TEXT`] characters on one line, with `…` at the end if it was cut. May be empty.
     #[serde(default, skip_serializing_if = "Untrusted::is_empty")]
     pub text: Untrusted,
     /// Since when (ms since the epoch).
@@ -505,23 +505,23 @@ impl Doing {
     pub const TEXT: usize = 80;
 }
 
-/// What kind of work a turn does. More kinds may come.
+/// Kind of a turn's work. More kinds may be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DoingKind {
-    /// The agent has the prompt and has not said anything yet.
+    /// The agent has the prompt and has not sent anything yet.
     Starting,
-    /// The agent thinks.
+    /// The agent sends a thought.
     Thinking,
     /// The agent writes an answer.
     Writing,
     /// A tool call that is no command.
     Tool,
-    /// A command.
+    /// A command runs.
     Command,
     /// A question waits for a person.
     Waiting,
-    /// Something else.
+    /// A newer value than this client knows.
     #[serde(other)]
     Other,
 }
@@ -534,7 +534,7 @@ pub enum SessionState {
     Live,
     /// On disk only; the next prompt brings it back.
     Parked,
-    /// Being brought back.
+    /// The agent is loading it.
     Restoring,
     /// Waits for something that a person must do.
     Blocked,
@@ -544,7 +544,7 @@ pub enum SessionState {
     Closed,
 }
 
-/// How much of a conversation survived a restore.
+/// Completeness of a restored conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RestoreLevel {
@@ -556,11 +556,11 @@ pub enum RestoreLevel {
     Loaded,
     /// The agent loaded it, but its replay lacks a part of the conversation.
     Partial,
-    /// Made anew; it had never had a prompt, so nothing was lost.
+    /// Created again; it had no prompt, so nothing was lost.
     Renewed,
     /// A new session with a summary.
     Reseeded,
-    /// Nothing.
+    /// Refused with `on_lost = "stop"`; the agent has nothing of it.
     Lost,
 }
 
@@ -596,12 +596,12 @@ impl RestoreLevel {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnInfo {
-    /// What happens in the session.
+    /// State of the session's turn.
     pub state: TurnState,
     /// Since when (ms since the epoch); 0 when there was no turn yet.
     pub since: u64,
-    /// How the last turn ended, in words: a stop reason, `interrupted`, `unwedged`,
-    /// `outcome_unknown`, `error`.
+    /// Outcome of the last turn: a stop reason, `interrupted`, `unwedged`, `outcome_unknown` or
+    /// `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<Untrusted>,
     /// Why the last turn was cut off, if it was and this daemon has seen it.
@@ -609,11 +609,11 @@ pub struct TurnInfo {
     pub reason: Option<Untrusted>,
 }
 
-/// What a session does.
+/// State of a session's turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnState {
-    /// Nothing.
+    /// No turn runs.
     Idle,
     /// Works on a prompt.
     Working,

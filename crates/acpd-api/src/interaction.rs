@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use crate::{ClientName, Shown, Untrusted};
 
-/// All open questions.
+/// All open questions of agents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InteractionList {
-    /// The oldest first.
+    /// The questions, the oldest first.
     pub interactions: Vec<InteractionInfo>,
 }
 
@@ -16,9 +16,9 @@ pub struct InteractionList {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InteractionInfo {
-    /// What it is answered by.
+    /// Id for the answer.
     pub id: Untrusted,
-    /// Agent profile.
+    /// Name of the agent's profile.
     pub agent: Untrusted,
     /// The session; absent if the question is about a request of one client, such as a login.
     pub session_id: Option<Untrusted>,
@@ -31,28 +31,28 @@ pub struct InteractionInfo {
     pub parent: Option<Untrusted>,
     /// When it was asked (ms since the epoch).
     pub at: u64,
-    /// What is asked.
+    /// Content of the question.
     pub question: Question,
 }
 
-/// What is asked.
+/// Content of the question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Question {
-    /// Whether a tool call may run.
+    /// Permission for a tool call.
     #[serde(rename_all = "camelCase")]
     Permission {
         /// The agent's title of the call.
         title: Option<Untrusted>,
         /// `read`, `edit`, `execute`, …
         tool_kind: Option<Untrusted>,
-        /// What exactly it is about, if that can be told in a line.
+        /// Subject of the call on one line, if there is one.
         subject: Option<Untrusted>,
         /// All of the call, as it was when it was asked about: what is decided is this.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shown: Option<Box<Shown>>,
-        /// How often the agent changed the call while a person was asked. Each time it was asked anew,
-        /// under another id.
+        /// Number of changes of the call while the question was open. Each change gives the
+        /// question a new id.
         #[serde(default)]
         changed: u32,
         /// The answers to choose from.
@@ -60,7 +60,7 @@ pub enum Question {
     },
     /// To fill in a form.
     Form {
-        /// What the agent says.
+        /// Message of the agent.
         message: Untrusted,
         /// JSON schema of the form: flat, as in `elicitation/create`.
         schema: Value,
@@ -70,9 +70,9 @@ pub enum Question {
     },
     /// To open a page.
     Url {
-        /// What the agent says.
+        /// Message of the agent.
         message: Untrusted,
-        /// The page.
+        /// Address of the page.
         url: Untrusted,
     },
 }
@@ -92,11 +92,11 @@ pub struct OptionInfo {
 /// An answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerParams {
-    /// Which question.
+    /// Id of the question.
     pub id: String,
-    /// What is answered.
+    /// The answer itself.
     pub answer: GivenAnswer,
-    /// Who answers, for others who are told; not needed after `initialize`, which says it.
+    /// Name of the client, for other clients; not needed after `initialize`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<ClientName>,
     /// The session whose agent answers, by the number that acpd gave to a tool of that session.
@@ -104,12 +104,12 @@ pub struct AnswerParams {
     pub parent: Option<u64>,
 }
 
-/// What an answer did.
+/// Effects of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AnswerResult {
-    /// The name of the option that the agent got, if it is one of its own that holds from now on: the agent
-    /// may not ask again.
+    /// Name of the agent's own lasting option, if the answer chose one: the agent may not ask
+    /// again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_option: Option<Untrusted>,
     /// The number of the decision that acpd remembers by it, for `_acpd/policy/forget`.
@@ -117,30 +117,30 @@ pub struct AnswerResult {
     pub remembered: Option<i64>,
 }
 
-/// What a person answers.
+/// Answer of a person to a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum GivenAnswer {
-    /// This option.
+    /// One of the offered options.
     Option {
-        /// Its id.
+        /// Identifier of the method.
         option: String,
     },
     /// The option that allows the call; with `always` it is remembered.
     Allow {
-        /// Also from now on.
+        /// Have acpd remember the answer.
         #[serde(default)]
         always: bool,
-        /// Which, where several options say so.
+        /// Id of the option, if several have this kind.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         option: Option<String>,
     },
     /// The option that refuses the call; with `always` it is remembered.
     Deny {
-        /// Also from now on.
+        /// Have acpd remember the answer.
         #[serde(default)]
         always: bool,
-        /// Which, where several options say so.
+        /// Id of the option, if several have this kind.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         option: Option<String>,
     },
@@ -150,7 +150,7 @@ pub enum GivenAnswer {
         #[serde(default)]
         content: Option<Value>,
     },
-    /// No.
+    /// The form or page is refused.
     Decline,
 }
 
@@ -164,24 +164,24 @@ pub struct PolicyList {
 /// A decision that was remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RememberedInfo {
-    /// What it is revoked by.
+    /// Id for `_acpd/policy/forget`.
     pub id: i64,
     /// The agent that asked.
     pub agent: Untrusted,
     /// Working directory of the session.
     pub workspace: Untrusted,
-    /// What was decided on, in words.
+    /// Subject of the decision, for people.
     pub subject: Untrusted,
-    /// `allow` or `reject`.
+    /// The verdict: `allow` or `reject`.
     pub verdict: Untrusted,
     /// When (ms since the epoch).
     pub at: u64,
 }
 
-/// Which remembered decision to forget.
+/// Parameters for forgetting a remembered decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForgetParams {
-    /// Its id.
+    /// Identifier of the method.
     pub id: i64,
 }
 
@@ -202,34 +202,34 @@ pub struct PolicyTestParams {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionAnswered {
-    /// Session.
+    /// Public id of the session.
     pub session_id: Untrusted,
     /// Id of the question, as in `_acpd/interaction/list` and in `_meta._acpd` of the request.
     pub id: Untrusted,
     /// The tool call that it was about, if it was about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<Untrusted>,
-    /// What was asked: the title of the call, or the message of the form or page.
+    /// Title of the call, or message of the form or page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Untrusted>,
-    /// What acpd reads in the call, in one line, if it says enough for that.
+    /// Subject of the call on one line, if acpd understands it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Untrusted>,
-    /// The answer.
+    /// The given answer.
     pub answer: AnswerInfo,
-    /// Who gave it.
+    /// The client that answered.
     pub by: ClientName,
     /// When (ms since the epoch).
     pub at: u64,
 }
 
-/// What a question was answered with. What was filled into a form is not told.
+/// Answer to a question, without the contents of a form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AnswerInfo {
-    /// This option.
+    /// One of the offered options.
     Option {
-        /// Which.
+        /// The chosen option.
         option: OptionInfo,
     },
     /// A form was filled in, or a page agreed to.
@@ -244,13 +244,13 @@ pub enum AnswerInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionDecided {
-    /// Session.
+    /// Public id of the session.
     pub session_id: Untrusted,
-    /// The tool call.
+    /// Id of the tool call.
     pub tool_call_id: Option<Untrusted>,
-    /// Its title.
+    /// Title of the tool call.
     pub title: Option<Untrusted>,
-    /// What acpd reads in the call, in one line, if it says enough for that.
+    /// Subject of the call on one line, if acpd understands it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Untrusted>,
     /// All of the call, as it was when it was decided on.
@@ -258,8 +258,8 @@ pub struct PermissionDecided {
     pub shown: Option<Box<Shown>>,
     /// The option that was chosen; empty if the agent's request failed instead.
     pub option_id: Untrusted,
-    /// `allow` or `reject`.
+    /// The verdict: `allow` or `reject`.
     pub verdict: Untrusted,
-    /// Which rule, remembered decision or flag decided, in words.
+    /// The rule, remembered decision or flag that decided, for people.
     pub by: Untrusted,
 }

@@ -1,4 +1,4 @@
-//! JSON for output.
+//! JSON output of programs.
 //!
 //! It may end up on a terminal, so every character that [`escape`] would not show as it is
 //! becomes `\uXXXX`. Readers of JSON see no difference.

@@ -1,4 +1,4 @@
-//! What the daemon and its clients say to each other beyond ACP.
+//! Types of acpd's protocol beyond ACP.
 //!
 //! A connection speaks ACP v1; everything that is acpd's own is an extension method `_acpd/…` on the
 //! same connection, a notice (a notification `_acpd/…`, sent only to clients that asked for notices)
@@ -96,7 +96,7 @@ pub use who::{ClientName, CutShort};
 /// The key under which acpd puts its own members into `_meta` and `error.data`.
 pub const NAMESPACE: &str = "_acpd";
 
-/// Whether a method belongs to acpd's own protocol.
+/// Returns whether a method belongs to acpd's protocol.
 pub fn is_own(method: &str) -> bool {
     method.strip_prefix(NAMESPACE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -7,7 +7,7 @@ use crate::{ClientToken, Shown};
 /// `_meta`, and of it what is acpd's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub struct Meta<T> {
-    /// The member `_acpd`.
+    /// acpd's member of `_meta`.
     #[serde(rename = "_acpd", default)]
     pub own: T,
 }
@@ -23,25 +23,25 @@ pub struct ClientMeta {
     /// The directory that the client works in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Send `_acpd/…` notices.
+    /// Ask for `_acpd/…` notices.
     pub notices: bool,
     /// Put `_meta._acpd` with the sequence number into each `session/update`.
     pub seq: bool,
     /// Longest line in bytes that the client can take; longer ones become a `_acpd/skipped` notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_line: Option<u64>,
-    /// Names a client that wants to come back after a lost connection. Its lines carry sequence
-    /// numbers whatever `seq` says.
+    /// Token of a client that wants to resume after a lost connection. Its lines have sequence
+    /// numbers even without `seq`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientToken>,
     /// The role of such a client in the sessions that it resumes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// Where its person is, in words, for others who are told what that person did: `pts/3`, `phone`.
+    /// Place of the client's user, for other clients: `pts/3`, `phone`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// It is a tool of an agent, wherever its process runs: no person is there, and what holds for clients
-    /// that run under an agent holds for it.
+    /// Marks a tool of an agent: it has the rights of a client under an agent, wherever its process
+    /// runs.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tool: bool,
 }
@@ -69,16 +69,15 @@ pub struct PromptMeta {
     /// configuration does not refuse and that is a plain yes or no.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<String>,
-    /// The ticket of a prompt that was taken back and that this one is in the place of: if it has to wait, it
-    /// waits before all that came to the queue after that one.
+    /// Ticket of a prompt that was taken back and that this one replaces: it is queued before all
+    /// later ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_place_of: Option<u64>,
     /// 1 to 255 characters: a prompt that is sent again under the same key in the same session is the same
     /// prompt. It waits for the turn of the first one, or gets its outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
-    /// The session's title until it has another, in place of the beginning of the prompt: for a prompt that
-    /// wraps what its sender said. An agent's title that repeats the beginning of such a prompt is none.
+    /// Title of the session until it has another one, for prompts that wrap the user's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
 }
@@ -91,7 +90,7 @@ pub struct PermissionMeta {
     pub id: String,
     /// The call that the question is about: what is decided is this.
     pub shown: Shown,
-    /// How often the agent changed the call while a person was asked. Each time it was asked anew.
+    /// Number of changes of the call while the question was open.
     #[serde(default)]
     pub changed: u32,
 }
@@ -109,13 +108,13 @@ pub struct UpdateMeta {
     pub steered: bool,
 }
 
-/// What an attached client may do.
+/// Rights of an attached client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Prompts, answers permissions, changes modes.
     #[default]
     Controller,
-    /// Watches only.
+    /// Watches without questions and requests.
     Observer,
 }

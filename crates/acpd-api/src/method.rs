@@ -1,198 +1,212 @@
-//! Names of the extension methods and notices.
+//! Names of the extension methods and notices, with their parameters and results.
 //!
-//! Every method declares what a client that runs under an agent may do with it ([`UnderAgent`]).
+//! Each method declares the rights of a client that runs under an agent ([`UnderAgent`]). `docs/reference.md` is
+//! generated from these declarations.
+
+use serde_json::Value;
 
 use crate::under_agent::ACP;
 use crate::under_agent::UnderAgent::{self, Allowed, OwnQuestions, OwnSessions, OwnTurns, Refused};
+use crate::{
+    AgentInfo, AgentList, AgentNotice, AgentRef, AnswerParams, AnswerResult, Answered,
+    AttachParams, AttachResult, AuthChanged, CancelParams, CancelResult, CaughtUp, Changed,
+    DaemonRestartParams, DaemonStopParams, Empty, ForgetParams, GcParams, GcResult,
+    InteractionList, LogLevel, LogLevelParams, LogParams, LogResult, McpCallParams, McpServerList,
+    Metrics, MoveParams, PermissionDecided, PolicyList, PolicyTestParams, PromptQueued,
+    PromptRepeated, QuestionAnswered, QueueEditParams, QueueInfo, QueueMoveParams,
+    QueueRemoveParams, Received, RemoveParams, RemoveResult, RenameParams, ReseedParams,
+    RestartParams, Restored, SearchParams, SearchResult, SessionGone, SessionInfo, SessionList,
+    SessionListParams, SessionNotice, SessionRef, SessionsExpired, Skipped, StateChanged, Status,
+    StatusParams, TitleParams, TraceParams, Traced, TurnEnded, TurnStarted, Unanswered, UndoParams,
+    UndoResult, UsageParams, UsageReport, Watched,
+};
 
 /// Declares methods that clients call, and the table of them.
 macro_rules! methods {
-    ($($(#[doc = $doc:literal])* $name:ident = $method:literal, $side:expr;)*) => {
-        $($(#[doc = $doc])* pub const $name: &str = $method;)*
+    ($($(#[doc = $doc:literal])* $name:ident = $method:literal, $params:ty => $result:ty, $rights:expr;)*) => {
+        $(
+            $(#[doc = $doc])*
+            pub const $name: &str = $method;
+            const _: Option<($params, $result)> = None;
+        )*
 
-        /// The methods that clients call, and which of them are for a client that runs under an agent.
-        pub const METHODS: &[(&str, UnderAgent)] = &[$(($name, $side)),*];
+        /// Methods that clients call, with the rights of a client under an agent.
+        pub const METHODS: &[(&str, UnderAgent)] = &[$(($name, $rights)),*];
     };
 }
 
 /// Declares notices, and the list of them.
 macro_rules! notices {
-    ($($(#[doc = $doc:literal])* $name:ident = $method:literal;)*) => {
-        $($(#[doc = $doc])* pub const $name: &str = $method;)*
+    ($($(#[doc = $doc:literal])* $name:ident = $method:literal, $params:ty;)*) => {
+        $(
+            $(#[doc = $doc])*
+            pub const $name: &str = $method;
+            const _: Option<$params> = None;
+        )*
 
-        /// What only the daemon says.
+        /// Notices of the daemon.
         pub const NOTICES: &[&str] = &[$($name),*];
     };
 }
 
 methods! {
-    /// Daemon, agents, sessions and turns in one answer: [`crate::Empty`] → [`crate::Status`].
-    STATUS = "_acpd/status", Allowed;
-    /// Shows every row of [`STATUS`] and every open question, and from then on what changes of them
-    /// ([`CHANGED`]), until the connection ends: [`crate::Empty`] → [`crate::Watched`].
-    WATCH = "_acpd/watch", Allowed;
-    /// Answered at once, from memory, whatever agents and disks do: [`crate::Empty`] → [`crate::Empty`]. Who
-    /// waits long for another answer learns by it whether the daemon is there.
-    PING = "_acpd/ping", Allowed;
-    /// Ends running turns, stops every agent, then the daemon: [`crate::DaemonStopParams`] →
-    /// [`crate::Empty`]. The answer is sent when the agents are gone, or, with `detach`, left alone.
-    DAEMON_STOP = "_acpd/daemon/stop", Refused("stop the daemon");
-    /// Runs the installed program in the daemon's place, under the same pid (on Windows under another one); agents and
-    /// turns continue:
-    /// [`crate::Empty`] → [`crate::Empty`]. If that program could not start, the reason is the error, and nothing
-    /// changes. The answer is sent before; the successor has another [`crate::DaemonInfo::boot`].
-    DAEMON_RESTART = "_acpd/daemon/restart", Allowed;
-    /// Tells what the daemon logs, and changes it until it starts again: [`crate::LogLevelParams`] →
-    /// [`crate::LogLevel`].
-    DAEMON_LOG_LEVEL = "_acpd/daemon/log_level", Refused("change what the daemon logs");
-    /// All configured agents: [`crate::Empty`] → [`crate::AgentList`].
-    AGENT_LIST = "_acpd/agent/list", Allowed;
-    /// One agent: [`crate::AgentRef`] → [`crate::AgentInfo`].
-    AGENT_SHOW = "_acpd/agent/show", Allowed;
-    /// Wants an agent up and clears a crash loop; answered when it is ready or has failed:
-    /// [`crate::AgentRef`] → [`crate::AgentInfo`].
-    AGENT_START = "_acpd/agent/start", Refused("start an agent");
-    /// Stops an agent and keeps it down until it is started: [`crate::AgentRef`] → [`crate::AgentInfo`].
-    AGENT_STOP = "_acpd/agent/stop", Refused("stop an agent");
-    /// Stops an agent and starts it again; its sessions are restored: [`crate::RestartParams`] →
-    /// [`crate::AgentInfo`].
-    AGENT_RESTART = "_acpd/agent/restart", Refused("restart an agent");
-    /// A person has logged in without `authenticate`: the agent is started anew, and what waited for the
-    /// login comes back: [`crate::AgentRef`] → [`crate::AgentInfo`]. Answered when it is ready or has failed.
-    AUTH_DONE = "_acpd/auth/done", Refused("say that somebody has logged in");
-    /// Sessions of all agents: [`crate::SessionListParams`] → [`crate::SessionList`].
-    SESSION_LIST = "_acpd/session/list", Allowed;
-    /// One session by name, id or unique prefix: [`crate::SessionRef`] → [`crate::SessionInfo`].
-    SESSION_SHOW = "_acpd/session/show", Allowed;
-    /// A page of a session's journal: [`crate::LogParams`] → [`crate::LogResult`].
-    SESSION_LOG = "_acpd/session/log", Allowed;
-    /// Finds what was said, by words: [`crate::SearchParams`] → [`crate::SearchResult`].
-    SESSION_SEARCH = "_acpd/session/search", Allowed;
-    /// Follows a session of any agent from a sequence number: [`crate::AttachParams`] →
-    /// [`crate::AttachResult`]; then the journal, then a [`CAUGHT_UP`] notice, then what comes.
-    SESSION_ATTACH = "_acpd/session/attach", Allowed;
-    /// Stops following: [`crate::SessionRef`] → [`crate::Empty`].
-    SESSION_DETACH = "_acpd/session/detach", Allowed;
-    /// Gives a session another name: [`crate::RenameParams`] → [`crate::SessionInfo`].
-    SESSION_RENAME = "_acpd/session/rename", Refused("rename a session");
-    /// Gives a session a title, which stands before the agent's: [`crate::TitleParams`] →
-    /// [`crate::SessionInfo`].
-    SESSION_TITLE = "_acpd/session/title", Refused("rename a session");
-    /// Changes the directory of a session, where it is then restored: [`crate::MoveParams`] →
-    /// [`crate::SessionInfo`]. Refused while a turn runs in it.
-    SESSION_MOVE = "_acpd/session/move", Refused("move a session");
-    /// Gives up the agent's copy of a session: the next prompt continues in a new one, after a summary, and
-    /// the journal says so: [`crate::ReseedParams`] → [`crate::SessionInfo`].
-    SESSION_RESEED = "_acpd/session/reseed", Refused("give up a conversation");
-    /// Ends the running turn, and takes back the prompts that wait behind it unless they are to stay:
-    /// [`crate::CancelParams`] → [`crate::CancelResult`]. Answered when the agent is told, not when the turn is
-    /// over. An error if there is nothing to cancel.
-    SESSION_CANCEL = "_acpd/session/cancel", OwnTurns("cancel a turn");
-    /// The prompts that wait in a session: [`crate::SessionRef`] → [`crate::QueueInfo`].
-    SESSION_QUEUE = "_acpd/session/queue", Allowed;
-    /// Says something else in a prompt that waits: [`crate::QueueEditParams`] → [`crate::QueueInfo`].
-    SESSION_QUEUE_EDIT = "_acpd/session/queue/edit", Refused("change prompts that wait");
-    /// Moves a prompt that waits to another place among those: [`crate::QueueMoveParams`] →
-    /// [`crate::QueueInfo`].
-    SESSION_QUEUE_MOVE = "_acpd/session/queue/move", Refused("change prompts that wait");
-    /// Takes a prompt back that waits; whoever sent it gets an error that says who did:
-    /// [`crate::QueueRemoveParams`] → [`crate::QueueInfo`].
-    SESSION_QUEUE_REMOVE = "_acpd/session/queue/remove", Refused("take back prompts that wait");
-    /// Frees the agent's copy; the session stays listed, and the next prompt restores it:
-    /// [`crate::SessionRef`] → [`crate::SessionInfo`].
-    SESSION_CLOSE = "_acpd/session/close", OwnTurns("close a session");
-    /// Closes a session for all and leaves it out of lists: [`crate::SessionRef`] →
-    /// [`crate::SessionInfo`].
-    SESSION_ARCHIVE = "_acpd/session/archive", Refused("put a session away");
-    /// Lists a session again: [`crate::SessionRef`] → [`crate::SessionInfo`].
-    SESSION_UNARCHIVE = "_acpd/session/unarchive", Refused("put a session away");
-    /// Deletes a session and its journal; for a while it can be brought back: [`crate::RemoveParams`] →
-    /// [`crate::RemoveResult`].
-    SESSION_REMOVE = "_acpd/session/remove", Refused("delete a session");
-    /// Brings a deleted session back: [`crate::UndoParams`] → [`crate::UndoResult`].
-    SESSION_UNDO = "_acpd/session/undo", Refused("bring a session back");
-    /// Deletes some of the sessions that the limits of the configuration let go, or says which that are:
-    /// [`crate::GcParams`] → [`crate::GcResult`].
-    GC = "_acpd/gc", Refused("delete sessions");
-    /// What turns have used, added up: [`crate::UsageParams`] → [`crate::UsageReport`].
-    USAGE = "_acpd/usage", Allowed;
-    /// Figures and counters of the daemon, for monitoring: [`crate::Empty`] → [`crate::Metrics`].
-    METRICS = "_acpd/metrics", Allowed;
-    /// Shows the lines of a session or an agent as they go ([`TRACED`]), until the connection ends:
-    /// [`crate::TraceParams`] → [`crate::Empty`].
-    TRACE = "_acpd/trace", Refused("look at the lines of agents");
-    /// Questions of agents that wait for a person: [`crate::Empty`] → [`crate::InteractionList`].
-    INTERACTION_LIST = "_acpd/interaction/list", Allowed;
-    /// Answers one of them: [`crate::AnswerParams`] → [`crate::AnswerResult`].
-    INTERACTION_ANSWER = "_acpd/interaction/answer", OwnQuestions("answer questions of agents");
-    /// MCP servers that clients lend to a session, as far as these are connected: [`crate::SessionRef`] →
-    /// [`crate::McpServerList`].
-    MCP_LIST = "_acpd/mcp/list", OwnSessions("use what is lent to a session of another agent");
-    /// Asks one of them for its tools, or calls one, which the journal shows: [`crate::McpCallParams`] → the client's answer to `mcp/message`.
-    MCP_CALL = "_acpd/mcp/call", OwnSessions("use what is lent to a session of another agent");
-    /// Remembered decisions: [`crate::Empty`] → [`crate::PolicyList`].
-    POLICY_LIST = "_acpd/policy/list", Allowed;
-    /// Takes a remembered decision back: [`crate::ForgetParams`] → [`crate::Empty`].
-    POLICY_FORGET = "_acpd/policy/forget", Refused("take decisions of people back");
-    /// Who would answer a permission question, and why: [`crate::PolicyTestParams`] → an object with the
-    /// `rules` in their order, what could be remembered (`subject`), and the `decision`.
-    POLICY_TEST = "_acpd/policy/test", Allowed;
-    /// Notification [`crate::Answered`] of a client with a token. A counted line.
-    CLIENT_ANSWERED = "_acpd/client/answered", Allowed;
-    /// Notification [`crate::Empty`] of a client with a token: it leaves for good, so that
-    /// acpd forgets it at once. Its last line; not counted.
-    CLIENT_LEAVE = "_acpd/client/leave", Allowed;
+    /// Returns the daemon, all agents, and all sessions that are not archived.
+    STATUS = "_acpd/status", StatusParams => Status, Allowed;
+    /// Returns all sessions, agents and open questions, then sends changes (`_acpd/changed`) until the
+    /// connection ends.
+    WATCH = "_acpd/watch", Empty => Watched, Allowed;
+    /// Answered at once from memory, whatever agents and disks do. A client that waits long for another answer
+    /// learns from it, on a second connection, that the daemon is there.
+    PING = "_acpd/ping", Empty => Empty, Allowed;
+    /// Cancels running turns, stops every agent, answers, and ends the daemon. With `detach` agents and turns stay.
+    /// The error is `agent_leftovers` if a process survives SIGKILL; the daemon ends without it.
+    DAEMON_STOP = "_acpd/daemon/stop", DaemonStopParams => Empty, Refused("stop the daemon");
+    /// Replaces the running daemon by the installed program, under the same pid (Windows: another one); agents
+    /// and turns continue. If that program could not start, the reason is the error, and nothing changes. The
+    /// answer is sent before the replacement; the next daemon has another `boot`.
+    DAEMON_RESTART = "_acpd/daemon/restart", DaemonRestartParams => Empty, Allowed;
+    /// Returns the log level, and sets it until the next start or reload.
+    DAEMON_LOG_LEVEL = "_acpd/daemon/log_level", LogLevelParams => LogLevel, Refused("change what the daemon logs");
+    /// Returns all enabled agents, and others with sessions, by name.
+    AGENT_LIST = "_acpd/agent/list", Empty => AgentList, Allowed;
+    /// Returns one agent with all details.
+    AGENT_SHOW = "_acpd/agent/show", AgentRef => AgentInfo, Allowed;
+    /// Starts an agent, keeps it up, and ends a crash loop. Answered when the agent is ready, or with
+    /// `agent_start_failed`, `agent_timeout`, `agent_protocol`, `agent_crash_loop` or `agent_leftovers`.
+    AGENT_START = "_acpd/agent/start", AgentRef => AgentInfo, Refused("start an agent");
+    /// Cancels the agent's turns, stops it, and keeps it down until it is started, also across restarts of the
+    /// daemon. Answered when its processes are gone, or with `agent_leftovers`.
+    AGENT_STOP = "_acpd/agent/stop", AgentRef => AgentInfo, Refused("stop an agent");
+    /// Stops an agent and starts it again; its sessions are restored, and lost ones tried once more. Errors as
+    /// for `_acpd/agent/start`.
+    AGENT_RESTART = "_acpd/agent/restart", RestartParams => AgentInfo, Refused("restart an agent");
+    /// Reports a login without `authenticate`, such as by a command: the agent is restarted unless it works, and
+    /// waiting sessions continue. Answered when the agent is ready.
+    AUTH_DONE = "_acpd/auth/done", AgentRef => AgentInfo, Refused("say that somebody has logged in");
+    /// Returns sessions of all agents, most recently used first.
+    SESSION_LIST = "_acpd/session/list", SessionListParams => SessionList, Allowed;
+    /// Returns one session.
+    SESSION_SHOW = "_acpd/session/show", SessionRef => SessionInfo, Allowed;
+    /// Returns a page of a session's journal, with notices and lines of subagents.
+    SESSION_LOG = "_acpd/session/log", LogParams => LogResult, Allowed;
+    /// Searches messages of users and agents and titles of tool calls in finished turns. Best hits first.
+    SESSION_SEARCH = "_acpd/session/search", SearchParams => SearchResult, Allowed;
+    /// Follows a session of any agent: the answer, then its journal from a sequence number, then
+    /// `_acpd/caught_up`, then new lines. Prompts need a connection that is bound to the session's agent.
+    SESSION_ATTACH = "_acpd/session/attach", AttachParams => AttachResult, Allowed;
+    /// Stops following a session.
+    SESSION_DETACH = "_acpd/session/detach", SessionRef => Empty, Allowed;
+    /// Gives a session another name, or none. Errors: `name_taken`, `invalid`.
+    SESSION_RENAME = "_acpd/session/rename", RenameParams => SessionInfo, Refused("rename a session");
+    /// Gives a session a title that wins over the agent's, or removes it.
+    SESSION_TITLE = "_acpd/session/title", TitleParams => SessionInfo, Refused("rename a session");
+    /// Changes the directory of a session, where it is then restored. Errors: `session_blocked` during a turn,
+    /// `name_taken`, `invalid`.
+    SESSION_MOVE = "_acpd/session/move", MoveParams => SessionInfo, Refused("move a session");
+    /// Gives up the agent's copy of a lost or blocked session, or of any with `discard`: the next prompt goes to
+    /// a new session of the agent, after a summary. Errors: `invalid`, `session_blocked` during a turn.
+    SESSION_RESEED = "_acpd/session/reseed", ReseedParams => SessionInfo, Refused("give up a conversation");
+    /// Cancels the running turn and takes back queued prompts. Answered when the agent is notified;
+    /// `_acpd/turn_ended` reports the end. Error: `no_turn`.
+    SESSION_CANCEL = "_acpd/session/cancel", CancelParams => CancelResult, OwnTurns("cancel a turn");
+    /// Returns the queued prompts of a session.
+    SESSION_QUEUE = "_acpd/session/queue", SessionRef => QueueInfo, Allowed;
+    /// Replaces the content of a queued prompt. Errors: `invalid` if it is no longer queued, `out_of_scope`.
+    SESSION_QUEUE_EDIT = "_acpd/session/queue/edit", QueueEditParams => QueueInfo, Refused("change prompts that wait");
+    /// Moves a queued prompt. It and the prompts that it passes get new tickets.
+    SESSION_QUEUE_MOVE = "_acpd/session/queue/move", QueueMoveParams => QueueInfo, Refused("change prompts that wait");
+    /// Takes a queued prompt back. Its sender gets the error `interrupted` with the caller's name.
+    SESSION_QUEUE_REMOVE = "_acpd/session/queue/remove", QueueRemoveParams => QueueInfo, Refused("take back prompts that wait");
+    /// Ends the running turn and frees the agent's copy. The session stays listed, clients stay attached, and the
+    /// next prompt restores it.
+    SESSION_CLOSE = "_acpd/session/close", SessionRef => SessionInfo, OwnTurns("close a session");
+    /// Archives a session: closes it and leaves it out of lists.
+    SESSION_ARCHIVE = "_acpd/session/archive", SessionRef => SessionInfo, Refused("put a session away");
+    /// Takes a session out of the archive.
+    SESSION_UNARCHIVE = "_acpd/session/unarchive", SessionRef => SessionInfo, Refused("put a session away");
+    /// Deletes a session and its journal, for all clients. It can be restored for `keep_deleted` (a day), then the
+    /// agent is asked to delete its copy. With `now`, and for unused sessions, at once.
+    SESSION_REMOVE = "_acpd/session/remove", RemoveParams => RemoveResult, Refused("delete a session");
+    /// Restores a deleted session.
+    SESSION_UNDO = "_acpd/session/undo", UndoParams => UndoResult, Refused("bring a session back");
+    /// Lists or deletes sessions over the configured limits, a few per call. Error: `invalid` without limits.
+    GC = "_acpd/gc", GcParams => GcResult, Refused("delete sessions");
+    /// Adds up tokens and cost over sessions, with deleted ones.
+    USAGE = "_acpd/usage", UsageParams => UsageReport, Allowed;
+    /// Returns figures and counters for monitoring.
+    METRICS = "_acpd/metrics", Empty => Metrics, Allowed;
+    /// Sends the lines of a session or an agent (`_acpd/traced`) until the connection ends. A second request
+    /// replaces the first. Lines are dropped for a slow reader.
+    TRACE = "_acpd/trace", TraceParams => Empty, Refused("look at the lines of agents");
+    /// Returns all open questions of agents.
+    INTERACTION_LIST = "_acpd/interaction/list", Empty => InteractionList, Allowed;
+    /// Answers an open question. Error: `invalid`, also for a question that was withdrawn.
+    INTERACTION_ANSWER = "_acpd/interaction/answer", AnswerParams => AnswerResult, OwnQuestions("answer questions of agents");
+    /// Returns the MCP servers that connected clients lend to a session.
+    MCP_LIST = "_acpd/mcp/list", SessionRef => McpServerList, OwnSessions("use what is lent to a session of another agent");
+    /// Calls `tools/list` or `tools/call` of such a server, within 20 seconds; the journal names the tool. The result
+    /// is the client's answer to `mcp/message`.
+    MCP_CALL = "_acpd/mcp/call", McpCallParams => Value, OwnSessions("use what is lent to a session of another agent");
+    /// Returns remembered decisions.
+    POLICY_LIST = "_acpd/policy/list", Empty => PolicyList, Allowed;
+    /// Forgets a remembered decision.
+    POLICY_FORGET = "_acpd/policy/forget", ForgetParams => Empty, Refused("take decisions of people back");
+    /// Explains who would answer a permission question: all `rules` in order, the `subject` that would be
+    /// remembered, and the `decision`.
+    POLICY_TEST = "_acpd/policy/test", PolicyTestParams => Value, Allowed;
+    /// Notification of a client with a token: acpd may forget these answers. A counted line.
+    CLIENT_ANSWERED = "_acpd/client/answered", Answered => Empty, Allowed;
+    /// Notification of a client with a token, its last line: acpd forgets it at once. Not counted.
+    CLIENT_LEAVE = "_acpd/client/leave", Empty => Empty, Allowed;
 }
 
 notices! {
-    /// Notification [`crate::Empty`] to clients with a token: the daemon was told to stop, its agents are
-    /// gone, and the connection is about to end for good. Live only.
-    DAEMON_STOPPED = "_acpd/daemon/stopped";
-    /// Notice [`crate::TurnStarted`]. Journalled.
-    TURN_STARTED = "_acpd/turn_started";
-    /// Notice [`crate::TurnEnded`]. Journalled.
-    TURN_ENDED = "_acpd/turn_ended";
-    /// Notice [`crate::Restored`]. Journalled.
-    RESTORED = "_acpd/restored";
-    /// Notice [`crate::PermissionDecided`]: a question was answered without a person. Journalled.
-    PERMISSION_DECIDED = "_acpd/permission_decided";
-    /// Notice [`crate::QuestionAnswered`]: a client answered a question. Journalled.
-    ANSWERED = "_acpd/answered";
-    /// Notification [`crate::Changed`] to connections that watch ([`WATCH`]). Live only.
-    CHANGED = "_acpd/changed";
-    /// Notification [`crate::Traced`] to connections that trace ([`TRACE`]). Live only.
-    TRACED = "_acpd/traced";
-    /// Notice [`crate::StateChanged`]. Live only.
-    SESSION_STATE = "_acpd/session_state";
-    /// Notice [`crate::SessionGone`]: the session was deleted. Live only.
-    SESSION_REMOVED = "_acpd/session_removed";
-    /// Notice [`crate::SessionsExpired`]: acpd has deleted sessions over a limit. Live only.
-    SESSIONS_EXPIRED = "_acpd/sessions_expired";
-    /// Notice [`crate::SessionNotice`]: a sentence for the person at a session. Journalled.
-    NOTICE = "_acpd/notice";
-    /// Notice [`crate::Skipped`]: a line that was too long to relay. Journalled.
-    SKIPPED = "_acpd/skipped";
-    /// Notice [`crate::PromptQueued`]: another prompt runs first. Live only.
-    PROMPT_QUEUED = "_acpd/prompt_queued";
-    /// Notice [`crate::PromptRepeated`]: a prompt was sent before under its idempotency key. Live only.
-    PROMPT_REPEATED = "_acpd/prompt_repeated";
-    /// Notice [`crate::CaughtUp`]: all that was journalled has been sent. Live only. A client with a
-    /// token gets it without notices, too.
-    CAUGHT_UP = "_acpd/caught_up";
-    /// Notification [`crate::Received`] to a client with a token, after each commit. Live only.
-    CLIENT_RECEIVED = "_acpd/client/received";
-    /// Notice [`crate::Unanswered`]: an agent takes long to answer a request of this client. Live only.
-    UNANSWERED = "_acpd/unanswered";
-    /// Notice [`crate::AgentNotice`]: an agent changed its state. Live only.
-    AGENT_STATE = "_acpd/agent_state";
-    /// Notice [`crate::AuthChanged`]: it changed whether an agent is logged in. Live only.
-    AUTH_CHANGED = "_acpd/auth_changed";
+    /// The daemon was stopped and its agents are gone. To clients with a token and watchers, live only.
+    DAEMON_STOPPED = "_acpd/daemon/stopped", Empty;
+    /// A prompt was given to the agent. Journalled.
+    TURN_STARTED = "_acpd/turn_started", TurnStarted;
+    /// A turn has ended. Journalled.
+    TURN_ENDED = "_acpd/turn_ended", TurnEnded;
+    /// A session was restored, or is lost. Journalled.
+    RESTORED = "_acpd/restored", Restored;
+    /// A permission was decided without a person. Journalled.
+    PERMISSION_DECIDED = "_acpd/permission_decided", PermissionDecided;
+    /// A client answered a question. Journalled.
+    ANSWERED = "_acpd/answered", QuestionAnswered;
+    /// Rows have changed, up to 20 times per second. To watchers, live only.
+    CHANGED = "_acpd/changed", Changed;
+    /// A line between acpd and an agent or client. To tracers, live only.
+    TRACED = "_acpd/traced", Traced;
+    /// A session's state has changed, or a question was opened or closed. To attached clients, live only.
+    SESSION_STATE = "_acpd/session_state", StateChanged;
+    /// A session was deleted. To attached clients, live only.
+    SESSION_REMOVED = "_acpd/session_removed", SessionGone;
+    /// Sessions over a limit were deleted. To all clients that are not under an agent, live only.
+    SESSIONS_EXPIRED = "_acpd/sessions_expired", SessionsExpired;
+    /// A sentence for the user of a session. Journalled.
+    NOTICE = "_acpd/notice", SessionNotice;
+    /// A line was too long: of the agent (journalled), or for this client.
+    SKIPPED = "_acpd/skipped", Skipped;
+    /// The sender's prompt is queued. Live only.
+    PROMPT_QUEUED = "_acpd/prompt_queued", PromptQueued;
+    /// The sender's prompt was sent before under its idempotency key, and is this turn. Live only.
+    PROMPT_REPEATED = "_acpd/prompt_repeated", PromptRepeated;
+    /// All journalled lines have been sent. Also to clients with a token without `notices`, live only.
+    CAUGHT_UP = "_acpd/caught_up", CaughtUp;
+    /// The first lines of a client with a token are safe. After each commit, live only.
+    CLIENT_RECEIVED = "_acpd/client/received", Received;
+    /// An agent has not answered a request of this client for `stall_notice`. Live only.
+    UNANSWERED = "_acpd/unanswered", Unanswered;
+    /// An agent's state has changed. To clients of the agent, live only.
+    AGENT_STATE = "_acpd/agent_state", AgentNotice;
+    /// An agent's login has changed. To clients of the agent, live only.
+    AUTH_CHANGED = "_acpd/auth_changed", AuthChanged;
 }
 
 impl UnderAgent {
-    /// Whether a method is for a client that runs under an agent.
+    /// Returns the rights for a method under an agent.
     pub fn of_method(name: &str) -> UnderAgent {
         let known = METHODS.iter().chain(ACP).find(|(known, _)| *known == name);
-        known.map_or(Allowed, |(_, side)| *side)
+        known.map_or(Allowed, |(_, rights)| *rights)
     }
 }

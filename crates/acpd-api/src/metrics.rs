@@ -1,4 +1,4 @@
-//! What the daemon counts: figures of now, and counters since it started.
+//! Figures and counters of the daemon.
 
 use std::collections::BTreeMap;
 
@@ -16,41 +16,41 @@ pub struct Metrics {
     pub since: u64,
     /// For how long it runs.
     pub uptime: f64,
-    /// Its resident memory, where the system tells.
+    /// Resident memory of the daemon, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rss: Option<u64>,
-    /// Connected clients.
+    /// Number of connected clients.
     pub clients: u32,
     /// The agents that run or have run, and those with sessions.
     pub agents: Vec<AgentMetrics>,
-    /// How many sessions are in each state. Archived ones count, deleted ones do not.
+    /// Number of sessions by state, with archived and without deleted ones.
     pub sessions: BTreeMap<SessionState, u32>,
-    /// Turns.
+    /// Figures of turns.
     pub turns: TurnMetrics,
-    /// What waits.
+    /// Lengths of queues.
     pub queues: QueueMetrics,
-    /// The journal.
+    /// Figures of the journal.
     pub journal: JournalMetrics,
-    /// How long things took.
+    /// Histograms of durations.
     pub latencies: Latencies,
 }
 
-/// One agent.
+/// Figures of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentMetrics {
-    /// Profile name.
+    /// Name of the agent's profile.
     pub name: Untrusted,
     /// State of its process.
     pub state: AgentState,
     /// Restarts after unexpected exits.
     pub restarts: u64,
-    /// Its sessions.
+    /// Number of its sessions.
     pub sessions: u32,
-    /// Processes of its trees, where the system tells.
+    /// Number of processes in its trees, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
-    /// Their resident memory.
+    /// Resident memory of these processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rss: Option<u64>,
 }
@@ -59,16 +59,16 @@ pub struct AgentMetrics {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnMetrics {
-    /// Those that run now.
+    /// Number of running turns.
     pub running: u32,
     /// Questions that wait for a person now.
     pub questions: u32,
-    /// Those that have ended, by how: the stop reasons of ACP, `interrupted`, `unwedged`, `outcome_unknown`, `error`, and
-    /// `other` for what an agent has called otherwise.
+    /// Number of ended turns by outcome: the stop reasons of ACP, `interrupted`, `unwedged`,
+    /// `outcome_unknown`, `error`, and `other` for stop reasons of agents.
     pub ended: BTreeMap<String, u64>,
 }
 
-/// What waits, and where.
+/// Lengths of queues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueMetrics {
@@ -78,17 +78,17 @@ pub struct QueueMetrics {
     pub starts: u64,
     /// Lines that agents have not taken yet.
     pub outbox_lines: u64,
-    /// Their size.
+    /// Size of these lines.
     pub outbox_bytes: u64,
     /// Transactions that are not committed yet.
     pub transactions: u64,
 }
 
-/// The journal.
+/// Figures of the journal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JournalMetrics {
-    /// It can be written.
+    /// `false` while the journal cannot be written.
     pub writable: bool,
     /// Lines that the journals of all sessions have been given.
     pub events: u64,
@@ -109,13 +109,13 @@ pub struct JournalMetrics {
     pub given_back: u64,
 }
 
-/// How long things took.
+/// Histograms of durations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Latencies {
     /// A turn, from its prompt going to the agent to its end.
     pub turn: Histogram,
-    /// From the prompt going to the agent until the agent said or asked something.
+    /// Time from the dispatch of a prompt to the agent's first update or question.
     pub first_update: Histogram,
     /// A permission question, from its being asked to its end.
     pub permission: Histogram,
@@ -125,7 +125,7 @@ pub struct Latencies {
     pub commit: Histogram,
 }
 
-/// How often something took how long.
+/// A histogram of durations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Histogram {
@@ -133,7 +133,7 @@ pub struct Histogram {
     pub buckets: Vec<Bucket>,
     /// All of it together.
     pub sum: f64,
-    /// How often in all.
+    /// Number of all values.
     pub count: u64,
 }
 
@@ -141,7 +141,7 @@ pub struct Histogram {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Bucket {
-    /// What took at most so long,
+    /// Upper limit of the bucket.
     pub le: f64,
     /// did so this often.
     pub count: u64,

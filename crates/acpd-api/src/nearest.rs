@@ -1,4 +1,4 @@
-//! What somebody may have wanted to type.
+//! Suggestions for misspelt words.
 
 /// Bytes of what is compared at most: a comparison takes as much memory as the lengths multiplied.
 const LONGEST: usize = 128;

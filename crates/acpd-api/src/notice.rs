@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnStarted {
-    /// Session.
+    /// Public id of the session.
     pub session_id: Untrusted,
     /// Number of the turn in its session, from 1.
     pub turn: u64,
@@ -26,7 +26,7 @@ pub struct TurnStarted {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnEnded {
-    /// Session.
+    /// Public id of the session.
     pub session_id: Untrusted,
     /// Number of the turn in its session, from 1.
     pub turn: u64,
@@ -35,23 +35,23 @@ pub struct TurnEnded {
     pub started_at: u64,
     /// When (ms since the epoch).
     pub at: u64,
-    /// How.
+    /// Outcome of the turn.
     pub outcome: Outcome,
-    /// Who or what cut it short, if acpd knows: somebody cancelled it, or stopped its agent.
+    /// Reason and client, if the turn was cancelled or its agent stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<CutShort>,
     /// Tool calls of the agent in it, up to 256; not known if a daemon has ended during the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<u32>,
-    /// Files that they have changed, as far as the agent has said, up to 100.
+    /// Files that these calls changed, up to 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<Untrusted>,
-    /// What it has used, as far as the agent has told.
+    /// Tokens and cost, if the agent reported any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<TurnUsage>,
 }
 
-/// How a turn ended.
+/// Outcome of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Outcome {
@@ -63,24 +63,24 @@ pub enum Outcome {
     },
     /// The agent answered with an error.
     Error {
-        /// JSON-RPC error code.
+        /// Code of the JSON-RPC error.
         code: i64,
-        /// The agent's message.
+        /// Message of the agent.
         message: Untrusted,
     },
     /// The agent died or was stopped in the middle; what was shown stays.
     Interrupted {
-        /// Why, in words.
+        /// The reason, for people.
         reason: Untrusted,
     },
     /// The turn was cancelled, the agent ignored that for too long and was stopped.
     Unwedged {
-        /// Why, in words.
+        /// The reason, for people.
         reason: Untrusted,
     },
-    /// It is not known whether the agent got the prompt; it is never sent again by itself.
+    /// The agent may or may not have got the prompt; acpd does not repeat it.
     OutcomeUnknown {
-        /// Why, in words.
+        /// The reason, for people.
         reason: Untrusted,
     },
 }
@@ -96,8 +96,7 @@ impl Outcome {
         }
     }
 
-    /// The words that [`Outcome::word`] gives, but for stop reasons that the protocol does not
-    /// name: an agent may say any number of those.
+    /// All words of [`Outcome::word`], except stop reasons that the protocol does not name.
     pub const WORDS: [&str; 9] = [
         "end_turn",
         "max_tokens",
@@ -113,7 +112,7 @@ impl Outcome {
     /// Stands for all stop reasons that are not among the [words](Outcome::WORDS).
     pub const OTHER: &str = "other";
 
-    /// The word that is one of the known ones, where an agent's own must not be told.
+    /// Returns the word if it is a known one, else [`Outcome::OTHER`].
     pub fn known_word(word: &str) -> &'static str {
         Outcome::WORDS.into_iter().find(|known| *known == word).unwrap_or(Outcome::OTHER)
     }
@@ -134,9 +133,9 @@ impl Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Restored {
-    /// Session.
+    /// Public id of the session.
     pub session_id: Untrusted,
-    /// What was kept.
+    /// Completeness of the conversation.
     pub level: RestoreLevel,
     /// When (ms since the epoch).
     pub at: u64,
@@ -153,21 +152,21 @@ pub struct Restored {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StateChanged {
-    /// Session.
+    /// Public id of the session.
     pub session_id: Untrusted,
-    /// New state.
+    /// The new state.
     pub state: SessionState,
-    /// It is in the archive.
+    /// Set for an archived session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
-    /// What its turn does.
+    /// State of its turn.
     pub turn: TurnState,
     /// Prompts that wait for the running one.
     pub queued: u32,
-    /// Why, when there is something to say.
+    /// Reason of the state, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Untrusted>,
-    /// What a person can do, if the session waits for that.
+    /// Advice for the user, if the session waits for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Untrusted>,
 }
@@ -176,7 +175,7 @@ pub struct StateChanged {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionGone {
-    /// Session.
+    /// Public id of the session.
     pub session_id: Untrusted,
 }
 
@@ -197,11 +196,11 @@ pub struct SessionsExpired {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionNotice {
-    /// Session.
+    /// Public id of the session.
     pub session_id: Untrusted,
-    /// `info` or `warning`.
+    /// Severity: `info` or `warning`.
     pub severity: Untrusted,
-    /// The sentence.
+    /// Text of the notice.
     pub text: Untrusted,
 }
 
@@ -213,7 +212,7 @@ pub struct Skipped {
     pub session_id: Untrusted,
     /// Length of the line in bytes.
     pub bytes: u64,
-    /// Limit in bytes.
+    /// The limit in bytes.
     pub limit: u64,
 }
 
@@ -221,7 +220,7 @@ pub struct Skipped {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptQueued {
-    /// Session.
+    /// Public id of the session.
     pub session_id: Untrusted,
     /// Prompts before it, the running one included.
     pub ahead: u32,
@@ -231,7 +230,7 @@ pub struct PromptQueued {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptRepeated {
-    /// Session.
+    /// Public id of the session.
     pub session_id: Untrusted,
     /// Number of the turn, which runs or has ended.
     pub turn: u64,
@@ -241,7 +240,7 @@ pub struct PromptRepeated {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CaughtUp {
-    /// Session.
+    /// Public id of the session.
     pub session_id: Untrusted,
     /// The client has everything up to here.
     pub seq: u64,
@@ -251,14 +250,14 @@ pub struct CaughtUp {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unanswered {
-    /// Profile name.
+    /// Name of the agent's profile.
     pub agent: Untrusted,
     /// Method of the request.
     pub method: Untrusted,
     /// The session that it is about, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Untrusted>,
-    /// For how long, in milliseconds, as far as this daemon knows.
+    /// Waiting time in milliseconds, as this daemon knows it.
     pub waited: u64,
 }
 
@@ -266,11 +265,11 @@ pub struct Unanswered {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentNotice {
-    /// Profile name.
+    /// Name of the agent's profile.
     pub agent: Untrusted,
-    /// New state.
+    /// The new state.
     pub state: AgentState,
-    /// Why, when there is something to say.
+    /// Reason of the state, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Untrusted>,
 }

@@ -5,11 +5,11 @@ use serde_json::value::RawValue;
 
 use crate::{AgentInfo, ClientName, Environment, Role, SessionInfo, Untrusted};
 
-/// Nothing.
+/// An empty object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Empty {}
 
-/// Parameters of `_acpd/status`.
+/// Parameters for the state of the daemon.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct StatusParams {
@@ -18,7 +18,7 @@ pub struct StatusParams {
     pub cwd: Option<String>,
 }
 
-/// Parameters of `_acpd/daemon/restart`.
+/// Parameters for replacing the running daemon.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct DaemonRestartParams {
@@ -27,7 +27,7 @@ pub struct DaemonRestartParams {
     pub environment: Environment,
 }
 
-/// Parameters of `_acpd/daemon/stop`.
+/// Parameters for stopping the daemon.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct DaemonStopParams {
@@ -35,22 +35,22 @@ pub struct DaemonStopParams {
     pub detach: bool,
 }
 
-/// Parameters of `_acpd/daemon/log_level`.
+/// Parameters for reading and changing the log level.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct LogLevelParams {
-    /// What to log from now on: a level, or a filter as in the configuration. Absent: it stays.
+    /// The new level, or a filter as in the configuration. Absent: unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
 }
 
-/// Result of `_acpd/daemon/log_level`.
+/// Current and configured log levels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogLevel {
-    /// What is logged.
+    /// The current level or filter.
     pub level: Untrusted,
-    /// What the configuration says: it holds again when the daemon starts anew.
+    /// The configured level, which a restart sets again.
     pub configured: Untrusted,
 }
 
@@ -63,22 +63,22 @@ impl LogLevel {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentRef {
-    /// Profile name.
+    /// Name of the agent's profile.
     pub agent: String,
 }
 
-/// Parameters of `_acpd/agent/restart`.
+/// Parameters for restarting an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RestartParams {
-    /// Profile name.
+    /// Name of the agent's profile.
     pub agent: String,
     /// Do not wait for processes of its last run that do not end, not even by SIGKILL.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
 }
 
-/// Result of `_acpd/agent/list`.
+/// All configured agents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentList {
@@ -95,7 +95,7 @@ pub struct AgentList {
 pub struct SessionRef {
     /// Name, id or prefix.
     pub session: String,
-    /// Only sessions of this agent.
+    /// Restricts the result to sessions of this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The caller's working directory.
@@ -120,7 +120,7 @@ impl SessionRef {
     }
 }
 
-/// Result of `_acpd/mcp/list`.
+/// MCP servers of connected clients.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct McpServerList {
@@ -128,52 +128,52 @@ pub struct McpServerList {
     pub servers: Vec<Untrusted>,
 }
 
-/// Parameters of `_acpd/mcp/call`.
+/// Parameters for calling an MCP server of a client.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct McpCallParams {
-    /// Which session.
+    /// The session in question.
     #[serde(rename = "ref")]
     pub session: SessionRef,
-    /// Which of its servers, by name.
+    /// Name of the server.
     pub server: String,
-    /// `tools/list` or `tools/call`.
+    /// The method: `tools/list` or `tools/call`.
     pub method: String,
-    /// Of that method.
+    /// Parameters of that method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<Box<RawValue>>,
 }
 
-/// Filter of `_acpd/session/list`.
+/// Filters for the list of sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SessionListParams {
-    /// Only sessions of this agent.
+    /// Restricts the result to sessions of this agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Only sessions with this working directory.
+    /// Restricts the result to this working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Whether sessions in the archive are listed.
+    /// Treatment of archived sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archived: Option<ArchiveFilter>,
 }
 
-/// Which sessions are listed, as far as the archive goes. The words are those of `session/list`.
+/// Treatment of archived sessions in lists, with the words of `session/list`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArchiveFilter {
-    /// Those that are not in the archive.
+    /// Lists sessions that are not archived.
     #[default]
     Exclude,
-    /// All.
+    /// Lists all sessions.
     Include,
-    /// Those in the archive.
+    /// Lists archived sessions only.
     Only,
 }
 
 impl ArchiveFilter {
-    /// Whether a session is listed.
+    /// Returns whether such a session is listed.
     pub fn takes(self, archived: bool) -> bool {
         match self {
             ArchiveFilter::Exclude => !archived,
@@ -183,7 +183,7 @@ impl ArchiveFilter {
     }
 }
 
-/// Result of `_acpd/session/list`.
+/// Sessions of all agents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionList {
@@ -191,82 +191,82 @@ pub struct SessionList {
     pub sessions: Vec<SessionInfo>,
 }
 
-/// Parameters of `_acpd/session/rename`.
+/// Parameters for renaming a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RenameParams {
-    /// Which session.
+    /// The session in question.
     #[serde(rename = "ref")]
     pub session: SessionRef,
-    /// Its new name; null takes the name away.
+    /// The new name; null removes the name.
     pub name: Option<String>,
 }
 
-/// Parameters of `_acpd/session/title`.
+/// Parameters for setting a title.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TitleParams {
-    /// Which session.
+    /// The session in question.
     #[serde(rename = "ref")]
     pub session: SessionRef,
-    /// Its title; null takes a person's title away, and the agent's counts again.
+    /// The new title; null restores the agent's.
     pub title: Option<String>,
 }
 
-/// Parameters of `_acpd/session/move`.
+/// Parameters for moving a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MoveParams {
-    /// Which session.
+    /// The session in question.
     #[serde(rename = "ref")]
     pub session: SessionRef,
     /// The directory that it works in from now on, an absolute path.
     pub cwd: String,
 }
 
-/// Parameters of `_acpd/session/attach`.
+/// Parameters for following a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AttachParams {
-    /// Which session.
+    /// The session in question.
     #[serde(rename = "ref")]
     pub session: SessionRef,
     /// Send what comes after this sequence number; 0 = everything. Absent = only what comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
-    /// What the client may do.
+    /// Rights of the client.
     #[serde(default)]
     pub role: Role,
 }
 
-/// Result of `_acpd/session/attach`.
+/// The session that is followed now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AttachResult {
-    /// The session.
+    /// Id of the session.
     pub session: SessionInfo,
 }
 
-/// Parameters of `_acpd/session/cancel`.
+/// Parameters for cancelling a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelParams {
-    /// Which session.
+    /// The session in question.
     #[serde(flatten)]
     pub session: SessionRef,
-    /// Only the running turn: prompts that wait behind it stay, and the next one begins.
+    /// Keep the queued prompts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub turn_only: bool,
-    /// Who cancels, for others who are told; not needed after `initialize`, which says it.
+    /// Name of the client, for other clients; not needed after `initialize`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<ClientName>,
 }
 
-/// Parameters of `_acpd/session/remove`.
+/// Parameters for deleting a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RemoveParams {
-    /// Which session.
+    /// The session in question.
     #[serde(flatten)]
     pub session: SessionRef,
     /// At once: it cannot be brought back.
@@ -274,7 +274,7 @@ pub struct RemoveParams {
     pub now: bool,
 }
 
-/// Result of `_acpd/session/remove`.
+/// Effect of deleting a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RemoveResult {
@@ -283,40 +283,40 @@ pub struct RemoveResult {
     pub until: Option<u64>,
 }
 
-/// Parameters of `_acpd/session/undo`.
+/// Parameters for restoring a deleted session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct UndoParams {
-    /// Its name, its id or the beginning of that; the session that was deleted last when absent.
+    /// Name, id or prefix of the id; the last deleted session if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Only sessions of this agent.
+    /// Restricts the result to sessions of this agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Only sessions that were deleted at this time or later (ms since the epoch).
+    /// Restricts the result to sessions deleted at this time or later (ms since the epoch).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
 }
 
-/// Result of `_acpd/session/undo`.
+/// The restored session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UndoResult {
-    /// The session.
+    /// Id of the session.
     pub session: SessionInfo,
-    /// Its name, if another session has that now: it came back without.
+    /// The former name, if another session has it now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name_taken: Option<Untrusted>,
-    /// How many deleted sessions, of those that were asked about, can still be brought back.
+    /// Number of matching deleted sessions that can still be restored.
     #[serde(default)]
     pub kept: u32,
 }
 
-/// Parameters of `_acpd/session/log`.
+/// Parameters for reading a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogParams {
-    /// Which session.
+    /// The session in question.
     #[serde(rename = "ref")]
     pub session: SessionRef,
     /// Entries after this sequence number.
@@ -327,13 +327,13 @@ pub struct LogParams {
     pub limit: Option<u32>,
 }
 
-/// Result of `_acpd/session/log`.
+/// A page of a journal.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogResult {
     /// The session's public id.
     pub session_id: Untrusted,
-    /// In order.
+    /// The lines, in order.
     pub entries: Vec<LogEntry>,
     /// Ask again with this as `after`; absent at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -344,7 +344,7 @@ pub struct LogResult {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogEntry {
-    /// Position.
+    /// Sequence number of the line.
     pub seq: u64,
     /// The notification as it was relayed.
     pub line: Box<RawValue>,

@@ -10,7 +10,7 @@ use crate::{SessionInfo, SessionRef, Untrusted};
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueInfo {
-    /// Session.
+    /// Public id of the session.
     pub session_id: Untrusted,
     /// The next one first.
     pub prompts: Vec<QueuedPrompt>,
@@ -20,19 +20,19 @@ pub struct QueueInfo {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedPrompt {
-    /// Its place among those that wait, counted from 1: the number by which people know it.
+    /// Place in the queue, counted from 1.
     pub place: u32,
-    /// What it is known by to programs: no other prompt of the session ever has it. It gets another one when it is
-    /// moved, or another is moved past it.
+    /// Unique number of the prompt in its session. A move gives new tickets to it and to all that
+    /// it passes.
     pub ticket: u64,
     /// Since when it waits (ms since the epoch).
     pub at: u64,
-    /// What is said: a list of content blocks (ACP), as it was sent.
+    /// Content blocks (ACP), as they were sent.
     pub prompt: Box<RawValue>,
 }
 
 impl QueuedPrompt {
-    /// Its words, and the blocks that are no words.
+    /// Returns the text of the prompt, and its other blocks.
     pub fn parts(&self) -> (String, Vec<Value>) {
         let blocks: Vec<Value> = serde_json::from_str(self.prompt.get()).unwrap_or_default();
         let (words, others): (Vec<_>, Vec<_>) =
@@ -42,48 +42,48 @@ impl QueuedPrompt {
     }
 }
 
-/// Parameters of `_acpd/session/queue/remove`.
+/// Parameters for taking back a queued prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueRemoveParams {
-    /// Which session.
+    /// The session in question.
     #[serde(rename = "ref")]
     pub session: SessionRef,
-    /// Which prompt.
+    /// Ticket of the prompt.
     pub ticket: u64,
-    /// Who takes it back, for the others: `acpctl queue`.
+    /// Name of the caller, for other clients: `acpctl queue`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 
-/// Parameters of `_acpd/session/queue/edit`.
+/// Parameters for changing a queued prompt.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueEditParams {
-    /// Which session.
+    /// The session in question.
     #[serde(rename = "ref")]
     pub session: SessionRef,
-    /// Which prompt.
+    /// Ticket of the prompt.
     pub ticket: u64,
-    /// What it says from now on: a list of content blocks (ACP).
+    /// The new content blocks (ACP).
     pub prompt: Box<RawValue>,
-    /// Who changes it, for the others: `acpctl queue`.
+    /// Name of the caller, for other clients: `acpctl queue`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 
-/// Parameters of `_acpd/session/queue/move`.
+/// Parameters for moving a queued prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueMoveParams {
-    /// Which session.
+    /// The session in question.
     #[serde(rename = "ref")]
     pub session: SessionRef,
-    /// Which prompt.
+    /// Ticket of the prompt.
     pub ticket: u64,
-    /// Where to.
+    /// The new place.
     pub to: QueueStep,
-    /// Who moves it, for the others: `acpctl queue`.
+    /// Name of the caller, for other clients: `acpctl queue`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
@@ -92,7 +92,7 @@ pub struct QueueMoveParams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueStep {
-    /// Before all others.
+    /// To the front of the queue.
     First,
     /// Before the one in front of it.
     Up,
@@ -100,17 +100,17 @@ pub enum QueueStep {
     Down,
 }
 
-/// Result of `_acpd/session/cancel`.
+/// Effect of a cancel.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelResult {
     /// The session; its turn runs until the agent has ended it.
     pub session: SessionInfo,
-    /// Whether a turn was running.
+    /// Set if a turn was running.
     pub running: bool,
-    /// How many prompts that waited were taken back.
+    /// Number of queued prompts that were taken back.
     pub taken_back: u32,
-    /// Those prompts, the first to be sent first.
+    /// These prompts, in the order of the queue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<QueuedPrompt>,
 }

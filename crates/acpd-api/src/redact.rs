@@ -5,10 +5,11 @@
 
 use serde_json::{Map, Value};
 
-/// What stands in the place of a value.
+/// Replacement for a hidden value.
 pub const HIDDEN: &str = "[hidden]";
 
-/// Members whose values are nobody's business: how programs are started, and what they are told beside the conversation.
+/// Members whose values are always hidden: how programs are started, and instructions outside of
+/// the conversation.
 const PLACES: [&str; 5] = ["mcpServers", "env", "headers", "_meta", "systemPrompt"];
 /// Parts of names of members that hold secrets.
 const SECRET_NAMES: [&str; 11] = [
@@ -33,7 +34,7 @@ const SECRET_METHODS: [&str; 6] = [
     "_auth/status_update",
     "auth/status_update",
 ];
-/// How keys and tokens of well-known places begin.
+/// Beginnings of well-known keys and tokens.
 const BEGINNINGS: [&str; 20] = [
     "sk-",
     "sk_",
@@ -58,7 +59,7 @@ const BEGINNINGS: [&str; 20] = [
 ];
 /// A word that begins like a key is one if it is at least as long as this.
 const KEY: usize = 16;
-/// So long words of letters and digits mixed are taken for keys, however they begin.
+/// Minimum length of a word of mixed letters and digits that counts as a key.
 const LONG_KEY: usize = 32;
 
 /// A message, with its structure and without secrets. `method` is its own, or that of the request that it answers.
@@ -114,7 +115,7 @@ fn hide(value: &mut Value) {
     }
 }
 
-/// Whether something of this name holds a secret, as its words say.
+/// Returns whether a member of this name holds a secret.
 pub fn is_secret_name(name: &str) -> bool {
     let plain: String =
         name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
@@ -160,7 +161,7 @@ fn is_space(c: char) -> bool {
     c.is_whitespace() || c.is_control()
 }
 
-/// Whether the next word is a secret: `Bearer`, `token:`, `--api-key`.
+/// Returns whether the next word is a secret: `Bearer`, `token:`, `--api-key`.
 fn announces(word: &str) -> bool {
     let word = word.trim_start_matches(is_mark);
     if word.eq_ignore_ascii_case("bearer") {

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::SessionRef;
 
-/// Parameters of `_acpd/session/reseed`.
+/// Parameters for giving up the agent's copy of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReseedParams {
-    /// Which session.
+    /// The session in question.
     #[serde(rename = "ref")]
     pub session: SessionRef,
-    /// Also if the agent may still have the conversation: what it remembers is given up.
+    /// Give up the copy even if the agent may still have the conversation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub discard: bool,
 }

@@ -1,4 +1,4 @@
-//! Coming back after a lost connection: what a client and acpd tell each other about what they have.
+//! Resuming after a lost connection: the state that client and acpd exchange.
 
 use std::collections::BTreeMap;
 
@@ -24,12 +24,12 @@ impl Eq for RawId {}
 pub struct ClientToken {
     /// Names the client over all its connections: 16 to 64 random characters of `[A-Za-z0-9_-]`.
     pub token: String,
-    /// What it has from before; absent or null on its first connection.
+    /// State of earlier connections; absent or null on the first one.
     #[serde(default)]
     pub resume: Option<Resume>,
 }
 
-/// What a returning client has.
+/// State of a client that resumes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resume {
@@ -41,7 +41,7 @@ pub struct Resume {
     /// The sessions that it has asked to leave and may still have to follow, because nothing has answered.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub leaving: BTreeMap<String, Leaving>,
-    /// Its own requests that have no answer yet.
+    /// Requests of the client without an answer.
     #[serde(default)]
     pub open: Vec<RawId>,
     /// acpd's requests that it has not answered yet.
@@ -55,31 +55,32 @@ pub struct Resume {
 pub struct Leaving {
     /// The last sequence number that the client has of it.
     pub seq: u64,
-    /// Its requests to close, delete, archive or detach the session that have no answer yet.
+    /// Requests of the client to close, delete, archive or detach the session, without an answer
+    /// yet.
     pub requests: Vec<RawId>,
 }
 
-/// What `agentCapabilities._meta._acpd` of the answer to `initialize` adds for a client with a
-/// token. A daemon that leaves it out cannot resume connections.
+/// Members of `agentCapabilities._meta._acpd` in the answer to `initialize`, for a client with a
+/// token. A daemon without them cannot resume connections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resumed {
-    /// Which journal this is. Another one has other sessions and other numbers.
+    /// Identity of the journal. Another one has other sessions and numbers.
     pub generation: String,
-    /// How many of the client's lines are safe, as in [`Received`].
+    /// Number of safe lines of the client, as in [`Received`].
     pub received: u64,
-    /// Open requests of which acpd knows nothing any more: to be sent again as new lines.
+    /// Open requests that acpd no longer knows, to be sent again as new lines.
     #[serde(default)]
     pub again: Vec<RawId>,
 }
 
-/// How many of the client's lines are safe: acpd has committed them or is done with them.
+/// Number of the client's safe lines: acpd has committed them or is done with them.
 ///
 /// Lines are counted from 1 after the first `initialize`; lines `initialize` never count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Received {
-    /// How many.
+    /// Number of lines.
     pub lines: u64,
 }
 

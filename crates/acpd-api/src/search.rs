@@ -4,17 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::{SessionInfo, Untrusted};
 
-/// Parameters of `_acpd/session/search`.
+/// Parameters for searching conversations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchParams {
     /// A hit has all of them. One may be several words that follow each other, and a `*` at its end stands
     /// for the rest of a word. Case, accents and punctuation do not matter.
     pub words: Vec<String>,
-    /// Only sessions of this agent.
+    /// Restricts the result to sessions of this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Only sessions with this working directory.
+    /// Restricts the result to this working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The most hits to return; 20 when absent, and never more than 1000.
@@ -22,7 +22,7 @@ pub struct SearchParams {
     pub limit: Option<u32>,
 }
 
-/// Result of `_acpd/session/search`.
+/// Hits of a search.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchResult {
@@ -36,25 +36,25 @@ pub struct SearchResult {
 pub struct Hit {
     /// The session that it is in.
     pub session: SessionInfo,
-    /// Its first line in the session's journal.
+    /// Sequence number of its first line.
     pub seq: u64,
     /// When that came, in milliseconds since the epoch.
     pub at: u64,
-    /// Who said or did it.
+    /// Author of the message.
     pub by: Speaker,
     /// The text around the words; `…` stands for what was left out.
     pub snippet: Vec<Part>,
 }
 
-/// Who said or did something.
+/// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
-    /// The user said it.
+    /// A message of the user.
     User,
-    /// The agent said it.
+    /// A message of the agent.
     Agent,
-    /// It is the title of a tool call.
+    /// The title of a tool call.
     Tool,
 }
 
@@ -64,7 +64,7 @@ pub enum Speaker {
 pub struct Part {
     /// The piece; put together, the pieces are the text.
     pub text: Untrusted,
-    /// It is one of the words that were looked for.
+    /// Set for a searched word.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hit: bool,
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Untrusted;
 
-/// How much of a call is shown as the agent gave it, in bytes.
+/// Maximum size of a call's raw JSON in bytes.
 const RAW_BYTES: usize = 64 << 10;
 
 /// A tool call, as it was when a person was asked about it.
@@ -27,31 +27,32 @@ pub struct Shown {
     pub paths: Vec<Untrusted>,
     /// The addresses that it fetches.
     pub urls: Vec<Untrusted>,
-    /// What becomes of files.
+    /// Changes of files.
     pub diffs: Vec<ShownDiff>,
-    /// What of the call acpd does not understand.
+    /// Parts that acpd does not understand.
     pub unclear: Vec<ShownUnclear>,
     /// The call itself, if the members above do not show all of it. Then a person should look at this before
     /// allowing it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<RawCall>,
-    /// What "always" remembers; absent if the call does not say enough to know it again.
+    /// Subject that "always" remembers; absent if the call cannot be recognised again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub always: Option<Untrusted>,
 }
 
-/// What becomes of a file.
+/// A change of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownDiff {
-    /// The file.
+    /// Path of the file.
     pub path: Untrusted,
-    /// The text before; absent for a new file, and where `unseen` says that it is not known.
+    /// Text before the change; absent for a new file, and if `unseen` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_text: Option<Untrusted>,
-    /// The text after.
+    /// Text after the change.
     pub new_text: Untrusted,
-    /// Bytes of both texts, if they are not here: too long, or told before. Then both are absent or empty.
+    /// Bytes of both texts, if they are too long or were sent before. Then both are absent or
+    /// empty.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u64,
     /// The agent sent no text before, and there is a file: acpd has read `old_text` from it, and all of it goes.
@@ -67,7 +68,7 @@ pub struct ShownDiff {
 pub struct ShownUnclear {
     /// The name of the member, with the names of the members that it is in; empty for all of the call.
     pub member: Untrusted,
-    /// What is wrong with it: `is not known`, `is given twice`.
+    /// Description of the problem: `is not known`, `is given twice`.
     pub why: Untrusted,
 }
 
@@ -77,7 +78,7 @@ pub struct ShownUnclear {
 pub struct RawCall {
     /// The beginning of its JSON, as `toolCall` in `session/request_permission`.
     pub text: Untrusted,
-    /// How many bytes follow that are not here.
+    /// Number of bytes that were cut off.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u64,
 }
@@ -91,14 +92,14 @@ impl RawCall {
 }
 
 impl Shown {
-    /// Whether the call is understood and all of it is here, so that a person can decide on it at a
+    /// Returns whether the call is understood and complete, so that a person can decide at a
     /// glance.
     pub fn is_understood(&self) -> bool {
         self.raw.is_none() && self.unclear.is_empty()
     }
 
-    /// Whether a program can decide on it, which sees no more than this: it is understood, and no text is left
-    /// out.
+    /// Returns whether a program, which sees no more than this, can decide: the call is understood,
+    /// and no text is cut.
     pub fn is_whole(&self) -> bool {
         self.is_understood() && self.diffs.iter().all(|diff| diff.left_out == 0)
     }

@@ -16,13 +16,13 @@ pub struct TraceParams {
     /// All lines of this agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Also those between acpd and its clients.
+    /// Include lines between acpd and its clients.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub clients: bool,
     /// With what is in them, without secrets.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub full: bool,
-    /// Only methods that fit this pattern, in which `*` stands for anything, and the answers to them.
+    /// Pattern for methods, in which `*` stands for any text; answers follow their requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
 }
@@ -41,29 +41,29 @@ pub struct Traced {
     /// Number of the client's connection, for a line from or to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<u64>,
-    /// What it is.
+    /// Kind of the line.
     pub kind: LineKind,
-    /// Its id.
+    /// Identifier of the method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<RawId>,
-    /// Its method; of an answer that of its request, if that was traced.
+    /// Method of the line, or of the request that it answers, if that was traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<Untrusted>,
-    /// What a `session/update` tells.
+    /// Kind of a `session/update`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<Untrusted>,
     /// The session that it names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Untrusted>,
-    /// Its size.
+    /// Size of the line in bytes.
     pub bytes: u64,
-    /// Of an answer, the time since its request (ms), if that was traced.
+    /// Time since the request (ms) for an answer, if that was traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took: Option<f64>,
-    /// So many lines before it are missing, because the reader was too slow.
+    /// Number of lines missing before this one, because the reader was too slow.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missed: u64,
-    /// What is in it, without secrets, if that is wanted and it is not too long.
+    /// The message without secrets, if requested and not too long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Box<RawValue>>,
 }
@@ -87,17 +87,17 @@ pub enum Direction {
     FromClient,
 }
 
-/// What a line is.
+/// Kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LineKind {
-    /// A request.
+    /// A JSON-RPC request.
     Request,
-    /// A notification.
+    /// A JSON-RPC notification.
     Notification,
     /// The answer to a request.
     Response,
-    /// The error in the place of an answer.
+    /// An error as the answer.
     Error,
     /// No message that acpd can read.
     Unreadable,

@@ -1,25 +1,22 @@
-//! What a client that runs under an agent may do: a tool that an agent has started, or one of its
-//! descendants.
+//! Rights of a client that runs under an agent: a tool that an agent started, or a descendant.
 //!
 //! Agents work with other agents, so such a client reads, opens and prompts sessions like any other. It
 //! must not decide for a person, nor take away what a person uses, because the agent itself would then do
 //! so. This is the only list of refusals; `docs/protocol.md` shows it, and the daemon checks it before
 //! anything else.
 
-/// Whether something is for a client that runs under an agent. What it is not for is said in words that
-/// follow "may not".
+/// Rights for a method or flag under an agent. The words of a refusal follow "may not".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnderAgent {
-    /// It is.
+    /// Always allowed.
     Allowed,
-    /// It is, unless it would end or change a turn of somebody else: one that runs in the session, or
-    /// waits there.
+    /// Allowed unless a turn of another sender runs or waits in the session.
     OwnTurns(&'static str),
-    /// It is, for sessions of the agent process that the client runs under.
+    /// Allowed for sessions that the agent's process holds.
     OwnSessions(&'static str),
-    /// It is not, but where the configuration lets agents answer what is asked in turns that they have sent.
+    /// Allowed only for questions of turns that this connection sent, if the configuration says so.
     OwnQuestions(&'static str),
-    /// It is not.
+    /// Never allowed.
     Refused(&'static str),
 }
 
@@ -50,13 +47,13 @@ pub const ACP: &[(&str, UnderAgent)] = &[
     ("session/archive", Refused("put a session away")),
     ("session/unarchive", Refused("put a session away")),
     ("session/set_title", Refused("rename a session")),
-    // A mode says what a person is asked, and which mode asks less only its agent knows. An option may
-    // be a mode.
+    // A mode decides how much a person is asked, and only the agent knows which mode asks less. An
+    // option may be a mode.
     ("session/set_mode", Refused("change the settings of a session")),
     ("session/set_config_option", Refused("change the settings of a session")),
     ("session/set_model", Refused("change the settings of a session")),
     ("mcp/message", Allowed),
-    // They name requests of the same connection.
+    // These name requests of the same connection.
     ("$/cancel_request", Allowed),
     ("$/cancelRequest", Allowed),
 ];

@@ -23,7 +23,7 @@ use crate::escape::{self, Escaped};
 pub struct Untrusted(String);
 
 impl Untrusted {
-    /// What a value displays, as untrusted text.
+    /// Creates untrusted text from a displayed value.
     pub fn of(shown: impl fmt::Display) -> Untrusted {
         Untrusted(shown.to_string())
     }
@@ -38,7 +38,7 @@ impl Untrusted {
         escape::verbatim(&self.0)
     }
 
-    /// Running text: [`escape::prose`].
+    /// Displays text of several lines: [`escape::prose`].
     pub fn prose(&self) -> Escaped<'_> {
         escape::prose(&self.0)
     }
@@ -48,7 +48,7 @@ impl Untrusted {
         &self.0
     }
 
-    /// [`Untrusted::raw`], owned.
+    /// Returns [`Untrusted::raw`] as an owned string.
     pub fn into_raw(self) -> String {
         self.0
     }
@@ -58,7 +58,7 @@ impl Untrusted {
         self.0.push_str(more);
     }
 
-    /// Whether there is none.
+    /// Returns whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

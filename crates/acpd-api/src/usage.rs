@@ -1,4 +1,4 @@
-//! What agents tell of tokens and cost.
+//! Tokens and cost, as agents report them.
 //!
 //! Every figure is the agent's, and a member that is absent was not told: that is not 0.
 
@@ -17,13 +17,13 @@ const PARTS: f64 = 1e9;
 pub struct Amount(u64);
 
 impl Amount {
-    /// So many units; `None` for what is no amount: negative, too big, no number.
+    /// Creates an amount from units; `None` for negative, too large or non-finite numbers.
     pub fn from_units(units: f64) -> Option<Amount> {
         let parts = (units * PARTS).round();
         (0.0..i64::MAX as f64).contains(&parts).then_some(Amount(parts as u64))
     }
 
-    /// So many billionths of a unit.
+    /// Creates an amount from billionths of a unit.
     pub fn from_parts(parts: u64) -> Amount {
         Amount(parts)
     }
@@ -33,7 +33,7 @@ impl Amount {
         self.0
     }
 
-    /// Units.
+    /// Returns the amount in units.
     pub fn units(self) -> f64 {
         self.0 as f64 / PARTS
     }
@@ -48,7 +48,7 @@ impl Amount {
 /// With two digits, or four for less than a cent.
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Four digits would say that it was nothing.
+        // Four digits would show nothing.
         if self.0 > 0 && self.units() < 0.00005 {
             return f.write_str("<0.0001");
         }
@@ -74,13 +74,13 @@ impl<'de> Deserialize<'de> for Amount {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cost {
-    /// How much.
+    /// The amount itself.
     pub amount: Amount,
-    /// Of what: mostly an ISO 4217 code.
+    /// The currency, usually an ISO 4217 code.
     pub currency: Untrusted,
 }
 
-/// What an agent has told last of a session.
+/// The agent's last report about a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
@@ -90,7 +90,7 @@ pub struct Usage {
     /// Tokens that the context has room for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// What the session has cost, as the agent counts: some begin anew with each process.
+    /// Cost of the session by the agent's count; some agents start again with each process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
 }
@@ -99,38 +99,38 @@ pub struct Usage {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tokens {
-    /// All of them.
+    /// All events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// What the model has read, without what came from a cache.
+    /// Tokens read by the model, without cached ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<u64>,
-    /// What it has written.
+    /// Tokens written by the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<u64>,
-    /// What it has thought.
+    /// Tokens of its thoughts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thought: Option<u64>,
-    /// What it has read from a cache.
+    /// Tokens read from a cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_read: Option<u64>,
-    /// What was put into a cache.
+    /// Tokens written to a cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_write: Option<u64>,
 }
 
 impl Tokens {
-    /// Whether nothing was told.
+    /// Returns whether nothing was reported.
     pub fn is_empty(&self) -> bool {
         *self == Tokens::default()
     }
 }
 
-/// What a turn has used.
+/// Usage of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnUsage {
-    /// Its tokens.
+    /// Tokens of the turn.
     #[serde(default, skip_serializing_if = "Tokens::is_empty")]
     pub tokens: Tokens,
     /// By how much the session's cost has grown in it.
@@ -142,25 +142,25 @@ pub struct TurnUsage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetInfo {
-    /// What may be spent.
+    /// The budget per day.
     pub per_day: Cost,
-    /// What was spent today in that currency, as far as agents have told.
+    /// Reported cost of today in that currency.
     pub spent: Amount,
-    /// It is used up.
+    /// Set if the budget is used up.
     pub is_over: bool,
 }
 
-/// Parameters of `_acpd/usage`.
+/// Parameters for adding up usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct UsageParams {
-    /// Only turns that ended at this time or later (ms since the epoch).
+    /// Restricts the result to turns that ended at this time or later (ms since the epoch).
     pub since: u64,
-    /// What belongs together.
+    /// Grouping of the result.
     pub by: UsageBy,
 }
 
-/// What is added up.
+/// Grouping of usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UsageBy {
@@ -175,7 +175,7 @@ pub enum UsageBy {
     Day,
 }
 
-/// Result of `_acpd/usage`.
+/// Usage by group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageReport {
@@ -183,7 +183,7 @@ pub struct UsageReport {
     pub totals: Vec<UsageTotal>,
 }
 
-/// What some turns have used together: the sum of what was told.
+/// Sum of the reported usage of some turns.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageTotal {
@@ -193,17 +193,17 @@ pub struct UsageTotal {
     /// The session, which may have been deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Untrusted>,
-    /// The directory.
+    /// Working directory of the sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<Untrusted>,
     /// When the day began, by the daemon's clock (ms since the epoch).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub day: Option<u64>,
-    /// Turns that ended.
+    /// Number of ended turns.
     pub turns: u64,
-    /// Turns of which the agent has told nothing.
+    /// Number of turns without a report.
     pub untold: u64,
-    /// Tokens.
+    /// Sum of their tokens.
     #[serde(default, skip_serializing_if = "Tokens::is_empty")]
     pub tokens: Tokens,
     /// Costs, one for each currency.

@@ -1,4 +1,4 @@
-//! What a client that watches the daemon is shown: every row once, then the rows that change.
+//! Rows for a client that watches the daemon: all of them once, then those that change.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub struct Watched {
     pub interactions: Vec<InteractionInfo>,
 }
 
-/// Notification `_acpd/changed`: the rows that are other than the client was told last.
+/// Rows that differ from what the client got last.
 ///
 /// A row is whole, and takes the place of the one with the same key. What a row was between two of these
 /// notifications is not told.
@@ -33,7 +33,7 @@ pub struct Changed {
     /// New and changed questions, by id.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interactions: Vec<InteractionInfo>,
-    /// What is there no more.
+    /// Keys of removed rows.
     #[serde(skip_serializing_if = "Removed::is_empty")]
     pub removed: Removed,
 }
@@ -45,7 +45,7 @@ pub struct Removed {
     /// Sessions that were deleted or put into the archive.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<SessionRowKey>,
-    /// Names of agents.
+    /// Names of removed agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<Untrusted>,
     /// Ids of questions that were answered or withdrawn.
@@ -53,11 +53,11 @@ pub struct Removed {
     pub interactions: Vec<Untrusted>,
 }
 
-/// Tells a session from all others: ids are unique within an agent.
+/// Key of a session's row: ids are unique within an agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionRowKey {
-    /// Agent profile.
+    /// Name of the agent's profile.
     pub agent: Untrusted,
     /// Id as clients use it.
     pub session_id: Untrusted,
@@ -69,7 +69,7 @@ impl SessionInfo {
         SessionRowKey { agent: self.agent.clone(), session_id: self.session_id.clone() }
     }
 
-    /// What people call it: its name, or its id if it has none.
+    /// Returns the name, or the id of a session without one.
     pub fn handle(&self) -> &Untrusted {
         self.name.as_ref().unwrap_or(&self.session_id)
     }
@@ -88,7 +88,7 @@ impl SessionRowKey {
 }
 
 impl Removed {
-    /// Whether nothing is.
+    /// Returns whether no row was removed.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty() && self.agents.is_empty() && self.interactions.is_empty()
     }

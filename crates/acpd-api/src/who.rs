@@ -1,4 +1,4 @@
-//! Who did something, for others who are told.
+//! Names of the clients that did something, for other clients.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub struct CutShort {
 pub struct ClientName {
     /// `clientInfo.name` of its `initialize`.
     pub name: Untrusted,
-    /// `clientInfo.title`.
+    /// Title of the client: `clientInfo.title`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<Untrusted>,
     /// Where its person is: `place` of `_meta._acpd`.
