@@ -106,6 +106,14 @@ pub(crate) fn renewed_fault() -> Fault {
     Fault::new(Reason::Interrupted, text).hint("try again")
 }
 
+/// A sentence about an agent, from a reason such as "it ended with exit code 3".
+pub(crate) fn about_agent(profile: &str, reason: &str) -> String {
+    match reason.strip_prefix("it ") {
+        Some(predicate) => format!("agent `{profile}` {predicate}"),
+        None => format!("agent `{profile}`: {reason}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

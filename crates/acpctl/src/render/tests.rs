@@ -539,7 +539,7 @@ fn notices_are_sentences() {
     turn failed: no luck
     turn interrupted: the agent was killed; the last message may be incomplete
     outcome unknown: the daemon was killed; acpd does not send the prompt again: check what was done
-    session restored: the agent has the conversation again
+    conversation restored
     previous session could not be restored: the agent no longer has it; the agent continues with a summary; your history is intact
     session lost: unknown session; your history is intact
     mode is gone

@@ -77,7 +77,7 @@ fn the_answer_goes_to_stdout_and_everything_else_to_stderr() {
     assert_eq!(done.out, "Let me look.\nFound it.\n");
     assert_eq!(
         done.err,
-        "✓ Read x\nsession restored: the agent has the conversation again\n\
+        "✓ Read x\nconversation restored\n\
          1.2k of 200k tokens in the context\n"
     );
     assert_eq!(done.code, Some(0));

@@ -118,7 +118,7 @@ fn restored(restored: &Restored) -> Option<Notice> {
     let (severity, sentence) = match restored.level {
         RestoreLevel::Exact | RestoreLevel::Renewed => return None,
         RestoreLevel::Resumed | RestoreLevel::Loaded => {
-            (Severity::Info, "session restored: the agent has the conversation again".into())
+            (Severity::Info, "conversation restored".into())
         }
         RestoreLevel::Partial => (
             Severity::Warning,

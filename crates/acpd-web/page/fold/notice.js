@@ -95,7 +95,7 @@ function restored({ level, reason, gets }) {
   const why = reason === undefined ? 'the agent no longer has it' : oneLine(String(reason));
   switch (level) {
     case 'resumed': case 'loaded':
-      return notice('info', 'session restored: the agent has the conversation again', 'restored');
+      return notice('info', 'conversation restored', 'restored');
     case 'partial':
       return notice('warning', `conversation restored in part: ${why}; the agent may not have the rest; `
         + 'your history is intact', 'restored');

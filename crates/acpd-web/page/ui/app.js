@@ -73,7 +73,7 @@ function Connection({ store }) {
     const timer = setTimeout(() => store.told(), 1100);
     return () => clearTimeout(timer);
   }, [watch.isLive]);
-  const why = watch.why ? `acpd is away: ${oneLine(watch.why)}` : 'acpd is away, coming back';
+  const why = watch.why ? `acpd is not running: ${oneLine(watch.why)}` : 'acpd is not running, reconnecting';
   const words = !isAway ? 'live' : navigator.onLine ? why : 'this device is offline';
   return html`<div class=${`connection ${isAway ? 'is-away' : ''}`} role="status">
     <span class="dot" aria-hidden="true"></span><span>${words}${isAway && fleet.recalled !== undefined && `; this is what was known ${age(now - fleet.recalled)} ago`}</span>

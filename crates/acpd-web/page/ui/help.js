@@ -40,7 +40,7 @@ export function Help({ store }) {
 function Push({ store }) {
   const [state, setState] = useState(/** @type {import('../push.js').State | undefined} */ (undefined));
   const [trouble, setTrouble] = useState('');
-  const look = () => pushState(store).then(setState, () => setState({ isOn: false, why: 'acpd is away.' }));
+  const look = () => pushState(store).then(setState, () => setState({ isOn: false, why: 'acpd is not running.' }));
   useEffect(() => {
     look();
   }, [store.me.push]);
@@ -54,7 +54,7 @@ function Push({ store }) {
     await look();
   };
   return html`<div class="field"><label class="check"><input type="checkbox" id="push" checked=${state?.isOn ?? false} disabled=${!state || state.why !== undefined} onChange=${change} />
-      Tell me here when I am needed</label>
+      Notify me when I am needed</label>
     <p class="is-dim">${state?.why ?? 'When an agent asks, when it is done after more than a minute, and when it was interrupted; never what was said.'}</p>
     ${trouble && html`<${Trouble} text=${trouble} />`}</div>`;
 }

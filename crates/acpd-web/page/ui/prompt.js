@@ -73,7 +73,7 @@ export function Prompt({ session, row, mayPrompt, isWorking, onSent }) {
     <${Attached} files=${files} />
     <form class="prompt-form" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); send('prompt'); }}>
       <textarea ref=${field} id="prompt" rows="1" value=${text} disabled=${Boolean(why)} enterkeyhint=${isTouch() ? 'enter' : 'send'}
-        placeholder=${why ?? (isWorking ? 'It waits until the turn is over' : `Say something to ${oneLine(session.agent)}`)} aria-label="prompt" maxlength="1000000"
+        placeholder=${why ?? (isWorking ? 'Queue a prompt for after this turn' : `Say something to ${oneLine(session.agent)}`)} aria-label="prompt" maxlength="1000000"
         onInput=${(/** @type {any} */ event) => { write(event.target.value); if (!session.isController && mayPrompt) session.promote().catch(() => {}); }}
         onKeyDown=${key} onPaste=${(/** @type {any} */ event) => { if (event.clipboardData?.files.length) { event.preventDefault(); files.add(event.clipboardData.files); } }}></textarea>
       <div class="buttons">

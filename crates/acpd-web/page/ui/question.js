@@ -80,7 +80,7 @@ export function Question({ asked, number, of, now, mayAnswer, folder, answer }) 
         <span>${option.name}${option.more && html`<span class=${option.isOpposite ? 'is-warning' : 'is-dim'}> · ${option.more}</span>`}</span></label>`)}
     </fieldset>
     ${refused && html`<p class="refused is-bad" role="alert">${refused.text}${refused.hint && html`<span class="hint"> · ${refused.hint}</span>`}</p>`}
-    <div class="decide"><p class="note is-dim">Nothing is chosen beforehand; it waits as long as you like.</p>
+    <div class="decide"><p class="note is-dim">The agent waits until you choose.</p>
       <${Confirm} why=${why} isArmed=${isArmed} isSending=${isSending} allows=${chosen?.allows ?? false} send=${send}
         label=${chosen ? `Confirm: ${chosen.name}` : 'Confirm'} key=${`${asked.id} ${choice}`} /></div>
   </section>`;

@@ -14,7 +14,7 @@
 
 use acpd_api::Reason;
 
-use crate::fault::Fault;
+use crate::fault::{Fault, about_agent};
 use crate::hub::Hub;
 use crate::ids::{HostId, SlotId};
 use crate::input::{Batch, Effect, LeftProcess};
@@ -75,7 +75,7 @@ impl Hub {
             _ => return Ok(()),
         };
         let why = agent.api_reason().unwrap_or_default();
-        let fault = Fault::new(reason, format!("agent `{}`: {why}", agent.profile));
+        let fault = Fault::new(reason, about_agent(&agent.profile, &why));
         Err(fault.hint(self.held_back_hint(id).unwrap_or_default()))
     }
 

@@ -23,7 +23,7 @@ use acp_wire::{ErrorObject, Id, Outcome, build, clipped};
 use acpd_api::{AgentNotice, Reason, method};
 use bytes::Bytes;
 
-use crate::fault::{Fault, in_words};
+use crate::fault::{Fault, about_agent, in_words};
 use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, SlotId, duration};
 use crate::input::{Batch, Effect, SpawnError, StopStep, ToHost};
@@ -169,7 +169,7 @@ impl Hub {
         if agent.state == State::Failed(Reason::NeedsLogin) {
             return self.login_fault(id, what);
         }
-        let fault = Fault::new(reason, format!("agent `{}`: {what}", agent.profile));
+        let fault = Fault::new(reason, about_agent(&agent.profile, what));
         fault.stderr(&agent.stderr).hint(self.agent_hint(id))
     }
 

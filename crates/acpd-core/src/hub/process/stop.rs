@@ -135,12 +135,12 @@ impl Hub {
             _ => State::Stopping { why: StopWhy::Crashed, stage: Stage::Term },
         };
         let reason = match &state {
-            State::Stopping { why: StopWhy::Crashed, .. } => format!("it ended with {status}"),
+            State::Stopping { why: StopWhy::Crashed, .. } => ending(status),
             State::Stopping { why: StopWhy::BadStart { .. }, .. } if was_starting => {
                 let printed = agent.what_it_printed();
-                format!("it ended with {status} before it answered `initialize`{printed}")
+                format!("{} before it answered `initialize`{printed}", ending(status))
             }
-            _ => agent.reason.clone().unwrap_or_else(|| format!("it ended with {status}")),
+            _ => agent.reason.clone().unwrap_or_else(|| ending(status)),
         };
         if !was_stopping {
             self.hook_crash(id, &reason, out);
@@ -337,4 +337,12 @@ impl Hub {
 enum Verdict {
     Start { delay: u64 },
     Fail(Reason),
+}
+
+/// Says how a process ended: with an exit code, or by a signal (`signal 9 (SIGKILL)`).
+fn ending(status: &str) -> String {
+    match status.strip_prefix("signal ").and_then(|signal| signal.split_once('(')) {
+        Some((_, name)) => format!("it was killed ({name}"),
+        None => format!("it ended with {status}"),
+    }
 }

@@ -9,7 +9,7 @@ use acpd_api::{ClientName, Outcome, Reason};
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::fault::Fault;
+use crate::fault::{Fault, about_agent};
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId, duration};
 use crate::input::Batch;
@@ -86,7 +86,7 @@ impl Hub {
     ) -> bool {
         let mut any = false;
         let agent = &self.processes[&slot].profile;
-        let why = format!("agent `{agent}`: {}", reason.unwrap_or("it is being stopped"));
+        let why = about_agent(agent, reason.unwrap_or("it is being stopped"));
         for key in self.sessions.of_slot(slot) {
             if self.session(key).running.is_some() {
                 any = true;

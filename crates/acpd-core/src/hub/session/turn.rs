@@ -51,9 +51,8 @@ use crate::session::{LateReplay, Session, State};
 use crate::timers::Timer;
 use crate::tool_calls::changed_files::changed_files;
 
-/// How it goes on behind a turn that was interrupted.
-const GOES_ON: &str =
-    "the conversation comes back with the next prompt; the turn does not run again by itself";
+/// Hint after an interrupted turn.
+const GOES_ON: &str = "send another prompt to continue; the interrupted turn is not repeated";
 
 /// Prompts that may wait in one session.
 const QUEUE_LIMIT: usize = 32;

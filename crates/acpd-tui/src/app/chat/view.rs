@@ -387,7 +387,10 @@ fn trouble(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<
             return Some(line.and(Role::Dim, text!("  {}", since)));
         }
         Phase::AwaySince(since) if state.now >= since + AWAY => {
-            return Some(Line::of(Role::Warning, "acpd is away, coming back; the draft stays"));
+            return Some(Line::of(
+                Role::Warning,
+                "acpd is not running, reconnecting; the draft stays",
+            ));
         }
         Phase::Stopped { .. } => {
             return Some(Line::of(Role::Bad, state.start_hint(Place::Prompt)));

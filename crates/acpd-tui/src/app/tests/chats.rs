@@ -140,7 +140,7 @@ fn states_of_the_connection_are_told_and_the_draft_stays() {
     person.types("half a thought");
     person.event(Event::Lost(link));
     person.state.now += 1001;
-    assert!(person.sees(80, 24).contains("acpd is away, coming back; the draft stays"));
+    assert!(person.sees(80, 24).contains("acpd is not running, reconnecting; the draft stays"));
     person.event(Event::Back(link));
     let seen = person.sees(80, 24);
     assert!(!seen.contains("away") && seen.contains("half a thought"), "{seen}");

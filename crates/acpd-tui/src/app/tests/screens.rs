@@ -47,7 +47,7 @@ fn a_daemon_that_is_away_is_told_after_a_second() {
     person.event(Event::Lost(Link::Fleet));
     assert!(!person.sees(80, 24).contains("away"));
     person.state.now += 1001;
-    assert!(person.sees(80, 24).contains("acpd is away, coming back"));
+    assert!(person.sees(80, 24).contains("acpd is not running, reconnecting"));
     person.event(Event::Back(Link::Fleet));
     assert!(!person.sees(80, 24).contains("away"));
     assert_eq!(person.said(method::WATCH).len(), 1, "everything is asked for again");

@@ -128,7 +128,7 @@ fn head(state: &State, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect) {
     let told = match &state.presence {
         Presence::Connecting => Line::of(Role::Dim, "connecting"),
         Presence::AwaySince(since) if state.now >= since + AWAY => {
-            Line::of(Role::Warning, "acpd is away, coming back")
+            Line::of(Role::Warning, "acpd is not running, reconnecting")
         }
         Presence::There | Presence::AwaySince(_) => {
             Line::of(Role::Dim, state.today.words().unwrap_or_default())
