@@ -182,7 +182,7 @@ fn a_version_of_the_protocol_that_acpd_does_not_speak_is_not_tried_again() {
 #[test]
 fn program_that_sends_back_its_input_is_no_agent() {
     let env = home([echo().command(&["cat"])]);
-    let told = ["it is no ACP agent", "set the `command`", "[agents.echo]"];
+    let told = ["is no ACP agent", "set the `command`", "[agents.echo]"];
     env.acpctl(&["run", "say #one"]).code(1).explains(&told);
     assert_eq!(env.wait_agent("echo", "failed")["restarts"], 0);
 }

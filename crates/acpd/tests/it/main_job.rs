@@ -15,7 +15,7 @@ fn a_killed_agent_costs_half_an_answer_and_nothing_else() {
     two.wait_stdout("paused at middle");
     let old = env.agent_pid("echo").expect("a running agent");
     kill9(old);
-    let two = two.finish().code(6).explains(&["agent `echo`", "signal 9", "hint:"]);
+    let two = two.finish().code(6).explains(&["agent `echo`", "was killed (SIGKILL)", "hint:"]);
     assert!(two.stdout().contains("line 3\npaused at middle"), "{two:?}");
 
     // What people saw of the broken answer is kept.

@@ -182,5 +182,5 @@ fn a_cancel_that_was_ignored_is_an_outcome_of_its_own() {
     assert_eq!(outcomes(&env, "fix"), ["\"unwedged\""]);
     assert_eq!(env.session("fix")["turn"]["last"], "unwedged");
     let log = env.acpctl(&["session", "log", "fix"]).success();
-    assert!(log.stdout().contains("it ignored a cancel for 300 ms and was stopped"), "{log:?}");
+    assert!(log.stdout().contains("ignored a cancel for 300 ms and was stopped"), "{log:?}");
 }
