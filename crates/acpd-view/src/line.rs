@@ -1,5 +1,6 @@
 //! Lines on a screen: text with what it means.
 
+use serde::Serialize;
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::text::Text;
@@ -29,8 +30,9 @@ pub struct Style {
     pub struck: bool,
 }
 
-/// What a text means.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Meaning of a text, by which each program chooses a colour.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Role {
     #[default]
     Plain,
