@@ -1,4 +1,4 @@
-//! What may be spent in a day, and what was. It knows nothing of the hub, which asks before a turn begins.
+//! Spending of a day and its limit. The hub asks this module before a turn begins.
 
 use acpd_api::{Amount, BudgetInfo, Cost, Untrusted};
 
@@ -6,12 +6,12 @@ use crate::ids::Time;
 use crate::profile::BudgetLimit;
 use crate::record::{Spent, UsageRow};
 
-/// What was spent on a day in the currency of the limit, and what a person has said of it.
+/// Spending of a day in the currency of the limit, and the user's consent.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     day: Time,
     spent: Amount,
-    /// A person lets it go on until so much is spent. Forgotten with the daemon: then it is asked again.
+    /// Spending that the user allowed. In memory only: the next daemon asks again.
     allowed: Amount,
     /// People were told that it is used up.
     told: bool,
@@ -42,7 +42,7 @@ impl Budget {
         BudgetInfo { is_over: spent >= per_day.amount, per_day, spent }
     }
 
-    /// Whether a person has to let the next turn begin.
+    /// Returns whether a person must allow the next turn.
     pub(crate) fn holds(&self, info: &BudgetInfo) -> bool {
         info.is_over && info.spent >= self.allowed
     }
@@ -52,13 +52,13 @@ impl Budget {
         self.allowed = info.spent.plus(info.per_day.amount);
     }
 
-    /// Whether it is news that it is used up.
+    /// Returns whether the budget has just been used up.
     pub(crate) fn is_news(&mut self, info: &BudgetInfo) -> bool {
         info.is_over && !std::mem::replace(&mut self.told, info.is_over)
     }
 }
 
-/// Whether a person wants to spend more today.
+/// Asks for permission to spend more today.
 pub(crate) fn question(info: &BudgetInfo) -> String {
     let spent = money(info.spent, &info.per_day.currency);
     let limit = money(info.per_day.amount, &info.per_day.currency);

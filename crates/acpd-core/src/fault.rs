@@ -79,7 +79,7 @@ impl Fault {
             .hint("`acpctl session ls` lists the sessions")
     }
 
-    /// What is told to the client.
+    /// Message for the client.
     pub fn object(&self) -> ErrorObject {
         let error = ErrorObject::new(self.code, self.message.clone());
         let mut data = json!({ NAMESPACE: self.data });

@@ -1,4 +1,4 @@
-//! What an agent says, short enough for lists: the beginning of it, or its last line.
+//! Short forms of agents' texts for lists: the beginning, or the last line.
 
 use acpd_api::Doing;
 
@@ -23,7 +23,7 @@ impl Gist {
         self.chars == 0
     }
 
-    /// What follows would not be shown.
+    /// Later text would not be shown.
     pub(crate) fn is_full(&self) -> bool {
         self.is_full
     }

@@ -14,7 +14,7 @@ pub(crate) const NOBODY: ClientId = ClientId(u64::MAX);
 pub struct Time(pub u64);
 
 impl Time {
-    /// This time and so many milliseconds.
+    /// Returns this time plus a number of milliseconds.
     #[must_use]
     pub fn after(self, ms: u64) -> Time {
         Time(self.0.saturating_add(ms))

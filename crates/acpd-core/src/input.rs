@@ -1,4 +1,4 @@
-//! What the hub is told and what it asks for.
+//! Inputs and effects of the hub.
 
 use std::collections::BTreeMap;
 
@@ -28,13 +28,9 @@ pub enum Input {
         /// For how long (ms).
         time: u64,
     },
-    /// Whether a directory is there, asked for with [`Effect::FindDirectory`].
-    DirectoryFound {
-        /// Number of the question.
-        question: u64,
-        exists: bool,
-    },
-    /// What a session was about, asked for with [`Effect::Summarize`]. One for each.
+    /// Answer to [`Effect::FindDirectory`]: whether the directory exists.
+    DirectoryFound { question: u64, exists: bool },
+    /// Answer to [`Effect::Summarize`]: a summary of a session.
     Summary {
         session: SessionKey,
         /// A few KiB for the agent, empty if the journal says nothing.
@@ -42,7 +38,6 @@ pub enum Input {
     },
     /// How much was said in sessions, asked for with [`Effect::Measure`].
     Measured {
-        /// Number of the question.
         question: u64,
         /// Bytes by session, or why that cannot be told.
         sizes: Result<BTreeMap<SessionKey, u64>, String>,
@@ -54,7 +49,7 @@ pub enum Input {
         /// How, and what it had written.
         end: TerminalEnd,
     },
-    /// What a command has written so far, asked for with [`Effect::LookAtTerminal`].
+    /// Answer to [`Effect::LookAtTerminal`]: the output of a command so far.
     TerminalSeen {
         terminal: InteractionId,
         /// The last of it.
@@ -62,9 +57,9 @@ pub enum Input {
     },
     /// The journal cannot be written; the batch is retried.
     StoreFailing {
-        /// What the system said.
+        /// Error of the system.
         reason: String,
-        /// What a person can do about it.
+        /// Advice for the user.
         hint: Option<String>,
     },
     /// The journal can be written again.
@@ -85,7 +80,7 @@ pub enum ClientOrigin {
     Agent(Option<HostId>),
 }
 
-/// What a connection reports.
+/// Event of a connection.
 #[derive(Debug, Clone)]
 pub enum ClientEvent {
     Opened(ClientOrigin),
@@ -93,9 +88,9 @@ pub enum ClientEvent {
     /// that may need it.
     DefaultFound(String),
     Lines(Vec<Body>),
-    /// It does not read as fast as it is sent to: no live lines for it until it has drained.
+    /// The client reads too slowly: no live lines until its queue is empty.
     Lagged,
-    /// It lagged, and has read everything that it was sent.
+    /// The slow client has read everything that was sent.
     Drained,
     /// A piece of journal, asked for with [`ToClient::Read`], was sent. One for each, in their order,
     /// also when the session is gone by then.
@@ -109,29 +104,29 @@ pub enum ClientEvent {
     Closed,
 }
 
-/// What a process reports, or whoever keeps it.
+/// Event of a process, or of its shim.
 #[derive(Debug, Clone)]
 pub enum HostEvent {
-    /// It is about to be made with credentials that are good for some time only.
+    /// The process is about to start with credentials that expire.
     CredentialsGood {
         /// For how long (ms).
         left: u64,
     },
-    /// It runs; nothing has been said to it yet.
+    /// The process runs; nothing was sent to it yet.
     Started { pid: u32, start: u64 },
-    /// It could not be made; nothing else is reported.
+    /// The process could not be started; no other event follows.
     Refused(SpawnError),
     /// An earlier daemon started it; it was found again, and is spoken with.
     Adopted {
         pid: u32,
         start: u64,
-        /// What it has written so far ends at this byte offset; it is handed over from now on.
+        /// Output before this byte offset is on disk; later output follows.
         end: u64,
     },
     /// An earlier daemon started it, and it cannot be spoken with any more. What is left of it is
     /// being ended; [`HostEvent::Gone`] follows.
     Lost { reason: String },
-    /// It wrote lines. Those over the limit are discarded, the rest of them without another word.
+    /// Lines of the process. Lines over the limit are discarded.
     Output(Vec<Frame>),
     /// Every line up to this number has been written to its stdin.
     Written {
@@ -145,16 +140,16 @@ pub enum HostEvent {
         request: Id,
         servers: Vec<LeftOut>,
     },
-    /// Its leader has ended; descendants may be left. What it had written by then has been handed over
-    /// before: lines that come later belong to no session any more.
+    /// The leader has ended; descendants may be left. All its output was delivered before: later
+    /// lines belong to no session.
     Exited {
         /// How it ended, in words.
         status: String,
         /// The last lines of its stderr.
         stderr: String,
     },
-    /// Who is left of it after it was killed, as far as the system says; nobody, if it cannot be told
-    /// who they are. Answers [`Effect::FindLeftovers`], at any time.
+    /// Answer to [`Effect::FindLeftovers`], at any time: the processes that survived a kill, empty
+    /// if they cannot be named.
     Left(Vec<LeftProcess>),
     /// No process of its tree is left and all of its output has been handed over.
     Gone,
@@ -163,7 +158,7 @@ pub enum HostEvent {
 /// Why a process could not be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpawnError {
-    /// What happened, in one sentence.
+    /// Description of the event.
     pub message: String,
     pub hint: Option<String>,
     /// Trying again cannot help: no such file, not executable.
@@ -174,7 +169,7 @@ pub struct SpawnError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftProcess {
     pub pid: u32,
-    /// What it calls itself, for people; empty if the system does not say.
+    /// Name of the process; empty if the system does not report one.
     pub name: String,
 }
 
@@ -190,11 +185,11 @@ pub struct LeftOut {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServeError {
     pub code: i64,
-    /// What happened, and the way out.
+    /// Description of the event, and the way out.
     pub message: String,
 }
 
-/// What acpd does with the files of a session when no editor does it.
+/// Work on a session's files for an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileService {
     ReadTextFile {
@@ -202,7 +197,7 @@ pub enum FileService {
         path: String,
         /// First line, from 1.
         line: Option<u32>,
-        /// At most so many lines.
+        /// Maximum number of lines.
         limit: Option<u32>,
     },
     WriteTextFile {
@@ -223,7 +218,7 @@ pub struct NewTerminal {
     /// A program, or a line for a shell.
     pub command: String,
     pub args: Vec<String>,
-    /// What its environment has besides.
+    /// Additional variables.
     pub env: Vec<(String, String)>,
     /// Absolute path.
     pub cwd: String,
@@ -234,7 +229,7 @@ pub struct NewTerminal {
 /// The end of a command that acpd ran for an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TerminalEnd {
-    /// Its exit code, if it exited.
+    /// Exit code, if the process exited.
     pub code: Option<u32>,
     /// The name of the signal that ended it.
     pub signal: Option<String>,
@@ -282,7 +277,6 @@ pub enum Effect {
     /// Find out whether an agent's session can work in a directory, and report
     /// [`Input::DirectoryFound`]. What an agent elsewhere sees is not known: it is there.
     FindDirectory {
-        /// Number of the question.
         question: u64,
         agent: String,
         /// Absolute path.
@@ -297,11 +291,7 @@ pub enum Effect {
         what: Reseed,
     },
     /// Find out how much was said in these sessions, and report [`Input::Measured`].
-    Measure {
-        /// Number of the question.
-        question: u64,
-        sessions: Vec<SessionKey>,
-    },
+    Measure { question: u64, sessions: Vec<SessionKey> },
     /// Run a command for an agent, and report [`Input::Served`]. The terminal is named by the number
     /// of the request.
     CreateTerminal { terminal: InteractionId, new: Box<NewTerminal> },
@@ -318,20 +308,19 @@ pub enum Effect {
     /// Begin or end to watch the file in which an agent keeps its login: [`Input::LoginSeen`].
     WatchLogin {
         agent: String,
-        /// Whether it is to be watched.
+        /// `true` to watch, `false` to stop watching.
         wanted: bool,
     },
     /// Forget the credentials that were looked up for an agent: it has, or wants, another login.
     ForgetCredentials { agent: String },
     /// Run the command that the configuration has for this, if it has one.
     Hook {
-        /// What it is run for.
         event: HookEvent,
-        /// What it reads: [`acpd_api::HookInfo`] as JSON text.
+        /// Input of the command: [`acpd_api::HookInfo`] as JSON text.
         about: Bytes,
     },
-    /// Show a person on the desktop what nobody who is attached sees. Both texts are short, escaped, and
-    /// hold nothing of what an agent works on.
+    /// Show a desktop notification about a session without attached clients. Both texts are short,
+    /// escaped, and have no content of the session.
     Notify { title: String, body: String },
     /// Show a client lines as they go, until its connection ends.
     Trace(Box<Trace>),
@@ -349,7 +338,7 @@ pub enum Effect {
     /// The limits of the configuration have deleted these sessions (public ids), for the log.
     Expired {
         sessions: Vec<String>,
-        /// They can be brought back.
+        /// The sessions can be restored.
         can_undo: bool,
     },
     /// End the daemon and leave agents running where they can be; where not, stop them first
@@ -379,7 +368,7 @@ pub enum ToClient {
         /// The request to answer.
         id: Id,
         status: Box<Status>,
-        /// What part of it was asked for.
+        /// Requested part.
         part: StatusPart,
     },
     /// A line with rows that the client watches; then [`ClientEvent::RowsWritten`] is reported.
@@ -392,21 +381,21 @@ pub enum ToClient {
     Search {
         /// The request to answer.
         id: Id,
-        /// What is looked for, and where.
+        /// Query and filters.
         search: Box<Search>,
     },
     /// The answer to `_acpd/usage`.
     Usage {
         /// The request to answer.
         id: Id,
-        /// What is to be added up.
+        /// Grouping and filters.
         asked: UsageParams,
     },
     /// The answer to `_acpd/daemon/log_level`.
     LogLevel {
         /// The request to answer.
         id: Id,
-        /// What is to be logged, if that is to change.
+        /// New log level, if it is to change.
         level: Option<String>,
     },
     /// An answer with the values kept for a session (`modes`, `configOptions`).
@@ -435,7 +424,8 @@ pub enum ToHost {
         /// A turn runs, or something waits for an answer.
         busy: bool,
     },
-    /// Its end is on disk: nothing has to be kept of it. Comes after [`HostEvent::Gone`], or never.
+    /// The end of the process is on disk, so its records can go. Comes after [`HostEvent::Gone`],
+    /// or never.
     Forget,
     /// Something odd that the agent did, in a sentence for its log. Never holds a payload.
     Note(String),
@@ -452,7 +442,7 @@ pub struct LogPage {
     pub after: Seq,
     /// Entries up to this position.
     pub upto: Seq,
-    /// At most so many.
+    /// Maximum number.
     pub limit: u32,
 }
 
@@ -470,12 +460,12 @@ pub struct SessionValues {
     pub boolean_options: bool,
 }
 
-/// What is looked for in what was said.
+/// Words to search for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search {
     pub words: Vec<String>,
     pub sessions: BTreeMap<SessionKey, SessionInfo>,
-    /// At most so many hits.
+    /// Maximum number of hits.
     pub limit: u32,
 }
 
@@ -504,7 +494,7 @@ pub struct Read {
     pub after: Seq,
     /// Up to this position.
     pub upto: Seq,
-    /// What to leave out.
+    /// Lines to leave out.
     pub style: ReadStyle,
     /// How this client wants lines.
     pub view: View,
@@ -512,7 +502,7 @@ pub struct Read {
     pub origin: Option<String>,
 }
 
-/// What a reading of the journal leaves out.
+/// Lines that a reading of the journal leaves out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadStyle {
     /// Nothing: the client goes on from its cursor.
@@ -538,16 +528,16 @@ pub struct View {
     pub subagents: bool,
     /// Longest line in bytes; 0 = no limit.
     pub max_line: u64,
-    /// Whose terminals it shows, the others become text; 0 = it has none.
+    /// Owner of the terminals that are shown as terminals, the others become text; 0 = no owner.
     pub editor: u64,
 }
 
 /// Which lines a client is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    /// Who is shown them.
+    /// Receiver of the lines.
     pub client: ClientId,
-    /// What they are about.
+    /// Subject of the lines.
     pub of: TraceOf,
     /// Also those between acpd and its clients.
     pub clients: bool,
@@ -557,14 +547,14 @@ pub struct Trace {
     pub method: Option<String>,
 }
 
-/// What traced lines are about.
+/// Subject of traced lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TraceOf {
     Agent(String),
     Session(SessionKey),
 }
 
-/// What part of a status was asked for.
+/// Requested part of a status.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StatusPart {
     All,
@@ -579,13 +569,13 @@ pub enum StatusPart {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StopStep {
     CloseStdin,
-    /// SIGTERM to the group and to whatever escaped from it.
+    /// SIGTERM to the group and to processes that left it.
     Term,
     /// SIGKILL to every process of the tree.
     Kill,
 }
 
-/// What one or more inputs led to.
+/// Records and effects of one or more inputs.
 ///
 /// Architecture invariant: effects are performed after the records are committed, in order; only
 /// `urgent` effects may be performed at once, and they never show anything that is not on disk.
@@ -615,8 +605,7 @@ impl Batch {
         self.accepted.append(&mut later.accepted);
     }
 
-    /// Notes something in the log of a process. What is quoted in it is of a peer, and its log has a line
-    /// for it, whatever that says.
+    /// Logs an event of a process. Quotations are of a peer; each event is one line of the log.
     pub(crate) fn note(&mut self, host: HostId, text: &str) {
         let text = clipped(text, NOTE);
         let shown = text.chars().flat_map(|c| {
@@ -627,7 +616,7 @@ impl Batch {
         self.effects.push(Effect::Host(host, ToHost::Note(shown.collect())));
     }
 
-    /// Whether there is nothing to do.
+    /// Returns whether there are neither records nor effects.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty() && self.effects.is_empty() && self.urgent.is_empty()
     }
@@ -637,6 +626,6 @@ impl Batch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
     pub(crate) to: Requester,
-    /// It is an `initialize`: that is taken back, so that it can be sent again.
+    /// An `initialize` is undone, so that it can be sent again.
     pub(crate) is_initialize: bool,
 }

@@ -1,4 +1,4 @@
-//! What clients may say: names, directories, `_meta` members of our own.
+//! Params of clients: names, directories, `_meta` members of acpd.
 
 use acp_wire::acp::SessionParams;
 use acp_wire::bound::LONGEST_PATH;
@@ -87,7 +87,7 @@ pub(crate) fn bounded(params: &RawValue) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether a text can be an absolute path.
+/// Returns whether a text can be an absolute path.
 pub(crate) fn path(member: &str, text: &str) -> Result<(), Fault> {
     let drive = cfg!(windows) && text.as_bytes().get(1) == Some(&b':');
     let is_absolute = text.starts_with('/') || text.starts_with("\\\\") || drive;

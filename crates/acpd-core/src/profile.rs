@@ -1,4 +1,4 @@
-//! What the hub has to know of an agent profile. The rest (environment, paths) is the daemon's.
+//! The hub's view of an agent profile. The daemon has the rest (environment, paths).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,25 +22,25 @@ pub struct Config {
     pub agents: BTreeMap<String, Profile>,
     /// Quirks of programs by their `agentInfo.name`, for profiles with [`Profile::takes_quirks`].
     pub quirks: BTreeMap<String, Quirks>,
-    /// Who answers permission questions without a person.
+    /// Rules for permission questions.
     pub policy: Policy,
     /// Limit of one line in bytes, for messages about it.
     pub line_limit: u64,
-    /// So many connections may have said `initialize`.
+    /// Maximum number of clients.
     pub max_clients: u32,
-    /// So many processes may be started at the same time, at least 1.
+    /// Maximum number of agents that start at the same time, at least 1.
     pub cold_starts: u32,
-    /// What commands are run for; nothing else is told.
+    /// Events with hooks; others are not reported.
     pub hooks: BTreeSet<HookEvent>,
     /// How long a deleted session can be brought back (ms); 0 = not at all.
     pub keep_deleted: u64,
-    /// A person hears of what happens while nobody is attached.
+    /// Desktop notifications for sessions without attached clients.
     pub notify: bool,
     /// Directories with settings of their own.
     pub workspaces: Vec<Workspace>,
     /// How much is kept where no workspace says something else.
     pub retention: Limits,
-    /// What may be spent in a day.
+    /// Budget of a day.
     pub budget: Option<BudgetLimit>,
     /// How far agents may work with agents.
     pub delegation: Delegation,
@@ -66,7 +66,7 @@ pub struct Workspace {
     pub path: String,
     /// The agent of clients that name none, and for which the settings are; without one they are for all.
     pub agent: Option<String>,
-    /// What its sessions begin with.
+    /// Settings of new sessions.
     pub defaults: Defaults,
     /// No limit lets its sessions go.
     pub keep: bool,
@@ -86,7 +86,7 @@ pub struct Limits {
     /// How long after its last use a session stays (ms).
     pub max_age: Option<u64>,
     pub max_sessions: Option<u32>,
-    /// So many bytes of what was said.
+    /// Maximum size of a conversation in bytes.
     pub max_size: Option<u64>,
 }
 
@@ -113,7 +113,7 @@ impl Config {
         found.into_iter().find_map(|workspace| workspace.agent.as_deref())
     }
 
-    /// What a session of an agent begins with in a directory.
+    /// Settings of an agent's new sessions in a directory.
     pub(crate) fn defaults(&self, agent: &str, dir: &str) -> Defaults {
         let own = |of: &&Workspace| of.agent.as_deref().is_none_or(|named| named == agent);
         let found =
@@ -133,14 +133,14 @@ impl Config {
     }
 }
 
-/// What agents may do with sessions that they begin for sessions of theirs.
+/// Limits on delegated sessions: depth, number, answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delegation {
-    /// So many one below the other, the first one of a person not counted.
+    /// Maximum depth, without the user's session.
     pub max_depth: u32,
-    /// So many for each session, those in the archive not counted.
+    /// Maximum number per session, without archived ones.
     pub max_sessions: u32,
-    /// They may answer what is asked in turns that they have sent there.
+    /// Whether agents may answer questions of turns that they sent.
     pub answer: bool,
 }
 
@@ -150,15 +150,15 @@ impl Default for Delegation {
     }
 }
 
-/// What may be spent in a day.
+/// Budget of a day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetLimit {
     pub per_day: Cost,
-    /// What happens when it is spent.
+    /// Reaction to a used-up budget.
     pub when_over: WhenOver,
 }
 
-/// What happens when the budget is used up.
+/// Reaction to a used-up budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WhenOver {
     #[default]
@@ -195,21 +195,21 @@ pub struct Profile {
     pub log: String,
     /// The command that logs in, for people.
     pub login_hint: Option<String>,
-    /// What in an error other than -32000 says that a login is wanted: a text in its message or its
-    /// data, without regard to case, or its code.
+    /// Sign of a missing login in an error other than -32000: a text in message or data, ignoring
+    /// case, or its code.
     pub auth_errors: Vec<String>,
     /// The same for an error to `session/load`, other than -32002, by which the agent has lost the
     /// session.
     pub gone_errors: Vec<String>,
     /// For how long the credentials are good that a process gets, if that is known: the shortest.
     pub credentials_ttl: Option<u64>,
-    /// It is known in which file it keeps its login: [`crate::Effect::WatchLogin`].
+    /// The login is in a known file: [`crate::Effect::WatchLogin`].
     pub has_login_file: bool,
     /// The launch line was tried by acpd's authors.
     pub tried: bool,
     /// One process for all sessions, or one each.
     pub sharing: Sharing,
-    /// Stop the process when nothing has used it for so long; 0 = never.
+    /// Idle time after which the process is stopped; 0 = never.
     pub idle_timeout: u64,
     /// Close a session at the agent when nothing has used it for this long (ms); 0 = never.
     pub session_idle_timeout: u64,
@@ -219,7 +219,7 @@ pub struct Profile {
     pub restore_timeout: u64,
     /// From `session/cancel` to the end of the turn, before the process is stopped.
     pub cancel_timeout: u64,
-    /// Tell people when a turn has been silent for so long; 0 = never.
+    /// Silence of a turn after which clients are notified; 0 = never.
     pub stall_notice: u64,
     pub stop: StopTimes,
     /// When and how often it is restarted.
@@ -244,21 +244,21 @@ pub struct Profile {
     pub restore_mcp: bool,
     /// Conversations stay when their session is closed.
     pub persist_history: bool,
-    /// Whose `session/close` closes a session that others use as well.
+    /// Clients whose `session/close` closes a shared session.
     pub closed_by: ClosedBy,
-    /// What its sessions begin with.
+    /// Settings of new sessions.
     pub defaults: Defaults,
-    /// What becomes of a session that the agent cannot bring back.
+    /// Treatment of a session that cannot be restored.
     pub on_lost: OnLost,
     /// Text that its new session gets about the lost one.
     pub reseed: Reseed,
-    /// What becomes of a task whose turn was cut off.
+    /// Treatment of a task whose turn was interrupted.
     pub on_interrupted: OnInterrupted,
-    /// What becomes of a task whose turn ended by a usage limit.
+    /// Treatment of a task whose turn ended at a usage limit.
     pub on_limit: OnLimit,
-    /// What acpd does for it when no editor does it.
+    /// Services of acpd if no editor offers them.
     pub services: Services,
-    /// It is offered to show its subagents to people.
+    /// Offer to show the agent's subagents.
     pub subagents: bool,
     /// MCP servers of the configuration for its sessions.
     pub mcp: Vec<McpServer>,
@@ -267,7 +267,7 @@ pub struct Profile {
     pub client_meta: Vec<String>,
 }
 
-/// What the hub knows of an MCP server of the configuration; see [`crate::mcp`].
+/// The hub's view of a configured MCP server; see [`crate::mcp`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServer {
     pub name: String,
@@ -275,31 +275,31 @@ pub struct McpServer {
     pub kind: McpKind,
     /// Only for sessions that work there.
     pub workspace: Option<Workspaces>,
-    /// It is acpd's own, and is told which session it is lent to.
+    /// acpd's own server, which gets the number of its session.
     pub builtin: bool,
 }
 
-/// Whose `session/close` closes a session that others use as well.
+/// Clients whose `session/close` closes a shared session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ClosedBy {
-    /// Nobody's: each only leaves, until the last one does.
+    /// No client's: each leaves, and the last one closes the session.
     #[default]
     Last,
     /// That of the controller that has been there longest.
     Owner,
 }
 
-/// What becomes of a session that the agent cannot bring back.
+/// Treatment of a session that cannot be restored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnLost {
     /// The next prompt goes to a new session of the agent, behind a summary, and that is told.
     #[default]
     Reseed,
-    /// It is lost: prompts are refused.
+    /// The session is lost: prompts are refused.
     Stop,
 }
 
-/// What becomes of a task whose turn was cut off because its process died.
+/// Treatment of a task whose turn was interrupted by the death of its process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnInterrupted {
     /// Nothing: a person can send the prompt again.
@@ -309,7 +309,7 @@ pub enum OnInterrupted {
     Continue,
 }
 
-/// What becomes of a task whose turn ended by a usage limit of the agent.
+/// Treatment of a task whose turn ended at a usage limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnLimit {
     /// Nothing: a person can send another prompt when it is over.
@@ -437,11 +437,11 @@ pub struct Restart {
     /// First delay; doubles with each failure.
     pub delay: u64,
     pub max_delay: u64,
-    /// So many failures …
+    /// Number of failures …
     pub budget: u32,
-    /// … within so long are a crash loop.
+    /// … within this time that are a crash loop.
     pub window: u64,
-    /// A run that was ready for so long is restarted at once.
+    /// Ready time after which a crash leads to an immediate restart.
     pub ready_after: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What acpd reads of a prompt.
+//! The parts of a prompt that acpd reads.
 
 use acp_wire::acp::PromptParams;
 use acp_wire::{Message, locate, lossy_at, remove_member};
@@ -13,7 +13,7 @@ use crate::params::own_meta;
 /// Characters of an idempotency key.
 const LONGEST_KEY: usize = 255;
 
-/// Whether a prompt is acpd's own.
+/// Returns whether a prompt is acpd's own.
 pub(crate) fn continues(prompt: &[u8]) -> bool {
     let path = ["params", "_meta", NAMESPACE, "continues"];
     locate(prompt, &path).is_some_and(|range| &prompt[range] == b"true")

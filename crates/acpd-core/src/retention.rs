@@ -37,13 +37,12 @@ impl Looks {
         self.last
     }
 
-    /// A question is answered.
     pub(crate) fn answered(&mut self, question: u64) -> Option<Look> {
         self.open.remove(&question)
     }
 }
 
-/// What the configuration says.
+/// Configured limits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules<'c> {
     pub(crate) all: Limits,
@@ -59,7 +58,7 @@ pub(crate) struct Candidate {
     pub(crate) updated: Time,
     /// Bytes of what was said in it.
     pub(crate) bytes: u64,
-    /// Something runs or waits in it, or somebody follows it.
+    /// The session works, waits, or is open in a client.
     pub(crate) in_use: bool,
 }
 
@@ -74,12 +73,11 @@ pub(crate) struct Goes {
 }
 
 impl<'c> Rules<'c> {
-    /// Whether there is a limit.
+    /// Returns whether there is a limit.
     pub(crate) fn are_any(&self) -> bool {
         self.limits().any(|limits| limits != Limits::default())
     }
 
-    /// Whether sizes have to be known.
     pub(crate) fn need_sizes(&self) -> bool {
         self.limits().any(|limits| limits.max_size.is_some())
     }
@@ -98,7 +96,7 @@ impl<'c> Rules<'c> {
         own.or_else(|| Some((kind(&self.all)?, None)))
     }
 
-    /// What goes at this time, the session that was used longest ago first.
+    /// Returns the sessions over a limit at this time, least recently used first.
     pub(crate) fn plan(&self, now: Time, mut sessions: Vec<Candidate>) -> Vec<Goes> {
         let inside = |session: &Candidate| workspaces_of(self.workspaces, &session.cwd);
         sessions.retain(|session| !inside(session).iter().any(|of| of.keep));
@@ -134,7 +132,7 @@ impl<'c> Rules<'c> {
             match over.filter(|_| !session.in_use) {
                 Some((limit, workspace)) => {
                     if limit == GcLimit::MaxSize {
-                        // What was used before it stays no longer than this one.
+                        // Sessions used before this one do not stay longer.
                         *taken = u64::MAX;
                     }
                     let (key, bytes) = (session.key, session.bytes);

@@ -10,7 +10,7 @@ use crate::ids::Requester;
 #[derive(Debug, Default)]
 pub(crate) struct Shutdown {
     stage: Stage,
-    /// A person wants no daemon any more, so nobody has to come back.
+    /// The user stopped the daemon, so no client has to return.
     for_good: bool,
     watchers: Vec<Requester>,
 }
@@ -23,10 +23,10 @@ enum Stage {
     Ended,
 }
 
-/// Who is to be told of the end.
+/// Clients that wait for the end.
 #[derive(Debug)]
 pub(crate) struct Farewell {
-    /// They have asked for it.
+    /// The clients that asked for it.
     pub(crate) watchers: Vec<Requester>,
     /// Every client is told that it need not come back.
     pub(crate) for_good: bool,

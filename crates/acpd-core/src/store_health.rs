@@ -1,12 +1,12 @@
-//! Whether the journal can be written, and if not, since when and why. The hub asks it before it begins
-//! anything that would have to be written; it knows nothing of the hub.
+//! State of the journal: whether it can be written, since when not, and why. The hub asks before it
+//! begins anything that must be written.
 
 use acpd_api::{Reason, StoreState};
 
 use crate::fault::Fault;
 use crate::ids::Time;
 
-/// What is known of the journal.
+/// State of the journal.
 #[derive(Debug, Default)]
 pub(crate) struct StoreHealth {
     failure: Option<Failure>,
@@ -28,13 +28,13 @@ impl StoreHealth {
         self.failure = None;
     }
 
-    /// It fails, for the first time or still: then it counts from the first time.
+    /// Records a failure; repeated ones count from the first.
     pub(crate) fn fails(&mut self, now: Time, reason: String, hint: Option<String>) {
         let since = self.failure.as_ref().map_or(now, |before| before.since);
         self.failure = Some(Failure { reason, hint, since });
     }
 
-    /// What `status` says of it.
+    /// Returns the state for `status`.
     pub(crate) fn state(&self) -> StoreState {
         match &self.failure {
             None => StoreState::Ok,

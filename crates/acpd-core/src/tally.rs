@@ -1,4 +1,4 @@
-//! What the hub counts for monitoring. Nothing is decided by it, and a new daemon begins at nothing.
+//! Counters for monitoring. They decide nothing and start at zero with each daemon.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,25 +34,25 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// A turn has ended, which took so many milliseconds.
+    /// Counts an ended turn and its duration in milliseconds.
     pub(crate) fn turn_ended(&mut self, outcome: &Outcome, ms: u64) {
         *self.ended.entry(Outcome::known_word(outcome.word())).or_default() += 1;
         self.turn.took(Duration::from_millis(ms));
     }
 
-    /// An agent has said the first thing in a turn, if it has: after so many milliseconds.
+    /// Counts the time to the agent's first output in a turn, in milliseconds.
     pub(crate) fn first_update(&mut self, ms: Option<u64>) {
         if let Some(ms) = ms {
             self.first_update.took(Duration::from_millis(ms));
         }
     }
 
-    /// A permission question is over that was open for so many milliseconds.
+    /// Counts the time in milliseconds for which a permission question was open.
     pub(crate) fn permission(&mut self, ms: u64) {
         self.permission.took(Duration::from_millis(ms));
     }
 
-    /// An agent has started in so many milliseconds.
+    /// Counts the start of an agent and its duration in milliseconds.
     pub(crate) fn agent_start(&mut self, ms: u64) {
         self.agent_start.took(Duration::from_millis(ms));
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{InteractionId, SessionKey, SlotId, Time};
 
-/// What a deadline is for.
+/// Purpose of a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
     /// The next step of an agent: start timeout, stop ladder, end of a back-off.
@@ -27,15 +27,15 @@ pub(crate) enum Timer {
     Limit(SessionKey),
     /// A live session that nothing uses.
     Sleep(SessionKey),
-    /// A session that nobody used.
+    /// An unused session.
     Unused,
-    /// Deleted sessions that nobody has brought back.
+    /// Deleted sessions that can no longer be restored.
     Aside,
     /// The next look for sessions that the limits of the configuration let go.
     Retention,
     /// Clients that were expected to come back.
     Resumable,
-    /// Who watches may be told something again.
+    /// The next notification of a watcher.
     Watch,
 }
 
@@ -66,7 +66,7 @@ impl Timers {
         self.by_timer.get(&timer).copied()
     }
 
-    /// Puts everything off by so many milliseconds, but for what is due at a time of day.
+    /// Postpones all deadlines by a number of milliseconds, except those at a time of day.
     pub(crate) fn delay(&mut self, ms: u64) {
         for (timer, at) in std::mem::take(&mut self.by_timer) {
             let by = if matches!(timer, Timer::Limit(_)) { 0 } else { ms };

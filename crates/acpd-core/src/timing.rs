@@ -41,7 +41,7 @@ impl Timing {
         Timing { limits, per_second, counts: vec![0; limits.len() + 1], sum: 0 }
     }
 
-    /// Something took so long.
+    /// Counts a duration.
     pub fn took(&mut self, time: Duration) {
         let time = (time.as_secs_f64() * self.per_second).round() as u64;
         let place = self.limits.partition_point(|limit| *limit < time);

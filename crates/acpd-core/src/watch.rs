@@ -1,4 +1,4 @@
-//! Who watches all rows, and which of them each watcher has been told.
+//! Watchers of all rows, with the version that each has.
 //!
 //! ```text
 //!  something changes ─▶ stale ── at most every 50 ms ─▶ row of now, with a version if it is another one
@@ -42,13 +42,13 @@ pub(crate) struct Watch {
 
 #[derive(Debug)]
 struct Watcher {
-    /// It has all rows up to this version.
+    /// The watcher has all rows up to this version.
     has: u64,
-    /// Its last line is not written yet.
+    /// The last line to the watcher is not written yet.
     is_busy: bool,
 }
 
-/// What may be another row by now.
+/// Rows that may have changed.
 #[derive(Debug, Default)]
 pub(crate) struct Stale {
     pub(crate) sessions: BTreeSet<SessionKey>,
@@ -112,15 +112,15 @@ impl Watch {
         }
     }
 
-    /// What a watcher was told is written.
+    /// A line to a watcher was written.
     pub(crate) fn written(&mut self, client: ClientId) {
         if let Some(watcher) = self.watchers.get_mut(&client) {
             watcher.is_busy = false;
         }
     }
 
-    /// When watchers are to be told something; nothing if there is nothing to tell, or nobody who could
-    /// take it.
+    /// Returns the time of the next notification; `None` without changes or watchers that can take
+    /// one.
     pub(crate) fn due(&self) -> Option<Time> {
         let is_stale = !self.sessions.stale.is_empty()
             || !self.agents.stale.is_empty()
@@ -129,7 +129,7 @@ impl Watch {
         free.any(|watcher| is_stale || watcher.has < self.newest).then_some(self.next)
     }
 
-    /// What has to be looked at.
+    /// Returns the rows to examine.
     pub(crate) fn take_stale(&mut self) -> Stale {
         Stale {
             sessions: std::mem::take(&mut self.sessions.stale),
@@ -181,7 +181,7 @@ impl Watch {
                     interactions: gone_interactions,
                 };
                 let changed = Changed { sessions, agents, interactions, removed };
-                // What came and went in between is nothing to tell.
+                // Rows that appeared and disappeared in between are not reported.
                 (changed != Changed::default())
                     .then(|| build::notification(method::CHANGED, &changed))
             });
@@ -202,7 +202,7 @@ impl Watch {
     }
 }
 
-/// What clients know a row by.
+/// Key of a row for clients.
 trait Keyed {
     type Key: std::fmt::Debug + Clone;
     fn key(&self) -> Self::Key;
@@ -266,7 +266,7 @@ impl<K: Ord, R: Keyed + Clone + PartialEq> Rows<K, R> {
         self.by_key.values().map(|row| row.value.clone()).collect()
     }
 
-    /// What a row is in this version; nothing if it is not there.
+    /// Returns a row in this version; `None` if it does not exist.
     fn put(&mut self, key: K, now: Option<R>, version: u64) {
         match (self.by_key.get_mut(&key), now) {
             (Some(row), Some(now)) if row.value == now => return,
@@ -291,7 +291,7 @@ impl<K: Ord, R: Keyed + Clone + PartialEq> Rows<K, R> {
         (newer.map(|row| row.value.clone()).collect(), gone.map(|gone| gone.key.clone()).collect())
     }
 
-    /// Keeps only what somebody has to be told who is at one of these versions.
+    /// Keeps only changes that a watcher at one of these versions lacks.
     fn forget(&mut self, has: &BTreeSet<u64>) {
         self.gone.retain(|gone| has.range(gone.there.clone()).next().is_some());
     }

@@ -1,5 +1,5 @@
-//! Whether agents are logged in. Only [`Logins`] changes that, and each change is a record; the hub tells
-//! people of it and starts or stops processes (`hub/process/auth.rs` has the states).
+//! Logins of agents. Only [`Logins`] changes them, and each change is a record; the hub notifies
+//! clients and starts or stops processes (`hub/process/auth.rs` has the states).
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::record::{AuthRow, Record};
 
 const PROMPT: &str = "session/prompt";
 
-/// What is known of each profile's login.
+/// The login of each profile.
 #[derive(Debug, Default)]
 pub(crate) struct Logins {
     by_profile: BTreeMap<String, AuthRow>,
@@ -100,16 +100,16 @@ pub(crate) fn login_hint(agent: &str) -> String {
     format!("`acpctl auth login {agent}`, then try again")
 }
 
-/// What an error of an agent says about the login.
+/// The meaning of an agent's error for the login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Other,
     NeedsLogin,
-    /// The process is started anew, with fresh credentials.
+    /// The process is restarted with fresh credentials.
     Renewed,
 }
 
-/// Whether a method changes the login of a whole process.
+/// Returns whether a method changes the login of a whole process.
 pub(crate) fn changes_login(method: &str) -> bool {
     matches!(method, "authenticate" | "logout")
 }

@@ -36,7 +36,7 @@ impl ClientMethod {
         Kind::of(&str_at(&self.line, &["method"])?)
     }
 
-    /// Tells who is doing it that nobody waits for it any more.
+    /// Notifies the executor of a request that it is no longer needed.
     fn stop(&self, id: InteractionId, out: &mut Batch) {
         match self.by {
             By::Client(client) => {
@@ -61,7 +61,7 @@ pub(crate) enum By {
     Acpd,
 }
 
-/// What can be done with a terminal.
+/// Operations on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Output,
@@ -70,7 +70,7 @@ pub(crate) enum Call {
     Release,
 }
 
-/// Whether acpd can do it, and where it can be done.
+/// Returns whether acpd can do it, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Read,
@@ -159,7 +159,7 @@ impl ClientMethods {
         Some(Answer { host: done.host, line: answer(&done.agent_request) })
     }
 
-    /// Answers a request with an error, whoever is doing it.
+    /// Answers a request with an error, in place of its executor.
     pub(crate) fn withdraw(
         &mut self,
         id: InteractionId,
@@ -179,7 +179,7 @@ impl ClientMethods {
     }
 }
 
-/// What acpd is to do with a file.
+/// Returns acpd's operation on a file.
 pub(crate) fn file_service(line: &[u8]) -> Result<FileService, String> {
     let text = |name: &str| {
         let text = str_at(line, &["params", name]);

@@ -62,14 +62,14 @@ pub(super) struct Growth {
     pub(super) looked: Time,
     pub(super) looks: u32,
     pub(super) steps: u32,
-    /// A call that was shown anew lacks what was shown before.
+    /// A repeated call lacks the output shown before.
     pub(super) again: bool,
 }
 
-/// What becomes of a call about a terminal of acpd's.
+/// Result of a call about a terminal of acpd.
 #[derive(Debug)]
 pub(crate) enum Called {
-    /// Who runs it answers.
+    /// The runner of the terminal answers.
     Later,
     /// This is the result.
     Now(Value),
@@ -134,8 +134,8 @@ impl Terminals {
         self.by_name.remove(name);
     }
 
-    /// Makes room for one more terminal of a session. What nobody asks for any more makes it; `is_there`
-    /// says whether an editor is at the session.
+    /// Makes room for one more terminal of a session by dropping unused ones; `is_there` says
+    /// whether an editor is attached to the session.
     ///
     /// # Errors
     /// When all are needed.
@@ -149,7 +149,7 @@ impl Terminals {
             return Ok(());
         }
         let is_over = |(name, terminal): &(&String, &Terminal)| match &terminal.of {
-            // What still runs is shown until its end.
+            // A running command is shown until its end.
             Of::Acpd(own) => own.released && own.end.is_some(),
             Of::Editor => match TerminalName::parse(name) {
                 Some(TerminalName::Editor { editor, .. }) => !is_there(editor),
@@ -205,8 +205,8 @@ impl Terminals {
         Some(status)
     }
 
-    /// Nobody is going to release the terminals of a session any more. Gives those of editors, which have
-    /// to be asked.
+    /// Drops the terminals of a session. Returns those of editors, which must be asked to release
+    /// them.
     pub(crate) fn drop_session(&mut self, key: SessionKey, out: &mut Batch) -> Vec<(u64, String)> {
         let mut of_editors = Vec::new();
         for (name, terminal) in self.by_name.extract_if(.., |_, terminal| terminal.session == key) {

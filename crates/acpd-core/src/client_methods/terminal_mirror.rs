@@ -1,5 +1,5 @@
-//! What tool calls show of commands that run, and how far each is shown. The hub journals the lines that
-//! it gets from here; the diagram is in `hub/services/terminal_mirror.rs`.
+//! Output of running commands in tool calls, and the shown part of each. The hub journals the lines
+//! that it gets from here; the diagram is in `hub/services/terminal_mirror.rs`.
 
 use std::collections::BTreeSet;
 use std::mem::take;
@@ -82,7 +82,7 @@ pub(crate) struct Place<'a> {
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) line: Option<Bytes>,
-    /// What the disk has as its last word from then on.
+    /// The last stored text from then on.
     pub(crate) last_word: Option<Record>,
 }
 
@@ -144,7 +144,7 @@ impl Terminals {
         timers.set(Timer::Terminal(number), due);
     }
 
-    /// It is time to look at a command.
+    /// The time to look at a command.
     pub(crate) fn look(&mut self, number: InteractionId, now: Time, out: &mut Batch) {
         let is_shown = !self.calls_with(number).is_empty();
         let Some((_, own)) = self.own_mut(number) else { return };
@@ -154,7 +154,7 @@ impl Terminals {
         }
     }
 
-    /// What a command has written so far.
+    /// Output of a command so far.
     pub(crate) fn seen(
         &mut self,
         place: &Place<'_>,
@@ -216,7 +216,7 @@ impl Terminals {
         calls.into_iter().map(step).collect()
     }
 
-    /// What a call shows now, and would say last.
+    /// Returns the shown content of a call, and its final one.
     fn step(&self, place: &Place<'_>, (_, call): &(SessionKey, String), shown: &Mirror) -> Step {
         Step {
             line: self.output_line(place, call, &shown.content, None),

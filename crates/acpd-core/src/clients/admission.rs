@@ -1,4 +1,4 @@
-//! What a connection is, as far as that decides who may stay.
+//! The kind of a connection, which decides about its place.
 
 use crate::clients::Client;
 
@@ -7,12 +7,12 @@ impl Client {
         self.profile.is_none()
     }
 
-    /// It is a client of a process that runs under an agent.
+    /// A client of a process that runs under an agent.
     pub(crate) fn is_tool(&self) -> bool {
         !self.is_manager() && self.under_agent
     }
 
-    /// Nobody misses it: it waits for nothing and follows nothing.
+    /// The connection waits for nothing and follows nothing.
     pub(crate) fn is_idle(&self) -> bool {
         self.open.is_empty() && self.sessions.is_empty()
     }

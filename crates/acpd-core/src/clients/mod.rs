@@ -95,26 +95,26 @@ pub(crate) struct Client {
     /// Tells it from all other clients, in what agents are told; 0 = it has not sent `initialize`.
     pub(crate) number: u64,
     pub(crate) capabilities: ClientCapabilities,
-    /// What people are told of it.
+    /// Name of the client for people.
     pub(crate) name: ClientName,
-    /// What agents may hear of it, see [`crate::hub::process::client_meta`].
+    /// Extensions for agents, see [`crate::hub::process::client_meta`].
     pub(crate) offer: Option<String>,
     pub(crate) sessions: BTreeSet<SessionKey>,
     /// Sessions that it has made.
     pub(crate) made: BTreeSet<SessionKey>,
     /// Pieces of journal that are on their way to it.
     pub(crate) reads: BTreeMap<SessionKey, u32>,
-    /// It does not keep up: nothing is sent to it that is not an answer.
+    /// The client reads too slowly: it gets only answers.
     pub(crate) lagged: bool,
     /// Requests that are not answered.
     pub(crate) open: BTreeMap<Id, Open>,
     /// The name under which it comes back.
     pub(crate) token: Option<String>,
-    /// What it is in the sessions that it comes back to.
+    /// Role of the client in the sessions that it resumes.
     pub(crate) role: Role,
-    /// What it has from its last connection, until it has got the rest.
+    /// State of its last connection, until it has the rest.
     pub(crate) resume: Option<Resume>,
-    /// Its process runs under an agent, or it says so ([`crate::hub::clients::under_agent`]).
+    /// The client runs under an agent, or says so ([`crate::hub::clients::under_agent`]).
     pub(crate) under_agent: bool,
     pub(crate) origin: ClientOrigin,
     /// Requests that it has to send again.
@@ -126,20 +126,20 @@ pub(crate) struct Client {
 /// A request that is not answered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Open {
-    /// Its answer is kept until the client has it.
+    /// The answer is kept until the client has it.
     pub(crate) kept: bool,
-    /// It has an error already, because the journal could not be written.
+    /// The request got an error already, because the journal could not be written.
     pub(crate) given_up: bool,
 }
 
 impl Client {
-    /// It was told what it has missed.
+    /// The client got the missed lines.
     pub(crate) fn is_back(&self) -> bool {
         self.resume.is_none()
     }
 }
 
-/// What becomes of a request: it is served, or there is a reason why not.
+/// Decision about a request: it is served, or refused with a reason.
 pub(crate) type Served = Result<(), Fault>;
 
 /// A request of a client that is being served.

@@ -1,4 +1,4 @@
-//! What others are told of a client: what it calls itself.
+//! Names of clients for others.
 
 use acp_wire::acp::Implementation;
 use acp_wire::bound::NAME;

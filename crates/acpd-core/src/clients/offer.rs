@@ -1,13 +1,13 @@
-//! What of a client's capabilities agents may hear.
+//! Client capabilities that agents may get.
 
 use acp_wire::{locate, set_member};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-/// An offer over so many bytes is left out: it is stored with each session.
+/// Maximum size of an offer in bytes, because it is stored with each session.
 const LIMIT: usize = 16 << 10;
 
-/// What a client offers of the members with these names: JSON like its capabilities.
+/// Returns the members with these names that a client offers: JSON like its capabilities.
 pub(crate) fn offer(names: &[String], capabilities: Option<&RawValue>) -> Option<String> {
     let capabilities = capabilities?.get().as_bytes();
     let kept = copy(names, capabilities, &[], Bytes::from_static(b"{}"));

@@ -18,8 +18,8 @@ use crate::record::{Record, ReplyRow, Sender};
 /// How long a client is waited for that has lost its connection (ms).
 const AWAY: u64 = 60 * 60_000;
 
-/// From so many clients with a token on, each new one displaces one that is away: first one that waits
-/// for nothing, then the one away longest. If none is away, there are more.
+/// Number of clients with a token from which each new one displaces one that is away: first one
+/// that waits for nothing, then the one away longest. If none is away, there are more.
 const KNOWN: usize = 1_024;
 
 /// Answers that one client may leave unconfirmed before it is refused more requests.
@@ -31,7 +31,7 @@ const REPLY_BYTES: usize = 8 << 20;
 /// A client with a token.
 #[derive(Debug)]
 pub(crate) struct Resumable {
-    /// Its connection, or what stands for it while it has none.
+    /// Its connection, or a placeholder.
     client: ClientId,
     /// Since when it has none.
     pub(super) away: Option<Time>,
@@ -80,7 +80,7 @@ impl Clients {
         Some(Sender { token: token.to_owned(), id: to.id.clone() })
     }
 
-    /// Who the disk names so; `None` if that client does not come back.
+    /// Returns the client of a name on disk; `None` if it does not return.
     pub(crate) fn requester(&self, sender: Sender) -> Option<Requester> {
         Some(Requester { client: self.by_token(&sender.token)?, id: sender.id })
     }
@@ -109,7 +109,7 @@ impl Clients {
         Some((token, known))
     }
 
-    /// Whether what a client has is of this journal.
+    /// Returns whether a client's state is of this journal.
     pub(crate) fn is_of_journal(&self, resume: &Resume) -> bool {
         resume.generation == self.generation
     }
@@ -133,7 +133,8 @@ impl Clients {
         let is_known = |id: &Id| waits_for.contains(id) || known.replies.contains_key(id);
         let again = open.iter().filter(|id| !is_known(id)).cloned().collect();
         if let Some(client) = self.connected.get_mut(&client) {
-            // What it no longer waits for was answered while the journal could not be written.
+            // Requests that the client no longer has were answered while the journal could not be
+            // written.
             client.open.extend(waits_for.into_iter().map(|id| {
                 let given_up = !open.contains(&id);
                 (id, Open { kept: true, given_up })
@@ -148,8 +149,8 @@ impl Clients {
         &self.generation
     }
 
-    /// What the answer to `initialize` says to a client with a token alone: how many of its lines are safe, and which
-    /// requests it is to send again (see [`acpd_api::Resumed`]).
+    /// Members of the answer to `initialize` for a client with a token: its number of safe lines,
+    /// and the requests to send again (see [`acpd_api::Resumed`]).
     pub(crate) fn resumed(&self, client: ClientId) -> Option<(u64, Vec<RawId>)> {
         let client = self.connected.get(&client)?;
         let received = self.resumable.get(client.token.as_ref()?)?.received;
@@ -157,7 +158,7 @@ impl Clients {
         Some((received, client.again.iter().filter_map(raw).collect()))
     }
 
-    /// Time in which nobody can come back (ms) does not count.
+    /// Time without connections (ms) does not count.
     pub(crate) fn wait_longer(&mut self, ms: u64) {
         for since in self.resumable.values_mut().filter_map(|known| known.away.as_mut()) {
             *since = since.after(ms);
@@ -170,7 +171,7 @@ impl Clients {
         self.resumable.get_mut(token)?.was_at.remove(&key)
     }
 
-    /// Whether clients are away and may come back.
+    /// Returns whether clients are away and may return.
     pub(crate) fn are_awaited(&self) -> bool {
         self.next_late().is_some()
     }
@@ -258,7 +259,7 @@ impl Clients {
         }
     }
 
-    /// Whether one of these requests of a client was carried out, with an answer that is kept.
+    /// Returns whether one of these requests of a client has succeeded, with a kept answer.
     pub(crate) fn has_succeeded(&self, client: ClientId, requests: &[RawId]) -> bool {
         let known = self.token_of(client).and_then(|token| self.resumable.get(token));
         known.is_some_and(|known| {
@@ -331,8 +332,8 @@ pub(crate) fn ids(raw: &[RawId]) -> Vec<Id> {
     raw.iter().filter_map(|id| Id::from_raw(&id.0)).collect()
 }
 
-/// Whether the answer to a request is kept. The others change nothing, or nothing that a second
-/// time would make worse: a client that misses the answer asks again.
+/// Returns whether the answer to a request is kept. Others change nothing, or can be repeated: a
+/// client without the answer asks again.
 pub(crate) fn is_kept(name: &str) -> bool {
     let asks_again = [
         "initialize",

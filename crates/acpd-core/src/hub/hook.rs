@@ -1,5 +1,4 @@
-//! What commands of the configuration are told: [`Effect::Hook`]; and what a person hears on the desktop:
-//! [`Effect::Notify`].
+//! Events for hooks ([`Effect::Hook`]) and desktop notifications ([`Effect::Notify`]).
 //!
 //! Each of these is told when it happens, in the batch that commits it. Nothing here is stored, so
 //! the next daemon tells none of it again; what was committed by a daemon that died before it could
@@ -66,7 +65,7 @@ impl Hub {
         }
     }
 
-    /// Only a turn that was worth leaving alone, and that nobody has cancelled.
+    /// Only for a turn that took long and that no client cancelled.
     fn notify_turn_end(&self, key: SessionKey, ended: &TurnEnded, out: &mut Batch) {
         let took = ended.at.saturating_sub(ended.started_at);
         let word = ended.outcome.word();

@@ -178,7 +178,7 @@ impl Hub {
         }
     }
 
-    /// Whether an agent works on a prompt and waits for nobody.
+    /// Returns whether an agent works on a prompt without waiting for a person.
     pub fn is_working(&self) -> bool {
         let mut sessions = self.sessions.iter();
         sessions.any(|(key, session)| {
@@ -186,7 +186,8 @@ impl Hub {
         })
     }
 
-    /// When [`Input::Tick`] is due. `None` while the store fails: acpd hears nobody, so nobody is late.
+    /// Returns the time of the next [`Input::Tick`]. `None` while the store fails: acpd reads no
+    /// peers then, so none is late.
     pub fn deadline(&self) -> Option<Time> {
         self.timers.next().filter(|_| !self.store_health.is_failing())
     }

@@ -138,7 +138,7 @@ impl Hub {
         };
         let Profile { start_timeout: timeout, credentials_ttl: ttl, .. } = *self.profile_of(slot);
         let now = self.now;
-        // Whose answer to `initialize` is not known yet heard the same, as far as anybody knows.
+        // Processes with an unknown answer to `initialize` count as having heard the same.
         let client_meta = self.processes.known(&row.agent).row.client_meta.clone();
         let agent = self.slot_mut(slot);
         agent.client_meta = client_meta;
@@ -150,7 +150,7 @@ impl Hub {
         agent.since = row.ready.unwrap_or(now);
         agent.reason = Some("being taken over from the last daemon".to_owned());
         let mut host = Host::recovered(state);
-        // They are at least as old as the process.
+        // The credentials are at least as old as the process.
         host.stale_from = row.ready.zip(ttl).map(|(ready, ttl)| ready.after(ttl));
         for (session, line) in &state.parked {
             agent.parked.entry(session.clone()).or_default().push(line.clone());
@@ -239,8 +239,8 @@ impl Hub {
                 Purpose::Relay { to, session, method, params }
             }
             Asked::Restore { session } => {
-                // How far it had come is not known: it begins anew, and what the process still
-                // replays for the first time is nobody's news.
+                // The progress of the restore is unknown: it starts over, and lines that the
+                // process still replays are not new.
                 if let Some(session) = self.sessions.get_mut(session) {
                     session.doubtful = Some(row.host);
                     session.eager = true;
@@ -320,7 +320,7 @@ impl Hub {
         if let Some(key) = row.session {
             let Some(session) = self.sessions.get(&key) else { return };
             if session.row.host != Some(row.host) {
-                // Asked in the middle of a restore, which begins anew.
+                // Asked during a restore, which starts over.
                 out.records.push(Record::InteractionGone { id: row.id });
                 let slot = session.slot;
                 self.host_write(slot, build::response(&id, &question.cancelled()), out);
@@ -333,7 +333,7 @@ impl Hub {
         self.questions.open(row.id, Interaction::of_agent(&row, id, question));
     }
 
-    /// A process that was to go down is still to go, and so is one that nobody configures any more.
+    /// A process that was to stop is still to stop, and so is one of a removed profile.
     fn go_on_stopping(&mut self, slot: SlotId, stopping: bool, out: &mut Batch) {
         let profile = self.processes[&slot].profile.clone();
         if !self.config.agents.contains_key(&profile) {
@@ -346,7 +346,7 @@ impl Hub {
         }
     }
 
-    /// Who is to get an answer; nobody if it was a client that does not come back.
+    /// The receiver of an answer; none if its client does not return.
     fn requester(&self, sender: Option<Sender>) -> Requester {
         sender
             .and_then(|sender| self.clients.requester(sender))
@@ -427,7 +427,7 @@ impl Hub {
         self.fail_waiters(slot, Reason::AgentTimeout, out);
     }
 
-    /// What a process has written while no daemon was there: shown until all of it is read.
+    /// Output of a process from the time without a daemon: shown until all of it is read.
     pub(crate) fn caught_up_with_host(&mut self, slot: SlotId, out: &mut Batch) {
         let state = self.processes[&slot].state.clone();
         if !matches!(state, AgentState::Ready | AgentState::NeedsAuth | AgentState::Initializing) {
@@ -454,7 +454,7 @@ impl Hub {
             AgentState::Stopping { why, .. } => why.clone(),
             _ => StopWhy::Lost,
         };
-        // It is being ended already; from time to time it is looked whether somebody is left.
+        // The process is being stopped already; acpd checks regularly for remaining processes.
         self.timers.set(Timer::Slot(slot), self.now.after(KILL_AGAIN));
         let state = AgentState::Stopping { why, stage: crate::process::slot::Stage::Kill };
         self.set_agent_state(slot, state, Some(reason.to_owned()), out);

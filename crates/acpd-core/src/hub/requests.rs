@@ -92,7 +92,7 @@ impl Hub {
         Some(ask)
     }
 
-    /// What an open request is for has changed.
+    /// The purpose of an open request has changed.
     pub(crate) fn save_asked(&self, id: u64, out: &mut Batch) {
         if let Some(Asked { host, purpose, .. }) = self.requests.get(id) {
             let what = self.as_record(purpose);

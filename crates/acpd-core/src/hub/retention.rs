@@ -26,7 +26,7 @@ const FIRST: u64 = 5 * 60_000;
 const PAUSE: u64 = 60 * 60_000;
 /// While a client is away, which may have any session open.
 const AWAITED: u64 = 10 * 60_000;
-/// So many sessions go at once: each is a part of the transaction.
+/// Maximum number of sessions deleted at once: each is a part of the transaction.
 const ROUND: usize = 16;
 /// Until the next of them go.
 const NEXT: u64 = 1000;
@@ -58,7 +58,7 @@ impl Hub {
         Ok(())
     }
 
-    /// It is known how much was said in each session.
+    /// The sizes of all conversations are known.
     pub(crate) fn on_measured(
         &mut self,
         question: u64,
@@ -104,7 +104,7 @@ impl Hub {
         self.answer(to, &GcResult { sessions, bytes, left, until, next }, out);
     }
 
-    /// What is shown or deleted with one answer, and how many sessions are left for the next ones.
+    /// Sessions listed or deleted with one answer, and the number left.
     fn chosen(&self, params: &GcParams, sizes: &Sizes) -> (Vec<Goes>, u32) {
         let mut gone = self.plan(sizes);
         if let Some(only) = &params.only {
@@ -139,7 +139,7 @@ impl Hub {
     }
 
     fn plan(&self, sizes: &Sizes) -> Vec<Goes> {
-        // Those that nobody used go by themselves.
+        // Unused sessions are deleted by their own timer.
         let used = self.sessions.iter().filter(|(_, session)| !session.is_unused());
         let candidates = used.map(|(key, session)| Candidate {
             key: *key,

@@ -24,7 +24,7 @@ impl Hub {
         ))
     }
 
-    /// Why a restart that was asked for must not be any more: since then, somebody has ended the daemon.
+    /// The reason why a requested restart is obsolete: the daemon was stopped since.
     pub fn refuses_restart(&self) -> Option<ErrorObject> {
         self.check_stays().err().map(|fault| fault.object())
     }
@@ -35,8 +35,8 @@ impl Hub {
         out.effects.push(Effect::Leave { client: to.client, id: to.id.clone(), restart });
     }
 
-    /// Ends all agents, then the daemon. Asked for a second time, it waits for nobody any more; and
-    /// while the journal cannot be written, nothing could be waited for.
+    /// Stops all agents, then the daemon. The second request does not wait, and neither does one
+    /// while the journal cannot be written.
     pub(crate) fn begin_shutdown(&mut self, out: &mut Batch) {
         if self.store_health.is_failing() || self.shutdown.is_ending() {
             let farewell = self.shutdown.end();

@@ -36,7 +36,8 @@ impl Hub {
         Some(&self.processes[&self.processes.slot_of(host)?].profile)
     }
 
-    /// Whether a line of a process that names this session (as its agent does), or none, is about a session.
+    /// Returns whether a line of a process with this session id (the agent's), or none, concerns a
+    /// session.
     pub fn is_about(&self, key: SessionKey, host: HostId, id: Option<&str>) -> bool {
         let Some(slot) = self.processes.slot_of(host) else { return false };
         let Some(session) = self.sessions.get(&key).filter(|session| session.slot == slot) else {
@@ -48,7 +49,7 @@ impl Hub {
             })
     }
 
-    /// Whether a line of a client that names this session (as clients do) is about it.
+    /// Returns whether a client's line with this session id (the clients') concerns the session.
     pub fn is_named(&self, key: SessionKey, id: &str) -> bool {
         self.sessions.get(&key).is_some_and(|session| {
             let row = &session.row;
@@ -56,7 +57,7 @@ impl Hub {
         })
     }
 
-    /// Whether a client talks with this agent, or this session, if its line names one, is the agent's.
+    /// Returns whether a client is bound to this agent, or its line names a session of the agent.
     pub fn talks_with(&self, client: ClientId, agent: &str, id: Option<&str>) -> bool {
         match id {
             Some(id) => self.sessions.is_taken(agent, id),

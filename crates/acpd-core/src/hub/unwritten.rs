@@ -21,9 +21,9 @@ use crate::input::{Accepted, Batch, Effect, LogPage, SessionValues, ToClient};
 /// Where the answer to a request is.
 enum Answer {
     Given,
-    /// It was waiting, and was taken from there.
+    /// The request was waiting, and was removed from the queue.
     Taken(Effect),
-    /// It is dropped when it comes.
+    /// The answer is dropped when it arrives.
     ToCome,
 }
 
@@ -100,7 +100,7 @@ impl Hub {
     }
 }
 
-/// Whether doing this answers the request.
+/// Returns whether this effect answers the request.
 pub(crate) fn answers(effect: &Effect, to: &Requester) -> bool {
     match effect {
         Effect::Client(client, what) if *client == to.client => match what {

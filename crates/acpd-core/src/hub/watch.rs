@@ -46,7 +46,7 @@ impl Hub {
         }
     }
 
-    /// What has changed of agents and questions. Of sessions the end of the batch says it.
+    /// Changed agents and questions. Sessions are collected at the end of the batch.
     fn note_changes(&mut self) {
         for id in self.questions.take_changed() {
             self.watch.interaction_changed(id);
@@ -58,7 +58,7 @@ impl Hub {
         }
     }
 
-    /// Makes the rows anew that may have changed.
+    /// Rebuilds the rows that may have changed.
     fn look_at_rows(&mut self) {
         let Stale { sessions, mut agents, mut interactions } = self.watch.take_stale();
         for key in sessions {

@@ -18,7 +18,6 @@ use crate::record::Record;
 /// Calls of one process to one client that may be open at once, and of all tools of acpd.
 const OPEN: usize = 64;
 
-/// Who waits for the answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// An agent, with its own id of the request.
@@ -64,10 +63,10 @@ pub(crate) struct Call {
     pub(crate) caller: Caller,
     /// As the agent sent it.
     pub(crate) line: Bytes,
-    /// Who answers it, or what stands for it while it has no connection.
+    /// The answering client, or a placeholder while it has no connection.
     pub(crate) client: ClientId,
     pub(crate) server: Server,
-    /// What people call the server.
+    /// Name of the server for people.
     pub(crate) label: String,
 }
 
@@ -78,14 +77,14 @@ impl Call {
         out.effects.push(Effect::Client(self.client, ToClient::Line(line)));
     }
 
-    /// Tells its client that nobody waits for the answer any more.
+    /// Notifies its client that the answer is no longer needed.
     fn stop(&self, id: InteractionId, out: &mut Batch) {
         let line =
             build::notification("$/cancel_request", &json!({ "requestId": Id::issued(id.0) }));
         out.effects.push(Effect::Client(self.client, ToClient::Line(line)));
     }
 
-    /// What its caller gets: this answer, under the caller's id.
+    /// Returns the answer for the caller, under the caller's id.
     fn ended(self, line: &Bytes) -> Ended {
         match self.caller {
             Caller::Agent { host, request } => {
@@ -130,7 +129,7 @@ impl Calls {
         self.open.contains_key(&id)
     }
 
-    /// What one connection was to answer, another one of the same client is.
+    /// Moves the calls of one connection to another one of the same client.
     pub(crate) fn rename(&mut self, old: ClientId, new: ClientId) {
         for call in self.open.values_mut().filter(|call| call.client == old) {
             call.client = new;
@@ -177,7 +176,6 @@ impl Calls {
         about.filter_map(told).collect()
     }
 
-    /// The calls that are meant.
     pub(crate) fn which(&self, is_meant: impl Fn(&Call) -> bool) -> Vec<InteractionId> {
         self.open.iter().filter(|(_, call)| is_meant(call)).map(|(id, _)| *id).collect()
     }
@@ -200,7 +198,7 @@ impl Calls {
         Some(call.ended(&line))
     }
 
-    /// Who called is gone.
+    /// The caller is gone.
     pub(crate) fn drop_caller(
         &mut self,
         is_gone: impl Fn(&Caller) -> bool,

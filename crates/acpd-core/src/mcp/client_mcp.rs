@@ -14,7 +14,7 @@ pub(crate) const MESSAGE: &str = "mcp/message";
 /// A server, as it is declared to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Server {
-    /// What the agent knows it by; no other declaration ever has it.
+    /// Id of the server for the agent; never reused.
     pub(crate) number: u64,
     /// The client that has it.
     pub(crate) client: u64,
@@ -32,7 +32,7 @@ impl Server {
         InteractionId::parse(name.strip_prefix("acpd-")?).map(|number| number.0)
     }
 
-    /// What a session's list has in place of the client's id.
+    /// Replacement for the client's id in a session's list.
     pub(crate) fn kept(&self) -> String {
         format!("{}:{}:{}", InteractionId(self.number).text(), self.client, self.id)
     }
@@ -47,7 +47,7 @@ impl Server {
 /// The params of a session, with the servers of its client declared.
 pub(crate) struct Declared {
     pub(crate) params: Bytes,
-    /// What the agent cannot use, in sentences for people.
+    /// Servers that the agent cannot use, in sentences for people.
     pub(crate) left_out: Vec<String>,
 }
 

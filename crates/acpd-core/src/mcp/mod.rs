@@ -49,7 +49,7 @@ pub(crate) struct Chosen {
     pub(crate) names: Vec<String>,
     /// One of them is the built-in one.
     pub(crate) has_builtin: bool,
-    /// What the agent cannot use, in sentences for people.
+    /// Servers that the agent cannot use, in sentences for people.
     pub(crate) left_out: Vec<String>,
 }
 

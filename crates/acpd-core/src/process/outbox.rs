@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use crate::record::snapshot::HostState;
 
-/// What a process was sent and is not known to have got.
+/// Lines to a process that it may not have got.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     next: u64,
@@ -27,7 +27,7 @@ impl Outbox {
         Outbox { next: 1, unwritten: VecDeque::new(), bytes: 0 }
     }
 
-    /// What the last daemon left.
+    /// Lines of the last daemon.
     pub(crate) fn recovered(state: &HostState) -> Outbox {
         let last = state.outbox.last_key_value().map_or(0, |(chunk, _)| *chunk);
         Outbox {
@@ -37,7 +37,7 @@ impl Outbox {
         }
     }
 
-    /// Whether this line is not known to have been written.
+    /// Returns whether this line may not have been written.
     pub(crate) fn has(&self, chunk: u64) -> bool {
         self.unwritten.iter().any(|(unwritten, _)| *unwritten == chunk)
     }

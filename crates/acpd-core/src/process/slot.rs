@@ -25,16 +25,16 @@ pub(crate) struct Slot {
     pub(crate) reason: Option<String>,
     /// Last lines of stderr of the last run that failed.
     pub(crate) stderr: String,
-    /// What it printed first that was no message, in a start that has not succeeded yet.
+    /// First output of a starting process that was no message.
     pub(crate) printed: Option<String>,
     /// Only [`crate::process::table::Processes`] sets it, which has an index of it.
     host: Option<Host>,
     /// The way out of its last refused start.
     pub(crate) start_hint: Option<String>,
     failures: Failures,
-    /// What its `initialize` said of a client, see [`crate::hub::process::client_meta`].
+    /// Client extensions in the process's `initialize`, see [`crate::hub::process::client_meta`].
     pub(crate) client_meta: Option<String>,
-    /// It was started anew for fresh credentials, and no prompt has worked since.
+    /// The process was restarted for fresh credentials, and no prompt has succeeded since.
     pub(crate) renewed: bool,
     /// Requests that wait until the process is usable.
     pub(crate) waiting: Vec<Waiting>,
@@ -116,9 +116,9 @@ pub(crate) enum State {
 /// Why a process goes down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StopWhy {
-    /// Its leader ended by itself.
+    /// The leader ended by itself.
     Crashed,
-    /// It never became usable.
+    /// The process never became ready.
     BadStart {
         reason: Reason,
         permanent: bool,
@@ -128,9 +128,9 @@ pub(crate) enum StopWhy {
     /// A person restarts it.
     Restart,
     Idle,
-    /// It ignored a cancel.
+    /// The process ignored a cancel.
     Wedged,
-    /// It does not start without a login.
+    /// The process does not start without a login.
     NoLogin,
     /// An earlier daemon started it, and it cannot be spoken with any more.
     Lost,
@@ -171,11 +171,11 @@ pub(crate) struct Host {
     pub(crate) stale_from: Option<Time>,
     /// When the leader ended, or was given up. What lingers of its tree is no part of its run.
     pub(crate) exited: Option<Time>,
-    /// Whether acpd has repeated the last login for it.
+    /// Whether acpd has repeated the last login for this process.
     pub(crate) login: LoginRepeat,
     /// How often it was sent SIGKILL.
     pub(crate) kills: u32,
-    /// Who is left of it, as people were told.
+    /// Remaining processes, as clients were told.
     pub(crate) leftovers: Option<String>,
     pub(crate) outbox: Outbox,
 }
@@ -245,7 +245,7 @@ pub(crate) enum WaitFor {
     },
 }
 
-/// What acpd knows of a profile's agent: its row on disk, and the parsed `initialize` result from it.
+/// A profile's agent: its row on disk, and the `initialize` result parsed from it.
 #[derive(Debug)]
 pub(crate) struct AgentInfo {
     pub(crate) row: AgentRow,
@@ -285,17 +285,17 @@ impl AgentInfo {
         (self.row.resume_lies, self.row.load_lies, self.list_lies) = (false, false, false);
     }
 
-    /// Whether sessions can be had back with `session/resume`.
+    /// Returns whether the agent has `session/resume`.
     pub(crate) fn resumes(&self, profile: &Profile) -> bool {
         profile.use_resume && self.capabilities.resume && !self.row.resume_lies
     }
 
-    /// Whether sessions can be had back with `session/load`.
+    /// Returns whether the agent has `session/load`.
     pub(crate) fn loads(&self, profile: &Profile) -> bool {
         profile.use_load && self.capabilities.load_session && !self.row.load_lies
     }
 
-    /// Whether it tells which sessions it has.
+    /// Returns whether the agent lists its sessions.
     pub(crate) fn lists(&self) -> bool {
         self.capabilities.list && !self.list_lies
     }
@@ -343,12 +343,12 @@ impl Slot {
         self.is_up().then_some(self.host.as_ref()?.id)
     }
 
-    /// Who is left of its last run and does not end, as far as it is known.
+    /// Remaining processes of the last run, if known.
     pub(crate) fn leftovers(&self) -> Option<&str> {
         self.host.as_ref()?.leftovers.as_deref()
     }
 
-    /// What failed before does not count any more.
+    /// Forgets earlier failures.
     pub(crate) fn forgive(&mut self) {
         self.failures = Failures::default();
     }
@@ -396,7 +396,7 @@ impl Slot {
 /// From one SIGKILL to the next (ms).
 pub(crate) const KILL_AGAIN: u64 = 1_000;
 
-/// Who asks for a process.
+/// The party that needs a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asker {
     /// A person's start or prompt: clears a crash loop and a back-off.

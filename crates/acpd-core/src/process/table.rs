@@ -14,7 +14,7 @@ use crate::record::{AgentRow, Record};
 /// Every `BY_AGE`-th place goes to the longest waiter.
 const BY_AGE: u32 = 4;
 
-/// What is known of a profile whose agent never ran.
+/// Facts about a profile whose agent never ran.
 static NEVER_RAN: LazyLock<AgentInfo> = LazyLock::new(|| AgentInfo::new(AgentRow::default()));
 
 /// Up to where the output of a process is read, and whether that is inside of a line.
@@ -73,7 +73,6 @@ impl Processes {
         self.iter_mut().map(|(_, slot)| slot)
     }
 
-    /// The slots of a profile.
     pub(crate) fn of_profile(&self, profile: &str) -> Vec<SlotId> {
         let slots = self.iter().filter(|(_, slot)| slot.profile == profile);
         slots.map(|(id, _)| *id).collect()
@@ -130,12 +129,12 @@ impl Processes {
         self.get_mut(id)?.take().map(|host| (id, host))
     }
 
-    /// What is known of a profile.
+    /// Returns the facts about a profile.
     pub(crate) fn known(&self, profile: &str) -> &AgentInfo {
         self.known.get(profile).unwrap_or(&NEVER_RAN)
     }
 
-    /// What is known of the profile of a slot.
+    /// Returns the facts about a slot's profile.
     pub(crate) fn known_of(&self, id: SlotId) -> &AgentInfo {
         self.known(&self[&id].profile)
     }
@@ -169,7 +168,7 @@ impl Processes {
         self.known.iter()
     }
 
-    /// So many slots are on their way to `initialize` being answered.
+    /// Number of slots whose `initialize` is not answered yet.
     pub(crate) fn starting(&self) -> usize {
         let starts = |slot: &&Slot| matches!(slot.state, State::Starting | State::Initializing);
         self.values().filter(starts).count()

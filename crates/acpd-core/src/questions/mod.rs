@@ -28,7 +28,7 @@ const PAGES: usize = 256;
 /// Invalid answers of one client to one question before that client is not asked again.
 const ASKED: u32 = 3;
 
-/// Who asks, and gets the answer.
+/// The asking agent, which gets the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AskedBy {
     /// The agent of this process, under an id of its own.
@@ -46,17 +46,17 @@ pub(crate) struct Interaction {
     pub(crate) line: Bytes,
     pub(crate) question: Question,
     pub(crate) at: Time,
-    /// What it asks to allow, if it is a permission question.
+    /// The call of a permission question.
     pub(crate) frozen: Option<Box<Frozen>>,
-    /// The diff whose file is being looked at: until that is known, nobody is asked.
+    /// The diff whose file is being read: the question waits for it.
     pub(crate) looks_at: Option<usize>,
-    /// What is asked, in short.
+    /// Subject of the question, in short.
     gist: Untrusted,
     /// The request to the agent that it is about, unless it is about a session.
     pub(crate) about: Option<u64>,
     /// How often a client gave an answer that means nothing.
     refused: BTreeMap<ClientId, u32>,
-    /// Who has been asked under the number of the interaction itself.
+    /// Clients that were asked under the number of the interaction itself.
     asked: BTreeSet<ClientId>,
 }
 
@@ -122,7 +122,7 @@ impl Interaction {
     }
 }
 
-/// What an agent says to the person whom it asks to fill in a form or to open a page.
+/// An agent's text for a form or a page.
 pub(crate) fn message_in(line: &[u8]) -> Cow<'_, str> {
     lossy_at(line, &["params", "message"]).unwrap_or_default()
 }
@@ -131,7 +131,7 @@ pub(crate) fn message_in(line: &[u8]) -> Cow<'_, str> {
 #[derive(Debug)]
 pub(crate) struct Closed {
     pub(crate) question: Interaction,
-    /// Who was still asked, and under which number.
+    /// Clients with an open request, with its number.
     pub(crate) offers: Vec<(ClientId, u64)>,
 }
 
@@ -147,9 +147,9 @@ pub(crate) enum SeenFile {
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     open: BTreeMap<InteractionId, Interaction>,
-    /// Who is asked, by the numbers of the requests.
+    /// Asked clients, by the numbers of the requests.
     offers: BTreeMap<(ClientId, u64), InteractionId>,
-    /// Who was shown the page of which question.
+    /// Clients that were shown a page, by question.
     pages: BTreeMap<(HostId, String), BTreeSet<ClientId>>,
     /// Those that were opened or closed.
     changed: BTreeSet<InteractionId>,
@@ -219,12 +219,12 @@ impl Questions {
         Some(at)
     }
 
-    /// Whether a person is asked something in a session.
+    /// Returns whether a question is open for a person in a session.
     pub(crate) fn are_asked(&self, key: SessionKey) -> bool {
         self.open.values().any(|open| open.session == Some(key) && open.looks_at.is_none())
     }
 
-    /// Whether a question of a session is open.
+    /// Returns whether a question of a session is open.
     pub(crate) fn are_open(&self, key: SessionKey) -> bool {
         self.open.values().any(|open| open.session == Some(key))
     }
@@ -236,7 +236,7 @@ impl Questions {
         Some(Doing { kind: DoingKind::Waiting, text: open.gist.clone(), since: open.at.0 })
     }
 
-    /// What an agent asks with this id of its own.
+    /// Returns the question with this id of the agent.
     pub(crate) fn asked_as(&self, host: HostId, id: &Id) -> Option<InteractionId> {
         let asked_by = AskedBy::Agent { host, request: id.clone() };
         self.iter().find(|(_, open)| open.asked_by == asked_by).map(|(id, _)| id)
@@ -316,7 +316,7 @@ impl Questions {
         Some(Closed { question, offers: offers.map(|(place, _)| place).collect() })
     }
 
-    /// What a page was for is done; who was shown it.
+    /// The purpose of a page is done; returns the clients that were shown it.
     pub(crate) fn page_done(&mut self, host: HostId, page: String) -> BTreeSet<ClientId> {
         self.pages.remove(&(host, page)).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What an agent can ask a person, and what counts as an answer.
+//! Questions of agents, and valid answers.
 
 use std::borrow::Cow;
 
@@ -21,10 +21,10 @@ pub(crate) enum Question {
     Elicitation(ElicitationMode),
 }
 
-/// What it is about.
+/// Subject of the question.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Scope<'a> {
-    /// Everybody who controls the session may answer.
+    /// Every controller of the session may answer.
     Session(Cow<'a, str>),
     /// The sender of this request to the agent may answer.
     Request(Id),
@@ -119,7 +119,7 @@ impl Question {
         }
     }
 
-    /// The answer when nobody will give one any more.
+    /// The answer when no client can give one any longer.
     pub(crate) fn cancelled(&self) -> Answer {
         match self {
             Question::Permission(_) => Answer::Permission(PermissionAnswer::Cancelled),
@@ -127,7 +127,7 @@ impl Question {
         }
     }
 
-    /// Whether a client with these capabilities can show it.
+    /// Returns whether a client with these capabilities can show it.
     pub(crate) fn is_for(&self, client: &ClientCapabilities) -> bool {
         match self {
             Question::Permission(_) => true,

@@ -1,4 +1,4 @@
-//! What a fork has of the session that it was made of: where it left it, and which lines of its journal.
+//! The origin of a fork: its position in the other session, and the copied lines.
 
 use std::collections::BTreeSet;
 
@@ -20,13 +20,13 @@ pub struct ForkPoint {
     pub prompts: u64,
     /// Hash of the text of the last of them.
     pub last_prompt: u64,
-    /// It had a conversation to lose.
+    /// The session had a conversation to lose.
     pub heard: bool,
     /// When the turn began that ran in it, if one did …
     pub turn: Option<Time>,
     /// … and the tool calls that it had open.
     pub open_tools: BTreeSet<String>,
-    /// Its subagents that were at work or could be cancelled.
+    /// Subagents that worked or could be cancelled.
     #[serde(default)]
     pub children: Vec<Child>,
 }
@@ -45,15 +45,15 @@ pub struct Forked {
     pub from: SessionKey,
     /// Last position that is taken over.
     pub upto: Seq,
-    /// Lines of so many bytes are taken over at most.
+    /// Maximum number of copied bytes.
     pub most: u64,
     /// The line that stands for those that are left out.
     pub left_out: Bytes,
 }
 
 impl Forked {
-    /// A line of the other journal as the fork has it. It is nobody's own: nobody was there. What a
-    /// subagent said there keeps that one's id.
+    /// A line of the other journal, as the fork has it: without a sender. A subagent's line keeps
+    /// its id.
     pub fn line(&self, row: EventRow) -> EventRow {
         let line = if row.kind == EventKind::Child {
             row.line
@@ -64,7 +64,7 @@ impl Forked {
         EventRow { session: self.session, line, origin: None, ..row }
     }
 
-    /// What stands in the place of the last line that is left out.
+    /// Replacement for the last line that is left out.
     pub fn instead(&self, seq: Seq, at: Time) -> EventRow {
         EventRow {
             session: self.session,
@@ -77,7 +77,7 @@ impl Forked {
         }
     }
 
-    /// What the fork's journal begins with, out of the other journal; the store does the same.
+    /// Returns the beginning of the fork's journal from the other journal; the store does the same.
     pub fn lines(&self, journal: &[EventRow]) -> Vec<EventRow> {
         let journal = &journal[..journal.partition_point(|row| row.seq <= self.upto)];
         let mut bytes = 0;

@@ -1,4 +1,4 @@
-//! What is written: the records of a batch, and the snapshot that they add up to.
+//! Records of a batch, and the snapshot that they add up to.
 //!
 //! A batch of records is applied in one transaction. [`Snapshot::apply`] is the meaning of each
 //! record; the store implements the same meaning in SQL, and a property test holds the two together.
@@ -63,7 +63,7 @@ pub enum Record {
         session: String,
         line: Bytes,
     },
-    /// Parked lines found their session, or nobody will ask for them any more.
+    /// Parked lines found their session, or are no longer needed.
     Unparked {
         /// Which host wrote them.
         host: HostId,
@@ -121,7 +121,7 @@ pub enum Record {
     InteractionGone {
         id: InteractionId,
     },
-    /// A client that comes back under its token has sent so many lines.
+    /// Number of lines of a client that can resume under its token.
     Client {
         token: String,
         /// Lines that are dealt with in this or an earlier transaction.
@@ -133,7 +133,7 @@ pub enum Record {
     },
     /// A decision of a person holds from now on.
     Remembered(Remembered),
-    /// It is taken back.
+    /// The prompt is taken back.
     Unremembered {
         id: i64,
     },
@@ -147,7 +147,7 @@ pub enum Record {
     },
 }
 
-/// Who gets an answer: a request of a client that comes back under its token.
+/// The receiver of an answer: a request of a client that can resume under its token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sender {
     pub token: String,
@@ -165,24 +165,24 @@ pub struct AskedRow {
     pub what: Asked,
 }
 
-/// What a request to an agent is for, as far as the disk knows. Stored as JSON.
+/// Purpose of a request to an agent, as stored. Stored as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asked {
     Initialize,
     /// A client's `session/new` or `session/fork`.
     NewSession {
-        /// Who gets the answer; nobody if the client does not come back.
+        /// The receiver of the answer; none if the client does not return.
         sender: Option<Sender>,
         /// Handle for the session.
         name: Option<String>,
         cwd: String,
-        /// Its params (JSON text). May hold secrets, like the outbox row of the request itself.
+        /// Params of the request (JSON text). May hold secrets, like its outbox row.
         params: String,
         /// Where it goes on from, if it is a fork.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fork: Option<ForkPoint>,
-        /// What is to be said in the conversation once there is one.
+        /// Notices for the conversation once it exists.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notices: Vec<String>,
     },
@@ -191,9 +191,9 @@ pub enum Asked {
         /// The agent's id for it.
         session: String,
         cwd: String,
-        /// Its params (JSON text). May hold secrets, like the outbox row of the request itself.
+        /// Params of the request (JSON text). May hold secrets, like its outbox row.
         params: String,
-        /// What is to be said in the conversation once there is one.
+        /// Notices for the conversation once it exists.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notices: Vec<String>,
     },
@@ -217,24 +217,24 @@ pub enum Asked {
     },
     /// A message of a client into the running turn of a session.
     Steer {
-        /// Who gets the answer.
+        /// The receiver of the answer.
         sender: Option<Sender>,
         session: SessionKey,
-        /// What is said: a list of content blocks (JSON text).
+        /// The message: a list of content blocks (JSON text).
         blocks: String,
-        /// Its id in the conversation.
+        /// Id of the message in the conversation.
         message: String,
         /// How the client has asked.
         form: SteerForm,
     },
     /// A client's request, relayed.
     Relay {
-        /// Who gets the answer.
+        /// The receiver of the answer.
         sender: Option<Sender>,
         /// The session it is about.
         session: Option<SessionKey>,
         method: String,
-        /// Its params (JSON text), where the answer alone does not tell what it changed.
+        /// Params of the request (JSON text), if the answer alone does not show the change.
         params: Option<String>,
     },
     /// A setting that the configuration wants for a session that begins.
@@ -293,7 +293,7 @@ impl ValueKey {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentRow {
     pub name: String,
-    /// Whether a person wants it up, down, or as needed.
+    /// The user's wish: up, down, or as needed.
     pub desired: Desired,
     /// Identifies the launch line that `initialize` belongs to.
     pub fingerprint: String,
@@ -303,25 +303,25 @@ pub struct AgentRow {
     pub resume_lies: bool,
     /// The same of `session/load`.
     pub load_lies: bool,
-    /// What the process that said so had heard of a client (JSON object), see
+    /// Client extensions that the process had got (JSON object), see
     /// [`crate::profile::Profile::client_meta`].
     pub client_meta: Option<String>,
 }
 
-/// Whether an agent is logged in. Stored as JSON.
+/// Login of an agent. Stored as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthRow {
     pub agent: String,
     pub state: AuthState,
     pub since: Time,
-    /// What it was learned from last.
+    /// Evidence for the state.
     pub source: AuthSource,
     /// The method of the last `authenticate` that worked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
 }
 
-/// What a person wants of an agent.
+/// The user's wish for an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Desired {
     /// Start when something needs it, stop when idle.
@@ -344,7 +344,7 @@ pub struct HostRow {
     pub session: Option<SessionKey>,
     /// When it became usable.
     pub ready: Option<Time>,
-    /// It is to go down.
+    /// The process is to stop.
     pub stopping: bool,
 }
 
@@ -384,11 +384,11 @@ pub struct SessionRow {
     pub own_title: Option<String>,
     /// Other members of `session_info_update` that are in force (JSON object): each update is a patch.
     pub info: Option<String>,
-    /// It is in the archive: closed, and left out of lists.
+    /// Set for an archived session.
     pub archived: bool,
     /// When a person has deleted it, who may still want it back.
     pub removed: Option<Time>,
-    /// What its agent may hear of the client that made it (JSON object), see
+    /// Extensions of the client that made it, for its agent (JSON object), see
     /// [`crate::profile::Profile::client_meta`].
     pub client_meta: Option<String>,
     /// Prompts that were dispatched; also the number of the last turn.
@@ -401,7 +401,7 @@ pub struct SessionRow {
     pub replayable: Replayable,
     /// How the last turn ended, in one word.
     pub last_outcome: Option<String>,
-    /// What the agent has told of tokens and cost.
+    /// Reported tokens and cost.
     pub usage: Used,
     pub created: Time,
     /// Last prompt or state change.
@@ -421,12 +421,12 @@ pub struct Replayable {
 }
 
 impl SessionRow {
-    /// What people call it.
+    /// Name for people.
     pub(crate) fn handle(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.public_id)
     }
 
-    /// What commands call it: one word, although agents choose ids as they like.
+    /// Name for commands: one word, although agents choose any ids.
     pub(crate) fn word(&self) -> String {
         shell_word(self.handle())
     }
@@ -441,7 +441,7 @@ pub struct Child {
     pub parent: String,
     /// Clients may cancel what it does.
     pub cancel: bool,
-    /// It works or waits for a person, as far as the agent has said.
+    /// The subagent works or waits for a person, by the agent's reports.
     pub busy: bool,
     /// Last position of the journal when it was announced or changed.
     pub seq: Seq,
@@ -467,7 +467,7 @@ pub enum Dormant {
     Lost,
     /// The agent failed to restore it for a reason that may pass; the next prompt tries again.
     Failed,
-    /// Its directory does not exist; the next prompt looks again.
+    /// The directory does not exist; the next prompt checks again.
     NoDirectory,
 }
 
@@ -487,7 +487,7 @@ pub struct EventRow {
     pub origin: Option<String>,
 }
 
-/// What a journal line is, as far as replaying it goes.
+/// Kind of a journal line, for replays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventKind {
     /// `session/update` that is part of the conversation.
@@ -519,7 +519,7 @@ pub struct TurnRow {
     pub at: Time,
     /// Clients that come back and get the answer: the sender, and those that sent it again under its key.
     pub senders: Vec<Sender>,
-    /// Who asked for its end, once it is dispatched.
+    /// The client that cancelled it after its dispatch.
     pub cancelling: Option<Canceller>,
     /// The client's `session/prompt` line; `None` leaves the one that is there.
     pub line: Option<Bytes>,
@@ -531,13 +531,12 @@ pub struct PromptKeyRow {
     /// Session: the same key in another one is another prompt.
     pub session: SessionKey,
     pub key: String,
-    /// Number of the turn.
     pub turn: u64,
     /// JSON object with the `result` or the `error` of the answer.
     pub outcome: Bytes,
 }
 
-/// Who asked for the end of a turn.
+/// The client that cancelled a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Canceller {
     /// A client: `cancelled` is what it wants to hear.
@@ -557,7 +556,7 @@ pub enum TurnStage {
     Ended,
 }
 
-/// What was used, as far as the agent has told. It stays when the session is deleted.
+/// Usage, as the agent reported it. It stays when the session is deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRow {
     pub at: Time,
@@ -571,7 +570,7 @@ pub struct UsageRow {
     pub turn: Option<u64>,
     /// Tokens of the turn.
     pub tokens: Tokens,
-    /// What it has cost.
+    /// Cost of the turn.
     pub cost: Option<Cost>,
 }
 
@@ -587,7 +586,7 @@ pub struct InteractionRow {
     pub line: Bytes,
     /// When it was asked.
     pub at: Time,
-    /// What a permission question is about.
+    /// Subject of a permission question.
     pub frozen: Option<Box<Frozen>>,
 }
 

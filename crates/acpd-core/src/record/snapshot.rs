@@ -1,4 +1,4 @@
-//! What the records so far add up to: where a daemon starts from.
+//! The sum of all records: the state from which a daemon starts.
 
 use std::collections::BTreeMap;
 
@@ -34,13 +34,13 @@ pub struct Snapshot {
     pub clients: BTreeMap<String, ClientState>,
     /// Decisions that hold until they are taken back, by id.
     pub remembered: BTreeMap<i64, Remembered>,
-    /// What was spent on the last day on which something was used.
+    /// Spending of the last day with usage.
     pub spent: Spent,
     /// Highest session row number ever used.
     pub last_session: u32,
 }
 
-/// What was spent on a day.
+/// Spending of a day.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spent {
     pub day: Time,

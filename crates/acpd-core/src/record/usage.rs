@@ -1,17 +1,16 @@
-//! What a session has used, as far as its agent tells. How that becomes what turns have used is in
-//! `hub/session/usage.rs`.
+//! Usage of a session, as its agent reports it. `hub/session/usage.rs` derives the usage of turns.
 
 use acpd_api::{Amount, Cost, Usage};
 use serde::{Deserialize, Serialize};
 
-/// What is known of a session's tokens and cost. Stored as JSON.
+/// Tokens and cost of a session. Stored as JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Used {
-    /// What the agent has told last.
+    /// The agent's last report.
     pub told: Usage,
-    /// Its counter of the cost.
+    /// The agent's counter of the cost.
     pub counter: Counter,
-    /// What the running turn has cost so far.
+    /// Cost of the running turn so far.
     pub turn: Option<Cost>,
 }
 
@@ -50,12 +49,12 @@ impl Used {
     }
 }
 
-/// An agent's counter of what a session has cost. It only grows while a process runs; the next process may
-/// continue it or begin anew.
+/// An agent's counter of a session's cost. It only grows while a process runs; the next process may
+/// continue it or restart at zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Counter {
-    /// It is not known where it stands: somebody else has used the session before.
+    /// The counter is unknown: the session was used outside of acpd before.
     #[default]
     Unknown,
     /// Where it stood when the agent told it last.

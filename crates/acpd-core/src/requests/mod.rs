@@ -21,7 +21,7 @@ pub(crate) struct Asked {
     pub(crate) purpose: Purpose,
     /// When it was asked, or found by this daemon.
     pub(crate) since: Time,
-    /// Its client has cancelled it.
+    /// The client has cancelled it.
     pub(crate) cancelled: bool,
 }
 
@@ -54,7 +54,7 @@ impl Requests {
         counts && !std::mem::replace(&mut asked.cancelled, true)
     }
 
-    /// Makes the answer nobody's and clears the cancellation. Returns whose it was.
+    /// Removes the receiver of the answer and the cancellation. Returns the receiver.
     pub(crate) fn disown(&mut self, ask: u64) -> Option<Requester> {
         let asked = self.asked.get_mut(&ask)?;
         asked.cancelled = false;
@@ -63,7 +63,8 @@ impl Requests {
         Some(std::mem::replace(to, nobody)).filter(|to| to.client != NOBODY)
     }
 
-    /// Makes the answers to all requests of a client nobody's; cancellations stay. Returns the changed requests.
+    /// Removes a client as the receiver of all answers; cancellations stay. Returns the changed
+    /// requests.
     pub(crate) fn disown_all(&mut self, client: ClientId) -> Vec<u64> {
         let mut changed = Vec::new();
         for (id, asked) in &mut self.asked {
@@ -75,7 +76,8 @@ impl Requests {
         changed
     }
 
-    /// Nobody waits for the answer any more, after which `session` may still be replayed; what it was for.
+    /// Drops the answer to a request, after which `session` may still be replayed. Returns its
+    /// purpose.
     pub(crate) fn give_up(
         &mut self,
         ask: u64,
@@ -117,7 +119,7 @@ impl Requests {
         self.asked.values_mut().filter_map(|asked| asked.purpose.requester_mut())
     }
 
-    /// Whether an agent has yet to answer what a session begins with.
+    /// Returns whether an agent has not answered all initial settings of a session.
     pub(crate) fn preset_is_open(&self, key: SessionKey) -> bool {
         let is_it = |asked: &Asked| matches!(asked.purpose, Purpose::Preset { session, .. } if session == key);
         self.asked.values().any(is_it)
@@ -129,7 +131,7 @@ impl Requests {
         self.asked.iter().find(|(_, asked)| is_it(asked)).map(|(id, _)| *id)
     }
 
-    /// Whether a host may still replay a session that nobody waits for any more.
+    /// Returns whether a host may still replay a session without a waiting client.
     pub(crate) fn may_replay(&self, host: HostId, id: &str) -> bool {
         let may = |purpose: &Purpose| matches!(purpose, Purpose::GivenUp { session: Some(session) } if session == id);
         self.of_host(host).any(may)
@@ -207,7 +209,7 @@ impl Requests {
         })
     }
 
-    /// Nobody wants the messages into the turn of a session any more; the requests that this changes.
+    /// Drops the messages to the turn of a session; returns the changed requests.
     pub(crate) fn take_back_steers(&mut self, session: SessionKey) -> Vec<u64> {
         let changed = self.asked.iter_mut().filter_map(|(id, asked)| match &mut asked.purpose {
             Purpose::Steer(steer) if steer.session == session => steer.take_back().then_some(*id),
@@ -225,7 +227,7 @@ impl Requests {
         })
     }
 
-    /// Whether a host works on something whose answer matters.
+    /// Returns whether a host works on a request whose answer matters.
     pub(crate) fn is_working(&self, host: HostId) -> bool {
         self.of_host(host).any(|why| {
             !matches!(

@@ -1,4 +1,4 @@
-//! What a request to an agent is for, with what its answer needs.
+//! Purpose of a request to an agent, with the data for its answer.
 
 use acpd_api::ArchiveFilter;
 use bytes::Bytes;
@@ -18,11 +18,11 @@ pub(crate) struct Adoption {
     /// The agent's id for it.
     pub(crate) id: String,
     pub(crate) cwd: String,
-    /// What the agent gets, with what its first opener says to acpd (JSON object).
+    /// Params for the agent, with its first opener's members for acpd (JSON object).
     pub(crate) params: Bytes,
-    /// Who opens it then.
+    /// The clients that open it then.
     pub(crate) openers: Vec<Opener>,
-    /// What is to be said in the conversation once it is ours.
+    /// Notices for the conversation once it is acpd's.
     pub(crate) notices: Vec<String>,
     pub(crate) directory: Directory,
 }
@@ -35,20 +35,19 @@ pub(crate) struct Opener {
     pub(crate) after: u64,
 }
 
-/// What a client wants to have listed.
+/// Filters of a client's list.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     pub(crate) cwd: Option<String>,
     pub(crate) archived: ArchiveFilter,
-    /// It is the first page, with acpd's own.
+    /// The first page, with acpd's sessions.
     pub(crate) first: bool,
 }
 
-/// What is known of the directory of a session that is to be made or taken over.
+/// Check of the directory of a session that is to be made or adopted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Directory {
     Unknown,
-    /// Asked for with this number.
     Asked(u64),
     There,
 }
@@ -58,9 +57,9 @@ pub(crate) enum Directory {
 pub(crate) struct Steer {
     pub(crate) to: Requester,
     pub(crate) session: SessionKey,
-    /// What is said: a list of content blocks.
+    /// The message: a list of content blocks.
     pub(crate) blocks: Bytes,
-    /// Its id in the conversation.
+    /// Id of the message in the conversation.
     pub(crate) message: String,
     pub(crate) form: SteerForm,
 }
@@ -71,7 +70,8 @@ impl Steer {
         blocks_text(&serde_json::from_slice::<Vec<&RawValue>>(&self.blocks).unwrap_or_default())
     }
 
-    /// It is not wanted any more: if it comes too late, it is no prompt. Whether it would have been one.
+    /// Marks the message as no longer wanted: if it comes too late, it is no prompt. Returns
+    /// whether it would have been one.
     pub(crate) fn take_back(&mut self) -> bool {
         let would_be_one = self.form == SteerForm::Extension;
         if would_be_one {
@@ -99,7 +99,7 @@ pub(crate) enum Purpose {
     /// A step of the session's restore.
     Restore {
         session: SessionKey,
-        /// It is asked for with `session/new`, so the agent's id for it is not known yet.
+        /// Requested with `session/new`, so the agent's id is not known yet.
         renews: bool,
     },
     /// A message of a client into the running turn of a session.
@@ -123,7 +123,7 @@ pub(crate) enum Purpose {
         /// The agent's id of the session that it may still replay.
         session: Option<String>,
     },
-    /// Whether the agent is logged in.
+    /// The agent's login.
     AuthStatus,
     /// acpd's own `authenticate`, which repeats the last one for another process.
     LoginAgain,
@@ -165,7 +165,7 @@ impl Purpose {
         }
     }
 
-    /// What was asked, for the log: a method, as far as it is always the same one.
+    /// Returns the name of the request for the log: its method, if that is fixed.
     pub(crate) fn what(&self) -> &str {
         match self {
             Purpose::Initialize => "initialize",
@@ -268,15 +268,14 @@ pub(crate) struct NewSession {
     pub(crate) cwd: String,
     /// Params as the client gave them, what it says to acpd included.
     pub(crate) params: Bytes,
-    /// What is to be said in the conversation once there is one.
+    /// Notices for the conversation once it exists.
     pub(crate) notices: Vec<String>,
     pub(crate) directory: Directory,
-    /// It is asked for with `session/fork`, to go on from here.
+    /// Requested with `session/fork`, which continues from here.
     pub(crate) fork: Option<ForkPoint>,
 }
 
 impl NewSession {
-    /// What it is asked for with.
     pub(crate) fn method(&self) -> &'static str {
         if self.fork.is_some() { "session/fork" } else { "session/new" }
     }

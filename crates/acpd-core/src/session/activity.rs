@@ -1,5 +1,5 @@
-//! What the running turn does now, as far as its agent has said: the last thing that it began and has not
-//! ended. For people who look at many sessions; nothing is decided by it, and a new daemon begins without.
+//! Current work of the running turn, by its agent's reports: the last item that began and has not
+//! ended. For display only; not stored.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -17,12 +17,12 @@ const CALLS: usize = 16;
 const LINES: usize = 32;
 const LINE: usize = 16 << 10;
 
-/// What an agent does in a session.
+/// Work of an agent in a session.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     /// When it said something last, if this daemon has heard it.
     last_line: Option<Time>,
-    /// What it does in the running turn.
+    /// Work in the running turn.
     doing: Option<Step>,
     /// Calls that are open, in the order in which they were told.
     calls: Vec<Step>,
@@ -33,7 +33,7 @@ pub(crate) struct Activity {
 struct Step {
     kind: DoingKind,
     gist: Gist,
-    /// Of an answer, the last lines as they came: few of them are ever shown, so they are read when somebody looks.
+    /// The last lines of an answer, unread: few are ever shown.
     written: VecDeque<Bytes>,
     since: Time,
     /// Name of the call, if it is one.
@@ -51,7 +51,7 @@ impl Activity {
         self.last_line
     }
 
-    /// The agent has said something, whatever it was.
+    /// The agent has sent a line.
     pub(crate) fn heard(&mut self, now: Time) {
         self.last_line = Some(now);
     }
@@ -198,7 +198,7 @@ mod tests {
         activity.call_over("b", Time(4));
         assert_eq!(shown(&activity), (DoingKind::Command, "make".to_owned(), 2));
         activity.says(DoingKind::Thinking, Time(5), &chunk("hm"));
-        // It goes on: nothing new is said of what it is.
+        // The item continues without a new description.
         activity.calls("a", Time(6), None);
         assert_eq!(shown(&activity), (DoingKind::Command, "make".to_owned(), 2));
         activity.call_over("a", Time(7));

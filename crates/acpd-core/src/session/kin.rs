@@ -13,7 +13,7 @@ use serde_json::json;
 const NUMBER: [&str; 2] = [NAMESPACE, "number"];
 const PARENT: [&str; 2] = [NAMESPACE, "parent"];
 
-/// What the params of a session say of it.
+/// Facts about a session in its params.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Kin {
     /// The number by which its tools name it.

@@ -24,7 +24,7 @@ const WAITS: &str = "waits";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) until: Time,
-    /// It is the so manieth in a row.
+    /// Number of limits in a row.
     pub(crate) waits: u64,
 }
 
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(over_after(&json!({"code":-32603,"message":claude})), Some(900));
         let kind = json!({"errorKind":"rate_limit"});
         assert_eq!(over_after(&json!({"code":-32603,"message":"x","data":kind})), Some(3600));
-        // What is over already is waited for all the same, so that no loop comes of it.
+        // A limit that is already over is waited for too, to prevent a loop.
         let past = "usage limit reached|1";
         assert_eq!(over_after(&json!({"code":-32603,"message":past})), Some(60));
         for other in [

@@ -58,7 +58,7 @@ pub(crate) struct Session {
     /// Requests other than prompts that wait until it is live.
     pub(crate) waiting: Vec<Relayed>,
     pub(crate) attached: BTreeMap<ClientId, Attachment>,
-    /// Wanted back without a prompt: it was cut off, or somebody opened it.
+    /// Wanted back without a prompt: it was interrupted, or a client opened it.
     pub(crate) eager: bool,
     /// The process at which a restore of this session was given up.
     pub(crate) doubtful: Option<HostId>,
@@ -70,7 +70,7 @@ pub(crate) struct Session {
     pub(crate) refusals: u32,
     /// Summary still owed after a reseed.
     pub(crate) summary: Summary,
-    /// What the agent has said about the tool calls of the running turn.
+    /// Tool calls of the running turn.
     pub(crate) calls: BTreeMap<String, Call>,
     pub(crate) activity: Activity,
     /// Beginning of the last prompt, if its sender put something around its words.
@@ -81,7 +81,7 @@ pub(crate) struct Session {
     pub(crate) limit: Option<Time>,
 }
 
-/// What holds a session.
+/// The holder of a session.
 #[derive(Debug)]
 pub(crate) enum State {
     Live,
@@ -120,7 +120,7 @@ impl Session {
         self.last_ticket
     }
 
-    /// Nothing is said in it, and nobody is there.
+    /// The session is idle and has no clients.
     pub(crate) fn new(row: SessionRow, slot: SlotId, state: State) -> Session {
         Session {
             kin: Kin::of(&row.params),
@@ -174,14 +174,14 @@ impl Session {
         raw(&params)
     }
 
-    /// Whether its client gave it MCP servers.
+    /// Returns whether its client gave it MCP servers.
     pub(crate) fn has_servers(&self) -> bool {
         let servers = self.mcp_servers.as_ref();
         servers.is_some_and(|list| list.contains(&b'{'))
     }
 
-    /// Follows a tool call's state, to be able to close it if the agent dies, and to tell what the turn does.
-    /// `is_told`: it was said anew what the call does.
+    /// Follows a tool call's state, to close it if the agent dies, and to show the turn's work.
+    /// `is_told`: the call's description was repeated.
     pub(crate) fn follow_tool(
         &mut self,
         id: &str,
@@ -225,7 +225,7 @@ impl Session {
         }
     }
 
-    /// Who waits for the answer to a prompt.
+    /// The client that waits for the answer to a prompt.
     pub(crate) fn senders(&self) -> impl Iterator<Item = &Requester> {
         let queued = self.queue.iter().flat_map(|prompt| &prompt.senders);
         queued.chain(self.running.iter().flat_map(|turn| &turn.senders))
@@ -237,13 +237,13 @@ impl Session {
         queued.chain(self.running.iter_mut().flat_map(|turn| &mut turn.senders))
     }
 
-    /// Whether somebody waits for an answer that needs it live.
+    /// Returns whether a client waits for an answer that needs it live.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.queue.is_empty() || !self.waiting.is_empty()
     }
 
-    /// Whether nothing else is restored beside it: the agent has ended while it brought this session back, so whatever
-    /// is beside it may end with it.
+    /// Returns whether it must be restored alone: the agent has died while it restored this
+    /// session, and would take others along.
     pub(crate) fn is_restored_alone(&self) -> bool {
         self.loads_cut_off > 0
     }

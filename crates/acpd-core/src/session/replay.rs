@@ -1,4 +1,4 @@
-//! What an agent replays on `session/load`, sorted into known and news.
+//! An agent's replay on `session/load`, sorted into known and new lines.
 //!
 //! ```text
 //!  Before ── last known prompt ─▶ InLast ── another prompt ─▶ News
@@ -66,7 +66,7 @@ enum Place {
     News(Vec<Bytes>),
 }
 
-/// What a replay lacks of the conversation.
+/// Parts of the conversation that a replay lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gap {
     Everything,
@@ -158,7 +158,7 @@ impl Replay {
         }
     }
 
-    /// Whether the last of these chunks are the last known prompt.
+    /// Returns whether the last of these chunks are the last known prompt.
     fn ends_known(&self, chunks: &[(Bytes, String)]) -> bool {
         endings(chunks).any(|text| hash(&text) == self.last_prompt)
     }
@@ -235,9 +235,10 @@ pub(crate) fn user_text(line: &[u8]) -> Option<Cow<'_, str>> {
         .then(|| str_at(line, &["params", "update", "content", "text"]).unwrap_or_default())
 }
 
-/// What an agent said about a session that begins with a known conversation, without a replay of
-/// that: from the first user message on, as nobody has prompted yet. Nothing of a replay that is cut
-/// is news: its last prompt is not the last one. Also the hash of the last prompt that is known then.
+/// Splits an agent's lines about a session that begins with a known conversation: new ones begin
+/// with the first user message, as no client has prompted yet. A replay that is cut has nothing
+/// new, because its last prompt is not the last one. Also returns the hash of the last known
+/// prompt.
 pub(crate) fn without_replay(lines: Vec<Bytes>, last_prompt: u64, cut: bool) -> (Vec<Bytes>, u64) {
     let mut replay = Replay::new(last_prompt, Replayable::default());
     let (mut kept, mut began) = (Vec::new(), false);
@@ -318,7 +319,7 @@ mod tests {
         assert!(replay.finish().0.is_empty());
     }
 
-    /// What is missing in a replay of the session in which `asked` was answered.
+    /// Returns the missing parts in a replay of the session in which `asked` was answered.
     fn gap(asked: &[&str], replayed: &[(&str, &str)]) -> Option<Gap> {
         let last = asked.last().map_or(0, |last| hash(last));
         let expected = Replayable { prompts: asked.len() as u64, last, answered: true };

@@ -16,7 +16,7 @@ use crate::params::raw_at;
 use crate::record::SessionRow;
 use crate::session::replay::Replay;
 
-/// Loads that fail for a reason that may pass are tried so often.
+/// Number of tries for a load that fails for a temporary reason.
 const LOAD_TRIES: u32 = 3;
 
 /// Pages of `session/list` that are read.
@@ -33,16 +33,16 @@ pub(crate) struct Restore {
     /// Servers that the agent was not given, in sentences for people.
     pub(crate) left_out: Vec<String>,
     pub(crate) replay: Replay,
-    /// What the replay said of subagents: the id of each, and an update.
+    /// Subagents of the replay: the id of each, and an update.
     pub(crate) announced: Vec<(String, Bytes)>,
-    /// What was in force before.
+    /// Values in force before.
     pub(crate) mode: Option<String>,
     pub(crate) options: BTreeMap<String, String>,
     /// When a load or a late replay is over at the latest.
     pub(crate) cap: Time,
     /// The setting that the agent was asked for last.
     pub(crate) setting: Option<Setting>,
-    /// What is still to be set again.
+    /// Values still to be set again.
     pub(crate) settings: VecDeque<Setting>,
     /// The mode that the agent came back with, as far as it reports one.
     pub(crate) shown_mode: Option<String>,
@@ -51,7 +51,7 @@ pub(crate) struct Restore {
 }
 
 impl Restore {
-    /// It begins with the question for its directory that has this number.
+    /// The restore begins with the question for its directory that has this number.
     pub(crate) fn new(question: u64, row: &SessionRow, now: Time) -> Restore {
         Restore {
             progress: Progress::new(Step::Directory(question)),
@@ -79,18 +79,18 @@ impl Restore {
         matches!(self.step(), Step::Settle | Step::Settings)
     }
 
-    /// Whether the agent works on it now, not acpd.
+    /// Returns whether the agent works on it now, not acpd.
     pub(crate) fn is_at_agent(&self) -> bool {
         !matches!(self.step(), Step::Directory(_) | Step::Retry)
     }
 
-    /// Whether the agent is sending history now.
+    /// Returns whether the agent is sending history now.
     pub(crate) fn replays(&self) -> bool {
         matches!(self.step(), Step::Load | Step::Settle)
     }
 
-    /// Whether lines about subagents are news now: the agent resumes or makes the session, so it sends no
-    /// history.
+    /// Returns whether lines about subagents are new: the agent resumes or creates the session, so
+    /// it sends no history.
     pub(crate) fn hears_news(&self) -> bool {
         let is_set = self.step() == Step::Settings && self.progress.level != RestoreLevel::Loaded;
         is_set || matches!(self.step(), Step::New | Step::Resume)
@@ -100,9 +100,7 @@ impl Restore {
 /// How far a restore has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// What it is at.
     pub step: Step,
-    /// What the session comes back as.
     pub level: RestoreLevel,
     /// The agent refuses to load it with its MCP servers.
     pub without_servers: bool,
@@ -117,21 +115,21 @@ pub struct Progress {
 /// A step of a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Whether its directory is there, asked with this number.
+    /// The check of its directory, with this number.
     Directory(u64),
-    /// `session/new`: the session was never used, is made anew, or is reseeded.
+    /// `session/new`: the session was never used, or is reseeded.
     New,
     Resume,
-    /// Whether the agent lists it in its directory …
+    /// The agent's list for its directory …
     List,
     /// … or anywhere: agents that find a moved session all the same list it where it was.
     ListAll,
     Load,
     /// A pause before a load.
     Retry,
-    /// What comes after the answer is still replay.
+    /// Lines after the answer are still replay.
     Settle,
-    /// What the agent has forgotten is set again.
+    /// Settings that the agent has forgotten are set again.
     Settings,
 }
 
@@ -148,26 +146,26 @@ impl Step {
     }
 }
 
-/// What a restore has to know of the agent and of its session.
+/// Facts about the agent and its session for a restore.
 #[derive(Debug, Clone)]
 pub struct Facts<'a> {
     pub agent: &'a str,
-    /// It has `session/resume`, and may be asked for that.
+    /// The agent has `session/resume`, and may be asked for it.
     pub resumes: bool,
-    /// It has `session/load`, and may be asked for that.
+    /// The agent has `session/load`, and may be asked for it.
     pub loads: bool,
     pub lists: bool,
     /// More of the replay may come after the answer to a load.
     pub late_replay: bool,
-    /// The session has MCP servers, of whomever.
+    /// The session has MCP servers.
     pub has_servers: bool,
-    /// So long it has for an answer (ms).
+    /// Time for an answer (ms).
     pub timeout: u64,
     /// Time until the session is old enough for a load (ms); 0 = it is.
     pub too_young: u64,
 }
 
-/// What has happened to a restore.
+/// Event of a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<'a> {
     /// The directory of the session is there.
@@ -189,7 +187,7 @@ pub enum Event<'a> {
     /// The agent answered with an error, which says nothing of a login.
     Refused {
         code: i64,
-        /// It says that the agent has lost the session.
+        /// The agent has lost the session.
         is_gone: bool,
         /// The error in words.
         text: &'a str,
@@ -198,14 +196,14 @@ pub enum Event<'a> {
     Late,
 }
 
-/// What is to be done next.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// Ask the agent for this.
     Ask(Step),
     /// Ask it for the next page of its list.
     AskPage(String),
-    /// Wait for so long (ms).
+    /// Wait for this time (ms).
     Pause(u64),
     /// The same, because the session is too young for a load.
     Ripen(u64),
@@ -219,7 +217,7 @@ pub enum Next {
     NoneSet(String),
     /// The agent cannot bring it back.
     Lost(String),
-    /// It did not work for a reason that may pass.
+    /// The restore failed for a temporary reason.
     Failed(Reason, String),
 }
 
@@ -230,7 +228,7 @@ impl Progress {
         Progress { step, level, without_servers: false, tries: 0, pages: 0, elsewhere: false }
     }
 
-    /// What follows from an event, and how far the restore has come with that.
+    /// Returns the consequence of an event, and the new progress of the restore.
     #[must_use]
     pub fn next(mut self, facts: &Facts<'_>, event: Event<'_>) -> (Progress, Next) {
         let next = match (self.step, event) {

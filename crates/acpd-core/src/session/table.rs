@@ -11,7 +11,7 @@ use crate::ids::{HostId, Seq, SessionKey, SlotId};
 use crate::record::{Child, SessionRow};
 use crate::session::{Session, State};
 
-/// What is on disk as well.
+/// The part that is on disk as well.
 #[derive(Debug)]
 pub(crate) struct Saved<T> {
     value: T,
@@ -78,8 +78,8 @@ pub(crate) struct Sessions {
     public: BTreeMap<String, BTreeMap<String, SessionKey>>,
     /// Process slot → the agent's own id, of a session or a child → session that the process holds.
     routes: BTreeMap<SlotId, BTreeMap<String, SessionKey>>,
-    /// Those whose restore has begun and was not over when it was looked at last, and whether somebody waited for it
-    /// then.
+    /// Sessions whose restore has begun and was not over at the last look, and whether a client
+    /// waited then.
     restoring: BTreeMap<(SlotId, SessionKey), bool>,
     /// Those that may have been changed.
     touched: BTreeSet<SessionKey>,
@@ -149,7 +149,8 @@ impl Sessions {
             .map(|((_, key), _)| *key)
     }
 
-    /// The processes at which a restore has ended, or is awaited by nobody any more, since the last call.
+    /// Returns the processes at which a restore has ended, or is no longer awaited, since the last
+    /// call.
     pub(crate) fn places_freed(&mut self) -> BTreeSet<SlotId> {
         let mut restoring = std::mem::take(&mut self.restoring);
         let mut freed = BTreeSet::new();
@@ -172,7 +173,7 @@ impl Sessions {
         matches!(session.state, State::Restoring(_)).then_some(session)
     }
 
-    /// Keeps a session that nobody is to see.
+    /// Keeps a hidden session.
     pub(crate) fn keep_aside(&mut self, aside: Aside) {
         self.aside.insert(aside.row.key, aside);
     }
@@ -181,12 +182,12 @@ impl Sessions {
         self.aside.remove(&key)
     }
 
-    /// Those that nobody is to see.
+    /// Returns the hidden sessions.
     pub(crate) fn aside(&self) -> impl Iterator<Item = &SessionRow> {
         self.aside.values().map(|aside| &aside.row)
     }
 
-    /// Whether an agent knows one of those under this id, or clients did.
+    /// Returns whether an agent or clients knew one of the hidden sessions under this id.
     pub(crate) fn is_aside(&self, agent: &str, id: &str) -> bool {
         self.aside().any(|row| row.agent == agent && (row.public_id == id || row.agent_id == id))
     }
@@ -201,7 +202,7 @@ impl Sessions {
         self.public.get(agent)?.get(id).copied()
     }
 
-    /// A session of whichever agent, for who is attached across agents.
+    /// Returns a session of any agent, for clients attached across agents.
     pub(crate) fn of_any_agent(&self, id: &str) -> Option<SessionKey> {
         self.public.values().find_map(|ids| ids.get(id).copied())
     }
@@ -227,7 +228,7 @@ impl Sessions {
         all.find(|(_, _, child)| child.public_id == id)
     }
 
-    /// Whether clients of an agent know a session or a child under this id.
+    /// Returns whether clients of an agent know a session or a child under this id.
     pub(crate) fn is_taken(&self, agent: &str, id: &str) -> bool {
         self.by_public_id(agent, id).is_some()
             || self.child_by_public_id(agent, id).is_some()

@@ -12,7 +12,7 @@ use crate::ids::{Requester, SessionKey, Time};
 use crate::profile::FailureSign;
 use crate::record::{Canceller, Record, TurnRow, TurnStage};
 
-/// What to do about a session that works on prompts.
+/// Advice for a session that works on prompts.
 pub(crate) fn wait_or_cancel(session: &str) -> String {
     format!("wait until it is done, or cancel it: `acpctl cancel {session}`")
 }
@@ -41,7 +41,7 @@ pub(crate) struct Running {
     /// The sender's idempotency key.
     pub(crate) key: Option<String>,
     pub(crate) started: Time,
-    /// Who wants it to end, if somebody does; set by [`Running::cancel`].
+    /// The client that cancelled it, if one did; set by [`Running::cancel`].
     pub(crate) cancelling: Option<Canceller>,
     /// The same for people, if this daemon has seen it.
     pub(crate) cut_short: Option<CutShort>,
@@ -50,7 +50,7 @@ pub(crate) struct Running {
     pub(crate) echo: Option<String>,
     /// Hash of the prompt as a replay has to show it.
     pub(crate) replayed_as: Option<u64>,
-    /// What people have added to it: the agent may echo that at any time.
+    /// Messages added to it: the agent may echo them at any time.
     pub(crate) added: Vec<String>,
     /// The sender's answer to all permission questions of this turn.
     pub(crate) once: Option<Verdict>,
@@ -58,11 +58,11 @@ pub(crate) struct Running {
     pub(crate) whole: bool,
     /// The agent may have worked on it: it, or a subagent, has said or asked something.
     pub(crate) touched: bool,
-    /// It is acpd's own, to continue a task that was cut off.
+    /// The prompt is acpd's own, to continue an interrupted task.
     pub(crate) continues: bool,
     /// How many usage limits in a row were waited for before it.
     pub(crate) waits: u64,
-    /// What it took, as the agent says at its end.
+    /// Usage, as the agent reports it at the end.
     pub(crate) tokens: Tokens,
     /// Signs of a failure in the agent's updates.
     pub(crate) failure: TurnFailure,
@@ -108,7 +108,7 @@ pub(crate) struct Cancel {
 }
 
 impl Cancel {
-    /// Somebody does not want it any more.
+    /// The prompt is no longer wanted.
     pub(crate) fn by(by: Option<ClientName>) -> Cancel {
         Cancel { whose: Canceller::Client, told: CutShort { why: "cancelled".into(), by } }
     }
@@ -142,7 +142,7 @@ impl Running {
         (is_first && self.whole).then(|| now.since(self.started))
     }
 
-    /// Somebody wants it to end. Returns whether nobody did before.
+    /// Cancels the turn. Returns whether it was not cancelled before.
     pub(crate) fn cancel(&mut self, cancel: Cancel) -> bool {
         let is_first = self.cancelling.is_none();
         if is_first {
@@ -163,8 +163,7 @@ impl Running {
     }
 }
 
-/// Whether an update is about work. What else there is to know of a session, such as its commands, some
-/// agents say at any time.
+/// Returns whether an update is about work. Other facts, such as commands, may come at any time.
 pub(crate) fn is_work(class: UpdateClass) -> bool {
     !matches!(class, UpdateClass::State(key) if key != StateKey::Plan)
 }

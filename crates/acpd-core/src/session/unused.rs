@@ -1,13 +1,13 @@
-//! Whether a session was ever used, and how long one that was not is kept.
+//! The use of a session, and the lifetime of unused ones.
 
 use crate::ids::Time;
 use crate::session::Session;
 
-/// How long a session that nobody uses is kept (ms).
+/// Lifetime of an unused session (ms).
 const KEPT: u64 = 24 * 60 * 60_000;
 
 impl Session {
-    /// There is nothing in it, and nobody has given it a name or a title, or put it away.
+    /// The session is empty, and has no name, title or archive state from a client.
     pub(crate) fn is_unused(&self) -> bool {
         let row = &self.row;
         let had_prompts = row.prompts > 0 || self.running.is_some() || !self.queue.is_empty();

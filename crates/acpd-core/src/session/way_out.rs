@@ -1,4 +1,4 @@
-//! What a person can do about a session, from what is known of it alone.
+//! Advice for the user about a session, from the session alone.
 
 use acpd_api::RestoreLevel;
 
@@ -7,7 +7,7 @@ use crate::record::Dormant;
 use crate::session::{Session, State};
 
 impl Session {
-    /// What a person can do, if it waits for one.
+    /// Returns advice, if the session waits for the user.
     pub(crate) fn way_out(&self) -> Option<String> {
         let row = &self.row;
         match (&self.state, row.rest) {

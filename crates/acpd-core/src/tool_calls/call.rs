@@ -1,4 +1,4 @@
-//! What an agent has said of a tool call: of each member that counts, what is newest.
+//! Tool calls as agents announce them: the newest value of each member.
 //!
 //! Architecture invariant: what is too long to keep is known to be missing. A question that depends on it is
 //! not understood.
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 /// The longest value of a member that is kept, in bytes.
 const MEMBER_BYTES: usize = 256 << 10;
 
-/// What is kept of a call.
+/// The members of a call that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Member {
@@ -38,8 +38,7 @@ impl Member {
         Member::Status,
     ];
 
-    /// What a person decides on. An id names a call and a status says how far it is; neither says what it
-    /// does.
+    /// The members that a person decides on. Id and status are not among them.
     const DECIDED_ON: [Member; 5] =
         [Member::Title, Member::Kind, Member::Locations, Member::RawInput, Member::Content];
 
@@ -59,7 +58,7 @@ impl Member {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Call {
     said: BTreeMap<Member, String>,
-    /// What was said last of these is not kept.
+    /// The last values of these are not kept.
     lost: BTreeSet<Member>,
     /// Something was taken out of what was said, so what is left need not be all that there is to know.
     #[serde(default)]
@@ -67,7 +66,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// One of which nobody knows what was said before.
+    /// A call without known earlier values.
     pub(crate) fn unknown() -> Call {
         Call { lost: Member::DECIDED_ON.into(), ..Call::default() }
     }
@@ -109,7 +108,7 @@ impl Call {
         self.said.get(&member).map(String::as_str)
     }
 
-    /// Whether a person who decides on one decides on the other.
+    /// Returns whether a decision about one call covers the other.
     pub(crate) fn asks_the_same(&self, other: &Call) -> bool {
         // Text that a call shows beside its input says nothing new about what it does.
         let has_input = self.get(Member::RawInput).is_some_and(|input| input != "{}");
@@ -185,7 +184,7 @@ impl Call {
     }
 }
 
-/// What an update of a session says.
+/// The call in an update of a session.
 pub(crate) fn update_in(line: &[u8]) -> &[u8] {
     locate(line, &["params", "update"]).map_or(b"null", |range| &line[range])
 }

@@ -1,4 +1,4 @@
-//! What a turn did, in a few words for whoever draws it: its tool calls and the files that they changed.
+//! Tool calls of a turn and the files that they changed, for display.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ fn files_of(call: &Call) -> BTreeSet<String> {
     files
 }
 
-/// What is written in another way than the protocol says names no files that we know of.
+/// A call in another form than the protocol's names no known files.
 fn read<T: for<'de> Deserialize<'de>>(call: &Call, member: Member) -> Option<T> {
     serde_json::from_str(call.get(member)?).ok()
 }

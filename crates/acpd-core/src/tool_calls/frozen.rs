@@ -1,4 +1,4 @@
-//! What a permission question is about, fixed when it is asked.
+//! The call of a permission question, frozen when it is asked.
 //!
 //! ```text
 //!  request + all that was said of its call ─▶ frozen ─▶ policy ─▶ shown to people ─▶ decided, remembered
@@ -91,12 +91,12 @@ impl Frozen {
         self.shown.raw.get_or_insert_with(|| RawCall::beginning(json.get()));
     }
 
-    /// What it is about, in one line.
+    /// Returns the subject on one line.
     pub(crate) fn asked(&self) -> Option<String> {
         self.subject.as_ref().map(Subject::asked)
     }
 
-    /// What it is about, in short: its first command, else its title.
+    /// Returns the subject in short: the first command, else the title.
     pub(crate) fn gist(&self) -> Cow<'_, str> {
         let title = || self.shown.title.as_ref();
         let text = self.shown.commands.first().or_else(title);
@@ -141,7 +141,7 @@ impl Frozen {
     }
 }
 
-/// What a call does, in short.
+/// Returns the effect of a call, in short.
 pub(crate) fn doing(call: &Call) -> (DoingKind, String) {
     let json = raw_json(call);
     let mut understood = Understanding::of(&call.question(&json));

@@ -1,6 +1,5 @@
-//! What is known of agents' tool calls: the merged call ([`call`]), the call that a question fixed
-//! ([`frozen`]) and the files that calls changed ([`changed_files`]). Nothing here touches state; sessions and
-//! questions keep these values.
+//! Tool calls of agents: the merged call ([`call`]), the call that a question froze ([`frozen`])
+//! and changed files ([`changed_files`]). These are values; sessions and questions keep them.
 
 pub(crate) mod call;
 pub(crate) mod changed_files;

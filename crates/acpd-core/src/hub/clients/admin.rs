@@ -41,7 +41,7 @@ const STOPPED: &str = "stopped by a person";
 /// Why an agent does not run that has sessions and no configuration.
 const TAKEN_OUT: &str = "not configured any more";
 
-/// What to do about it.
+/// Advice about it.
 fn taken_out(name: &str) -> String {
     format!(
         "configure `[agents.{name}]` again, without `enabled = false`, or let another agent go on: \
@@ -227,7 +227,7 @@ impl Hub {
         }
     }
 
-    /// Whether an agent of this name is configured, or was when it had sessions.
+    /// Returns whether an agent of this name is configured, or has sessions.
     pub(crate) fn is_agent(&self, name: &str) -> bool {
         self.config.agents.contains_key(name)
             || self.sessions.values().any(|session| session.row.agent == name)
@@ -284,7 +284,7 @@ impl Hub {
         let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
         let known = self.processes.known(name);
         let info = known.info.as_ref();
-        // It stays down over every restart of the daemon.
+        // The agent stays down across restarts of the daemon.
         let is_down = known.row.desired == Desired::Down;
         let (reason, hint) = if self.config.agents.contains_key(name) {
             let reason = shown.and_then(|agent| agent.api_reason());
@@ -447,7 +447,7 @@ impl Hub {
             self.set_desired(&agent, Desired::OnDemand, out);
         }
         let shared = self.processes.shared(&agent, self.now);
-        // What the agent refused once may be there again: a person asked for another try.
+        // The user wants another try, and the agent may have the session again.
         if !self.processes.known(&agent).lies().is_empty() {
             self.processes.known_mut(&agent).forget_lies();
             self.processes.edit_known(&agent, |_| {}, out);
@@ -462,7 +462,7 @@ impl Hub {
                 self.session_mut(key).eager = true;
             }
             if self.leave_behind(slot, out) {
-                // What was for one session goes with it.
+                // Slots of single sessions go with them.
                 if !self.processes.contains_key(&slot) {
                     continue;
                 }
@@ -470,7 +470,7 @@ impl Hub {
                 let reason = Some("restarted by a person".to_owned());
                 self.begin_stop(slot, StopWhy::Restart, reason, out);
             }
-            // What has no process goes nowhere from which it would come back by itself.
+            // A session without a process stays where it would not return by itself.
             if slot != shared && self.processes[&slot].host().is_none() && self.is_wanted(slot) {
                 self.need_agent(slot, Asker::Person, out)?;
             }
@@ -639,7 +639,7 @@ impl Hub {
         self.host_write(slot, line, out);
     }
 
-    /// Whether a process goes down because of a failure.
+    /// Returns whether a process stops because of a failure.
     pub(crate) fn has_failed(&self, slot: SlotId) -> bool {
         use StopWhy::{BadStart, Crashed, Lost};
         matches!(
@@ -648,7 +648,7 @@ impl Hub {
         )
     }
 
-    /// Whether a process that went down comes back for the sessions it held.
+    /// Returns whether a stopped process returns for its sessions.
     pub(crate) fn restarts_by_itself(&self, slot: SlotId) -> bool {
         let on_failure = self.profile_of(slot).restart.on_failure;
         match &self.processes[&slot].state {

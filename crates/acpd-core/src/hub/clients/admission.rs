@@ -32,7 +32,7 @@ use crate::input::{Batch, Effect, ToClient};
 /// Connections that may be there beside `max_clients`, none of which has said `initialize`.
 const MANAGERS: usize = 16;
 
-/// What a line of a connection is, as far as it matters for its place.
+/// The kind of a connection's line, for its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Client,

@@ -64,7 +64,7 @@ impl Hub {
             if gone.token.is_some() {
                 continue;
             }
-            // The turn goes on; only nobody waits for its response any more.
+            // The turn continues without a receiver of its response.
             let queued = session.queue.iter_mut().map(|prompt| &mut prompt.senders);
             for senders in queued.chain(session.running.iter_mut().map(|turn| &mut turn.senders)) {
                 senders.retain(|to| to.client != client);
@@ -121,7 +121,7 @@ impl Hub {
                 {
                     return;
                 }
-                // What is said twice is no consent.
+                // Duplicate members are no consent.
                 let outcome = if is_intact { outcome } else { Outcome::Result(RawValue::NULL) };
                 self.interaction_answered(client, &id, &outcome, line, out);
             }
@@ -152,8 +152,8 @@ impl Hub {
         }
     }
 
-    /// A line that nobody reads was to be an answer: what a program was to do has failed, and a question
-    /// is asked again. Whether something of that id was open.
+    /// A malformed line was to be an answer: the work of a program has failed, and a question is
+    /// asked again. Returns whether a request with that id was open.
     fn answer_unreadable(
         &mut self,
         client: ClientId,
@@ -238,8 +238,8 @@ impl Hub {
             Fault::invalid(format!("`{method}` came before `initialize`"))
                 .with_code(code::INVALID_REQUEST)
         })?;
-        // It names requests or servers by ids, and the agent's are other ones: it would be about somebody
-        // else's.
+        // The request names others by ids, which differ at the agent: it would concern the wrong
+        // ones.
         if method.starts_with("$/") || method == MESSAGE {
             return Err(Fault::invalid(format!("`{method}` is not a request"))
                 .with_code(code::METHOD_NOT_FOUND));
@@ -471,7 +471,7 @@ impl Hub {
         self.number_client(client);
         let comes_back = self.clients.get(&client).is_some_and(|client| client.resume.is_some());
         let known = self.processes.known(&profile);
-        // What an agent says because of an offer is hidden from those who have not made it.
+        // Members that exist because of an offer are hidden from clients without it.
         let is_for_it = offer.is_none() || known.row.client_meta == offer;
         let is_current = comes_back || (known.row.fingerprint == fingerprint && is_for_it);
         if known.row.initialize.is_some() && is_current {
@@ -507,7 +507,8 @@ impl Hub {
         true
     }
 
-    /// Whether its `initialize` was answered, or waits for the agent. One that failed may be repeated.
+    /// Returns whether its `initialize` was answered, or waits for the agent. A failed one may be
+    /// repeated.
     fn is_initialized(&self, client: ClientId) -> bool {
         let waits = |waiting: &Waiting| {
             waiting.to.client == client && matches!(waiting.what, WaitFor::Initialize)
@@ -705,7 +706,7 @@ impl Hub {
         }
     }
 
-    /// Whether a session that is not made yet is to have this name.
+    /// Returns whether a session that is being made will have this name.
     pub(crate) fn is_being_named(&self, agent: &str, cwd: &str, name: &str) -> bool {
         let takes = |new: &NewSession| new.name.as_deref() == Some(name) && new.cwd == cwd;
         let slots = self.processes.values().filter(|slot| slot.profile == agent);

@@ -100,7 +100,7 @@ impl Hub {
         }
     }
 
-    /// Somebody opened a session: have it ready for the next prompt, unless it is only read.
+    /// A client opened a session: prepare it for the next prompt, unless it is only read.
     pub(crate) fn warm_up(&mut self, key: SessionKey, out: &mut Batch) {
         let session = self.session_mut(key);
         let is_only_read =

@@ -39,7 +39,7 @@ impl Hub {
         self.send_answer(Effect::Client(to.client, ToClient::Line(line)), to.client, out);
     }
 
-    /// Nobody is left to take the answer to a client that has gone.
+    /// The client of this answer has gone.
     pub(crate) fn send_answer(&self, effect: Effect, client: ClientId, out: &mut Batch) {
         if self.clients.contains_key(&client) {
             out.effects.push(effect);

@@ -48,13 +48,13 @@ impl Hub {
         let old = self.clients.by_token(&token);
         let mine = self.clients.get(&client).and_then(|client| client.token.as_deref());
         if mine == Some(token.as_str()) {
-            // It tries again, because the agent did not start.
+            // The client tries again, because the agent did not start.
             return Ok(());
         } else if mine.is_some() {
             return Err(Fault::invalid("this connection has another token already"));
         }
-        // Its last connection may not have been seen to end. Or somebody else has the same token: one of
-        // the two must know, and not come back.
+        // The end of its last connection may be unseen; or another client uses the same token, and
+        // one of the two must learn that.
         if let Some(old) = old.filter(|old| self.clients.contains_key(old)) {
             let text = "another connection came with this client's token";
             let fault = Fault::new(Reason::Replaced, text)
@@ -98,7 +98,8 @@ impl Hub {
         for id in &asked {
             self.offer_stands(client, id, out);
         }
-        // What it could not leave it goes on following: the error may have come, or may be to come.
+        // A session that it could not leave is followed further: the error may have arrived, or may
+        // follow.
         let followed = leaving
             .into_iter()
             .filter(|(_, leaving)| !self.clients.has_succeeded(client, &leaving.requests))
@@ -149,7 +150,7 @@ impl Hub {
         }
     }
 
-    /// An answer that came while nobody knew what the client can show.
+    /// An answer that came while the client's abilities were unknown.
     fn as_shown_to(&self, client: ClientId, line: Bytes) -> Bytes {
         if self.clients[&client].view.boolean_options {
             return line;
@@ -183,7 +184,7 @@ impl Hub {
         }
     }
 
-    /// What an old connection of a client waits for, its new one waits for. Gives the ids of the
+    /// Moves the waits of a client's old connection to its new one. Returns the ids of the
     /// requests.
     fn rename(&mut self, old: ClientId, new: ClientId) -> Vec<Id> {
         self.calls.rename(old, new);
@@ -200,7 +201,7 @@ impl Hub {
 
     /// A connection of a client with a token has ended: it is waited for.
     pub(crate) fn went_away(&mut self, client: ClientId) {
-        // What was not given to an agent yet is asked again.
+        // Requests that no agent got are asked again.
         for session in self.sessions.values_mut() {
             session.waiting.retain(|relayed| relayed.to.client != client);
         }

@@ -20,12 +20,13 @@ use crate::questions::AskedBy;
 use crate::session::State;
 
 impl Hub {
-    /// Whether a client is here and may decide for a person: it may be asked, and serve an agent.
+    /// Returns whether a client is connected and may decide for a person: it may be asked, and
+    /// serve an agent.
     pub(crate) fn may_decide(&self, client: ClientId) -> bool {
         self.clients.get(&client).is_some_and(|here| !here.under_agent)
     }
 
-    /// Whether a client may send this.
+    /// Returns whether a client may send this.
     ///
     /// # Errors
     /// When it runs under an agent, and this is not for such a client.
@@ -79,8 +80,9 @@ impl Hub {
         }
     }
 
-    /// Whether a tool may answer this question of another agent, in this way: for once, in a turn that it has sent, to a
-    /// session that its own has begun; and it allows nothing of which it has not seen all.
+    /// Returns whether a tool may answer this question of another agent in this way: once, in a
+    /// turn that it sent, in a session that its own session began; and it allows only what it has
+    /// seen completely.
     fn may_answer_its_own(&self, client: ClientId, params: Option<&RawValue>) -> bool {
         let Ok(AnswerParams { id, answer, parent, .. }) = read(params) else { return false };
         let its_own = || {
@@ -93,7 +95,7 @@ impl Hub {
             let is_its_turn = senders.iter().all(|to| to.client == client) && !senders.is_empty();
             let is_begun_by_it =
                 begun_by.agent == *own.agent && begun_by.session_id == *own.public_id;
-            // What acpd asks itself, people decide.
+            // Questions of acpd are for people.
             let is_of_agent = open.asked_by != AskedBy::Budget;
             (is_begun_by_it && is_its_turn && is_of_agent).then_some(open)
         };
@@ -116,7 +118,7 @@ impl Hub {
         self.sessions.by_public_id(profile, &id).or_else(child)
     }
 
-    /// Whether a turn runs or waits in a session that this client has not sent.
+    /// Returns whether a turn of another sender runs or waits in a session.
     fn has_turns_of_others(&self, client: ClientId, key: SessionKey) -> bool {
         let session = self.session(key);
         let running = session.running.iter().map(|turn| &turn.senders);
@@ -133,7 +135,7 @@ fn not_under_agent(what: &str) -> Fault {
     fault.hint("do it in a terminal or an editor of your own")
 }
 
-/// What a member of `_meta._acpd` in these params would do that is not for such a client.
+/// The action of a member of `_meta._acpd` in these params that such a client may not do.
 fn refused_flag(params: &RawValue) -> Option<&'static str> {
     let json = params.get().as_bytes();
     let is_set = |name: &str| {

@@ -17,8 +17,7 @@ use crate::process::slot::{State as AgentState, StopWhy};
 use crate::timers::Timer;
 
 impl Hub {
-    /// Nobody waits for the running turn of a session any more. The agent has been asked to end it,
-    /// and is held to that.
+    /// Abandons the running turn of a session. The agent was asked to end it, and must.
     pub(crate) fn abandon_turn(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
         let session = self.session(key);
         let (slot, id) = (session.slot, session.row.agent_id.clone());
@@ -34,7 +33,8 @@ impl Hub {
         self.timers.set(Timer::Asked(ask), self.now.after(timeout));
     }
 
-    /// Whether such a turn runs in the agent's process, under the agent's id for its session.
+    /// Returns whether an abandoned turn runs in the agent's process, under the agent's id for its
+    /// session.
     pub(crate) fn works_on(&self, slot: SlotId, agent_id: &str) -> bool {
         let host = self.processes[&slot].host();
         host.is_some_and(|host| self.requests.abandoned(host.id).any(|id| id == agent_id))

@@ -1,4 +1,4 @@
-//! Whether an agent is logged in: one state per profile, on disk, and what waits for a login.
+//! Logins of agents: one state per profile, on disk, and the work that waits for a login.
 //!
 //! ```text
 //!           a prompt works, no login offered
@@ -35,7 +35,7 @@ use crate::requests::purpose::Purpose;
 use crate::session::State;
 
 impl Hub {
-    /// What an error says about the login, if it says that one is wanted.
+    /// Returns the meaning of an error for the login, if it wants one.
     pub(crate) fn wants_login(
         &self,
         slot: SlotId,
@@ -178,7 +178,7 @@ impl Hub {
         self.tell_state(key, out);
     }
 
-    /// A person tries again, whatever was said about a login.
+    /// The user tries again despite a missing login.
     pub(crate) fn try_without_login(&mut self, key: SessionKey, out: &mut Batch) {
         if self.waits_for_login(key) {
             let row = self.session_mut(key).row.edit();
@@ -213,8 +213,8 @@ impl Hub {
         }
     }
 
-    /// There is a login that a process does not know of: it is started anew, unless it works on
-    /// something. For an agent that failed it is what a person's start is.
+    /// A login that a process does not know: the process is restarted unless it works. A failed
+    /// agent is started, as by the user.
     fn login_found(&mut self, profile: &str, source: AuthSource, out: &mut Batch) {
         forget_credentials(profile, out);
         self.set_auth(profile, AuthState::Authenticated, source, out);
@@ -302,7 +302,7 @@ impl Hub {
         }
     }
 
-    /// What people are told about the login of an agent.
+    /// Returns the state of an agent's login for clients.
     pub(crate) fn auth_info(&self, profile: &str) -> AuthInfo {
         let row = self.logins.get(profile);
         let methods = self.logins_of(profile);
@@ -335,8 +335,8 @@ impl Hub {
             .hint(self.login_hint(slot))
     }
 
-    /// A restore was refused: the newest prompt whose sender is there is answered, so that somebody can log in; the
-    /// others wait for that.
+    /// A restore was refused: the newest prompt with a waiting sender is answered, so that the user
+    /// can log in; the others wait.
     pub(crate) fn session_needs_login(
         &mut self,
         key: SessionKey,

@@ -1,4 +1,4 @@
-//! What clients declare beyond the schema, and which agent hears of it.
+//! Client extensions beyond the schema, and the agents that get them.
 //!
 //! Clients declare extensions in members `_meta` of their capabilities, and agents go by them. An agent
 //! hears acpd's capabilities, not those of a client; of a client it hears the members that its profile
@@ -64,7 +64,7 @@ impl Hub {
         }
     }
 
-    /// What is stored as the offer of the client that makes a session.
+    /// Returns the stored offer of the client that makes a session.
     pub(crate) fn offer_of_maker(&self, slot: SlotId, client: ClientId) -> Option<String> {
         match self.clients.get(&client) {
             Some(client) => client.offer.clone(),
@@ -103,7 +103,7 @@ impl Hub {
         })
     }
 
-    /// The ways to log in that an agent has for everybody.
+    /// Login methods of an agent for all clients.
     pub(crate) fn logins_of(&self, profile: &str) -> Vec<&AuthMethod> {
         let others = self.logins_of_others(profile, None);
         let is_for_all =
@@ -111,8 +111,7 @@ impl Hub {
         self.processes.known(profile).methods.iter().filter(is_for_all).collect()
     }
 
-    /// What ways to log in have in their `_meta` that are there because other clients have offered
-    /// something for `auth`.
+    /// Marks in `_meta` of login methods that exist because of other clients' offers for `auth`.
     fn logins_of_others(&self, profile: &str, offer: Option<&str>) -> Vec<&str> {
         let names = self.config.agents.get(profile).map_or(&[][..], |known| &known.client_meta);
         let others = names.iter().filter(|name| !has(offer, name));

@@ -1,4 +1,4 @@
-//! Lines from agents: what belongs to which session, request or nobody.
+//! Lines from agents, routed to sessions, requests or nowhere.
 //!
 //! Architecture invariant: no line of an agent is fatal. What cannot be understood is noted and
 //! skipped; what is understood is forwarded byte for byte, but for ids.
@@ -104,9 +104,8 @@ impl Hub {
         self.line_lost(process, &Head::of(line), &fault, refusal, out);
     }
 
-    /// A line is lost for everybody: a request that it answered ends with `fault`, a request that it was
-    /// with `refusal`. Without an id it is nobody's: whose it was is not guessed, because that one may
-    /// still be worked on.
+    /// A line is lost: the request that it answered ends with `fault`, the request that it was with
+    /// `refusal`. Without an id nothing ends, because the request may still be worked on.
     fn line_lost(
         &mut self,
         process: Process,
@@ -214,7 +213,7 @@ impl Hub {
         }
     }
 
-    /// A notification that is not about a session: news for everybody who uses this agent.
+    /// A notification without a session, for all clients of this agent.
     fn told_about_profile(
         &mut self,
         process: Process,
@@ -225,7 +224,7 @@ impl Hub {
     ) {
         match (method, params) {
             ("session/update" | MESSAGE, _) => {
-                // Whose it is cannot be told, and it is nobody else's business.
+                // The owner is unknown, so no client gets it.
                 return out.note(process.host, &format!("skipped a `{method}` without a session"));
             }
             ("auth/status_update", Some(told)) => self.auth_status_told(process.slot, told, out),
@@ -303,7 +302,7 @@ impl Hub {
         out.records.push(Record::Parked { host: process.host, session, line: line.clone() });
     }
 
-    /// Whether there is a place for so many bytes more about a session that may turn out to be new.
+    /// Returns whether bytes of a possibly new session can be kept.
     fn may_park(&self, process: Process, len: usize) -> bool {
         let of_new =
             |(id, _): &(&String, &Parked)| self.requests.adoption_ask(process.host, id).is_none();
@@ -344,8 +343,8 @@ impl Hub {
         self.journal_update(key, line, class, out);
     }
 
-    /// Returns whether an update outside of a turn belongs to the replay of a load that was answered
-    /// before. Nobody can have said anything to the agent since then, so a user message begins it.
+    /// Returns whether an update outside of a turn belongs to the replay of an answered load. No
+    /// client has prompted since, so a user message begins it.
     fn is_late_replay(&mut self, key: SessionKey, class: UpdateClass, is_user: bool) -> bool {
         let late = &mut self.session_mut(key).late_replay;
         if is_user && *late == LateReplay::Possible {
@@ -386,7 +385,7 @@ impl Hub {
         }
     }
 
-    /// What the running turn does now, as far as the agent writes or thinks.
+    /// Updates the current work of the turn from the agent's texts and thoughts.
     fn note_said(&mut self, key: SessionKey, update: Option<&str>, line: &Bytes) {
         let kind = match update {
             Some("agent_message_chunk") => DoingKind::Writing,
@@ -661,7 +660,7 @@ impl Hub {
         let error = raw_at(&line, &["error"]).map(ErrorObject::from_raw);
         if error.is_some_and(|error| self.wants_login(slot, "", &error).is_some()) {
             let data = ErrorData::new(Reason::NeedsLogin).with_hint(self.login_hint(slot));
-            // What an agent says there in a text is not overwritten.
+            // The agent's text there is not overwritten.
             let own = locate(&line, &["error", "data"]).map(|at| line[at.start]);
             if own.is_none_or(|first| matches!(first, b'{' | b'n')) {
                 let data = json!(data).to_string();
@@ -732,7 +731,7 @@ impl Hub {
         }
     }
 
-    /// What follows from the end of any request; `had_parked`: lines may have been parked because of it.
+    /// Consequences of the end of any request; `had_parked`: lines may have been parked for it.
     fn request_ended(&mut self, process: Process, id: &Id, had_parked: bool, out: &mut Batch) {
         if had_parked {
             self.drop_parked(process, out);
@@ -763,7 +762,7 @@ fn is_echo(line: &[u8], said: &str) -> bool {
     text.is_some_and(|text| said.contains(text.trim()))
 }
 
-/// Whether a line repeats all of what has this hash.
+/// Returns whether a line repeats the message with this hash.
 fn is_said(line: &[u8], said: u64) -> bool {
     let text = lossy_at(line, &["params", "update", "content", "text"]);
     text.is_some_and(|text| hash(&text) == said)

@@ -1,5 +1,5 @@
-//! What an agent has to wait for and only a person ends: what is left of its last run and does not end, not
-//! even by SIGKILL; and a process of the last daemon that does not answer (`recover.rs`).
+//! Processes of the last run that survive SIGKILL block the next start until they exit or the user
+//! forces it; so does a process of the last daemon that does not answer (`recover.rs`).
 //!
 //! ```text
 //!  SIGKILL ── again and again ─▶ looked at ── somebody is left ─▶ told: who waits is refused
@@ -20,7 +20,7 @@ use crate::ids::{HostId, SlotId};
 use crate::input::{Batch, Effect, LeftProcess};
 use crate::process::slot::{Host, Slot, Stage, State};
 
-/// After so many times of SIGKILL it is looked who is left, and again after as many.
+/// Number of SIGKILLs after which acpd looks for the remaining processes.
 const LOOK_EVERY: u32 = 5;
 
 const HANGS: &str = "it hangs in the kernel, mostly on a disk or a network that does not answer, and is \
@@ -52,7 +52,7 @@ impl Hub {
             return;
         }
         if agent.host().is_some_and(|host| host.exited.is_none()) {
-            // It has its SIGKILL, and says nothing more: what waits for a word of it need not.
+            // The process got SIGKILL and sends nothing any longer, so no request waits for it.
             self.on_host_exited(host, "SIGKILL", "", out);
         }
         if let Some(host) = self.slot_mut(id).host_mut() {
@@ -60,7 +60,7 @@ impl Hub {
         }
         self.tell_agent_state(id, out);
         self.log_failure(id, None, "what is left of its last run does not end", None, out);
-        // They need not wait for what no one knows the end of.
+        // Prompts need not wait for processes whose end is unknown.
         self.fail_waiters(id, Reason::AgentLeftovers, out);
         self.check_stopped(out);
     }
@@ -79,7 +79,7 @@ impl Hub {
         Err(fault.hint(self.held_back_hint(id).unwrap_or_default()))
     }
 
-    /// What a person can do about such a process.
+    /// Advice for the user about such a process.
     pub(crate) fn held_back_hint(&self, id: SlotId) -> Option<String> {
         let Slot { profile, .. } = &self.processes[&id];
         match self.processes[&id].host()? {
@@ -118,7 +118,7 @@ impl Hub {
     }
 }
 
-/// Who is left, in words. A process calls itself as it likes.
+/// Returns the remaining processes in words. Their names are their own.
 fn told(left: &[LeftProcess]) -> String {
     let named = left.iter().take(NAMED).map(|process| {
         let name: String = process.name.chars().filter(|c| !c.is_control()).collect();

@@ -1,5 +1,5 @@
-//! What a login has to do with processes: one that does not start without, one login at a time, and
-//! one whose credentials have run out.
+//! Processes and logins: one that does not start without, one login at a time, and expired
+//! credentials.
 
 use acp_wire::{ErrorObject, Id, build};
 use acpd_api::{AuthSource, AuthState};
@@ -21,8 +21,8 @@ fn is_login(waiting: &Waiting) -> bool {
 }
 
 impl Hub {
-    /// An agent does not even answer `initialize` without a login. Nobody waits for it any more: its
-    /// next process comes with a login, or with a person's next prompt.
+    /// An agent does not even answer `initialize` without a login. Its waiting requests fail; the
+    /// next process comes with a login or the user's next prompt.
     pub(crate) fn start_wants_login(
         &mut self,
         slot: SlotId,
@@ -47,7 +47,7 @@ impl Hub {
         self.begin_stop(slot, StopWhy::NoLogin, Some(error.message.clone()), out);
     }
 
-    /// What a process is given is good for so long.
+    /// Sets the lifetime of a process's credentials.
     pub(crate) fn on_credentials_good(&mut self, host: HostId, left: u64) {
         let Some(id) = self.processes.slot_of(host) else { return };
         let from = self.now.after(left);
@@ -56,16 +56,15 @@ impl Hub {
         }
     }
 
-    /// What processes were given has aged while the machine was asleep.
+    /// Credentials aged while the machine was asleep.
     pub(crate) fn on_slept(&mut self, time: u64) {
         for host in self.processes.values_mut().filter_map(Slot::host_mut) {
             host.stale_from = host.stale_from.map(|from| Time(from.0.saturating_sub(time)));
         }
     }
 
-    /// A process wants a login and was started with credentials that are too old by now: it is started
-    /// anew with fresh ones, once until a prompt works, and not while it works on something. Whether
-    /// that is so; it is no want of a login then.
+    /// A process wants a login and has expired credentials: it is restarted with fresh ones, once
+    /// until a prompt succeeds, unless it works. Returns whether it is; then no login is missing.
     pub(crate) fn renew_credentials(&mut self, slot: SlotId, out: &mut Batch) -> bool {
         let agent = &self.processes[&slot];
         if agent.renewed {
@@ -85,7 +84,7 @@ impl Hub {
         true
     }
 
-    /// Whether a process goes down to be started anew with fresh credentials.
+    /// Returns whether a process stops to be restarted with fresh credentials.
     pub(crate) fn is_renewed(&self, slot: SlotId) -> bool {
         let agent = &self.processes[&slot];
         agent.renewed && matches!(agent.state, State::Stopping { why: StopWhy::Restart, .. })
@@ -181,8 +180,8 @@ impl Hub {
         }
     }
 
-    /// Whether a login or a logout is under way in this process for somebody. One whose client has
-    /// gone may never end, and keeps nobody else waiting.
+    /// Returns whether a login or logout of a connected client is under way in this process. One of
+    /// a gone client may never end, and blocks no other.
     pub(crate) fn is_logging_in(&self, slot: SlotId) -> bool {
         let is_there = |to: &Requester| {
             self.clients.contains_key(&to.client) || self.clients.token_of(to.client).is_some()

@@ -82,7 +82,7 @@ impl Hub {
         if let Some((own, _)) = slots.find(|(_, slot)| slot.dedicated == Some(key)) {
             return *own;
         }
-        // Perhaps nobody configures its profile any more.
+        // The profile may have been removed from the configuration.
         let sharing = self.config.agents.get(profile).map(|profile| profile.sharing);
         match sharing.unwrap_or_default() {
             Sharing::Agent => self.processes.shared(profile, self.now),
@@ -334,7 +334,7 @@ impl Hub {
         }
     }
 
-    /// Whatever waited for this process goes on.
+    /// All work that waited for this process continues.
     pub(crate) fn agent_usable(&mut self, id: SlotId, out: &mut Batch) {
         for requester in std::mem::take(&mut self.slot_mut(id).watchers) {
             self.answer_agent(&requester, id, out);
@@ -368,7 +368,8 @@ impl Hub {
                 let time = duration(self.profile_of(id).start_timeout);
                 let printed = self.processes[&id].what_it_printed();
                 let reason = format!("no answer to `initialize` within {time}{printed}");
-                // Who waits is told when it has ended: its last words say more than its silence.
+                // Waiting clients get the error when the process has ended: its last words say
+                // more.
                 let why = StopWhy::BadStart { reason: Reason::AgentTimeout, permanent: false };
                 self.begin_stop(id, why, Some(reason), out);
             }
@@ -383,7 +384,7 @@ impl Hub {
         }
     }
 
-    /// Whether this process has to run: it is wanted, or a person said that it stays up.
+    /// Returns whether this process must run: it is needed, or the user keeps it up.
     pub(crate) fn is_needed(&self, id: SlotId) -> bool {
         self.is_wanted(id) || (self.stays_up(id) && !self.shutdown.is_begun())
     }
@@ -394,7 +395,7 @@ impl Hub {
         is_shared && self.processes.known_of(id).row.desired == Desired::Up
     }
 
-    /// Whether something waits for this process: people, prompts, sessions that were cut off.
+    /// Returns whether clients, prompts or interrupted sessions wait for this process.
     pub(crate) fn is_wanted(&self, id: SlotId) -> bool {
         let agent = &self.processes[&id];
         let waiting = !agent.waiting.is_empty() || !agent.watchers.is_empty();
@@ -402,7 +403,7 @@ impl Hub {
         wanted && !self.stays_down(id)
     }
 
-    /// There will be no process, whoever waits for it: a person has said so.
+    /// Fails everything that waits for a process that the user stopped.
     fn stays_down(&self, id: SlotId) -> bool {
         self.shutdown.is_begun() || self.processes.known_of(id).row.desired == Desired::Down
     }
@@ -413,7 +414,7 @@ impl Hub {
         self.refuse_waiters(id, &fault, out);
         let for_good = self.stays_down(id);
         for key in self.sessions.of_slot(id) {
-            // Prompts that wait for a login come with it, whatever becomes of processes until then.
+            // Prompts that wait for a login run after it, independent of processes until then.
             if for_good || !self.waits_for_login(key) {
                 self.fail_queue(key, &fault, out);
             } else {
@@ -439,7 +440,7 @@ impl Hub {
         }
     }
 
-    /// What the disk has to know of the process.
+    /// Returns the row of the process for the disk.
     pub(crate) fn save_host(&self, id: SlotId, out: &mut Batch) {
         let agent = &self.processes[&id];
         let Some(host) = agent.host() else { return };

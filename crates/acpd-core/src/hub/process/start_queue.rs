@@ -19,12 +19,12 @@ use crate::ids::{SessionKey, SlotId};
 use crate::input::Batch;
 use crate::process::slot::State;
 
-/// Who a process or a session is wanted by.
+/// The party that waits for a process or a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Urgency {
-    /// Somebody waits for an answer.
+    /// A client waits for an answer.
     Awaited,
-    /// Somebody has the session open.
+    /// A client has the session open.
     Watched,
     Unattended,
 }

@@ -34,7 +34,7 @@ impl Hub {
             self.timers.clear(Timer::Slot(id));
             let state = &self.processes[&id].state;
             if *state == State::Queued && why == StopWhy::Restart {
-                // It is about to start, for whoever waits for it.
+                // The process is about to start.
                 return;
             }
             let parked = matches!(state, State::Queued | State::Backoff | State::Failed(_));
@@ -59,7 +59,7 @@ impl Hub {
         }
         self.timers.clear(Timer::Idle(id));
         if let Some(host) = self.slot_mut(id).host_mut() {
-            // Nobody waits for its words any more.
+            // Its output is no longer needed.
             host.overdue = false;
         }
         let times = self.profile_of(id).stop;
@@ -146,7 +146,7 @@ impl Hub {
             self.hook_crash(id, &reason, out);
         }
         self.set_agent_state(id, state, Some(reason), out);
-        // There is no one left to be polite to: whatever still runs gets a second.
+        // The leader is gone: remaining processes get a second.
         out.effects.push(Effect::Host(host, ToHost::Stop(StopStep::CloseStdin)));
         out.effects.push(Effect::Host(host, ToHost::Stop(StopStep::Term)));
         self.timers.set(Timer::Slot(id), self.now.after(leftovers));
@@ -205,7 +205,7 @@ impl Hub {
         }
     }
 
-    /// Whether an agent works on the restore of a session.
+    /// Returns whether an agent works on the restore of a session.
     fn is_at_agent(&self, key: SessionKey) -> bool {
         match &self.session(key).state {
             SessionState::Restoring(restore) => restore.is_at_agent(),
@@ -213,7 +213,7 @@ impl Hub {
         }
     }
 
-    /// Whether a process that has ended was usable for so long that this is no failure of the agent.
+    /// Returns whether an ended process was ready for so long that its end is no failure.
     fn has_run_long_enough(&self, host: &Host, id: SlotId) -> bool {
         let ready_after = self.profile_of(id).restart.ready_after;
         let run = host.ready_since.zip(host.exited);
@@ -307,7 +307,7 @@ impl Hub {
         self.check_stopped(out);
     }
 
-    /// Whether a process that went down is started again.
+    /// Returns whether a stopped process is started again.
     fn comes_back(&mut self, id: SlotId, unexpected: bool) -> bool {
         let by_itself = self.profile_of(id).restart.on_failure || !unexpected;
         if by_itself { self.is_needed(id) } else { self.is_wanted(id) }

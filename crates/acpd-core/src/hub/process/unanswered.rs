@@ -26,7 +26,7 @@ use crate::timers::Timer;
 const SOON: [&str; 2] = ["session/set_mode", "session/set_config_option"];
 
 impl Hub {
-    /// Begins to count how long an agent takes for what somebody waits for.
+    /// Starts to measure an agent's time for a request with a waiting client.
     pub(crate) fn watch_answer(&mut self, ask: u64, host: HostId, why: &Purpose) {
         let is_watched = match why {
             Purpose::NewSession(_) | Purpose::Steer(_) => true,
@@ -93,7 +93,8 @@ impl Hub {
         }
     }
 
-    /// Who waits for an answer: who has asked, and who wants the name of the session that is being made.
+    /// The clients that wait for an answer: the sender, and those that want the name of the new
+    /// session.
     fn askers_of(&self, profile: &str, why: &Purpose) -> Vec<ClientId> {
         let own = why.requester().map(|to| to.client).filter(|client| *client != NOBODY);
         let is_behind = |wait: &&Naming| match why {
@@ -108,7 +109,7 @@ impl Hub {
         own.into_iter().chain(behind).collect()
     }
 
-    /// Answers whoever has cancelled a request in the agent's place.
+    /// Answers the sender of a cancelled request in the agent's place.
     fn free_asker(&mut self, ask: u64, slot: SlotId, out: &mut Batch) {
         let Some(to) = self.requests.disown(ask) else { return };
         let time = duration(self.profile_of(slot).cancel_timeout);

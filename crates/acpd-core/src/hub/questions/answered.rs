@@ -14,7 +14,7 @@ use crate::questions::question::{Answer, Question, option_info};
 use crate::record::EventKind;
 
 impl Hub {
-    /// What people are told of a client; `said`: what it says of itself with this request.
+    /// The name of a client for people; `said`: its name in this request.
     pub(crate) fn name_of(&self, client: ClientId, said: Option<ClientName>) -> Option<ClientName> {
         let known = || self.clients.get(&client).map(|here| here.name.clone());
         let name = said.map(bounded).or_else(known)?;

@@ -1,5 +1,5 @@
-//! Permission questions that nobody has to be asked: rules of the configuration, decisions that were
-//! remembered, and the answer that was given for one run.
+//! Permission questions answered without a person: by rules, remembered decisions, and the answer
+//! for one run.
 //!
 //! Architecture invariant: every answer that no person gave is in the journal, with what decided.
 

@@ -1,5 +1,5 @@
-//! Fixing the tool call that a permission question is about, and asking anew when the agent changes it.
-//! Called when an agent asks and when it updates a call.
+//! Freezes the tool call of a permission question, and asks again when the agent changes it. Called
+//! when an agent asks and when it updates a call.
 
 use acp_wire::bound::LONGEST_ID;
 use acp_wire::{ErrorObject, build, code, str_at};
@@ -85,8 +85,8 @@ impl Hub {
         Some(self.call_name(key, session.as_deref(), &id).into_owned())
     }
 
-    /// An update of a call, which is in the journal: questions about the call that it changes are withdrawn and
-    /// asked anew.
+    /// An update of a call, which is in the journal: questions about a changed call are withdrawn
+    /// and asked again.
     pub(crate) fn call_told(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
         if !self.questions.are_open(key) {
             return;
@@ -100,8 +100,7 @@ impl Hub {
         self.change_asked(key, &name, change, out);
     }
 
-    /// Something was taken out of what an agent said about a call: nothing but a person decides on it, and
-    /// who is asked about it is asked anew.
+    /// The call was sanitised: never decide it by rule, and ask again if its question is open.
     pub(crate) fn doubt_call(&mut self, slot: SlotId, line: &[u8], out: &mut Batch) {
         let call = str_at(line, &["params", "update", "toolCallId"]);
         let session = str_at(line, &["params", "sessionId"]);
@@ -159,7 +158,7 @@ impl Hub {
             let decided = frozen.decided(&self.session(key).row.public_id, why);
             return self.tell_decided(key, &decided, out);
         }
-        // What the agent said last takes the place of what it asked with.
+        // The agent's last values replace those of the question.
         let line = call.put_into(&line);
         let frozen = Box::new(Frozen::of(call, frozen.changed + 1));
         self.banner(key, CHANGED, out);
@@ -172,7 +171,7 @@ impl Hub {
         self.open_interaction(row, request, question, out);
     }
 
-    /// That nobody was asked, in the journal.
+    /// Notes in the journal that no person was asked.
     pub(crate) fn tell_decided(
         &mut self,
         key: SessionKey,

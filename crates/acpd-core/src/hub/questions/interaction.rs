@@ -82,7 +82,7 @@ impl Hub {
             None => line.clone(),
         };
         let is_permission = matches!(question, Question::Permission(_));
-        // What no reader takes as it is, a person decides on.
+        // A call that readers may understand differently is for a person.
         let is_intact = is_intact && std::str::from_utf8(&line).is_ok_and(is_legible);
         let frozen = key.filter(|_| is_permission).map(|key| self.freeze(key, &line, is_intact));
         if let (Some(key), Some(frozen)) = (key, &frozen)
@@ -140,7 +140,7 @@ impl Hub {
         out.effects.push(Effect::Serve { host, request: interaction, roots, service });
     }
 
-    /// What is in a file that a question is about. Returns whether it was looked at for that.
+    /// The content of a file that a question is about. Returns whether the question waited for it.
     pub(crate) fn on_file_seen(
         &mut self,
         interaction: InteractionId,
@@ -162,7 +162,7 @@ impl Hub {
         let (Some(key), Some(host)) = (open.session, open.host()) else { return false };
         let (line, frozen) = (open.line.clone(), open.frozen.clone());
         let session = Some(key);
-        // What people are shown is on disk before they are asked.
+        // The question is on disk before it is shown.
         let row = InteractionRow { id: interaction, session, host, line, at: open.at, frozen };
         out.records.push(Record::Interaction(row));
         out.durable = true;
@@ -170,7 +170,7 @@ impl Hub {
         true
     }
 
-    /// Asks everybody who controls the session.
+    /// Asks every controller of the session.
     pub(crate) fn ask_people(
         &mut self,
         interaction: InteractionId,
@@ -185,7 +185,7 @@ impl Hub {
         self.hook_question(interaction, out);
     }
 
-    /// A question about a request is for who sent that; if nobody is waited for, nobody is asked.
+    /// A question about a request is for its sender only.
     fn offer_to_requester(&mut self, interaction: InteractionId, out: &mut Batch) {
         let Some(open) = self.questions.get(interaction) else { return };
         let asked = open.about.and_then(|ask| self.requests.get(ask));
@@ -202,7 +202,7 @@ impl Hub {
                 let line = set_member(&open.line, &["params", "requestId"], to.id.raw().as_bytes());
                 self.send_offer(to.client, interaction, line, None, out);
             }
-            // It is away, or a person has to answer from a terminal.
+            // The client is away, or the user has to answer from a terminal.
             _ => {}
         }
     }
@@ -282,7 +282,7 @@ impl Hub {
         }
     }
 
-    /// Whether this client may answer this question.
+    /// Returns whether this client may answer this question.
     fn may_answer(&self, client: ClientId, open: &Interaction) -> bool {
         let is_asked = match open.session {
             Some(key) => self.is_controller(client, key),
@@ -443,7 +443,7 @@ impl Hub {
         self.close_questions(self.questions.which(of_host), out);
     }
 
-    /// Whether a person is asked about a request that an agent has not answered.
+    /// Returns whether an unanswered request of an agent waits for a person.
     pub(crate) fn is_asked_about(&self, ask: u64) -> bool {
         self.questions.iter().any(|(_, open)| open.about == Some(ask))
     }
@@ -454,7 +454,8 @@ impl Hub {
         self.cancel_questions(self.questions.which(|open| open.about == Some(ask)), out);
     }
 
-    /// What follows from the end of a question: nobody is asked any more, and its session goes on.
+    /// Consequences of the end of a question: its requests are withdrawn, and its session
+    /// continues.
     fn tell_closed(&mut self, interaction: InteractionId, closed: &Closed, out: &mut Batch) {
         let key = closed.question.session;
         if let Question::Permission(_) = closed.question.question {

@@ -78,7 +78,7 @@ impl Hub {
         let (answer, always) = chosen(id, &open.question, answer)?;
         let own_option = lasting(&open.question, &answer);
         let remembered = if let Some(verdict) = always {
-            // Who names an option of the agent that holds from now on gets it, whatever acpd can remember.
+            // An option of the agent that was named is sent, even if acpd cannot remember the call.
             let is_enough = is_named && own_option.is_some();
             let refusal = not_remembered(id, verdict, &open.question);
             let remembered = self.remember(id, verdict, out);
@@ -108,7 +108,7 @@ impl Hub {
         })
     }
 
-    /// Who answers, for people. A tool does so for the agent that has started it, whatever it says of itself.
+    /// Returns the answering client for people. A tool answers for its agent, under any name.
     fn who_answers(
         &self,
         client: ClientId,
@@ -134,7 +134,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Who would answer a question about a tool call, and why.
+    /// Explains who would answer a question about a tool call.
     pub(crate) fn test_policy(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let Asked { to, params, .. } = asked;
         let PolicyTestParams { agent, cwd, tool_call } = read(params)?;
@@ -228,8 +228,8 @@ fn chosen(
 }
 
 impl Interaction {
-    /// Whether this answers it for this time alone. A yes is only for a call that is shown whole, and no page is
-    /// opened for anybody.
+    /// Returns whether this answer holds once. A yes is only for a call that is shown completely;
+    /// no page is opened.
     pub(crate) fn is_for_once(&self, given: &GivenAnswer) -> bool {
         let offers = |kind: &str| match &self.question {
             Question::Permission(options) => options.iter().any(|option| option.kind == kind),

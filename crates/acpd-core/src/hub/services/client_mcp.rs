@@ -112,7 +112,7 @@ impl Hub {
         (declared, left_out)
     }
 
-    /// Whether an agent takes servers that live in a client.
+    /// Returns whether an agent takes servers of clients.
     fn takes_servers(&self, agent: &str) -> bool {
         self.processes.known(agent).capabilities.mcp_acp
     }
@@ -186,7 +186,7 @@ impl Hub {
         let known = items(&kept);
         let is_same = |item: &Bytes| {
             let same = known.iter().find(|other| label(other) == label(item));
-            // Whose one that lives in a client is now has been looked at.
+            // The owner of each client's server is known here.
             let is_it = |other: &Bytes| {
                 if is_in_client(item) { may || is_mine(other) } else { same_json(other, item) }
             };
@@ -275,7 +275,7 @@ impl Hub {
         here.or_else(|| self.clients.with_token(|token| is_it(number_of(token))))
     }
 
-    /// Whether the client that has a server is connected.
+    /// Returns whether the client of a server is connected.
     fn is_there(&self, server: &Server) -> bool {
         self.client_of(server).is_some_and(|of| self.clients.contains_key(&of))
     }
@@ -434,14 +434,14 @@ impl Hub {
         self.withdraw_calls(|call| call.caller.is_client(to), |_| error.clone(), out)
     }
 
-    /// Nobody waits any more for what this connection has asked.
+    /// Drops all calls of this connection.
     pub(crate) fn calls_of_caller(&mut self, client: ClientId, out: &mut Batch) {
         let clients = &self.clients;
         let is_there = |client| clients.get(&client).is_some_and(Client::is_back);
         self.calls.drop_caller(|caller| caller.of_client() == Some(client), is_there, out);
     }
 
-    /// Gives the answer to a call to whoever has asked.
+    /// Gives the answer to a call to its caller.
     fn end_call(&mut self, ended: Option<Ended>, out: &mut Batch) {
         match ended {
             Some(Ended::Agent(answer)) => self.write_answer(Some(answer), out),
@@ -504,7 +504,7 @@ impl Hub {
         self.withdraw_calls(is_meant, |_| error.clone(), out)
     }
 
-    /// A client does not come back: nobody answers what it was to answer.
+    /// Fails the calls to a client that does not return.
     pub(crate) fn calls_of_gone(&mut self, client: ClientId, out: &mut Batch) {
         self.withdraw_calls(|call| call.client == client, |call| gone(&call.label), out);
     }

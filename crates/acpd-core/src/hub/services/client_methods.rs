@@ -114,7 +114,7 @@ impl Hub {
         true
     }
 
-    /// The owner, if it can do it; acpd, if it offers that; else nobody.
+    /// The owner if it offers the method, else acpd if it does, else none.
     fn who_does(&self, key: SessionKey, kind: Kind) -> Option<By> {
         let session = self.session(key);
         let can = |client: &ClientId| {
@@ -143,7 +143,7 @@ impl Hub {
         offered.then_some(By::Acpd)
     }
 
-    /// Whether an agent's requests about a session may be given to a client.
+    /// Returns whether an agent's requests about a session may go to a client.
     pub(crate) fn may_serve(&self, client: ClientId, key: SessionKey) -> bool {
         self.is_controller(client, key) && self.may_decide(client)
     }
@@ -166,7 +166,7 @@ impl Hub {
         }
     }
 
-    /// What acpd is to do at once; nothing for a wait, which the end of the command answers.
+    /// Returns acpd's work for a request; `None` for a wait, which ends with the command.
     fn own_part(&self, id: InteractionId, method: &ClientMethod) -> Result<Option<Effect>, String> {
         let ClientMethod { session, host, line, .. } = method;
         Ok(match method.kind() {
@@ -235,7 +235,7 @@ impl Hub {
         if let (Outcome::Error(error), Some(Kind::Read)) = (outcome, open.kind())
             && ErrorObject::from_raw(error).code == code::METHOD_NOT_FOUND
         {
-            // It said that it could, and cannot.
+            // The client declared the method but does not have it.
             self.give_to_acpd(id, out);
             return true;
         }
@@ -291,14 +291,14 @@ impl Hub {
         }
     }
 
-    /// Nobody is to wait for the commands of a session any more.
+    /// Drops all waits for the commands of a session.
     pub(crate) fn withdraw_waits(&mut self, key: SessionKey, error: &ErrorObject, out: &mut Batch) {
         for wait in self.client_methods.waits(key, |_| true) {
             self.withdraw_client_method(wait, error, out);
         }
     }
 
-    /// Answers a request with an error, whoever is doing it.
+    /// Answers a request with an error, in place of its executor.
     fn withdraw_client_method(&mut self, id: InteractionId, error: &ErrorObject, out: &mut Batch) {
         let answer = self.client_methods.withdraw(id, error, out);
         self.write_answer(answer, out);

@@ -1,4 +1,4 @@
-//! What acpd carries out for agents: client methods, terminals, and calls of MCP servers.
+//! Services of acpd for agents: client methods, terminals, and calls of MCP servers.
 
 pub(crate) mod client_mcp;
 pub(crate) mod client_methods;

@@ -85,7 +85,7 @@ impl Hub {
         }
     }
 
-    /// Whether the session may have one more terminal.
+    /// Returns whether the session may have one more terminal.
     pub(crate) fn room_for_terminal(&mut self, key: SessionKey) -> Result<(), ErrorObject> {
         let attached = self.session(key).attached.keys();
         let serving = attached.filter(|client| self.may_serve(**client, key));
@@ -94,7 +94,7 @@ impl Hub {
         self.terminals.make_room(key, |editor| here.contains(&editor))
     }
 
-    /// What acpd is to run for a request.
+    /// Returns the command to run for a request.
     pub(crate) fn terminal_to_make(
         &self,
         key: SessionKey,
@@ -160,7 +160,7 @@ impl Hub {
         self.show_end(key, number, out);
     }
 
-    /// The process does not hold the session any more: nobody is going to release its terminals.
+    /// The process no longer holds the session, so it cannot release its terminals.
     pub(crate) fn drop_terminals(&mut self, key: SessionKey, out: &mut Batch) {
         let error = ErrorObject::new(code::INTERNAL, "the session was closed");
         self.withdraw_waits(key, &error, out);
@@ -169,7 +169,7 @@ impl Hub {
             let Some(client) = self.editor(key, editor) else { continue };
             let session = &self.session(key).row.public_id;
             let params = json!({ "sessionId": session, "terminalId": id });
-            // Its answer matters to nobody.
+            // The answer does not matter.
             let ask = Id::issued(self.ids.issue());
             let line = build::request(&ask, "terminal/release", &params);
             out.effects.push(Effect::Client(client, ToClient::Line(line)));

@@ -42,7 +42,7 @@ impl Hub {
         }
     }
 
-    /// What a command has written so far.
+    /// Output of a command so far.
     pub(crate) fn on_terminal_seen(
         &mut self,
         number: InteractionId,

@@ -43,7 +43,7 @@ const LIST_TIME: u64 = 3_000;
 /// Sessions that are taken over at once.
 const AT_ONCE: usize = 4;
 
-/// What the cursors of an agent begin with in ours.
+/// Prefix of an agent's cursors among ours.
 const CURSOR: &str = "agent:";
 
 impl Hub {
@@ -197,7 +197,7 @@ impl Hub {
         let after = meta.flatten().and_then(|meta| meta.after).unwrap_or(0);
         let mut params = unrelated(&Bytes::copy_from_slice(raw.get().as_bytes()));
         if !self.may_decide(to.client) {
-            // They would be the session's for good.
+            // The session would keep these for good.
             params = set_member(&params, &["mcpServers"], b"[]");
         }
         let adoption = Adoption {
@@ -222,7 +222,7 @@ impl Hub {
         asked
     }
 
-    /// Whether the agent may be asked to do something with a session of its own.
+    /// Returns whether the agent may be asked about a session of its own.
     fn may_do(&mut self, profile: &str, method: &str) -> bool {
         let can = self.processes.known(profile).capabilities;
         let offered = match method {
@@ -237,14 +237,14 @@ impl Hub {
         offered && self.processes[&slot].is_up()
     }
 
-    /// Whether an id is one of the agent's for a session that clients know under another, or for a child.
+    /// Returns whether an id is the agent's for a session with another public id, or for a child.
     fn is_ours(&self, profile: &str, id: &str) -> bool {
         let mut rows = self.sessions.values().map(|session| &session.row);
         let of_row = |row: &SessionRow| row.agent_id == id || row.children.contains_key(id);
         rows.any(|row| row.agent == profile && of_row(row)) || self.sessions.is_aside(profile, id)
     }
 
-    /// Whether a process of a session that was deleted is still there.
+    /// Returns whether a process of a deleted session still exists.
     fn winds_up(&self, profile: &str) -> bool {
         self.processes.values().any(|agent| {
             let of = agent.dedicated.filter(|key| *key != SessionKey::UNMADE);
@@ -259,7 +259,7 @@ impl Hub {
         let load = known.loads(config).then_some("session/load");
         match style {
             ReadStyle::History => load,
-            // Whoever comes later wants the history.
+            // Later clients want the history.
             _ => load.or(known.resumes(config).then_some("session/resume")),
         }
     }
@@ -267,7 +267,7 @@ impl Hub {
     /// Asks the agent for a session, now that it runs.
     pub(crate) fn begin_adoption(&mut self, slot: SlotId, mut adoption: Adoption, out: &mut Batch) {
         let profile = self.processes[&slot].profile.clone();
-        // What was open for the session may have become ours while this waited.
+        // Open requests for the session may have become acpd's while this waited.
         if let Some(key) = self.sessions.by_public_id(&profile, &adoption.id) {
             return self.open_adopted(&adoption.openers, key, out);
         }
@@ -290,7 +290,7 @@ impl Hub {
         }
         let host = self.processes[&slot].usable_host();
         if host.is_some_and(|host| self.requests.may_replay(host, &adoption.id)) {
-            // Its lines could not be told from those of the next replay.
+            // These lines could not be told from those of the next replay.
             let text =
                 format!("the agent is still loading `{}` for an earlier request", adoption.id);
             let fault = Fault::new(Reason::SessionBlocked, text)
@@ -310,7 +310,7 @@ impl Hub {
             let fault = Fault::no_session(&adoption.id);
             return self.refuse_adoption(&adoption, &fault, out);
         };
-        // What came before it was asked for is no part of its history.
+        // Lines before the request are no part of its history.
         if self.slot_mut(slot).parked.remove(&adoption.id).is_some() {
             out.records.push(Record::Unparked { host, session: Some(adoption.id.clone()) });
         }
@@ -346,7 +346,7 @@ impl Hub {
         self.give_up_adoption(slot, ask, &Fault::new(Reason::AgentTimeout, text), out);
     }
 
-    /// Whether a request to open a session was one for a session that is being taken over; it is
+    /// Returns whether a request to open a session was for one that is being adopted; it is
     /// answered then.
     pub(crate) fn cancel_opener(&mut self, to: &Requester, out: &mut Batch) -> bool {
         let mut gone = Vec::new();
@@ -441,16 +441,17 @@ impl Hub {
         let parked = self.processes[&process.slot].parked.get(&adoption.id).filter(|_| !late);
         let last_prompt = last_prompt(parked.map_or(&[], Parked::lines));
         let row = self.session_mut(key).row.edit();
-        // It is never begun anew: what the agent has of it may be more than it has shown.
+        // An adopted session is never created again: the agent may have more of it than it has
+        // shown.
         row.heard = true;
         row.last_prompt = last_prompt;
-        // What it cost before is none of ours.
+        // Its earlier cost is not counted.
         row.usage = Used::default();
         let (modes, options) = values_of(result);
         self.take_values(key, modes, options, true, out);
         self.deliver_parked(process, adoption.id.clone(), out);
         let session = self.session_mut(key);
-        // Its turns are over, whatever they left open.
+        // Its turns are over, with all open calls.
         session.calls.clear();
         session.row.edit().open_tools.clear();
         if !was_loaded {

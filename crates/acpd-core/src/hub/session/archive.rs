@@ -1,4 +1,4 @@
-//! What is asked about a session that acpd answers alone: whether an agent has it in memory, and the
+//! Requests about a session that acpd answers alone: whether an agent has it in memory, and the
 //! archive.
 //!
 //! ```text
@@ -74,7 +74,7 @@ impl Hub {
     pub(crate) fn set_archived(&mut self, key: SessionKey, archived: bool, out: &mut Batch) {
         if archived {
             self.close_session(key, out);
-            // What waits for a login, say, would come back with it.
+            // Prompts that wait, for a login say, would take it out of the archive.
             if !matches!(self.session(key).row.rest, Dormant::Closed | Dormant::Lost) {
                 self.make_dormant(key, Dormant::Closed, Some("closed".to_owned()), out);
             }

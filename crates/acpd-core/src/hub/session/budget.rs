@@ -41,7 +41,7 @@ impl Hub {
         self.notice(key, "warning", &format!("the budget is used up: {}", sentence(&info)), out);
     }
 
-    /// Whether the next turn has to wait for a person, who is asked.
+    /// Returns whether the next turn must wait for a person, who is asked.
     pub(crate) fn waits_for_budget(&mut self, key: SessionKey, out: &mut Batch) -> bool {
         let asks =
             self.config.budget.as_ref().is_some_and(|limit| limit.when_over == WhenOver::Ask);

@@ -18,7 +18,7 @@ use crate::session::turn::Cancel;
 use crate::timers::Timer;
 
 impl Hub {
-    /// `session/cancel`: the running turn, and whatever waits behind it or is on its way into it.
+    /// `session/cancel`: the running turn, queued prompts, and messages on their way.
     pub(crate) fn cancel(
         &mut self,
         key: SessionKey,

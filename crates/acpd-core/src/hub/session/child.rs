@@ -34,7 +34,7 @@ const MOST: usize = 64;
 /// Longest id of a child, in bytes.
 const ID_BYTES: usize = 1 << 10;
 
-/// What a replay says of one child is kept up to this length, in bytes.
+/// Maximum length of a replay's update of one child, in bytes.
 const ANNOUNCEMENT_BYTES: usize = 256 << 10;
 
 const SESSION: &[&str] = &["params", "sessionId"];
@@ -45,13 +45,13 @@ fn member<'a>(line: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
     str_at(line, &["params", "update", name])
 }
 
-/// Whether a `subagent_update` says that the child works or waits for a person.
+/// Returns whether a `subagent_update` says that the child works or waits for a person.
 fn says_busy(line: &[u8]) -> bool {
     let state = str_at(line, &["params", "update", "state", "state"]);
     matches!(state.as_deref(), Some("running" | "requires_action"))
 }
 
-/// What two `subagent_update`s say of a child together.
+/// Merges two `subagent_update`s of a child.
 fn merged(first: &Bytes, second: &Bytes) -> Bytes {
     let members = locate(second, &["params", "update"])
         .and_then(|at| serde_json::from_slice::<BTreeMap<String, &RawValue>>(&second[at]).ok());
@@ -88,7 +88,7 @@ impl Hub {
             let cancel = locate(line, &["params", "update", "capabilities", "cancel"]);
             child.cancel = cancel.is_some_and(|at| matches!(line[at.start], b'{' | b't'));
         }
-        // What was at work in a replay need not be now, and nobody would say that it is over.
+        // A child that works in a replay may have ended since, without a notification.
         if !is_replay && locate(line, STATE).is_some() {
             child.busy = says_busy(line);
         }
@@ -169,7 +169,7 @@ impl Hub {
         }
     }
 
-    /// Whether what is said of children and by them is no replay.
+    /// Returns whether updates of children are live, not replayed.
     pub(crate) fn hears_children(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         match &session.state {

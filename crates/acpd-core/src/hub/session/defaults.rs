@@ -17,7 +17,7 @@ use crate::profile::Defaults;
 use crate::record::Preset;
 use crate::requests::purpose::Purpose;
 
-/// What an agent offers to set.
+/// Settings that an agent offers.
 struct Offered<'a> {
     modes: Option<&'a RawValue>,
     options: Option<&'a RawValue>,
@@ -139,14 +139,14 @@ impl Hub {
         }
     }
 
-    /// Whether the agent has answered all that a session begins with.
+    /// Returns whether the agent has answered all initial settings.
     pub(crate) fn is_preset(&self, key: SessionKey) -> bool {
         !self.requests.preset_is_open(key)
     }
 }
 
 impl Preset {
-    /// What is set, and to what.
+    /// A setting and its value.
     fn names(&self) -> (&str, &str) {
         match self {
             Preset::Mode { mode } => ("mode", mode),

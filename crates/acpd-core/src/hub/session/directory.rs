@@ -70,7 +70,7 @@ impl Hub {
             } else if let Err(fault) = self.may_start(slot) {
                 self.refuse(&waiting.to, &fault, out);
             } else {
-                // It has begun to go down since: on with the next process, if there is one.
+                // The process has begun to stop since; the next one continues.
                 self.slot_mut(slot).waiting.push(waiting);
             }
         } else {
@@ -103,13 +103,13 @@ impl Hub {
             free.map_err(|fault| fault.hint("rename one of them: `acpctl session rename`"))?;
         }
         if !matches!(session.state, State::Dormant) {
-            // What the agent holds works in the old directory.
+            // The agent's copy works in the old directory.
             self.close_session(key, out);
         }
         let row = self.session_mut(key).row.edit();
         row.params = set_member(&row.params, &["cwd"], json!(cwd).to_string().as_bytes());
         row.cwd = cwd;
-        // Who puts a session away leaves it closed.
+        // An archived session stays closed.
         if matches!(row.rest, Dormant::NoDirectory | Dormant::Closed) && !row.archived {
             row.rest = Dormant::Parked;
             row.reason = None;

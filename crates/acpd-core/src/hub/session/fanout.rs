@@ -162,7 +162,8 @@ impl Hub {
         }
     }
 
-    /// Whose own lines are left out when a client goes on from its cursor: as when they were live.
+    /// The client whose own lines are left out when it continues from its cursor, as when they were
+    /// live.
     fn own_lines(&self, client: ClientId, style: ReadStyle) -> Option<String> {
         (style == ReadStyle::Resume).then(|| self.origin_of(client))
     }

@@ -42,7 +42,7 @@ use crate::session::{Relayed, State};
 const MOST: u64 = 32 << 20;
 
 impl Hub {
-    /// Whether sessions of this agent can be forked.
+    /// Returns whether sessions of this agent can be forked.
     ///
     /// # Errors
     /// When the agent cannot, or has a process for each session.
@@ -75,7 +75,7 @@ impl Hub {
         out: &mut Batch,
     ) -> Served {
         let Asked { to, params, line, .. } = asked;
-        // What an agent can do that never ran is known when it does.
+        // An agent that never ran shows its abilities when it does.
         if self.processes.known(profile).row.initialize.is_some() {
             self.can_fork(profile)?;
         }
@@ -103,7 +103,7 @@ impl Hub {
         Ok(())
     }
 
-    /// What a client asks for, if it can be given.
+    /// Returns the fork that a client asks for, if it is possible.
     fn fork_of(
         &self,
         key: SessionKey,
@@ -123,7 +123,7 @@ impl Hub {
         }
         let params = unrelated(&Bytes::copy_from_slice(asked.get().as_bytes()));
         let mut params = remove_member(&params, &["sessionId"]);
-        // It goes on with what the session has where the client says nothing else.
+        // Values that the client does not give are those of the session.
         let own = |member| {
             let range = locate(&session.row.params, &[member])?;
             Some((member, Some(session.row.params.slice(range))))
@@ -233,7 +233,8 @@ impl Hub {
         self.host_write_with(slot, line, &servers, out);
     }
 
-    /// A fork was refused by a process that is started anew: it waits until the next one has the session.
+    /// A fork was refused by a process that is being restarted: it waits until the next one has the
+    /// session.
     pub(crate) fn fork_again(&mut self, new: NewSession, out: &mut Batch) {
         let NewSession { to, name, params, fork, .. } = new;
         let key = fork.map(|point| point.session).filter(|key| self.sessions.contains_key(key));
@@ -288,7 +289,7 @@ impl Hub {
             out.effects.push(Effect::Index(key));
         }
         self.close_tools(key, out);
-        // They go on in the other session alone.
+        // Its children continue in the other session only.
         for child in &point.children {
             let is_own = child.parent == of;
             let parent = if is_own { public_id.clone() } else { child.parent.clone() };

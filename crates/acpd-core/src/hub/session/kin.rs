@@ -79,7 +79,7 @@ impl Hub {
         waiting.count() + self.requests.new_sessions().filter(|(_, new)| is_its(new)).count()
     }
 
-    /// What people call the session that has begun this one.
+    /// Returns the name of the session that began this one.
     pub(crate) fn parent_handle(&self, key: SessionKey) -> Option<&str> {
         let parent = self.session(key).kin.parent.as_ref()?;
         let parent = self.sessions.by_public_id(parent.agent.raw(), parent.session_id.raw())?;

@@ -24,8 +24,8 @@ use acp_wire::ErrorObject;
 const MOST: u64 = 5;
 
 impl Hub {
-    /// The agent has refused a prompt, or broken it off, after so many waits: waits for the end of the limit if
-    /// that is why, and if nobody has said anything new.
+    /// The agent has refused or interrupted a prompt, after a number of waits: waits for the end of
+    /// the limit if that is the reason, and no client has prompted since.
     pub(crate) fn wait_for_limit(
         &mut self,
         key: SessionKey,
@@ -54,7 +54,7 @@ impl Hub {
         self.notice(key, "warning", &text, out);
     }
 
-    /// Whether the next prompt of a session is to wait. It comes back when it is due.
+    /// Returns whether the next prompt of a session must wait. A timer continues it.
     pub(crate) fn waits_for_limit(&mut self, key: SessionKey) -> bool {
         let held = self.session(key).held().filter(|held| held.until > self.now);
         if let Some(held) = held {
@@ -63,7 +63,7 @@ impl Hub {
         held.is_some()
     }
 
-    /// What was waited for has come.
+    /// The limit has ended.
     pub(crate) fn limit_over(&mut self, key: SessionKey, out: &mut Batch) {
         if self.session(key).held().is_some() {
             self.need_session(key, Asker::Policy, out);

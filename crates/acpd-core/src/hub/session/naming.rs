@@ -6,7 +6,7 @@ use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::record::SessionRow;
 
-/// Who has a name already.
+/// The holder of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NameClash {
     /// Another session of the same agent.
@@ -18,7 +18,7 @@ pub(crate) enum NameClash {
 }
 
 impl Hub {
-    /// Who but the session `of` has a name.
+    /// Returns the holder of a name other than the session `of`.
     pub(crate) fn name_clash(
         &self,
         agent: &str,
@@ -40,7 +40,7 @@ impl Hub {
         rows.find(|row| is_other(row)).map(|row| NameClash::OtherAgent(row.agent.clone()))
     }
 
-    /// Whether a session may have a name: no other one of its agent has it, or is to have it.
+    /// Returns whether a session may have a name: no other one of its agent has it, or will.
     ///
     /// # Errors
     /// When it is taken; what else could be done is for the caller to say.

@@ -61,7 +61,7 @@ impl Hub {
         self.notice(key, "info", &text, out);
     }
 
-    /// Nobody is there to be told that a prompt was not given to the agent: the beginning of it stays in the journal.
+    /// No client waits for the result of a refused prompt: its beginning stays in the journal.
     pub(crate) fn tell_not_sent(
         &mut self,
         key: SessionKey,
@@ -156,7 +156,7 @@ impl Hub {
         self.answer(asked.to, &info, out);
     }
 
-    /// What waits in a session.
+    /// Returns the queued prompts of a session.
     pub(crate) fn queue_info(&self, key: SessionKey) -> QueueInfo {
         let session = self.session(key);
         let prompts = session.queue.iter().zip(1..).filter_map(|(queued, place)| {
@@ -205,7 +205,7 @@ fn said(prompt: &Queued, most: usize) -> String {
     }
 }
 
-/// Who it was, as they say it themselves.
+/// Name of the caller, as given in the request.
 fn by_whom(by: Option<&str>) -> String {
     by.map_or_else(|| "another client".to_owned(), |by| clipped(by, SHOWN))
 }

@@ -44,7 +44,7 @@ impl Hub {
         }
     }
 
-    /// The agent cannot bring a session back: it begins anew with the next prompt.
+    /// The agent cannot restore a session: it continues in a new one with the next prompt.
     pub(crate) fn reseed(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
         let what = self.reseeds_with(key);
         let log = format!("session lost, continues with {}", what.name());
@@ -92,7 +92,7 @@ impl Hub {
         self.profile_of(self.session(key).slot).reseed
     }
 
-    /// Whether a prompt that waits has to wait for the summary that goes before it.
+    /// Returns whether a queued prompt must wait for the summary before it.
     pub(crate) fn lacks_summary(&mut self, key: SessionKey, out: &mut Batch) -> bool {
         if !self.session(key).owes_summary() || self.session(key).queue.is_empty() {
             return false;
@@ -124,7 +124,7 @@ impl Hub {
         }
     }
 
-    /// Whether the agent is to be asked to go on with the running turn, now that its process is lost.
+    /// Returns whether to ask the agent to continue the running turn, after its process was lost.
     pub(crate) fn is_to_go_on(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         let on = self.profile_of(session.slot).on_interrupted == OnInterrupted::Continue;

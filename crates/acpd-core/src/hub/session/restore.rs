@@ -45,20 +45,20 @@ use crate::session::restore::{
 use crate::session::{LateReplay, Session, State};
 use crate::timers::Timer;
 
-/// A replay that goes on after the response is over when nothing came for so long (ms) …
+/// Silence that ends a replay that continues after the response (ms) …
 const QUIET: u64 = 300;
 
-/// … or after so long (ms).
+/// … or its maximum duration (ms).
 const QUIET_CAP: u64 = 5_000;
 
 /// A load that keeps talking ends after this many times `restore_timeout`.
 const REPLAY_TIMES: u64 = 10;
 
-/// What comes before lines that no client of acpd has said or seen.
+/// Notice before lines that no client of acpd sent or saw.
 const FROM_HISTORY: &str =
     "what follows comes from the agent's own history: acpd did not see it happen";
 
-/// What is told where `restore_mcp` says so.
+/// Notice for `restore_mcp`.
 const WITHHELD: &str = "its MCP servers were not given to the agent again (`restore_mcp = false`)";
 
 impl Hub {
@@ -76,7 +76,7 @@ impl Hub {
         out.effects.push(Effect::FindDirectory { question, agent, cwd });
     }
 
-    /// Its directory is there: on with it.
+    /// The directory exists: continue the restore.
     pub(crate) fn restore_there(&mut self, key: SessionKey, out: &mut Batch) {
         if self.session(key).owes_summary() {
             let reason = self.why_given_up(key);
@@ -102,7 +102,7 @@ impl Hub {
             resumes: known.resumes(profile),
             loads: known.loads(profile),
             lists: known.lists(),
-            // What is missing may still come, from any agent.
+            // Missing lines may still come, from any agent.
             late_replay: profile.late_replay || has_gap,
             has_servers: self.has_servers(key),
             too_young: profile.load_after.saturating_sub(self.now.since(self.session(key).began)),
@@ -198,7 +198,7 @@ impl Hub {
         }
     }
 
-    /// Whether it has MCP servers, of whomever.
+    /// Returns whether the session has MCP servers.
     fn has_servers(&self, key: SessionKey) -> bool {
         self.session(key).has_servers() || !self.chosen_again(key).names.is_empty()
     }
@@ -349,7 +349,7 @@ impl Hub {
         );
     }
 
-    /// The agent has made a session anew. Returns whether that can be used.
+    /// The agent has created a session again. Returns whether that can be used.
     fn session_renewed(&mut self, key: SessionKey, result: &RawValue, out: &mut Batch) -> bool {
         let slot = self.session(key).slot;
         let refusal = match NewSessionResult::from_raw(result) {
@@ -649,7 +649,7 @@ impl Hub {
         self.restore_goes_on(key, Event::Late, out);
     }
 
-    /// It did not work for a reason that may pass: the next prompt tries again.
+    /// The restore failed for a temporary reason: the next prompt tries again.
     pub(crate) fn restore_failed(
         &mut self,
         key: SessionKey,
@@ -697,7 +697,7 @@ impl Hub {
         self.fail_queue(key, &fault, out);
     }
 
-    /// Begins anew what cannot come back, for a prompt that waits.
+    /// Starts a lost session over for a queued prompt.
     pub(crate) fn reseed_now(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
         self.sessions.unroute(key);
         if let Some(restore) = self.restore_mut(key) {
@@ -707,7 +707,7 @@ impl Hub {
         self.ask_for_new(key, out);
     }
 
-    /// A session in which the agent has not said a word has nothing to lose: it is made anew.
+    /// A session without output of the agent has nothing to lose: it is created again.
     fn renew(&mut self, key: SessionKey, reason: &str, out: &mut Batch) {
         let text = format!(
             "the session begins anew: {reason}, and the first prompt was interrupted before any answer"

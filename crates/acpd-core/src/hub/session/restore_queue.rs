@@ -29,11 +29,11 @@ use crate::input::Batch;
 use crate::process::slot::Slot;
 use crate::session::{Session, State};
 
-/// Sessions that nobody waits for and that a process brings back at once.
+/// Maximum number of sessions without waiting clients that a process restores at once.
 const AT_ONCE: usize = 4;
 
 impl Hub {
-    /// Whether its restore may begin.
+    /// Returns whether its restore may begin.
     pub(crate) fn may_restore(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         let others = self.sessions.restoring(session.slot).map(|other| self.session(other));
@@ -62,8 +62,8 @@ impl Hub {
         }
     }
 
-    /// Whether those behind a session wait until it has its place: it is awaited and has to be alone, and would never be
-    /// if each place went to the next one.
+    /// Returns whether later sessions wait until this one has its place: a client waits for it and
+    /// it must be restored alone, which would never happen otherwise.
     fn keeps_places(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         let waits = matches!(session.state, State::Dormant) && self.wants_host(key);

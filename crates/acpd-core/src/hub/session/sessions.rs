@@ -145,7 +145,7 @@ impl Hub {
         key
     }
 
-    /// Whether the process holds a session under this id of its own.
+    /// Returns whether the process holds a session under this id of its own.
     pub(crate) fn is_held(&self, slot: SlotId, agent_id: &str) -> bool {
         self.sessions.routed(slot, agent_id).is_some_and(|key| match &self.session(key).state {
             State::Live => true,
@@ -254,14 +254,14 @@ impl Hub {
         self.append(key, EventKind::State(StateKey::Options), line, by, out);
     }
 
-    /// Whether it needs its agent's process to be started.
+    /// Returns whether the session needs its agent's process.
     pub(crate) fn wants_host(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         let has_prompts = !session.queue.is_empty() && !self.waits_for_login(key);
         has_prompts || !session.waiting.is_empty() || session.eager
     }
 
-    /// Whether its agent's process must not be stopped for idleness.
+    /// Returns whether the process must not be stopped for idleness.
     pub(crate) fn is_in_use(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         let busy = session.running.is_some() || matches!(session.state, State::Restoring(_));
@@ -271,7 +271,7 @@ impl Hub {
             || session.has_busy_child()
     }
 
-    /// Whether a process works on something that its stop would cut off: a turn, or a subagent.
+    /// Returns whether a stop would interrupt a turn or a subagent of the process.
     pub(crate) fn is_at_work(&self, slot: SlotId) -> bool {
         let mut sessions = self.sessions.values().filter(|session| session.slot == slot);
         sessions.any(|session| session.running.is_some() || session.has_busy_child())
@@ -285,7 +285,7 @@ impl Hub {
         match self.session(key).state {
             State::Live => {
                 if !self.processes[&self.session(key).slot].is_up() {
-                    // It goes down: what waits goes on with the next process, or is refused.
+                    // The process stops: waiting work continues with the next one, or is refused.
                     return;
                 }
                 // A mode that was set before a prompt counts for it.
@@ -314,7 +314,7 @@ impl Hub {
         };
         self.timers.clear(Timer::Restore(key));
         self.sessions.unroute(key);
-        // There is nobody to answer to any more.
+        // No process is left to answer.
         self.close_questions(self.questions_of(key, |_| true), out);
         self.end_shown(key, "ended with the agent", out);
         self.close_tools(key, out);
@@ -324,15 +324,15 @@ impl Hub {
             self.go_on(key, out);
         }
         let again = self.restarts_by_itself(self.session(key).slot);
-        // What waits for fresh credentials goes on with them.
+        // Work that waits for fresh credentials continues with them.
         if !self.is_renewed(self.session(key).slot) {
             self.refuse_relayed(key, fault, out);
         }
         let session = self.session_mut(key);
-        // What begins anew does so with a prompt.
+        // A session that starts over does so with a prompt.
         session.eager = again && (was_live || session.eager) && !session.owes_summary();
         if self.waits_for_login(key) {
-            // It would be refused again.
+            // The restore would be refused again.
             let reason = self.session(key).row.reason.clone();
             return self.make_dormant(key, Dormant::NeedsLogin, reason, out);
         }
@@ -424,7 +424,7 @@ impl Hub {
         self.append(key, EventKind::Notice, line, None, out);
     }
 
-    /// Says of every open tool call that it failed: nobody else will.
+    /// Closes every open tool call as failed, because no update will.
     pub(crate) fn close_tools(&mut self, key: SessionKey, out: &mut Batch) {
         if self.session(key).row.open_tools.is_empty() {
             return;
@@ -450,8 +450,8 @@ impl Hub {
         self.remove_unused_slot(slot);
     }
 
-    /// A session ends for everybody who is there; a process that holds it is told `farewell`. `undo`: what brings it back,
-    /// if something does.
+    /// Ends a session for all clients; a process that holds it gets `farewell`. `undo`: data for
+    /// its restore, if it can be restored.
     pub(crate) fn end_session(
         &mut self,
         key: SessionKey,

@@ -195,7 +195,7 @@ impl Hub {
         self.respond(&steer.to, Some(key), line, out);
     }
 
-    /// It is part of the conversation from now on.
+    /// The message is part of the conversation now.
     fn journal_steer(&mut self, steer: &Steer, out: &mut Batch) {
         let (key, now) = (steer.session, self.now);
         let session_id = self.session(key).row.public_id.clone();
@@ -238,7 +238,7 @@ impl Hub {
                 let session_id = &self.session(key).row.public_id;
                 let params = json!({ "sessionId": session_id, "prompt": raw(&blocks) });
                 let line = build::request(&Id::from(0), "session/prompt", &params);
-                // Nobody waits for the end of the turn: this is the answer.
+                // No client waits for the end of the turn: this is the answer.
                 self.put_in_line(key, None, line, out)?;
                 let result = json!({ "outcome": "startedNewTurn" });
                 self.respond(&to, Some(key), build::response(&to.id, &result), out);

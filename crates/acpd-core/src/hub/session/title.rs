@@ -97,7 +97,7 @@ impl Hub {
         };
         let Some(title) = session.row.own_title.clone() else { return };
         let session_id = session.row.agent_id.clone();
-        // Nobody waits for the answer: the title counts here whatever the agent makes of it.
+        // The answer does not matter: the title counts here in any case.
         let ask = self.ask(host, Purpose::Title { session: key }, out);
         let params = SetTitleParams { session_id: &session_id, title: &title };
         self.host_write(slot, build::request(&Id::issued(ask), SET_TITLE, &params), out);
@@ -114,7 +114,7 @@ impl Hub {
         let title: Option<String> = title.map(|title| title.chars().take(TITLE).collect());
         let is_none = title.as_deref().is_some_and(|title| self.is_of_prompt(key, title));
         let row = &mut self.session_mut(key).row;
-        // What it was given it may only repeat.
+        // The agent may only repeat the title that it got.
         let is_given = title.is_some() && title == row.own_title;
         if !is_given && !is_none {
             row.edit().title = title;

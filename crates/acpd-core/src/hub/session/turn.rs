@@ -63,7 +63,7 @@ const QUEUE_BYTES: usize = 8 << 20;
 /// How an agent's answer to a prompt ends the turn.
 struct PromptEnd {
     outcome: Outcome,
-    /// What the sender gets in place of the agent's answer.
+    /// Replacement for the agent's answer to the sender.
     fault: Option<Fault>,
     refused: Option<ErrorObject>,
 }
@@ -108,7 +108,7 @@ impl Hub {
         self.tell_client(client, &line, out);
     }
 
-    /// Whether the next prompt of a session has to wait for a turn.
+    /// Returns whether the next prompt of a session must wait for a turn.
     pub(crate) fn is_busy(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         session.running.is_some() || self.works_on(session.slot, &session.row.agent_id)
@@ -165,7 +165,7 @@ impl Hub {
         Ok(ahead)
     }
 
-    /// Whether so many bytes more of prompts may wait in a session.
+    /// Returns whether this many more bytes of prompts may be queued in a session.
     pub(crate) fn has_room(&self, key: SessionKey, bytes: usize) -> Result<(), Fault> {
         let session = self.session(key);
         let waiting: usize = session.queue.iter().map(|prompt| prompt.line.len()).sum();
@@ -261,7 +261,7 @@ impl Hub {
         let row = session.row.edit();
         row.last_prompt = hash(&text);
         row.updated = now;
-        // What was said outside of turns is about none.
+        // Updates outside of turns belong to none.
         session.calls.clear();
         session.activity.begin_turn(now);
         session.late_replay = LateReplay::None;
@@ -292,7 +292,7 @@ impl Hub {
         self.lease(slot, out);
     }
 
-    /// Nobody waits for the prompts of a client any more.
+    /// Drops the answers to a client's prompts.
     pub(crate) fn forget_sender(&mut self, key: SessionKey, client: ClientId, out: &mut Batch) {
         let session = self.session_mut(key);
         let forget = |senders: &mut Vec<Requester>| {
@@ -309,7 +309,7 @@ impl Hub {
         }
     }
 
-    /// What the disk has to know of the running turn. Its line is there already, unless it is another one now.
+    /// Returns the row of the running turn. Its line is on disk already, unless it was replaced.
     pub(crate) fn save_turn(
         &self,
         key: SessionKey,
@@ -372,8 +372,8 @@ impl Hub {
         answer: WireOutcome<'_>,
         out: &mut Batch,
     ) {
-        // A question that is still open gets its answer, as for a cancel: nobody will give another.
-        // Those of subagents, which may go on without a turn, stay.
+        // Open questions are answered as for a cancel, because no client will. Those of subagents,
+        // which may outlive the turn, stay.
         self.cancel_questions(self.own_questions(key), out);
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let again = running.again();
@@ -385,7 +385,7 @@ impl Hub {
         let slot = self.session(key).slot;
         let PromptEnd { outcome, mut fault, refused } = self.read_prompt_end(key, answer, out);
         self.end_turn(key, outcome.clone(), out);
-        // When the turn is over, for then the process may be free to be started anew.
+        // After the turn the process may be free for its restart.
         let refusal =
             refused.as_ref().map(|error| self.note_refusal(slot, "session/prompt", error, out));
         let is_limit = |error| over(error, self.session(key).limit, self.now).is_some();
@@ -434,8 +434,8 @@ impl Hub {
         self.check_idle(slot, out);
     }
 
-    /// Reads the answer to the prompt of the running turn. How a turn ends that somebody else has ended
-    /// is not for the agent to say.
+    /// Reads the answer to the running prompt. The agent does not decide the outcome of a turn that
+    /// was ended by others.
     fn read_prompt_end(
         &mut self,
         key: SessionKey,
@@ -488,7 +488,7 @@ impl Hub {
         if let Some(fault) = self.failed_turn_fault(key, &stop_reason, result.get()) {
             let (code, message) = (fault.code, fault.message.clone().into());
             let outcome = Outcome::Error { code, message };
-            // Its text can say that a login is wanted.
+            // Its text may want a login.
             let refused = Some(fault.object());
             return PromptEnd { outcome, fault: Some(fault), refused };
         }
@@ -527,8 +527,8 @@ impl Hub {
         })
     }
 
-    /// The process does not know a session that it held: the next prompt restores it. In the same
-    /// process that may not work any more, so it is started anew unless it works for somebody else.
+    /// The process no longer knows a session that it held: the next prompt restores it. That may
+    /// fail in the same process, so it is restarted unless it works for another session.
     fn session_forgotten(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
         let slot = self.session(key).slot;
         self.make_dormant(key, Dormant::Parked, Some(reason), out);
@@ -642,14 +642,14 @@ impl Hub {
                 "look at what was done (`acpctl session log {}`), then send it again if need be",
                 row.word()
             )),
-            // Whoever deletes the session knows whether anything brings it back.
+            // The caller that deletes the session knows whether it can be restored.
             Reason::SessionRemoved => fault,
             _ => fault.hint(GOES_ON),
         };
         fault.session(&row.public_id)
     }
 
-    /// Whether it cannot be known that a process which is lost has got this line.
+    /// Returns whether a lost process may or may not have got this line.
     pub(crate) fn is_undecided(&self, slot: SlotId, chunk: u64) -> bool {
         let agent = &self.processes[&slot];
         agent.host().is_some_and(|host| host.lost && host.outbox.has(chunk))
@@ -715,8 +715,8 @@ impl Hub {
     }
 }
 
-/// Whether an agent says of a session that it held that it does not know it. Copilot does after the
-/// connection was lost over which the session was made, and then for ever.
+/// Returns whether an agent no longer knows a session that it held. Copilot does so after the
+/// connection was lost over which the session was made, and keeps doing so.
 fn says_forgotten(error: &ErrorObject) -> bool {
     let message = error.message.to_ascii_lowercase();
     error.code == code::NOT_FOUND || message.contains("session not found")

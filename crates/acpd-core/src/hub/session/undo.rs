@@ -172,7 +172,8 @@ impl Hub {
         Some(row.removed?.after(self.config.keep_deleted.saturating_mul(times)))
     }
 
-    /// Whether the agent is to delete its copy: it can, and no other session of ours is that copy.
+    /// Returns whether to ask the agent to delete its copy: it can, and no other session of acpd is
+    /// that copy.
     fn is_told(&self, row: &SessionRow) -> bool {
         let is_it = |other: &SessionRow| other.agent == row.agent && other.agent_id == row.agent_id;
         self.processes.known(&row.agent).capabilities.delete

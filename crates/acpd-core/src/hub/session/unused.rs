@@ -1,6 +1,6 @@
-//! Sessions that nobody ever used. Editors make one with each new window, and most of these stay empty:
-//! they are listed only to who made them or while somebody has them open, and after a day they are
-//! deleted. Until then who knows the id can go on with one.
+//! Unused sessions. Editors make one per window, and most stay empty: they are listed only to their
+//! maker or while a client has them open, and deleted after a day. Until then a client with the id
+//! can use one.
 //!
 //! And sessions whose conversations are not kept (`persist_history`):
 //!
@@ -47,7 +47,7 @@ impl Hub {
         Err(fault.hint("`persist_history = false` of the configuration says so; close the session to delete it"))
     }
 
-    /// Whether a client is shown a session in a list.
+    /// Returns whether a list for this client has the session.
     pub(crate) fn lists(&self, client: ClientId, key: SessionKey) -> bool {
         let session = self.session(key);
         let is_its_own = || self.clients.get(&client).is_some_and(|of| of.made.contains(&key));
@@ -72,8 +72,8 @@ impl Hub {
         }
     }
 
-    /// Those that are over go, but not while somebody is away: it may have one of them open. What the
-    /// agent keeps of them is left to it, as it may have been used without acpd.
+    /// Old ones are deleted, but not while a client is away that may have one open. The agent keeps
+    /// its copy, which may have been used without acpd.
     pub(crate) fn on_unused_timer(&mut self, out: &mut Batch) {
         if self.clients.are_awaited() {
             return self.watch_unused();

@@ -1,5 +1,5 @@
-//! What turns use, as far as agents tell: tokens with the end of a turn, and at any time what the session has
-//! cost so far.
+//! Usage of turns, as agents report it: tokens at the end of a turn, and the session's cost at any
+//! time.
 //!
 //! The cost is a counter of the agent, so what a turn has cost is by how much it has grown
 //! ([`crate::record::Counter`]). What an agent tells while it brings a session back is where the counter
@@ -35,7 +35,7 @@ impl Hub {
         let session = self.session(key);
         let is_told_again = matches!(session.state, State::Restoring(_))
             || (session.doubtful.is_some() && session.doubtful == session.row.host)
-            // Whatever it has cost, none of it was for a prompt of ours.
+            // Earlier cost was for no prompt of acpd.
             || session.row.prompts == 0;
         let when = match session.running {
             _ if is_told_again => When::Again,

@@ -23,24 +23,24 @@ use crate::session::State;
 use crate::session::reseed::{Summary, promise};
 use crate::session::turn::wait_or_cancel;
 
-/// What the conversation says when a person has given the previous session up.
+/// Notice when the user has given the previous session up.
 const GIVEN_UP: &str = "a person gave it up";
 
 impl Hub {
-    /// What a person can do about an agent, if it waits for that.
+    /// Returns advice for the user about an agent, if it waits for the user.
     pub(crate) fn agent_way_out(&self, id: SlotId) -> Option<String> {
         let agent = &self.processes[&id];
         let name = &agent.profile;
         let is_down = self.processes.known(name).row.desired == Desired::Down;
         match agent.state {
             AgentState::Stopping { .. } | AgentState::Ready => self.held_back_hint(id),
-            // It is told with the login.
+            // The login has its own advice.
             AgentState::NeedsAuth | AgentState::Failed(Reason::NeedsLogin) => None,
             AgentState::Failed(_) => Some(self.agent_hint(id)),
             AgentState::Stopped if is_down => {
                 Some(format!("`acpctl agent start {name}` starts it"))
             }
-            // They pass, or a prompt ends them.
+            // These states end by themselves or with a prompt.
             AgentState::Stopped
             | AgentState::Queued
             | AgentState::Starting
@@ -49,7 +49,7 @@ impl Hub {
         }
     }
 
-    /// What to do about an agent that has failed.
+    /// Advice about a failed agent.
     pub(crate) fn agent_hint(&self, id: SlotId) -> String {
         let Slot { profile: name, state, start_hint, .. } = &self.processes[&id];
         let hint = start_hint
@@ -90,7 +90,7 @@ impl Hub {
         Ok(())
     }
 
-    /// The error for a session whose context nobody has to give up.
+    /// The error for a session whose context need not be given up.
     fn still_has_it(&self, key: SessionKey) -> Fault {
         let session = self.session(key);
         let (handle, word, agent) = (session.row.handle(), session.row.word(), &session.row.agent);
@@ -112,7 +112,7 @@ impl Hub {
         row.restore = Some(RestoreLevel::Reseeded);
         row.heard = false;
         let before = match row.rest {
-            // It still waits for that.
+            // The session still waits for it.
             Dormant::NoDirectory | Dormant::NeedsLogin => None,
             Dormant::Failed | Dormant::Lost => Some(row.reason.take()),
             Dormant::Parked | Dormant::Closed => Some(None),
