@@ -14,27 +14,28 @@ use std::time::{Duration, Instant};
 
 use acpd_sys::apart::Talk;
 use acpd_sys::process::ProcessId;
-use acpd_sys::program::{clear_environment, is_no_program, os_string as text_of};
+use acpd_sys::program::{clear_environment, is_no_program};
 use acpd_sys::wait::Interest;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::wire::{Reader, Short, put_bytes};
-
 /// The version of the launch's encoding.
-const VERSION: u16 = 1;
-/// The longest launch, in bytes: more than the system allows for arguments and environment.
-const LONGEST: usize = 8 << 20;
+const VERSION: u16 = 2;
+/// The longest launch, in bytes: more than the system allows for arguments and environment, of which a byte
+/// takes up to four.
+const LONGEST: usize = 32 << 20;
 /// The longest answer, in bytes.
 const LONGEST_ANSWER: usize = 8 << 10;
 
 /// What a shim is to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
     /// How to get at the agent.
     pub how: How,
     /// `ACPD_HOST` of the agent: names its directory and its processes.
     pub marker: String,
     /// The socket to listen on, in a directory of ours (0700).
+    #[serde(with = "path")]
     pub socket: PathBuf,
     /// Output kept in memory before it is spooled, in bytes.
     pub memory: u64,
@@ -42,12 +43,12 @@ pub struct Launch {
     pub spool: u64,
     /// The times of the stop ladder.
     pub ladder: LadderTimes,
-    /// How long to go on without a daemon, from the start; `None`: for ever.
+    /// Time to continue without a daemon, from the start; `None` or 0: no limit.
     pub lease: Option<Duration>,
 }
 
 /// How to get at an agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum How {
     /// Start it, and talk on its stdin and stdout.
     Stdio(Program),
@@ -67,17 +68,19 @@ pub enum How {
 }
 
 /// A program to start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
+    #[serde(with = "path")]
     pub program: PathBuf,
     pub args: Vec<OsString>,
     /// Its whole environment, but for `ACPD_HOST`, which the shim adds.
     pub env: Vec<(OsString, OsString)>,
+    #[serde(with = "path")]
     pub cwd: PathBuf,
 }
 
 /// When an agent that is being stopped gets more than a hint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LadderTimes {
     /// From the end of stdin to SIGTERM.
     pub eof: Duration,
@@ -155,87 +158,29 @@ pub enum LaunchError {
     /// It is of another version of the program.
     #[error("the launch has version {0}, not {VERSION}: the program was replaced")]
     Version(u16),
-    /// It is longer than any may be.
     #[error("the launch is too long: {0} bytes")]
     TooLong(usize),
-    /// It is cut off, or holds what means nothing.
+    /// It is cut off, or not of this form.
     #[error("the launch is damaged")]
     Damaged,
 }
 
-impl From<Short> for LaunchError {
-    fn from(_: Short) -> LaunchError {
-        LaunchError::Damaged
-    }
-}
-
 impl Launch {
-    /// The bytes that [`Launch::decode`] reads.
+    /// Returns the bytes that [`Launch::decode`] reads: the version, then JSON.
     pub fn encode(&self) -> Vec<u8> {
-        let mut to = Vec::new();
-        to.extend(VERSION.to_le_bytes());
-        match &self.how {
-            How::Stdio(program) => {
-                to.push(0);
-                put_program(&mut to, program);
-            }
-            How::TcpSpawn { program, port, timeout } => {
-                to.push(1);
-                put_program(&mut to, program);
-                to.extend(port.to_le_bytes());
-                put_time(&mut to, *timeout);
-            }
-            How::TcpConnect { addr, timeout } => {
-                to.push(2);
-                put_bytes(&mut to, addr.to_string().as_bytes());
-                put_time(&mut to, *timeout);
-            }
-        }
-        put_bytes(&mut to, self.marker.as_bytes());
-        put_bytes(&mut to, self.socket.as_os_str().as_encoded_bytes());
-        to.extend(self.memory.to_le_bytes());
-        to.extend(self.spool.to_le_bytes());
-        put_time(&mut to, self.ladder.eof);
-        put_time(&mut to, self.ladder.term);
-        put_time(&mut to, self.ladder.leftovers);
-        put_time(&mut to, self.lease.unwrap_or_default());
+        let mut to = VERSION.to_le_bytes().to_vec();
+        let json = serde_json::to_writer(&mut to, self);
+        json.expect("every field can be written, and memory takes all");
         to
     }
 
-    /// Reads what [`Launch::encode`] made. Times are in whole milliseconds.
+    /// Reads what [`Launch::encode`] made.
     pub fn decode(bytes: &[u8]) -> Result<Launch, LaunchError> {
-        let mut from = Reader(bytes);
-        let version = from.u16()?;
-        if version != VERSION {
-            return Err(LaunchError::Version(version));
+        let (version, json) = bytes.split_first_chunk().ok_or(LaunchError::Damaged)?;
+        match u16::from_le_bytes(*version) {
+            VERSION => serde_json::from_slice(json).map_err(|_| LaunchError::Damaged),
+            other => Err(LaunchError::Version(other)),
         }
-        let how = match from.u8()? {
-            0 => How::Stdio(program(&mut from)?),
-            1 => How::TcpSpawn {
-                program: program(&mut from)?,
-                port: from.u16()?,
-                timeout: time(&mut from)?,
-            },
-            2 => How::TcpConnect {
-                addr: text(&mut from)?.parse().map_err(|_| LaunchError::Damaged)?,
-                timeout: time(&mut from)?,
-            },
-            _ => return Err(LaunchError::Damaged),
-        };
-        let launch = Launch {
-            how,
-            marker: text(&mut from)?.to_owned(),
-            socket: os_string(&mut from)?.into(),
-            memory: from.u64()?,
-            spool: from.u64()?,
-            ladder: LadderTimes {
-                eof: time(&mut from)?,
-                term: time(&mut from)?,
-                leftovers: time(&mut from)?,
-            },
-            lease: Some(time(&mut from)?).filter(|lease| !lease.is_zero()),
-        };
-        if from.0.is_empty() { Ok(launch) } else { Err(LaunchError::Damaged) }
     }
 
     /// Reads a launch from the shim's stdin.
@@ -252,46 +197,20 @@ impl Launch {
     }
 }
 
-fn put_program(to: &mut Vec<u8>, program: &Program) {
-    put_bytes(to, program.program.as_os_str().as_encoded_bytes());
-    to.extend((program.args.len() as u32).to_le_bytes());
-    for arg in &program.args {
-        put_bytes(to, arg.as_encoded_bytes());
+/// Paths as text of the system, which need not be UTF-8.
+mod path {
+    use std::ffi::OsString;
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        path.as_os_str().serialize(to)
     }
-    to.extend((program.env.len() as u32).to_le_bytes());
-    for (name, value) in &program.env {
-        put_bytes(to, name.as_encoded_bytes());
-        put_bytes(to, value.as_encoded_bytes());
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+        OsString::deserialize(from).map(PathBuf::from)
     }
-    put_bytes(to, program.cwd.as_os_str().as_encoded_bytes());
-}
-
-fn put_time(to: &mut Vec<u8>, time: Duration) {
-    to.extend(u64::try_from(time.as_millis()).unwrap_or(u64::MAX).to_le_bytes());
-}
-
-fn program(from: &mut Reader<'_>) -> Result<Program, LaunchError> {
-    // Not one allocation by a number alone: every item takes bytes that have to be there.
-    Ok(Program {
-        program: os_string(from)?.into(),
-        args: (0..from.u32()?).map(|_| os_string(from)).collect::<Result<_, _>>()?,
-        env: (0..from.u32()?)
-            .map(|_| Ok((os_string(from)?, os_string(from)?)))
-            .collect::<Result<_, LaunchError>>()?,
-        cwd: os_string(from)?.into(),
-    })
-}
-
-fn time(from: &mut Reader<'_>) -> Result<Duration, LaunchError> {
-    Ok(Duration::from_millis(from.u64()?))
-}
-
-fn text<'a>(from: &mut Reader<'a>) -> Result<&'a str, LaunchError> {
-    std::str::from_utf8(from.bytes()?).map_err(|_| LaunchError::Damaged)
-}
-
-fn os_string(from: &mut Reader<'_>) -> Result<OsString, LaunchError> {
-    text_of(from.bytes()?).ok_or(LaunchError::Damaged)
 }
 
 /// What a shim answers.
@@ -372,8 +291,7 @@ pub fn start_command(
     if body.len() > LONGEST {
         return Err(StartError::TooLong(body.len()));
     }
-    let mut bytes = Vec::with_capacity(4 + body.len());
-    put_bytes(&mut bytes, &body);
+    let bytes = [&(body.len() as u32).to_le_bytes()[..], &body].concat();
     // Not a part of any agent's tree, should we run under one; and all that is below it is an agent's.
     clear_environment(&mut command);
     command.env("ACPD_HOST", format!("shim-{}", launch.marker)).current_dir("/");

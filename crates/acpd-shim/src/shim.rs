@@ -207,7 +207,7 @@ impl Shim {
             stop: Stop::new(launch.ladder),
             link: None,
             candidate: None,
-            lease: launch.lease,
+            lease: launch.lease.filter(|lease| !lease.is_zero()),
             alone: now,
             leaving: false,
             unknown: false,
