@@ -19,25 +19,24 @@ use crate::cgroup::Cgroup;
 use crate::errors::Errors;
 use crate::launch::{How, Program, Report};
 
-/// How often a connection is tried.
+/// Time between two tries of a connection.
 const TRY: Duration = Duration::from_millis(50);
-/// How often a connection to an agent is tried that somebody else starts.
+/// Time between two tries of a connection to an agent that acpd does not start.
 const AGAIN: Duration = Duration::from_millis(200);
-/// How long a connection to this machine may take.
+/// Longest time that a connection to this machine may take.
 const CONNECT: Duration = Duration::from_secs(1);
 
 /// An agent that can be talked with. No end of it blocks.
 #[derive(Debug)]
 pub(crate) struct Agent {
-    /// Its process, a child of ours, if it has one.
+    /// The process, a child of ours, if there is one.
     pub(crate) leader: Option<ProcessId>,
-    /// As long as this is there, nobody else gets its pid.
+    /// Keeps the pid from being used again.
     _hold: Option<Hold>,
-    /// Where it reads, until that is closed.
     pub(crate) stdin: Option<End>,
-    /// Where it writes, until it has closed that.
+    /// Output, until the agent closes it.
     pub(crate) stdout: Option<End>,
-    /// Where it says whatever else it says.
+    /// Other output, which is only logged.
     pub(crate) stderr: Vec<End>,
     /// Stdin and stdout are one connection.
     pub(crate) tcp: bool,
@@ -157,7 +156,7 @@ fn over_tcp(
     }
 }
 
-/// Waits a moment, and keeps what is said in it: an agent that nobody reads would stand still.
+/// Waits a moment, and keeps what is written in it: an agent whose output is not read would stand still.
 fn listen(talk: &mut Vec<End>, errors: &mut Errors) {
     let mut wait = Wait::for_up_to(talk.len());
     for end in &mut *talk {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use acpd_sys::tree::has_other_mark;
 
-/// Where the unified hierarchy is, alone or beside the old ones.
+/// Folders of the unified hierarchy, alone or next to the old ones.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
 /// A cgroup of ours.

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::frame::TAIL;
 
-/// What is kept for a daemon, in bytes.
+/// Bytes that are kept for a daemon.
 const RING: usize = 64 << 10;
-/// What was written longer before an end than this does not explain it.
+/// Age of a text after which it does not explain an end.
 const STALE: Duration = Duration::from_mins(1);
 
 /// The ring and the last words.
@@ -29,7 +29,7 @@ impl Errors {
         self.ring.is_empty()
     }
 
-    /// Takes all that nobody has fetched.
+    /// Takes all that no daemon has fetched.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.ring).into()
     }

@@ -1,4 +1,4 @@
-//! What a daemon and a shim say to each other, over a Unix socket.
+//! Protocol of a daemon and a shim, over a Unix socket.
 //!
 //! A frame is `u8 type, u32 payload length, payload`; all integers are little endian. Both sides
 //! skip types that they do not know and ignore what follows the fields that they know, so that a
@@ -55,7 +55,7 @@ pub const TAIL: usize = 2 << 10;
 const LONGEST: usize = PIECE + 1024;
 const HEAD: usize = 5;
 
-/// What a daemon says.
+/// Frames of a daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToShim<'a> {
     /// The first frame of a connection, which replaces whatever connection there was. Said again,
@@ -71,9 +71,9 @@ pub enum ToShim<'a> {
     /// was credited, ends the connection.
     In {
         chunk: u64,
-        /// Where in the chunk the piece starts, in bytes.
+        /// Start of the piece in the chunk, in bytes.
         at: u32,
-        /// Whether the chunk ends with it.
+        /// Set if the chunk ends with it.
         last: bool,
         bytes: &'a [u8],
     },
@@ -82,7 +82,7 @@ pub enum ToShim<'a> {
         /// Offset in bytes.
         offset: u64,
     },
-    /// How long the agent may go on without a daemon, counted from the loss of the connection;
+    /// Time that the agent may continue without a daemon, counted from the loss of the connection;
     /// then it is stopped. 0: for ever.
     Lease {
         /// Milliseconds.
@@ -95,7 +95,7 @@ pub enum ToShim<'a> {
     Exit,
 }
 
-/// What a shim says.
+/// Frames of a shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToDaemon<'a> {
     /// The answer to [`ToShim::Hello`], before anything else.
@@ -107,12 +107,12 @@ pub enum ToDaemon<'a> {
         /// Up to [`PIECE`] bytes.
         bytes: &'a [u8],
     },
-    /// Stderr; what nobody fetches is dropped, the oldest first.
+    /// Stderr; without a daemon the oldest is dropped.
     Err {
         /// Up to [`PIECE`] bytes.
         bytes: &'a [u8],
     },
-    /// So many more bytes of [`ToShim::In`] may be sent.
+    /// More bytes of [`ToShim::In`] may be sent.
     Credit {
         /// Number of bytes.
         bytes: u32,
@@ -122,9 +122,7 @@ pub enum ToDaemon<'a> {
     /// The agent has ended. Told after all its output, once for each stage, and again after every
     /// hello.
     Exit {
-        /// How far that is.
         stage: Stage,
-        /// How the agent ended.
         status: Status,
         /// The last of stderr, up to [`TAIL`] bytes.
         stderr: &'a [u8],
@@ -151,7 +149,7 @@ pub struct Hello {
     pub at: u32,
     /// The last chunk that is fully written to the agent.
     pub written: u64,
-    /// How many bytes of [`ToShim::In`] may be sent.
+    /// Number of bytes of [`ToShim::In`] that may be sent.
     pub credit: u32,
     /// The release of its program; 0.1.0 does not say it.
     pub release: Option<Release>,
@@ -175,19 +173,18 @@ const fn number(text: &str) -> u16 {
     }
 }
 
-/// How far the end of an agent is.
+/// Stages of the end of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Its leader has ended, or the connection to it; all output was read and sent.
+    /// The leader has ended, or the connection to it; all output was read and sent.
     Ended = 1,
     /// None of its processes is left.
     Gone = 2,
 }
 
-/// How an agent ended.
+/// Exit status of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It exited with this code.
     Code(i32),
     /// This signal ended it.
     Signal(i32),
@@ -239,7 +236,7 @@ impl Status {
     }
 }
 
-/// What ends a connection.
+/// Errors that end a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FrameError {
     /// A frame longer than any may be: this is no frame at all.
@@ -418,7 +415,7 @@ pub(crate) fn put_out_head(to: &mut Vec<u8>, offset: u64, length: usize) {
 #[derive(Debug, Default)]
 pub struct Inbox {
     bytes: Vec<u8>,
-    /// Where the next frame starts.
+    /// Start of the next frame.
     at: usize,
 }
 
@@ -440,7 +437,7 @@ impl Inbox {
     /// The next whole frame, if there is one; unknown ones are skipped.
     ///
     /// # Errors
-    /// What arrives is not this protocol: the connection is of no more use.
+    /// If the bytes are not of this protocol: the connection is of no more use.
     pub fn next_frame<'a, F: Incoming<'a>>(&'a mut self) -> Result<Option<F>, FrameError> {
         let (kind, payload) = loop {
             let Some((kind, payload)) = self.peek()? else { return Ok(None) };

@@ -10,7 +10,7 @@ use crate::frame::WINDOW;
 /// Room is told in portions of this size.
 const PORTION: u32 = WINDOW / 4;
 
-/// What the agent has not taken yet.
+/// Input that the agent has not taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
     queue: VecDeque<u8>,
@@ -25,7 +25,7 @@ pub(crate) struct Input {
     written: u64,
     /// Room that is not told yet.
     owed: u32,
-    /// What comes now is dropped.
+    /// Set if further input is dropped.
     closed: bool,
 }
 
@@ -139,7 +139,7 @@ impl Input {
         self.closed
     }
 
-    /// Drops what is left and all that will come: there is nobody to write it to.
+    /// Drops what is left and all that will come: the agent no longer reads.
     pub(crate) fn close(&mut self) {
         self.closed = true;
         self.owed += self.queue.len() as u32;
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(input.written(), 999);
     }
 
-    /// Where an agent's input goes that takes all of it.
+    /// Returns the input of an agent that takes all of it.
     fn nowhere() -> End {
         End::new(File::options().write(true).open(NULL).unwrap()).unwrap()
     }

@@ -1,4 +1,4 @@
-//! How a shim is started, and what it is told then.
+//! Start of a shim.
 //!
 //! The launch comes on the shim's stdin, so that no argument list and no environment shows the
 //! agent's secrets: a length (u32, little endian) and as many bytes, [`Launch::encode`]. The answer is
@@ -27,10 +27,9 @@ const LONGEST: usize = 32 << 20;
 /// The longest answer, in bytes.
 const LONGEST_ANSWER: usize = 8 << 10;
 
-/// What a shim is to do.
+/// Orders for a shim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
-    /// How to get at the agent.
     pub how: How,
     /// `ACPD_HOST` of the agent: names its directory and its processes.
     pub marker: String,
@@ -47,7 +46,7 @@ pub struct Launch {
     pub lease: Option<Duration>,
 }
 
-/// How to get at an agent.
+/// Ways to get at an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum How {
     /// Start it, and talk on its stdin and stdout.
@@ -56,15 +55,11 @@ pub enum How {
     TcpSpawn {
         program: Program,
         port: u16,
-        /// How long it may take to listen.
+        /// Longest time until it listens.
         timeout: Duration,
     },
-    /// It runs somewhere: connect, and never stop it.
-    TcpConnect {
-        addr: SocketAddr,
-        /// How long the connection may take.
-        timeout: Duration,
-    },
+    /// Connect to an agent that runs somewhere, and never stop it.
+    TcpConnect { addr: SocketAddr, timeout: Duration },
 }
 
 /// A program to start.
@@ -73,7 +68,7 @@ pub struct Program {
     #[serde(with = "path")]
     pub program: PathBuf,
     pub args: Vec<OsString>,
-    /// Its whole environment, but for `ACPD_HOST`, which the shim adds.
+    /// The whole environment but `ACPD_HOST`, which the shim adds.
     pub env: Vec<(OsString, OsString)>,
     #[serde(with = "path")]
     pub cwd: PathBuf,
@@ -101,7 +96,7 @@ pub struct Started {
     pub is_bound: bool,
 }
 
-/// Why there is no agent. Its shim is gone or about to go.
+/// Reasons why there is no agent. The shim is gone or about to go.
 #[derive(Debug, Error)]
 pub enum StartError {
     /// The launch cannot be told to a shim.
@@ -109,23 +104,18 @@ pub enum StartError {
     TooLong(usize),
     /// The shim could not be started.
     #[error("cannot start `{}`", .exe.display())]
-    Exec {
-        exe: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Exec { exe: PathBuf, source: io::Error },
     /// The shim could not do its own part.
     #[error("the agent's shim cannot start: {0}")]
     Shim(String),
     /// The agent could not be started or reached.
     #[error("{message}")]
     Agent {
-        /// What could not be done, and why.
         message: String,
-        /// What the system said, as its kind; the number is in it where there is one.
+        /// Error of the system, with its number where there is one.
         source: io::Error,
     },
-    /// The shim ended, or was killed, without a word. Something of the agent may be left.
+    /// The shim ended, or was killed, without an answer. Something of the agent may be left.
     #[error("the agent's shim ended while it started")]
     Died,
     /// The deadline passed, and the shim was killed. Something of the agent may be left.
@@ -134,7 +124,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Returns whether trying again is of no use before somebody changes something.
+    /// Returns whether trying again is of no use before the user changes something.
     pub fn is_permanent(&self) -> bool {
         let StartError::Agent { source, .. } = self else { return false };
         matches!(
@@ -143,7 +133,7 @@ impl StartError {
                 | io::ErrorKind::PermissionDenied
                 | io::ErrorKind::NotADirectory
                 | io::ErrorKind::InvalidInput
-                // It was tried for as long as a start may take.
+                // Tried for as long as a start may take.
                 | io::ErrorKind::ConnectionRefused
                 | io::ErrorKind::HostUnreachable
                 | io::ErrorKind::NetworkUnreachable
@@ -155,12 +145,10 @@ impl StartError {
 /// A launch that a shim cannot read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LaunchError {
-    /// It is of another version of the program.
     #[error("the launch has version {0}, not {VERSION}: the program was replaced")]
     Version(u16),
     #[error("the launch is too long: {0} bytes")]
     TooLong(usize),
-    /// It is cut off, or not of this form.
     #[error("the launch is damaged")]
     Damaged,
 }
@@ -213,7 +201,7 @@ mod path {
     }
 }
 
-/// What a shim answers.
+/// Answer of a shim.
 #[derive(Debug)]
 pub(crate) enum Report {
     /// The agent runs, or is connected: who this shim is, and who the agent.
@@ -264,9 +252,9 @@ impl Report {
 }
 
 /// Starts `exe shim dir` in a session of its own, tells it `launch`, and waits up to `deadline` for
-/// its word. `dir` is its directory, made before. Blocks the thread.
+/// its answer. `dir` is its directory, made before. Blocks the thread.
 ///
-/// The shim stays a child of this process: whoever reaps its children reaps that one too. After an
+/// The shim stays a child of this process: a caller that reaps its children reaps that one too. After an
 /// error the directory is the caller's to remove; before that, what may be left of the agent is to be
 /// ended with [`Orphans`](crate::orphans::Orphans).
 pub fn start(
@@ -314,7 +302,7 @@ pub fn start_command(
             None => Err(StartError::Died),
         },
         Ok(None) => {
-            // It may have ended at this moment.
+            // The shim may have ended at this moment.
             shim.kill();
             Err(StartError::TimedOut)
         }

@@ -1,9 +1,9 @@
-//! The shim: a small process beside each agent. It owns the agent's pipes and processes, keeps the agent's
-//! output until the daemon has written it to its database, and goes on when the daemon dies.
+//! The shim: a small process for each agent. It owns the agent's pipes and processes, keeps the agent's
+//! output until the daemon has written it to its database, and continues when the daemon dies.
 //!
-//! - [`launch`]: what it is told when it starts, and how the daemon starts it;
-//! - [`frame`]: what it and a daemon say to each other;
-//! - [`shim_dir`]: the directory by which the next daemon finds it, and what it leaves there;
+//! - [`launch`]: how the daemon starts it;
+//! - [`frame`]: the protocol between it and a daemon;
+//! - [`shim_dir`]: the directory by which the next daemon finds it;
 //! - [`orphans`]: how to end an agent whose shim was killed.
 //!
 //! Architecture invariants: a shim never parses what passes through it; it is one thread around one

@@ -18,14 +18,13 @@ pub(crate) struct Link {
     pub(crate) told: Option<Told>,
 }
 
-/// What this daemon has been told.
+/// News that this daemon has.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Told {
     /// The output before this offset.
     pub(crate) output: u64,
     /// The last chunk that is written.
     pub(crate) written: u64,
-    /// How far the end is.
     pub(crate) stage: Option<Stage>,
 }
 
@@ -35,7 +34,7 @@ impl Link {
         Ok(Link { end: End::new(stream)?, inbox, outbox, sent: 0, told: None })
     }
 
-    /// What is to be waited for, and what it is waited for.
+    /// Returns the end to wait for, and the events of it.
     pub(crate) fn source(&mut self) -> (&mut End, Interest) {
         let interest = if self.is_waiting() { Interest::Both } else { Interest::Read };
         (&mut self.end, interest)
@@ -78,7 +77,7 @@ impl Link {
     }
 }
 
-/// What only means that it has to be tried again is no error.
+/// Returns no error for what only has to be tried again.
 fn waits(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(()),

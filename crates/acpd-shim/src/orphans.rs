@@ -1,4 +1,4 @@
-//! What is left of an agent whose shim was killed, or that never had one.
+//! Processes of an agent whose shim was killed, or that never had one.
 
 use acpd_sys::process::{ProcessId, StopSignal};
 use acpd_sys::tree::Tree;
@@ -11,8 +11,8 @@ use crate::shim_dir::ShimDir;
 ///
 /// On Windows there is nothing left of an agent whose shim was killed: the system ends its Job.
 ///
-/// They are ended by the [stop ladder](acpd_sys::ladder), one step at a time, so that a thread that
-/// has other things to do can take them.
+/// The [stop ladder](acpd_sys::ladder) ends them, one step at a time, so that a thread with other work
+/// can take the steps.
 #[derive(Debug)]
 pub struct Orphans {
     tree: Tree,
@@ -24,8 +24,8 @@ impl Orphans {
     /// Looks for them. A shim directory that cannot be read leaves the marks to go by.
     pub fn of(shim_dir: &ShimDir) -> Orphans {
         let record = shim_dir.record().ok().flatten();
-        let nobody = ProcessId { pid: 0, start: 0 };
-        let leader = record.as_ref().and_then(|record| record.agent).unwrap_or(nobody);
+        let none = ProcessId { pid: 0, start: 0 };
+        let leader = record.as_ref().and_then(|record| record.agent).unwrap_or(none);
         let recorded = shim_dir.tree().unwrap_or_default();
         let marker = shim_dir.marker().to_owned();
         let tree = Tree::leftovers_with(&marker, leader, &recorded);
@@ -33,7 +33,7 @@ impl Orphans {
         Orphans { tree, marker, cgroup }
     }
 
-    /// What is left of an agent that never had a shim: it was a child of an earlier daemon.
+    /// Looks for what is left of an agent that never had a shim: it was a child of an earlier daemon.
     pub fn marked(marker: &str, leader: ProcessId) -> Orphans {
         let tree = Tree::leftovers(marker, leader);
         Orphans { tree, marker: marker.to_owned(), cgroup: None }

@@ -1,7 +1,7 @@
 //! The agent's output, from the first byte that is not acknowledged on.
 //!
 //! The oldest of it is in the spool, the rest in memory; memory that is full is spooled as a whole.
-//! The spool is given up when all of it is acknowledged; one that is full is written anew when half
+//! The spool is given up when all of it is acknowledged; one that is full is written again when half
 //! of it is, so that a line of half of what may be kept always finds room. So it may hold more than
 //! is needed, and what is held never has a gap.
 
@@ -13,7 +13,7 @@ use acpd_sys::file::{read_exact_at, write_all_at};
 
 use crate::shim_dir::{SPOOL_HEAD, ShimDir};
 
-/// What is kept, and where.
+/// Output that is kept, in memory and on disk.
 #[derive(Debug)]
 pub(crate) struct Output {
     shim_dir: ShimDir,
@@ -59,7 +59,7 @@ impl Output {
         self.end
     }
 
-    /// How many bytes may be added now. Full memory is spooled, if that is possible.
+    /// Returns the number of bytes that may be added now. Full memory is spooled, if that is possible.
     pub(crate) fn room(&mut self) -> usize {
         if self.memory.len() >= self.memory_limit && !self.refused {
             self.refused = self.make_room().is_err();
@@ -90,7 +90,7 @@ impl Output {
         self.memory.drain(..self.base.saturating_sub(first) as usize);
     }
 
-    /// How many bytes [`Output::copy`] can copy from this offset on; 0 only at the end.
+    /// Returns the number of bytes that [`Output::copy`] can copy from this offset on; 0 only at the end.
     pub(crate) fn run(&self, offset: u64) -> usize {
         let end = match &self.spool {
             Some(spool) if offset < spool.end => spool.end,
@@ -122,7 +122,7 @@ impl Output {
         self.memory.shrink_to_fit();
     }
 
-    /// Writes everything to disk, for whoever comes later.
+    /// Writes everything to disk, for a later daemon.
     pub(crate) fn keep(&mut self) -> io::Result<()> {
         self.spill()?;
         self.spool.as_ref().map_or(Ok(()), |spool| spool.file.sync_all())
@@ -253,7 +253,7 @@ mod tests {
             prop_assert_eq!(&kept, &all[base..]);
         }
 
-        /// The daemon acknowledges whole lines alone, so whoever has them all must get the next one.
+        /// The daemon acknowledges whole lines alone, so a daemon that has them all must get the next one.
         #[test]
         fn a_line_of_half_of_what_may_be_kept_always_finds_room(
             memory in 1_u64..16,

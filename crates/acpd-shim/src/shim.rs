@@ -28,12 +28,12 @@ use crate::output::Output;
 use crate::shim_dir::{Record, ShimDir};
 use crate::stop::Stop;
 
-/// How often the descendants are looked at, to know them before they hide; then buffers are given
+/// Time between two looks at the descendants, to know them before they hide; then buffers are given
 /// back too.
 const TICK: Duration = Duration::from_secs(5);
-/// How often a tree that is going down is looked at, at first and at last.
+/// Time between two looks at a tree that is going down, at first and at last.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
-/// How long the shim waits for a process's exit status after a TCP agent has closed its connection.
+/// Time to wait for a process's exit status after a TCP agent has closed its connection.
 const HOLD: Duration = Duration::from_millis(100);
 /// The most that a pipe holds, in bytes.
 const PIPE: usize = 1 << 20;
@@ -46,17 +46,17 @@ pub fn run(dir: &Path) -> ExitCode {
     match Shim::start(ShimDir::at(dir)) {
         Ok((shim, started)) => {
             if say(&started).is_err() {
-                // Nobody knows of this agent.
+                // No daemon knows of this agent.
                 shim.give_up();
                 return ExitCode::FAILURE;
             }
-            // If there is no nothing they stay as they are; nobody reads them any more.
+            // If /dev/null cannot be opened, keep stdio; nothing reads it.
             drop_stdio().ok();
             shim.serve();
             ExitCode::SUCCESS
         }
         Err(report) => {
-            // Who asked may be gone.
+            // The daemon may be gone.
             say(&report).ok();
             ExitCode::FAILURE
         }
@@ -69,7 +69,7 @@ fn say(report: &Report) -> io::Result<()> {
     stdout.flush()
 }
 
-/// What there may be to do.
+/// Things that there may be to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ready {
     Signals,
@@ -104,12 +104,11 @@ struct Shim {
     lease: Option<Duration>,
     /// Since when there is no daemon.
     alone: Instant,
-    /// Somebody asked us to end.
+    /// Set by a signal to end.
     leaving: bool,
-    /// Nobody knows of this agent. It leaves no word of how it ended: a daemon that finds its directory before it is
+    /// No daemon knows of this agent. It leaves no word of how it ended: a daemon that finds its directory before it is
     /// removed would take that for the end of a run.
     unknown: bool,
-    /// How the agent ended.
     exit: Option<Status>,
     /// Until then it is not told that the connection was closed: the process may end because of
     /// that, and how it ended says more.
@@ -122,7 +121,7 @@ struct Shim {
     gone: bool,
     /// The daemon has recorded the exit.
     acknowledged: bool,
-    /// What is not recorded could not be left behind; tried again at the next tick.
+    /// Set if output or exit could not be left on the disk; tried again at the next tick.
     stuck: bool,
     /// There is more to tell than was told in one go.
     busy: bool,
@@ -227,7 +226,7 @@ impl Shim {
         }
     }
 
-    /// Ends an agent that nobody knows of.
+    /// Ends an agent whose start was not reported.
     fn give_up(mut self) {
         self.unknown = true;
         self.stop.order(Step::Kill, Instant::now());
@@ -286,7 +285,7 @@ impl Shim {
         let Shim { dir, lock, output, .. } = self;
         // Not everywhere is a file removed that is open.
         drop((lock, output));
-        // What stays is the directory of a dead shim.
+        // If it stays, it is the directory of a dead shim.
         dir.remove().ok();
     }
 
@@ -315,13 +314,13 @@ impl Shim {
             self.look_around();
             self.notice_children();
             self.check_socket();
-            // Who removed the directory has given us up, and nobody will find us again.
+            // Without its directory no daemon finds this shim again.
             self.leaving |= self.link.is_none() && !self.dir.path().exists();
             self.give_back();
         }
     }
 
-    /// When there is something to do that nobody tells of.
+    /// Returns when there is something to do that no event reports.
     fn next_wake(&self) -> Instant {
         if self.busy {
             return Instant::now();

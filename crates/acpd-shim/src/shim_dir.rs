@@ -10,9 +10,9 @@
 //! | `tree` | the agent's descendants, where there is no cgroup |
 //!
 //! The daemon makes the directory before it starts the shim; the shim never makes it, so a start
-//! that nobody waits for any more fails once the directory is removed.
+//! that is no longer waited for fails once the directory is removed.
 //!
-//! A shim without a daemon whose directory was removed stops its agent and ends: nobody could find it.
+//! A shim without a daemon whose directory was removed stops its agent and ends: no daemon could find it.
 //!
 //! A shim that ends while something of its agent is not acknowledged (its lease is over) leaves
 //! `exit` and, in `spool`, the output: a daemon that finds it dead reads [`ShimDir::exit`] and
@@ -40,20 +40,13 @@ pub(crate) const SPOOL_HEAD: u64 = 8;
 /// No text file of a shim directory is longer: what is, was not written by a shim.
 const LONGEST: u64 = 16 << 20;
 
-/// Why something of a shim directory cannot be used.
 #[derive(Debug, Error)]
 pub enum ShimDirError {
     /// A directory is not fit.
     #[error(transparent)]
     Dir(#[from] DirError),
     #[error("cannot {what} `{}`", .path.display())]
-    Io {
-        /// What was to be done.
-        what: &'static str,
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Io { what: &'static str, path: PathBuf, source: io::Error },
     /// The file does not say what it should.
     #[error("`{}` is damaged", .path.display())]
     Damaged { path: PathBuf },
@@ -65,7 +58,7 @@ pub struct ShimDir {
     dir: PathBuf,
 }
 
-/// Who a shim is: the file `shim`.
+/// Identity of a shim: the file `shim`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// Version of its protocol.
@@ -79,14 +72,14 @@ pub struct Record {
     pub cgroup: Option<PathBuf>,
 }
 
-/// What became of a shim.
+/// State of a recorded shim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identity {
-    /// It runs: the lock is held, and the process is the recorded one.
+    /// Runs: the lock is held, and the process is the recorded one.
     Alive(Record),
-    /// It does not: nobody holds the lock.
+    /// Does not run: the lock is free.
     Dead,
-    /// Somebody holds the lock, and it cannot be shown that it is the recorded process. Neither kill
+    /// A process holds the lock, and it cannot be shown that it is the recorded process. Neither kill
     /// nor remove it. A shim that is just starting looks like this for some milliseconds.
     Unverifiable,
 }
@@ -164,7 +157,7 @@ impl ShimDir {
         lock::is_held(&path).map_err(failed("lock", &path))
     }
 
-    /// What became of its shim: never by the pid alone.
+    /// Returns whether its shim runs: never by the pid alone.
     pub fn verify(&self) -> Identity {
         match self.is_held() {
             Ok(false) => return Identity::Dead,
@@ -179,7 +172,7 @@ impl ShimDir {
         }
     }
 
-    /// Who the shim is; `None` if it has not got so far.
+    /// Reads the record of the shim; `None` if there is none yet.
     pub fn record(&self) -> Result<Option<Record>, ShimDirError> {
         self.parse("shim", |text| {
             let fields = Fields(text);
@@ -212,7 +205,7 @@ impl ShimDir {
         self.replace("shim", &text, Durable::Yes)
     }
 
-    /// How the agent ended; `None` if it has not, or nobody saw it.
+    /// Reads how the agent ended; `None` if it has not, or if that is not recorded.
     pub fn exit(&self) -> Result<Option<Status>, ShimDirError> {
         self.parse("exit", |text| {
             let fields = Fields(text);
@@ -286,7 +279,7 @@ impl ShimDir {
     }
 
     pub(crate) fn remove_spool(&self) {
-        // What stays is empty, and goes with the shim directory.
+        // An empty one that stays goes with the shim directory.
         fs::remove_file(self.file("spool")).ok();
     }
 

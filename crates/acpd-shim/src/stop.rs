@@ -7,10 +7,10 @@ use acpd_sys::ladder::{Ladder, Patience, Step};
 
 use crate::launch::LadderTimes;
 
-/// How long an agent may go on that has closed its stdin or stdout: then it gets SIGTERM, and after the same
+/// Time that an agent may continue with stdin or stdout closed: then it gets SIGTERM, and after the same
 /// time SIGKILL.
 const CUT_OFF: Duration = Duration::from_secs(2);
-/// How often SIGKILL is repeated.
+/// Time after which SIGKILL is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// The stop of one agent.
@@ -58,7 +58,7 @@ impl Stop {
         }
     }
 
-    /// The agent's leader has ended. If nobody wanted that, there is nothing to be polite to.
+    /// The agent's leader has ended. If no stop was ordered, what is left gets SIGTERM at once.
     pub(crate) fn leader_ended(&mut self, now: Instant) {
         if !self.asked {
             self.own = true;
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_is_repeated_whoever_is_there() {
+    fn a_kill_is_repeated_with_a_daemon_too() {
         let (mut stop, start) = stop();
         stop.order(Step::Kill, start);
         assert_eq!(steps(&mut stop, start, true), [(Step::Kill, 1), (Step::Kill, 2)]);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_nobody_can_talk_with_is_ended() {
+    fn an_agent_that_closed_its_pipes_is_ended() {
         let (mut stop, start) = stop();
         stop.cut_off(start);
         stop.cut_off(start + SECOND);

@@ -1,6 +1,6 @@
 //! Numbers, little endian, as frames are made of them.
 
-/// What was read does not hold what it should.
+/// Bytes that do not hold what they should.
 #[derive(Debug)]
 pub(crate) struct Short;
 

@@ -1,4 +1,4 @@
-//! What a shim is told at its start comes out as it went in.
+//! Launches come out as they went in.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;

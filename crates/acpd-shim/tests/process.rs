@@ -28,7 +28,7 @@ const TESTS: &[(&str, fn())] = &[
     ("what_goes_in_comes_out_and_nothing_stays", what_goes_in_comes_out_and_nothing_stays),
     ("a_new_daemon_goes_on_in_the_middle", a_new_daemon_goes_on_in_the_middle),
     ("the_last_daemon_is_the_daemon", the_last_daemon_is_the_daemon),
-    ("a_flood_while_nobody_is_there_is_held_back", a_flood_while_nobody_is_there_is_held_back),
+    ("a_flood_without_a_daemon_is_held_back", a_flood_without_a_daemon_is_held_back),
     ("a_blocked_agent_blocks_nothing_else", a_blocked_agent_blocks_nothing_else),
     ("an_exit_is_told_until_it_is_recorded", an_exit_is_told_until_it_is_recorded),
     ("a_stop_ends_what_an_agent_has_started", a_stop_ends_what_an_agent_has_started),
@@ -125,7 +125,7 @@ fn a_new_daemon_goes_on_in_the_middle() {
     assert_eq!((hello.base, hello.end), (1, 3));
     assert_eq!((hello.chunk, hello.at, hello.written), (1, 3, 0));
     second.read_output(1, b"el");
-    // What was sent before and what was not: nothing is lost, nothing comes twice.
+    // Nothing is lost, nothing comes twice, whether it was sent before or not.
     second.say(&ToShim::In { chunk: 1, at: 0, last: false, bytes: b"he" });
     second.say(&ToShim::In { chunk: 1, at: 1, last: true, bytes: b"ello\n" });
     second.say(&ToShim::In { chunk: 1, at: 0, last: true, bytes: b"hello\n" });
@@ -147,7 +147,7 @@ fn the_last_daemon_is_the_daemon() {
     let host = Host::start(agent("cat"));
     let mut first = host.connect();
     first.hello(0);
-    // Who says nothing replaces nobody.
+    // A silent connection replaces no daemon.
     let silent = host.connect();
     first.write_chunk(1, b"1\n");
     first.read_output(0, b"1\n");
@@ -155,7 +155,7 @@ fn the_last_daemon_is_the_daemon() {
     let mut second = host.connect();
     second.hello(2);
     first.wait_for(&Heard::Lost);
-    // Who does not say hello is no daemon.
+    // A connection without a hello is no daemon's.
     let mut rude = host.connect();
     rude.say(&ToShim::Signal(Step::Kill));
     rude.wait_for(&Heard::Lost);
@@ -166,11 +166,11 @@ fn the_last_daemon_is_the_daemon() {
     host.assert_clean();
 }
 
-fn a_flood_while_nobody_is_there_is_held_back() {
+fn a_flood_without_a_daemon_is_held_back() {
     /// More than is kept and the pipe holds, in lines.
     const LINES: u64 = 3_300_000;
     const KEPT: (u64, u64) = (4 << 20, 16 << 20);
-    // What it takes that keeps nothing: a program's own pages, and more under a sanitizer.
+    // Memory of a shim that keeps nothing: a program's own pages, and more under a sanitizer.
     let idle = Host::start(agent("cat"));
     let idle_bytes = anonymous_bytes(idle.started.shim.pid).unwrap();
     let mut daemon = idle.connect();
@@ -349,7 +349,7 @@ fn an_agent_sees_its_own_environment_alone() {
     let mut daemon = host.connect();
     daemon.hello(0);
     let text = daemon.read_up_to("end\n");
-    // What Windows and Wine give to everybody is not ours to leave out.
+    // Windows and Wine give these to every process.
     let is_theirs = |line: &str| ["System", "WINE"].iter().any(|start| line.starts_with(start));
     let mut found: Vec<&str> = text.lines().filter(|line| !is_theirs(line)).collect();
     found.sort_unstable();
@@ -402,9 +402,9 @@ fn an_agent_with_a_port_is_waited_for() {
     host.assert_clean();
 }
 
-/// What a daemon of each release has said (see `releases.rs`), said again to a shim whose agent echoes.
+/// Frames of a daemon of each release (see `releases.rs`), said again to a shim whose agent echoes.
 fn a_daemon_of_an_older_release_is_served() {
-    /// What the shim of that time had put out before, and what it was to take.
+    /// Output of the shim of that time, and its input.
     const BEFORE: (usize, u64) = (2294, 3);
     for release in ["0.1.0", "0.2.0"] {
         let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/releases"));

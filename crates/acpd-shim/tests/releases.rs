@@ -1,4 +1,4 @@
-//! What shims of each release have said: bytes and files as their programs wrote them, never to be changed.
+//! Bytes and files of shims of each release, as their programs wrote them, never to be changed.
 //!
 //! A release adds a folder of its own. `to-daemon` is what a shim said to a daemon that said `to-shim`; `shim` and
 //! `exit` are from its directory. `tests/process.rs` says `to-shim` to a shim of this program.

@@ -1,4 +1,4 @@
-//! What a shim and its daemon tell each other.
+//! Conversation of a shim with its daemon.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ const FRAMES: usize = 16;
 
 impl Shim {
     pub(super) fn accept(&mut self) {
-        // It may be gone again.
+        // The connection may be gone again.
         let Ok(stream) = self.incoming.accept() else { return };
         let ours = other_end(&stream).is_ok_and(|peer| peer.is_ours());
         if ours {
@@ -125,7 +125,7 @@ impl Shim {
         if !self.errors.is_empty() {
             ToDaemon::Err { bytes: &self.errors.take() }.encode(to);
         }
-        // What is acknowledged is known, however.
+        // Acknowledged output is known, though.
         told.output = told.output.max(self.output.base());
         let count = self.output.run(told.output).min(PIECE);
         if count > 0 {

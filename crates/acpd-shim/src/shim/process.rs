@@ -1,4 +1,4 @@
-//! What a shim does with its agent.
+//! Work of a shim with its agent.
 
 use std::io;
 use std::time::Instant;
@@ -142,7 +142,7 @@ impl Shim {
         if self.exit.is_none() || self.gone {
             return;
         }
-        // It may have closed its connection alone.
+        // The agent may have closed only its connection.
         let runs = |leader: ProcessId| matches!(try_wait_leader(leader.pid), Ok(None));
         let empty =
             !self.agent.leader.is_some_and(runs) && self.tree.as_mut().is_none_or(Tree::is_empty);
@@ -150,7 +150,7 @@ impl Shim {
         if self.gone {
             self.notice_exit();
             if let Some(leader) = self.agent.leader {
-                // It is a zombie, or none of ours any more.
+                // A zombie, or no longer ours.
                 reap(leader.pid).ok();
             }
             self.notice_children();
@@ -169,7 +169,7 @@ impl Shim {
             return self.feed();
         };
         let Some(tree) = &mut self.tree else {
-            // It is not ours to stop: all we can do is hang up.
+            // An agent that is not ours is not stopped: the connection ends.
             return self.stdout_ended();
         };
         if let (StopSignal::Kill, Some(cgroup)) = (signal, &self.cgroup) {

@@ -30,11 +30,11 @@ pub(crate) struct Host {
     pub(crate) launch: Launch,
     pub(crate) started: Started,
     _state: TempDir,
-    /// Its pid is its own for as long as this is there.
+    /// Keeps the pid from being used again.
     _hold: Hold,
 }
 
-/// What this program was started with.
+/// Arguments of this program.
 pub(crate) fn path() -> String {
     std::env::var("PATH").unwrap()
 }
@@ -57,7 +57,7 @@ pub(crate) fn agent(script: &str) -> How {
     How::Stdio(program(&own(), &["agent", script]))
 }
 
-/// How an agent ends that this signal has ended.
+/// Returns the status of an agent that this signal has ended.
 pub(crate) fn ended_by(signal: StopSignal) -> Status {
     ends_by(signal).into()
 }
@@ -69,7 +69,7 @@ pub(crate) fn free_port() -> u16 {
 
 /// The launch of a shim whose files are in `state`.
 pub(crate) fn launch(how: How, state: &Path) -> Launch {
-    // What is left of an agent is found by its mark, and tests run side by side.
+    // Leftovers of an agent are found by its mark, and tests run side by side.
     let marker = format!("{}-{}", std::process::id(), HOSTS.fetch_add(1, Ordering::Relaxed));
     let place = |name: &str| state.join(name);
     let paths = Paths { runtime: place("run"), state: place("state"), config: place("c") };
@@ -159,7 +159,7 @@ impl Drop for Host {
     }
 }
 
-/// What a daemon hears.
+/// Frames that a daemon has read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     Hello(Hello),
@@ -275,7 +275,7 @@ impl Daemon {
         text
     }
 
-    /// Reads so many lines with a pid each.
+    /// Reads `count` lines with a pid each.
     pub(crate) fn read_pids(&mut self, count: usize) -> Vec<ProcessId> {
         let mut text = String::new();
         while text.matches('\n').count() < count {

@@ -25,7 +25,7 @@ pub(crate) fn play(script: &str) -> ExitCode {
         let (word, rest) = words.split_once(' ').unwrap_or((words, ""));
         match word {
             "say" => writeln!(out, "{rest}").unwrap(),
-            // In one piece: nobody gathers it.
+            // In one piece: it is not gathered.
             "err" => err.write_all(format!("{rest}\n").as_bytes()).unwrap(),
             "pid" => writeln!(out, "{}", std::process::id()).unwrap(),
             "count" => count(&mut out, rest.parse().unwrap()),
@@ -57,7 +57,7 @@ fn count(out: &mut impl io::Write, last: u64) {
     }
 }
 
-/// What comes is passed on at once, whether or not it is a whole line.
+/// Passes on input at once, whether or not it is a whole line.
 fn cat(out: &mut impl io::Write) {
     let mut stdin = io::stdin().lock();
     loop {

@@ -1,4 +1,4 @@
-//! What is about Unix alone: signals, sessions, environments that others can read.
+//! Cases of Unix alone: signals, sessions, environments that others can read.
 
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
@@ -25,8 +25,8 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("a_terminated_shim_stops_its_agent", a_terminated_shim_stops_its_agent),
     ("a_killed_shim_leaves_orphans_that_are_found", a_killed_shim_leaves_orphans_that_are_found),
     (
-        "an_agent_that_nobody_knows_of_was_never_there",
-        an_agent_that_nobody_knows_of_was_never_there,
+        "an_agent_that_was_not_reported_was_never_there",
+        an_agent_that_was_not_reported_was_never_there,
     ),
 ];
 
@@ -127,7 +127,7 @@ fn a_killed_shim_leaves_orphans_that_are_found() {
 
 /// The daemon is killed while it waits for the word that the agent runs. The next one, which looks at this
 /// moment, must not take the agent for one that ran and failed.
-fn an_agent_that_nobody_knows_of_was_never_there() {
+fn an_agent_that_was_not_reported_was_never_there() {
     let state = TempDir::new().unwrap();
     let launch = launch(sh("exec tail -f /dev/null"), state.path());
     let kept = ShimDir::create(state.path(), "kept").unwrap();

@@ -1,4 +1,4 @@
-//! What is about Windows alone: Jobs.
+//! Cases of Windows alone: Jobs.
 
 use acpd_shim::shim_dir::Identity;
 use acpd_sys::process::{Liveness, StopSignal, ends_by};
