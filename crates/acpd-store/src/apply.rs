@@ -35,7 +35,7 @@ pub(crate) struct Apply<'c> {
     room: u64,
 }
 
-/// What a transaction has done about deleted sessions.
+/// Work of a transaction on deleted sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Removed {
     pub(crate) any: bool,
@@ -313,7 +313,7 @@ impl<'c> Apply<'c> {
 
     fn session_removed(&mut self, session: SessionKey) -> Result<(), StoreError> {
         self.tails.insert(session, None);
-        // Its number is never given again, so nobody finds lines without it.
+        // Its number is never used again, so no session has its lines.
         self.removed.any = true;
         let (bytes, is_empty) = remove_lines(self.conn, session, self.room)?;
         self.room = self.room.saturating_sub(bytes);

@@ -13,7 +13,7 @@ use rusqlite::Connection;
 
 use crate::shared::{Shared, Wake};
 
-/// How long commits are gathered.
+/// Time for which commits are gathered.
 const PERIOD: Duration = Duration::from_millis(100);
 /// The store counts as quiet after this long without a commit.
 const QUIET: Duration = Duration::from_secs(2);
@@ -54,7 +54,7 @@ pub(crate) fn checkpoint(conn: &Connection, mode: &str) -> rusqlite::Result<bool
     })
 }
 
-/// Pages in the log since it was last begun anew. The file may be longer.
+/// Returns the pages in the log since it was last begun again. The file may be longer.
 pub(crate) fn pages_in_log(conn: &Connection) -> rusqlite::Result<u32> {
     let mut statement = conn.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?;
     // -1 when there is no log yet.

@@ -1,5 +1,5 @@
-//! What the writer does for the journal while nothing is to be written: it removes the lines of deleted sessions, and
-//! gives their room back to the disk.
+//! Work of the writer while no batch is queued: it removes the lines of deleted sessions, and gives their room
+//! back to the disk.
 //!
 //! ```text
 //!  a session is deleted ─▶ its row goes, and PIECE bytes of lines ── all? ─▶ shrink
@@ -35,7 +35,7 @@ use crate::error::StoreError;
 pub(crate) const PIECE: u64 = 256 << 10;
 /// The same after a flood, which writes many pieces at once.
 const MOST: u64 = 8 * PIECE;
-/// A line counts as so many bytes at least: short ones cost time, too.
+/// Bytes that a line counts as at least: short ones cost time, too.
 const SHORTEST: u64 = 128;
 /// Journals that one step looks at.
 const SEEKS: u32 = 16;
@@ -45,7 +45,7 @@ const PAGES: u32 = 64;
 const WORTH: u32 = (4 << 20) / 4096;
 /// So many free pages stay, for what is written next.
 const SPARE: u32 = (1 << 20) / 4096;
-/// How long the writer waits for a batch before the next step.
+/// Time that the writer waits for a batch before the next step.
 const PAUSE: Duration = Duration::from_millis(10);
 /// With batches that come all the time, a step is done between two of them after so long.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -54,7 +54,7 @@ const LATER: Duration = Duration::from_mins(1);
 /// `auto_vacuum` of a database that can give pages back.
 const INCREMENTAL: u32 = 2;
 
-/// What one transaction has done about deleted sessions.
+/// Work of one transaction on deleted sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tidied {
     /// Bytes of lines that are gone.
@@ -63,7 +63,7 @@ pub struct Tidied {
     pub given_back: u64,
 }
 
-/// What is still to be done.
+/// Work that is still to be done.
 #[derive(Debug)]
 pub(crate) struct Chores {
     /// Deleted sessions of which lines are left.
@@ -72,7 +72,7 @@ pub(crate) struct Chores {
     seek: Option<i64>,
     /// Bytes that have to go because others were written.
     owed: u64,
-    /// Room is given back if there is more than so many free pages.
+    /// Number of free pages over which room is given back.
     shrink: Option<u32>,
     /// The write-ahead log may have what was deleted.
     log: bool,
@@ -101,7 +101,7 @@ impl Chores {
         }
     }
 
-    /// How long to wait for a batch before the next step; `None` if there is nothing to do.
+    /// Returns how long to wait for a batch before the next step; `None` if there is nothing to do.
     pub(crate) fn wait(&self) -> Option<Duration> {
         (!self.are_done()).then(|| self.at.saturating_duration_since(Instant::now()).max(PAUSE))
     }
@@ -110,12 +110,12 @@ impl Chores {
         self.shrink.is_none() && self.seek.is_none() && self.journals.is_empty() && !self.log
     }
 
-    /// Whether a step may be done now.
+    /// Returns whether a step may be done now.
     pub(crate) fn is_due(&self) -> bool {
         !self.are_done() && self.at <= Instant::now()
     }
 
-    /// Whether a step has to be done although batches come all the time.
+    /// Returns whether a step has to be done although batches come all the time.
     pub(crate) fn is_overdue(&self) -> bool {
         self.is_due() && (self.at.elapsed() > PATIENCE || self.owed >= PIECE)
     }
@@ -138,7 +138,7 @@ impl Chores {
             self.seek = self.look(conn, behind)?;
         } else if let Some(over) = self.shrink {
             tidied.given_back = shrink(conn, over)?;
-            // What is begun goes on to the end.
+            // A shrink that is begun continues to the end.
             self.shrink = (tidied.given_back > 0).then_some(SPARE);
         } else if self.log {
             // No batch waits for a reader that is in the way, such as a backup.
@@ -179,7 +179,8 @@ impl Chores {
     }
 }
 
-/// Removes lines from the beginning of a journal, until it is so many bytes. Returns how many, and whether no line is left.
+/// Removes lines from the beginning of a journal, up to a number of bytes. Returns how many, and whether no line
+/// is left.
 pub(crate) fn remove_lines(
     conn: &Connection,
     session: SessionKey,
@@ -223,7 +224,8 @@ pub(crate) fn shrink_all(conn: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Gives some free pages back, if there are more than so many and the database was made for that. Returns how many bytes.
+/// Gives some free pages back, if there are more than `over` and the database was made for that. Returns how many
+/// bytes.
 fn shrink(conn: &Connection, over: u32) -> rusqlite::Result<u64> {
     let free = number(conn, "freelist_count")?;
     if free <= over || number(conn, "auto_vacuum")? != INCREMENTAL {

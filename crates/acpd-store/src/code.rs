@@ -1,4 +1,4 @@
-//! How enums and numbers of the core look in columns. Codes are part of the schema: never reuse one.
+//! Codes of the core's enums and numbers in columns. Codes are part of the schema: never reuse one.
 
 use acp_wire::StateKey;
 use acpd_api::RestoreLevel;
@@ -143,7 +143,7 @@ pub(crate) fn json_code(value: &impl Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|error| StoreError::Other(error.to_string()))
 }
 
-/// What a column of JSON text says. The error does not show the text: it may hold secrets.
+/// Reads a column of JSON text. The error does not show the text: it may hold secrets.
 pub(crate) fn json_of<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|_| StoreError::Damaged(format!("unknown form of {what}")))
 }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 
 /// Statements kept prepared per connection; more than there are.
 const STATEMENTS: usize = 64;
-/// How long the writer and the reader wait for a lock. Short: a failed commit is tried again anyway.
+/// Time that the writer and the reader wait for a lock. Short: a failed commit is tried again anyway.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(250);
 
 /// A connection with all that is the same for each. `cache` is in KiB.

@@ -3,7 +3,7 @@
 //! ```text
 //!  back up:  acpd.db ─ one read transaction ─▶ FILE.partial ─▶ whole? ─▶ synced ─▶ renamed to FILE
 //!
-//!  restore:  FILE ─▶ acpd.db.restored ─▶ whole? ─▶ migrated, numbered anew ─▶ synced ─┐
+//!  restore:  FILE ─▶ acpd.db.restored ─▶ whole? ─▶ migrated, renumbered ────▶ synced ─┐
 //!            acpd.db ─▶ its log emptied ─▶ linked as acpd-before-restore-N.db ────────┴▶ renamed to acpd.db
 //! ```
 //!
@@ -35,12 +35,12 @@ use crate::{checkpoint, schema};
 
 /// Pages that are copied at once.
 const PAGES: i32 = 256;
-/// How long a copy waits for a lock before it asks again.
+/// Time that a copy waits for a lock before it tries again.
 const WAIT: Duration = Duration::from_millis(20);
-/// So many boots further goes a journal that takes the place of one whose number cannot be read.
+/// Boots that a journal goes further which takes the place of one whose number cannot be read.
 const UNKNOWN_BOOTS: u64 = 1000;
 
-/// How far a copy is. Each stage is told once it is reached, the first one again and again.
+/// Stages of a copy. Each is reported once it is reached, the first one again and again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// So many pages of all are copied.
@@ -51,7 +51,7 @@ pub enum Stage {
     Kept,
 }
 
-/// What a copy holds.
+/// Contents of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
     /// Length of the file in bytes.
@@ -60,11 +60,11 @@ pub struct Copied {
     pub sessions: u64,
     /// When one of them was used last (ms since the epoch).
     pub updated: Option<u64>,
-    /// Where the journal is that was there before.
+    /// The journal that was there before.
     pub kept: Option<PathBuf>,
 }
 
-/// Why there is no copy. Everything is as it was.
+/// Reasons why there is no copy. Everything is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// The journal, or the copy that is read, cannot be used.
@@ -79,7 +79,6 @@ pub enum CopyError {
     /// There is no such place for a file.
     #[error("there is no directory `{path}`")]
     NoDirectory { path: PathBuf },
-    /// It is a directory, where a file is meant.
     #[error("`{path}` is a directory")]
     Directory { path: PathBuf },
     /// A file that is read is no journal.
@@ -88,7 +87,6 @@ pub enum CopyError {
     /// A file that would be replaced is something else.
     #[error("`{path}` is there, and is no backup of acpd")]
     InTheWay { path: PathBuf },
-    /// It would take the place of the journal itself.
     #[error("`{path}` is the journal itself")]
     Itself { path: PathBuf },
     /// Another process makes the same file.
@@ -98,24 +96,18 @@ pub enum CopyError {
     #[error("`{path}` is damaged: {what}")]
     Damaged {
         path: PathBuf,
-        /// What SQLite says of it.
+        /// Message of SQLite.
         what: String,
     },
     /// The file cannot be made private.
     #[error(transparent)]
     File(#[from] DirError),
     #[error("cannot {what} `{path}`: {source}")]
-    Io {
-        /// What was to be done.
-        what: &'static str,
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Io { what: &'static str, path: PathBuf, source: io::Error },
 }
 
 impl CopyError {
-    /// Whether what was named is not there.
+    /// Returns whether the named file is missing.
     pub fn is_missing(&self) -> bool {
         matches!(
             self,
@@ -123,7 +115,7 @@ impl CopyError {
         )
     }
 
-    /// What a person can do about it.
+    /// Returns what the user can do about it.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             CopyError::Open(error) => match error {
@@ -152,7 +144,7 @@ impl CopyError {
     }
 }
 
-/// Writes the journal into a file of its own, as it is at this moment, whoever writes it meanwhile.
+/// Writes the journal into a file of its own, as it is at this moment, even while a daemon writes it.
 pub fn back_up(
     journal: &Path,
     to: &Path,
@@ -173,7 +165,7 @@ pub fn back_up(
     }
     let partial = with_end(to, ".partial");
     let file = target(&partial, to)?;
-    // Held until it has its name. One that a killed process has left is nobody's.
+    // Held until it has its name. One that a killed process has left is free.
     lock::hold(&file).map_err(|_| CopyError::Busy { path: to.into() })?;
     let copied = copy(&from, &partial, &file, &mut tell).and_then(|copied| {
         tell(Stage::Checked);
@@ -186,13 +178,13 @@ pub fn back_up(
     copied
 }
 
-/// What is in a file that is to be restored.
+/// Reads the contents of a file that is to be restored.
 pub fn look(from: &Path) -> Result<Copied, CopyError> {
     contents(&read(from)?, from)
 }
 
-/// Puts a copy in the journal's place, and keeps the journal that was there beside it. Nobody may have the journal open:
-/// the caller holds the daemon's lock.
+/// Puts a copy in the journal's place, and keeps the journal that was there next to it. No process may have the
+/// journal open: the caller holds the daemon's lock.
 pub fn restore(
     from: &Path,
     journal: &Path,
@@ -213,7 +205,7 @@ pub fn restore(
         tell(Stage::Checked);
         let kept = keep(journal)?;
         tell(Stage::Kept);
-        // It is of the other journal, and made again.
+        // An index of the other journal is made again.
         remove(index)?;
         rename(&new, journal)?;
         Ok(Copied { kept, ..copied })
@@ -262,15 +254,15 @@ fn copy(
     tell: &mut impl FnMut(Stage),
 ) -> Result<Copied, CopyError> {
     file.set_len(0).map_err(failed("write", to))?;
-    // What a killed process has left would be rolled back into the new file.
-    remove_beside(to)?;
+    // Leftovers of a killed process would be rolled back into the new file.
+    remove_other_files(to)?;
     let failed_store = store_failed(to);
     let mut copied = || -> rusqlite::Result<(Connection, String)> {
-        // One transaction: else each commit of a daemon would have the copy begin anew.
+        // One transaction: else each commit of a daemon would have the copy begin again.
         from.execute_batch("BEGIN")?;
         from.query_row("SELECT boot FROM meta", [], |_| Ok(()))?;
         let mut conn = Connection::open(to)?;
-        // Nobody goes on with half a copy, and nobody finds it before it is synced as a whole.
+        // Half a copy is not continued, and no process finds it before it is synced as a whole.
         conn.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))?;
         conn.pragma_update(None, "synchronous", "OFF")?;
         let backup = Backup::new(from, &mut conn)?;
@@ -366,7 +358,7 @@ fn keep(journal: &Path) -> Result<Option<PathBuf>, CopyError> {
     let free = (1..=u32::MAX)
         .find(|n| !kept(*n, "").exists() || is_same(&kept(*n, ""), journal))
         .unwrap_or(1);
-    // Without its log the file is all of it. The log of one that is damaged is kept beside it.
+    // Without its log the file is all of it. The log of one that is damaged is kept next to it.
     if emptied(journal).is_err() {
         for end in ["-wal", "-shm"] {
             let from = with_end(journal, end);
@@ -409,14 +401,14 @@ fn rename(from: &Path, to: &Path) -> Result<(), CopyError> {
     put_in_place(from, to).map_err(failed("rename", from))
 }
 
-/// Removes a database and what SQLite keeps beside it.
+/// Removes a database and SQLite's other files of it.
 fn remove(path: &Path) -> Result<(), CopyError> {
     remove_ends(path, &[""])?;
-    remove_beside(path)
+    remove_other_files(path)
 }
 
-/// Removes what SQLite keeps beside a database.
-fn remove_beside(path: &Path) -> Result<(), CopyError> {
+/// Removes SQLite's other files of a database.
+fn remove_other_files(path: &Path) -> Result<(), CopyError> {
     remove_ends(path, &["-wal", "-shm", "-journal"])
 }
 

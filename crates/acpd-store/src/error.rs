@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use rusqlite::ErrorCode;
 
-/// Why something could not be written or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// No room for the database or its log.
@@ -31,7 +30,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// What a person can do about it.
+    /// Returns what the user can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             StoreError::DiskFull(_) => {
@@ -69,16 +68,14 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-/// Why the database could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The file could not be made private to this user.
     #[error(transparent)]
     File(#[from] acpd_sys::dir::DirError),
-    /// It held a journal, and is empty.
     #[error("`{path}` is empty, but it held a journal before")]
     Emptied { path: PathBuf },
-    /// It is of another program, or of an acpd before its first release.
+    /// A database of another program, or of an acpd before its first release.
     #[error("`{path}` was not written by a released acpd, and cannot be read")]
     Unreleased { path: PathBuf },
     /// A newer acpd wrote it.
@@ -108,7 +105,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// What a person can do about it.
+    /// Returns what the user can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
             OpenError::File(error) => error.hint(),

@@ -19,7 +19,7 @@ pub(crate) struct Files {
     shortest: u64,
     /// The database has become shorter than its file, which is cut to `shortest` or more when the log is emptied.
     is_cut_expected: bool,
-    beside: [Watched; 2],
+    others: [Watched; 2],
 }
 
 #[derive(Debug)]
@@ -32,12 +32,12 @@ struct Watched {
 impl Files {
     /// Of the database at this path, which is open and has been read. With its log it has this length.
     pub(crate) fn of(path: &Path, length: u64) -> Files {
-        let beside = ["-wal", "-shm"].map(|end| Watched::of(with_end(path, end)));
+        let others = ["-wal", "-shm"].map(|end| Watched::of(with_end(path, end)));
         let database = Watched::of(path.to_owned());
         // A daemon may have died between what it gave back and the cut.
         let on_disk = database.length();
         let (shortest, is_cut_expected) = (on_disk.min(length), on_disk > length);
-        Files { database, shortest, is_cut_expected, beside }
+        Files { database, shortest, is_cut_expected, others }
     }
 
     /// Makes sure that what is written now is there afterwards. Costs three looks at the file system. The error
@@ -47,7 +47,7 @@ impl Files {
         if !self.is_cut_expected {
             self.shortest = self.database.length();
         }
-        self.beside.iter_mut().try_for_each(|file| file.check(0))
+        self.others.iter_mut().try_for_each(|file| file.check(0))
     }
 
     /// The database has become shorter, and has this length now. Its file follows at any time.
@@ -56,13 +56,12 @@ impl Files {
         self.is_cut_expected = true;
     }
 
-    /// Whether the file may still be cut.
+    /// Returns whether the file may still be cut.
     pub(crate) fn is_cut_expected(&self) -> bool {
         self.is_cut_expected
     }
 
-    /// The database has this length, and nobody empties its log at this moment: a file that is not longer is not cut any
-    /// more.
+    /// Takes the length of the database while its log is not emptied: a file that is not longer is no longer cut.
     pub(crate) fn has_length(&mut self, length: u64) -> Result<(), StoreError> {
         self.database.check(self.shortest)?;
         self.is_cut_expected = self.database.length() > length;
@@ -97,7 +96,7 @@ impl Watched {
     }
 }
 
-/// The name of a file that stands beside another one.
+/// Returns the name of a file next to another one.
 pub(crate) fn with_end(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
@@ -142,12 +141,12 @@ mod tests {
         assert!(is_cut(&mut files, 59) && !is_cut(&mut files, 80));
         files.has_length(60).unwrap();
         assert!(files.is_cut_expected(), "it is cut further");
-        // It has grown again before it was cut: nobody cuts it now.
+        // A file that has grown again before it was cut is not cut.
         files.has_length(90).unwrap();
         assert!(!files.is_cut_expected());
         assert!(!is_cut(&mut files, 80) && is_cut(&mut files, 79));
 
-        // What a daemon has given back that died before the cut.
+        // Room that a daemon has given back which died before the cut.
         file.set_len(100).unwrap();
         let mut files = Files::of(&path, 60);
         assert!(!is_cut(&mut files, 60) && is_cut(&mut files, 50));

@@ -1,7 +1,7 @@
 //! The journal on disk: everything that acpd must still know after it was killed.
 //!
 //! The only SQL of the project. One SQLite file, three connections, each on a thread of its own, and
-//! beside it an index that can always be rebuilt:
+//! next to it an index that can always be rebuilt:
 //!
 //! - [`Writer`] applies batches of records, one transaction per wake-up, and reports each batch when
 //!   it is committed.
@@ -12,7 +12,7 @@
 //!
 //! A journal is copied and put in its place again by `copy`, without a daemon.
 //!
-//! What a record means is said by [`acpd_core::record::Snapshot::apply`]; a property test holds the
+//! [`acpd_core::record::Snapshot::apply`] defines what a record means; a property test holds the
 //! SQL to it.
 //!
 //! Architecture invariant: `mcpServers` of a client are in the table `secrets`, in `outbox` for as long

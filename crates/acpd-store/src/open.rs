@@ -117,7 +117,7 @@ pub fn check(path: &Path, index: &Path) -> Result<(), OpenError> {
     schema::check(&conn, path)
 }
 
-/// How many bytes a database takes on the disk, with its write-ahead log, if it is there.
+/// Returns the bytes that a database takes on the disk, with its write-ahead log, if it is there.
 pub fn size_on_disk(path: &Path) -> Option<u64> {
     let size = |path: &Path| path.metadata().map(|file| file.len()).ok();
     Some(size(path)? + size(&with_end(path, "-wal")).unwrap_or_default())

@@ -120,7 +120,7 @@ impl Reader {
         Ok(rows)
     }
 
-    /// The values kept beside the journal, as JSON text.
+    /// Reads the values kept with the journal, as JSON text.
     pub fn values(&mut self, session: SessionKey) -> Result<Vec<(ValueKey, Bytes)>, StoreError> {
         let mut statement = self.conn.prepare_cached(
             "SELECT key, json FROM session_values WHERE session = ?1 ORDER BY key",

@@ -94,7 +94,7 @@ impl Shared {
         self.copying.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same without waiting; `None` while somebody else copies.
+    /// Does the same without waiting; `None` while another thread copies.
     pub(crate) fn try_copying(&self) -> Option<MutexGuard<'_, ()>> {
         match self.copying.try_lock() {
             Ok(turn) => Some(turn),
@@ -117,7 +117,7 @@ impl Shared {
     }
 }
 
-/// What ended a wait for commits.
+/// Ends of a wait for commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wake {
     /// There was a commit.

@@ -1,4 +1,4 @@
-//! How much was said in each session.
+//! Sizes of sessions: lines and bytes of their journals.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +21,6 @@ pub struct Sizes {
     known: BTreeMap<SessionKey, Measured>,
 }
 
-/// What is known of a journal.
 #[derive(Debug, Clone, Copy, Default)]
 struct Measured {
     upto: Seq,
@@ -52,7 +51,7 @@ impl Sizes {
     }
 
     fn go_on(&self, session: SessionKey, mut sum: Measured) -> Result<Measured, StoreError> {
-        // What a line holds is not read for its length.
+        // The length is a column: lines are not read for it.
         let mut piece = self.journal.conn.prepare_cached(
             "SELECT count(*), max(key), sum(bytes) FROM \
              (SELECT key, length(line) AS bytes FROM events WHERE key > ?1 AND key <= ?2 \

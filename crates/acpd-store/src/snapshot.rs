@@ -213,7 +213,7 @@ fn turns(conn: &Connection) -> Result<BTreeMap<(SessionKey, u64), TurnRow>, Stor
     })
 }
 
-/// Who waits for a turn. Schema 1 knew one client for each.
+/// Reads the clients that wait for a turn. Schema 1 knew one for each.
 fn senders_of(json: &str) -> Result<Vec<Sender>, StoreError> {
     let what = "sender of a turn";
     if json.starts_with('[') { json_of(what, json) } else { Ok(vec![json_of(what, json)?]) }

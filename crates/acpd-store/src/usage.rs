@@ -1,4 +1,4 @@
-//! What was used, added up.
+//! Sums of usage.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! The one thread that writes.
 //!
-//! It takes all batches that wait, applies them in one transaction, reports each, and waits again.
+//! The writer takes all queued batches, applies them in one transaction, reports each, and waits again.
 //! A transaction that fails changes nothing; it is tried again batch by batch, so that the batch that
 //! fails is known, reported and kept. Nothing that comes after it is applied before it.
 //!
@@ -32,11 +32,11 @@ pub(crate) const QUEUE: usize = 256;
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 /// Longest wait between attempts.
 const LAST_DELAY: Duration = Duration::from_secs(2);
-/// How often an idle writer checks its files.
+/// Time between two checks of the files by an idle writer.
 const LOOK: Duration = Duration::from_secs(2);
 /// A log of more pages is emptied before the next transaction: 64 MiB.
 pub(crate) const LONG: u32 = (64 << 20) / 4096;
-/// What SQLite takes for "no limit".
+/// Number that SQLite takes for "no limit".
 const ALL_PAGES: u32 = 0xffff_fffe;
 
 /// Records that become visible together or not at all.
@@ -50,14 +50,15 @@ pub struct CommitBatch {
     pub tag: u64,
 }
 
-/// What became of a batch. Called on the writer's thread, in the order of the batches.
+/// Result of a batch. Called on the writer's thread, in the order of the batches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
-    /// It is on disk.
-    Committed { tag: u64 },
-    /// It could not be written and is tried again until it is. Said once per reason.
+    Committed {
+        tag: u64,
+    },
+    /// Could not be written, and is tried again until it is. Reported once per reason.
     Failing {
-        /// Which; none if a check of the files failed while nothing waited to be written.
+        /// The batch; `None` if a check of the files failed while none was queued.
         tag: Option<u64>,
         reason: StoreError,
     },
@@ -79,7 +80,7 @@ pub struct Writer {
     pub(crate) checkpoints: JoinHandle<()>,
 }
 
-/// What a writer's thread leaves.
+/// Result of a writer's thread.
 #[derive(Debug)]
 pub(crate) struct End {
     conn: Connection,
@@ -104,7 +105,7 @@ impl Writer {
         drop(batches);
         shared.close();
         let end = thread.join();
-        // It cannot fail but by a panic, of which the panic hook has told.
+        // Only a panic makes it fail, which the panic hook has reported.
         checkpoints.join().ok();
         let End { conn, outcome } =
             end.map_err(|_| StoreError::Other("the writer's thread died".to_owned()))?;
@@ -113,7 +114,7 @@ impl Writer {
         Ok(())
     }
 
-    /// For tests of a full disk: lets the database have at most so many pages (4 KiB each); `None`
+    /// For tests of a full disk: lets the database have at most `pages` pages (4 KiB each); `None`
     /// takes the limit away and has a failing batch tried again at once.
     ///
     /// Heeded from the next transaction on. A limit below what the database has is taken as what it
@@ -140,7 +141,7 @@ pub(crate) struct Work<F> {
 
 /// Attempts that failed in a row.
 struct Trouble {
-    /// How long to wait before the next one.
+    /// Time to wait before the next try.
     delay: Duration,
     /// The reason that was told last.
     reported: Option<StoreError>,
@@ -282,7 +283,7 @@ impl<F: Fn(Report)> Work<F> {
         Ok(())
     }
 
-    /// Whether the next transaction must survive a loss of power.
+    /// Sets whether the next transaction must survive a loss of power.
     fn sync(&mut self, full: bool) -> Result<(), StoreError> {
         if full != self.full {
             // SQLite ignores this within a transaction.
@@ -299,7 +300,7 @@ impl<F: Fn(Report)> Work<F> {
         self.files.has_length(chores::length(&self.conn)?)
     }
 
-    /// What has to be done between two transactions.
+    /// Does what is due between two transactions.
     fn prepare(&mut self) -> Result<(), StoreError> {
         self.files.check()?;
         if self.files.is_cut_expected() {

@@ -4,11 +4,11 @@
 //!  acpd.db ── turn by turn, behind a cursor per session ──▶ search.db
 //! ```
 //!
-//! It is a file of its own, written by a connection of its own, so no commit of the journal waits for
+//! The index is a file of its own, written by a connection of its own, so no commit of the journal waits for
 //! it. There is nothing in it that is not in the journal: a file that is damaged, of another journal or
 //! of another version is thrown away and made again.
 //!
-//! What is indexed is whole turns, each by itself. So it makes no difference whether a turn was
+//! Whole turns are indexed, each by itself. So it makes no difference whether a turn was
 //! indexed when it ended, after a restart, or with the whole journal.
 
 mod turn;
@@ -56,17 +56,17 @@ INSERT INTO documents (documents, rank) VALUES ('secure-delete', 1);
 const PIECE: usize = 256 << 10;
 /// Words around a hit.
 const AROUND: u32 = 24;
-/// What a hit stands between while it is in a text; both are taken out of every text before.
+/// Signs around a hit in a text; both are taken out of every text before.
 const MARKS: [char; 2] = ['\u{2}', '\u{3}'];
 
 /// Something that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub session: SessionKey,
-    /// Its first line in the journal.
+    /// First line in the journal.
     pub seq: Seq,
     pub at: Time,
-    /// Who said or did it.
+    /// The speaker, or the actor.
     pub by: Speaker,
     /// The text around the hits.
     pub snippet: Vec<Part>,
@@ -259,7 +259,7 @@ fn begin(path: &Path, generation: &str) -> Result<Connection, StoreError> {
     }
 }
 
-/// Removes an index and what SQLite keeps beside it.
+/// Removes an index and SQLite's other files of it.
 fn discard(path: &Path) -> Result<(), OpenError> {
     remove_files(path, &["", "-wal", "-shm"]).map_err(|(_, error)| {
         let source = StoreError::Io(error.to_string());
