@@ -38,9 +38,9 @@ pub mod code {
 pub struct ErrorObject {
     /// The error code, see [`code`].
     pub code: i64,
-    /// What went wrong, for people.
+    /// Message of the error, for people.
     pub message: String,
-    /// Details for programs.
+    /// Additional data for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Box<RawValue>>,
 }
@@ -59,7 +59,7 @@ impl ErrorObject {
         self
     }
 
-    /// Reads whatever a peer put into `error`.
+    /// Reads any value that a peer put into `error`.
     pub fn from_raw(raw: &RawValue) -> Self {
         let error = Reader::new(raw);
         Self {
@@ -73,7 +73,8 @@ impl ErrorObject {
         }
     }
 
-    /// What its data says in words: many agents say there what went wrong, and nothing in the message.
+    /// Returns the text in its data: many agents put the reason there, and nothing into the
+    /// message.
     pub fn detail(&self) -> Option<String> {
         let data = Reader::new(self.data.as_ref()?);
         let members = ["message", "details", "detail", "error", "reason"];
@@ -94,8 +95,8 @@ impl ErrorObject {
         texts.filter(|text| !text.trim().is_empty()).collect()
     }
 
-    /// Whether it is one that `pattern` describes: by its code, or by a text in its message or its data,
-    /// in any case.
+    /// Returns whether `pattern` describes the error: by its code, or by a text in message or data,
+    /// ignoring case.
     pub fn is_like(&self, pattern: &str) -> bool {
         if let Ok(code) = pattern.parse::<i64>() {
             return self.code == code;

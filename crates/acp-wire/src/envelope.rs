@@ -22,14 +22,14 @@ pub enum Message<'a> {
     Request {
         /// The sender's id; `null` is allowed in protocol v1.
         id: Id,
-        /// The method name.
+        /// Name of the method.
         method: Cow<'a, str>,
         /// The parameters; an explicit `null` is kept.
         params: Option<&'a RawValue>,
     },
     /// Never gets an answer.
     Notification {
-        /// The method name.
+        /// Name of the method.
         method: Cow<'a, str>,
         /// The parameters; an explicit `null` is kept.
         params: Option<&'a RawValue>,
@@ -48,7 +48,7 @@ pub enum Message<'a> {
 pub enum Outcome<'a> {
     /// The result; `null` if the answer had neither a result nor an error.
     Result(&'a RawValue),
-    /// The error.
+    /// The error of the request.
     Error(&'a RawValue),
 }
 
@@ -79,8 +79,8 @@ pub enum Malformed {
     /// An answer says that its request has succeeded and that it has failed.
     #[error("the answer has both a result and an error")]
     TwoOutcomes,
-    /// A member of the envelope, or the session that the params name, occurs twice, so nobody can tell
-    /// which one the receiver will take.
+    /// A member of the envelope, or the session in the params, occurs twice, so receivers could
+    /// read it differently.
     #[error("the object has its member `{0}` twice")]
     Duplicate(&'static str),
     /// There are more members than any message has.

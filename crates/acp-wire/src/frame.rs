@@ -21,7 +21,7 @@ pub struct Frame {
     /// The stream offset in bytes just after the line's newline (at the end of the stream: after its
     /// last byte). Everything before it has been seen.
     pub end: u64,
-    /// What the line holds.
+    /// Content of the line.
     pub body: Body,
 }
 
@@ -142,7 +142,7 @@ impl Framer {
         self.offset
     }
 
-    /// Whether [`offset`](Self::offset) lies inside an oversized line.
+    /// Returns whether [`offset`](Self::offset) lies inside an oversized line.
     pub fn is_inside_oversized(&self) -> bool {
         self.dropping
     }
@@ -171,7 +171,7 @@ impl Framer {
         self.shrink();
         let mut text = junk::trim(&line);
         if text.is_empty() && junk::is_noise(&line) {
-            // It is no message, and whoever sent it is told so.
+            // The line is no message, and its sender is told so.
             text = 0..line.len();
         }
         let body = Body::Line(line.slice(text.clone()));

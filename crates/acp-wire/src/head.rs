@@ -7,12 +7,12 @@ use serde_json::value::RawValue;
 
 use crate::id::Id;
 
-/// What the outermost members say, as far as they can be read.
+/// The outermost members, if they can be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Head {
     /// The id, if there is exactly one.
     pub id: Option<Id>,
-    /// It has a method, so it is no answer.
+    /// A line with a method is no answer.
     pub has_method: bool,
 }
 

@@ -77,7 +77,7 @@ impl Id {
         }
     }
 
-    /// Whether this is the id `null`.
+    /// Returns whether this is the id `null`.
     pub fn is_null(&self) -> bool {
         self.raw() == "null"
     }

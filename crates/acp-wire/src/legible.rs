@@ -19,8 +19,8 @@ const REPLACEMENT: &str = "\\ufffd";
 /// Digits that a number has at most if it is in range without a look at it.
 const DIGITS: usize = 300;
 
-/// The same JSON for somebody who shows it: `\ufffd` for each lone surrogate, and the text `could not be read` for
-/// values that are nested too deeply and numbers out of range. Everything else is as it was.
+/// Returns the JSON for display: `\ufffd` for each lone surrogate, and the text `could not be read`
+/// for values that are nested too deeply and numbers out of range. All other values stay.
 ///
 /// `json` must be valid JSON, as after [`parse`](crate::parse). Ids and whatever is compared or sent on must be read
 /// from the original: texts that differ may be the same here.
@@ -52,7 +52,7 @@ pub(crate) fn decode_lossy(raw: &str) -> Option<Cow<'_, str>> {
     exact.or_else(|| serde_json::from_str(&legible(raw)).ok().map(Cow::Owned))
 }
 
-/// Whether every reader takes a JSON text as it is.
+/// Returns whether every reader accepts a JSON text unchanged.
 pub fn is_legible(json: &str) -> bool {
     edits(json).is_empty()
 }

@@ -6,13 +6,13 @@
 /// An end of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The agent.
+    /// The agent handles the call.
     Agent,
-    /// The client.
+    /// The client handles the call.
     Client,
 }
 
-/// Who handles a call.
+/// Handler of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// Passed to the other side, which answers it.
@@ -73,7 +73,7 @@ pub const METHODS: &[(&str, Side, Answer)] = &[
     ("$/cancelRequest", Client, Hub), // No longer in the schema, still met.
 ];
 
-/// What a `session/update` variant means to the journal (protocol brief, section 3.3).
+/// Meaning of a `session/update` variant for the journal (protocol brief, section 3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpdateClass {
     /// A chunk of a message.
@@ -94,22 +94,22 @@ pub enum UpdateClass {
 /// A piece of session state of which only the last value counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum StateKey {
-    /// The plan.
+    /// The plan of the agent.
     Plan,
     /// The commands on offer.
     Commands,
-    /// The current mode.
+    /// The mode of the session.
     Mode,
-    /// The config options.
+    /// The session's config options.
     Options,
     /// Title and time of the last change. The fields merge: absent is unchanged, `null` clears.
     Info,
-    /// Context and cost.
+    /// Context size and cost.
     Usage,
 }
 
 impl StateKey {
-    /// Every key.
+    /// All keys of values.
     pub const ALL: [Self; 6] =
         [Self::Plan, Self::Commands, Self::Mode, Self::Options, Self::Info, Self::Usage];
 }

@@ -51,7 +51,7 @@ impl Reserved {
             let key = json::string(line, at + quote)?;
             at = key.end;
             let colon = json::skip_space(line, key.end);
-            // What a colon follows is a key.
+            // A string before a colon is a key.
             if line.get(colon) != Some(&b':') || !json::is_key(&line[key.clone()], self.name) {
                 continue;
             }
@@ -111,12 +111,12 @@ pub fn receive<R>(
     }
 }
 
-/// What one look at a line finds.
+/// Result of scanning a line.
 #[derive(Default)]
 struct Look {
     /// There may be members of the reserved name.
     may_be_reserved: bool,
-    /// What to cut so that only the last of each member is left. Cuts may be within others.
+    /// Ranges to cut so that only the last of each duplicate member remains. Ranges may overlap.
     superseded: Vec<Range<usize>>,
 }
 
@@ -139,7 +139,7 @@ fn look(line: &[u8], reserved: Option<&Reserved>) -> Result<Look, Malformed> {
             b'"' => {
                 let Some(text) = json::string(line, at) else { break };
                 at = text.end;
-                // What a colon follows is a key.
+                // A string before a colon is a key.
                 if line.get(json::skip_space(line, at)) == Some(&b':') {
                     let key = &line[text.start + 1..text.end - 1];
                     let has_escape = key.contains(&b'\\');
@@ -157,7 +157,7 @@ fn look(line: &[u8], reserved: Option<&Reserved>) -> Result<Look, Malformed> {
             b'{' => open.push(Open { first: keys.len(), has_escape: false }),
             b'}' => {
                 let Some(Open { first, has_escape }) = open.pop() else { break };
-                // What is written with an escape may be any key.
+                // An escaped text may be any key.
                 if has_escape || may_repeat(line, &keys[first..]) {
                     seen.superseded.extend(superseded(line, &keys[first..], at));
                 }
@@ -182,7 +182,7 @@ fn without_doubles(line: &Bytes, mut cuts: Vec<Range<usize>>) -> Result<Option<B
     cuts.sort_unstable_by_key(|cut| cut.start);
     let mut upto = 0;
     cuts.retain(|cut| {
-        // What is within a member that goes, goes with it.
+        // Members inside of a removed member are removed with it.
         let is_outer = cut.start >= upto;
         upto = upto.max(cut.end);
         is_outer
@@ -190,7 +190,7 @@ fn without_doubles(line: &Bytes, mut cuts: Vec<Range<usize>>) -> Result<Option<B
     Ok(Some(cut_out(line, &cuts)))
 }
 
-/// Whether one of these keys may come twice.
+/// Returns whether one of these keys may be duplicated.
 fn may_repeat(line: &[u8], keys: &[Range<usize>]) -> bool {
     let text = |key: &Range<usize>| &line[key.clone()];
     if keys.len() <= FEW {
@@ -206,8 +206,8 @@ fn may_repeat(line: &[u8], keys: &[Range<usize>]) -> bool {
     hashes.windows(2).any(|two| two[0] == two[1])
 }
 
-/// What to cut of the object with these keys, whose `}` is at `close`, so that the last of its members of
-/// each name is left.
+/// Returns the ranges to cut from the object with these keys, whose `}` is at `close`, so that the
+/// last member of each name remains.
 fn superseded(line: &[u8], keys: &[Range<usize>], close: usize) -> Vec<Range<usize>> {
     let mut last: HashMap<Cow<'_, str>, usize> = HashMap::new();
     let mut is_superseded = vec![false; keys.len()];

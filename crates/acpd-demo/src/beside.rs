@@ -4,8 +4,8 @@ use std::fs;
 
 const MARK: &str = "ACPD_AGENT_MARK";
 
-/// Other processes that have our mark in their environment: process id and command line. Nobody
-/// without a mark, and on a system without `/proc`. A zombie has no environment any more.
+/// Returns other processes with our mark in their environment: process id and command line. Empty
+/// without a mark or `/proc`. A zombie has no environment.
 pub(crate) fn others() -> Vec<String> {
     let Ok(mark) = std::env::var(MARK) else { return Vec::new() };
     let wanted = format!("{MARK}={mark}");

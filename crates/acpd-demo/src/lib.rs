@@ -99,7 +99,7 @@ pub fn run(options: Options) -> ExitCode {
     wire.exit_code(0)
 }
 
-/// Waits so many milliseconds.
+/// Waits for a number of milliseconds.
 fn sleep(time: Option<u64>) {
     std::thread::sleep(Duration::from_millis(time.unwrap_or(0)));
 }
@@ -120,7 +120,7 @@ struct Agent {
     asked: Mutex<HashMap<String, Sender<Signal>>>,
     /// How often each method came.
     received: Mutex<HashMap<String, u32>>,
-    /// Whether the client understands boolean options.
+    /// Set if the client understands boolean options.
     boolean_options: AtomicBool,
     next_request: AtomicU64,
     next_session: AtomicU64,
@@ -210,7 +210,7 @@ impl Agent {
     }
 
     fn answered(&self, id: &Value, message: &mut Map<String, Value>) {
-        // An answer that comes after its turn was cancelled finds nobody.
+        // The turn of a late answer was cancelled.
         let Some(turn) = lock(&self.asked).remove(&id.to_string()) else { return };
         let answer = match message.get("error") {
             Some(error) => Err(Failure::from_error(error)),

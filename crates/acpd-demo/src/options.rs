@@ -1,4 +1,4 @@
-//! What the scripted agent is told at its start: directories, and flags that make it misbehave.
+//! Options of the scripted agent: directories, and flags that make it misbehave.
 
 use std::fmt::Write as _;
 use std::num::ParseIntError;

@@ -38,8 +38,8 @@ pub fn read_record(path: impl AsRef<Path>) -> Vec<RecordLine> {
     text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
-/// Appends to a record. Each line is one write, so that it is there before the agent acts on it, whatever
-/// happens to the process next.
+/// Appends to a record. Each line is one write, so that it is there before the agent acts on it,
+/// even if the process dies.
 pub(crate) struct Recorder(Mutex<(File, u64)>);
 
 impl Recorder {

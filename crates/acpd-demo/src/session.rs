@@ -20,7 +20,7 @@ pub(crate) const COMMANDS: [(&str, &str, Option<&str>); 5] = [
     ("slow", "Answer slowly, ten words a second", Some("number of words")),
 ];
 
-/// What the main thread tells a running turn.
+/// Messages of the main thread to a running turn.
 pub(crate) enum Signal {
     Cancel,
     /// Something that the user adds.
@@ -36,7 +36,7 @@ pub(crate) struct Session {
     pub(crate) state: Mutex<State>,
 }
 
-/// What changes in a session.
+/// Changes of a session.
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) settings: Settings,
@@ -47,9 +47,9 @@ pub(crate) struct State {
     /// MCP servers that it starts: their descriptions, by name.
     pub(crate) commands: HashMap<String, Value>,
     pub(crate) tool_servers: HashMap<String, ToolServer>,
-    /// What it has cost since this process holds it, in US dollars.
+    /// Cost since this process holds it, in US dollars.
     pub(crate) cost: f64,
-    /// Whether the store has it; that is so from its first prompt on.
+    /// Set once the store has it, from its first prompt on.
     pub(crate) on_disk: bool,
     pub(crate) turn: Option<Sender<Signal>>,
 }

@@ -148,7 +148,8 @@ impl Store {
         }
     }
 
-    /// What a file holds, without white space at its ends; nothing if it is not there.
+    /// Returns the content of a file, without white space at its ends; nothing if it does not
+    /// exist.
     pub(crate) fn text(&self, name: &str) -> String {
         let text = fs::read_to_string(self.root.join(name)).unwrap_or_default();
         text.trim().to_owned()

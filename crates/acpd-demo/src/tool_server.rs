@@ -88,7 +88,7 @@ impl ToolServer {
 
 impl Drop for ToolServer {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The server may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

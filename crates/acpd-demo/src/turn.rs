@@ -44,7 +44,7 @@ pub(crate) struct Turn {
     /// Number of numbered chunks so far.
     pub(crate) numbered: u64,
     pub(crate) late_chunk: bool,
-    /// It tells its tokens.
+    /// The agent reports its tokens.
     pub(crate) tells_tokens: bool,
     /// The last terminal that it made.
     pub(crate) terminal: String,
@@ -277,7 +277,7 @@ impl Turn {
             Ok(call) => call,
             Err(error) => return failed(&error),
         };
-        // Taken out while it is used: nobody waits for this turn with the lock.
+        // Taken out while it is used, so that no turn waits for the lock.
         let known = lock(&self.session.state).tool_servers.remove(name);
         let started = known.map_or_else(
             || {

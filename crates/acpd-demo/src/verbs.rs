@@ -58,7 +58,7 @@ pub(crate) enum Verb {
     /// `[mcp-tool SERVER FILE]`: calls a tool of an MCP server that it starts itself; the file has its name
     /// and arguments. A turn that is cancelled meanwhile ends, and the server is not told.
     McpTool(String, String),
-    /// `[unknown-update]`: an update of a kind that nobody knows.
+    /// `[unknown-update]`: an update of an unknown kind.
     UnknownUpdate,
     /// `[ext]`: extension notifications, with and without a session id.
     Ext,

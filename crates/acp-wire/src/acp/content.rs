@@ -1,4 +1,4 @@
-//! What prompts are made of, as far as acpd's own programs write them.
+//! Content blocks of prompts, as acpd's programs write them.
 
 use std::fmt::Write as _;
 
@@ -8,29 +8,29 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum ContentBlock {
-    /// Words.
+    /// A block of text.
     Text {
-        /// They.
+        /// The text itself.
         text: String,
     },
     /// A file that the agent may read.
     ResourceLink {
-        /// Where it is.
+        /// Address of the resource.
         uri: String,
-        /// What people call it.
+        /// Name for people.
         name: String,
-        /// Its type.
+        /// MIME type of the content.
         #[serde(skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
-        /// In bytes.
+        /// Size of the file in bytes.
         #[serde(skip_serializing_if = "Option::is_none")]
         size: Option<u64>,
     },
-    /// An image, whole.
+    /// An image with its data.
     Image {
-        /// Base64.
+        /// Data in Base64.
         data: String,
-        /// Its type.
+        /// MIME type of the content.
         mime_type: String,
         /// Where it is, if it is a file.
         #[serde(skip_serializing_if = "Option::is_none")]

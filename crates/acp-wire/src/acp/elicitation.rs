@@ -21,7 +21,7 @@ pub struct ElicitationRequest<'a> {
     pub session_id: Option<Cow<'a, str>>,
     /// The request to the agent that it is about, if it is about one: for its sender alone.
     pub request_id: Option<Id>,
-    /// What the person reads.
+    /// Message for the person.
     pub message: Cow<'a, str>,
     /// How it is asked.
     pub mode: ElicitationMode,
@@ -30,11 +30,11 @@ pub struct ElicitationRequest<'a> {
 /// How a person is asked.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElicitationMode {
-    /// By a form.
+    /// Ask with a form.
     Form(Form),
     /// By a page that the person opens; the answer only says whether they agree to.
     Url {
-        /// The page.
+        /// Address of the page.
         url: String,
         /// Names it in `elicitation/complete`.
         elicitation_id: String,
@@ -75,12 +75,12 @@ impl<'a> ElicitationRequest<'a> {
     }
 }
 
-/// A flat form.
+/// A form without nested fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Form {
-    /// Its heading.
+    /// Heading of the form.
     pub title: Option<String>,
-    /// What it is for.
+    /// Description of the form.
     pub description: Option<String>,
     /// The fields, in the order of the schema.
     pub fields: Vec<Field>,
@@ -91,51 +91,51 @@ pub struct Form {
 pub struct Field {
     /// The member of the answer.
     pub name: String,
-    /// The label.
+    /// Label of the field or choice.
     pub title: Option<String>,
-    /// What it means.
+    /// Description of the field.
     pub description: Option<String>,
-    /// It must be there.
+    /// Set for a required field.
     pub required: bool,
     /// The value that it has if the person changes nothing.
     pub default: Option<Value>,
-    /// What it takes.
+    /// Kind of its value.
     pub kind: FieldKind,
 }
 
-/// What a field takes.
+/// Kind of a field's value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldKind {
     /// Text; lengths in characters.
     Text {
-        /// The least length.
+        /// Minimum length in characters.
         min: Option<u64>,
-        /// The greatest length.
+        /// Maximum length in characters.
         max: Option<u64>,
         /// `email`, `uri`, `date` or `date-time`, for the person; not checked.
         format: Option<String>,
     },
-    /// One of these.
+    /// One of the choices.
     One(Vec<Choice>),
-    /// Several of these.
+    /// Several of the choices.
     Many {
-        /// What there is to choose from.
+        /// The choices to select from.
         choices: Vec<Choice>,
-        /// The least number.
+        /// Minimum number of choices.
         min: Option<u64>,
-        /// The greatest number.
+        /// Maximum number of choices.
         max: Option<u64>,
     },
-    /// A number.
+    /// A number in a range.
     Number {
-        /// Without a fraction.
+        /// Set for whole numbers.
         whole: bool,
-        /// The smallest.
+        /// The smallest allowed number.
         min: Option<f64>,
-        /// The largest.
+        /// The largest allowed number.
         max: Option<f64>,
     },
-    /// Yes or no.
+    /// A yes or no.
     Boolean,
 }
 
@@ -144,7 +144,7 @@ pub enum FieldKind {
 pub struct Choice {
     /// The value for the answer.
     pub value: String,
-    /// The label.
+    /// Label of the field or choice.
     pub title: String,
 }
 
@@ -292,8 +292,8 @@ impl Form {
         Ok(Self { title: schema.title, description: schema.description, fields })
     }
 
-    /// Whether a client's content is what the form asks for; else why not. Members that are no field
-    /// are refused: nobody has seen them.
+    /// Checks that a client's content fits the form; otherwise returns the reason. Members that are
+    /// no field are refused, because no person has seen them.
     pub fn check(&self, content: &Value) -> Result<(), String> {
         let members = content.as_object().ok_or("the content is not an object")?;
         if let Some(extra) = members.keys().find(|name| self.field(name).is_none()) {
@@ -318,7 +318,7 @@ impl Form {
 }
 
 impl Field {
-    /// Whether the field takes a value; else why not.
+    /// Checks that the field takes a value; otherwise returns the reason.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         match (&self.kind, value) {
             (FieldKind::Text { min, max, .. }, Value::String(text)) => {
@@ -347,8 +347,8 @@ impl Field {
         }
     }
 
-    /// What a person typed as a value of the field: a choice by its number, value or label, several of
-    /// them with commas between, yes or no. Else why it is none.
+    /// Reads a typed value of the field: a choice by number, value or label, several of them
+    /// separated by commas, yes or no. Otherwise returns the reason.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         let text = text.trim();
         let value = match &self.kind {
@@ -417,7 +417,7 @@ fn find<'a>(choices: &'a [Choice], text: &str) -> Result<&'a str, String> {
 pub enum ElicitationAnswer {
     /// The person filled in the form, or agreed to open the page.
     Accept {
-        /// What they filled in; nothing for a page.
+        /// The content of the form; none for a page.
         #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<Value>,
     },

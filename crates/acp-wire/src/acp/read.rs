@@ -17,7 +17,7 @@ use crate::scan::json;
 pub struct Unreadable {
     /// The shape that was expected.
     pub what: &'static str,
-    /// What is wrong with the value.
+    /// Description of the problem.
     pub reason: String,
 }
 
@@ -125,7 +125,7 @@ impl Reader<'_> {
     }
 }
 
-/// Who is at the other end.
+/// Name and version of the peer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Implementation {
     /// The name for programs.
@@ -133,7 +133,7 @@ pub struct Implementation {
     /// The name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The version, in whatever form the program uses.
+    /// Version of the peer, in any form.
     pub version: String,
 }
 
@@ -152,34 +152,34 @@ impl Implementation {
 pub struct InitializeResult {
     /// The version that the agent wants to speak.
     pub protocol_version: u16,
-    /// What it can do.
+    /// Capabilities of the agent.
     pub capabilities: AgentCapabilities,
     /// How one can log in. Empty does not mean logged in.
     pub auth_methods: Vec<AuthMethod>,
-    /// Who it is.
+    /// Name and version of the agent.
     pub agent_info: Option<Implementation>,
 }
 
-/// What an agent can do.
+/// Capabilities of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AgentCapabilities {
-    /// `session/load`.
+    /// Supports `session/load`.
     pub load_session: bool,
-    /// `session/list`.
+    /// Supports `session/list`.
     pub list: bool,
-    /// `session/resume`.
+    /// Supports `session/resume`.
     pub resume: bool,
-    /// `session/fork` (unstable).
+    /// Supports `session/fork` (unstable).
     pub fork: bool,
-    /// `session/close`.
+    /// Supports `session/close`.
     pub close: bool,
-    /// `session/delete`.
+    /// Supports `session/delete`.
     pub delete: bool,
     /// `session/archive`, `session/unarchive` and the filter of `session/list` (unstable).
     pub archive: bool,
-    /// `session/set_title` (unstable).
+    /// Supports `session/set_title` (unstable).
     pub title: bool,
-    /// `session/status` (unstable).
+    /// Supports `session/status` (unstable).
     pub status: bool,
     /// How it takes a message into a running turn, if it does.
     pub steering: Option<Steering>,
@@ -189,7 +189,7 @@ pub struct AgentCapabilities {
     pub audio: bool,
     /// Resource blocks in prompts.
     pub embedded_context: bool,
-    /// `logout`.
+    /// Supports the method `logout`.
     pub logout: bool,
     /// `auth/status` and its notification.
     pub auth_status: bool,
@@ -217,13 +217,13 @@ pub struct AuthMethod {
     pub id: String,
     /// The name for people.
     pub name: String,
-    /// More for people.
+    /// Further text for people.
     pub description: Option<String>,
     /// The `type`: `agent` (also when absent), `terminal`, or another.
     pub kind: String,
-    /// What to run in a person's terminal, for a method that is no call of `authenticate`.
+    /// Command for a person's terminal, for a method without `authenticate`.
     pub terminal: Option<TerminalLogin>,
-    /// What is in its `_meta`, by name.
+    /// Members of its `_meta`, by name.
     pub meta: Vec<String>,
 }
 
@@ -232,7 +232,7 @@ pub struct AuthMethod {
 pub struct TerminalLogin {
     /// The program; nothing stands for the agent's own command line, which `args` are added to.
     pub command: Option<String>,
-    /// Arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
     /// Environment variables to set, by name.
     pub env: Vec<(String, String)>,
@@ -332,28 +332,28 @@ impl TerminalLogin {
 pub struct ClientInitialize<'a> {
     /// The newest version that the client speaks.
     pub protocol_version: u16,
-    /// Who it is.
+    /// Name and version of the agent.
     pub client_info: Option<Implementation>,
-    /// What it can do.
+    /// Capabilities of the agent.
     pub capabilities: ClientCapabilities,
     /// The same as it wrote it.
     pub raw_capabilities: Option<&'a RawValue>,
-    /// The `_meta` object.
+    /// The client's `_meta` object.
     pub meta: Option<&'a RawValue>,
 }
 
-/// What a client can do.
+/// Capabilities of a client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClientCapabilities {
-    /// `fs/read_text_file`.
+    /// Serves `fs/read_text_file`.
     pub fs_read: bool,
-    /// `fs/write_text_file`.
+    /// Serves `fs/write_text_file`.
     pub fs_write: bool,
-    /// All `terminal/*` methods.
+    /// Serves all `terminal/*` methods.
     pub terminal: bool,
     /// Config options of type `boolean`.
     pub boolean_options: bool,
-    /// The update `notice`.
+    /// Accepts the update `notice`.
     pub notices: bool,
     /// The updates `compaction_update` and `compaction_summary_chunk`.
     pub compaction: bool,
@@ -365,7 +365,7 @@ pub struct ClientCapabilities {
     pub elicitation_form: bool,
     /// Elicitation by a link.
     pub elicitation_url: bool,
-    /// It can run the agent in a terminal for a login.
+    /// Runs the agent in a terminal for a login.
     pub auth_terminal: bool,
 }
 

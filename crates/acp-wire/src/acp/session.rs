@@ -15,15 +15,15 @@ use crate::locate::locate;
 /// method with a session id.
 #[derive(Debug, Clone, Default)]
 pub struct SessionParams<'a> {
-    /// The session.
+    /// Id of the session.
     pub session_id: Option<Cow<'a, str>>,
-    /// The working directory.
+    /// Working directory of the session.
     pub cwd: Option<String>,
     /// The MCP servers as the client wrote them.
     pub mcp_servers: Option<&'a RawValue>,
-    /// Further roots.
+    /// Further root directories.
     pub additional_directories: Vec<String>,
-    /// The `_meta` object.
+    /// The client's `_meta` object.
     pub meta: Option<&'a RawValue>,
 }
 
@@ -44,9 +44,9 @@ impl<'a> SessionParams<'a> {
 /// The result of `session/new` and `session/fork`.
 #[derive(Debug, Clone)]
 pub struct NewSessionResult<'a> {
-    /// The new session.
+    /// Id of the new session.
     pub session_id: Cow<'a, str>,
-    /// The mode state.
+    /// Modes of the session.
     pub modes: Option<&'a RawValue>,
     /// The list of config options.
     pub config_options: Option<&'a RawValue>,
@@ -77,13 +77,13 @@ impl<'a> NewSessionResult<'a> {
 /// The mode state of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Modes {
-    /// The current mode.
+    /// The mode of the session.
     pub current_mode_id: String,
     /// The modes to choose from.
     pub available: Vec<Mode>,
 }
 
-/// A mode.
+/// A mode of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mode {
     /// The id for `session/set_mode`.
@@ -113,12 +113,12 @@ impl Modes {
     }
 }
 
-/// A config option.
+/// A config option of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigOption {
     /// The id for `session/set_config_option`.
     pub id: String,
-    /// What it is about: `mode`, `model`, `thought_level`, or another.
+    /// Category: `mode`, `model`, `thought_level`, or another.
     pub category: Option<String>,
     /// The current value as JSON text: a string, or a boolean for options of that type.
     pub current_value: String,
@@ -148,7 +148,7 @@ impl ConfigOption {
     }
 }
 
-/// What can be chosen, in groups or not.
+/// Choices, in groups or not.
 fn choices(items: Vec<&RawValue>) -> Vec<(String, String)> {
     let choices = items.into_iter().map(Reader::new).flat_map(|item| match item.id(&["value"]) {
         Some(value) => {
@@ -172,15 +172,15 @@ pub struct SessionList {
 /// A session in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionInfo {
-    /// Its id.
+    /// Id of the listed session.
     pub session_id: String,
-    /// Its working directory.
+    /// Working directory, if the agent reports one.
     pub cwd: Option<String>,
-    /// Its title.
+    /// Title of the session, if there is one.
     pub title: Option<String>,
     /// When it last changed, as the agent wrote it (ISO 8601).
     pub updated_at: Option<String>,
-    /// It is in the archive (unstable).
+    /// Set for an archived session (unstable).
     pub archived: bool,
 }
 
@@ -214,7 +214,7 @@ impl SessionInfo {
 /// The params of `session/prompt`.
 #[derive(Debug, Clone)]
 pub struct PromptParams<'a> {
-    /// The session.
+    /// Id of the session.
     pub session_id: Cow<'a, str>,
     /// The content blocks as the client wrote them.
     pub blocks: Vec<&'a RawValue>,
@@ -242,16 +242,16 @@ pub fn stop_reason(result: &RawValue) -> Option<Cow<'_, str>> {
     Reader::new(result).text(&["stopReason"])
 }
 
-/// What an agent has made of a message into a turn: the `outcome` of a `_session/steering` result.
+/// An agent's reaction to a message to a turn: the `outcome` of a `_session/steering` result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SteeringOutcome<'a> {
-    /// It has the message in the running turn.
+    /// The message is in the running turn.
     Injected,
-    /// It has begun a turn of its own with it.
+    /// The agent has begun a new turn with it.
     StartedNewTurn,
     /// The turn was over.
     PromptRequired,
-    /// It has not taken the message, for a reason of its own.
+    /// The message was refused, for a reason of the agent.
     Other(Cow<'a, str>),
 }
 
@@ -275,7 +275,7 @@ pub fn cancelled_request(params: &RawValue) -> Option<Id> {
     Id::from_raw(raw)
 }
 
-/// What acpd looks at in a `session/update` about a tool call. Each member is read on its own.
+/// Members of a `session/update` about a tool call that acpd reads. Each is read on its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpdateHead<'a> {
     /// The kind of the update; empty if there is none.
@@ -323,7 +323,7 @@ pub const TOOL_KINDS: [&str; 10] = [
 /// The params of `session/request_permission`.
 #[derive(Debug, Clone)]
 pub struct PermissionRequest<'a> {
-    /// The session.
+    /// Id of the session.
     pub session_id: Cow<'a, str>,
     /// The tool call that waits.
     pub tool_call_id: Option<Cow<'a, str>>,
@@ -331,9 +331,9 @@ pub struct PermissionRequest<'a> {
     pub title: Option<Cow<'a, str>>,
     /// The kind of the tool call.
     pub kind: Option<Cow<'a, str>>,
-    /// What the tool is given, as the agent wrote it.
+    /// Input of the tool, as the agent wrote it.
     pub raw_input: Option<&'a RawValue>,
-    /// What the tool call shows, as the agent wrote it.
+    /// Content of the tool call, as the agent wrote it.
     pub content: Option<&'a RawValue>,
     /// The paths of its `locations`.
     pub locations: Vec<Cow<'a, str>>,

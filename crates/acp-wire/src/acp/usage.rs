@@ -6,19 +6,19 @@ use serde_json::value::RawValue;
 use super::read::Reader;
 use crate::bound::{NAME, clipped};
 
-/// The update `usage_update`.
+/// The update `usage_update` of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UsageUpdate {
     /// Tokens in the context.
     pub used: Option<u64>,
     /// Tokens that the context has room for.
     pub size: Option<u64>,
-    /// What the session has cost so far: an amount and its currency.
+    /// Cost of the session so far: an amount and its currency.
     pub cost: Option<(f64, String)>,
 }
 
 impl UsageUpdate {
-    /// Reads an update.
+    /// Reads a raw update.
     pub fn from_raw(update: &RawValue) -> UsageUpdate {
         let update = Reader::new(update);
         let currency = update.text(&["cost", "currency"]).map(|text| clipped(&text, NAME));
@@ -33,17 +33,17 @@ impl UsageUpdate {
 /// The `usage` in a `session/prompt` result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnTokens {
-    /// All of them.
+    /// All tokens of the turn.
     pub total: Option<u64>,
-    /// What was read, without what came from a cache.
+    /// Tokens read, without cached ones.
     pub input: Option<u64>,
-    /// What was written.
+    /// Tokens written by the model.
     pub output: Option<u64>,
-    /// What was thought.
+    /// Tokens of thoughts.
     pub thought: Option<u64>,
-    /// What was read from a cache.
+    /// Tokens read from a cache.
     pub cached_read: Option<u64>,
-    /// What was put into a cache.
+    /// Tokens written to a cache.
     pub cached_write: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What acpd originates. Everything here serializes to params of protocol v1.
+//! Messages of acpd. All types serialize to params of protocol v1.
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -54,16 +54,16 @@ struct ConfigOptions {
     boolean: Supported,
 }
 
-/// Serializes to `{}`.
+/// Serializes to an empty object.
 #[derive(Debug, Clone, Default, Serialize)]
 struct Supported {}
 
-/// What acpd does for an agent when no editor does it.
+/// Services of acpd for agents without an editor's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Services {
-    /// `fs/*`.
+    /// Offers `fs/*` to agents.
     pub fs: bool,
-    /// `terminal/*`.
+    /// Offers `terminal/*` to agents.
     pub terminal: bool,
 }
 
@@ -99,7 +99,7 @@ pub struct CancelParams<'a> {
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SetModeParams<'a> {
-    /// The session.
+    /// Id of the session.
     pub session_id: &'a str,
     /// The mode to switch to.
     pub mode_id: &'a str,
@@ -109,14 +109,14 @@ pub struct SetModeParams<'a> {
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SetConfigOptionParams<'a> {
-    /// The session.
+    /// Id of the session.
     pub session_id: &'a str,
-    /// The option.
+    /// Id of the option.
     pub config_id: &'a str,
     /// `boolean` for such a value, else absent.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
-    /// The value.
+    /// Value of the option.
     value: &'a RawValue,
 }
 
@@ -133,7 +133,7 @@ impl<'a> SetConfigOptionParams<'a> {
     }
 }
 
-/// The params of `_session/steering`. The message never becomes a turn that nobody asked for.
+/// Params of `_session/steering`. The message never becomes an unrequested turn.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SteeringParams<'a> {
@@ -166,9 +166,9 @@ impl<'a> SteeringParams<'a> {
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionUpdate<'a> {
-    /// The session.
+    /// Id of the session.
     pub session_id: &'a str,
-    /// What happened.
+    /// The update itself.
     pub update: Update<'a>,
 }
 
@@ -187,12 +187,12 @@ pub enum Update<'a> {
     /// A tool call whose agent died.
     #[serde(rename = "tool_call_update", serialize_with = "failed")]
     ToolCallFailed {
-        /// The tool call.
+        /// Id of the tool call.
         tool_call_id: &'a str,
     },
     /// A mode that another client has set.
     CurrentModeUpdate {
-        /// The mode.
+        /// Id of the mode.
         current_mode_id: &'a str,
     },
     /// Options that another client has set.
@@ -211,9 +211,9 @@ pub enum Update<'a> {
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SetTitleParams<'a> {
-    /// The session.
+    /// Id of the session.
     pub session_id: &'a str,
-    /// Its title.
+    /// Title of the session, if there is one.
     pub title: &'a str,
 }
 

@@ -84,7 +84,7 @@ pub(crate) fn enter_each<const N: usize>(
     found
 }
 
-/// Whether the value is an object that has this member more than once.
+/// Returns whether the value is an object with this member more than once.
 pub(crate) fn repeats(json: &[u8], key: &str) -> bool {
     let Some(mut members) = Members::of(json, skip_space(json, 0)) else { return false };
     let mut found = false;
@@ -179,14 +179,14 @@ pub(crate) fn decode(raw: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw).ok().map(Cow::Owned)
 }
 
-/// Whether a raw string with its quotes is this key.
+/// Returns whether a raw string with its quotes is this key.
 pub(crate) fn is_key(raw: &[u8], key: &str) -> bool {
     let inner = &raw[1..raw.len() - 1];
     let is_same = |(one, other): &(&u8, &u8)| one == other && **one != b'\\';
     let same = inner.iter().zip(key.as_bytes()).take_while(is_same).count();
     match inner.get(same) {
         None => same == key.len(),
-        // What begins with an escape may say the same as the rest of the key.
+        // A text that begins with an escape may equal the rest of the key.
         Some(b'\\') => serde_json::from_slice::<String>(raw).is_ok_and(|name| name == key),
         Some(_) => false,
     }

@@ -24,7 +24,7 @@ pub(crate) fn trim(line: &[u8]) -> Range<usize> {
     start..end
 }
 
-/// Whether a line has control bytes that no terminal sends and that are no white space.
+/// Returns whether a line has control bytes that no terminal sends and that are no white space.
 pub(crate) fn is_noise(line: &[u8]) -> bool {
     let is_quiet = |byte: &u8| byte.is_ascii_whitespace() || *byte == BEL || *byte == 0x08;
     !line.contains(&ESC) && !line.starts_with(BOM) && !line.iter().all(is_quiet)
