@@ -10,7 +10,7 @@ use crate::survival::token;
 /// Beside the clients that the configuration allows.
 const MANAGERS: usize = 16;
 
-/// A hub that takes so many clients.
+/// A hub with a limit of clients.
 fn bench(clients: u32) -> Bench {
     let mut bench = Bench::new();
     bench.configure(|config| config.max_clients = clients);

@@ -70,7 +70,7 @@ fn an_agent_that_never_answers_initialize_is_stopped() {
     bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
     bench.pass(60_000);
     assert_eq!(bench.stops, [StopStep::CloseStdin]);
-    // Who waits is told with its last words.
+    // Waiting clients get its last words.
     let (status, stderr) = ("exit code 0".to_owned(), "no network".to_owned());
     bench.feed(Input::Host(host, HostEvent::Exited { status, stderr }));
     let error = bench.got(a)[0]["error"]["data"]["_acpd"].clone();
@@ -414,7 +414,7 @@ fn what_lingers_of_an_agent_does_not_make_its_run_longer() {
     bench.used_session(client, "s");
     for run in 1..=3 {
         assert_eq!(bench.spawned.len(), run);
-        // Its leader ends a little too early for the run to be a good one, and its child a little later.
+        // The leader ends a little too early for a good run, and its child a little later.
         bench.pass(9_000);
         bench.leader_ends();
         bench.pass(1_000);

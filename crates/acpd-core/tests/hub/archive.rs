@@ -271,7 +271,7 @@ fn who_moves_or_reseeds_what_is_put_away_does_not_bring_it_back() {
         assert_eq!((&info["state"], &info["archived"]), (&json!("closed"), &json!(true)));
         bench.pass(60_000);
         assert_eq!(bench.heard(), Vec::<Value>::new(), "{method} wakes nobody");
-        // It goes on with the next prompt, as it was left.
+        // The session continues with the next prompt, as it was left.
         bench.prompt(a, &json!(2), "s", "more");
         let request = bench.heard().remove(0);
         let (next, cwd) = match method {

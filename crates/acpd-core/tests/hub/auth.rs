@@ -422,7 +422,7 @@ fn an_agent_whose_credentials_ran_out_is_started_anew_and_gets_the_prompt_again(
     let again = bench.heard().swap_remove(0);
     assert_eq!(again["method"], "session/prompt");
     assert_eq!(again["params"]["prompt"], prompt["params"]["prompt"]);
-    // It does not help: that is a want of a login, once and for all.
+    // The second refusal is a missing login, once and for all.
     let host = bench.host();
     bench.feed(Input::Host(host, HostEvent::CredentialsGood { left: 0 }));
     let stops = bench.stops.len();

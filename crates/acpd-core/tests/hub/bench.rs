@@ -47,42 +47,42 @@ pub(crate) struct Bench {
     chunk: u64,
     pub(crate) leases: Vec<bool>,
     pub(crate) left: Option<bool>,
-    /// What the next one is to get.
+    /// Credentials of the next process.
     pub(crate) brought: Option<Environment>,
-    /// What the desktop has shown: title and body.
+    /// Desktop notifications: title and body.
     pub(crate) notified: Vec<(String, String)>,
     pub(crate) notes: Vec<String>,
     /// Session, what failed and the code of each failure for the log.
     pub(crate) failures: Vec<(Option<String>, String, Option<i64>)>,
     /// Sessions that the log was told of as deleted by a limit.
     pub(crate) expired: Vec<String>,
-    /// Whether the file of the login was to be watched.
+    /// Set while the file of the login is watched.
     pub(crate) watched: Vec<bool>,
     /// How often the credentials of an agent were to be forgotten.
     pub(crate) forgotten: usize,
-    /// What commands were run for.
+    /// Events of hooks.
     pub(crate) hooks: Vec<Value>,
-    /// What acpd was to do for the agent.
+    /// Requests that acpd was to serve for the agent.
     pub(crate) served: Vec<(InteractionId, Vec<String>, FileService)>,
-    /// What is in the files that questions are about; without it nobody looks at them.
+    /// Contents of files that questions are about; without an entry they are not read.
     pub(crate) files: Option<BTreeMap<String, Result<Bytes, ServeError>>>,
-    /// What acpd was to do with terminals.
+    /// Terminal requests for acpd.
     pub(crate) terminals: Vec<Effect>,
-    /// What commands that run have written.
+    /// Output of running commands.
     pub(crate) screens: BTreeMap<InteractionId, TerminalTail>,
-    /// What was to be found for clients.
+    /// Searches of clients.
     pub(crate) searched: Vec<Search>,
-    /// What was booked as used.
+    /// Recorded usage.
     pub(crate) booked: Vec<UsageRow>,
     /// Sessions with something new to be found.
     pub(crate) indexed: Vec<SessionKey>,
     /// Directories that do not exist.
     pub(crate) missing: Vec<String>,
-    /// Who is left of a process that was killed, if it is looked.
+    /// Processes that survive a kill.
     pub(crate) survivors: Option<Vec<LeftProcess>>,
-    /// What the journal of any session says.
+    /// Journal of any session.
     pub(crate) summary: &'static str,
-    /// What each new session of a lost one was to get.
+    /// Summary for each new session of a lost one.
     pub(crate) summarized: Vec<Reseed>,
     pub(crate) acked: u64,
     pub(crate) exited: bool,
@@ -92,7 +92,7 @@ pub(crate) struct Bench {
     pub(crate) capabilities: Option<Value>,
     /// Where its sessions are made.
     pub(crate) cwd: &'static str,
-    /// What they answer besides, as members of the result.
+    /// Further members of the result.
     pub(crate) greeting: Value,
     /// Lines to hosts are committed but not written when the daemon dies now.
     pub(crate) writes: bool,
@@ -473,7 +473,7 @@ impl Bench {
             Effect::ForgetCredentials { .. } => self.forgotten += 1,
             Effect::WatchLogin { wanted, .. } => self.watched.push(wanted),
             Effect::Host(_, ToHost::Note(text)) => self.notes.push(text),
-            // What the relay does with it is tested with the relay.
+            // The relay has its own tests for this.
             Effect::Trace(_) => {}
             Effect::Expired { sessions, .. } => self.expired.extend(sessions),
             Effect::Failure { session, what, code, .. } => {
@@ -579,7 +579,7 @@ impl Bench {
         self.feed(client_line(client, Bytes::from(line.to_owned())));
     }
 
-    /// What a client got since the last call.
+    /// Returns a client's lines since the last call.
     pub(crate) fn got(&mut self, client: ClientId) -> Vec<Value> {
         let lines = self.got_raw(client);
         lines.iter().map(|line| serde_json::from_str(line).expect("checked")).collect()
@@ -597,7 +597,7 @@ impl Bench {
         host_line(self.host(), Bytes::from(line), self.offset)
     }
 
-    /// What the agent was told since the last call, without `initialize`.
+    /// Returns the agent's lines since the last call, without `initialize`.
     pub(crate) fn heard(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.heard)
     }
@@ -778,7 +778,7 @@ fn gist(line: &[u8]) -> Value {
     }
 }
 
-/// What a line is, in one word.
+/// Returns the kind of a line, in one word.
 pub(crate) fn word(line: &Value) -> String {
     let update = line["params"]["update"]["sessionUpdate"].as_str();
     let method = line["method"].as_str();

@@ -1,4 +1,4 @@
-//! What peers call things is bounded where it is kept or told again.
+//! Names from peers are bounded where they are kept or repeated.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What happens when the budget of a day is used up.
+//! A used-up budget of a day.
 
 use acpd_api::{Amount, Cost};
 use acpd_core::ids::ClientId;

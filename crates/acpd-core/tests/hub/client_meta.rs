@@ -1,4 +1,4 @@
-//! What clients declare beyond the schema, and which agent hears of it.
+//! Client extensions beyond the schema, and the agents that get them.
 
 use acpd_core::ids::ClientId;
 use acpd_core::profile::{Profile, Sharing};
@@ -53,7 +53,7 @@ fn starts(bench: &mut Bench) -> (Value, Value) {
     (asked, heard)
 }
 
-/// What it answers shows what it has heard.
+/// The answer shows the received extensions.
 fn answers(bench: &mut Bench, asked: &Value, heard: &Value) {
     let mut methods = vec![json!({"id":"key","name":"Key"})];
     let mut terminal = json!({"id":"login","name":"Log in","type":"terminal","args":["login"]});
@@ -170,7 +170,7 @@ fn a_process_of_one_session_hears_of_the_client_that_made_it_each_time_it_starts
     bench.say(a, &json!({"id":"s","method":"session/new","params":params}));
     let request = bench.heard_one("session/new");
     bench.agent_answers(&request, &json!({"sessionId":"s"}));
-    // It is brought back for the other one, by another daemon.
+    // The session is restored for the other client, by another daemon.
     bench.reboot();
     for host in std::mem::take(&mut bench.swept) {
         bench.feed(Input::Host(host, HostEvent::Gone));
@@ -291,7 +291,7 @@ fn who_offers_something_else_connects_while_the_agent_is_down() {
     let other = connect(&mut bench, 2, &air());
     assert_eq!(logins(&told(&mut bench, other)), ["key"], "what is remembered");
 
-    // It is to start for the next one, and does not.
+    // The process is to start for the next client, and does not.
     bench.say(first, &json!({"id":2,"method":"_acpd/agent/restart","params":{"agent":"gem"}}));
     bench.refuse_start();
     bench.agent_dies();

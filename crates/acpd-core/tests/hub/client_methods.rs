@@ -203,7 +203,7 @@ fn a_request_about_a_deleted_session_is_answered_and_forgotten() {
     bench.say(a, &json!({"id":9,"method":"session/delete","params":{"sessionId":"s"}}));
     let answer = bench.heard().into_iter().find(|line| line["id"] == request["id"]);
     assert!(answer.is_some_and(|line| line.get("error").is_some()));
-    // Whatever the editor says about it now, and when it goes.
+    // Later answers of the editor do not matter.
     let refusal = json!({"id":asked[0]["id"],"error":{"code":-32601,"message":"no"}});
     bench.say(a, &refusal);
     bench.feed(Input::Client(a, ClientEvent::Closed));

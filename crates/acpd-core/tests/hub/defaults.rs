@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::bench::{Bench, methods, words};
 
-/// What the agent offers: the model in a group, the mode as modes.
+/// Offers of the agent: the model in a group, the mode as modes.
 fn offer(model: &str) -> Value {
     json!({"sessionId":"s",
         "modes":{"currentModeId":"ask","availableModes":[

@@ -26,7 +26,7 @@ fn fork(id: &str, session: &str, more: Value) -> Value {
     json!({"id":id,"method":"session/fork","params":params})
 }
 
-/// What a client is shown that loads a session: the words, and all texts.
+/// Texts that a client gets when it loads a session.
 fn loaded(bench: &mut Bench, session: &str) -> (Vec<String>, Vec<String>) {
     let client = bench.client(&json!({"notices":true}));
     let params = json!({"sessionId":session,"cwd":"/w","mcpServers":[]});

@@ -127,7 +127,7 @@ fn h2_each_client_sees_the_change_then_the_withdrawal_then_the_new_question() {
     assert_eq!(meta(&to_own)["changed"], 1);
     assert_eq!(meta(&to_own)["shown"]["commands"], json!(["rm -rf ~"]));
     assert_eq!(meta(&to_editor), Value::Null);
-    // What the editor's person said to the old question comes too late.
+    // The answer to the old question comes too late.
     let chosen = json!({"outcome":{"outcome":"selected","optionId":"y"}});
     bench.heard();
     bench.say(editor, &json!({"id":old[0],"result":chosen}));
@@ -364,7 +364,7 @@ fn a_write_without_old_text_shows_the_file_that_it_replaces() {
     let all = ["/w/src/main.rs", "/w/src/main.rs", "/w/new", "/etc/hosts", "/w/big"];
     assert_eq!(looked, all);
     assert!(bench.served.iter().all(|(_, roots, _)| *roots == ["/w"]), "{:?}", bench.served);
-    // What was shown is what the next daemon shows.
+    // The next daemon shows the same.
     let row = bench.snapshot.interactions.values().next().expect("an open question");
     let frozen = serde_json::to_value(&row.frozen).expect("JSON");
     assert_eq!(frozen["shown"]["diffs"], shown["diffs"]);

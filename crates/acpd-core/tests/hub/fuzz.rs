@@ -1,5 +1,5 @@
-//! Hostile peers: whatever they say, the hub goes on, the others see what they should, and nobody gets
-//! what is for somebody else.
+//! Hostile peers: with any lines, the hub continues, other clients see what they should, and no
+//! line reaches a wrong client.
 
 use std::collections::BTreeSet;
 
@@ -23,10 +23,10 @@ use crate::own::only_acpd_speaks_for_acpd;
 struct Follower {
     client: ClientId,
     session: &'static str,
-    /// A session that is deleted and taken over anew under the same id is another one.
+    /// A session that is deleted and adopted again under the same id is another one.
     key: SessionKey,
     seen: Vec<(u64, String)>,
-    /// What it got that is no line of a journal.
+    /// Lines that are no part of a journal.
     other: Vec<String>,
 }
 
@@ -50,8 +50,8 @@ impl Follower {
         }
     }
 
-    /// It has seen its session's journal, all of it, in order. If a client deletes the session and takes it over
-    /// from the agent again, it has seen some of that as well, and nothing else.
+    /// The client has seen its session's whole journal, in order. If a client deletes the session
+    /// and adopts it again, it has seen some of that as well, and nothing else.
     fn check(&self, bench: &Bench) {
         let first: Vec<_> = self.lines(bench.journal.get(&self.key)).collect();
         let (seen, seen_later) = self.seen.split_at(first.len().min(self.seen.len()));
@@ -63,7 +63,7 @@ impl Follower {
         }
     }
 
-    /// What it is shown of a journal of its session.
+    /// Returns the shown part of its session's journal.
     fn lines<'b>(
         &'b self,
         journal: Option<&'b Vec<EventRow>>,
@@ -92,7 +92,7 @@ fn assert_reason(line: &str) {
     assert!(reason.is_some(), "{code}: {line}");
 }
 
-/// What comes of a line for a client, in few words.
+/// Returns the fate of a client's line, in few words.
 fn outcome(line: &str) -> String {
     let bytes = line.as_bytes();
     if let Some(method) = str_at(bytes, &["method"]) {
@@ -108,7 +108,7 @@ fn outcome(line: &str) -> String {
     }
 }
 
-/// What a person has decided, and no client under an agent may change.
+/// Decisions of the person, which no client under an agent may change.
 type Decided = (Vec<(SessionKey, Option<String>, Option<String>, String, bool)>, Vec<i64>);
 
 fn decided(bench: &Bench) -> Decided {
@@ -129,7 +129,7 @@ struct World<'a> {
     hostile: [(ClientId, Account); 3],
     good: Follower,
     account: Account,
-    /// What the agent has not answered yet.
+    /// Unanswered requests to the agent.
     pending: Vec<Value>,
     next: u64,
 }
@@ -215,7 +215,7 @@ impl World<'_> {
         let (mut sessions, remembered) = decided(&self.bench);
         sessions.truncate(before.0.len());
         for (now, before) in sessions.iter_mut().zip(&before.0) {
-            // It may prompt, and a prompt takes a session out of the archive.
+            // A prompt is allowed, and takes a session out of the archive.
             now.4 |= before.4;
         }
         assert_eq!((sessions, remembered), before, "a client under an agent changed it");
@@ -236,7 +236,7 @@ impl World<'_> {
     fn comes_again(&mut self, which: usize) {
         let (client, account) = &mut self.hostile[which];
         if !account.named {
-            // Nobody waits for what it had asked.
+            // Its requests need no answers.
             *account = Account::default();
         }
         self.bench.feed(Input::Client(*client, ClientEvent::Closed));
@@ -352,7 +352,8 @@ pub(crate) fn of_agent(session: &str, named: &[Value], dice: &mut Dice<'_>) -> V
     }
 }
 
-/// Hostile clients harm nobody, each request has one answer, and who runs under an agent decides nothing.
+/// Hostile clients do no harm, each request has one answer, and clients under an agent decide
+/// nothing.
 fn hostile_clients(throws: &[Vec<u8>], outcomes: &Outcomes) {
     let mut world = World::new(outcomes);
     for dice in throws {
@@ -361,7 +362,7 @@ fn hostile_clients(throws: &[Vec<u8>], outcomes: &Outcomes) {
     world.settle();
 }
 
-/// A hostile agent harms nobody, and no line goes to another session.
+/// A hostile agent does no harm, and no line goes to another session.
 fn hostile_agent(throws: &[Vec<u8>], outcomes: &Outcomes) {
     let mut bench = Bench::new();
     let mut followers = ["a", "b"].map(|session| Follower::new(&mut bench, session));
@@ -460,7 +461,7 @@ fn a_line_whose_session_cannot_be_told_is_for_nobody() {
     assert_eq!(bench.heard(), Vec::<Value>::new());
 }
 
-/// Its ids are the client's: to the agent they name what others have asked.
+/// These are the client's ids: at the agent they name other requests.
 #[test]
 fn a_cancel_that_comes_as_a_request_is_refused_and_never_forwarded() {
     let mut bench = Bench::new();

@@ -1,4 +1,4 @@
-//! What the replay of a session lacks, and who is told.
+//! Gaps in a session's replay, and their notices.
 
 use acpd_api::RestoreLevel;
 use acpd_core::ids::ClientId;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
 
-/// What the last restore of the only session has kept.
+/// Level of the last restore of the only session.
 fn level(bench: &Bench) -> Option<RestoreLevel> {
     bench.snapshot.sessions.values().next().expect("one").row.restore
 }

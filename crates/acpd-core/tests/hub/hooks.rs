@@ -1,4 +1,4 @@
-//! What commands of the configuration are run for, and how often.
+//! Events of hooks, and their number.
 
 use acpd_core::profile::Sharing;
 use acpd_core::{ClientEvent, HostEvent, Input};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::bench::{AGENT, Bench};
 
-/// What was told since the last call.
+/// Returns the events since the last call.
 fn told(bench: &mut Bench) -> Vec<Value> {
     std::mem::take(&mut bench.hooks)
 }
@@ -189,7 +189,7 @@ fn a_login_that_is_needed_is_told_when_it_becomes_known() {
     assert_eq!(events, ["turn_end", "login"]);
 }
 
-/// Nobody is attached to the session at work any more.
+/// The working session has no clients any longer.
 fn left_alone(bench: &mut Bench) -> Value {
     let client = bench.plain();
     bench.session(client, "s");

@@ -217,7 +217,7 @@ fn m1_an_agent_answers_for_once_in_its_own_turn_of_a_session_that_it_began_where
     assert_eq!(by["title"], format!("agent `{}` of session `lead`", crate::bench::AGENT));
     assert_eq!(by["name"], crate::bench::AGENT, "what the tool says of itself does not count");
 
-    // What is not understood is allowed by people.
+    // People decide about calls that are not understood.
     let unclear = json!({"toolCallId": "u", "title": "ls", "kind": "execute",
         "rawInput": {"command": "ls", "and": {"then": "more"}}});
     let id = asks_in(&mut bench, "helper", &unclear);

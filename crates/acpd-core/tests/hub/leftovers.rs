@@ -1,4 +1,4 @@
-//! What is left of an agent and does not end, not even by SIGKILL.
+//! Processes of an agent that survive SIGKILL.
 
 use acpd_core::ids::{ClientId, HostId};
 use acpd_core::{HostEvent, Input, LeftProcess};
@@ -54,7 +54,7 @@ fn what_survives_sigkill_is_told_by_name_to_all_who_wait() {
     assert_eq!(shown["state"], "stopping");
     assert_eq!(shown["reason"], told["params"]["reason"]);
     assert!(shown["hint"].as_str().expect("a hint").contains("--force"));
-    // Who comes now is told at once.
+    // Later clients are told at once.
     bench.prompt(a, &json!(3), "s", "and now?");
     is_held_back(&answer(&mut bench, a, &json!(3)));
     for method in ["start", "stop", "restart"] {
@@ -89,7 +89,7 @@ fn a_person_does_not_wait_for_what_does_not_end() {
     assert_eq!(bench.spawned.len(), 2);
     assert_eq!(answer(&mut bench, a, &json!("ask"))["result"]["state"], "ready");
     bench.answers("session/resume", &json!({}));
-    // What is left is nobody's any more, whatever it says and whenever it ends.
+    // Later lines of these processes belong to no session, and their end does not matter.
     bench.feed(Input::Host(
         host,
         HostEvent::Exited { status: "late".to_owned(), stderr: String::new() },
@@ -174,7 +174,7 @@ fn an_agent_that_takes_its_time_to_end_is_not_complained_about() {
     bench.pass(4_000);
     assert_eq!(bench.show_agent()["hint"], Value::Null);
     bench.feed(Input::Host(host, HostEvent::Gone));
-    // An answer that comes too late is about nobody.
+    // A late answer concerns no process.
     bench.feed(Input::Host(host, HostEvent::Left(vec![cat()])));
     bench.pass(1_000);
     assert_eq!(bench.show_agent()["state"], "ready");

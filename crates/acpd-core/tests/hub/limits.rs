@@ -1,4 +1,4 @@
-//! What comes from outside is limited, and what is left out is left out on purpose.
+//! Input from outside is limited, and left out only on purpose.
 
 use bytes::Bytes;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Lines of agents and clients that are no messages: whoever waits for what they were to be is told.
+//! Malformed lines of agents and clients: the waiting party is told.
 
 use acpd_core::ids::ClientId;
 use bytes::Bytes;
@@ -32,7 +32,7 @@ fn malformed_answers(id: &Value) -> Vec<Vec<u8>> {
     texts.into_iter().map(line).collect()
 }
 
-/// What a client asks that an agent answers, and the method that reaches the agent.
+/// A client's request that an agent answers, and the method that reaches the agent.
 fn requests() -> Vec<(&'static str, Value)> {
     let s = json!({"sessionId":"s","modeId":"m","prompt":[{"type":"text","text":"go"}]});
     let new = json!({"cwd":"/w","mcpServers":[]});
@@ -81,7 +81,8 @@ fn l3_l4_every_malformed_answer_of_an_agent_ends_its_request_with_an_error() {
             let data = &told["error"]["data"]["_acpd"];
             assert_eq!(data["reason"], "agent_protocol", "{method}: {shown}: {told}");
             assert!(bench.notes.iter().any(|note| note.contains("skipped a line")), "{shown}");
-            // It is answered: the agent's second try is nobody's, and the session goes on.
+            // The request is answered: the agent's second try is dropped, and the session
+            // continues.
             bench.agent_answers(&request, &json!({"sessionId":"n","stopReason":"end_turn"}));
             bench.prompt(a, &json!(8), "s", "go on");
             bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));

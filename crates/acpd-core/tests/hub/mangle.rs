@@ -10,7 +10,7 @@ use acpd_test::fuzz::Dice;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// What ends the daemon, and what the hub alone does not answer.
+/// Requests that end the daemon, or that the hub alone does not answer.
 const NOT_HERE: [&str; 3] = [own::DAEMON_STOP, own::DAEMON_RESTART, own::SESSION_SEARCH];
 
 /// A method of acpd's own that a client may send.
@@ -185,12 +185,13 @@ pub(crate) fn mangle(line: &Value, named: &[Value], dice: &mut Dice<'_>) -> Vec<
     bytes
 }
 
-/// What one peer has asked and has been answered, by the JSON text of the ids.
+/// Requests of one peer and their answers, by the JSON text of the ids.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     asked: BTreeMap<String, usize>,
     answered: BTreeMap<String, usize>,
-    /// It may get an answer twice or not at all: it named itself, and may have come back or have left.
+    /// The peer may get an answer twice or not at all: it named itself, and may have resumed or
+    /// left.
     pub(crate) named: bool,
 }
 

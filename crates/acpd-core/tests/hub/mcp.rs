@@ -106,7 +106,7 @@ fn every_way_back_brings_the_servers_again() {
     bench.agent_answers(&load, &json!({}));
     assert_eq!(notices(&bench.got(a)), Vec::<&str>::new(), "it was told before");
 
-    // One that never had a prompt is made anew.
+    // A session without prompts is created again.
     let mut bench = self::bench();
     let a = bench.plain();
     bench.session(a, "s");

@@ -1,4 +1,4 @@
-//! MCP servers that live in a client: who is called, what is passed on, and when nobody is there.
+//! MCP servers of clients: callers, relayed members, and missing clients.
 
 use acpd_core::ids::{ClientId, HostId, Time};
 use acpd_core::{Batch, ClientEvent, ClientOrigin, Effect, Input, ToClient, ToHost};
@@ -64,7 +64,7 @@ fn call(bench: &mut Bench, id: u64, server: &str) {
     bench.agent(&json!({"jsonrpc":"2.0","id":id,"method":"mcp/message","params":params}));
 }
 
-/// What a client is asked, with nothing else that it got.
+/// Returns a client's requests, and checks that it got nothing else.
 #[track_caller]
 fn asked(bench: &mut Bench, client: ClientId) -> Value {
     let mut got = bench.got(client);
@@ -115,7 +115,7 @@ fn two_editors_that_call_their_servers_the_same_are_each_reached() {
         assert_eq!(request["params"], expected);
         assert_eq!(bench.got(other), Vec::<Value>::new());
         let inner = json!({"result":{"tools":[{"name":format!("of {id}")}]}});
-        // Somebody else cannot answer for it.
+        // Another client cannot answer for it.
         bench.say(other, &json!({"id":request["id"],"result":{"result":null}}));
         assert_eq!(bench.heard(), Vec::<Value>::new());
         bench.say(client, &json!({"jsonrpc":"2.0","id":request["id"],"result":inner}));
@@ -124,7 +124,7 @@ fn two_editors_that_call_their_servers_the_same_are_each_reached() {
     assert_eq!(bench.snapshot.interactions.len(), 0);
 }
 
-/// The lines that the hub sends when this happens, whatever is in them.
+/// Returns the lines that the hub sends then, with any content.
 fn sent(bench: &mut Bench, input: Input) -> Vec<String> {
     let mut batch = Batch::default();
     let now = Time(bench.now);
@@ -271,7 +271,7 @@ fn a_call_whose_client_goes_for_good_is_refused_at_once() {
     refused(&mut bench, 7, -32002, GONE);
     call(&mut bench, 8, &of_a);
     refused(&mut bench, 8, -32002, GONE);
-    // It says that it does not come back.
+    // The client leaves for good.
     call(&mut bench, 9, &of_b);
     bench.say(b, &json!({"method":"_acpd/client/leave"}));
     refused(&mut bench, 9, -32002, GONE);
@@ -480,7 +480,7 @@ fn the_next_process_gets_the_servers_of_clients_that_are_there_and_no_others() {
     let expected = "the MCP server `tools` was left out: the client that has it is not connected";
     assert_eq!(notices(&bench.got(b)), [expected]);
 
-    // Somebody has such a server again.
+    // A client has such a server again.
     let c = bench.plain();
     let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[server("tools", "other")]});
     bench.say(c, &json!({"id":1,"method":"session/load","params":params}));
@@ -615,7 +615,7 @@ fn a_tool_asks_the_editor_of_its_session_and_no_other() {
     assert_eq!(params["requestId"].as_str().map(|id| id.starts_with("acpd-")), Some(true));
     let said = (&params["serverId"], &params["method"], &params["params"]);
     assert_eq!(said, (&json!("mine"), &json!("tools/call"), &json!({"n":1})));
-    // Of news about it the tool hears nothing, and nobody else answers.
+    // The tool gets no notifications about it, and no other client answers.
     let news = json!({"serverId":"mine","requestId":params["requestId"],"method":"news"});
     bench.say(a, &json!({"method":"mcp/message","params":news}));
     bench.say(b, &json!({"id":request["id"],"result":{"result":null}}));

@@ -1,4 +1,4 @@
-//! Only acpd speaks for acpd: what others say under its name reaches nobody.
+//! Only acpd speaks for acpd: lines of others under its name reach no peer.
 
 use acpd_api::method;
 use acpd_core::ids::ClientId;
@@ -49,7 +49,7 @@ fn h1_what_an_agent_says_under_acpds_name_reaches_no_client_and_no_journal() {
     }
     assert_eq!((bench.got(a), bench.got(plain)), (vec![], vec![]));
     assert_eq!(bench.journal_words(), before);
-    // What only looks like it is the agent's own.
+    // Similar names are the agent's own.
     bench.agent_raw(r#"{"method":"_acpdx/y","params":{"sessionId":"s"}}"#);
     assert_eq!(words(&bench.got(plain)), ["_acpdx/y"]);
     bench.got(a);
@@ -259,7 +259,7 @@ fn forged(mut line: Value, dice: &mut Dice<'_>) -> String {
     forge(&line, dice)
 }
 
-/// Returns whether it has a member of acpd's, at whatever depth.
+/// Returns whether it has a member of acpd's, at any depth.
 fn has_own(value: &Value) -> bool {
     match value {
         Value::Object(members) => members.iter().any(|(name, of)| name == "_acpd" || has_own(of)),

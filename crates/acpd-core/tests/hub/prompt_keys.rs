@@ -91,7 +91,7 @@ fn a_retry_joins_the_waiting_prompt() {
     let (b, answer) = again(&mut bench);
     assert_eq!(answer, None);
     assert_eq!(bench.snapshot.turns.len(), 2);
-    // Who changes it or moves it keeps its key.
+    // An edited or moved prompt keeps its key.
     let list = json!({"id":5,"method":"_acpd/session/queue","params":{"session":"s"}});
     bench.say(b, &list);
     let ticket = answered(&mut bench, b, 5)["result"]["prompts"][0]["ticket"].clone();

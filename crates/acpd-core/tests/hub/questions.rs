@@ -1,4 +1,4 @@
-//! Questions to people: who is asked, who may answer, and what is answered without anybody.
+//! Questions to people: receivers, valid answers, and automatic answers.
 
 use acpd_core::ids::ClientId;
 use acpd_core::{ClientEvent, ClientOrigin, Input};
@@ -39,7 +39,7 @@ pub(crate) fn with_policy(text: &Value) -> Bench {
     Bench::with_policy(Policy::new(&config, Some("/home/me")).expect("it is understood"))
 }
 
-/// What a person gets from a terminal.
+/// A person's answer from a terminal.
 pub(crate) fn call(bench: &mut Bench, method: &str, params: &Value) -> Value {
     let client = bench.plain();
     bench.say(client, &json!({"id":1,"method":method,"params":params}));
@@ -58,7 +58,7 @@ pub(crate) fn answer(bench: &mut Bench, answer: &Value) -> Value {
     call(bench, "_acpd/interaction/answer", &json!({"id":id,"answer":answer}))
 }
 
-/// A session with a turn, and nobody there.
+/// A session with a turn and without clients.
 pub(crate) fn alone(mut bench: Bench) -> Bench {
     let a = bench.plain();
     bench.session(a, "s");
@@ -113,7 +113,7 @@ fn a_plain_yes_is_the_one_option_that_says_so_and_of_several_a_person_names_one(
             option("risky", risky)
         ])
     };
-    // What is offered and answered, and the option that the agent gets.
+    // Offered options, the answer, and the option that the agent gets.
     let cases = [
         ("allow_always", json!({"kind":"allow"}), Some("accept")),
         ("allow_always", json!({"kind":"allow","always":true}), None),
@@ -515,7 +515,7 @@ fn a_question_about_a_request_ends_with_it() {
     bench.agent_answers(&request, &json!({}));
     assert_eq!(bench.heard()[0]["result"], json!({"action":"cancel"}));
     assert!(pending(&mut bench).is_empty());
-    // About nothing that is open: nobody is asked.
+    // The call is not part of an open question.
     bench.agent(&form(&json!({"requestId":4711})));
     assert_eq!(bench.heard()[0]["result"], json!({"action":"cancel"}));
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::bench::{Bench, methods, words};
 use crate::titles::{listed, told};
 
-/// A used session whose agent died and does not know it any more; nobody has prompted it since.
+/// A used session whose agent died and no longer knows it; no prompt has followed.
 fn lost(bench: &mut Bench, client: acpd_core::ids::ClientId) {
     bench.capabilities = Some(json!({"loadSession":true}));
     bench.used_session(client, "s");
@@ -45,7 +45,7 @@ fn a_lost_session_goes_on_with_a_summary_before_the_next_prompt_and_says_so() {
     assert_eq!(blocks.len(), 2);
     assert!(blocks[0]["text"].as_str().expect("text").contains("it was about a fish"));
     assert_eq!(blocks[1]["text"], "and now?");
-    // Who sees no notices sees a sentence; who sees them sees the level and the reason.
+    // Clients without notices see a sentence; the others see level and reason.
     let got = bench.got(plain);
     assert_eq!(words(&got), ["agent_message_chunk"]);
     let text = got[0]["params"]["update"]["content"]["text"].as_str().expect("text");
@@ -204,7 +204,7 @@ fn a_summary_is_owed_also_where_acpd_has_given_the_agent_no_prompt_yet() {
         bench.heard_one("session/set_mode")
     };
     begin_anew(&mut bench, "t");
-    // It dies before the prompt is on its way.
+    // The agent dies before the prompt is on its way.
     bench.agent_dies();
     bench.pass(2_000);
     let set = begin_anew(&mut bench, "u");

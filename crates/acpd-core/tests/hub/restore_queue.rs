@@ -104,7 +104,7 @@ fn a_session_over_which_the_agent_ends_again_and_again_is_given_up_and_others_go
 
     bench.session(a, "t");
     assert_eq!(bench.agent_state(), "ready");
-    // Whoever wants it all the same is not held back.
+    // A client that wants it anyway does not wait.
     bench.prompt(a, &json!(10), "s", "go");
     bench.heard_one("session/load");
 }

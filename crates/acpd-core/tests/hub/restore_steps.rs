@@ -64,7 +64,7 @@ fn each_step_is_followed_by_the_best_that_is_left() {
         (directory, Facts { resumes: false, ..ABLE }, BEGUN, Next::Ask(Step::List)),
         (directory, ONLY_LOADS, BEGUN, Next::Ask(Step::Load)),
         (directory, UNABLE, BEGUN, lost("agent `a` can neither resume nor load sessions")),
-        // What the agent does.
+        // Reactions of the agent.
         (Step::New, ABLE, Event::Accepted, Next::SetAgain),
         (Step::Resume, ABLE, Event::Accepted, Next::SetAgain),
         (Step::Load, ABLE, Event::Accepted, Next::SetAgain),
@@ -76,7 +76,7 @@ fn each_step_is_followed_by_the_best_that_is_left() {
         (Step::List, ABLE, UNLISTED, Next::Ask(Step::ListAll)),
         (Step::ListAll, ABLE, LISTED, Next::Ask(Step::Load)),
         (Step::ListAll, ABLE, UNLISTED, lost("the agent does not list it")),
-        // What it refuses.
+        // Refused requests.
         (Step::New, ABLE, BROKEN, failed(Reason::AgentStartFailed, "no")),
         (Step::Resume, ABLE, BROKEN, Next::Ask(Step::List)),
         (Step::Resume, ONLY_LOADS, GONE, Next::Ask(Step::Load)),
@@ -87,7 +87,7 @@ fn each_step_is_followed_by_the_best_that_is_left() {
         (Step::Load, UNABLE, MISSING, lost("agent `a` cannot resume it: no")),
         (Step::Load, ABLE, BROKEN, Next::Pause(500)),
         (Step::Settings, ABLE, BROKEN, Next::NotSet("no".to_owned())),
-        // What takes too long.
+        // Slow requests.
         (Step::Retry, ABLE, Event::Late, Next::Ask(Step::Load)),
         (Step::Settle, ABLE, Event::Late, Next::SetAgain),
         (directory, ABLE, Event::Late, failed(Reason::AgentTimeout, in_time)),

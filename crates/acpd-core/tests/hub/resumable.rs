@@ -120,7 +120,7 @@ fn an_initialize_that_is_repeated_does_not_forget_what_has_to_be_asked_again() {
     let a = bench.client(&token());
     bench.session(a, "s");
     let host = bench.host();
-    // It comes back while the agent cannot be asked for its capabilities, and asks once more.
+    // The client resumes while the agent cannot be asked for its capabilities, and asks again.
     bench.snapshot.agents.get_mut(AGENT).expect("known").initialize = None;
     let capabilities = bench.capabilities.take();
     bench.reboot();
@@ -201,7 +201,7 @@ fn who_could_not_leave_a_session_goes_on_following_it() {
     assert!(got.contains(&"error 5".to_owned()), "{got:?}");
     assert!(follows(&mut bench, back));
 
-    // It has arrived, and the refusal has not.
+    // The request has arrived, the refusal has not.
     bench.feed(Input::Client(back, ClientEvent::Closed));
     let (back, _) = back_leaving(&mut bench, &json!(5));
     assert!(follows(&mut bench, back));

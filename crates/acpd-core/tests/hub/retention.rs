@@ -1,4 +1,4 @@
-//! What the limits of the configuration let go, and what they never do.
+//! Sessions that the configured limits delete, and sessions that they never delete.
 
 use acpd_core::ids::ClientId;
 use acpd_core::profile::{Limits, Workspace};
@@ -12,7 +12,7 @@ const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// A bench with these limits, and so many sessions that nobody has open: `s1` was used first.
+/// A bench with these limits, and a number of sessions without clients: `s1` was used first.
 fn kept(limits: Limits, sessions: usize) -> Bench {
     let mut bench = Bench::with_shims();
     bench.configure(|config| {

@@ -84,7 +84,7 @@ fn settings_that_the_agent_refuses_again_are_reported_and_no_longer_shown() {
     let mut bench = Bench::new();
     let (a, resume) = set_up(&mut bench, "session/resume");
     bench.agent_answers(&resume, &json!({"modes":modes("ask"),"configOptions":model("big")}));
-    // It says yes and shows no.
+    // The agent accepts the value and does not show it.
     bench.answers("session/set_config_option", &json!({"configOptions":model("big")}));
     bench.refuses("session/set_mode", -32603);
     let got = bench.got(a);

@@ -64,7 +64,7 @@ fn working(bench: &mut Bench) -> (ClientId, Value) {
     (a, prompt)
 }
 
-/// What a client is answered.
+/// Returns a client's answer.
 fn answer(bench: &mut Bench, client: ClientId, id: u64) -> Value {
     answer_of(&bench.got(client), &json!(id)).expect("an answer")
 }
@@ -110,7 +110,7 @@ fn it_goes_into_the_turn_that_runs_and_everybody_sees_it_once() {
     let ended = bench.journal_words().iter().filter(|w| *w == "_acpd/turn_ended").count();
     assert_eq!(ended, 1, "it is no turn");
 
-    // Who comes later reads it, marked.
+    // Later clients read it, marked.
     let d = bench.client(&json!({"seq":true}));
     bench.say(d, &json!({"id":1,"method":"session/load","params":{"sessionId":"s","cwd":"/w"}}));
     let got = bench.got(d);

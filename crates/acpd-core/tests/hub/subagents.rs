@@ -56,7 +56,7 @@ fn cancel(bench: &mut Bench, client: ClientId, session: &str) {
     bench.say(client, &json!({"method":"session/cancel","params":{"sessionId":session}}));
 }
 
-/// Whose lines they are, and what.
+/// Sessions and texts of the lines.
 fn of(lines: &[Value]) -> Vec<String> {
     let whose = |line: &Value| line["params"]["sessionId"].as_str().unwrap_or("-").to_owned();
     lines.iter().map(|line| format!("{} {}", whose(line), word(line))).collect()
@@ -156,7 +156,7 @@ fn a_child_that_was_not_announced_is_nobody() {
     bench.chunk("c", "lost");
     permission(&mut bench, 7, "c");
     assert_eq!(bench.got(shows), Vec::<Value>::new());
-    // Questions about nobody are no consent.
+    // Questions without a session are no consent.
     assert_eq!(bench.heard()[0]["error"]["code"], -32602);
     assert_eq!(bench.notes.len(), 1);
 }

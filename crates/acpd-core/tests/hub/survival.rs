@@ -74,7 +74,7 @@ fn an_answer_that_the_client_did_not_get_waits_for_it() {
         !order.iter().any(|word| word == "user_message_chunk"),
         "its own words are for the others"
     );
-    // It says that it has it: nothing is kept any more.
+    // The client confirms it: nothing is kept any longer.
     let client = acpd_core::ids::ClientId(2);
     bench.say(client, &json!({"method":"_acpd/client/answered","params":{"ids":[2]}}));
     assert_eq!(bench.snapshot.clients[TOKEN].replies.len(), 0);
@@ -142,7 +142,7 @@ fn a_question_stands_and_is_not_asked_twice() {
         got.iter().filter(|line| line["method"] == "$/cancel_request").collect();
     assert_eq!(withdrawn.len(), 1);
     assert_eq!(withdrawn[0]["params"]["requestId"], 12345);
-    // Somebody else who comes is asked, too; the first answer counts.
+    // Another client that attaches is asked, too; the first answer counts.
     let other = bench.plain();
     bench.say(
         other,
@@ -320,14 +320,14 @@ fn a_daemon_that_is_told_to_stop_says_goodbye() {
     for by_person in [true, false] {
         let (mut bench, _) = working();
         let client = acpd_core::ids::ClientId(1);
-        // It cannot come back, and must start no other daemon either.
+        // The client cannot resume, and must start no other daemon.
         let watcher = acpd_core::ids::ClientId(7);
         bench.feed(Input::Client(watcher, ClientEvent::Opened(ClientOrigin::User)));
         bench.say(watcher, &json!({"id":1,"method":"_acpd/watch"}));
         if by_person {
             bench.say(client, &json!({"id":9,"method":"_acpd/daemon/stop"}));
         } else {
-            // Of the system, or to start again: somebody comes back.
+            // After a stop by the system, or for a restart, clients resume.
             bench.feed(Input::Stop);
         }
         bench.pass(60_000);

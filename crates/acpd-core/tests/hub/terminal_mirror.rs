@@ -21,7 +21,7 @@ fn writes(bench: &mut Bench, terminal: InteractionId, output: &str) {
     bench.screens.insert(terminal, tail);
 }
 
-/// What a client was shown of the command.
+/// Returns the shown output of the command.
 fn texts(got: &[Value]) -> Vec<String> {
     let about = |line: &&Value| line["params"]["update"]["content"].is_array();
     got.iter().filter(about).map(|line| shown(line).to_owned()).collect()

@@ -342,7 +342,7 @@ fn only_who_has_a_terminal_is_shown_it_and_the_others_read() {
         String::from_utf8_lossy(&row.line).contains(&name),
         "the journal has the agent's words"
     );
-    // What acpd never named is none of its business.
+    // Terminals that acpd never named are not its own.
     shows(&mut bench, "call-17");
     assert_eq!(shown(&bench.got(c)[0]), "call-17");
 }

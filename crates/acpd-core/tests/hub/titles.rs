@@ -23,7 +23,7 @@ fn own(bench: &mut Bench, title: &Value) -> Value {
     bench.got(a)[0]["result"].clone()
 }
 
-/// What the agent calls the session.
+/// Title by the agent.
 fn call(bench: &mut Bench, title: &str) {
     let update =
         json!({"sessionUpdate":"session_info_update","title":title,"updatedAt":"2026-01-01"});
@@ -126,7 +126,7 @@ fn an_agent_that_takes_titles_is_told_while_it_has_the_session() {
     set(&mut bench, a, &json!("Mine"));
     let asked = bench.heard_one("session/set_title");
     assert_eq!(asked["params"], json!({"sessionId":"s","title":"Mine"}));
-    // Nobody waits for its answer.
+    // The answer is not needed.
     bench.agent_refuses(&asked, -32603);
     assert_eq!(bench.got(a), Vec::<Value>::new());
     assert_eq!(listed(&mut bench), "Mine");

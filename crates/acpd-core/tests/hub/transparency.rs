@@ -1,5 +1,5 @@
-//! What goes in comes out, byte for byte: all that acpd changes in a forwarded line is its id, and the
-//! id of the session or request that it is about, where that is another one on the other side.
+//! Lines pass byte for byte: acpd changes only the id of a forwarded line, and ids of sessions and
+//! requests that differ on the other side.
 //!
 //! The messages are those of the official schema, and some that no schema knows. Each is scribbled down
 //! in odd ways: in another order, with white space, with members that nobody has heard of, big numbers and
@@ -31,7 +31,7 @@ const ID: &str = "\u{1}id";
 /// Stands for an id within a message that acpd translates: of a session, or of a request.
 const SESSION: &str = "\u{1}session";
 
-/// Members that nobody has heard of.
+/// Unknown members.
 const ODD: [&str; 9] = [
     r#""_odd":null"#,
     r#""big":123456789012345678901234567890"#,
@@ -90,20 +90,20 @@ impl Wire {
         Wire { bench, client, host, public, private: "0".to_owned(), end: 1 << 40 }
     }
 
-    /// What the agent is told when the client says this.
+    /// Returns the agent's line for a line of the client.
     fn client_says(&mut self, line: &str) -> Vec<String> {
         let line = Bytes::from(line.to_owned());
         self.feed(client_line(self.client, line)).1
     }
 
-    /// What the client is told when the agent says this.
+    /// Returns the client's line for a line of the agent.
     fn agent_says(&mut self, line: &str) -> Vec<String> {
         self.end += line.len() as u64 + 1;
         let line = Bytes::from(line.to_owned());
         self.feed(host_line(self.host, line, self.end)).0
     }
 
-    /// What the client and the agent are told. The bench reads lines, and some of these are beyond
+    /// Returns the lines of client and agent. The bench reads lines, and some of these are beyond
     /// what it can read.
     fn feed(&mut self, input: Input) -> (Vec<String>, Vec<String>) {
         let (mut to_client, mut to_agent, mut written) = (Vec::new(), Vec::new(), Vec::new());

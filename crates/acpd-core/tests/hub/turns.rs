@@ -569,7 +569,7 @@ fn a_turn_without_a_word_has_failed_for_an_agent_that_is_known_for_that() {
         } else {
             assert_eq!((&answer["result"], &outcome["kind"]), (&end, &json!("stopped")));
         }
-        // Whatever the agent says or does of its own is a word; so is another reason to stop.
+        // Any line of the agent is an output; so is another stop reason.
         for kind in ["agent_message_chunk", "agent_thought_chunk", "none", "cancel"] {
             bench.prompt(a, &json!(2), "s", "go");
             let prompt = bench.heard_one("session/prompt");

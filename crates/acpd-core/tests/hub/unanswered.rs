@@ -6,7 +6,7 @@ use crate::bench::{AGENT, Bench, words};
 
 const NOTICE: u64 = 5 * 60_000;
 
-/// What a client was told about answers that are missing.
+/// Returns a client's notices about missing answers.
 fn told(bench: &mut Bench, client: acpd_core::ids::ClientId) -> Vec<Value> {
     let got = bench.got(client).into_iter();
     got.filter(|line| line["method"] == "_acpd/unanswered").map(|l| l["params"].clone()).collect()
@@ -21,7 +21,7 @@ fn who_waits_for_a_new_session_is_told_that_the_agent_does_not_answer() {
     let request = bench.heard_one("session/new");
     bench.pass(NOTICE - 1);
     assert_eq!(told(&mut bench, a), Vec::<Value>::new());
-    // Somebody else wants the same name.
+    // Another client wants the same name.
     bench.say(b, &json!({"id":1,"method":"session/new","params":named}));
     for time in 1..=2 {
         bench.pass(if time == 1 { 1 } else { NOTICE });
@@ -78,14 +78,14 @@ fn a_cancel_frees_who_asked_also_if_the_agent_ignores_it() {
     let got = bench.got(a);
     assert_eq!(words(&got), ["error 1"]);
     assert_eq!(got[0]["error"]["code"], -32800);
-    // Nobody waits any more, so nobody is told anything.
+    // No client waits, so none is notified.
     bench.pass(2 * NOTICE);
     assert_eq!(bench.failures, []);
-    // Who wants the name later waits for the same answer.
+    // A later client with this name waits for the same answer.
     bench.say(b, &json!({"id":1,"method":"session/new","params":params}));
     bench.pass(NOTICE);
     assert_eq!(told(&mut bench, b).len(), 1);
-    // What the agent says after all is not for who has cancelled, and the id is free.
+    // The agent's late answer is not for the client that cancelled, and the id is free.
     bench.agent_answers(&request, &json!({"sessionId":"s"}));
     assert_eq!(bench.got(a), Vec::<Value>::new());
     assert_eq!(bench.got(b)[0]["error"]["data"]["_acpd"]["reason"], "name_taken");

@@ -1,4 +1,4 @@
-//! Clients that run under an agent: they work with agents, and decide for nobody.
+//! Clients that run under an agent: they work with agents, and decide nothing for people.
 
 use std::collections::BTreeSet;
 
@@ -49,10 +49,10 @@ fn m2_the_list_is_what_the_daemon_serves_and_refuses() {
         let ask = |under_agent: bool| {
             let (mut bench, a) = Bench::begun();
             let client = if under_agent { tool(&mut bench) } else { bench.plain() };
-            // A turn that somebody else has sent.
+            // A turn of another sender.
             bench.prompt(a, &json!(1), "s", "go");
             bench.heard();
-            // What the params lack, the agent would say.
+            // The agent would report the missing params.
             bench.lenient = true;
             bench.say(client, &json!({"id":7,"method":method,"params":params()}));
             let got = bench.got(client);
@@ -170,12 +170,12 @@ fn m2_a_tool_ends_its_own_turns_and_no_others() {
     bench.prompt(a, &json!(2), "s", "yours");
     bench.say(tool, &cancel);
     assert_eq!(bench.heard(), Vec::<Value>::new(), "it would take the other one along");
-    // Its own request it may take back.
+    // Its own request may be cancelled.
     bench.say(tool, &json!({"method":"$/cancel_request","params":{"requestId":1}}));
     assert_eq!(bench.heard()[0]["method"], "session/cancel");
     bench.agent_answers(&request, &json!({"stopReason":"cancelled"}));
     let yours = bench.heard_one("session/prompt");
-    // Its sender has gone: it is still somebody else's.
+    // Its sender has gone: the turn is still another's.
     bench.feed(Input::Client(a, ClientEvent::Closed));
     bench.say(tool, &cancel);
     for method in ["session/close", "_acpd/session/close", "_acpd/session/cancel"] {

@@ -1,4 +1,5 @@
-//! What cannot be read of a line hides nothing else of it, and no line of the older and newer versions is lost.
+//! A malformed member hides nothing else of its line, and no line of older and newer versions is
+//! lost.
 
 use acp_wire::Body;
 use acpd_core::{ClientEvent, Input};

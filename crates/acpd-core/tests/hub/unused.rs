@@ -1,4 +1,4 @@
-//! Sessions that nobody ever used: who is shown them, and when they are deleted.
+//! Unused sessions: the clients that see them, and their deletion.
 
 use acpd_core::ids::ClientId;
 use acpd_core::{ClientEvent, HostEvent, Input};

@@ -42,7 +42,7 @@ fn l12_a_prompt_that_cannot_be_written_is_answered_at_once_and_never_twice() {
     bench.run_batch(unwritten);
     bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
     assert!(!words(&bench.got(a)).contains(&"result 1".to_owned()));
-    // Its id is free.
+    // The id of the request is free.
     bench.say(a, &prompt(1));
     bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
     assert!(words(&bench.got(a)).contains(&"result 1".to_owned()));

@@ -1,4 +1,4 @@
-//! What turns use, as far as agents tell.
+//! Usage of turns, as agents report it.
 
 use acpd_core::ids::ClientId;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn turn(bench: &mut Bench, client: ClientId, cost: f64) {
     bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
 }
 
-/// What was booked: for which turn, and how much of a dollar.
+/// Recorded usage: the turn, and the cost in dollars.
 fn booked(bench: &Bench) -> Vec<(Option<u64>, Option<f64>)> {
     let cost =
         |row: &acpd_core::record::UsageRow| row.cost.as_ref().map(|cost| cost.amount.units());
@@ -86,7 +86,7 @@ fn what_an_agent_does_not_tell_is_not_known() {
 
 #[test]
 fn a_cost_is_counted_once_over_restores_and_replays() {
-    // What the next process tells of the past, and what it tells in the next turn.
+    // Reports of the next process about the past, and in the next turn.
     for (replayed, next, grown) in
         [(Some(0.5), 0.75, 0.25), (None, 0.75, 0.25), (None, 0.125, 0.125), (Some(0.0), 0.25, 0.25)]
     {

@@ -1,5 +1,5 @@
-//! What every client sees of a session, whatever happens around it: a stretch of the journal, in order,
-//! with no line missing and none twice, each as this client can take it.
+//! Views of clients, through all events: a range of the journal, in order, with no line missing and
+//! none twice, each as this client can take it.
 
 use acp_wire::{locate, str_at};
 use acpd_api::{NAMESPACE, method};
@@ -27,7 +27,7 @@ enum Step {
     SetMode(usize),
     Permit(usize, bool),
     Update(usize),
-    /// The same of the subagent, which is nobody until it is announced.
+    /// A line of the subagent, which is unknown until it is announced.
     Subagent(usize),
     Ask,
     /// The agent answers what waits longest.
@@ -123,7 +123,7 @@ struct Seer {
 struct Scene {
     bench: Bench,
     seers: Vec<Seer>,
-    /// What the agent has not answered yet.
+    /// Unanswered requests to the agent.
     pending: Vec<Value>,
     next: u64,
 }
@@ -298,7 +298,7 @@ impl Scene {
         self.bench.screens.insert(terminal, TerminalTail::default());
     }
 
-    /// Who works in a session is attached to it, if it is not yet.
+    /// A client that works in a session is attached to it.
     fn attached(&mut self, who: usize, place: Place) {
         self.seers[who].place.get_or_insert(place);
     }
@@ -308,7 +308,7 @@ impl Scene {
         self.bench.feed(Input::Client(self.seers[who].client, ClientEvent::Drained));
     }
 
-    /// Looks at what everybody got.
+    /// Checks the lines of all clients.
     fn look(&mut self) {
         let heard = self.bench.heard();
         self.pending.extend(heard.into_iter().filter(|line| line["id"].is_u64()));
@@ -363,7 +363,7 @@ impl Scene {
         !hidden && render(&row.line, row.kind, row.seq, "s", &seer.view).is_some()
     }
 
-    /// It has seen every line before this one that is for it.
+    /// The client has seen every line before this one that is for it.
     fn nothing_missing(&self, who: usize, before: u64) {
         let seer = &self.seers[who];
         let Some(place) = seer.place else { return };

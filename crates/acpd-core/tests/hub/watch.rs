@@ -1,4 +1,4 @@
-//! `_acpd/watch`: what a watcher is told, when, and what it costs when nobody does anything.
+//! `_acpd/watch`: lines to watchers, their times, and their cost while nothing happens.
 
 use acpd_api::{Changed, DoingKind, SessionList, TurnState, Watched};
 use acpd_core::ids::ClientId;
@@ -51,7 +51,7 @@ impl Watcher {
     }
 }
 
-/// What somebody is told who asks.
+/// Returns the answer to a watcher.
 fn asked(bench: &mut Bench) -> Watched {
     let asker = bench.open();
     let ask = |bench: &mut Bench, method: &str| {
@@ -118,7 +118,7 @@ fn a_watcher_knows_what_somebody_who_asks_is_told() {
         for watcher in [&mut early, &mut late] {
             watcher.catches_up(&mut bench);
             let told = sorted(asked(&mut bench));
-            // Who asks is a client for a moment, but at no session.
+            // The asking client is connected for a moment, but attached to no session.
             assert_eq!(sorted(watcher.rows.clone()), told, "step {number}");
         }
     }
@@ -209,7 +209,7 @@ fn nothing_is_told_when_nothing_happens_and_nothing_is_armed() {
     assert_eq!(watcher.rows.sessions.len(), 500);
     bench.pass(1_000);
     watcher.hears(&mut bench);
-    // Who looks changes nothing.
+    // A watcher changes nothing.
     for _ in 0..10 {
         asked(&mut bench);
         bench.pass(100);
@@ -252,7 +252,7 @@ fn a_turn_does_what_its_agent_began_last() {
         &json!({"sessionUpdate":"tool_call","toolCallId":"t","title":"Read it","kind":"read"}),
     );
     assert_eq!(doing(&mut bench), (DoingKind::Tool, "Read it".to_owned()));
-    // What a call does may be told later.
+    // The details of a call may follow later.
     call_update(
         &mut bench,
         &json!({"sessionUpdate":"tool_call_update","toolCallId":"t","kind":"execute",
@@ -291,7 +291,7 @@ fn since_when_agents_and_turns_run_is_the_same_after_a_restart_of_the_daemon() {
     let after = asked(&mut bench);
     assert_eq!(after.sessions[0].turn, before.sessions[0].turn);
     assert_eq!(after.agents[0].since, before.agents[0].since);
-    // What the agent does is not known before it says something.
+    // The work of the agent is unknown before its first line.
     assert_eq!((&after.sessions[0].doing, after.sessions[0].last_line), (&None, None));
     bench.chunk("s", "on");
     assert_eq!(doing(&mut bench), (DoingKind::Writing, "on".to_owned()));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
 
-/// What gemini says when it has lost a session.
+/// Error of gemini for a lost session.
 const GONE: &str = "No previous sessions found for this project.";
 
 fn refuse_as_gemini(bench: &mut Bench, load: &Value) {
@@ -94,7 +94,7 @@ fn what_fails_for_an_unknown_reason_goes_on_with_a_summary_when_a_person_says_so
     let told = got.iter().find(|line| line["method"] == "_acpd/notice").expect("told");
     assert!(told["params"]["text"].as_str().expect("text").contains("is given up"));
     assert_eq!(bench.heard(), Vec::<Value>::new(), "nothing is made that nobody has asked for");
-    // It is on disk, and the agent is not asked for it any more.
+    // The decision is on disk, and the agent is no longer asked.
     bench.reboot();
     let (plain, noticed) = (bench.plain(), bench.client(&json!({"notices":true})));
     for client in [plain, noticed] {
@@ -192,14 +192,14 @@ fn nobody_gives_up_by_mistake_what_an_agent_still_has() {
     assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "invalid");
     assert!(hint(&refused).contains("`acpctl session reseed s --discard`"), "{refused}");
     assert_eq!(bench.state("s"), "live");
-    // Nor while a prompt runs, whatever is said.
+    // Nor while a prompt runs, with any params.
     bench.prompt(a, &json!(2), "s", "go");
     let prompt = bench.heard_one("session/prompt");
     let refused = reseed(&mut bench, a, true);
     assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "session_blocked");
     assert!(hint(&refused).contains("`acpctl cancel s`"), "{refused}");
     bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
-    // Who says so explicitly gets it: the agent's copy is closed.
+    // An explicit request is granted: the agent's copy is closed.
     let info = reseed(&mut bench, a, true)["result"].clone();
     assert_eq!(info["state"], "parked");
     bench.heard_one("session/close");
@@ -230,7 +230,7 @@ fn a_restore_that_goes_on_is_given_up_only_explicitly() {
     let (a, load) = bench.loading("s");
     assert!(hint(&reseed(&mut bench, a, false)).contains("--discard"));
     reseed(&mut bench, a, true);
-    // It comes too late.
+    // The answer comes too late.
     bench.agent_answers(&load, &json!({}));
     assert_eq!(bench.state("s"), "parked");
     bench.prompt(a, &json!(2), "s", "go on");
@@ -472,7 +472,7 @@ fn a_process_of_the_last_daemon_that_is_lost_after_a_long_silence_is_replaced() 
     bench.pass(60_000);
     let host = bench.host();
     bench.feed(Input::Host(host, HostEvent::Lost { reason: "its host was killed".to_owned() }));
-    // What is ended already needs nobody to end it.
+    // The turn has ended already.
     assert_eq!(agent_hint(&mut bench), "");
     bench.prompt(a, &json!(2), "s", "and now?");
     assert_eq!(bench.got(a), Vec::<Value>::new());

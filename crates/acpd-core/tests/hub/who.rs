@@ -1,4 +1,4 @@
-//! Who answered a question or cut a turn short, as the others are told it.
+//! Clients that answered a question or cut a turn short, as others are told.
 
 use acpd_core::ids::ClientId;
 use acpd_core::{ClientEvent, Input};
@@ -77,7 +77,7 @@ fn who_was_asked_as_well_is_told_who_answered_before_the_question_is_taken_back(
         "answer":{"kind":"option","option":{"optionId":"y","name":"Yes","kind":"allow_once"}},
         "by":{"name":"zed","title":"ZED"},"at":at});
     assert_eq!(got[0]["params"], expected);
-    // So is who has answered, and whoever reads the journal.
+    // The journal names the answering client, too.
     assert_eq!(told(&bench.got(zed), "_acpd/answered"), expected);
     assert!(bench.journal_words().contains(&"_acpd/answered".to_owned()));
 }

@@ -12,28 +12,28 @@ pub enum FsError {
     /// There is no such file; ACP's `-32002`.
     #[error("`{}` does not exist", .path.display())]
     NotFound {
-        /// What was asked for.
+        /// The requested operation.
         path: PathBuf,
     },
-    /// It is not, or may not be, in the session's directories.
+    /// The path is outside of the session's directories.
     #[error("`{}` is refused: {why}; the session's directories are {}", .path.display(), list(.roots))]
     Outside {
-        /// What was asked for.
+        /// The requested operation.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the problem.
         why: &'static str,
         roots: Vec<PathBuf>,
     },
-    /// Its bytes, or those of the lines asked for, are no text.
+    /// The bytes of the file, or of the requested lines, are no text.
     #[error("`{}` is not UTF-8 text", .path.display())]
     NotUtf8 {
-        /// What was asked for.
+        /// The requested operation.
         path: PathBuf,
     },
     /// The answer would be longer than an answer may be.
     #[error("`{}` has {bytes} bytes, and more than {limit} of them were asked for", .path.display())]
     TooBig {
-        /// What was asked for.
+        /// The requested operation.
         path: PathBuf,
         /// Size of the file in bytes.
         bytes: u64,
@@ -43,7 +43,7 @@ pub enum FsError {
     /// The lines asked for are further into the file than is looked.
     #[error("the lines asked for are not in the first {bytes} bytes of `{}`, and no more is looked at", .path.display())]
     TooFar {
-        /// What was asked for.
+        /// The requested operation.
         path: PathBuf,
         /// How much was looked at.
         bytes: u64,
@@ -51,32 +51,32 @@ pub enum FsError {
     /// The disk is slow, or what it is asked for is much.
     #[error("reading `{}` takes too long", .path.display())]
     TooSlow {
-        /// What was asked for.
+        /// The requested operation.
         path: PathBuf,
     },
-    /// Nobody wants the text any more.
+    /// The text is no longer needed.
     #[error("reading `{}` was cancelled: the agent was stopped", .path.display())]
     Cancelled {
-        /// What was asked for.
+        /// The requested operation.
         path: PathBuf,
     },
-    /// It is a directory, a pipe, a socket or a device.
+    /// The path is a directory, a pipe, a socket or a device.
     #[error("`{}` is not a regular file", .path.display())]
     NotAFile {
-        /// What was asked for.
+        /// The requested operation.
         path: PathBuf,
     },
     #[error("cannot use `{}`: {source}", .path.display())]
     Io {
-        /// What was asked for.
+        /// The requested operation.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
 impl FsError {
-    /// What to do about it.
+    /// Returns advice for the user.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             FsError::Outside { .. } => Some(
@@ -108,7 +108,7 @@ fn list(roots: &[PathBuf]) -> String {
     let mut text = String::new();
     for (index, root) in roots.iter().enumerate() {
         let comma = if index == 0 { "" } else { ", " };
-        // A string takes whatever is written.
+        // Writing to a string cannot fail.
         write!(text, "{comma}`{}`", root.display()).ok();
     }
     text

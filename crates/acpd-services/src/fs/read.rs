@@ -36,7 +36,7 @@ pub struct Effort {
     pub bytes: u64,
     /// When it has taken long enough.
     pub until: Instant,
-    /// Set when nobody wants the text any more.
+    /// Set when the text is no longer needed.
     pub cancelled: Arc<AtomicBool>,
 }
 
@@ -75,7 +75,7 @@ pub fn read_text_file(
     let read = || -> io::Result<_> {
         let size = file.size()?;
         let first = wanted.first.unwrap_or(1).max(1);
-        // What cannot be told is not read first.
+        // A file whose text cannot be returned is not read.
         let whole = first == 1 && wanted.limit.is_none();
         let text =
             if whole && size > MOST_BYTES { None } else { lines(file, first, wanted.limit)? };
@@ -133,7 +133,7 @@ pub fn open(roots: &Roots, path: &Path, effort: Effort) -> Result<Bounded, FsErr
     Ok(Bounded { file, effort })
 }
 
-/// A file that is read with so much effort, and then is an error.
+/// A file that takes much effort to read, and then fails.
 #[derive(Debug)]
 pub struct Bounded {
     file: File,
@@ -141,7 +141,7 @@ pub struct Bounded {
 }
 
 impl Bounded {
-    /// Its size in bytes.
+    /// Size of the file in bytes.
     ///
     /// # Errors
     /// What the system says.

@@ -27,7 +27,7 @@ struct Root {
     dir: Dir,
 }
 
-/// What is at a path.
+/// Kind of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Directory,
@@ -45,7 +45,7 @@ pub(super) struct Place<'a> {
 
 impl Roots {
     /// Opens the working directory and the additional directories of a session. New files and
-    /// directories are made for `umask`, the user's, whatever this process has itself.
+    /// directories get the user's `umask`, not that of this process.
     ///
     /// # Errors
     /// When one of them cannot be opened; the error names it.
@@ -67,7 +67,7 @@ impl Roots {
         Ok(Roots { roots, umask })
     }
 
-    /// What is at a path, if that is inside.
+    /// Returns the kind of a path, if that is inside.
     ///
     /// # Errors
     /// See [`FsError`]; when nothing is there, too.
@@ -141,7 +141,7 @@ impl Root {
 /// end does not exist, that end.
 fn destination(path: &Path, links: usize) -> io::Result<PathBuf> {
     if path.as_os_str().len() >= LONGEST_PATH {
-        // It could be made piece by piece, and then nobody could open it by its name.
+        // The path could be created step by step, and then not be opened by its name.
         return Err(too_long());
     }
     match path.canonicalize() {
@@ -170,7 +170,7 @@ pub(super) fn open_regular(
 ) -> io::Result<Option<File>> {
     options.custom_flags(NEVER_WAIT);
     match dir.open_with(path, options) {
-        // A socket, or a pipe that nobody reads.
+        // A socket, or a pipe without a reader.
         Err(error) if is_no_file(&error) => Ok(None),
         Err(error) => Err(error),
         Ok(file) => {

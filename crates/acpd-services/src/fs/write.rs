@@ -11,7 +11,7 @@ use cap_tempfile::TempFile;
 use super::error::FsError;
 use super::roots::{Roots, open_regular};
 
-/// What is at a place that is to be written.
+/// Kind of a path to write.
 enum Old {
     Nothing,
     File(u32),
@@ -33,7 +33,7 @@ pub fn write_text_file(roots: &Roots, path: &Path, content: &str) -> Result<(), 
     };
     let umask = roots.umask();
     let write = || -> io::Result<bool> {
-        // One handle from here on: whatever becomes of its path, the text goes where we looked.
+        // One handle from here on, so the text goes to the checked file even if its path changes.
         let dir = directory(place.dir, above, umask)?;
         let mode = match old(&dir, name)? {
             Old::Nothing => 0o666 & !umask,
@@ -64,7 +64,7 @@ fn directory(top: &Dir, path: &Path, umask: u32) -> io::Result<Dir> {
 
 fn make(dir: &Dir, name: &OsStr, umask: u32) -> io::Result<Dir> {
     match dir.create_dir(name) {
-        // Somebody else was faster.
+        // Another writer was faster.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return dir.open_dir(name),
         made => made?,
     }

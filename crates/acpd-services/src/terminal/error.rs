@@ -13,13 +13,13 @@ pub enum TerminalError {
     /// There is no terminal of this name, or not any more.
     #[error("terminal `{id}` does not exist or was released")]
     Unknown {
-        /// What was asked for.
+        /// The requested operation.
         id: String,
     },
     /// There is one of this name already.
     #[error("terminal `{id}` exists already")]
     Taken {
-        /// What was asked for.
+        /// The requested operation.
         id: String,
     },
     /// The agent has as many as it may.
@@ -31,26 +31,26 @@ pub enum TerminalError {
     /// The working directory is missing or none.
     #[error("cannot run a command in `{}`: it is not a directory", .cwd.display())]
     NoDirectory {
-        /// What was asked for.
+        /// The requested operation.
         cwd: PathBuf,
     },
     /// Such a variable would become another one.
     #[error("`{name}` cannot be the name of an environment variable: it is empty or has a `=`")]
     BadVariable {
-        /// What was asked for.
+        /// The requested operation.
         name: String,
     },
     #[error("cannot start `{command}`: {source}")]
     Start {
-        /// What was asked for.
+        /// The requested operation.
         command: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
 impl TerminalError {
-    /// What to do about it.
+    /// Returns advice for the user.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             TerminalError::TooManyOfOwner | TerminalError::TooMany => {

@@ -19,7 +19,7 @@ const LOOK: Pauses = Pauses { first: Duration::from_millis(1), longest: Duration
 const WALK: Duration = Duration::from_secs(5);
 
 pub(super) enum Job {
-    /// The leader has ended, and everybody who needs to know has been told.
+    /// The leader has ended, and all waiting parties are notified.
     Ended,
     /// The tree is to end.
     End,
@@ -33,7 +33,7 @@ pub(super) struct Keeper {
     pub(super) is_kept: bool,
     /// The keeper ends the tree when this is dropped, also because the daemon has died.
     pub(super) lease: Option<Lease>,
-    /// As long as this is there, nobody else gets its pid.
+    /// While this exists, the pid is not reused.
     pub(super) hold: Hold,
     /// The leader has ended.
     pub(super) ended: bool,
@@ -41,7 +41,7 @@ pub(super) struct Keeper {
     pub(super) children: Arc<dyn Children>,
     /// Dropped when nothing is left.
     pub(super) alive: watch::Sender<()>,
-    /// Wakes whoever reads the output.
+    /// Wakes the reader of the output.
     pub(super) wake: Rope,
 }
 

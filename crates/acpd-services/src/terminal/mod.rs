@@ -73,7 +73,7 @@ impl Terminals {
         Ok(())
     }
 
-    /// What a command has written so far (`terminal/output`).
+    /// Returns the output of a command so far (`terminal/output`).
     ///
     /// # Errors
     /// When there is no such terminal.
@@ -96,7 +96,7 @@ impl Terminals {
             if let Ok(ended) = state.wait_for(|state| state.exit.is_some()).await {
                 return ended.output();
             }
-            // Nobody reads any more: what there is, is all.
+            // The reader has gone: the output is complete as it is.
             let mut last = state.borrow().output();
             last.exit.get_or_insert_default();
             last
@@ -113,8 +113,8 @@ impl Terminals {
         Ok(())
     }
 
-    /// Ends and forgets a terminal (`terminal/release`). It is forgotten at once; the future tells when
-    /// nothing of it is left, whether or not somebody waits for that.
+    /// Ends and forgets a terminal (`terminal/release`). It is forgotten at once; the future
+    /// completes when nothing of it is left, even if it is not awaited.
     ///
     /// # Errors
     /// When there is no such terminal.

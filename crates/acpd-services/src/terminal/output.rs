@@ -19,7 +19,7 @@ const PIECE: usize = 16 << 10;
 
 const FAR: Duration = Duration::from_hours(1);
 
-/// What is known of a command.
+/// State of a command.
 pub(super) struct State {
     kept: Kept,
     pub(super) exit: Option<Exit>,
@@ -36,15 +36,16 @@ impl State {
     }
 }
 
-/// What a [`read`] waits for.
+/// Events that a [`read`] waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ready {
     Pipe,
     Bell,
 }
 
-/// Reads until nobody can write any more, and tells of the exit when everything before it was read. Whoever sends the
-/// exit, and whoever lets go of the tree, rings the bell after that. Blocks the thread.
+/// Reads until all writers have closed, and reports the exit when everything before it was read.
+/// The sender of the exit, and the releaser of the tree, ring the bell after that. Blocks the
+/// thread.
 pub(super) fn read(
     mut pipe: End,
     mut bell: Bell,
@@ -52,7 +53,7 @@ pub(super) fn read(
     exited: &mpsc::Receiver<Exit>,
     gone: &Gone,
 ) {
-    // Who waits for the exit is not woken for output.
+    // Output does not wake a thread that waits for the exit.
     let keep = |bytes: &[u8]| {
         state.send_if_modified(|state| {
             state.kept.push(bytes);
@@ -74,7 +75,7 @@ pub(super) fn read(
             let is_gone = gone.is_gone();
             if running && exit != Err(TryRecvError::Empty) {
                 running = false;
-                // What the command wrote before it ended is in the pipe already.
+                // Output from before the end is in the pipe already.
                 keep_rest(&mut pipe, &mut piece, keep).ok();
                 state.send_modify(|state| state.exit = Some(exit.unwrap_or_default()));
             }

@@ -20,7 +20,7 @@ use super::keeper::{Gone, Job, Keeper};
 use super::output::{State, read};
 use super::types::{Children, CreateTerminal, Exit, MOST_OUTPUT, USUAL_OUTPUT};
 
-/// What the threads need at most, in bytes.
+/// Stack size of the threads in bytes.
 const STACK: usize = 256 << 10;
 
 /// A terminal that runs. Dropped, it ends.
@@ -53,7 +53,7 @@ pub(super) fn start(
     if !request.cwd.is_dir() {
         return Err(TerminalError::NoDirectory { cwd: request.cwd.clone() });
     }
-    // It could pass for another mark, and its processes for another's.
+    // The mark could pass for another one, and its processes for another's.
     let is_bad = |name: &str| name.is_empty() || name.contains('=');
     if let Some((name, _)) = request.env.iter().find(|(name, _)| is_bad(name)) {
         return Err(TerminalError::BadVariable { name: name.clone() });
@@ -72,7 +72,7 @@ fn run(
     let (mut command, mut control) = command(request, exe)?;
     command.stdout(input.try_clone()?).stderr(input);
     let child = children.start(&mut command)?;
-    // It has the other ends of the pipe and of the connection, which would never end.
+    // The child has the other ends of the pipe and of the connection, which would never end.
     drop(command);
     let started = control.as_mut().map(|control| Ok((control.begin()?, control.lease()?)));
     let (kept, lease) = match started.transpose() {
@@ -115,7 +115,7 @@ fn run(
                 Some(mut control) => control.wait(),
                 None => wait_leader(pid).ok(),
             };
-            // They may have gone already.
+            // The threads may have gone already.
             exit.send(status.map(Exit::from).unwrap_or_default()).ok();
             wake.pull();
             ended.send(Job::Ended).ok();

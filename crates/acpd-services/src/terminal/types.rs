@@ -1,4 +1,4 @@
-//! What is asked of terminals and what they answer, with their limits.
+//! Requests for terminals and their answers, with their limits.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,11 +14,10 @@ pub const MOST_OF_OWNER: usize = 64;
 pub const MOST_IN_ALL: usize = 256;
 /// Bytes of output that are kept if the request does not say.
 pub const USUAL_OUTPUT: u64 = 1 << 20;
-/// The most bytes of output that are kept, whatever the request says.
+/// Maximum number of kept output bytes, for any request.
 pub const MOST_OUTPUT: u64 = 2 << 20;
 
-/// Who makes and reaps the children of this process. One that reaps whatever nobody waits for must
-/// leave these alone.
+/// Reaper of this process's children. A reaper of unknown children must leave these alone.
 pub trait Children: Send + Sync {
     /// Starts a child that is not reaped before one of the other two is called for it.
     fn start(&self, command: &mut Command) -> io::Result<Child>;
@@ -28,7 +27,7 @@ pub trait Children: Send + Sync {
     fn reap(&self, pid: u32);
 }
 
-/// What is to be run.
+/// A command to run.
 #[derive(Debug, Clone)]
 pub struct CreateTerminal {
     /// How it will be called; unique among all.
@@ -41,7 +40,7 @@ pub struct CreateTerminal {
     pub args: Vec<String>,
     /// The environment that the agent has as well.
     pub base_env: Vec<(OsString, OsString)>,
-    /// What the request adds to it.
+    /// Additional variables of the request.
     pub env: Vec<(String, String)>,
     pub cwd: PathBuf,
     /// Bytes of output to keep, the last ones; [`USUAL_OUTPUT`] if it is not said, [`MOST_OUTPUT`] at
@@ -54,18 +53,18 @@ pub struct CreateTerminal {
 /// How a command ended (`TerminalExitStatus`). Nothing is known if the system did not say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exit {
-    /// Its code, if it exited.
+    /// Exit code, if the process exited.
     pub code: Option<u32>,
     /// The name of the signal that ended it, like `SIGTERM`.
     pub signal: Option<String>,
 }
 
-/// What a command has written so far.
+/// Output of a command so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Its last bytes, as text; what is no UTF-8 is replaced by U+FFFD.
+    /// Last bytes as text; invalid UTF-8 is replaced by U+FFFD.
     pub text: String,
-    /// Whether there was more before.
+    /// Set if earlier output was cut off.
     pub truncated: bool,
     /// How it ended, if it did. All that it wrote before is in the text then.
     pub exit: Option<Exit>,
