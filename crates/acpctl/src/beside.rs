@@ -7,10 +7,19 @@ use std::process::Command;
 use acpd_api::{ExitCode, Untrusted};
 use acpd_client::beside;
 use acpd_sys::process;
+use clap::Args;
 
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::text::text;
+
+/// Arguments of a program beside this one, which reads them itself.
+#[derive(Debug, Args)]
+pub(crate) struct ProgramArgs {
+    /// `--help` shows them.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
+    pub(crate) args: Vec<OsString>,
+}
 
 /// Replaces this process by that program. Returns only if that fails.
 pub(crate) fn become_program(name: &str, args: &[OsString], door: Door) -> Result<ExitCode> {

@@ -25,7 +25,6 @@ use clap_complete::env::{CompleteEnv, Shells};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::cli;
 use crate::configured;
 use crate::door::{Door, initialize_params};
 use crate::error::Result;
@@ -41,8 +40,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const HELP: usize = 60;
 
 /// Completes and ends, if a shell wants that.
-pub(crate) fn complete_if_asked() {
-    CompleteEnv::with_factory(|| knowing(cli::whole())).var(VARIABLE).complete();
+pub(crate) fn complete_if_asked(definition: fn() -> Command) {
+    CompleteEnv::with_factory(|| knowing(definition())).var(VARIABLE).complete();
 }
 
 /// What a shell runs once, to complete from then on.
@@ -277,6 +276,6 @@ mod tests {
 
     #[test]
     fn the_command_holds_together_with_what_it_knows() {
-        knowing(cli::whole()).debug_assert();
+        knowing(crate::command::definition()).debug_assert();
     }
 }

@@ -8,11 +8,22 @@ use std::time::Duration;
 
 use acpd_client::open_file;
 use acpd_sys::file::is_same;
+use clap::Args;
 
-use crate::cli::Tail;
 use crate::error::{CommandError, Result};
 use crate::text::text;
 use crate::ui::Ui;
+
+/// Which part of a log.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Tail {
+    /// Keep printing what is written later.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Start with the last N lines.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    pub(crate) lines: usize,
+}
 
 /// How often a followed file is looked at.
 const POLL: Duration = Duration::from_millis(250);

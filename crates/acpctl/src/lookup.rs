@@ -16,8 +16,8 @@ use acpd_api::{
     method, nearest,
 };
 use acpd_client::Connection;
+use clap::Args;
 
-use crate::cli::Which;
 use crate::dirs::{current_dir, utf8};
 use crate::error::{CommandError, Result};
 use crate::info::session::SHORT_ID;
@@ -26,6 +26,33 @@ use crate::live::Live;
 use crate::paint::DIM;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
+
+/// One session.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used.
+    pub(crate) session: String,
+    /// Only among the sessions of this agent.
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
+}
+
+/// One session, for what only looks.
+#[derive(Debug, Args)]
+pub(crate) struct WhichOrLast {
+    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used [default: `-`].
+    #[arg(default_value = "-", hide_default_value = true)]
+    pub(crate) session: String,
+    /// Only among the sessions of this agent.
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
+}
+
+impl From<&WhichOrLast> for Which {
+    fn from(which: &WhichOrLast) -> Which {
+        Which { session: which.session.clone(), agent: which.agent.clone() }
+    }
+}
 
 /// From this length on, a new name must not be the beginning of an id: it may be meant as that. Words that
 /// are shorter are the beginning of an id by chance.

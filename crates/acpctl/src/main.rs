@@ -1,8 +1,11 @@
 //! `acpctl`: the command line of acpd.
 
+#[macro_use]
+mod manual;
+
+mod args;
 #[cfg(any(feature = "mcp", feature = "web"))]
 mod beside;
-mod cli;
 mod command;
 mod complete;
 mod configured;
@@ -24,10 +27,10 @@ mod human;
 mod info;
 mod install;
 mod last;
+mod lazy_args;
 mod live;
 mod log_file;
 mod lookup;
-mod manual;
 mod pager;
 mod paint;
 mod permission;
@@ -60,8 +63,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 fn main() -> ExitCode {
     panic::set_hook(Box::new(complain));
-    complete::complete_if_asked();
-    let cli = match cli::Cli::try_parse().or_else(all_sessions).or_else(help_of_help) {
+    complete::complete_if_asked(command::definition);
+    let cli = match command::Cli::try_parse().or_else(all_sessions).or_else(help_of_help) {
         Ok(cli) => cli,
         Err(error) => return wrong_usage(&error),
     };
@@ -83,22 +86,22 @@ fn main() -> ExitCode {
 }
 
 /// On a terminal, no command at all is `top`.
-fn all_sessions(error: clap::Error) -> Result<cli::Cli, clap::Error> {
+fn all_sessions(error: clap::Error) -> Result<command::Cli, clap::Error> {
     #[cfg(feature = "tui")]
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
         && full_screen::is_possible()
     {
         let args = std::env::args_os().chain(["top".into()]);
-        return cli::Cli::try_parse_from(args).map_err(|_| error);
+        return command::Cli::try_parse_from(args).map_err(|_| error);
     }
     Err(error)
 }
 
 /// `help --help` is `help`.
-fn help_of_help(error: clap::Error) -> Result<cli::Cli, clap::Error> {
+fn help_of_help(error: clap::Error) -> Result<command::Cli, clap::Error> {
     let typed = error.get(ContextKind::InvalidSubcommand);
     let is_help = matches!(typed, Some(ContextValue::String(typed)) if ["--help", "-h"].contains(&typed.as_str()));
-    if is_help { cli::Cli::try_parse_from(["acpctl", "help"]) } else { Err(error) }
+    if is_help { command::Cli::try_parse_from(["acpctl", "help"]) } else { Err(error) }
 }
 
 /// Tells of a panic, whose words may quote what was being read.
@@ -113,15 +116,15 @@ fn complain(panic: &panic::PanicHookInfo<'_>) {
 
 /// Prints help and version as `clap` does, and errors, which quote what was typed, escaped.
 fn wrong_usage(error: &clap::Error) -> ExitCode {
-    if let Some(error) = suggest::instead(error) {
-        let mut ui = ui::Ui::new(cli::When::Auto);
+    if let Some(error) = suggest::instead(error, command::definition) {
+        let mut ui = ui::Ui::new(args::When::Auto);
         ui.talk(&error.render(ui.err_paint()));
         return ExitCode::from(error.code().code());
     }
     let text = error.render().to_string();
     match text.strip_prefix("error: ") {
         Some(text) => {
-            let mut ui = ui::Ui::new(cli::When::Auto);
+            let mut ui = ui::Ui::new(args::When::Auto);
             let text = Untrusted::from(text.trim_end());
             ui.talk(&error::CommandError::usage(text.prose()).render(ui.err_paint()));
         }
@@ -129,7 +132,7 @@ fn wrong_usage(error: &clap::Error) -> ExitCode {
             // A reader that has closed the pipe does not want the rest.
             let failed = error.print().err().map(error::CommandError::from);
             if let Some(failed) = failed.filter(|failed| !failed.is_broken_pipe()) {
-                let mut ui = ui::Ui::new(cli::When::Auto);
+                let mut ui = ui::Ui::new(args::When::Auto);
                 ui.talk(&failed.render(ui.err_paint()));
                 return ExitCode::from(failed.code().code());
             }

@@ -12,6 +12,16 @@ use clap::builder::Resettable;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
+/// What stands below a long help: notes, if there are some, and lines to type with what they do.
+macro_rules! examples {
+    ($notes:literal; $($example:tt)*) => {
+        concat!($notes, "\n\n", examples!($($example)*))
+    };
+    ($($line:literal => $what:literal),* $(,)?) => {
+        concat!("Examples:", $("\n  ", $line, "\n      ", $what),*)
+    };
+}
+
 /// Writes the page of a command, and of each below it, into a folder.
 pub(crate) fn write(command: Command, dir: &Path) -> io::Result<()> {
     let mut command = command.disable_help_subcommand(true);
@@ -39,6 +49,15 @@ fn page(command: &Command) -> io::Result<(String, String)> {
     let at = text.find("\n.SH VERSION").map_or(text.len(), |before| before + 1);
     text.insert_str(at, &below);
     Ok((man.get_filename(), text))
+}
+
+/// The examples of a command: what is typed, and what it does.
+#[cfg(test)]
+pub(crate) fn examples_of(command: &Command) -> Vec<(String, String)> {
+    let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+    let (_, examples) = help.split_once("Examples:\n").unwrap_or_default();
+    let lines: Vec<&str> = examples.lines().map(str::trim).collect();
+    lines.chunks(2).map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect()
 }
 
 /// What stands below a long help, under the headings that people look for in a manual.

@@ -1,9 +1,9 @@
 //! What to type instead of a command that does not exist.
 
 use acpd_api::{escape, nearest};
+use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::cli;
 use crate::error::CommandError;
 use crate::text::{Text, shell_word, text};
 
@@ -37,7 +37,7 @@ const CALLED: [(&[&str], &str); 10] = [
 ];
 
 /// The error for a command that does not exist.
-pub(crate) fn instead(error: &clap::Error) -> Option<CommandError> {
+pub(crate) fn instead(error: &clap::Error, definition: fn() -> Command) -> Option<CommandError> {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
     }
@@ -45,7 +45,7 @@ pub(crate) fn instead(error: &clap::Error) -> Option<CommandError> {
         return None;
     };
     let group = group(std::env::args().skip(1).take_while(|arg| arg != typed));
-    Some(told(typed, group))
+    Some(told(typed, group, &definition()))
 }
 
 /// The command whose subcommand is missing; `None` at the top.
@@ -55,9 +55,8 @@ fn group(args: impl Iterator<Item = String>) -> Option<&'static str> {
     args.find_map(|arg| GROUPS.into_iter().find(|group| *group == arg))
 }
 
-fn told(typed: &str, group: Option<&'static str>) -> CommandError {
-    let cli = cli::whole();
-    let command = group.and_then(|group| cli.find_subcommand(group)).unwrap_or(&cli);
+fn told(typed: &str, group: Option<&'static str>, cli: &Command) -> CommandError {
+    let command = group.and_then(|group| cli.find_subcommand(group)).unwrap_or(cli);
     let names = command
         .get_subcommands()
         .flat_map(|verb| std::iter::once(verb.get_name()).chain(verb.get_visible_aliases()));
@@ -97,10 +96,11 @@ fn told(typed: &str, group: Option<&'static str>) -> CommandError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::definition;
     use crate::paint::Paint;
 
     fn hint(typed: &str, group: Option<&'static str>) -> String {
-        let shown = told(typed, group).render(Paint::plain());
+        let shown = told(typed, group, &definition()).render(Paint::plain());
         shown.as_str().split_once("hint: ").unwrap().1.trim_end().to_owned()
     }
 

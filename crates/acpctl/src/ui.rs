@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use terminal_size::{Height, Width, terminal_size_of};
 
-use crate::cli::When;
+use crate::args::When;
 use crate::pager::Pager;
 use crate::paint::{CYAN, DIM, Paint};
 use crate::text::{Text, text};

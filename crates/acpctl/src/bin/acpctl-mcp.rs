@@ -1,8 +1,7 @@
 //! What `acpctl mcp` executes, and what the daemon lends to agents: a program of its own, so that no other command
 //! carries tokio and the MCP library.
 
-#[path = "../cli/examples.rs"]
-mod examples;
+#[macro_use]
 #[path = "../manual.rs"]
 mod manual;
 
@@ -18,6 +17,11 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 /// Lend acpd's tools to an agent: an MCP server on stdin and stdout.
 #[derive(Debug, Parser)]
 #[command(name = "acpctl mcp", bin_name = "acpctl mcp", version)]
+#[command(after_long_help = examples!(
+    "claude mcp add acpd -- acpctl mcp" => "Have an agent start it",
+    "acpctl mcp --tools delegate,history" => "Lend only these tools",
+    "acpctl mcp --diagnostics detect" => "Have it find mistakes with what the files call for",
+))]
 struct Args {
     /// Which tools: `delegate` works with other agents, `history` searches and reads conversations, `workspace` searches
     /// and reads files [default: all].
@@ -52,20 +56,15 @@ fn tools(word: &str) -> Result<Tools, String> {
     known.map(|(_, tools)| *tools).ok_or_else(|| format!("the tools are: {words}"))
 }
 
-/// The command line, with examples.
-fn definition() -> clap::Command {
-    examples::shown(Args::command())
-}
-
 fn main() -> ExitCode {
     if std::env::args_os().skip(1).eq([keeper::ARGUMENT]) {
         return keeper::run();
     }
-    let typed = Args::from_arg_matches(&definition().get_matches());
+    let typed = Args::from_arg_matches(&Args::command().get_matches());
     let Args { tools, session, answer, folder, diagnostics, no_spawn, man } =
         typed.unwrap_or_else(|error| error.exit());
     if let Some(dir) = man {
-        return match manual::write(definition().name("acpctl-mcp"), &dir) {
+        return match manual::write(Args::command().name("acpctl-mcp"), &dir) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&error),
         };
@@ -102,12 +101,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn its_examples_are_as_it_reads_them() {
-        let mine = examples::ALL.iter().filter(|(of, _)| of.split(' ').next() == Some("mcp"));
-        for (line, what) in mine.flat_map(|(_, examples)| *examples) {
-            let (_, args) = line.split_once("acpctl ").unwrap();
+    fn examples_are_what_it_reads() {
+        let examples = manual::examples_of(&Args::command());
+        let own = examples.iter().filter_map(|(line, _)| line.split_once("acpctl "));
+        for (_, args) in own {
             let parsed = Args::try_parse_from(args.split(' '));
-            assert!(parsed.is_ok(), "{line} ({what}): {}", parsed.unwrap_err());
+            assert!(parsed.is_ok(), "{args}: {}", parsed.unwrap_err());
         }
     }
 }

@@ -1,7 +1,6 @@
 //! What `acpctl web` executes: a program of its own, so that no other command carries a web server.
 
-#[path = "../cli/examples.rs"]
-mod examples;
+#[macro_use]
 #[path = "../manual.rs"]
 mod manual;
 
@@ -27,6 +26,12 @@ use serde_json::json;
     version,
     args_conflicts_with_subcommands = true
 )]
+#[command(after_long_help = examples!(
+    "acpctl web --open" => "Serve the page, and open it in the browser",
+    "acpctl web --behind https://desk.tail1234.ts.net" => "Serve it behind a proxy, for a phone",
+    "acpctl web --listen 0.0.0.0 --cert chain.pem --key key.pem" =>
+        "Serve it in the network, with TLS",
+))]
 struct Web {
     #[command(subcommand)]
     command: Option<Command>,
@@ -62,6 +67,9 @@ struct Serve {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Let one more browser in: print the address with another code, and its QR code on a terminal.
+    #[command(after_long_help = examples!(
+        "acpctl web pair --name phone" => "Let a phone in by the QR code",
+    ))]
     Pair {
         /// What the browser is called in lists [default: as it calls itself].
         #[arg(long)]
@@ -84,12 +92,19 @@ enum Command {
 enum Token {
     /// List who may get in.
     #[command(alias = "ls")]
+    #[command(after_long_help = examples!(
+        "acpctl web token list" => "See who may get in",
+    ))]
     List {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
     /// Make a token for a program, and print it. It is shown this once.
+    #[command(after_long_help = examples!(
+        "acpctl web token new ide" => "Make a token for a program",
+        "acpctl web token new board --scope watch" => "Make one that may only look",
+    ))]
     New {
         /// What the program is called in lists.
         name: String,
@@ -98,6 +113,9 @@ enum Token {
     },
     /// Take a token back; what is connected with it is closed at once.
     #[command(alias = "rm")]
+    #[command(after_long_help = examples!(
+        "acpctl web token revoke ide" => "Close the door to that program",
+    ))]
     Revoke {
         /// Its name or its id.
         token: String,
@@ -122,7 +140,7 @@ impl From<ScopeArgs> for Scopes {
 
 #[expect(clippy::disallowed_methods, reason = "all that is written here is escaped")]
 fn main() -> ExitCode {
-    let typed = Web::from_arg_matches(&definition().get_matches());
+    let typed = Web::from_arg_matches(&Web::command().get_matches());
     match run(typed.unwrap_or_else(|error| error.exit())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -135,11 +153,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// The command line, with examples.
-fn definition() -> clap::Command {
-    examples::shown(Web::command())
-}
-
 fn run(Web { command, serve, no_spawn }: Web) -> Result<(), Failure> {
     let paths = Paths::discover()?;
     match command {
@@ -147,7 +160,7 @@ fn run(Web { command, serve, no_spawn }: Web) -> Result<(), Failure> {
             Event::Listening(invitation) => invite(&invitation, "Ctrl-C ends the server."),
             Event::SignedIn { name } => talk(&format!("signed in: {name}")),
         }),
-        Some(Command::Man { dir }) => Ok(manual::write(definition().name("acpctl-web"), &dir)?),
+        Some(Command::Man { dir }) => Ok(manual::write(Web::command().name("acpctl-web"), &dir)?),
         Some(Command::Pair { name, scopes }) => {
             invite(&acpd_web::pair(&paths, scopes.into(), name)?, "");
             Ok(())
@@ -243,12 +256,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn its_examples_are_as_it_reads_them() {
-        let mine = examples::ALL.iter().filter(|(of, _)| of.split(' ').next() == Some("web"));
-        for (line, what) in mine.flat_map(|(_, examples)| *examples) {
-            let (_, args) = line.split_once("acpctl ").unwrap();
-            let parsed = Web::try_parse_from(args.split(' '));
-            assert!(parsed.is_ok(), "{line} ({what}): {}", parsed.unwrap_err());
+    fn examples_are_what_it_reads() {
+        fn check(command: &clap::Command) {
+            for (line, _) in manual::examples_of(command) {
+                let parsed = Web::try_parse_from(line.split(' ').skip(1));
+                assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+            }
+            command.get_subcommands().for_each(check);
         }
+        check(&Web::command());
     }
 }

@@ -22,6 +22,7 @@ use acpd_api::{
 };
 use acpd_client::{Incoming, LinkError, LinkReader, LinkWriter};
 use bytes::Bytes;
+use clap::Args;
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -30,7 +31,26 @@ use crate::door::Door;
 use crate::error::{CommandError, Result, gone};
 use crate::lookup::Care;
 use crate::text::text;
-use crate::{cli, last, lookup, signal};
+use crate::{last, lookup, signal};
+
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "acpctl acp claude" => "What an editor starts as its agent",
+    "acpctl acp claude -s main" => "The same, in the session `main`, which others can follow",
+))]
+pub(super) struct Acp {
+    /// The agent [default: the configured one].
+    agent: Option<String>,
+    /// Give new sessions this name; if a session has it already, continue that one.
+    #[arg(short, long, value_name = "NAME")]
+    session: Option<String>,
+    /// Continue the last used session of the editor's directory in place of its first new one.
+    #[arg(short = 'c', long = "continue", conflicts_with = "session")]
+    goes_on: bool,
+    /// Continue this session (name, id or unique prefix) in place of the editor's first new one.
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["session", "goes_on"])]
+    attach: Option<String>,
+}
 
 /// Bytes read at once.
 const BLOCK: usize = 64 * 1024;
@@ -56,7 +76,7 @@ enum End {
 }
 
 /// Relays until one side goes away.
-pub(super) fn acp(args: &cli::Acp, door: Door) -> Result<ExitCode> {
+pub(super) fn acp(args: &Acp, door: Door) -> Result<ExitCode> {
     let first = match &args.attach {
         Some(wanted) => {
             let wanted = lookup::Wanted::here(wanted, args.agent.as_deref());
@@ -289,7 +309,7 @@ struct Rewriter<F> {
 
 impl<F: LastUsed> Rewriter<F> {
     fn new(
-        args: &cli::Acp,
+        args: &Acp,
         here: Option<String>,
         first: First,
         resumed: Arc<Resumed>,
@@ -358,13 +378,13 @@ impl<F: LastUsed> Rewriter<F> {
 mod tests {
     use super::*;
 
-    fn rewriter(args: &cli::Acp, first: First) -> Rewriter<impl LastUsed + use<>> {
+    fn rewriter(args: &Acp, first: First) -> Rewriter<impl LastUsed + use<>> {
         let find = |cwd: &str| Ok((cwd == "/w").then(|| "s-1".to_owned()));
         Rewriter::new(args, Some("/here".to_owned()), first, Arc::default(), find)
     }
 
-    fn demo() -> cli::Acp {
-        cli::Acp { agent: Some("demo".to_owned()), session: None, goes_on: false, attach: None }
+    fn demo() -> Acp {
+        Acp { agent: Some("demo".to_owned()), session: None, goes_on: false, attach: None }
     }
 
     fn rewritten(
@@ -373,7 +393,7 @@ mod tests {
         lines: &[&'static str],
     ) -> Vec<String> {
         let (agent, session) = (agent.map(str::to_owned), session.map(str::to_owned));
-        let args = cli::Acp { agent, session, goes_on: false, attach: None };
+        let args = Acp { agent, session, goes_on: false, attach: None };
         let mut rewriter = rewriter(&args, First::New);
         let text = |line: &&'static str| {
             let line = rewriter.rewrite(Bytes::from_static(line.as_bytes())).unwrap();

@@ -9,17 +9,112 @@ use acpd_api::{
 };
 use acpd_client::daemon_exe;
 use acpd_sys::process::become_program;
+use clap::Subcommand;
 use serde::Serialize;
 
-use crate::cli::{Agent, Json};
+use crate::args::Json;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
+use crate::log_file::Tail;
 use crate::paint::{BOLD, DIM, Paint};
 use crate::table::{Cell, Table};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 use crate::{human, info, install, log_file};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Agent {
+    /// List the agents that are installed, and those with sessions.
+    #[command(alias = "list")]
+    #[command(after_long_help = examples!(
+        "acpctl agent ls" => "List the agents that are installed",
+        "acpctl agent ls --all" => "List the others as well, with how to install them",
+    ))]
+    Ls {
+        /// List also those that acpd knows and that are not installed, with how to install them.
+        #[arg(short = 'A', long)]
+        all: bool,
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Show one agent.
+    #[command(after_long_help = examples!(
+        "acpctl agent show claude" => "Show how it is started, and how it is",
+    ))]
+    Show {
+        /// Its name.
+        agent: String,
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Show the environment that an agent gets, and who sets what in it; secrets are left out.
+    #[command(after_long_help = examples!(
+        "acpctl agent env claude" => "Find out which variables it gets, and from whom",
+    ))]
+    Env {
+        /// Its name.
+        agent: String,
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Find installed agents, ask each what it can do, and suggest a configuration.
+    #[command(after_long_help = examples!(
+        "acpctl agent discover" => "Ask what is installed, and see a configuration for it",
+    ))]
+    Discover(Json),
+    /// Install an agent that acpd knows; the command is shown first.
+    #[command(after_long_help = examples!(
+        "acpctl agent install codex" => "See the command, and run it after a yes",
+        "acpctl agent install codex --yes" => "Run it without a question",
+    ))]
+    Install {
+        /// Its name.
+        agent: String,
+        /// Do not ask for confirmation.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Start an agent and clear a crash loop.
+    #[command(after_long_help = examples!(
+        "acpctl agent start claude" => "Start it, also after too many crashes",
+    ))]
+    Start {
+        /// Its name.
+        agent: String,
+    },
+    /// Stop an agent and keep it down.
+    #[command(after_long_help = examples!(
+        "acpctl agent stop claude" => "End it, until somebody starts it again",
+    ))]
+    Stop {
+        /// Its name.
+        agent: String,
+    },
+    /// Stop an agent and start it again; its sessions are restored. Running turns are cut off.
+    #[command(after_long_help = examples!(
+        "acpctl agent restart claude" => "Start it anew, after it was upgraded say",
+        "acpctl agent restart claude --force" => "Do not wait for a process that nothing can end",
+    ))]
+    Restart {
+        /// Its name.
+        agent: String,
+        /// Start even while processes of its last run are left that SIGKILL does not end.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Print what an agent wrote to stderr.
+    #[command(after_long_help = examples!(
+        "acpctl agent logs claude -f" => "Follow what it writes to stderr",
+        "acpctl agent logs claude -n 200" => "Print the last 200 lines",
+    ))]
+    Logs {
+        /// Its name.
+        agent: String,
+        #[command(flatten)]
+        tail: Tail,
+    },
+}
 
 /// Runs an `agent` command.
 pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {

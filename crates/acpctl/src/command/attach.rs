@@ -5,17 +5,17 @@ use acpd_api::{
     AttachParams, AttachResult, ClientMeta, ExitCode, Role, SessionInfo, StateChanged, TurnState,
     method,
 };
+use clap::Args;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::cli::{self, Which};
 use crate::door::{Door, initialize_params};
 use crate::elsewhere::Elsewhere;
 use crate::error::{CommandError, Result, gone};
 use crate::human;
 use crate::info::session::goes_on;
 use crate::live::{Event, Live};
-use crate::lookup::find_live;
+use crate::lookup::{Which, WhichOrLast, find_live};
 use crate::paint::YELLOW;
 use crate::permission::Questions;
 use crate::screen::Screen;
@@ -23,8 +23,34 @@ use crate::text::text;
 use crate::ui::Ui;
 use crate::watch::{End, Watch};
 
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "acpctl attach" => "Follow the session that was last used: its history, then what comes",
+    "acpctl attach --control main" => "Answer the agent's questions here, too",
+    "acpctl attach main --tail --until-idle" => "Show only what comes, and end with the work",
+))]
+pub(super) struct Attach {
+    #[command(flatten)]
+    which: WhichOrLast,
+    /// Leave out the history.
+    #[arg(long)]
+    tail: bool,
+    /// Answer the agent's questions here, with one key.
+    #[arg(long)]
+    control: bool,
+    /// Show what the agent thinks.
+    #[arg(long)]
+    thoughts: bool,
+    /// End when nothing runs or waits in the session, with the exit code that `run` has.
+    #[arg(long)]
+    until_idle: bool,
+    /// Print each relayed message as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
 /// Follows until Ctrl-C, until the session is deleted, or until it is idle if that is enough.
-pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+pub(super) fn attach(args: &Attach, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     if args.control && !ui.can_ask() {
         return Err(CommandError::usage("`--control` reads single keys, which needs a terminal")
             .hint(
@@ -80,7 +106,7 @@ impl Part {
     fn needs_action(
         &mut self,
         session: &SessionInfo,
-        args: &cli::Attach,
+        args: &Attach,
         live: &mut Live,
         ui: &mut Ui,
     ) -> Result {
@@ -153,7 +179,7 @@ impl Part {
 
 fn show(
     mut live: Live,
-    args: &cli::Attach,
+    args: &Attach,
     session: &SessionInfo,
     mut part: Part,
     screen: &mut Screen,

@@ -15,10 +15,11 @@ use acpd_api::{
     AgentInfo, AgentList, AgentRef, AuthState, ClientMeta, Empty, ExitCode, LOGIN_NOT_BEGUN,
     Untrusted, escape, method,
 };
+use clap::Subcommand;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::cli::{Auth, Json};
+use crate::args::Json;
 use crate::confirm::{left, yes};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result, gone};
@@ -27,6 +28,43 @@ use crate::paint::{BOLD, CYAN};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 use crate::{form, human, info};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Auth {
+    /// Show which agents are logged in, and how acpd knows it.
+    #[command(after_long_help = examples!(
+        "acpctl auth status" => "Show which agents are logged in",
+        "acpctl auth status copilot --json" => "Print it for one agent and a program",
+    ))]
+    Status {
+        /// Only this agent.
+        agent: Option<String>,
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Log in to an agent; what waited for the login continues.
+    #[command(after_long_help = examples!(
+        "acpctl auth login copilot" => "Log in; prompts that waited for it go on",
+    ))]
+    Login {
+        /// Its name.
+        agent: String,
+        /// The login method, by its id.
+        #[arg(long, value_name = "M")]
+        method: Option<String>,
+    },
+    /// Log out of an agent, for all its clients and sessions.
+    #[command(after_long_help = examples!(
+        "acpctl auth logout copilot" => "Log out everybody who uses the agent",
+    ))]
+    Logout {
+        /// Its name.
+        agent: String,
+        /// Do not ask for confirmation.
+        #[arg(long)]
+        yes: bool,
+    },
+}
 
 /// Runs an `auth` command.
 pub(super) fn auth(command: Auth, door: Door, ui: &mut Ui) -> Result {

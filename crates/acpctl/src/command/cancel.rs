@@ -3,20 +3,36 @@
 
 use acp_wire::parse;
 use acpd_api::{CancelParams, CancelResult, ExitCode, Role, TurnState, method};
+use clap::Args;
 
-use crate::cli;
 use crate::confirm::yes;
 use crate::door::Door;
 use crate::error::{CommandError, Result, gone};
 use crate::live::{Event, Live};
-use crate::lookup::find_live;
+use crate::lookup::{Which, find_live};
 use crate::queued::summary;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 use crate::watch::{self, End, Watch};
 
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "acpctl cancel main" => "End the turn, and take back what waits behind it",
+    "acpctl cancel main --turn" => "End the turn alone; the next prompt begins",
+))]
+pub(super) struct Cancel {
+    #[command(flatten)]
+    which: Which,
+    /// End only the running turn; queued prompts stay, and the next one begins.
+    #[arg(long, conflicts_with = "queued")]
+    turn: bool,
+    /// Take queued prompts back, too [default without a terminal; on one, it asks].
+    #[arg(long)]
+    queued: bool,
+}
+
 /// Cancels, and waits until the turn is over: then the next prompt begins at once.
-pub(super) fn cancel(args: &cli::Cancel, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn cancel(args: &Cancel, door: Door, ui: &mut Ui) -> Result {
     let mut live = Live::new(door.lasting_link()?)?;
     let found = find_live(&mut live, &args.which, ui)?;
     let idle = |waiting: u32| {

@@ -4,12 +4,14 @@ use acpd_api::{
     AgentInfo, AgentState, Empty, Environment, LogLevel, LogLevelParams, Status, method,
 };
 use acpd_client::Paths;
+use clap::Subcommand;
 
-use crate::cli::{Daemon, Json};
+use crate::args::Json;
 use crate::door::Door;
 use crate::error::Result;
 use crate::expiry;
 use crate::info::daemon::line;
+use crate::log_file::Tail;
 use crate::replace::{reload, take_place, to_running};
 use crate::service::Service;
 use crate::stop::{info, running, stop};
@@ -17,6 +19,59 @@ use crate::table::key_values;
 use crate::text::text;
 use crate::ui::Ui;
 use crate::{human, log_file};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Daemon {
+    /// Start the daemon if none runs.
+    #[command(after_long_help = examples!(
+        "acpctl daemon start" => "Have the daemon run before anybody needs it",
+    ))]
+    Start,
+    /// Stop the daemon and every agent.
+    #[command(after_long_help = examples!(
+        "acpctl daemon stop" => "End turns, agents and the daemon",
+        "acpctl daemon stop --detach" => "End the daemon alone, and leave the agents at work",
+    ))]
+    Stop {
+        /// Leave the agents running; the next daemon takes them over.
+        #[arg(long)]
+        detach: bool,
+    },
+    /// Run the installed daemon, with the configuration as it is now, in place of the running one; agents and
+    /// turns continue. From a terminal, it gets the variables of this terminal that the configuration names.
+    #[command(after_long_help = examples!(
+        "acpctl daemon restart" => "Run the new acpd after an upgrade",
+    ))]
+    Restart,
+    /// Have the daemon use the configuration as it is now; agents and turns continue. One with mistakes changes nothing.
+    #[command(after_long_help = examples!(
+        "acpctl daemon reload" => "Use the configuration as it is now",
+    ))]
+    Reload,
+    /// Show the daemon; exit with 3 if none runs.
+    #[command(after_long_help = examples!(
+        "acpctl daemon status" => "See whether it runs; the exit code tells it to a script",
+    ))]
+    Status(Json),
+    /// Print the daemon's log: its file, or what the system that has started it keeps.
+    #[command(after_long_help = examples!(
+        "acpctl daemon logs -f" => "Follow what the daemon does",
+    ))]
+    Logs(Tail),
+    /// Show what the running daemon logs, or change it until it starts again or reads its configuration.
+    #[command(after_long_help = examples!(
+        "`log_level` in the configuration is what it starts with.";
+        "acpctl daemon log-level" => "Show what is logged",
+        "acpctl daemon log-level debug" => "See more while something goes wrong",
+        "acpctl daemon log-level info" => "As before",
+    ))]
+    LogLevel {
+        /// `off`, `error`, `warn`, `info`, `debug` or `trace`, or a filter such as `info,acpd=debug` [default: show it].
+        level: Option<String>,
+        #[command(flatten)]
+        json: Json,
+    },
+}
 
 /// Runs a `daemon` command.
 pub(super) fn daemon(command: Daemon, door: Door, ui: &mut Ui) -> Result {

@@ -13,9 +13,10 @@ use acpd_api::{
 };
 use acpd_client::{CallError, Connection, Paths};
 use acpd_sys::machine::free_space;
+use clap::Args;
 use serde::Serialize;
 
-use crate::cli::Doctor;
+use crate::args::Json;
 use crate::configured;
 use crate::error::{CommandError, Result};
 use crate::human;
@@ -26,6 +27,19 @@ use crate::service::{FileState, Service, State};
 use crate::stop::running;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
+
+#[derive(Debug, Clone, Copy, Args)]
+#[command(after_long_help = examples!(
+    "acpctl doctor" => "Say what is wrong, and what to do",
+    "acpctl doctor --fix" => "Do what ends no turn",
+))]
+pub(super) struct Doctor {
+    /// Do what can be done without ending a turn: have acpd read its configuration, write the service's files anew.
+    #[arg(long)]
+    fix: bool,
+    #[command(flatten)]
+    json: Json,
+}
 
 /// Less room than this on the disk of the journal is a problem, in bytes.
 const ROOM: u64 = 200 << 20;

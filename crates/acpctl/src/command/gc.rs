@@ -2,8 +2,9 @@
 
 use acpd_api::{GcLimit, GcParams, GcResult, GcSession, method};
 use acpd_client::Connection;
+use clap::Args;
 
-use crate::cli;
+use crate::args::Json;
 use crate::confirm::{left, yes};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
@@ -13,8 +14,31 @@ use crate::table::{Cut, Table};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
+#[derive(Debug, Clone, Copy, Args)]
+#[command(after_long_help = examples!(
+    "\
+The limits are those of `[retention]` and `[[workspace]]` in the configuration; acpd itself looks every hour whether something \
+is over them. A session in which something runs, waits or asks, and one that somebody has open, stays. What is deleted comes \
+back with `acpctl session undo`, for as long as `keep_deleted` says.";
+    "acpctl gc --dry-run" => "See which sessions are over the limits",
+    "acpctl gc --yes --json" => "Delete them in a script",
+))]
+pub(super) struct Gc {
+    /// Show what would be deleted, and delete nothing.
+    #[arg(long, conflicts_with_all = ["yes", "now"])]
+    dry_run: bool,
+    /// Do not ask for confirmation.
+    #[arg(long)]
+    yes: bool,
+    /// Delete it for good: `session undo` does not bring it back, and its room is free soon.
+    #[arg(long)]
+    now: bool,
+    #[command(flatten)]
+    json: Json,
+}
+
 /// Shows what is over a limit, and deletes it.
-pub(super) fn gc(args: cli::Gc, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn gc(args: Gc, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     let look = GcParams { dry_run: true, ..GcParams::default() };
     let found: GcResult = connection.call(method::GC, &look)?;
@@ -57,7 +81,7 @@ fn delete(connection: &mut Connection, found: &GcResult, now: bool) -> Result<Gc
     }
 }
 
-fn show(found: &GcResult, json: cli::Json, ui: &mut Ui) -> Result {
+fn show(found: &GcResult, json: Json, ui: &mut Ui) -> Result {
     if json.json {
         return Ok(ui.json(found)?);
     }

@@ -6,14 +6,28 @@
 use std::fmt::{Display, Write as _};
 
 use acpd_api::{
-    AgentMetrics, AgentState, Empty, Histogram, Metrics, SessionState, Untrusted, method,
+    AgentMetrics, AgentState, Empty, Histogram, Metrics as Figures, SessionState, Untrusted, method,
 };
+use clap::Args;
 
-use crate::cli;
+use crate::args::Json;
 use crate::door::Door;
 use crate::error::Result;
 use crate::text::text;
 use crate::ui::Ui;
+
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "\
+Counters begin anew with the daemon. docs/recipes.md has the timer for it.";
+    "acpctl --no-spawn metrics > acpd.prom.tmp && mv acpd.prom.tmp acpd.prom" =>
+        "Write a file for the textfile collector of node_exporter",
+    "acpctl metrics --json" => "Print them for another program",
+))]
+pub(super) struct Metrics {
+    #[command(flatten)]
+    json: Json,
+}
 
 const AGENT_STATES: [(AgentState, &str); 8] = [
     (AgentState::Stopped, "stopped"),
@@ -34,9 +48,9 @@ const SESSION_STATES: [(SessionState, &str); 6] = [
     (SessionState::Closed, "closed"),
 ];
 
-pub(super) fn metrics(args: cli::Json, door: Door, ui: &mut Ui) -> Result {
-    let metrics: Metrics = door.connect()?.call(method::METRICS, &Empty {})?;
-    if args.json {
+pub(super) fn metrics(Metrics { json }: Metrics, door: Door, ui: &mut Ui) -> Result {
+    let metrics: Figures = door.connect()?.call(method::METRICS, &Empty {})?;
+    if json.json {
         return Ok(ui.json(&metrics)?);
     }
     let page = Untrusted::from(page(&metrics));
@@ -124,7 +138,7 @@ fn escaped(text: &str) -> String {
     text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }
 
-fn page(metrics: &Metrics) -> String {
+fn page(metrics: &Figures) -> String {
     use Kind::{Counter, Gauge};
     let mut page = Page::default();
     let info = ("acpd_build_info", Gauge, "The version of the daemon; the value is always 1.");

@@ -1,4 +1,4 @@
-//! The commands, one file each.
+//! The command line: all verbs. Each has its arguments, help and examples on top of its file.
 
 mod acp;
 mod agent;
@@ -13,7 +13,6 @@ mod config;
 mod daemon;
 mod doctor;
 mod gc;
-mod man;
 mod metrics;
 mod pending;
 mod policy;
@@ -24,21 +23,162 @@ mod restore;
 mod run;
 mod service;
 mod session;
+#[cfg(test)]
+mod tests;
 #[cfg(feature = "tui")]
 mod top;
 mod trace;
 mod usage;
 mod wait;
 
-use acpd_api::ExitCode;
+use std::path::PathBuf;
 
+use acpd_api::ExitCode;
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use crate::args::Global;
 #[cfg(any(feature = "mcp", feature = "web"))]
-use crate::beside::become_program;
-use crate::cli::{Cli, Command, Later, Session};
+use crate::beside::{ProgramArgs, become_program};
 use crate::door::Door;
 use crate::error::Result;
+use crate::lazy_args::LazyArgs;
+use crate::manual;
 use crate::ui::Ui;
 use pending::Decision;
+
+/// Talk to AI coding agents that outlive your terminal.
+#[derive(Debug, Parser)]
+#[command(
+    name = "acpctl",
+    bin_name = "acpctl",
+    version,
+    after_long_help = format!("{}\n\n{EXAMPLES}", exit_codes())
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = examples!(
+    "acpctl run 'why does the build fail?'" => "Ask the default agent about this directory",
+    "acpctl run -a claude -s fix --detach 'make the tests pass'" =>
+        "Let an agent work without a terminal, in a session named `fix`",
+    "acpctl attach --control fix" => "Follow it, and answer its questions with one key",
+    "acpctl top" => "See all sessions on one screen, what needs you first",
+    "acpctl doctor" => "Find out what does not work, and what to do about it",
+);
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// All sessions on one screen, what needs you first; answer, prompt and cancel there.
+    ///
+    /// It is also what `acpctl` alone shows on a terminal.
+    #[cfg(feature = "tui")]
+    #[command(after_long_help = examples!(
+        "acpctl top" => "Show all sessions; Enter opens a conversation, `?` shows the keys",
+    ))]
+    Top,
+    /// A conversation on the whole screen: read it, write prompts, answer questions.
+    #[cfg(feature = "tui")]
+    Chat(LazyArgs<chat::Chat>),
+    /// Prompt an agent and stream its answer; Ctrl-C cancels.
+    Run(LazyArgs<run::Run>),
+    /// Follow a session: show its history, then what happens.
+    Attach(LazyArgs<attach::Attach>),
+    /// Wait until nothing runs or waits in sessions.
+    Wait(LazyArgs<wait::Wait>),
+    /// End the running turn of a session, and take back the prompts that wait behind it.
+    Cancel(LazyArgs<cancel::Cancel>),
+    /// Serve an editor: speak ACP on stdin and stdout.
+    Acp(LazyArgs<acp::Acp>),
+    /// Lend acpd's tools to an agent: an MCP server on stdin and stdout.
+    #[cfg(feature = "mcp")]
+    #[command(disable_help_flag = true)]
+    Mcp(LazyArgs<ProgramArgs>),
+    /// Serve a page for browsers on which you watch and answer agents, and a socket for ACP clients elsewhere.
+    #[cfg(feature = "web")]
+    #[command(disable_help_flag = true)]
+    Web(LazyArgs<ProgramArgs>),
+    /// Show the daemon, its agents, and the sessions that are active or were used last.
+    #[command(visible_alias = "status")]
+    Ps(LazyArgs<ps::Ps>),
+    /// List, show, search, set up, rename, archive, close and delete sessions.
+    #[command(subcommand)]
+    Session(LazyArgs<Session>),
+    /// Show the prompts that wait in a session, change them or take them back.
+    Queue(LazyArgs<queue::Queue>),
+    /// Add up the tokens and the cost of turns, as agents tell them.
+    Usage(LazyArgs<usage::Usage>),
+    /// List, start and stop agents.
+    #[command(subcommand)]
+    Agent(LazyArgs<agent::Agent>),
+    /// Show the logins of agents, log in and log out.
+    #[command(subcommand)]
+    Auth(LazyArgs<auth::Auth>),
+    /// List the open questions of agents.
+    Pending(LazyArgs<pending::Pending>),
+    /// Allow what an agent asks for.
+    #[command(after_long_help = examples!(
+        "acpctl allow" => "Say yes to the only open question",
+        "acpctl allow main --always" =>
+            "Say yes to `main`, and remember it for the agent and the directory",
+    ))]
+    Allow(LazyArgs<pending::Decide>),
+    /// Refuse what an agent asks for.
+    #[command(after_long_help = examples!(
+        "acpctl deny" => "Say no to the only open question",
+        "acpctl deny main --always" =>
+            "Say no to `main`, and remember it for the agent and the directory",
+    ))]
+    Deny(LazyArgs<pending::Decide>),
+    /// Answer a question: choose an option, fill in a form or agree to a page.
+    Answer(LazyArgs<pending::Answer>),
+    /// Show and test what is decided without asking you.
+    #[command(subcommand)]
+    Policy(LazyArgs<policy::Policy>),
+    /// Start and stop the daemon.
+    #[command(subcommand)]
+    Daemon(LazyArgs<daemon::Daemon>),
+    /// Look for what is wrong with acpd and its agents, and say what to do; exit with 1 if something does not work.
+    Doctor(LazyArgs<doctor::Doctor>),
+    /// Print figures and counters of the daemon for Prometheus: agents, sessions, turns, latencies, queues, the journal.
+    Metrics(LazyArgs<metrics::Metrics>),
+    /// Show the messages between acpd and an agent as they go: times, methods, sizes, how long answers took.
+    Trace(LazyArgs<trace::Trace>),
+    /// Put together what a report of a bug needs, without secrets and conversations; show it, and write it to a file.
+    Report(LazyArgs<report::Report>),
+    /// Check, show and edit the configuration.
+    #[command(subcommand)]
+    Config(LazyArgs<config::Config>),
+    /// Have the system start acpd when you log in or first use it, and start it again when it fails.
+    #[command(subcommand)]
+    Service(LazyArgs<service::ServiceCommand>),
+    /// Write every conversation into a file, while acpd and its agents work.
+    Backup(LazyArgs<backup::Backup>),
+    /// Put a backup in the place of the journal, which is kept beside it.
+    Restore(LazyArgs<restore::Restore>),
+    /// Delete the sessions that are over the limits of the configuration, and show before what that is.
+    Gc(LazyArgs<gc::Gc>),
+    /// Print what makes a shell complete commands, sessions, agents and questions.
+    Completions(LazyArgs<completions::Completions>),
+    /// Write a manual page of each command into a folder.
+    #[command(hide = true)]
+    Man {
+        /// The folder.
+        dir: PathBuf,
+    },
+}
+
+/// `acpctl session …`: what is done with a session itself, and `handoff`, which prompts as `run` does.
+#[derive(Debug, Subcommand)]
+enum Session {
+    #[command(flatten)]
+    Command(session::SessionCommand),
+    /// Let another agent continue in the same directory, in a new session that begins with the transcript.
+    Handoff(run::Handoff),
+}
 
 pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
     let door = Door { spawn: !cli.global.no_spawn };
@@ -46,43 +186,55 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         #[cfg(feature = "tui")]
         Command::Top => top::top(door, ui)?,
         #[cfg(feature = "tui")]
-        Command::Chat(Later(args)) => return chat::chat(&args, door, ui),
-        Command::Run(Later(args)) => return run::run(args, door, ui),
-        Command::Attach(Later(args)) => return attach::attach(&args, door, ui),
-        Command::Wait(Later(args)) => return wait::wait(&args, door, ui),
-        Command::Cancel(Later(args)) => cancel::cancel(&args, door, ui)?,
-        Command::Acp(Later(args)) => return acp::acp(&args, door),
+        Command::Chat(LazyArgs(args)) => return chat::chat(&args, door, ui),
+        Command::Run(LazyArgs(args)) => return run::run(args, door, ui),
+        Command::Attach(LazyArgs(args)) => return attach::attach(&args, door, ui),
+        Command::Wait(LazyArgs(args)) => return wait::wait(&args, door, ui),
+        Command::Cancel(LazyArgs(args)) => cancel::cancel(&args, door, ui)?,
+        Command::Acp(LazyArgs(args)) => return acp::acp(&args, door),
         #[cfg(feature = "mcp")]
-        Command::Mcp(Later(args)) => return become_program("acpctl-mcp", &args.args, door),
+        Command::Mcp(LazyArgs(args)) => return become_program("acpctl-mcp", &args.args, door),
         #[cfg(feature = "web")]
-        Command::Web(Later(args)) => return become_program("acpctl-web", &args.args, door),
-        Command::Ps(Later(args)) => ps::ps(args, door, ui)?,
-        Command::Queue(Later(args)) => queue::queue(args, door, ui)?,
-        Command::Usage(Later(args)) => usage::usage(&args, door, ui)?,
-        Command::Session(Later(Session::Command(command))) => {
+        Command::Web(LazyArgs(args)) => return become_program("acpctl-web", &args.args, door),
+        Command::Ps(LazyArgs(args)) => ps::ps(args, door, ui)?,
+        Command::Queue(LazyArgs(args)) => queue::queue(args, door, ui)?,
+        Command::Usage(LazyArgs(args)) => usage::usage(&args, door, ui)?,
+        Command::Session(LazyArgs(Session::Command(command))) => {
             return session::session(command, door, ui);
         }
-        // It prompts, as `run` does.
-        Command::Session(Later(Session::Handoff(args))) => return run::handoff(&args, door, ui),
-        Command::Agent(Later(command)) => agent::agent(command, door, ui)?,
-        Command::Auth(Later(command)) => auth::auth(command, door, ui)?,
-        Command::Pending(Later(args)) => pending::pending(&args, door, ui)?,
-        Command::Allow(Later(args)) => pending::decide(&args, Decision::Allow, door, ui)?,
-        Command::Deny(Later(args)) => pending::decide(&args, Decision::Deny, door, ui)?,
-        Command::Answer(Later(args)) => pending::answer(&args, door, ui)?,
-        Command::Policy(Later(command)) => policy::policy(command, door, ui)?,
-        Command::Daemon(Later(command)) => daemon::daemon(command, door, ui)?,
-        Command::Doctor(Later(args)) => doctor::doctor(args, ui)?,
-        Command::Metrics(Later(args)) => metrics::metrics(args, door, ui)?,
-        Command::Trace(Later(args)) => return trace::trace(&args, door, ui),
-        Command::Report(Later(args)) => report::report(&args, ui)?,
-        Command::Config(Later(command)) => config::config(&command, ui)?,
-        Command::Service(Later(command)) => service::service(command, door, ui)?,
-        Command::Backup(Later(args)) => backup::backup(&args, ui)?,
-        Command::Restore(Later(args)) => restore::restore(&args, ui)?,
-        Command::Gc(Later(args)) => gc::gc(args, door, ui)?,
-        Command::Completions(Later(args)) => completions::completions(args.shell, ui)?,
-        Command::Man { dir } => man::man(&dir)?,
+        Command::Session(LazyArgs(Session::Handoff(args))) => return run::handoff(&args, door, ui),
+        Command::Agent(LazyArgs(command)) => agent::agent(command, door, ui)?,
+        Command::Auth(LazyArgs(command)) => auth::auth(command, door, ui)?,
+        Command::Pending(LazyArgs(args)) => pending::pending(&args, door, ui)?,
+        Command::Allow(LazyArgs(args)) => pending::decide(&args, Decision::Allow, door, ui)?,
+        Command::Deny(LazyArgs(args)) => pending::decide(&args, Decision::Deny, door, ui)?,
+        Command::Answer(LazyArgs(args)) => pending::answer(&args, door, ui)?,
+        Command::Policy(LazyArgs(command)) => policy::policy(command, door, ui)?,
+        Command::Daemon(LazyArgs(command)) => daemon::daemon(command, door, ui)?,
+        Command::Doctor(LazyArgs(args)) => doctor::doctor(args, ui)?,
+        Command::Metrics(LazyArgs(args)) => metrics::metrics(args, door, ui)?,
+        Command::Trace(LazyArgs(args)) => return trace::trace(&args, door, ui),
+        Command::Report(LazyArgs(args)) => report::report(&args, ui)?,
+        Command::Config(LazyArgs(command)) => config::config(&command, ui)?,
+        Command::Service(LazyArgs(command)) => service::service(command, door, ui)?,
+        Command::Backup(LazyArgs(args)) => backup::backup(&args, ui)?,
+        Command::Restore(LazyArgs(args)) => restore::restore(&args, ui)?,
+        Command::Gc(LazyArgs(args)) => gc::gc(args, door, ui)?,
+        Command::Completions(LazyArgs(args)) => completions::completions(args, ui)?,
+        Command::Man { dir } => manual::write(Cli::command(), &dir)?,
     }
     Ok(ExitCode::Ok)
+}
+
+/// The whole definition, with what is declared later.
+pub(crate) fn definition() -> clap::Command {
+    let mut command = Cli::command();
+    command.build();
+    command
+}
+
+/// The exit codes, for `--help`.
+fn exit_codes() -> String {
+    let lines = ExitCode::ALL.iter().map(|(code, what)| format!("\n  {:<4} {what}", code.code()));
+    format!("Exit codes:{}", lines.collect::<String>())
 }

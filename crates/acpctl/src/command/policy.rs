@@ -4,10 +4,11 @@ use acpd_api::{
     Empty, ExitCode, ForgetParams, PolicyList, PolicyTestParams, RememberedInfo, Untrusted, method,
 };
 use acpd_client::CallError;
+use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::cli::{Json, Policy, PolicyTest};
+use crate::args::Json;
 use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
@@ -16,6 +17,61 @@ use crate::paint::{BOLD, DIM, GREEN, Paint, RED, YELLOW};
 use crate::table::{Cell, Table};
 use crate::text::{Text, text};
 use crate::ui::Ui;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Policy {
+    /// List the decisions that acpd remembers.
+    #[command(alias = "list")]
+    #[command(after_long_help = examples!(
+        "acpctl policy ls" => "List what was allowed or refused for always",
+    ))]
+    Ls(Json),
+    /// Forget a remembered decision.
+    #[command(after_long_help = examples!(
+        "acpctl policy forget 3" => "Be asked again",
+    ))]
+    Forget {
+        /// Its id, as `policy ls` shows it.
+        #[arg(value_parser = decision)]
+        id: i64,
+    },
+    /// Show who would answer a question about a tool call in this directory, and why.
+    #[command(after_long_help = examples!(
+        "acpctl policy test --command 'git push'" => "See who would answer for this command",
+        "acpctl policy test -a claude --kind edit --path .env" => "See it for a file",
+    ))]
+    Test(PolicyTest),
+}
+
+/// A tool call that an agent may ask about.
+#[derive(Debug, Args)]
+pub(super) struct PolicyTest {
+    /// The agent [default: the configured one].
+    #[arg(short, long)]
+    agent: Option<String>,
+    /// Kind of the call [default: execute with `--command`, fetch with `--url`, else other].
+    #[arg(long, value_parser = acp_wire::acp::TOOL_KINDS)]
+    kind: Option<String>,
+    /// Title of the call.
+    #[arg(long)]
+    title: Option<String>,
+    /// Command line that it runs.
+    #[arg(long)]
+    command: Option<String>,
+    /// A path that it touches.
+    #[arg(long = "path", value_name = "PATH")]
+    paths: Vec<String>,
+    /// Address that it fetches.
+    #[arg(long)]
+    url: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn decision(text: &str) -> std::result::Result<i64, &'static str> {
+    text.parse().map_err(|_| "decisions have numbers: `acpctl policy ls` lists them")
+}
 
 /// Runs a `policy` command.
 pub(super) fn policy(command: Policy, door: Door, ui: &mut Ui) -> Result {

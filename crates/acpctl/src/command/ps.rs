@@ -3,14 +3,36 @@
 use std::time::{Duration, Instant};
 
 use acpd_api::{AgentInfo, AgentState, Empty, SessionInfo, SessionState, Status, Watched, method};
+use clap::Args;
 
+use crate::args::Json;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::paint::{DIM, Paint, YELLOW};
 use crate::rows::{News, Rows};
 use crate::text::{Text, text};
 use crate::ui::Ui;
-use crate::{cli, human, info};
+use crate::{human, info};
+
+#[derive(Debug, Clone, Copy, Args)]
+#[command(after_long_help = examples!(
+    "acpctl ps" => "Show what runs, and the sessions that were used last",
+    "acpctl ps --watch" => "Keep showing it, until Ctrl-C",
+    "acpctl ps --tree" => "Show which agent has begun which session",
+))]
+pub(super) struct Ps {
+    /// Show all sessions but those in the archive, not only the last ten.
+    #[arg(short = 'A', long)]
+    all: bool,
+    /// Show sessions that an agent has begun below the session that the agent works in.
+    #[arg(short, long, conflicts_with = "json")]
+    tree: bool,
+    /// Keep showing it as it changes; with `--json`, a line for all rows and then one for each change.
+    #[arg(short, long)]
+    watch: bool,
+    #[command(flatten)]
+    json: Json,
+}
 
 /// Sessions that are shown beside those that are active.
 const RECENT: usize = 10;
@@ -28,7 +50,7 @@ const STOPPED: &str = "acpd is not running. Start it: `acpctl daemon start`";
 
 /// Shows the daemon, the agents that are up or have something to say, and the sessions that are active or were
 /// used last.
-pub(super) fn ps(args: cli::Ps, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn ps(args: Ps, door: Door, ui: &mut Ui) -> Result {
     if args.watch {
         return watch(args, door, ui);
     }
@@ -40,7 +62,7 @@ pub(super) fn ps(args: cli::Ps, door: Door, ui: &mut Ui) -> Result {
 }
 
 /// Shows it again and again, as it changes.
-fn watch(args: cli::Ps, door: Door, ui: &mut Ui) -> Result {
+fn watch(args: Ps, door: Door, ui: &mut Ui) -> Result {
     if !args.json.json && !ui.can_redraw() {
         return Err(CommandError::usage("`--watch` shows everything anew, which needs a terminal")
             .hint("`acpctl ps --watch --json` prints a line for each change"));
@@ -92,13 +114,7 @@ fn watch(args: cli::Ps, door: Door, ui: &mut Ui) -> Result {
 }
 
 /// The overview of these rows. What agents take of the machine is not in them.
-fn frame(
-    status: &Status,
-    rows: &Watched,
-    how: cli::Ps,
-    away: Option<&'static str>,
-    ui: &Ui,
-) -> Text {
+fn frame(status: &Status, rows: &Watched, how: Ps, away: Option<&'static str>, ui: &Ui) -> Text {
     let with_memory = |agent: &AgentInfo| {
         let is_it = |known: &&AgentInfo| known.name == agent.name && known.pid == agent.pid;
         let known = status.agents.iter().find(is_it);
@@ -116,7 +132,7 @@ fn frame(
     }
 }
 
-fn overview(status: &Status, how: cli::Ps, now: u64, paint: Paint, width: Option<usize>) -> Text {
+fn overview(status: &Status, how: Ps, now: u64, paint: Paint, width: Option<usize>) -> Text {
     let mut text = info::daemon::line(&status.daemon, now, paint);
     let busy = |agent: &&_| -> bool {
         let agent: &acpd_api::AgentInfo = agent;
@@ -178,8 +194,8 @@ mod tests {
 
     use super::*;
 
-    fn how(all: bool) -> cli::Ps {
-        cli::Ps { all, tree: false, watch: false, json: cli::Json { json: false } }
+    fn how(all: bool) -> Ps {
+        Ps { all, tree: false, watch: false, json: Json { json: false } }
     }
 
     fn status() -> Status {

@@ -7,26 +7,106 @@ use acpd_api::{
     SessionInfo, Untrusted, method,
 };
 use acpd_client::Connection;
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-use crate::cli::{self, QueueCommand, Which};
+use crate::args::Json;
 use crate::door::Door;
 use crate::editor::Edited;
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::lookup::{Care, find};
+use crate::lookup::{Care, Which, WhichOrLast, find};
 use crate::paint::BOLD;
 use crate::queued::summary;
 use crate::table::{Cell, Table};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_long_help = examples!(
+    "acpctl queue main" => "Show the prompts that wait, with their numbers",
+))]
+pub(super) struct Queue {
+    #[command(subcommand)]
+    command: Option<QueueCommand>,
+    #[command(flatten)]
+    which: WhichOrLast,
+    #[command(flatten)]
+    json: Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum QueueCommand {
+    /// Say something else in a prompt that waits. Files and images that are with it stay.
+    #[command(after_long_help = examples!(
+        "acpctl queue edit main 1" => "Change the next prompt in your editor",
+        "acpctl queue edit main 2 'only the parser'" => "Say this in place of the second one",
+    ))]
+    Edit {
+        #[command(flatten)]
+        which: Which,
+        /// Its number, as `acpctl queue SESSION` shows it: 1 is the next.
+        #[arg(value_name = "N")]
+        number: u32,
+        /// The new words [default: from stdin, or on a terminal from $VISUAL or $EDITOR].
+        #[arg(value_name = "PROMPT")]
+        prompt: Vec<String>,
+    },
+    /// Move a prompt that waits: one up, one down, or before all others.
+    #[command(after_long_help = examples!(
+        "acpctl queue move main 3 first" => "Have the third one go before all others",
+    ))]
+    Move {
+        #[command(flatten)]
+        which: Which,
+        /// Its number, as `acpctl queue SESSION` shows it: 1 is the next.
+        #[arg(value_name = "N")]
+        number: u32,
+        /// Where to.
+        #[arg(value_name = "WHERE")]
+        to: Step,
+    },
+    /// Take back prompts that wait. Whoever sent one is told.
+    #[command(after_long_help = examples!(
+        "acpctl queue rm main 2 3" => "Take two of them back",
+    ))]
+    Rm {
+        #[command(flatten)]
+        which: Which,
+        /// Their numbers, as `acpctl queue SESSION` shows them.
+        #[arg(required = true, value_name = "N")]
+        numbers: Vec<u32>,
+    },
+}
+
+/// Where `queue move` moves a prompt to.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Step {
+    /// Before all others.
+    First,
+    /// Before the one in front of it.
+    Up,
+    /// Behind the one that follows it.
+    Down,
+}
+
+impl From<Step> for QueueStep {
+    fn from(step: Step) -> QueueStep {
+        match step {
+            Step::First => QueueStep::First,
+            Step::Up => QueueStep::Up,
+            Step::Down => QueueStep::Down,
+        }
+    }
+}
+
 /// What the others are told.
 const BY: &str = "acpctl queue";
 
 /// Shows, changes, moves or takes back what waits.
-pub(super) fn queue(args: cli::Queue, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn queue(args: Queue, door: Door, ui: &mut Ui) -> Result {
     match args.command {
         Some(QueueCommand::Rm { which, numbers }) => {
             remove(&which, &numbers, &mut door.connect()?, ui)
@@ -68,16 +148,16 @@ fn table(info: &QueueInfo, ui: &Ui) -> Text {
 }
 
 /// What waits in a session. Numbers of people are places in it, and tickets say what was in a place when they looked.
-struct Queue {
+struct Waiting {
     session: SessionInfo,
     info: QueueInfo,
 }
 
-impl Queue {
-    fn of(which: &Which, connection: &mut Connection, ui: &mut Ui) -> Result<Queue> {
+impl Waiting {
+    fn of(which: &Which, connection: &mut Connection, ui: &mut Ui) -> Result<Waiting> {
         let session = find(connection, which, Care::Exact, ui)?;
         let info = connection.call(method::SESSION_QUEUE, &session.exactly())?;
-        Ok(Queue { session, info })
+        Ok(Waiting { session, info })
     }
 
     /// The prompt with this number.
@@ -92,7 +172,7 @@ impl Queue {
 }
 
 fn remove(which: &Which, numbers: &[u32], connection: &mut Connection, ui: &mut Ui) -> Result {
-    let queue = Queue::of(which, connection, ui)?;
+    let queue = Waiting::of(which, connection, ui)?;
     // Before any goes: then the others have other numbers.
     let prompts: Vec<_> = numbers.iter().map(|at| queue.prompt(*at)).collect::<Result<_>>()?;
     for prompt in prompts {
@@ -112,7 +192,7 @@ fn put(
     connection: &mut Connection,
     ui: &mut Ui,
 ) -> Result {
-    let queue = Queue::of(which, connection, ui)?;
+    let queue = Waiting::of(which, connection, ui)?;
     let ticket = queue.prompt(number)?.ticket;
     let (session, by) = (queue.session.exactly(), Some(BY.to_owned()));
     let params = QueueMoveParams { session, ticket, to, by };
@@ -123,7 +203,7 @@ fn put(
 /// Says something else in a prompt; its files and images stay.
 fn edit(which: &Which, number: u32, words: &[String], door: Door, ui: &mut Ui) -> Result {
     // Not kept: a person may take long.
-    let queue = Queue::of(which, &mut door.connect()?, ui)?;
+    let queue = Waiting::of(which, &mut door.connect()?, ui)?;
     let (session, before) = (&queue.session, queue.prompt(number)?);
     let (mut edited, (old, kept)) = (None, before.parts());
     let new = match words {

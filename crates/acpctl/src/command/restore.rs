@@ -1,11 +1,13 @@
 //! `acpctl restore`: a backup in the journal's place.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 
 use acpd_api::{ConfigReport, CopyReport, Empty, ExitCode, Status, method};
 use acpd_client::{Paths, hold_starts};
+use clap::{Args, ValueHint};
 
-use crate::cli;
+use crate::args::Json;
 use crate::configured;
 use crate::confirm::{left, yes};
 use crate::copying::{contents, run};
@@ -18,8 +20,29 @@ use crate::stop::{has_shims, running_turns, stop};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "\
+acpd is stopped with its agents before, and started again after it. The journal that was there stays beside the new one, \
+as acpd-before-restore-N.db, until you delete it.";
+    "acpctl restore ~/acpd.backup" => "Have the conversations of the backup, after a question",
+))]
+pub(super) struct Restore {
+    /// The backup.
+    #[arg(value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// Do not ask for confirmation.
+    #[arg(long)]
+    yes: bool,
+    /// Cut off turns that run, too.
+    #[arg(long, requires = "yes")]
+    force: bool,
+    #[command(flatten)]
+    json: Json,
+}
+
 /// Stops the daemon, has the backup put in the journal's place, and starts the daemon again.
-pub(super) fn restore(args: &cli::Restore, ui: &mut Ui) -> Result {
+pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
     let paths = Paths::discover()?;
     let file = args.file.as_os_str();
     // Nothing is stopped for a file that is of no use.
@@ -109,7 +132,7 @@ fn replace(paths: &Paths, file: &OsStr, runs: bool, ui: &mut Ui) -> Result<(Copy
     Ok((run([OsStr::new("restore"), file], "restoring", ui)?, agents))
 }
 
-fn check_force(args: &cli::Restore, turns: u64) -> Result {
+fn check_force(args: &Restore, turns: u64) -> Result {
     if turns == 0 || args.force {
         return Ok(());
     }

@@ -2,22 +2,53 @@
 
 use acp_wire::{Message, parse};
 use acpd_api::{Direction, Empty, ExitCode, LineKind, TraceParams, Traced, Untrusted, method};
+use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::value::RawValue;
 
-use crate::cli::{self, Which};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::live::{Event, Live, result_of};
-use crate::lookup::find_live;
+use crate::lookup::{Which, find_live};
 use crate::paint::{BOLD, CYAN, DIM, Paint, RED, YELLOW};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "\
+-> is from acpd, <- to acpd. Each line has its time, who is at the other end, what it is, its method, #ID, for an answer \
+the time since its request, and its size.
+
+--full shows what is said in the conversation. Values that belong to secrets are left out (environments, headers, MCP \
+servers, logins, `_meta`), and so is what looks like a key; what else a person or an agent has written is there.";
+    "acpctl trace fix --method 'session/*'" => "Watch what is said about the session `fix`",
+    "acpctl trace --agent claude --full" => "Watch all of an agent, with what is in it",
+))]
+pub(super) struct Trace {
+    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used [default: `-`].
+    session: Option<String>,
+    /// All lines of this agent; with SESSION, look only among the agent's sessions.
+    #[arg(short, long)]
+    agent: Option<String>,
+    /// Show also the lines between acpd and its clients.
+    #[arg(long)]
+    clients: bool,
+    /// Show what is in the lines, without secrets.
+    #[arg(long)]
+    full: bool,
+    /// Only methods that fit this pattern, and the answers to them: `session/*`.
+    #[arg(long, value_name = "GLOB")]
+    method: Option<String>,
+    /// Print each line as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
 /// Shows lines until Ctrl-C, or until the daemon is gone.
-pub(super) fn trace(args: &cli::Trace, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+pub(super) fn trace(args: &Trace, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let mut live = Live::new(door.single_link()?)?;
     let (of, params) = begin(args, &mut live, ui)?;
     let _: Empty = live.call(ui, method::TRACE, &params)?;
@@ -44,7 +75,7 @@ pub(super) fn trace(args: &cli::Trace, door: Door, ui: &mut Ui) -> Result<ExitCo
 }
 
 /// What is traced, in words, and how the daemon is asked for it.
-fn begin(args: &cli::Trace, live: &mut Live, ui: &mut Ui) -> Result<(Text, TraceParams)> {
+fn begin(args: &Trace, live: &mut Live, ui: &mut Ui) -> Result<(Text, TraceParams)> {
     let params = TraceParams {
         clients: args.clients,
         full: args.full,

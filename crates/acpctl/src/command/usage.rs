@@ -7,7 +7,9 @@ use acpd_api::{
     UsageTotal, method,
 };
 use acpd_client::Connection;
+use clap::{Args, ValueEnum};
 
+use crate::args::Json;
 use crate::door::Door;
 use crate::error::Result;
 use crate::info::usage::costs;
@@ -16,9 +18,46 @@ use crate::paint::{BOLD, DIM};
 use crate::table::{Cell, Cut, Table};
 use crate::text::{Text, text};
 use crate::ui::Ui;
-use crate::{cli, human};
+use crate::{human, when};
 
-pub(super) fn usage(args: &cli::Usage, door: Door, ui: &mut Ui) -> Result {
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "acpctl usage --since 7d --by day" => "What each day of the last week has used",
+    "acpctl usage --by session --json" => "All sessions, for a program",
+))]
+pub(super) struct Usage {
+    /// Only turns that ended since then: how long ago (7d, 12h), a day, or a time [default: all].
+    #[arg(long, value_name = "TIME", value_parser = when::time)]
+    since: Option<u64>,
+    /// What is added up.
+    #[arg(long, value_enum, default_value_t)]
+    by: By,
+    #[command(flatten)]
+    json: Json,
+}
+
+/// How `usage` groups turns.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum By {
+    #[default]
+    Agent,
+    Session,
+    Workspace,
+    Day,
+}
+
+impl From<By> for UsageBy {
+    fn from(by: By) -> UsageBy {
+        match by {
+            By::Agent => UsageBy::Agent,
+            By::Session => UsageBy::Session,
+            By::Workspace => UsageBy::Workspace,
+            By::Day => UsageBy::Day,
+        }
+    }
+}
+
+pub(super) fn usage(args: &Usage, door: Door, ui: &mut Ui) -> Result {
     let by = args.by.into();
     let mut connection = door.connect()?;
     let params = UsageParams { since: args.since.unwrap_or_default(), by };

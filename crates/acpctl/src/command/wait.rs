@@ -1,18 +1,48 @@
 //! `acpctl wait`: until nothing runs or waits in sessions.
 
+use std::time::Duration;
+
 use acp_wire::parse;
 use acpd_api::{ExitCode, Role, Untrusted};
+use clap::Args;
 use serde::Serialize;
 
-use crate::cli::{self, Which};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::{Event, Live};
-use crate::lookup::find_live;
+use crate::lookup::{Which, find_live};
 use crate::paint::YELLOW;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 use crate::watch::{self, End, Watch};
+use crate::when;
+
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "\
+Prints a line for each session that is over: its name, or its id if it has none, and how its last turn \
+ended (`end_turn`, `cancelled`, `interrupted`, …). The exit code is that of `run`; of several sessions, \
+the first that did not end well decides.";
+    "acpctl wait main docs --timeout 30m" => "Wait for both, half an hour at most",
+    "acpctl wait main docs --any" => "Wait for the one that is done first",
+))]
+pub(super) struct Wait {
+    /// Names, ids, unique prefixes of either, words of a title, or `-` for the last one used [default: `-`].
+    #[arg(value_name = "SESSION", default_value = "-", hide_default_value = true)]
+    sessions: Vec<String>,
+    /// Only among the sessions of this agent.
+    #[arg(short, long)]
+    agent: Option<String>,
+    /// Wait for one of them, not for all.
+    #[arg(long)]
+    any: bool,
+    /// Wait at most this long, such as 90s or 10m; then exit with 124.
+    #[arg(long, value_name = "DURATION", value_parser = when::duration)]
+    timeout: Option<Duration>,
+    /// Print a line of JSON for each session that is over.
+    #[arg(long)]
+    json: bool,
+}
 
 /// A session that is waited for.
 #[derive(Debug)]
@@ -38,7 +68,7 @@ struct Over<'a> {
 }
 
 /// Waits for all sessions, or for one of them.
-pub(super) fn wait(args: &cli::Wait, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+pub(super) fn wait(args: &Wait, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let mut live = Live::new(door.lasting_link()?)?;
     if let Some(timeout) = args.timeout {
         live.end_after(timeout)?;

@@ -16,9 +16,8 @@ use acpd_api::{ExitCode, Untrusted};
 use acpd_client::{Connection, Paths, daemon_exe};
 use serde::Serialize;
 
-use crate::cli::Tail;
 use crate::error::{CommandError, Result, paragraph};
-use crate::log_file;
+use crate::log_file::{self, Tail};
 use crate::stop::running;
 use crate::text::{Text, text};
 use crate::ui::Ui;

@@ -5,16 +5,38 @@ mod plain;
 use acpd_api::{ExitCode, SessionInfo, SessionList, method};
 use acpd_client::Connection;
 use acpd_tui::Opens;
+use clap::Args;
 
 use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
 use crate::error::Result;
 use crate::lookup::{Care, Wanted};
 use crate::ui::Ui;
-use crate::{cli, default_agent, full_screen, last, lookup};
+use crate::{default_agent, full_screen, last, lookup};
+
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "acpctl chat" => "Go on with the session that was last used here, or begin one",
+    "acpctl chat --new -a claude" => "Begin a session with this agent",
+    "acpctl chat main --plain" => "Read and write line by line, for a screen reader",
+))]
+pub(super) struct Chat {
+    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used [default: the
+    /// last one used here, else a new one].
+    session: Option<String>,
+    /// Only among the sessions of this agent; the agent of a new one.
+    #[arg(short, long)]
+    agent: Option<String>,
+    /// Begin a new session.
+    #[arg(long, conflicts_with = "session")]
+    new: bool,
+    /// Line by line, in place of a full screen: for screen readers and simple terminals.
+    #[arg(long)]
+    plain: bool,
+}
 
 /// Shows it until the person leaves; it goes on.
-pub(super) fn chat(args: &cli::Chat, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+pub(super) fn chat(args: &Chat, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     if args.plain {
         let mut connection = door.connect()?;
         let found = find(args, &mut connection, ui)?;
@@ -46,7 +68,7 @@ pub(super) fn chat(args: &cli::Chat, door: Door, ui: &mut Ui) -> Result<ExitCode
 }
 
 /// The session to open; none if one is to begin.
-fn find(args: &cli::Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Option<SessionInfo>> {
+fn find(args: &Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Option<SessionInfo>> {
     if args.new {
         return Ok(None);
     }
@@ -59,7 +81,7 @@ fn find(args: &cli::Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Op
 }
 
 /// The agent that a session begins with.
-fn agent(args: &cli::Chat, connection: &mut Connection, ui: &mut Ui) -> Result<String> {
+fn agent(args: &Chat, connection: &mut Connection, ui: &mut Ui) -> Result<String> {
     match &args.agent {
         Some(agent) => Ok(agent.clone()),
         None => default_agent::choose(&utf8(&current_dir()?)?, connection, ui),

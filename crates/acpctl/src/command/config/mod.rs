@@ -7,8 +7,9 @@ use std::io::{self, Read as _};
 
 use acpd_api::{ConfigReport, Empty, ExitCode, Status, Untrusted, method};
 use acpd_client::{Paths, open_file};
+use clap::Subcommand;
 
-use crate::cli::Config;
+use crate::args::Json;
 use crate::configured::{self, BEGIN, SCHEMA, offer_schema};
 use crate::confirm::yes;
 use crate::editor;
@@ -18,6 +19,42 @@ use crate::info::daemon::mistakes;
 use crate::stop::running;
 use crate::text::text;
 use crate::ui::Ui;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Config {
+    /// Tell every mistake in it; exit with 1 if there is one.
+    #[command(after_long_help = examples!(
+        "acpctl config check" => "Look for mistakes before the daemon reads the file",
+    ))]
+    Check(Json),
+    /// Tell the value that each key comes to, and who says so: the file, the catalogue, the default.
+    ///
+    /// Without a key: all but those of agents about which the file says nothing. What may be a secret is hidden.
+    #[command(after_long_help = examples!(
+        "acpctl config show agents.claude" => "See what holds for an agent, and who says so",
+        "acpctl config show daemon.log_level --json" => "Print one value for a program",
+        "acpctl config show --file" => "Print the file as it is",
+    ))]
+    Show(show::ConfigShow),
+    /// Print where the file is, or would be.
+    #[command(after_long_help = examples!(
+        "cat \"$(acpctl config path)\"" => "Use the file in a command",
+    ))]
+    Path,
+    /// Open the file in $VISUAL or $EDITOR, then check it.
+    ///
+    /// A new file begins with a line that tells editors of TOML what may be in it.
+    #[command(after_long_help = examples!(
+        "acpctl config edit" => "Change the file; mistakes in it are told",
+    ))]
+    Edit,
+    /// Print the JSON schema of the file, which editors check it with.
+    #[command(after_long_help = examples!(
+        "acpctl config schema > ~/.config/acpd/config.schema.json" =>
+            "Give an editor of TOML something to check the file with",
+    ))]
+    Schema,
+}
 
 /// Far more than a person writes, in bytes.
 const LONGEST: u64 = 4 << 20;

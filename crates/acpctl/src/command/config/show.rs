@@ -3,13 +3,25 @@
 use std::path::Path;
 
 use acpd_api::{ConfigPlace, ConfigValue, ConfigValues, Untrusted, escape, nearest};
+use clap::Args;
 use serde_json::Value;
 
-use crate::cli::ConfigShow;
 use crate::error::{CommandError, Result};
 use crate::paint::{DIM, Paint};
 use crate::text::{Text, text};
 use crate::ui::Ui;
+
+#[derive(Debug, Args)]
+pub(in crate::command) struct ConfigShow {
+    /// A key or a table, as in `daemon`, `agents.claude` or `agents.claude.env`.
+    pub(crate) key: Option<String>,
+    /// Print the file as it is.
+    #[arg(long, conflicts_with_all = ["key", "json"])]
+    pub(crate) file: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// The column of what is said behind a value, where the value leaves room.
 const BEHIND: usize = 44;

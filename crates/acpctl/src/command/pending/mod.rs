@@ -8,7 +8,9 @@ use acpd_api::{
     AnswerParams, AnswerResult, Empty, ExitCode, GivenAnswer, InteractionInfo, InteractionList,
     Question, SessionInfo, SessionList, escape, method,
 };
+use clap::Args;
 
+use crate::args::Json;
 use crate::door::{Door, me};
 use crate::error::{CommandError, Result};
 use crate::form::{nothing, wrong};
@@ -17,10 +19,74 @@ use crate::lookup::{Care, Wanted};
 use crate::paint::BOLD;
 use crate::text::{Text, text};
 use crate::ui::Ui;
-use crate::{cli, form, human, lookup};
+use crate::{form, human, lookup};
+
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "acpctl pending" => "List what agents ask",
+    "acpctl pending main" => "Show all of what the session `main` asks",
+    "acpctl pending --follow" => "Tell each new question, and who answered it",
+))]
+pub(super) struct Pending {
+    /// Id of a question, or the session that asks it: show all of it [default: list the open questions].
+    id: Option<String>,
+    /// List them, then each new one as it comes, and how it ends.
+    #[arg(short, long, conflicts_with = "id")]
+    follow: bool,
+    /// Only among the questions of this agent.
+    #[arg(short, long, requires = "id")]
+    agent: Option<String>,
+    #[command(flatten)]
+    json: Json,
+}
+
+/// Arguments of `allow` and `deny`.
+#[derive(Debug, Args)]
+pub(super) struct Decide {
+    /// Id of the question, or the session that asks it [default: the only open question].
+    id: Option<String>,
+    /// Remember the decision for this agent and directory.
+    #[arg(long)]
+    always: bool,
+    /// The option to choose, if several allow or deny.
+    #[arg(long, value_name = "OPTION")]
+    option: Option<String>,
+    /// Only among the questions of this agent.
+    #[arg(short, long)]
+    agent: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "\
+Without options, on a terminal, it asks for each field of a form, for an option, or whether you agree \
+to open a page. Fields that no `--field` names get their defaults.";
+    "acpctl answer main" => "Fill in the form of `main`, field by field",
+    "acpctl answer main --field branch=main" => "Fill in one field; the others get their defaults",
+    "acpctl answer main --decline" => "Say no to it",
+))]
+pub(super) struct Answer {
+    /// Id of the question, or the session that asks it [default: the only open question].
+    id: Option<String>,
+    /// Choose this option.
+    #[arg(long, value_name = "OPTION", conflicts_with_all = ["fields", "accept", "decline"])]
+    option: Option<String>,
+    /// Fill in a field of the form; once for each value where several can be chosen.
+    #[arg(long = "field", value_name = "NAME=VALUE", conflicts_with = "decline")]
+    fields: Vec<String>,
+    /// Say yes to the page, or to the form with its defaults.
+    #[arg(long, conflicts_with = "decline")]
+    accept: bool,
+    /// Say no to the form or the page.
+    #[arg(long)]
+    decline: bool,
+    /// Only among the questions of this agent.
+    #[arg(short, long)]
+    agent: Option<String>,
+}
 
 /// Lists the open questions, or shows one of them whole.
-pub(super) fn pending(args: &cli::Pending, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn pending(args: &Pending, door: Door, ui: &mut Ui) -> Result {
     if args.follow {
         return follow::follow(args.json.json, door, ui);
     }
@@ -50,7 +116,7 @@ pub(super) enum Decision {
 }
 
 /// Says yes or no to a question.
-pub(super) fn decide(args: &cli::Decide, decision: Decision, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn decide(args: &Decide, decision: Decision, door: Door, ui: &mut Ui) -> Result {
     let found = find(args.id.as_deref(), args.agent.as_deref(), Care::Exact, door, ui)?;
     let is_by_id = args.id.as_ref().is_some_and(|id| found.id == *id);
     let always = args.always;
@@ -80,7 +146,7 @@ pub(super) fn decide(args: &cli::Decide, decision: Decision, door: Door, ui: &mu
 }
 
 /// Answers a question by what its kind asks for.
-pub(super) fn answer(args: &cli::Answer, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn answer(args: &Answer, door: Door, ui: &mut Ui) -> Result {
     let found = find(args.id.as_deref(), args.agent.as_deref(), Care::Exact, door, ui)?;
     let answer = chosen(&found, args, ui)?;
     let verb = if answer == GivenAnswer::Decline { "declined" } else { "answered" };
@@ -91,7 +157,7 @@ pub(super) fn answer(args: &cli::Answer, door: Door, ui: &mut Ui) -> Result {
 }
 
 /// The answer of the command line, or of the person at the terminal.
-fn chosen(found: &InteractionInfo, args: &cli::Answer, ui: &mut Ui) -> Result<GivenAnswer> {
+fn chosen(found: &InteractionInfo, args: &Answer, ui: &mut Ui) -> Result<GivenAnswer> {
     if args.decline {
         return Ok(GivenAnswer::Decline);
     }

@@ -14,17 +14,36 @@ use std::path::{Path, PathBuf};
 use acpd_api::{ExitCode, Untrusted, redact};
 use acpd_client::Paths;
 use acpd_sys::file::private_options;
+use clap::{Args, ValueHint};
 use jiff::Timestamp;
 
-use crate::cli;
 use crate::confirm::{left, yes};
 use crate::error::{CommandError, Result};
 use crate::text::text;
 use crate::ui::Ui;
 use names::Names;
 
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "\
+It has versions, the system, what `acpctl doctor` finds, which keys of the configuration are set, agents and sessions by \
+their states, the end of the daemon's log and its metrics. It has no word of a conversation, nothing that agents have \
+written to stderr, no values of variables, headers and arguments, and no names of you, your machine, sessions and \
+directories.";
+    "acpctl report" => "Look at it, then have it written to a file here",
+    "acpctl report --output - | less" => "Only look at it",
+))]
+pub(super) struct Report {
+    /// Write it to this new file; `-` prints it [default: `acpd-report-TIME.md` here].
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+    /// Write it without showing it and without asking.
+    #[arg(long)]
+    yes: bool,
+}
+
 /// Makes the report, shows it, and writes it.
-pub(super) fn report(args: &cli::Report, ui: &mut Ui) -> Result {
+pub(super) fn report(args: &Report, ui: &mut Ui) -> Result {
     let to_stdout = args.output.as_deref() == Some(Path::new("-"));
     if !to_stdout && !args.yes && !ui.can_ask() {
         let text = "the report is shown before it is written, and this is no terminal";

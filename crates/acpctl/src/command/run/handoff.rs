@@ -9,20 +9,52 @@ use acpd_api::{
     AgentInfo, AgentRef, ExitCode, PromptMeta, SessionInfo, TurnState, Untrusted, method,
 };
 use acpd_client::attachment::{Attachment, LIMIT};
+use clap::Args;
 use serde_json::json;
 
-use super::turn::Turn;
+use super::set_up::SetUp;
+use super::turn::{Turn, TurnArgs};
 use super::{Target, make, moved, prompt};
-use crate::cli;
 use crate::dirs::{directory, utf8};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
-use crate::lookup::{Care, find};
+use crate::lookup::{Care, Which, find};
 use crate::paint::DIM;
 use crate::text::{Text, shell_word, text};
 use crate::transcript::Transcript;
 use crate::ui::Ui;
+
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "\
+The transcript is that of `session export`: the last turns, up to 64 KiB. The old session stays. Without PROMPT, \
+stdin is read unless it is a terminal. Output and exit codes are those of `run`.";
+    "acpctl session handoff main --to codex 'finish it'" =>
+        "Let another agent go on in the same directory",
+    "acpctl session handoff main --to codex --all -s main-2" =>
+        "Hand over all turns; the new session is named `main-2`",
+))]
+pub(in crate::command) struct Handoff {
+    #[command(flatten)]
+    which: Which,
+    /// The agent that continues.
+    #[arg(long, value_name = "AGENT")]
+    to: String,
+    /// Give the new session this name.
+    #[arg(short = 's', long = "name", value_name = "NAME")]
+    name: Option<String>,
+    /// Hand over all turns, not only the last ones.
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    set_up: SetUp,
+    #[command(flatten)]
+    turn: TurnArgs,
+    /// What the agent shall do; several words are joined [default: tell where the work stands].
+    #[arg(value_name = "PROMPT")]
+    prompt: Vec<String>,
+}
 
 /// How much of a transcript is handed over by itself: some 16,000 tokens.
 const SOME: usize = 64 * 1024;
@@ -31,11 +63,7 @@ const LOOK: &str = "Take over: read how far the work has come, and say in a few 
                     comes next. Change nothing yet.";
 
 /// Hands a session over.
-pub(in crate::command) fn handoff(
-    args: &cli::Handoff,
-    door: Door,
-    ui: &mut Ui,
-) -> Result<ExitCode> {
+pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let (words, piped) = prompt(&args.prompt, &[], !args.turn.no_stdin, ui)?;
     let mut connection = door.connect()?;
     let old = find(&mut connection, &args.which, Care::Guess, ui)?;

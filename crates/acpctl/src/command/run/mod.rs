@@ -25,6 +25,7 @@ use acpd_client::attachment::{self, Attachment};
 use acpd_client::error_data;
 use acpd_sys::terminal::input_is_fed;
 use acpd_view::{Settings, cut_short};
+use clap::{Args, ValueHint};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -38,17 +39,93 @@ use crate::lookup::{Care, Named, Wanted};
 use crate::paint::{DIM, YELLOW};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
-use crate::{cli, default_agent, human, info, install, last, lookup, signal};
+use crate::{default_agent, human, info, install, last, lookup, signal};
 use report::Report;
-use set_up::{set_up, set_up_new};
-use turn::{Ended, Turn};
+use set_up::{SetUp, set_up, set_up_new};
+use turn::{Ended, Turn, TurnArgs};
 
-pub(super) use handoff::handoff;
+pub(super) use handoff::{Handoff, handoff};
+
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "\
+Without PROMPT, or with `-` alone, the prompt is read from stdin. With PROMPT, a file or a pipe on \
+stdin is attached to it. A `-` after the words puts stdin into \
+the text of the prompt. A script or a loop keeps its own stdin out of it with `-n`.
+
+The answer goes to stdout, everything else to stderr. Where no turn began, stdout is empty, and stderr and the exit \
+code say why. With --json, stdout is one object once the turn is over, also if it ended with an error:
+
+  sessionId, agent         the session
+  answer                   what the agent said
+  stopReason               end_turn, max_tokens, max_turn_requests, refusal, cancelled
+  error                    message, reason and hint, in the place of stopReason
+  exitCode                 that of the command
+  turn, startedAt, at      its number, its beginning and its end (ms since the epoch)
+  tools, files             how many tool calls, and the files that they changed
+  usage                    tokens and cost, if the agent told";
+    "acpctl run -s fix 'make the tests pass'" =>
+        "Prompt the session `fix` of this directory, or begin it",
+    "git diff | acpctl run 'review this'" => "Attach what another program prints",
+    "id=$(acpctl run -N --detach --worktree=docs --yes 'update the docs')" =>
+        "Have it done in a worktree of its own, and keep the session's id for `acpctl wait`",
+))]
+pub(super) struct Run {
+    /// Use this agent [default: the session's, else the configured one].
+    #[arg(short, long)]
+    agent: Option<String>,
+    /// Continue the session with this name or full id, or start one with this name.
+    #[arg(short, long, value_name = "NAME")]
+    session: Option<String>,
+    /// Continue this session, and never start one: a name, an id, a unique prefix of either, words of a
+    /// title, or `-` for the last one used.
+    #[arg(short, long, value_name = "SESSION", conflicts_with = "session")]
+    resume: Option<String>,
+    /// Continue the last used session of this directory (and agent).
+    #[arg(short = 'c', long = "continue", conflicts_with_all = ["session", "resume"])]
+    goes_on: bool,
+    #[command(flatten)]
+    turn: TurnArgs,
+    /// Work in this directory [default: the current one].
+    #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    cwd: Option<PathBuf>,
+    /// Begin a session in a git worktree of its own, `../REPOSITORY.worktrees/NAME`, on the branch
+    /// `acpd/NAME` [default: the session's name, else a number].
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
+        conflicts_with_all = ["resume", "goes_on", "steer"])]
+    #[expect(clippy::option_option, reason = "that is how clap tells an option without its value")]
+    worktree: Option<Option<String>>,
+    #[command(flatten)]
+    set_up: SetUp,
+    /// Read the prompt from this file; `-` is stdin. What PROMPT says comes after it.
+    #[arg(long = "prompt-file", value_name = "PATH", value_hint = ValueHint::FilePath)]
+    prompt_files: Vec<PathBuf>,
+    /// Add a file to the prompt, or lines of a text: PATH, PATH:10 or PATH:10-20.
+    #[arg(short = 'F', long = "file", value_name = "PATH[:LINES]", value_hint = ValueHint::FilePath)]
+    files: Vec<PathBuf>,
+    /// Add an image to the prompt.
+    #[arg(short, long = "image", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    images: Vec<PathBuf>,
+    /// Add a sound to the prompt.
+    #[arg(long = "audio", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    sounds: Vec<PathBuf>,
+    /// Send the prompt into the running turn of a session, while the agent works. Without `--session`
+    /// or `--continue`, the first PROMPT is the session: its name, its id or a unique prefix.
+    #[arg(long, conflicts_with_all = ["detach", "thoughts", "json_stream", "yes", "deny", "model", "mode", "set"])]
+    steer: bool,
+    /// Execute the prompt at most once in its session, however often the command is repeated with this
+    /// key: a repetition waits for the first one's turn, or returns its outcome. Needs `-s` or `-r`.
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["steer", "goes_on", "worktree"])]
+    key: Option<String>,
+    /// The prompt; several words are joined.
+    #[arg(value_name = "PROMPT")]
+    prompt: Vec<String>,
+}
 
 /// How long stdin is read before the user is told.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-pub(super) fn run(mut args: cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+pub(super) fn run(mut args: Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     if args.steer {
         return steer::steer(&args, door, ui);
     }
@@ -134,7 +211,7 @@ struct Target {
 
 impl Target {
     /// Finds the named session or begins one.
-    fn find(turn: &mut Turn<'_>, args: &cli::Run, cwd: &Path) -> Result<Target> {
+    fn find(turn: &mut Turn<'_>, args: &Run, cwd: &Path) -> Result<Target> {
         let cwd = utf8(cwd)?;
         let found = existing(turn, args, &cwd)?;
         Target::open(turn, args, &cwd, found)
@@ -143,7 +220,7 @@ impl Target {
     /// Takes part in a session that was found, or begins one.
     fn open(
         turn: &mut Turn<'_>,
-        args: &cli::Run,
+        args: &Run,
         cwd: &str,
         found: Option<SessionInfo>,
     ) -> Result<Target> {
@@ -184,7 +261,7 @@ impl Target {
     /// Begins a session in its own worktree, which goes again if that fails.
     fn in_worktree(
         turn: &mut Turn<'_>,
-        args: &cli::Run,
+        args: &Run,
         dir: &Path,
         name: Option<&str>,
     ) -> Result<Target> {
@@ -258,7 +335,7 @@ impl Target {
         &self,
         mut turn: Turn<'_>,
         blocks: Vec<Value>,
-        how: &cli::Turn,
+        how: &TurnArgs,
         mut meta: PromptMeta,
         name: Option<&str>,
     ) -> Result<ExitCode> {
@@ -365,7 +442,7 @@ impl Target {
 }
 
 /// The session that the command line names, if it is there.
-fn existing(turn: &mut Turn<'_>, args: &cli::Run, cwd: &str) -> Result<Option<SessionInfo>> {
+fn existing(turn: &mut Turn<'_>, args: &Run, cwd: &str) -> Result<Option<SessionInfo>> {
     let agent = args.agent.as_deref();
     if args.goes_on {
         return last_used(turn, agent, cwd).map(Some);
@@ -461,7 +538,7 @@ fn last_used(turn: &mut Turn<'_>, agent: Option<&str>, cwd: &str) -> Result<Sess
 }
 
 /// Begins a session, or joins one that somebody else has begun by that name since we looked.
-fn begin(turn: &mut Turn<'_>, args: &cli::Run, cwd: &str, agent: Option<String>) -> Result<String> {
+fn begin(turn: &mut Turn<'_>, args: &Run, cwd: &str, agent: Option<String>) -> Result<String> {
     let error = match make(turn, args.session.as_deref(), cwd, &args.set_up)? {
         Ok(id) => return Ok(id),
         Err(error) => error,
@@ -482,7 +559,7 @@ fn make(
     turn: &mut Turn<'_>,
     name: Option<&str>,
     cwd: &str,
-    wanted: &cli::SetUp,
+    wanted: &SetUp,
 ) -> Result<std::result::Result<String, ErrorObject>> {
     let mut params = json!({"cwd": cwd, "mcpServers": []});
     if let Some(name) = name {
@@ -570,7 +647,7 @@ struct Said {
 
 impl Said {
     /// Reads it from these words of the command line, from stdin and from files.
-    fn read(args: &cli::Run, words: &[String], ui: &mut Ui) -> Result<Said> {
+    fn read(args: &Run, words: &[String], ui: &mut Ui) -> Result<Said> {
         let files = args.files.iter().map(|path| Attachment::file(path));
         let images = args.images.iter().map(|path| Attachment::image(path));
         let sounds = args.sounds.iter().map(|path| Attachment::audio(path));

@@ -2,15 +2,34 @@
 
 use acpd_api::{RemoveParams, SessionInfo, SessionRef, Untrusted, method};
 use acpd_view::Settings;
+use clap::Args;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::turn::Turn;
-use crate::cli::SetUp;
 use crate::error::{CommandError, Result};
 use crate::paint::DIM;
 use crate::settings::{self, sentence};
 use crate::text::{Text, shell_word, text};
+
+/// Settings of a session, made before the prompt is sent.
+#[derive(Debug, Args)]
+pub(super) struct SetUp {
+    /// Use this model: its id or its name.
+    #[arg(long)]
+    model: Option<String>,
+    /// Switch to this mode: its id or its name.
+    #[arg(long)]
+    mode: Option<String>,
+    /// Set an option, as `session set` does.
+    #[arg(long, value_name = "OPTION=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
+}
+
+fn setting(text: &str) -> std::result::Result<(String, String), &'static str> {
+    let (option, value) = text.split_once('=').ok_or("give an option and a value: OPTION=VALUE")?;
+    Ok((option.to_owned(), value.to_owned()))
+}
 
 impl SetUp {
     fn is_empty(&self) -> bool {

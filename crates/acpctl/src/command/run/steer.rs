@@ -5,7 +5,7 @@ use acp_wire::str_at;
 use acpd_api::{ClientMeta, ExitCode, SessionInfo, SessionList, escape, method};
 use serde_json::value::RawValue;
 
-use super::{Said, Target};
+use super::{Run, Said, Target};
 use crate::dirs::{current_dir, directory, utf8};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
@@ -13,10 +13,10 @@ use crate::live::Live;
 use crate::lookup::{Care, Wanted};
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
-use crate::{cli, last, lookup};
+use crate::{last, lookup};
 
 /// Says it into the turn that runs. What comes of it is shown where the turn is.
-pub(super) fn steer(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+pub(super) fn steer(args: &Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let cwd = utf8(&directory(&args.cwd.clone().map_or_else(current_dir, Ok)?)?)?;
     let (session, words) = match (args.session.as_ref().or(args.resume.as_ref()), args.goes_on) {
         (Some(session), _) => (Some(session), &args.prompt[..]),

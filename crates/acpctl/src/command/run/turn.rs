@@ -8,12 +8,12 @@ use acpd_api::{
 };
 use acpd_view::Settings;
 use bytes::Bytes;
+use clap::Args;
 use serde::Serialize;
 use serde::de::{Deserialize, DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::place::Place;
-use crate::cli;
 use crate::elsewhere::Elsewhere;
 use crate::error::{CommandError, Result, gone};
 use crate::human;
@@ -23,6 +23,32 @@ use crate::permission::Questions;
 use crate::screen::Screen;
 use crate::text::text;
 use crate::ui::Ui;
+
+/// How a turn is run and shown.
+#[derive(Debug, Args)]
+pub(super) struct TurnArgs {
+    /// Return when the prompt is on disk, and print the session's id; the turn runs without a terminal.
+    #[arg(short, long, conflicts_with = "thoughts")]
+    pub(super) detach: bool,
+    /// Show what the agent thinks.
+    #[arg(long)]
+    thoughts: bool,
+    /// Print one JSON object at the end: the answer, how the turn ended, the session, what was used.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Print each relayed message as one line of JSON, as it comes.
+    #[arg(long, conflicts_with_all = ["json", "detach"])]
+    json_stream: bool,
+    /// Allow what the agent asks for in this turn, unless a `reject` rule matches or might match.
+    #[arg(long, conflicts_with = "deny")]
+    pub(super) yes: bool,
+    /// Refuse what the agent asks for in this turn.
+    #[arg(long)]
+    pub(super) deny: bool,
+    /// Do not read stdin, for loops such as `while read`.
+    #[arg(short = 'N', long)]
+    pub(super) no_stdin: bool,
+}
 
 /// A turn and the screen that shows it.
 #[derive(Debug)]
@@ -57,7 +83,7 @@ pub(super) enum Ended {
 
 impl<'a> Turn<'a> {
     /// A turn that has not begun.
-    pub(super) fn new(live: Live, ui: &'a mut Ui, how: &cli::Turn) -> Turn<'a> {
+    pub(super) fn new(live: Live, ui: &'a mut Ui, how: &TurnArgs) -> Turn<'a> {
         let mut screen = Screen::answer(ui, how.thoughts);
         if how.json {
             screen.keep_answers();

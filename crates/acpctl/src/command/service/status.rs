@@ -4,7 +4,7 @@ use acpd_api::{ExitCode, Untrusted};
 use acpd_client::Paths;
 use serde::Serialize;
 
-use crate::cli::Json;
+use crate::args::Json;
 use crate::error::{CommandError, Result};
 use crate::paint::Paint;
 use crate::service::{FileState, Manager, Service, State};

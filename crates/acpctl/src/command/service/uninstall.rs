@@ -2,9 +2,9 @@
 
 use acpd_api::ExitCode;
 use acpd_client::{Paths, hold_starts};
+use clap::Args;
 
 use super::traces::{Traces, mentions};
-use crate::cli::Uninstall;
 use crate::confirm::{left, yes};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
@@ -12,6 +12,20 @@ use crate::service::{FileState, Service, State};
 use crate::stop::{info, serving, stop};
 use crate::text::{Text, text};
 use crate::ui::Ui;
+
+#[derive(Debug, Clone, Copy, Args)]
+pub(in crate::command) struct Uninstall {
+    /// Stop acpd and every agent, and delete all that acpd has kept: every conversation, logs, configuration,
+    /// completions; and what you have added to its units.
+    #[arg(long)]
+    purge: bool,
+    /// Print what would be deleted, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask for confirmation.
+    #[arg(long, requires = "purge")]
+    yes: bool,
+}
 
 /// Takes the service out.
 pub(super) fn uninstall(

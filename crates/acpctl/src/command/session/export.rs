@@ -2,20 +2,62 @@
 
 use acpd_api::SessionInfo;
 use acpd_view::Turn;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::cli::{Format, Which};
 use crate::door::Door;
 use crate::error::Result;
-use crate::lookup::{Care, find};
+use crate::lookup::{Care, Which, WhichOrLast, find};
 use crate::transcript::items::{self, items};
 use crate::transcript::markdown::{self, Markdown, Part};
 use crate::transcript::read;
 use crate::ui::Ui;
 
-pub(super) fn export(session: &Which, format: Format, door: Door, ui: &mut Ui) -> Result {
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "\
+JSON is one array. Each item has `type` and, but for the first, `seq`: its first line in the journal.
+
+  session       the session, as `session show --json` prints it
+  user          content: what the user said, in content blocks of ACP
+  agent         content: what the agent said
+  thought       content: what the agent thought
+  tool_call     toolCallId, title, kind, status, locations, content, rawInput, rawOutput, as in ACP
+  plan          entries: the last plan, as in ACP; at the end
+  turn_started  turn, at
+  turn_ended    turn, at, outcome, usage (tokens and cost, if the agent told)
+  restored      level, at, reason
+  notice        severity, text
+  skipped       bytes, limit
+
+The last five are notices of acpd without their sessionId. More types may come.";
+    "acpctl session export main > main.md" => "Write a transcript to a file",
+    "acpctl session export main --json | jq '.[].type'" => "Give all of it to a program",
+))]
+pub(in crate::command) struct Export {
+    #[command(flatten)]
+    which: WhichOrLast,
+    /// What to print.
+    #[arg(long, value_enum, default_value_t = Format::Md)]
+    format: Format,
+    /// The same as `--format json`.
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+}
+
+/// A format of `session export`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A transcript in Markdown.
+    Md,
+    /// Everything as one array.
+    Json,
+}
+
+pub(super) fn export(args: &Export, door: Door, ui: &mut Ui) -> Result {
+    let format = if args.json { Format::Json } else { args.format };
     let mut connection = door.connect()?;
-    let info = find(&mut connection, session, Care::Guess, ui)?;
+    let info = find(&mut connection, &Which::from(&args.which), Care::Guess, ui)?;
     let mut printer = Printer::begin(format, &info, ui)?;
     read(&info, 0, &mut connection, |turn| printer.print(&turn, ui))?;
     printer.end(ui)

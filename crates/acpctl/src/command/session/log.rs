@@ -6,15 +6,48 @@ use acpd_api::{
     method,
 };
 use acpd_client::Connection;
+use clap::Args;
 
-use crate::cli::{self, Which};
 use crate::door::Door;
 use crate::error::Result;
 use crate::info::question::waits;
-use crate::lookup::{Care, find};
+use crate::lookup::{Care, Which, WhichOrLast, find};
 use crate::paint::YELLOW;
 use crate::screen::Screen;
 use crate::ui::Ui;
+use crate::when;
+
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "\
+On a terminal a pager shows it: $ACPCTL_PAGER, else $PAGER, else less. `ACPCTL_PAGER=cat` means none.";
+    "acpctl session log main" => "Read the whole conversation",
+    "acpctl session log main --last --answer" => "Print only what the agent said last",
+    "acpctl session log main --since 2h" => "Read the turns of the last two hours",
+))]
+pub(in crate::command) struct Log {
+    #[command(flatten)]
+    which: WhichOrLast,
+    /// Only the last turn.
+    #[arg(long, conflicts_with_all = ["turns", "since"])]
+    last: bool,
+    /// Only the last N turns.
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "since",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    turns: Option<u32>,
+    /// Only turns that began since then: 2h, 09:30, 2026-11-22, or '2026-11-22 09:30'.
+    #[arg(long, value_name = "TIME", value_parser = when::time)]
+    since: Option<u64>,
+    /// Only what the agent said, as `run` prints it to stdout.
+    #[arg(long, conflicts_with_all = ["thoughts", "json"])]
+    answer: bool,
+    /// Show what the agent thought.
+    #[arg(long)]
+    thoughts: bool,
+    /// Print each entry as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
 
 /// Entries that are read at first when the end is looked for.
 const WINDOW: u64 = 512;
@@ -46,7 +79,7 @@ struct Begun {
 }
 
 /// Prints the journal page by page, and what its turn waits for.
-pub(super) fn log(args: &cli::Log, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn log(args: &Log, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     let session = find(&mut connection, &Which::from(&args.which), Care::Guess, ui)?;
     let part = match (args.last, args.turns, args.since) {

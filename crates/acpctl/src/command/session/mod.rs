@@ -2,33 +2,218 @@
 
 mod export;
 mod log;
-mod remove;
 mod reseed;
+mod rm;
 mod search;
 mod settings;
 mod undo;
 mod worktree;
 
+use std::path::PathBuf;
+
 use acp_wire::acp::NewSessionResult;
 use acpd_api::{
     AgentInfo, AgentRef, ArchiveFilter, ClientMeta, ExitCode, MoveParams, NAMESPACE,
     NewSessionMeta, RenameParams, SessionInfo, SessionList, SessionListParams, SessionRef,
-    TitleParams, UndoParams, method,
+    TitleParams, method,
 };
 use acpd_client::Connection;
+use clap::{Subcommand, ValueHint};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::cli::{Format, Json, SessionCommand, Which};
+use crate::args::Json;
 use crate::dirs::{directory, utf8};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::session::{card, table};
 use crate::live::Live;
-use crate::lookup::{Care, find, find_live};
+use crate::lookup::{Care, Which, WhichOrLast, find, find_live};
 use crate::text::text;
 use crate::ui::Ui;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SessionCommand {
+    /// List sessions, the most recently used first.
+    #[command(alias = "list")]
+    #[command(after_long_help = examples!(
+        "acpctl session ls" => "List all sessions but those in the archive",
+        "acpctl session ls --cwd . -a claude" => "Those of an agent in this directory",
+        "acpctl session ls --archived" => "What is in the archive",
+    ))]
+    Ls {
+        /// Only sessions of this agent.
+        #[arg(short, long)]
+        agent: Option<String>,
+        /// Only sessions of this directory.
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        cwd: Option<PathBuf>,
+        /// List archived sessions instead.
+        #[arg(long)]
+        archived: bool,
+        /// List archived sessions, too.
+        #[arg(long, conflicts_with = "archived")]
+        all: bool,
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Show one session.
+    #[command(after_long_help = examples!(
+        "acpctl session show" => "Show the session that was last used",
+        "acpctl session show main --json" => "Print what is known of `main`, for a program",
+    ))]
+    Show {
+        #[command(flatten)]
+        which: WhichOrLast,
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Print what was said and done.
+    Log(log::Log),
+    /// Find what you and your agents said, the best match first.
+    Search(search::Search),
+    /// Print a session as a transcript or as data.
+    Export(export::Export),
+    /// Show the modes of a session, or switch to one.
+    #[command(after_long_help = examples!(
+        "acpctl session mode main" => "Show the modes, and which one it is in",
+        "acpctl session mode main code" => "Switch to the mode `code`",
+    ))]
+    Mode {
+        #[command(flatten)]
+        which: Which,
+        /// The mode to switch to: its id or its name.
+        mode: Option<String>,
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Show the options of a session, the values of one, or set it.
+    #[command(after_long_help = examples!(
+        "acpctl session set main" => "Show the options and their values",
+        "acpctl session set main model" => "List the models that there are",
+        "acpctl session set main model demo-large" => "Use this one from now on",
+    ))]
+    Set {
+        #[command(flatten)]
+        which: Which,
+        /// The option: its id or its name.
+        option: Option<String>,
+        /// The value to set.
+        value: Option<String>,
+        #[command(flatten)]
+        json: Json,
+    },
+    /// List the slash commands that a session's agent has.
+    #[command(after_long_help = examples!(
+        "acpctl session commands main" => "List the slash commands of its agent",
+    ))]
+    Commands {
+        #[command(flatten)]
+        which: WhichOrLast,
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Give a session another name.
+    #[command(after_long_help = examples!(
+        "acpctl session rename main parser" => "Call the session `parser`",
+        "acpctl session rename parser --clear" => "Take its name away; its id stays",
+    ))]
+    Rename {
+        #[command(flatten)]
+        which: Which,
+        /// The new name.
+        #[arg(required_unless_present = "clear")]
+        name: Option<String>,
+        /// Remove the name.
+        #[arg(long, conflicts_with = "name")]
+        clear: bool,
+    },
+    /// Give a session a title, which the agent's own titles do not replace.
+    #[command(after_long_help = examples!(
+        "acpctl session title main 'Fix the parser'" => "Give it a title that stays",
+        "acpctl session title main --clear" => "Show the agent's own title again",
+    ))]
+    Title {
+        #[command(flatten)]
+        which: Which,
+        /// The title.
+        #[arg(required_unless_present = "clear")]
+        title: Option<String>,
+        /// Remove the title; the agent's own title shows again.
+        #[arg(long, conflicts_with = "title")]
+        clear: bool,
+    },
+    /// Copy a session and its history, and print the id of the copy.
+    #[command(after_long_help = examples!(
+        "acpctl session fork main --name other" => "Try another way in a copy, and keep the first",
+    ))]
+    Fork {
+        #[command(flatten)]
+        which: Which,
+        /// Give the new session this name.
+        #[arg(long)]
+        name: Option<String>,
+    },
+    /// Show the git worktree of a session that `run --worktree` made, merge it back, or remove it.
+    Worktree(worktree::WorktreeArgs),
+    /// Change the directory of a session, after that directory was moved or renamed.
+    #[command(after_long_help = examples!(
+        "acpctl session move main --cwd ~/src/app" => "Tell where the directory of `main` is now",
+    ))]
+    Move {
+        #[command(flatten)]
+        which: Which,
+        /// The new directory.
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        cwd: PathBuf,
+    },
+    /// Give up the agent's copy of a session that cannot be restored: the next prompt continues in a new
+    /// one, with a summary or a transcript (`reseed`).
+    #[command(after_long_help = examples!(
+        "acpctl session reseed main" =>
+            "Continue in a new session where the agent cannot bring it back",
+        "acpctl session reseed main --discard" =>
+            "Do it even if the agent may still have the conversation",
+    ))]
+    Reseed {
+        #[command(flatten)]
+        which: Which,
+        /// Do it even if the agent may still have the conversation; what it remembers is lost.
+        #[arg(long)]
+        discard: bool,
+    },
+    /// Close a session, so that the agent can free it; the next prompt restores it. A running turn is
+    /// cut off.
+    #[command(after_long_help = examples!(
+        "acpctl session close main" => "Let the agent free what it holds for `main`",
+    ))]
+    Close {
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Close a session and leave it out of lists; the next prompt takes it out of the archive. A running
+    /// turn is cut off.
+    #[command(after_long_help = examples!(
+        "acpctl session archive main" => "Put it away; `session ls --archived` shows it",
+    ))]
+    Archive {
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Take a session out of the archive.
+    #[command(after_long_help = examples!(
+        "acpctl session unarchive main" => "Have it in lists again",
+    ))]
+    Unarchive {
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Delete sessions and their history. For a day, `session undo` brings them back.
+    Rm(rm::Rm),
+    /// Bring a deleted session back.
+    Undo(undo::Undo),
+}
 
 /// Runs a `session` command.
 pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Result<ExitCode> {
@@ -49,10 +234,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
         }
         SessionCommand::Log(args) => log::log(&args, door, ui),
         SessionCommand::Search(args) => search::search(&args, door, ui),
-        SessionCommand::Export { which, format, json } => {
-            let format = if json { Format::Json } else { format };
-            export::export(&Which::from(&which), format, door, ui)
-        }
+        SessionCommand::Export(args) => export::export(&args, door, ui),
         SessionCommand::Mode { which, mode, json } => {
             settings::mode(&which, mode.as_deref(), json, door, ui)
         }
@@ -123,11 +305,8 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             ui.say(text!("{} is closed; the next prompt restores it", info.handle()));
             Ok(())
         }
-        SessionCommand::Rm(args) => remove::remove(&args, door, ui),
-        SessionCommand::Undo { session, agent, all, since } => {
-            let params = UndoParams { session, agent, since };
-            if all { undo::undo_all(&params, door, ui) } else { undo::undo(&params, door, ui) }
-        }
+        SessionCommand::Rm(args) => rm::rm(&args, door, ui),
+        SessionCommand::Undo(args) => undo::undo(args, door, ui),
     };
     done.map(|()| ExitCode::Ok)
 }

@@ -2,10 +2,9 @@
 
 use acpd_api::{ReseedParams, SessionInfo, SessionState, method};
 
-use crate::cli::Which;
 use crate::door::Door;
 use crate::error::Result;
-use crate::lookup::{Care, find};
+use crate::lookup::{Care, Which, find};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 

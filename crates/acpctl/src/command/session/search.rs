@@ -1,17 +1,47 @@
 //! `acpctl session search`: full-text search in the histories of sessions.
 
 use acpd_api::{Hit, Part, SearchParams, SearchResult, Speaker, escape, method};
+use clap::Args;
 
+use crate::args::Json;
 use crate::dirs::{current_dir, directory, utf8};
 use crate::door::Door;
 use crate::error::Result;
+use crate::human;
 use crate::paint::{BOLD, CYAN, DIM, Paint};
 use crate::text::{Text, text};
 use crate::ui::Ui;
-use crate::{cli, human};
+
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "\
+The search covers messages and the titles of tool calls. Case, accents and punctuation do not matter. \
+Quoted words must follow each other: 'merge conflict'. A `*` stands for the rest of a word: 'pars*'. \
+A turn is found only after it has ended.";
+    "acpctl session search parser 'merge conf*'" =>
+        "Find turns with `parser` and, say, `merge conflict`",
+    "acpctl session search --here flaky" => "Look only in sessions of this directory",
+))]
+pub(in crate::command) struct Search {
+    /// Words to find; a match has all of them.
+    #[arg(required = true, value_name = "WORDS")]
+    words: Vec<String>,
+    /// Only in sessions of this agent.
+    #[arg(short, long)]
+    agent: Option<String>,
+    /// Only in sessions of the current directory.
+    #[arg(long)]
+    here: bool,
+    /// Show at most N matches.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20,
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: u32,
+    #[command(flatten)]
+    json: Json,
+}
 
 /// Prints what was found, the best first.
-pub(super) fn search(args: &cli::Search, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn search(args: &Search, door: Door, ui: &mut Ui) -> Result {
     let here = || utf8(&directory(&current_dir()?)?);
     let params = SearchParams {
         words: args.words.clone(),

@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::cli::{Json, Which};
+use crate::args::Json;
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
 use crate::live::Live;
-use crate::lookup::{Care, find, find_live};
+use crate::lookup::{Care, Which, find, find_live};
 use crate::paint::{BOLD, CYAN};
 use crate::settings::{self, sentence};
 use crate::table::{Cell, Table};

@@ -3,22 +3,52 @@
 use std::path::Path;
 
 use acpd_api::{SessionInfo, SessionList, TurnState, Untrusted, method};
+use clap::Args;
 use serde::Serialize;
 
-use crate::cli::{self, Which};
+use crate::args::Json;
 use crate::dirs::directory;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::git::{self, Worktree};
 use crate::human::counted;
-use crate::lookup::{self, Care, find};
+use crate::lookup::{self, Care, Which, find};
 use crate::paint::BOLD;
 use crate::table::{Cell, Cut, Table};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "\
+JSON has path, branch, from (the branch it came from, or null), changed (files that are not committed) and \
+unmerged (commits that no other branch has).";
+    "acpctl session worktree" => "List the worktrees of all sessions",
+    "acpctl session worktree fix" => "Show what is not committed and not merged",
+    "acpctl session worktree fix --merge --remove" => "Merge its branch; then it goes",
+))]
+pub(in crate::command) struct WorktreeArgs {
+    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used [default:
+    /// list the worktrees of all sessions].
+    session: Option<String>,
+    /// Only among the sessions of this agent.
+    #[arg(short, long)]
+    agent: Option<String>,
+    /// Merge its branch into the one that it came from.
+    #[arg(long, requires = "session")]
+    merge: bool,
+    /// Remove the directory and the branch; with `--merge`, after that.
+    #[arg(long, requires = "session")]
+    remove: bool,
+    /// Remove also what is not committed or not merged.
+    #[arg(long, requires = "remove")]
+    force: bool,
+    #[command(flatten)]
+    json: Json,
+}
+
 /// Lists all, or shows one, merges it back or removes it.
-pub(super) fn worktree(args: &cli::Worktree, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn worktree(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
     let Some(session) = args.session.clone() else { return list(args, door, ui) };
     let changes = args.merge || args.remove;
     let care = if changes { Care::Exact } else { Care::Guess };
@@ -58,7 +88,7 @@ struct Listed {
     worktree: Worktree,
 }
 
-fn list(args: &cli::Worktree, door: Door, ui: &mut Ui) -> Result {
+fn list(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
     let all: SessionList = door.connect()?.call(method::SESSION_LIST, &lookup::all())?;
     let is_wanted =
         |session: &SessionInfo| args.agent.as_ref().is_none_or(|agent| session.agent == *agent);

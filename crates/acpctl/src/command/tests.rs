@@ -1,18 +1,29 @@
-//! That every command has examples, and that they are what the command line reads.
+//! Each verb has examples, and they are what the command line reads.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser as _};
 
-use super::{Cli, examples, whole};
+use super::{Cli, Command, LazyArgs, definition};
+use crate::manual;
 
-/// The commands that do something, by what is typed of them.
-fn leaves(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+/// Verbs that only hold others.
+const GROUPS: [&str; 7] = ["agent", "auth", "config", "daemon", "policy", "service", "session"];
+/// Programs with examples of their own.
+const PROGRAMS: [&str; 2] = ["mcp", "web"];
+
+/// Verbs that do something, by what is typed of them.
+fn leaves<'c>(
+    command: &'c clap::Command,
+    path: &str,
+    found: &mut Vec<(String, &'c clap::Command)>,
+) {
     let has_arguments = command.get_positionals().next().is_some();
     let below = command.get_subcommands().filter(|under| !under.is_hide_set());
     let below: Vec<_> = below.filter(|under| under.get_name() != "help").collect();
     if below.is_empty() || has_arguments || path.is_empty() {
-        found.push(if path.is_empty() { "acpctl".to_owned() } else { path.to_owned() });
+        found.push((path.to_owned(), command));
     }
     for under in below {
         leaves(under, format!("{path} {}", under.get_name()).trim(), found);
@@ -28,16 +39,17 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_command_that_does_something_has_examples_that_are_its_own() {
-    let mut all = Vec::new();
-    leaves(&whole(), "", &mut all);
-    for path in &all {
-        let of = examples::ALL.iter().find(|(of, _)| of == path);
-        let (_, examples) = of.unwrap_or_else(|| panic!("`{path}` has no example"));
-        let most = if path == "acpctl" { 5 } else { 3 };
+fn each_verb_has_examples_of_its_own() {
+    let all = definition();
+    let mut verbs = Vec::new();
+    leaves(&all, "", &mut verbs);
+    verbs.retain(|(path, _)| !PROGRAMS.contains(&path.as_str()));
+    for (path, verb) in &verbs {
+        let examples = manual::examples_of(verb);
+        let most = if path.is_empty() { 5 } else { 3 };
         assert!((1..=most).contains(&examples.len()), "`{path}` has {}", examples.len());
-        for (line, what) in *examples {
-            let parsed = Cli::command().try_get_matches_from(words(line));
+        for (line, what) in examples {
+            let parsed = Cli::command().try_get_matches_from(words(&line));
             let parsed = parsed.unwrap_or_else(|error| panic!("{line}: {error}"));
             Cli::from_arg_matches(&parsed).unwrap_or_else(|error| panic!("{line}: {error}"));
             let (mut meant, mut at) = (Vec::new(), &parsed);
@@ -45,36 +57,15 @@ fn each_command_that_does_something_has_examples_that_are_its_own() {
                 meant.push(name);
                 at = under;
             }
-            assert!(path == "acpctl" || *path == meant.join(" "), "{line} is of {meant:?}");
+            assert!(path.is_empty() || *path == meant.join(" "), "{line} is of {meant:?}");
             assert!(!what.is_empty() && !what.ends_with('.'), "{line}: {what}");
         }
     }
 }
 
-/// Those below `web` are read, and tested, by the program behind it.
 #[test]
-#[cfg(all(feature = "mcp", feature = "tui", feature = "web"))]
-fn no_examples_are_left_of_a_command_that_is_gone() {
-    let mut all = Vec::new();
-    leaves(&whole(), "", &mut all);
-    for (path, _) in examples::ALL.iter().filter(|(path, _)| !path.starts_with("web ")) {
-        assert!(all.contains(&(*path).to_owned()), "no command `{path}`");
-    }
-}
-
-#[test]
-fn the_long_help_has_examples_below_the_notes_and_the_short_one_has_none() {
+fn long_help_has_examples_however_it_is_asked_for() {
     let help = |args: &[&str]| Cli::try_parse_from(args).unwrap_err().to_string();
-    let long = help(&["acpctl", "wait", "--help"]);
-    let (notes, examples) = long.split_once("\n\nExamples:\n").unwrap();
-    assert!(notes.contains("Prints a line for each session"), "{long}");
-    let first =
-        "  acpctl wait main docs --timeout 30m\n      Wait for both, half an hour at most\n";
-    assert!(examples.starts_with(first), "{long}");
-    let short = help(&["acpctl", "wait", "-h"]);
-    assert!(short.contains("Prints a line for each session"), "{short}");
-    assert!(!short.contains("Examples:"), "{short}");
-    // However its help is asked for, and whether it has arguments of its own.
     for args in [
         &["acpctl", "--help"][..],
         &["acpctl", "help", "run"],
@@ -82,10 +73,29 @@ fn the_long_help_has_examples_below_the_notes_and_the_short_one_has_none() {
         &["acpctl", "help", "session", "ls"],
         &["acpctl", "queue", "--help"],
         &["acpctl", "queue", "rm", "--help"],
-        &["acpctl", "completions", "--help"],
     ] {
         assert!(help(args).contains("\n\nExamples:\n  "), "{args:?}: {}", help(args));
     }
+    let short = help(&["acpctl", "wait", "-h"]);
+    assert!(!short.contains("Examples:"), "{short}");
+}
+
+#[test]
+fn each_page_of_the_manual_has_examples_and_none_has_extras() {
+    let dir = tempfile::tempdir().unwrap();
+    manual::write(Cli::command(), dir.path()).unwrap();
+    let mut without = Vec::new();
+    for page in fs::read_dir(dir.path()).unwrap() {
+        let page = page.unwrap();
+        let text = fs::read_to_string(page.path()).unwrap();
+        assert!(!text.contains("\n.SH EXTRA\n"), "{:?}", page.file_name());
+        if !text.contains("\n.SH EXAMPLES\n") {
+            without.push(page.file_name().into_string().unwrap());
+        }
+    }
+    without.retain(|page| !PROGRAMS.iter().any(|name| *page == format!("acpctl-{name}.1")));
+    without.sort();
+    assert_eq!(without, GROUPS.map(|group| format!("acpctl-{group}.1")));
 }
 
 #[test]
@@ -99,7 +109,7 @@ fn letter_of_an_option_has_one_meaning() {
         command.get_subcommands().for_each(|verb| collect(verb, letters));
     }
     let mut letters = BTreeMap::new();
-    collect(&whole(), &mut letters);
+    collect(&definition(), &mut letters);
     // A session's name is its name, whether it is there or not; a count is one of what is listed.
     let same: [(char, &[&str]); 2] =
         [('s', &["name", "session"]), ('n', &["limit", "lines", "tail", "turns"])];
@@ -112,4 +122,10 @@ fn letter_of_an_option_has_one_meaning() {
         assert_eq!(names.len(), 1, "`-{letter}` stands for {names:?}");
     }
     assert!(letters.len() > 10, "{letters:?}");
+}
+
+#[test]
+fn prompt_may_start_with_a_dash_after_two() {
+    let parsed = Cli::try_parse_from(["acpctl", "run", "--", "--help me"]).unwrap();
+    assert!(matches!(parsed.command, Command::Run(LazyArgs(_))));
 }

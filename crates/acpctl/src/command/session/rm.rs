@@ -1,21 +1,55 @@
 //! `acpctl session rm`: deletes sessions, after a look.
 
 use std::path::Path;
+use std::time::Duration;
 
 use acpd_api::{ExitCode, RemoveParams, RemoveResult, SessionInfo, SessionList, Untrusted, method};
 use acpd_client::Connection;
+use clap::Args;
 use glob::Pattern;
 
-use crate::cli;
 use crate::confirm::{left, yes};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::git;
-use crate::human;
 use crate::info::session::{is_at_work, table};
 use crate::lookup::{self, Care, Wanted};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
+use crate::{git, human, when};
+
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "acpctl session rm main" => "Delete a session, after a question",
+    "acpctl session rm --older-than 30d --dry-run" => "List what a month has not touched",
+    "acpctl session rm --glob 'ci-*' --yes" => "Delete many by their names, in a script",
+))]
+pub(in crate::command) struct Rm {
+    /// Whole names, whole ids, or ids as lists show them.
+    #[arg(value_name = "SESSION", required_unless_present_any = ["older_than", "glob", "agent"],
+        conflicts_with_all = ["older_than", "glob"])]
+    sessions: Vec<String>,
+    /// Only among the sessions of this agent; all of them, if nothing else chooses.
+    #[arg(short, long)]
+    agent: Option<String>,
+    /// All that were last used longer ago than this, such as 30d.
+    #[arg(long, value_name = "DURATION", value_parser = when::duration)]
+    older_than: Option<Duration>,
+    /// All whose name matches, such as 'ci-*'.
+    #[arg(long)]
+    glob: Option<String>,
+    /// Only list what would be deleted.
+    #[arg(long)]
+    dry_run: bool,
+    /// Also those in which a turn runs or waits.
+    #[arg(long)]
+    force: bool,
+    /// Delete them for good, at once.
+    #[arg(long)]
+    now: bool,
+    /// Do not ask for confirmation.
+    #[arg(short, long)]
+    yes: bool,
+}
 
 /// What is to be deleted, and what went wrong before.
 #[derive(Default)]
@@ -44,7 +78,7 @@ impl Plan {
 }
 
 /// Deletes the sessions that are named or match.
-pub(super) fn remove(args: &cli::Remove, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn rm(args: &Rm, door: Door, ui: &mut Ui) -> Result {
     let glob = args
         .glob
         .as_deref()
@@ -124,7 +158,7 @@ fn delete(connection: &mut Connection, session: &SessionInfo, now: bool) -> Resu
 }
 
 /// The sessions of exactly these names and ids.
-fn named(args: &cli::Remove, list: &SessionList, ui: &mut Ui) -> Plan {
+fn named(args: &Rm, list: &SessionList, ui: &mut Ui) -> Plan {
     let mut plan = Plan::default();
     for name in &args.sessions {
         match Wanted::here(name, args.agent.as_deref()).choose(list.clone(), Care::Exact) {
@@ -143,7 +177,7 @@ fn named(args: &cli::Remove, list: &SessionList, ui: &mut Ui) -> Plan {
 }
 
 /// The sessions that match, but for those at work.
-fn matching(args: &cli::Remove, glob: Option<&Pattern>, list: &SessionList, ui: &mut Ui) -> Plan {
+fn matching(args: &Rm, glob: Option<&Pattern>, list: &SessionList, ui: &mut Ui) -> Plan {
     let now = human::now();
     let old = args.older_than.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
     let matches = |session: &SessionInfo| {
