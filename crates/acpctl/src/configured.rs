@@ -2,14 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
 
-use acpd_api::{ConfigReport, ConfigValues, ExitCode, Untrusted};
-use acpd_client::daemon_exe;
+use acpd_api::{ConfigReport, ConfigValues};
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use crate::error::{CommandError, Result};
-use crate::text::text;
+use crate::error::Result;
+use crate::programs;
 
 /// The name of the schema beside the file.
 pub(crate) const SCHEMA: &str = "config.schema.json";
@@ -18,34 +16,25 @@ pub(crate) const BEGIN: &str = "#:schema ./config.schema.json\n";
 
 /// What it finds in the file.
 pub(crate) fn report() -> Result<ConfigReport> {
-    asked(&[]).and_then(|output| understood(&output))
+    asked(&[]).map(|(report, _)| report)
 }
 
 /// What a file without a mistake comes to.
 pub(crate) fn values() -> Result<ConfigValues> {
-    asked(&["--values"]).and_then(|output| understood(&output))
+    asked(&["--values"]).map(|(values, _)| values)
 }
 
 /// What may be in the file: its JSON schema.
 pub(crate) fn schema() -> Result<Vec<u8>> {
-    let output = asked(&["--schema"])?;
-    understood::<IgnoredAny>(&output)?;
-    Ok(output.stdout)
+    asked::<IgnoredAny>(&["--schema"]).map(|(_, text)| text)
 }
 
-fn asked(args: &[&str]) -> Result<Output> {
-    let exe = daemon_exe();
-    let output = Command::new(&exe).arg("config").args(args).stdin(Stdio::null()).output();
-    output.map_err(|error| CommandError::file("run", &exe, &error))
-}
-
-fn understood<T: DeserializeOwned>(output: &Output) -> Result<T> {
-    serde_json::from_slice(&output.stdout).map_err(|_| {
-        let said = Untrusted::from(String::from_utf8_lossy(&output.stderr));
-        let text = text!("`{} config` failed: {}", daemon_exe(), said);
-        CommandError::new(ExitCode::Error, text)
-            .hint("acpctl and acpd may differ in version: install both again")
-    })
+/// The answer of `acpd config`, read and as it was printed. It fails if the file has mistakes, and lists them.
+fn asked<T: DeserializeOwned>(args: &[&str]) -> Result<(T, Vec<u8>)> {
+    let mut command = programs::daemon(["config"].iter().chain(args));
+    let output = command.output().map_err(|error| programs::cannot_run(&command, &error))?;
+    let answer = serde_json::from_slice(&output.stdout);
+    Ok((answer.map_err(|_| programs::failed(&command, &output))?, output.stdout))
 }
 
 /// Puts the schema beside a file that asks for it there, as this version has it. Without it the file can be edited, too.

@@ -2,13 +2,13 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use acpd_api::{CopyLine, CopyReport};
-use acpd_client::daemon_exe;
 
-use crate::error::{CommandError, Result};
+use crate::error::Result;
 use crate::human;
+use crate::programs;
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
@@ -18,11 +18,10 @@ pub(crate) fn run<'a>(
     doing: &'static str,
     ui: &mut Ui,
 ) -> Result<CopyReport> {
-    let exe = daemon_exe();
-    let failed = |error| CommandError::file("run", &exe, &error);
-    let mut command = Command::new(&exe);
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(failed)?;
+    let mut command = programs::daemon(args);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| programs::cannot_run(&command, &error))?;
+    let failed = |error| programs::cannot_run(&command, &error);
     let mut done = None;
     for line in child.stdout.take().map(BufReader::new).into_iter().flat_map(BufReader::lines) {
         match serde_json::from_str(&line.map_err(failed)?) {
@@ -39,7 +38,7 @@ pub(crate) fn run<'a>(
     ui.stop_spinning();
     match done {
         Some(report) if output.status.success() => Ok(report),
-        _ => Err(CommandError::of_program(&exe, &output)),
+        _ => Err(programs::failed(&command, &output)),
     }
 }
 

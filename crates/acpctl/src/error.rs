@@ -79,28 +79,6 @@ impl CommandError {
         CommandError::new(code, text!("cannot {} `{}`: {}", what, path, error))
     }
 
-    /// A program of acpd's failed, and has said why as they all do.
-    pub(crate) fn of_program(exe: &std::path::Path, output: &std::process::Output) -> CommandError {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let Some(words) = said.trim().strip_prefix("error: ") else {
-            let said = Untrusted::from(said.trim());
-            return CommandError::new(
-                ExitCode::Error,
-                text!("`{}` failed ({}): {}", exe, Untrusted::of(output.status), said),
-            )
-            .hint("acpctl and acpd may differ in version: install both again");
-        };
-        let (message, hint) = match words.split_once("\n\nhint: ") {
-            Some((message, hint)) => (message, Some(hint)),
-            None => (words, None),
-        };
-        let code = match output.status.code() {
-            Some(code) if code == i32::from(ExitCode::NotFound.code()) => ExitCode::NotFound,
-            _ => ExitCode::Error,
-        };
-        CommandError::new(code, paragraph(&message.into())).hint_if(hint)
-    }
-
     /// An error of something else, with its causes.
     pub(crate) fn because(code: ExitCode, error: &dyn Error) -> CommandError {
         CommandError::new(code, paragraph(&chain(error).into()))

@@ -4,8 +4,6 @@
 mod manual;
 
 mod args;
-#[cfg(any(feature = "mcp", feature = "web"))]
-mod beside;
 mod command;
 mod complete;
 mod configured;
@@ -34,6 +32,7 @@ mod lookup;
 mod pager;
 mod paint;
 mod permission;
+mod programs;
 mod queued;
 mod render;
 mod replace;

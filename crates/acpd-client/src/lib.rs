@@ -28,5 +28,5 @@ pub use connect::{Options, hold_starts, open_socket, wait_until_gone};
 pub use connection::{Connection, Reader, Writer, connect, initialize_params};
 pub use error::{CallError, ConnectError, NotAnswering, chain, error_data};
 pub use link::{Incoming, LinkError, LinkReader, LinkWriter, PATIENCE, link, rejoin};
-pub use program::daemon_exe;
+pub use program::{daemon_exe, program_error};
 pub use silence::{Doubt, silent_daemon, stopped_daemon};

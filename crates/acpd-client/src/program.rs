@@ -47,16 +47,15 @@ pub(crate) fn obstacle(paths: &Paths) -> Option<String> {
     let said = said.recv_timeout(LIMIT);
     child.kill().ok();
     child.wait().ok();
-    reason(&said.ok()?)
+    program_error(&said.ok()?).map(|(reason, _)| reason.to_owned())
 }
 
-/// The reason without its way out, which `acpctl doctor` tells.
-fn reason(said: &str) -> Option<String> {
-    let (reason, _) = with_hint(said.trim().strip_prefix("error: ")?);
-    Some(reason.to_owned())
+/// The reason and the hint in what a program of acpd wrote to stderr, unless that is no error of acpd.
+pub fn program_error(said: &str) -> Option<(&str, Option<&str>)> {
+    said.trim().strip_prefix("error: ").map(with_hint)
 }
 
-/// What acpd's programs say of a failure: the reason, and the way out.
+/// The reason and the hint.
 pub(crate) fn with_hint(words: &str) -> (&str, Option<&str>) {
     match words.split_once("\n\nhint: ") {
         Some((reason, hint)) => (reason, Some(hint.trim_end())),
@@ -70,9 +69,10 @@ mod tests {
 
     #[test]
     fn a_reason_is_what_the_program_says_without_its_hint() {
-        assert_eq!(reason("error: no room\n\nhint: make some\n").as_deref(), Some("no room"));
-        assert_eq!(reason("error: no room\n").as_deref(), Some("no room"));
-        assert_eq!(reason(""), None);
-        assert_eq!(reason("thread panicked"), None);
+        let with_hint = program_error("error: no room\n\nhint: make some\n");
+        assert_eq!(with_hint, Some(("no room", Some("make some"))));
+        assert_eq!(program_error("error: no room\n"), Some(("no room", None)));
+        assert_eq!(program_error(""), None);
+        assert_eq!(program_error("thread panicked"), None);
     }
 }

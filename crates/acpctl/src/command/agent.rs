@@ -1,14 +1,11 @@
 //! `acpctl agent …`.
 
 use std::path::Path;
-use std::process::Command;
 
 use acpd_api::{
     AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, LoginShellInfo, RestartParams,
     Untrusted, VariableInfo, escape, method,
 };
-use acpd_client::daemon_exe;
-use acpd_sys::process::become_program;
 use clap::Subcommand;
 use serde::Serialize;
 
@@ -18,6 +15,7 @@ use crate::error::{CommandError, Result};
 use crate::live::Live;
 use crate::log_file::Tail;
 use crate::paint::{BOLD, DIM, Paint};
+use crate::programs::{self, become_program};
 use crate::table::{Cell, Table};
 use crate::text::{Text, text};
 use crate::ui::Ui;
@@ -218,12 +216,8 @@ fn environment(info: &AgentInfo, json: Json, ui: &mut Ui) -> Result {
 
 /// Becomes `acpd discover`: agents are asked in the environment of this terminal, not in the daemon's.
 fn discover(json: Json) -> Result {
-    let exe = daemon_exe();
-    let mut command = Command::new(&exe);
-    command.arg("discover").args(json.json.then_some("--json"));
-    // It only returns with an error.
-    let error = become_program(&mut command);
-    Err(CommandError::file("run", &exe, &error))
+    let args = ["discover"].into_iter().chain(json.json.then_some("--json"));
+    Err(become_program(&mut programs::daemon(args)))
 }
 
 fn ask(door: Door, method: &str, agent: String) -> Result<AgentInfo> {

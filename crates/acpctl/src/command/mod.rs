@@ -31,19 +31,18 @@ mod trace;
 mod usage;
 mod wait;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use acpd_api::ExitCode;
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::args::Global;
-#[cfg(any(feature = "mcp", feature = "web"))]
-use crate::beside::{ProgramArgs, become_program};
 use crate::door::Door;
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::lazy_args::LazyArgs;
-use crate::manual;
 use crate::ui::Ui;
+use crate::{manual, programs};
 use pending::Decision;
 
 /// Talk to AI coding agents that outlive your terminal.
@@ -193,9 +192,9 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Cancel(LazyArgs(args)) => cancel::cancel(&args, door, ui)?,
         Command::Acp(LazyArgs(args)) => return acp::acp(&args, door),
         #[cfg(feature = "mcp")]
-        Command::Mcp(LazyArgs(args)) => return become_program("acpctl-mcp", &args.args, door),
+        Command::Mcp(LazyArgs(args)) => return Err(become_program("acpctl-mcp", &args, door)),
         #[cfg(feature = "web")]
-        Command::Web(LazyArgs(args)) => return become_program("acpctl-web", &args.args, door),
+        Command::Web(LazyArgs(args)) => return Err(become_program("acpctl-web", &args, door)),
         Command::Ps(LazyArgs(args)) => ps::ps(args, door, ui)?,
         Command::Queue(LazyArgs(args)) => queue::queue(args, door, ui)?,
         Command::Usage(LazyArgs(args)) => usage::usage(&args, door, ui)?,
@@ -224,6 +223,24 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Man { dir } => manual::write(Cli::command(), &dir)?,
     }
     Ok(ExitCode::Ok)
+}
+
+/// Arguments of a program of its own, which reads them itself.
+#[cfg(any(feature = "mcp", feature = "web"))]
+#[derive(Debug, Args)]
+struct ProgramArgs {
+    /// `--help` shows them.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
+    args: Vec<OsString>,
+}
+
+/// Becomes a program that is installed with this one, so that no other verb carries what it needs.
+#[cfg(any(feature = "mcp", feature = "web"))]
+fn become_program(name: &str, ProgramArgs { args }: &ProgramArgs, door: Door) -> CommandError {
+    let mut command = std::process::Command::new(acpd_client::beside(name));
+    command.args(args).args((!door.spawn).then_some("--no-spawn"));
+    let hint = "it is installed beside `acpctl`: `cargo install acpctl`";
+    programs::become_program(&mut command).hint(hint)
 }
 
 /// The whole definition, with what is declared later.

@@ -12,12 +12,13 @@ use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use acpd_api::{ExitCode, Untrusted};
+use acpd_api::ExitCode;
 use acpd_client::{Connection, Paths, daemon_exe};
 use serde::Serialize;
 
-use crate::error::{CommandError, Result, paragraph};
+use crate::error::{CommandError, Result};
 use crate::log_file::{self, Tail};
+use crate::programs;
 use crate::stop::running;
 use crate::text::{Text, text};
 use crate::ui::Ui;
@@ -382,25 +383,8 @@ fn utf8(path: &Path) -> Result<String> {
 
 /// Runs a command to its end; what it prints.
 fn tell(program: &Path, args: &[&str]) -> Result<String> {
-    let mut command = Command::new(program);
-    command.args(args).stdin(Stdio::null());
-    let output = command.output().map_err(|error| CommandError::file("run", program, &error))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.trim().trim_start_matches("error: ");
-    let (said, hint) = match said.split_once("\n\nhint: ") {
-        Some((said, hint)) => (said, Some(hint)),
-        None => (said, None),
-    };
-    let line = Untrusted::from(format!("{} {}", program.display(), args.join(" ")));
-    let failed =
-        CommandError::new(ExitCode::Error, text!("`{}` failed: {}", line, paragraph(&said.into())));
-    Err(match hint {
-        Some(hint) => failed.hint(Text::from(Untrusted::from(hint))),
-        None => failed,
-    })
+    let output = programs::output_of(Command::new(program).args(args).stdin(Stdio::null()))?;
+    Ok(String::from_utf8_lossy(&output).into_owned())
 }
 
 #[cfg(test)]

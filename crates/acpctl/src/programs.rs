@@ -1,0 +1,60 @@
+//! Other programs that verbs run: the daemon's, and those of the system.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use acpd_api::{ExitCode, Untrusted};
+use acpd_client::{daemon_exe, program_error};
+use acpd_sys::process;
+
+use crate::error::{CommandError, Result, paragraph};
+use crate::text::{Text, text};
+
+/// The daemon's program with these arguments, without stdin.
+pub(crate) fn daemon(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+    let mut command = Command::new(daemon_exe());
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// Runs a program to its end and returns what it printed.
+///
+/// # Errors
+/// When it cannot be run or fails: with its own words.
+pub(crate) fn output_of(command: &mut Command) -> Result<Vec<u8>> {
+    let output = command.output().map_err(|error| cannot_run(command, &error))?;
+    if output.status.success() { Ok(output.stdout) } else { Err(failed(command, &output)) }
+}
+
+/// Replaces this process by a program. Returns only if that fails.
+pub(crate) fn become_program(command: &mut Command) -> CommandError {
+    let error = process::become_program(command);
+    cannot_run(command, &error)
+}
+
+pub(crate) fn cannot_run(command: &Command, error: &io::Error) -> CommandError {
+    CommandError::file("run", Path::new(command.get_program()), error)
+}
+
+/// The error of a program, in its own words. acpd's programs say a reason and a hint.
+pub(crate) fn failed(command: &Command, output: &Output) -> CommandError {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let Some((reason, hint)) = program_error(&said) else {
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let line =
+            Text::join(words.map(|word| Untrusted::from(word.to_string_lossy()).into()), " ");
+        let said = paragraph(&said.trim().into());
+        return CommandError::new(ExitCode::Error, text!("`{}` failed: {}", line, said));
+    };
+    let code = match output.status.code() {
+        Some(code) if code == i32::from(ExitCode::NotFound.code()) => ExitCode::NotFound,
+        _ => ExitCode::Error,
+    };
+    let error = CommandError::new(code, paragraph(&reason.into()));
+    match hint {
+        Some(hint) => error.hint(Text::from(Untrusted::from(hint))),
+        None => error,
+    }
+}
