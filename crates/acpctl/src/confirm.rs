@@ -1,25 +1,78 @@
-//! Asks a person whether they are sure.
+//! Questions to the person at the terminal.
 
 use acpd_api::ExitCode;
 
 use crate::error::{CommandError, Result};
-use crate::text::Text;
+use crate::paint::YELLOW;
+use crate::text::{Text, text};
 use crate::ui::Ui;
+
+/// Hints for verbs that need confirmation.
+pub(crate) const ADD_YES: &str = "add `--yes`";
+pub(crate) const ADD_YES_OR_DRY_RUN: &str = "add `--yes`; `--dry-run` shows what would be deleted";
+
+/// Shows what would happen and asks for a yes. Without a terminal, `hint` says how to give it.
+///
+/// # Errors
+/// When nobody can be asked, or the answer is no.
+pub(crate) fn confirm(
+    ui: &mut Ui,
+    doing: impl Into<Text>,
+    hint: &'static str,
+    shown: &Text,
+    prompt: impl Into<Text>,
+) -> Result {
+    if !ui.can_ask() {
+        return Err(CommandError::usage(text!("{} needs confirmation", doing.into())).hint(hint));
+    }
+    ui.talk(shown);
+    if yes(ui, prompt)? { Ok(()) } else { Err(left()) }
+}
 
 /// Asks until the answer is yes or no.
 pub(crate) fn yes(ui: &mut Ui, prompt: impl Into<Text>) -> Result<bool> {
     let prompt = prompt.into();
     loop {
-        match ui.ask(&prompt)?.as_deref() {
-            None => return Err(left()),
-            Some("y" | "Y" | "yes") => return Ok(true),
-            Some("n" | "N" | "no") => return Ok(false),
-            Some(_) => ui.say("type `y` or `n`"),
+        match ask(ui, &prompt)?.as_str() {
+            "y" | "Y" | "yes" => return Ok(true),
+            "n" | "N" | "no" => return Ok(false),
+            _ => wrong(ui, "type `y` or `n`"),
         }
     }
 }
 
-/// The person does not want it.
-pub(crate) fn left() -> CommandError {
+/// Lists choices with their numbers, and asks until the answer is one of these.
+pub(crate) fn pick(
+    ui: &mut Ui,
+    prompt: impl Into<Text>,
+    choices: impl IntoIterator<Item = Text>,
+) -> Result<usize> {
+    let (prompt, mut count) = (prompt.into(), 0_usize);
+    for choice in choices {
+        count += 1;
+        ui.say(text!("  {}  {}", count, choice));
+    }
+    loop {
+        match ask(ui, &prompt)?.parse() {
+            Ok(number) if (1..=count).contains(&number) => return Ok(number - 1),
+            _ => wrong(ui, text!("type a number from 1 to {}", count)),
+        }
+    }
+}
+
+/// Asks for a line.
+///
+/// # Errors
+/// When the person has closed the terminal or typed Ctrl-D.
+pub(crate) fn ask(ui: &mut Ui, prompt: &Text) -> Result<String> {
+    ui.ask(prompt)?.ok_or_else(left)
+}
+
+/// Says that what was typed cannot be used.
+pub(crate) fn wrong(ui: &mut Ui, why: impl Into<Text>) {
+    ui.say(ui.err_paint().apply(YELLOW, why));
+}
+
+fn left() -> CommandError {
     CommandError::new(ExitCode::Cancelled, "nothing was changed")
 }

@@ -8,7 +8,7 @@ use acpd_api::{AgentInfo, AgentList, DaemonInfo, Empty, Untrusted, method};
 use acpd_client::{Connection, Paths};
 
 use crate::configured::{BEGIN, SCHEMA, offer_schema};
-use crate::confirm::{left, yes};
+use crate::confirm::{pick, yes};
 use crate::error::{CommandError, Result};
 use crate::last::{self, DEMO};
 use crate::paint::DIM;
@@ -83,21 +83,9 @@ fn candidates<'l>(list: &'l AgentList, default: &str) -> Vec<&'l AgentInfo> {
 fn ask<'l>(candidates: &[&'l AgentInfo], ui: &mut Ui) -> Result<&'l Untrusted> {
     ui.stop_spinning();
     ui.say("No agent is configured, and several are installed:");
-    for (number, agent) in (1..).zip(candidates) {
-        ui.say(text!("  {}  {} ({})", Untrusted::of(number), agent.name, agent.title));
-    }
-    let count = candidates.len();
-    loop {
-        let Some(said) = ui.ask(text!("agent? 1-{} > ", Untrusted::of(count)))? else {
-            return Err(left());
-        };
-        let number = said.parse().ok().filter(|number| (1..=count).contains(number));
-        let named = || candidates.iter().position(|agent| agent.name == *said);
-        match number.map(|number: usize| number - 1).or_else(named) {
-            Some(at) => return Ok(&candidates[at].name),
-            None => ui.say(text!("type a number from 1 to {}", Untrusted::of(count))),
-        }
-    }
+    let labels = candidates.iter().map(|agent| text!("{} ({})", agent.name, agent.title));
+    let prompt = text!("agent? 1-{} > ", candidates.len());
+    Ok(&candidates[pick(ui, prompt, labels)?].name)
 }
 
 /// Writes the choice into the configuration, and has the daemon read it.

@@ -5,8 +5,9 @@ use acpd_api::{ExitCode, Untrusted, escape};
 use serde_json::value::to_raw_value;
 use serde_json::{Map, Value};
 
+use crate::confirm;
 use crate::error::{CommandError, Result};
-use crate::paint::{BOLD, DIM, YELLOW};
+use crate::paint::{BOLD, DIM};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
@@ -101,19 +102,19 @@ fn ask_field(field: &Field, ui: &mut Ui) -> Result<Option<Value>> {
     let wanted = ui.err_paint().apply(DIM, wanted_short(&field.kind));
     let prompt = text!("{}{} > ", wanted, shown);
     loop {
-        let Some(line) = ui.ask(&prompt)? else { return Err(nothing()) };
+        let line = confirm::ask(ui, &prompt)?;
         match default {
             Some(default) if line.is_empty() => return Ok(Some(default.clone())),
             None if line.is_empty() && !field.required => return Ok(None),
             None if line.is_empty() => {
-                wrong(ui, "this field is required");
+                confirm::wrong(ui, "this field is required");
                 continue;
             }
             _ => {}
         }
         match field.parse(&line) {
             Ok(value) => return Ok(Some(value)),
-            Err(why) => wrong(ui, escape::one_line(&why)),
+            Err(why) => confirm::wrong(ui, escape::one_line(&why)),
         }
     }
 }
@@ -150,15 +151,6 @@ fn shown(value: &Value) -> Text {
         Value::Array(items) => Text::join(items.iter().map(shown), ", "),
         other => Untrusted::of(other).into(),
     }
-}
-
-/// What a person typed cannot be used.
-pub(crate) fn wrong(ui: &mut Ui, why: impl Into<Text>) {
-    ui.say(ui.err_paint().apply(YELLOW, why));
-}
-
-pub(crate) fn nothing() -> CommandError {
-    CommandError::new(ExitCode::Cancelled, "nothing was answered; the question stays open")
 }
 
 #[cfg(test)]

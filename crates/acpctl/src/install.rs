@@ -5,8 +5,9 @@ use std::process::{Command, Stdio};
 
 use acpd_api::{AgentInfo, ExitCode, PackageInfo, Untrusted};
 
-use crate::confirm::{left, yes};
+use crate::confirm::{ADD_YES, confirm};
 use crate::error::{CommandError, Result};
+use crate::programs::output_of;
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
@@ -22,16 +23,11 @@ pub(crate) fn install(info: &AgentInfo, is_sure: bool, ui: &mut Ui) -> Result {
         return Err(CommandError::new(ExitCode::NotFound, error).hint(hint));
     };
     if !is_sure {
-        if !ui.can_ask() {
-            let error = text!("an installation needs confirmation: it runs `{}`", command);
-            return Err(CommandError::usage(error).hint("add `--yes`"));
-        }
-        if info.packages.is_empty() {
-            ui.say(text!("acpd cannot check who publishes {}", info.name));
-        }
-        if !yes(ui, text!("install {} with `{}`? y/n > ", info.name, command))? {
-            return Err(left());
-        }
+        let warning = info.packages.is_empty();
+        let warning = warning.then(|| text!("acpd cannot check who publishes {}\n", info.name));
+        let prompt = text!("install {} with `{}`? y/n > ", info.name, command);
+        let doing = text!("running `{}`", command);
+        confirm(ui, doing, ADD_YES, &warning.unwrap_or_default(), prompt)?;
     }
     // Extras of Python's packages stand in quotes, for shells.
     let mut words = command.raw().split_whitespace().map(|word| word.trim_matches('\''));
@@ -80,13 +76,11 @@ fn check_repository(package: &PackageInfo, command: &Untrusted) -> Result {
 
 /// The repositories that npm's registry names for a package; `None` if it does not answer.
 fn repositories_in_registry(package: &str) -> Option<Vec<String>> {
-    let said = output(Command::new("npm").args(["view", package, "repository.url"]))?;
+    let mut npm = Command::new("npm");
+    let said =
+        output_of(npm.args(["view", package, "repository.url"]).stdin(Stdio::null())).ok()?;
+    let said = String::from_utf8_lossy(&said);
     Some(said.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
-}
-
-fn output(command: &mut Command) -> Option<String> {
-    let done = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    done.status.success().then(|| String::from_utf8_lossy(&done.stdout).into_owned())
 }
 
 /// An address without what registries write around it: scheme, user, `.git`, case.

@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::args::Json;
-use crate::confirm::{left, yes};
+use crate::confirm::{ADD_YES, confirm, pick, yes};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result, gone};
 use crate::live::{Event, Live};
@@ -196,27 +196,16 @@ fn choose(agent: &str, mut ways: Vec<Way>, wanted: Option<&str>, ui: &mut Ui) ->
             })?
         }
         (None, 1) => 0,
-        (None, _) if ui.can_ask() => ask_for_one(&ways, ui)?,
+        (None, _) if ui.can_ask() => {
+            let labels = ways.iter().map(|way| text!("{} ({})", way.name, way.id));
+            pick(ui, "> ", labels)?
+        }
         (None, _) => {
             return Err(CommandError::usage(text!("agent `{}` has several login methods", agent))
                 .hint(text!("choose one with `--method`: {}", listed())));
         }
     };
     Ok(ways.swap_remove(at))
-}
-
-fn ask_for_one(ways: &[Way], ui: &mut Ui) -> Result<usize> {
-    for (number, way) in (1..).zip(ways) {
-        ui.say(text!("  {}  {} ({})", number, way.name, way.id));
-    }
-    loop {
-        let Some(line) = ui.ask("> ")? else { return Err(left()) };
-        let number = line.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        if let Some(at) = number.filter(|at| *at < ways.len()) {
-            return Ok(at);
-        }
-        ui.say(text!("type a number from 1 to {}", ways.len()));
-    }
 }
 
 /// Calls `authenticate`, and shows a person what the agent asks meanwhile.
@@ -311,17 +300,10 @@ fn logout(agent: &str, sure: bool, door: Door, ui: &mut Ui) -> Result {
             .hint("log out with its own command, then restart it with `acpctl agent restart`"));
     }
     if !sure {
-        let concerns = text!(
-            "this affects all clients and {}",
-            human::counted(u64::from(info.sessions), "session")
-        );
-        if !ui.can_ask() {
-            return Err(CommandError::usage(text!("a logout needs confirmation: {}", concerns))
-                .hint("add `--yes`"));
-        }
-        if !yes(ui, text!("log out of {}? {}. y/n > ", shown, concerns))? {
-            return Err(left());
-        }
+        let sessions = human::counted(u64::from(info.sessions), "session");
+        let prompt =
+            text!("log out of {}? This affects all clients and {}. y/n > ", shown, sessions);
+        confirm(ui, text!("logging out of {}", shown), ADD_YES, &Text::new(), prompt)?;
     }
     // There is nothing in the answer.
     let _: Value = live.call(ui, "logout", &json!({}))?;

@@ -5,9 +5,9 @@ use acpd_client::Connection;
 use clap::Args;
 
 use crate::args::Json;
-use crate::confirm::{left, yes};
+use crate::confirm::{ADD_YES_OR_DRY_RUN, confirm};
 use crate::door::Door;
-use crate::error::{CommandError, Result};
+use crate::error::Result;
 use crate::expiry::{amount, handle};
 use crate::human;
 use crate::table::{Cut, Table};
@@ -46,7 +46,11 @@ pub(super) fn gc(args: Gc, door: Door, ui: &mut Ui) -> Result {
         return show(&found, args.json, ui);
     }
     if !args.yes {
-        confirm(&found, args.now, ui)?;
+        let doing = text!("deleting {}", amount(&found));
+        let shown = table(&found).render(ui.err_paint(), Some(ui.err_size().0));
+        let how = if args.now { " for good" } else { "" };
+        let prompt = text!("delete {}{}, with all that was said? y/n > ", amount(&found), how);
+        confirm(ui, doing, ADD_YES_OR_DRY_RUN, &shown, prompt)?;
     }
     let gone = delete(&mut connection, &found, args.now)?;
     if args.json.json {
@@ -92,20 +96,6 @@ fn show(found: &GcResult, json: Json, ui: &mut Ui) -> Result {
     ui.print(table(found).render(ui.out_paint(), ui.out_width()))?;
     ui.say(text!("{} would be deleted", amount(found)));
     Ok(())
-}
-
-/// Shows what would be lost, and asks.
-fn confirm(found: &GcResult, now: bool, ui: &mut Ui) -> Result {
-    if !ui.can_ask() {
-        let text = text!("deleting {} needs confirmation", amount(found));
-        return Err(
-            CommandError::usage(text).hint("add `--yes`; `--dry-run` shows what would be deleted")
-        );
-    }
-    ui.talk(&table(found).render(ui.err_paint(), Some(ui.err_size().0)));
-    let how = if now { " for good" } else { "" };
-    let prompt = text!("delete {}{}, with all that was said? y/n > ", amount(found), how);
-    if yes(ui, prompt)? { Ok(()) } else { Err(left()) }
 }
 
 fn table(found: &GcResult) -> Table {

@@ -9,7 +9,7 @@ use clap::{Args, ValueHint};
 
 use crate::args::Json;
 use crate::configured;
-use crate::confirm::{left, yes};
+use crate::confirm::{ADD_YES, confirm};
 use crate::copying::{contents, run};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
@@ -61,7 +61,9 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
     if args.yes {
         check_force(args, turns.unwrap_or(0))?;
     } else {
-        confirm(&found, turns, ui)?;
+        let shown = text!("`{}` holds {}\n", found.file, contents(&found));
+        let doing = "putting a backup in the journal's place";
+        confirm(ui, doing, ADD_YES, &shown, question(turns))?;
     }
     // A client that comes meanwhile would have the service manager start the daemon, again and again until it gives up.
     if let Some(service) = &service {
@@ -141,20 +143,11 @@ fn check_force(args: &Restore, turns: u64) -> Result {
         .hint("wait for their end with `acpctl wait`, or add `--force`"))
 }
 
-/// Says what would happen, and asks.
-fn confirm(found: &CopyReport, turns: Option<u64>, ui: &mut Ui) -> Result {
-    if !ui.can_ask() {
-        return Err(CommandError::usage(
-            "putting a backup in the journal's place needs confirmation",
-        )
-        .hint("add `--yes`"));
-    }
-    ui.say(text!("`{}` holds {}", found.file, contents(found)));
+fn question(turns: Option<u64>) -> Text {
     let stopped = match turns {
         None => Text::new(),
         Some(0) => ", and stop acpd with its agents for that".into(),
         Some(turns) => text!(", and cut off {} for that", counted(turns, "turn")),
     };
-    let prompt = text!("put it in the place of all that acpd has now{}? y/n > ", stopped);
-    if yes(ui, prompt)? { Ok(()) } else { Err(left()) }
+    text!("put it in the place of all that acpd has now{}? y/n > ", stopped)
 }

@@ -3,8 +3,8 @@
 use acpd_api::{ExitCode, InteractionInfo, Question, Shown};
 use acpd_view::Sheet;
 
+use crate::confirm::wrong;
 use crate::error::{CommandError, Result};
-use crate::form::{nothing, wrong};
 use crate::info::question::asked;
 use crate::text::{Text, text};
 use crate::ui::Ui;
@@ -55,7 +55,7 @@ pub(super) fn confirm(open: &InteractionInfo, ui: &mut Ui) -> Result<bool> {
                     ui.talk(&paint.lines(&sheet.whole(Some(width))));
                     ui.talk(&text);
                 }
-                None | Some("" | "n" | "N" | "no") => return Err(nothing()),
+                None | Some("" | "n" | "N" | "no") => return Err(super::left_open()),
                 Some(_) => wrong(ui, text!("type `{}`, or nothing to leave", yes)),
             }
         }

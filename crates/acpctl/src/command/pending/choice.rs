@@ -5,8 +5,8 @@ use acpd_api::{GivenAnswer, InteractionInfo, OptionInfo};
 use acpd_view::about;
 
 use super::{Decision, call};
+use crate::confirm::pick;
 use crate::error::{CommandError, Result};
-use crate::form::{nothing, wrong};
 use crate::info::question::described;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
@@ -75,18 +75,9 @@ fn chosen(
     }
     ui.say(described(found));
     ui.talk(&call::rest(found, ui));
-    for (number, option) in (1..).zip(options) {
-        let label = about::option(option.kind.raw(), &option.name);
-        ui.say(text!("  {}  {}", number, label));
-    }
-    loop {
-        let Some(line) = ui.ask("> ")? else { return Err(nothing()) };
-        let number = line.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        if let Some(option) = number.and_then(|number| options.get(number)) {
-            return Ok(option.option_id.raw().to_owned());
-        }
-        wrong(ui, text!("type a number from 1 to {}", options.len()));
-    }
+    let labels = options.iter().map(|option| about::option(option.kind.raw(), &option.name));
+    let at = pick(ui, "> ", labels)?;
+    Ok(options[at].option_id.raw().to_owned())
 }
 
 #[cfg(test)]

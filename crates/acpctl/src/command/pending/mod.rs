@@ -11,9 +11,9 @@ use acpd_api::{
 use clap::Args;
 
 use crate::args::Json;
+use crate::confirm::yes;
 use crate::door::{Door, me};
 use crate::error::{CommandError, Result};
-use crate::form::{nothing, wrong};
 use crate::info::question::{asker, described, remembered, table};
 use crate::lookup::{Care, Wanted};
 use crate::paint::BOLD;
@@ -122,7 +122,7 @@ pub(super) fn decide(args: &Decide, decision: Decision, door: Door, ui: &mut Ui)
     let always = args.always;
     let option = match (&args.option, &found.question) {
         (None, Question::Permission { options, .. }) => {
-            choice::of_several(&found, options, decision, always, ui)?
+            choice::of_several(&found, options, decision, always, ui).map_err(or_left_open)?
         }
         (option, _) => option.clone(),
     };
@@ -148,7 +148,7 @@ pub(super) fn decide(args: &Decide, decision: Decision, door: Door, ui: &mut Ui)
 /// Answers a question by what its kind asks for.
 pub(super) fn answer(args: &Answer, door: Door, ui: &mut Ui) -> Result {
     let found = find(args.id.as_deref(), args.agent.as_deref(), Care::Exact, door, ui)?;
-    let answer = chosen(&found, args, ui)?;
+    let answer = chosen(&found, args, ui).map_err(or_left_open)?;
     let verb = if answer == GivenAnswer::Decline { "declined" } else { "answered" };
     let given = give(&found, answer, door)?;
     ui.say(text!("{}: {}", verb, described(&found)));
@@ -172,7 +172,7 @@ fn chosen(found: &InteractionInfo, args: &Answer, ui: &mut Ui) -> Result<GivenAn
             } else if ui.can_ask() {
                 ui.say(ui.err_paint().apply(BOLD, message));
                 let content = form::ask(&form, ui)?;
-                if form.fields.is_empty() && !agrees("it has no fields; send it? y/n > ", ui)? {
+                if form.fields.is_empty() && !yes(ui, "it has no fields; send it? y/n > ")? {
                     return Ok(GivenAnswer::Decline);
                 }
                 content
@@ -205,23 +205,20 @@ fn page(found: &InteractionInfo, ui: &mut Ui) -> Result<GivenAnswer> {
         return Err(CommandError::usage(text).hint(hint));
     }
     ui.say(described(found));
-    Ok(if agrees("agree to open it? y/n > ", ui)? {
+    Ok(if yes(ui, "agree to open it? y/n > ")? {
         GivenAnswer::Accept { content: None }
     } else {
         GivenAnswer::Decline
     })
 }
 
-/// Asks a person for a yes or a no.
-fn agrees(prompt: &'static str, ui: &mut Ui) -> Result<bool> {
-    loop {
-        match ui.ask(prompt)?.as_deref() {
-            None => return Err(nothing()),
-            Some("y" | "Y" | "yes") => return Ok(true),
-            Some("n" | "N" | "no") => return Ok(false),
-            Some(_) => wrong(ui, "type `y` or `n`"),
-        }
-    }
+fn left_open() -> CommandError {
+    CommandError::new(ExitCode::Cancelled, "nothing was answered; the question stays open")
+}
+
+/// A person who leaves a question leaves it open.
+fn or_left_open(error: CommandError) -> CommandError {
+    if error.code() == ExitCode::Cancelled { left_open() } else { error }
 }
 
 /// Over a connection of its own: a person may have taken long.

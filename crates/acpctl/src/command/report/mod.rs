@@ -11,15 +11,15 @@ mod parts;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use acpd_api::{ExitCode, Untrusted, redact};
+use acpd_api::{Untrusted, redact};
 use acpd_client::Paths;
 use acpd_sys::file::private_options;
 use clap::{Args, ValueHint};
 use jiff::Timestamp;
 
-use crate::confirm::{left, yes};
+use crate::confirm::confirm;
 use crate::error::{CommandError, Result};
-use crate::text::text;
+use crate::text::{Text, text};
 use crate::ui::Ui;
 use names::Names;
 
@@ -42,13 +42,13 @@ pub(super) struct Report {
     yes: bool,
 }
 
+const HINT: &str = "add `--yes`; `--output -` prints it";
+
 /// Makes the report, shows it, and writes it.
 pub(super) fn report(args: &Report, ui: &mut Ui) -> Result {
     let to_stdout = args.output.as_deref() == Some(Path::new("-"));
     if !to_stdout && !args.yes && !ui.can_ask() {
-        let text = "the report is shown before it is written, and this is no terminal";
-        return Err(CommandError::new(ExitCode::Usage, text)
-            .hint("`--yes` writes it without asking, `--output -` prints it"));
+        return Err(CommandError::usage("writing a report needs confirmation").hint(HINT));
     }
     let paths = Paths::discover()?;
     ui.spin("looking");
@@ -63,9 +63,8 @@ pub(super) fn report(args: &Report, ui: &mut Ui) -> Result {
         ui.page();
         ui.print(text!("{}", shown.prose()))?;
         ui.end_page()?;
-        if !yes(ui, text!("write this to `{}`? y/n > ", file))? {
-            return Err(left());
-        }
+        let prompt = text!("write this to `{}`? y/n > ", file);
+        confirm(ui, "writing a report", HINT, &Text::new(), prompt)?;
     }
     write(&file, &text)?;
     ui.say(text!("written to `{}`: look at it once more before you send it", file));

@@ -5,7 +5,7 @@ use acpd_client::{Paths, hold_starts};
 use clap::Args;
 
 use super::traces::{Traces, mentions};
-use crate::confirm::{left, yes};
+use crate::confirm::{ADD_YES_OR_DRY_RUN, confirm};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::service::{FileState, Service, State};
@@ -54,7 +54,8 @@ pub(super) fn uninstall(
         ui.say("stopping every agent and deleting, with every conversation:");
         ui.talk(&all);
     } else {
-        confirm(&all, ui)?;
+        let prompt = "stop every agent and delete all this, with every conversation? y/n > ";
+        confirm(ui, "deleting all that acpd has kept", ADD_YES_OR_DRY_RUN, &all, prompt)?;
     }
     purge(service, paths, door, ui)
 }
@@ -118,15 +119,4 @@ fn remove(service: &Service, ui: &mut Ui) -> Result {
         ui.say(text!("removed {}", file.path));
     }
     Ok(())
-}
-
-/// Shows what would be lost, and asks.
-fn confirm(all: &Text, ui: &mut Ui) -> Result {
-    if !ui.can_ask() {
-        return Err(CommandError::usage("deleting all that acpd has kept needs confirmation")
-            .hint("add `--yes`; `--dry-run` shows what would be deleted"));
-    }
-    ui.talk(all);
-    let text = "stop every agent and delete all this, with every conversation? y/n > ";
-    if yes(ui, text)? { Ok(()) } else { Err(left()) }
 }

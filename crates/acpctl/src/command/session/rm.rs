@@ -8,7 +8,7 @@ use acpd_client::Connection;
 use clap::Args;
 use glob::Pattern;
 
-use crate::confirm::{left, yes};
+use crate::confirm::{ADD_YES_OR_DRY_RUN, confirm, yes};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::info::session::{is_at_work, table};
@@ -103,7 +103,7 @@ pub(super) fn rm(args: &Rm, door: Door, ui: &mut Ui) -> Result {
         return plan.failed.map_or(Ok(()), Err);
     }
     if !args.yes {
-        confirm(&plan.sessions, ui)?;
+        ask(&plan.sessions, ui)?;
     }
     let gone = std::mem::take(&mut plan.sessions);
     let is_left = |cwd: &Untrusted| {
@@ -205,24 +205,18 @@ fn at_work(session: &SessionInfo) -> CommandError {
 }
 
 /// Shows what would be lost, and asks.
-fn confirm(sessions: &[SessionInfo], ui: &mut Ui) -> Result {
-    if !ui.can_ask() {
-        let names = Text::join(sessions.iter().map(|session| session.handle().into()), ", ");
-        let text = text!("deleting sessions needs confirmation: {}", names);
-        return Err(
-            CommandError::usage(text).hint("add `--yes`; `--dry-run` shows what would be deleted")
-        );
-    }
+fn ask(sessions: &[SessionInfo], ui: &mut Ui) -> Result {
     let now = human::now();
-    let prompt = if let [session] = sessions {
-        text!("delete {}, with all that was said? y/n > ", line(session, now))
-    } else {
-        for session in sessions {
-            ui.say(text!("  {}", line(session, now)));
+    let names = Text::join(sessions.iter().map(|session| session.handle().into()), ", ");
+    let (shown, what) = match sessions {
+        [session] => (Text::new(), line(session, now)),
+        several => {
+            let lines = several.iter().map(|session| text!("  {}\n", line(session, now)));
+            (lines.collect(), text!("these {} sessions", several.len()))
         }
-        text!("delete these {} sessions, with all that was said? y/n > ", sessions.len())
     };
-    if yes(ui, prompt)? { Ok(()) } else { Err(left()) }
+    let prompt = text!("delete {}, with all that was said? y/n > ", what);
+    confirm(ui, text!("deleting {}", names), ADD_YES_OR_DRY_RUN, &shown, prompt)
 }
 
 fn line(session: &SessionInfo, now: u64) -> Text {
