@@ -3,8 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Stdio};
 
-use crate::support::{Client, Home, session};
-use acpd_api::method;
+use crate::support::{Client, Home};
 use serde_json::{Value, json};
 
 fn bridge(home: &Home, args: &[&str]) -> Child {
@@ -44,58 +43,6 @@ fn bytes_pass_as_they_are_both_ways_and_the_end_of_stdin_ends_it() {
     client.closed();
     let done = home.wait(child);
     assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
-}
-
-#[test]
-fn the_agent_and_the_session_name_are_added_for_the_editor() {
-    let (home, listener) = Home::listening();
-    let mut child = bridge(&home, &["demo", "-s", "fix"]);
-    let mut client = Client::accept(&listener);
-    let initialize =
-        r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
-    type_line(&mut child, initialize);
-    let seen = client.expect("initialize");
-    assert_eq!(
-        seen["params"],
-        json!({"protocolVersion": 1, "_meta": {"_acpd": {
-            "agent": "demo", "client": seen["params"]["_meta"]["_acpd"]["client"]}}})
-    );
-    client.result(&seen, json!({}));
-    let new =
-        r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}"#;
-    type_line(&mut child, new);
-    let seen = client.expect("session/new");
-    assert_eq!(seen["params"]["_meta"], json!({"_acpd": {"name": "fix", "reuse": true}}));
-    client.result(&seen, json!({}));
-    drop(child.stdin.take());
-    assert_eq!(home.wait(child).code, Some(0));
-}
-
-#[test]
-fn an_editor_goes_on_in_the_last_used_session() {
-    let (home, listener) = Home::listening();
-    let mut child = bridge(&home, &["demo", "--continue"]);
-    let mut client = Client::accept(&listener);
-    greet_plainly(&mut child, &mut client);
-    let new =
-        r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}"#;
-    type_line(&mut child, new);
-    let mut asks = Client::accept(&listener);
-    let list = asks.answer(method::SESSION_LIST, json!({"sessions": [session("s-1")]}));
-    assert_eq!(list["params"], json!({"agent": "demo", "cwd": "/w"}));
-    asks.closed();
-    let params = json!({"sessionId": "s-1", "cwd": "/w", "mcpServers": []});
-    assert_eq!(client.answer("session/resume", json!({"modes": null}))["params"], params);
-    type_line(&mut child, new);
-    client.answer("session/new", json!({"sessionId": "s-2"}));
-    drop(child.stdin.take());
-    let done = home.wait(child);
-    let sessions: Vec<Value> = done
-        .out
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap()["result"]["sessionId"].clone())
-        .collect();
-    assert_eq!((sessions, done.code), (vec![Value::Null, json!("s-1"), json!("s-2")], Some(0)));
 }
 
 #[test]
@@ -168,12 +115,4 @@ fn an_editor_that_closes_stdout_ends_it() {
     client.closed();
     let done = home.wait(child);
     assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
-}
-
-#[test]
-fn without_a_daemon_stdout_stays_empty() {
-    let home = Home::new();
-    let done = home.run(&["--no-spawn", "acp"]);
-    assert_eq!((done.code, done.out.as_str()), (Some(3), ""));
-    assert!(done.err.starts_with("error: acpd is not running\n"), "{}", done.err);
 }

@@ -1,7 +1,7 @@
 //! Everything but `acpctl run` and `acpctl acp`.
 
 use crate::run::interrupt;
-use crate::support::{Client, Home, capable, exactly, session};
+use crate::support::{Client, Home, session};
 use crate::terminal::Person;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Command;
@@ -19,46 +19,6 @@ fn status() -> Value {
 fn agent(state: &str, log: &str) -> Value {
     json!({"name": "demo", "title": "Demo", "state": state, "since": 0, "restarts": 0,
         "command": ["demo"], "sessions": 0, "log": log, "tried": true})
-}
-
-#[test]
-fn no_daemon_and_no_spawn_is_not_found_with_the_way_out() {
-    let home = Home::new();
-    let done = home.run(&["--no-spawn", "ps"]);
-    assert_eq!((done.code, done.out.as_str()), (Some(3), ""));
-    assert_eq!(
-        done.err,
-        "error: acpd is not running\n\nhint: start it with `acpctl daemon start`, or leave out `--no-spawn`\n"
-    );
-    let done = home.run(&["daemon", "status"]);
-    assert_eq!(done.code, Some(3));
-    assert!(done.err.ends_with("hint: start it with `acpctl daemon start`\n"), "{}", done.err);
-    let done = home.run(&["daemon", "stop"]);
-    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd is not running\n"));
-}
-
-#[test]
-fn a_daemon_that_cannot_start_gives_its_own_reason() {
-    let home = Home::new();
-    home.install_daemon(
-        r"printf 'error config.toml:3: unknown key `agnet`' >&$ACPD_STARTUP_FD; exit 1",
-    );
-    let done = home.run(&["ps"]);
-    assert_eq!(done.code, Some(1));
-    assert_eq!(done.err, "error: acpd cannot start: config.toml:3: unknown key `agnet`\n");
-
-    home.install_daemon(r"printf 'error no room\n\nhint: make some\n' >&$ACPD_STARTUP_FD; exit 1");
-    let done = home.run(&["ps"]);
-    assert_eq!(done.err, "error: acpd cannot start: no room\n\nhint: make some\n");
-
-    home.install_daemon("exit 7");
-    let done = home.run(&["ps"]);
-    assert!(done.err.starts_with("error: acpd ended while it started\n"), "{}", done.err);
-    assert!(done.err.contains("[HOME]/state/log/acpd.log"), "{}", done.err);
-
-    std::fs::remove_file(home.path("acpd")).unwrap();
-    let done = home.run(&["ps"]);
-    assert!(done.err.starts_with("error: cannot start `[HOME]/acpd`: "), "{}", done.err);
 }
 
 #[test]
@@ -84,56 +44,6 @@ fn a_daemon_that_is_on_its_way_is_waited_for() {
 }
 
 #[test]
-fn two_commands_that_find_no_daemon_start_one() {
-    let home = Home::new();
-    let fifo = |name: &str| {
-        let path = home.path(name);
-        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
-        path
-    };
-    let (started, listening) = (fifo("started"), fifo("listening"));
-    // The program in the daemon's place lets the test's thread listen, and tells that it does.
-    home.install_daemon(&format!(
-        "echo \"$@\" >> {}; echo now > {}; read now < {}; echo ready >&$ACPD_STARTUP_FD",
-        home.path("starts").display(),
-        started.display(),
-        listening.display(),
-    ));
-    let children = [(); 2].map(|()| home.acpctl(["ps", "--json"]).spawn().unwrap());
-    std::fs::read(&started).unwrap();
-    let listener = home.listen();
-    std::fs::write(&listening, "now\n").unwrap();
-    for _ in 0..2 {
-        Client::accept(&listener).answer(method::STATUS, status());
-    }
-    for child in children {
-        let done = home.wait(child);
-        assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
-    }
-    assert_eq!(std::fs::read_to_string(home.path("starts")).unwrap(), "run\n");
-}
-
-#[test]
-fn ps_shows_text_for_people_and_json_for_programs() {
-    let (home, listener) = Home::listening();
-    let daemon = std::thread::spawn(move || {
-        for _ in 0..2 {
-            let mut client = Client::accept(&listener);
-            client.answer(method::STATUS, status());
-            client.closed();
-        }
-    });
-    let done = home.run(&["ps", "--json"]);
-    let json: Value = serde_json::from_str(&done.out).unwrap();
-    assert_eq!(json, status());
-    let done = home.run(&["status"]);
-    assert!(done.out.starts_with("acpd 0.1.0  running  pid 4711  up "), "{}", done.out);
-    assert!(done.out.contains("\nfix "), "{}", done.out);
-    assert_eq!((done.err.as_str(), done.code), ("", Some(0)));
-    daemon.join().unwrap();
-}
-
-#[test]
 fn a_daemon_that_dies_as_it_is_reached_is_followed_by_the_next() {
     let (home, listener) = Home::listening();
     let daemon = std::thread::spawn(move || {
@@ -144,62 +54,6 @@ fn a_daemon_that_dies_as_it_is_reached_is_followed_by_the_next() {
     });
     let done = home.run(&["ps", "--json"]);
     assert_eq!((done.err.as_str(), done.code), ("", Some(0)));
-    daemon.join().unwrap();
-}
-
-#[test]
-fn stop_waits_until_the_daemon_is_gone() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        client.answer(method::STATUS, status());
-        client.answer(method::DAEMON_STOP, json!({}));
-    });
-    let done = home.run(&["daemon", "stop"]);
-    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd stopped\n"));
-    daemon.join().unwrap();
-}
-
-#[test]
-fn start_says_whose_pid_serves() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        client.answer(method::STATUS, status());
-    });
-    let done = home.run(&["daemon", "start"]);
-    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd is already running (pid 4711)\n"));
-    daemon.join().unwrap();
-}
-
-#[test]
-fn attach_shows_the_history_then_what_comes() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        client.finds(&session("s-1"));
-        let initialize = client.answer("initialize", capable());
-        assert_eq!(initialize["params"]["_meta"]["_acpd"]["agent"], "demo");
-        let attach = client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
-        assert_eq!(
-            attach["params"],
-            json!({"ref": {"session": "s-1", "agent": "demo"}, "after": 0, "role": "observer"})
-        );
-        client.update(json!({"sessionUpdate": "user_message_chunk",
-            "content": {"type": "text", "text": "hi"}}));
-        client.says("Hel");
-        client.notice(method::CAUGHT_UP, json!({"seq": 2}));
-        client.says("lo");
-        client.notice(
-            method::TURN_ENDED,
-            json!({"turn": 1, "at": 1,
-            "outcome": {"kind": "interrupted", "reason": "killed"}}),
-        );
-    });
-    let done = home.run(&["attach", "fi"]);
-    assert_eq!(
-        done.out,
-        "> hi\n\nHello\nturn interrupted: killed; the last message may be incomplete\n"
-    );
-    // The test's daemon went away, which is not how a session ends.
-    assert_eq!(done.code, Some(1));
     daemon.join().unwrap();
 }
 
@@ -267,45 +121,6 @@ fn the_log_ends_in_what_its_turn_waits_for() {
 }
 
 #[test]
-fn sessions_are_renamed_and_closed() {
-    let home = Home::new();
-    let listener = home.listen();
-    let daemon = std::thread::spawn(move || {
-        let mut client = Client::accept(&listener);
-        client.finds(&session("s-1"));
-        let rename = client.answer(method::SESSION_RENAME, session("s-1"));
-        assert_eq!(rename["params"], json!({"ref": exactly(), "name": "fix"}));
-        let mut client = Client::accept(&listener);
-        client.finds(&session("s-1"));
-        client.answer(method::SESSION_CLOSE, session("s-1"));
-    });
-    let done = home.run(&["session", "rename", "s", "fix"]);
-    assert_eq!(done.err, "session s-1 is `fix` now\n");
-    let done = home.run(&["session", "close", "fix"]);
-    assert_eq!(done.err, "fix is closed; the next prompt restores it\n");
-    daemon.join().unwrap();
-}
-
-#[test]
-fn a_list_without_a_match_says_so_and_an_unknown_agent_is_an_error() {
-    let (home, listener) = Home::listening();
-    let daemon = std::thread::spawn(move || {
-        let mut client = Client::accept(&listener);
-        client.answer(method::SESSION_LIST, json!({"sessions": []}));
-        client.answer(method::AGENT_SHOW, agent("ready", "/l"));
-        let mut client = Client::accept(&listener);
-        client.answer(method::SESSION_LIST, json!({"sessions": []}));
-        client.fail(method::AGENT_SHOW, "no agent `x`", json!({"reason": "agent_unknown"}));
-    });
-    let done = home.run(&["session", "ls", "-a", "demo"]);
-    assert_eq!((done.code, done.err.as_str()), (Some(0), "no session matches\n"));
-    let done = home.run(&["session", "ls", "-a", "x"]);
-    assert_eq!(done.code, Some(3));
-    assert!(done.err.starts_with("error: no agent `x`\n"), "{}", done.err);
-    daemon.join().unwrap();
-}
-
-#[test]
 fn a_session_can_be_looked_at_from_a_deleted_directory() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
@@ -344,23 +159,6 @@ fn attach_tells_that_an_answer_is_waited_for() {
 }
 
 #[test]
-fn an_agent_that_fails_to_start_is_an_error() {
-    let (home, listener) = Home::listening();
-    let daemon = std::thread::spawn(move || {
-        let mut client = Client::accept(&listener);
-        client.answer(method::AGENT_START, agent("ready", "/l"));
-        let mut client = Client::accept(&listener);
-        client.answer(method::AGENT_START, agent("failed", "/l"));
-    });
-    let done = home.run(&["agent", "start", "demo"]);
-    assert_eq!((done.code, done.err.as_str()), (Some(0), "demo is ready\n"));
-    let done = home.run(&["agent", "start", "demo"]);
-    assert_eq!(done.code, Some(1));
-    assert!(done.err.starts_with("error: demo is failed\n"), "{}", done.err);
-    daemon.join().unwrap();
-}
-
-#[test]
 fn what_is_left_of_an_agent_is_told_and_a_restart_by_force_does_not_wait_for_it() {
     let (home, listener) = Home::listening();
     let daemon = std::thread::spawn(move || {
@@ -378,22 +176,6 @@ fn what_is_left_of_an_agent_is_told_and_a_restart_by_force_does_not_wait_for_it(
     let done = home.run(&["agent", "restart", "demo", "--force"]);
     assert_eq!((done.code, done.err.as_str()), (Some(0), "demo is ready\n"));
     assert_eq!(daemon.join().unwrap(), json!({"agent": "demo", "force": true}));
-}
-
-#[test]
-fn logs_print_the_end_of_the_file() {
-    let home = Home::new();
-    let log = home.path("demo.log");
-    std::fs::write(&log, "one\ntwo\nthree\n").unwrap();
-    let log = log.to_str().unwrap().to_owned();
-    let daemon = home.daemon(move |mut client| {
-        client.answer(method::AGENT_SHOW, agent("stopped", &log));
-    });
-    let done = home.run(&["agent", "logs", "-n", "2", "demo"]);
-    assert_eq!((done.out.as_str(), done.code), ("two\nthree\n", Some(0)));
-    daemon.join().unwrap();
-    let done = home.run(&["daemon", "logs"]);
-    assert_eq!(done.err, "nothing has been written to `[HOME]/state/log/acpd.log` yet\n");
 }
 
 #[test]
@@ -437,36 +219,6 @@ fn ctrl_c_ends_attach_without_an_error() {
     client.closed();
     let done = home.wait(child);
     assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (Some(0), "", ""));
-}
-
-#[test]
-fn completions_and_the_version_need_no_daemon() {
-    let home = Home::new();
-    for shell in ["bash", "zsh", "fish"] {
-        let done = home.run(&["completions", shell]);
-        assert!(done.code == Some(0) && done.out.contains("acpctl"), "{shell}: {done:?}");
-    }
-    assert!(home.run(&["--version"]).out.starts_with("acpctl "));
-    assert_eq!(home.run(&["frobnicate"]).code, Some(2));
-}
-
-#[test]
-fn help_is_a_command_and_a_wrong_verb_names_the_right_one() {
-    let home = Home::new();
-    let done = home.run(&["help", "cancel"]);
-    assert_eq!(done.code, Some(0));
-    assert_eq!(done.out, home.run(&["cancel", "--help"]).out);
-    for args in [&["stop", "fix"][..], &["kill", "fix"], &["session", "interrupt", "fix"]] {
-        let done = home.run(args);
-        assert_eq!(done.code, Some(2), "{args:?}");
-        assert!(done.err.contains("to end a turn: `acpctl cancel SESSION`"), "{}", done.err);
-    }
-    let done = home.run(&["sp"]);
-    assert_eq!(done.err, "error: no command `acpctl sp`\n\nhint: did you mean `acpctl ps`?\n");
-    let done = home.run(&["--no-spawn", "session", "shwo", "fix"]);
-    let error = "error: no command `acpctl session shwo`\n\n\
-                 hint: did you mean `acpctl session show`?\n";
-    assert_eq!(done.err, error);
 }
 
 #[test]

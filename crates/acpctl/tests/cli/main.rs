@@ -2,11 +2,9 @@
 #![cfg(unix)]
 
 mod acp;
-mod archive;
 mod commands;
 mod export;
 mod handoff;
-mod hostile;
 mod log;
 mod pending;
 mod plain;
@@ -14,11 +12,9 @@ mod remove;
 mod restart;
 mod rows;
 mod run;
-mod search;
 mod service;
 mod set_up;
 mod settings;
-mod steer;
 mod support;
 mod terminal;
 mod watching;

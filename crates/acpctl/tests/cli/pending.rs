@@ -5,7 +5,7 @@ use std::thread::{self, JoinHandle};
 use acpd_api::method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Home, about, capable, session};
+use crate::support::{Client, Home, about, session};
 use crate::terminal::Person;
 
 fn asked(id: &str, name: &str, question: Value) -> Value {
@@ -108,40 +108,6 @@ fn a_question_is_found_by_its_id_or_as_the_only_one_of_its_session() {
     served.join().unwrap();
 }
 
-#[test]
-fn pending_lists_what_is_asked() {
-    let home = Home::new();
-    let served = silent(&home, vec![push(), form()]);
-    let done = home.run(&["pending"]);
-    let lines: Vec<&str> = done.out.lines().collect();
-    assert!(lines[0].starts_with("ID   AGE"), "{}", done.out);
-    assert!(lines[1].starts_with("1-4 ") && lines[1].ends_with("demo   fix      run `git push`"));
-    assert!(lines[2].starts_with("1-5 ") && lines[2].ends_with("docs     How to go on?"));
-    assert_eq!(done.code, Some(0));
-    served.join().unwrap();
-}
-
-#[test]
-fn without_questions_pending_says_so_and_is_content() {
-    let home = Home::new();
-    let served = silent(&home, vec![]);
-    let done = home.run(&["pending"]);
-    assert_eq!((done.out.as_str(), done.code), ("", Some(0)));
-    assert_eq!(done.err, "no agent waits for an answer\n");
-    served.join().unwrap();
-}
-
-#[test]
-fn the_only_question_is_allowed_and_told() {
-    let home = Home::new();
-    let served = daemon(&home, vec![push()]);
-    let done = home.run(&["allow"]);
-    assert_eq!(done.err, "allowed: run `git push` (demo, fix)\n");
-    assert_eq!((done.out.as_str(), done.code), ("", Some(0)));
-    let answer = json!({"id": "1-4", "answer": {"kind": "allow", "always": false}});
-    assert_eq!(served.join().unwrap(), answer);
-}
-
 /// What OpenHands offers, but with a second answer for always.
 fn several() -> Value {
     asked(
@@ -154,16 +120,6 @@ fn several() -> Value {
                 {"optionId": "always_proceed", "name": "Always proceed", "kind": "allow_always"},
                 {"optionId": "risk based", "name": "Unless risky", "kind": "allow_always"}]}),
     )
-}
-
-#[test]
-fn the_one_plain_yes_is_taken_whatever_else_is_offered() {
-    let home = Home::new();
-    let served = daemon(&home, vec![several()]);
-    let done = home.run(&["allow"]);
-    assert_eq!(done.err, "allowed: run `make` (demo, hands)\n");
-    let answer = json!({"id": "1-7", "answer": {"kind": "allow", "always": false}});
-    assert_eq!(served.join().unwrap(), answer);
 }
 
 #[test]
@@ -207,24 +163,6 @@ fn on_a_terminal_it_is_asked_which_of_several_is_meant() {
 }
 
 #[test]
-fn two_plain_answers_are_not_guessed_about() {
-    let mut two = several();
-    // As OpenHands does.
-    two["question"]["options"][3]["kind"] = json!("allow_once");
-    let home = Home::new();
-    let served = silent(&home, vec![two]);
-    let done = home.run(&["allow", "hands"]);
-    assert_eq!(done.code, Some(2));
-    assert!(done.err.contains("2 options of the question mean `allow`"), "{}", done.err);
-    assert!(
-        done.err.contains("acpctl allow 1-7 --option accept  # allow once: \"Yes, proceed\""),
-        "{}",
-        done.err
-    );
-    served.join().unwrap();
-}
-
-#[test]
 fn a_session_names_its_question_and_always_is_passed_on() {
     let home = Home::new();
     let served = daemon(&home, vec![push(), form()]);
@@ -232,38 +170,6 @@ fn a_session_names_its_question_and_always_is_passed_on() {
     assert_eq!(done.err, "denied, from now on: run `git push` (demo, fix)\n");
     let answer = json!({"id": "1-4", "answer": {"kind": "deny", "always": true}});
     assert_eq!(served.join().unwrap(), answer);
-}
-
-#[test]
-fn several_questions_are_listed_instead_of_guessed_about() {
-    let home = Home::new();
-    let served = silent(&home, vec![push(), form()]);
-    let done = home.run(&["allow"]);
-    assert_eq!(done.code, Some(2));
-    assert_eq!(
-        done.err,
-        "error: 2 questions are open\n\nhint: name one by its id:\n  \
-         1-4  run `git push` (demo, fix)\n  1-5  How to go on? (demo, docs)\n"
-    );
-    served.join().unwrap();
-}
-
-#[test]
-fn the_daemons_refusal_is_told() {
-    let (home, listener) = Home::listening();
-    let served = thread::spawn(move || {
-        Client::accept(&listener)
-            .answer(method::INTERACTION_LIST, json!({"interactions": [push()]}));
-        Client::accept(&listener).fail(
-            method::INTERACTION_ANSWER,
-            "a process that runs under an agent may not answer questions of agents",
-            json!({"reason": "under_agent", "hint": "do it in a terminal of your own"}),
-        );
-    });
-    let done = home.run(&["allow", "1-4"]);
-    assert_eq!(done.code, Some(5));
-    assert!(done.err.starts_with("error: a process that runs under an agent"), "{}", done.err);
-    served.join().unwrap();
 }
 
 /// A question of session `fix` about a command of several lines, whose call changed so often.
@@ -297,30 +203,6 @@ fn m7_a_question_is_listed_and_allowed_with_all_that_is_in_it() {
 }
 
 #[test]
-fn h2_a_session_whose_call_changed_is_not_allowed_by_its_name_without_a_person() {
-    for name in [&["allow", "fix"][..], &["allow"]] {
-        let home = Home::new();
-        let served = silent(&home, vec![script(1)]);
-        let done = home.run(name);
-        assert_eq!(done.code, Some(5));
-        assert_eq!(
-            done.err,
-            "error: the agent changed its call while you were asked about it: nothing was \
-             answered\n\nhint: `acpctl pending 1-4` shows what it asks now, `acpctl allow 1-4` \
-             allows that\n"
-        );
-        served.join().unwrap();
-    }
-    // Who names it by its id has seen it, and a no is always safe.
-    for args in [["allow", "1-4"], ["deny", "fix"]] {
-        let home = Home::new();
-        let served = daemon(&home, vec![script(1)]);
-        assert_eq!(home.run(&args).code, Some(0));
-        served.join().unwrap();
-    }
-}
-
-#[test]
 fn h2_on_a_terminal_a_session_is_allowed_by_its_name_after_a_look() {
     let home = Home::new();
     let served = daemon(&home, vec![script(0)]);
@@ -345,16 +227,6 @@ fn h2_on_a_terminal_a_session_is_allowed_by_its_name_after_a_look() {
     person.sees("nothing was answered; the question stays open");
     assert_eq!(home.wait(child).code, Some(130));
     served.join().unwrap();
-}
-
-#[test]
-fn an_option_is_chosen_by_its_id() {
-    let home = Home::new();
-    let served = daemon(&home, vec![push()]);
-    let done = home.run(&["answer", "1-4", "--option", "no"]);
-    assert_eq!((done.err.as_str(), done.code), ("answered: run `git push` (demo, fix)\n", Some(0)));
-    let answer = json!({"id": "1-4", "answer": {"kind": "option", "option": "no"}});
-    assert_eq!(served.join().unwrap(), answer);
 }
 
 #[test]
@@ -497,90 +369,4 @@ fn a_page_is_shown_and_agreed_to_with_a_word() {
         "allowed: open a page on a.example: Log in (https://a.example/x) (demo, web)\n"
     );
     assert_eq!(served.join().unwrap(), accepted);
-}
-
-#[test]
-fn a_remembered_decision_is_listed_and_forgotten() {
-    let known = json!({"remembered": [{"id": 3, "agent": "demo", "workspace": "/work",
-        "subject": "run `git push`", "verdict": "allow", "at": 1}]});
-    let (home, listener) = Home::listening();
-    let served = thread::spawn(move || {
-        Client::accept(&listener).answer(method::POLICY_LIST, known.clone());
-        let mut client = Client::accept(&listener);
-        client.answer(method::POLICY_LIST, known);
-        client.answer(method::POLICY_FORGET, json!({}))["params"].clone()
-    });
-    let done = home.run(&["policy", "ls"]);
-    assert!(done.out.contains("allow") && done.out.contains("run `git push`"), "{}", done.out);
-    let done = home.run(&["policy", "forget", "3"]);
-    assert_eq!(done.err, "forgot decision 3: allow run `git push` (demo, /work)\n");
-    assert_eq!(served.join().unwrap(), json!({"id": 3}));
-}
-
-#[test]
-fn policy_test_describes_the_call_in_this_directory() {
-    let home = Home::new();
-    let cwd = home.work();
-    let served = home.daemon(|mut client| {
-        let decision = json!({"type": "ask", "why": "no rule matches"});
-        let rules = json!([{"rule": "push", "ruling": "reject", "matched": false, "why": ["no"]}]);
-        client.answer(
-            method::POLICY_TEST,
-            json!({"rules": rules, "subject": null, "remembered": null, "decision": decision}),
-        )
-    });
-    let done = home.run(&["policy", "test", "-a", "demo", "--command", "git pull"]);
-    assert_eq!(done.out, "- `push` (reject) does not match: no\nask: no rule matches\n");
-    assert_eq!(
-        served.join().unwrap()["params"],
-        json!({"agent": "demo", "cwd": cwd, "toolCall": {"toolCallId": "test", "kind": "execute",
-            "rawInput": {"command": "git pull"}}})
-    );
-}
-
-#[test]
-fn the_answer_given_beforehand_goes_with_the_prompt_and_its_use_is_told() {
-    for (flag, permissions) in [("--yes", "allow"), ("--deny", "reject")] {
-        let home = Home::new();
-        let served = home.daemon(move |mut client| {
-            let prompt = client.begins();
-            client.notice(
-                method::PERMISSION_DECIDED,
-                json!({"toolCallId": "t", "title": "Write demo.txt", "optionId": "o",
-                    "verdict": permissions, "by": flag}),
-            );
-            client.result(&prompt, json!({"stopReason": "end_turn"}));
-            prompt["params"]["_meta"].clone()
-        });
-        let done = home.run(&["run", flag, "hello"]);
-        let verb = if permissions == "allow" { "allowed" } else { "denied" };
-        assert_eq!(done.err, format!("{verb} by {flag}: Write demo.txt\n"));
-        assert_eq!(served.join().unwrap(), json!({"_acpd": {"permissions": permissions}}));
-    }
-    let done = Home::new().run(&["run", "--yes", "--deny", "hello"]);
-    assert_eq!(done.code, Some(2));
-}
-
-#[test]
-fn run_tells_once_how_a_form_is_answered() {
-    let home = Home::new();
-    let served = home.daemon(|mut client| {
-        client.answer("initialize", capable());
-        client.answer("session/new", json!({"sessionId": "s-docs"}));
-        let prompt = client.expect("session/prompt");
-        let asks = json!({"sessionId": "s-docs", "state": "live", "turn": "needs_action",
-            "queued": 0});
-        for _ in 0..2 {
-            client.send(json!({"jsonrpc": "2.0", "method": method::SESSION_STATE, "params": asks}));
-            let open = json!({"interactions": [push(), form()]});
-            client.answer(method::INTERACTION_LIST, open);
-        }
-        client.result(&prompt, json!({"stopReason": "end_turn"}));
-    });
-    let done = home.run(&["run", "hello"]);
-    assert_eq!(
-        done.err,
-        "the agent asks: How to go on? (demo, docs)\nanswer it with: acpctl answer 1-5\n"
-    );
-    served.join().unwrap();
 }

@@ -3,7 +3,7 @@
 use acpd_api::method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Home, exactly, session};
+use crate::support::{Client, Home, session};
 use crate::terminal::Person;
 
 fn named(id: &str, name: &str, more: &Value) -> Value {
@@ -16,45 +16,6 @@ fn named(id: &str, name: &str, more: &Value) -> Value {
 fn removes(client: &mut Client, id: &str) {
     let asked = client.answer(method::SESSION_REMOVE, json!({}));
     assert_eq!(asked["params"], json!({"session": id, "agent": "demo"}));
-}
-
-#[test]
-fn sessions_are_deleted_by_whole_names_only_and_the_others_all_the_same() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        client.finds(&session("s-1"));
-        let remove = client.answer(method::SESSION_REMOVE, json!({}));
-        assert_eq!(remove["params"], exactly());
-        client.closed();
-    });
-    let done = home.run(&["session", "rm", "--yes", "b", "fi", "s-1", "fix"]);
-    assert_eq!(done.code, Some(3));
-    assert_eq!(
-        done.err,
-        "error: no session `b`\n\nhint: list the sessions with `acpctl session ls`\n\
-         deleted fix\n\
-         error: no session has exactly the name or id `fi`\n\n\
-         hint: if you mean fix (demo, in /work), say `fix`\n"
-    );
-    daemon.join().unwrap();
-}
-
-#[test]
-fn a_name_in_two_directories_is_not_guessed() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        let there = named("s-2", "fix", &json!({"cwd": "/other"}));
-        client.lists(&[&session("s-1"), &there]);
-        client.closed();
-    });
-    let done = home.run(&["session", "rm", "--yes", "fix"]);
-    assert_eq!(done.code, Some(2));
-    assert!(
-        done.err.starts_with("error: `fix` is ambiguous: matches 2 sessions\n"),
-        "{}",
-        done.err
-    );
-    daemon.join().unwrap();
 }
 
 #[test]
@@ -73,20 +34,6 @@ fn a_person_is_asked_and_told_what_would_be_lost() {
         client.closed();
         assert_eq!(home.wait(child).code, Some(code));
     }
-}
-
-#[test]
-fn without_a_terminal_a_script_has_to_say_that_it_is_sure() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        client.finds(&session("s-1"));
-        client.closed();
-    });
-    let done = home.run(&["session", "rm", "fix"]);
-    let error = "error: deleting sessions needs confirmation: fix\n\n\
-                 hint: add `--yes`; `--dry-run` shows what would be deleted\n";
-    assert_eq!((done.err.as_str(), done.code), (error, Some(2)));
-    daemon.join().unwrap();
 }
 
 #[test]

@@ -326,28 +326,6 @@ fn a_session_that_is_being_closed_is_not_followed_again() {
 }
 
 #[test]
-fn a_daemon_that_died_is_started_again() {
-    let (home, listener) = Home::listening();
-    let started = home.path("started");
-    let made = Command::new("mkfifo").arg(&started).status().unwrap();
-    assert!(made.success());
-    home.install_daemon(&format!("echo yes > {}", started.display()));
-    let mut editor = Editor::new(&home);
-    let mut client = Client::accept(&listener);
-    editor.begin(&mut client);
-    // Its socket stays behind, as after a SIGKILL.
-    drop(listener);
-    drop(client);
-    assert_eq!(std::fs::read_to_string(&started).unwrap(), "yes\n");
-
-    std::fs::remove_file(home.path("run").join("acpd.sock")).unwrap();
-    let listener = home.listen();
-    let mut client = Client::accept(&listener);
-    take_back(&mut client, 2, &json!([]));
-    editor.leave(&home, client);
-}
-
-#[test]
 fn a_daemon_that_was_stopped_is_not_started_for_an_editor_that_waits_for_nothing() {
     let (home, listener) = Home::listening();
     home.install_daemon(&format!("echo yes > {}", home.path("started").display()));
@@ -389,69 +367,6 @@ fn another_journal_ends_the_connection_with_a_word() {
     let done = home.wait(editor.child);
     assert_eq!(done.code, Some(1));
     assert!(done.err.starts_with("error: acpd came back with another journal"), "{}", done.err);
-}
-
-#[test]
-fn run_shows_the_whole_answer_once() {
-    let (home, listener) = Home::listening();
-    let child = home.acpctl(["run", "-a", "demo", "hello"]).spawn().unwrap();
-    let mut client = Client::accept(&listener);
-    client.answer("initialize", welcome(0, &json!([])));
-    client.answer("session/new", json!({"sessionId": "s-1"}));
-    answered(&mut client, &json!(2));
-    client.expect("session/prompt");
-    received(&mut client, 3);
-    numbered(&mut client, 1, "Hello, ");
-    drop(client);
-
-    let mut client = Client::accept(&listener);
-    let resume = take_back(&mut client, 3, &json!([]));
-    let cursor = resume["sessions"]["s-1"].as_u64().unwrap();
-    for (seq, text) in [(1, "Hello, "), (2, "world")] {
-        if seq > cursor {
-            numbered(&mut client, seq, text);
-        }
-    }
-    client.send(json!({"id": resume["open"][0], "result": {"stopReason": "end_turn"}}));
-    answered(&mut client, &resume["open"][0]);
-    leaves(client);
-    let done = home.wait(child);
-    assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
-    assert_eq!(done.out, "Hello, world\n");
-}
-
-#[test]
-fn attach_goes_on_behind_what_it_has_shown() {
-    let (home, listener) = Home::listening();
-    let child = home.acpctl(["attach", "fix"]).spawn().unwrap();
-    // Nothing was promised yet: the question is simply asked again.
-    let mut client = Client::accept(&listener);
-    client.expect(method::SESSION_LIST);
-    drop(client);
-
-    let mut client = Client::accept(&listener);
-    client.finds(&session("s-1"));
-    client.answer("initialize", welcome(0, &json!([])));
-    client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
-    answered(&mut client, &json!(3));
-    numbered(&mut client, 1, "one ");
-    drop(client);
-
-    let mut client = Client::accept(&listener);
-    let resume = take_back(&mut client, 2, &json!([]));
-    if resume["sessions"]["s-1"] == json!(0) {
-        numbered(&mut client, 1, "one ");
-    }
-    numbered(&mut client, 2, "two");
-    client.notice(method::SESSION_REMOVED, json!({}));
-    leaves(client);
-    let done = home.wait(child);
-    assert!(
-        done.out.ends_with("one two\n") && done.out.matches("one").count() == 1,
-        "{}",
-        done.out
-    );
-    assert_eq!(done.code, Some(0));
 }
 
 #[test]
@@ -502,16 +417,6 @@ fn restarting() -> (Home, UnixListener, Child) {
 }
 
 #[test]
-fn restart_waits_for_the_next_incarnation() {
-    let (home, listener, child) = restarting();
-    for boot in [3, 4] {
-        Client::accept(&listener).answer(method::STATUS, status(boot));
-    }
-    let done = home.wait(child);
-    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd restarted (pid 4711)\n"));
-}
-
-#[test]
 fn restart_takes_a_daemon_that_dies_as_it_is_asked_for_one_that_has_ended() {
     let (home, listener) = Home::listening();
     let child = home.acpctl(["daemon", "restart"]).spawn().unwrap();
@@ -522,44 +427,6 @@ fn restart_takes_a_daemon_that_dies_as_it_is_asked_for_one_that_has_ended() {
     Client::accept(&listener).answer(method::STATUS, status(3));
     let done = home.wait(child);
     assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd restarted (pid 4711)\n"));
-}
-
-#[test]
-fn a_configuration_that_cannot_be_read_stops_nothing() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        client.answer(method::STATUS, status(3));
-        client.fail(method::DAEMON_RESTART, "line 3 is wrong", json!({"reason": "invalid"}));
-        client.closed();
-    });
-    let done = home.run(&["daemon", "restart"]);
-    assert_eq!((done.code, done.err.as_str()), (Some(2), "error: line 3 is wrong\n"));
-    daemon.join().unwrap();
-}
-
-#[test]
-fn restart_without_a_daemon_starts_one() {
-    let home = Home::new();
-    home.install_daemon("echo 'error no disk' >&\"$ACPD_STARTUP_FD\"");
-    let done = home.run(&["daemon", "restart"]);
-    assert_eq!(done.code, Some(1));
-    assert!(done.err.contains("acpd cannot start"), "{}", done.err);
-}
-
-#[test]
-fn stop_says_whether_agents_stay_and_takes_the_end_for_an_answer() {
-    let (home, listener) = Home::listening();
-    let socket = home.path("run").join("acpd.sock");
-    let child = home.acpctl(["daemon", "stop", "--detach"]).spawn().unwrap();
-    let mut client = Client::accept(&listener);
-    client.answer(method::STATUS, status(1));
-    let stop = client.expect(method::DAEMON_STOP);
-    assert_eq!(stop["params"], json!({"detach": true}));
-    std::fs::remove_file(socket).unwrap();
-    drop(listener);
-    drop(client);
-    let done = home.wait(child);
-    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd stopped\n"));
 }
 
 #[test]

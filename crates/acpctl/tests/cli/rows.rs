@@ -26,12 +26,6 @@ fn working(id: &str, name: &str) -> Value {
     working
 }
 
-fn question(id: &str) -> Value {
-    json!({"id": id, "agent": "demo", "sessionId": "s-1", "name": "fix", "cwd": "/work", "at": 1,
-        "question": {"kind": "permission", "title": "Push", "toolKind": "execute",
-            "subject": "run `git push`", "options": []}})
-}
-
 /// The daemon's end of a command that watches these rows.
 fn watched(listener: &UnixListener, rows: Value) -> Client {
     Client::accept(listener).answer(method::STATUS, status());
@@ -108,34 +102,6 @@ fn ps_watch_needs_a_terminal_or_json() {
     let done = Home::new().run(&["ps", "--watch"]);
     assert_eq!(done.code, Some(2));
     assert!(done.err.contains("hint: `acpctl ps --watch --json`"), "{}", done.err);
-}
-
-#[test]
-fn pending_follow_tells_questions_as_they_come_and_who_answered_them() {
-    let (home, listener) = Home::listening();
-    let mut pending = Endless::start(&home, &["pending", "--follow"]);
-    let rows = json!({"sessions": [session("s-1")], "agents": [],
-        "interactions": [question("3-1")]});
-    let mut client = watched(&listener, rows);
-    assert_eq!(pending.line(), "3-1  run `git push` (demo, fix)");
-    changed(
-        &mut client,
-        &json!({"interactions": [question("3-2")],
-        "removed": {"interactions": ["3-1"]}}),
-    );
-    let option = json!({"optionId": "y", "name": "Allow", "kind": "allow_once"});
-    let answered = json!({"sessionId": "s-1", "id": "3-1", "at": 1, "by": {"name": "zed"},
-        "answer": {"kind": "option", "option": option}});
-    let line = json!({"jsonrpc": "2.0", "method": method::ANSWERED, "params": answered});
-    let page = json!({"sessionId": "s-1", "entries": [{"seq": 5, "line": line}]});
-    let asked = Client::accept(&listener).answer(method::SESSION_LOG, page);
-    assert_eq!(asked["params"]["after"], 4);
-    assert_eq!(pending.line(), "3-1  answered by zed: Allow");
-    assert_eq!(pending.line(), "3-2  run `git push` (demo, fix)");
-    changed(&mut client, &json!({"removed": {"interactions": ["3-2"]}}));
-    let nothing = json!({"sessionId": "s-1", "entries": []});
-    Client::accept(&listener).answer(method::SESSION_LOG, nothing);
-    assert_eq!(pending.line(), "3-2  withdrawn");
 }
 
 #[test]

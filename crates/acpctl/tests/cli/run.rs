@@ -180,27 +180,6 @@ fn a_turn_that_fails_is_an_object_with_the_error() {
 }
 
 #[test]
-fn a_name_that_exists_goes_on_with_its_own_agent() {
-    let home = Home::new();
-    let cwd = home.work();
-    let daemon = home.daemon(move |mut client| {
-        client.finds(&here("s-1", &cwd));
-        let initialize = client.answer("initialize", capable());
-        assert_eq!(initialize["params"]["_meta"]["_acpd"]["agent"], "demo");
-        let attach = client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
-        assert_eq!(
-            attach["params"],
-            json!({"ref": {"session": "s-1", "agent": "demo"}, "role": "controller"})
-        );
-        let prompt = client.expect("session/prompt");
-        client.result(&prompt, json!({"stopReason": "end_turn"}));
-    });
-    let done = home.run(&["run", "-s", "fix", "more"]);
-    assert_eq!((done.out.as_str(), done.err.as_str(), done.code), ("", "", Some(0)));
-    daemon.join().unwrap();
-}
-
-#[test]
 fn a_new_name_begins_a_session_and_a_lost_race_joins_the_winner() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
@@ -225,25 +204,6 @@ fn a_new_name_begins_a_session_and_a_lost_race_joins_the_winner() {
 }
 
 #[test]
-fn a_name_of_several_agents_begins_no_session_of_another() {
-    let home = Home::new();
-    let cwd = home.work();
-    let daemon = home.daemon(move |mut client| {
-        let mut other = here("c-1", &cwd);
-        other["agent"] = json!("claude");
-        client.lists(&[&other, &here("d-1", &cwd)]);
-        client.closed();
-    });
-    let done = home.run(&["run", "-s", "fix", "which"]);
-    let error = "error: `fix` is ambiguous: matches 2 sessions\n\n\
-                 hint: name one by its id:\n\
-                 \u{20} c-1  fix (claude, in [HOME]/work)\n\
-                 \u{20} d-1  fix (demo, in [HOME]/work)\n";
-    assert_eq!((done.err.as_str(), done.code), (error, Some(2)));
-    daemon.join().unwrap();
-}
-
-#[test]
 fn a_name_that_other_directories_have_begins_a_session_and_says_so() {
     for (others, line) in [
         (&["s-7"][..], "another `fix` of demo is in [HOME]: s-7\n"),
@@ -262,45 +222,6 @@ fn a_name_that_other_directories_have_begins_a_session_and_says_so() {
         assert_eq!((done.err, done.code), (format!("{line}new session fix\n"), Some(0)));
         daemon.join().unwrap();
     }
-}
-
-#[test]
-fn what_looks_like_an_id_begins_no_session() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        client.finds(&session("3f2a9c10-77"));
-        client.closed();
-    });
-    let done = home.run(&["run", "-s", "3f2a9c10", "more"]);
-    let error = "error: `3f2a9c10` is the beginning of the id 3f2a9c10-77\n\n\
-                 hint: continue that session with `acpctl run --resume 3f2a9c10 …`, or choose another name\n";
-    assert_eq!((done.err.as_str(), done.code), (error, Some(2)));
-    daemon.join().unwrap();
-}
-
-#[test]
-fn a_session_is_resumed_by_whatever_names_it_and_never_begun() {
-    for wanted in ["3f2a", "login page", "-", "fix"] {
-        let home = Home::new();
-        let daemon = home.daemon(|mut client| {
-            let mut there = session("3f2a9c10-77");
-            there["title"] = json!("The login page");
-            client.follows(&there);
-            let prompt = client.expect("session/prompt");
-            client.result(&prompt, json!({"stopReason": "end_turn"}));
-        });
-        assert_eq!(home.run(&["run", "--resume", wanted, "more"]).code, Some(0), "{wanted}");
-        daemon.join().unwrap();
-    }
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        client.lists(&[]);
-        client.closed();
-    });
-    let done = home.run(&["run", "--resume", "fix", "more"]);
-    assert_eq!(done.code, Some(3), "{done:?}");
-    assert!(done.err.starts_with("error: no session `fix`\n"), "{}", done.err);
-    daemon.join().unwrap();
 }
 
 #[test]
@@ -336,27 +257,6 @@ fn a_detached_prompt_is_left_when_it_is_on_disk() {
     let done = home.run(&["run", "--detach", "hello"]);
     assert_eq!((done.out.as_str(), done.code), ("", Some(1)));
     assert!(done.err.starts_with("error: the journal cannot be written"), "{}", done.err);
-    daemon.join().unwrap();
-}
-
-#[test]
-fn a_directory_that_is_gone_may_have_moved() {
-    let home = Home::new();
-    let output = home.run(&["run", "-s", "fix", "--cwd", "/nowhere/app", "more"]);
-    assert_eq!(output.code, Some(3), "{}", output.err);
-    let hint = "hint: if it was moved, change the directory of its sessions: `acpctl session move SESSION --cwd DIR`";
-    assert!(output.err.contains(hint), "{}", output.err);
-}
-
-#[test]
-fn a_whole_id_goes_on_with_its_session() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        client.follows(&session("s-1"));
-        let prompt = client.expect("session/prompt");
-        client.result(&prompt, json!({"stopReason": "end_turn"}));
-    });
-    assert_eq!(home.run(&["run", "-s", "s-1", "more"]).code, Some(0));
     daemon.join().unwrap();
 }
 
@@ -463,38 +363,6 @@ fn an_error_tells_its_reason_its_hint_and_keeps_what_was_shown() {
     assert_eq!(done.err, "error: agent `demo` was killed\n  | boom\n\nhint: say it again\n");
     assert_eq!(done.code, Some(6));
     daemon.join().unwrap();
-}
-
-#[test]
-fn an_error_of_the_agents_own_names_it() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        let prompt = client.begins();
-        let error = json!({"code": -32603, "message": "boom"});
-        client.send(json!({"jsonrpc": "2.0", "id": prompt["id"], "error": error}));
-    });
-    let done = home.run(&["run", "-a", "demo", "hello"]);
-    assert_eq!((done.err.as_str(), done.code), ("error: agent `demo`: boom\n", Some(1)));
-    daemon.join().unwrap();
-}
-
-#[test]
-fn ctrl_c_cancels_the_turn_once() {
-    let (home, listener) = Home::listening();
-    let child = home.acpctl(["run", "hello"]).spawn().unwrap();
-    let mut client = Client::accept(&listener);
-    let prompt = client.begins();
-    interrupt(child.id());
-    let cancel = client.expect("session/cancel");
-    assert_eq!(cancel["params"]["sessionId"], "s-1");
-    client.says("oh");
-    client.result(&prompt, json!({"stopReason": "cancelled"}));
-    client.closed();
-    let done = home.wait(child);
-    assert_eq!(
-        (done.code, done.out.as_str(), done.err.as_str()),
-        (Some(130), "oh\n", "cancelled\n")
-    );
 }
 
 #[test]
@@ -739,34 +607,6 @@ fn a_request_to_end_leaves_the_turn_and_says_how_to_come_back() {
     let done = home.wait(child);
     let told = "detached, the turn continues; come back with: acpctl attach s-1\n";
     assert_eq!((done.code, done.err.as_str()), (Some(128 + 15), told));
-}
-
-#[test]
-fn a_daemon_that_dies_in_the_middle_is_told() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        client.begins();
-        client.says("half");
-    });
-    let done = home.run(&["run", "hello"]);
-    assert_eq!((done.code, done.out.as_str()), (Some(8), "half\n"));
-    assert_eq!(
-        done.err,
-        "error: acpd closed the connection in the middle of the turn\n\n\
-         hint: the session comes back with the next prompt; what was shown is in its journal\n"
-    );
-    daemon.join().unwrap();
-}
-
-#[test]
-fn nothing_to_say_is_a_usage_error_before_any_daemon_is_asked() {
-    let home = Home::new();
-    let done = home.run(&["run"]);
-    assert_eq!(done.code, Some(2));
-    assert!(done.err.starts_with("error: no prompt given\n\nhint: "), "{}", done.err);
-    let done = home.run(&["run", "--file", "nothing.txt", "x"]);
-    assert_eq!(done.code, Some(3));
-    assert!(done.err.contains("cannot read `nothing.txt`"), "{}", done.err);
 }
 
 #[test]

@@ -135,14 +135,6 @@ fn a_session_that_cannot_be_deleted_again_is_named() {
 }
 
 #[test]
-fn a_setting_without_a_value_is_wrong_usage() {
-    let done = Home::new().run(&["run", "--set", "model", "go"]);
-    let first = "error: invalid value 'model' for '--set <OPTION=VALUE>': \
-                 give an option and a value: OPTION=VALUE";
-    assert_eq!((done.err.lines().next(), done.code), (Some(first), Some(2)));
-}
-
-#[test]
 fn prompts_of_files_come_before_the_words() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
@@ -158,19 +150,4 @@ fn prompts_of_files_come_before_the_words() {
     let child = home.acpctl(args).stdin(Stdio::from(stdin)).spawn().unwrap();
     assert_eq!(home.wait(child).code, Some(0));
     daemon.join().unwrap();
-}
-
-#[test]
-fn a_prompt_file_that_says_nothing_is_no_prompt() {
-    let home = Home::new();
-    std::fs::write(home.path("work/empty"), " \n").unwrap();
-    let done = home.run(&["run", "--prompt-file", "empty"]);
-    let empty = "error: no prompt given\n\nhint: what `--prompt-file` names is empty\n";
-    assert_eq!((done.err.as_str(), done.code), (empty, Some(2)));
-    let done = home.run(&["run", "--prompt-file", "nope"]);
-    let nope = "error: cannot read `nope`: No such file or directory (os error 2)\n";
-    assert_eq!((done.err.as_str(), done.code), (nope, Some(3)));
-    let done = home.run(&["run", "--prompt-file", "-", "and", "-"]);
-    let twice = "error: stdin can be read only once\n\nhint: give one `-`\n";
-    assert_eq!((done.err.as_str(), done.code), (twice, Some(2)));
 }

@@ -44,43 +44,6 @@ fn watched(client: &mut Client, session: &Value) {
 }
 
 #[test]
-fn wait_ends_with_the_turn_and_has_the_exit_code_of_run() {
-    for (outcome, last, code, err) in [
-        (stopped("end_turn"), "end_turn", 0, ""),
-        (
-            stopped("refusal"),
-            "refusal",
-            5,
-            "fix: the agent refused\nhint: see what was done: `acpctl session log fix --last`\n",
-        ),
-        (
-            json!({"kind": "interrupted", "reason": "killed"}),
-            "interrupted",
-            6,
-            "fix: the turn was interrupted: killed\n\
-             hint: see what was done: `acpctl session log fix --last`\n",
-        ),
-    ] {
-        let home = Home::new();
-        let daemon = home.daemon(move |mut client| {
-            watched(&mut client, &working());
-            // Another prompt still waits: the session is not idle.
-            ended(&mut client, stopped("end_turn"));
-            let mut queued = idle("end_turn");
-            queued["queued"] = json!(1);
-            client.answer(method::SESSION_SHOW, queued);
-            ended(&mut client, outcome);
-            client.answer(method::SESSION_SHOW, idle(last));
-            client.closed();
-        });
-        let done = home.run(&["wait", "fix"]);
-        assert_eq!((done.out, done.code), (format!("fix {last}\n"), Some(code)));
-        assert_eq!(done.err, err);
-        daemon.join().unwrap();
-    }
-}
-
-#[test]
 fn wait_for_what_is_idle_returns_at_once_and_tells_of_what_is_blocked() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
@@ -202,30 +165,6 @@ fn cancels(home: &Home, session: Value, taken_back: u32, params: Value) -> JoinH
 }
 
 #[test]
-fn cancel_ends_the_turn_and_tells_what_was_taken_back() {
-    for (args, params, taken_back, told) in [
-        (
-            &["cancel", "fix"][..],
-            json!({"session": "s-1", "agent": "demo"}),
-            2,
-            "cancelled the turn of fix\n2 prompts that waited in fix were taken back\n",
-        ),
-        (
-            &["cancel", "--turn", "fix"],
-            json!({"session": "s-1", "agent": "demo", "turnOnly": true}),
-            0,
-            "cancelled the turn of fix\n",
-        ),
-    ] {
-        let home = Home::new();
-        let daemon = cancels(&home, working(), taken_back, params);
-        let done = home.run(args);
-        assert_eq!((done.err.as_str(), done.code), (told, Some(0)));
-        daemon.join().unwrap();
-    }
-}
-
-#[test]
 fn cancel_on_a_terminal_asks_for_queued_prompts() {
     let mut queued = working();
     queued["queued"] = json!(2);
@@ -271,40 +210,6 @@ fn cancel_does_not_wait_for_the_turn_that_came_after() {
     });
     let done = home.run(&["cancel", "--turn", "fix"]);
     assert_eq!((done.err.as_str(), done.code), ("cancelled the turn of fix\n", Some(0)));
-    daemon.join().unwrap();
-}
-
-#[test]
-fn cancel_of_an_idle_session_says_so() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        client.finds(&idle("end_turn"));
-        client.closed();
-    });
-    let done = home.run(&["cancel", "fix"]);
-    let error = "error: no turn runs in session `fix`\n\n\
-                 hint: see what was done: `acpctl session log fix --last`\n";
-    assert_eq!((done.err.as_str(), done.code), (error, Some(1)));
-    daemon.join().unwrap();
-}
-
-#[test]
-fn a_tool_of_an_agent_hears_why_it_may_not_cancel() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        client.finds(&working());
-        client.answer("initialize", capable());
-        client.answer(method::SESSION_ATTACH, json!({"session": working()}));
-        let data = json!({"reason": "under_agent", "hint": "do it in a terminal of your own"});
-        client.fail(
-            method::SESSION_CANCEL,
-            "a process that runs under an agent may not cancel a turn",
-            data,
-        );
-        client.closed();
-    });
-    let done = home.run(&["cancel", "fix"]);
-    assert_eq!(done.code, Some(5), "{done:?}");
     daemon.join().unwrap();
 }
 
