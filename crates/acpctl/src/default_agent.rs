@@ -37,7 +37,7 @@ pub(crate) fn note(daemon: &DaemonInfo) -> Option<Text> {
     }
     daemon.default_is_found.then(|| {
         text!(
-            "agent {}, the first one installed; choose with `-a`, or set `default_agent` in the \
+            "using {}, the first installed agent; choose another with `-a`, or set `default_agent` in the \
              configuration",
             agent
         )
@@ -101,7 +101,7 @@ fn remember(agent: &str, ui: &mut Ui) -> Result {
     };
     fs::write(&file, with_default(&before, agent)).map_err(failed)?;
     offer_schema(&file, &paths.config.join(SCHEMA));
-    ui.say(text!("`{}` has it as `default_agent`", file));
+    ui.say(text!("saved as `default_agent` in `{}`", file));
     reload(&paths, ui)
 }
 

@@ -11,7 +11,7 @@ use crate::text::text;
 
 pub(crate) fn current_dir() -> Result<PathBuf> {
     env::current_dir().map_err(|error| {
-        CommandError::new(ExitCode::NotFound, text!("cannot tell the current directory: {}", error))
+        CommandError::new(ExitCode::NotFound, text!("cannot find the current directory: {}", error))
             .hint("go to a directory that exists, or name one with `--cwd`")
     })
 }
@@ -30,6 +30,6 @@ pub(crate) fn directory(path: &Path) -> Result<PathBuf> {
 pub(crate) fn utf8(path: &Path) -> Result<String> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
         CommandError::usage(text!("`{}` is not valid UTF-8", path))
-            .hint("agents take only paths that JSON can hold; rename it")
+            .hint("agents need paths that JSON can hold; rename it")
     })
 }

@@ -14,8 +14,8 @@ use crate::ui::complain;
 const NAME: &str = "acpctl";
 
 /// What there is to say of a daemon that does not outlive what has started us.
-const BOUND: &str = "warning: acpd and its agents end with this terminal or the program that it belongs to: Windows lets \
-                     nothing out of the Job that they are in";
+const BOUND: &str = "warning: acpd and its agents stop with this terminal or its program: they are in a Job that Windows \
+                     does not let them leave";
 const UNBOUND: &str = "\nhint: stop acpd and start it in another terminal: `acpctl daemon stop`, `acpctl daemon start`";
 
 /// The way to the daemon.

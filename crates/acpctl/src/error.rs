@@ -246,13 +246,13 @@ fn way_out(reason: Reason) -> Option<&'static str> {
         }
         Reason::NeedsLogin => Some(NEEDS_LOGIN),
         Reason::AgentExited | Reason::Interrupted => {
-            Some("what was shown is kept; send a prompt to continue the session")
+            Some("Send another prompt to continue. The interrupted turn is not repeated.")
         }
         Reason::AgentStopped => Some("start it with `acpctl agent start`"),
-        Reason::AgentCrashLoop => Some("look into `acpctl agent logs`, then `acpctl agent start`"),
-        Reason::SessionLost => Some("its history stays readable with `acpctl session log`"),
+        Reason::AgentCrashLoop => Some("see `acpctl agent logs`, then `acpctl agent start`"),
+        Reason::SessionLost => Some("its history can still be read: `acpctl session log`"),
         Reason::OutcomeUnknown => {
-            Some("look at what was done with `acpctl session log` before you send it again")
+            Some("see `acpctl session log` before you send it again")
         }
         _ => None,
     }
@@ -277,7 +277,7 @@ impl From<CallError> for CommandError {
 pub(crate) fn gone() -> CommandError {
     let mut failed = CommandError::new(ExitCode::Error, "acpd closed the connection");
     failed.kind = Kind::Gone;
-    failed.hint("look into `acpctl daemon logs`")
+    failed.hint("see `acpctl daemon logs`")
 }
 
 impl From<ConnectError> for CommandError {

@@ -24,8 +24,8 @@ pub(crate) fn announce(connection: &mut Connection, ui: &mut Ui) {
         names.push(text!("{} more", more));
     }
     ui.say(text!(
-        "[retention] deletes {} at {}: {}\n  `acpctl gc --dry-run` lists them; to keep them, change the limits \
-         and reload before that time",
+        "[retention] deletes {} at {}: {}\n  to keep them, raise the limits and reload before; `acpctl gc --dry-run` \
+         lists them",
         amount(&found),
         human::clock(next),
         Text::join(names, ", ")

@@ -40,12 +40,12 @@ fn of_another_version(error: CommandError) -> CommandError {
     let running = match status {
         Ok(status) if status.daemon.version != *own => status.daemon.version,
         _ => return error.hint(
-            "`acpctl daemon restart` runs the acpd that is installed; agents and turns continue",
+            "run the installed acpd: `acpctl daemon restart`; agents and turns continue",
         ),
     };
-    let text = text!("the acpd that runs is {}, and cannot do this for acpctl {}", running, own);
+    let text = text!("the running acpd is {}, too different from acpctl {} for this", running, own);
     CommandError::new(error.code(), text)
-        .hint("`acpctl daemon restart` runs the acpd that is installed; agents and turns continue")
+        .hint("run the installed acpd: `acpctl daemon restart`; agents and turns continue")
 }
 
 fn hints() -> Result<Vec<Text>> {

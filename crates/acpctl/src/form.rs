@@ -26,7 +26,7 @@ pub(crate) fn filled(form: &Form, fields: &[String], id: &Untrusted) -> Result<V
     let mut content = Map::new();
     for given in fields {
         let (name, value) = given.split_once('=').ok_or_else(|| {
-            wrong(text!("`{}` is not of the form `NAME=VALUE`", escape::one_line(given)))
+            wrong(text!("`{}` is not `NAME=VALUE`", escape::one_line(given)))
         })?;
         let shown = escape::one_line(name);
         let field =
@@ -55,14 +55,14 @@ pub(crate) fn usage(form: &Form, id: &Untrusted) -> Text {
     let lines = form.fields.iter().map(|field| {
         let mut notes = vec![wanted(&field.kind)];
         match &field.default {
-            Some(default) => notes.push(text!("else {}", shown(default))),
+            Some(default) => notes.push(text!("default: {}", shown(default))),
             None if field.required => notes.push("required".into()),
             None => {}
         }
         text!("\n  {}  {}", escape::one_line(&field.name), Text::join(notes, "; "))
     });
     text!(
-        "`acpctl answer {} --field NAME=VALUE` for each of the fields, `--accept` for the defaults, or `--decline`:{}",
+        "`acpctl answer {} --field NAME=VALUE` for each field, `--accept` for the defaults, or `--decline`:{}",
         id,
         lines.collect::<Text>()
     )
@@ -193,14 +193,14 @@ mod tests {
         insta::assert_snapshot!(fill(&["count=0"]).unwrap_err(), @"
         error: `count`: 0 is below 1
 
-        hint: `acpctl answer 1-2 --field NAME=VALUE` for each of the fields, `--accept` for the defaults, or `--decline`:
-          branch  one of main, next; else main
+        hint: `acpctl answer 1-2 --field NAME=VALUE` for each field, `--accept` for the defaults, or `--decline`:
+          branch  one of main, next; default: main
           count  a whole number; required
           tags  some of these, separated by commas: a, b
-          really  yes or no; else no
+          really  yes or no; default: no
         ");
         assert!(fill(&["branch=next"]).unwrap_err().starts_with("error: `count` is missing\n"));
         assert!(fill(&["colour=1"]).unwrap_err().contains("the form has no field `colour`"));
-        assert!(fill(&["count"]).unwrap_err().contains("is not of the form `NAME=VALUE`"));
+        assert!(fill(&["count"]).unwrap_err().contains("is not `NAME=VALUE`"));
     }
 }

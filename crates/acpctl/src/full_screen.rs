@@ -56,7 +56,7 @@ pub(crate) fn run(start: Start, ui: &mut Ui) -> Result {
     tell_unsent(unsent, ui);
     if let Some(session) = session {
         let word = shell_word(&session);
-        ui.say(text!("left {}, which continues; come back with: acpctl chat {}", session, word));
+        ui.say(text!("{} keeps running; come back with: acpctl chat {}", session, word));
     }
     Ok(())
 }

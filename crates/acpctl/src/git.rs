@@ -15,8 +15,8 @@ impl From<Error> for CommandError {
         let usage = || CommandError::usage(message.clone());
         match error {
             Error::Exists(_) => usage().hint(
-                "continue the session that works there with `acpctl run --resume SESSION …`, or choose \
-                 another name: `--worktree=NAME`",
+                "continue its session with `acpctl run --resume SESSION …`, or choose another name: \
+                 `--worktree=NAME`",
             ),
             Error::BranchExists(branch) => usage().hint(text!(
                 "choose another name: `--worktree=NAME`; or delete it: git branch -d {}",
@@ -26,23 +26,23 @@ impl From<Error> for CommandError {
                 usage().hint("choose a name of letters, digits and dashes: `--worktree=NAME`")
             }
             Error::NoRepository(_) => {
-                usage().hint("make one with `git init`, or leave out `--worktree`")
+                usage().hint("create one with `git init`, or leave out `--worktree`")
             }
             Error::NoCommit(_) => usage().hint("commit something first"),
             Error::FromNone(branch) => {
-                usage().hint(text!("merge it where you want it: git merge {}", shell_word(&branch.into())))
+                usage().hint(text!("merge it yourself: git merge {}", shell_word(&branch.into())))
             }
             Error::NotCheckedOut(_) => usage().hint("check it out (git switch), then try again"),
             Error::Changes(_) => {
-                usage().hint("commit them or put them away (git stash), then try again")
+                usage().hint("commit or stash them, then try again")
             }
             Error::NotMerged { place, branch, why } => CommandError::from(*why).hint(text!(
-                "nothing was merged; do it by hand in `{}`: git merge {}",
+                "nothing was merged; merge it yourself in `{}`: git merge {}",
                 place,
                 Untrusted::from(branch)
             )),
             Error::Path(_) | Error::NotUtf8 => {
-                usage().hint("agents take only paths that JSON can hold; rename it")
+                usage().hint("agents need paths that JSON can hold; rename it")
             }
             Error::Failed { .. } | Error::CannotMake { .. } => CommandError::new(ExitCode::Error, message),
             Error::CannotRun(error) => {

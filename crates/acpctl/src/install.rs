@@ -18,8 +18,8 @@ pub(crate) fn install(info: &AgentInfo, is_sure: bool, ui: &mut Ui) -> Result {
         return Ok(());
     }
     let Some(command) = &info.install else {
-        let error = text!("acpd knows no command that installs `{}`", info.name);
-        let hint = text!("install it as its makers say, then: acpctl agent show {}", info.name);
+        let error = text!("acpd does not know how to install `{}`", info.name);
+        let hint = text!("install it yourself, then: acpctl agent show {}", info.name);
         return Err(CommandError::new(ExitCode::NotFound, error).hint(hint));
     };
     if !is_sure {
@@ -53,9 +53,9 @@ pub(crate) fn can_install(info: &AgentInfo) -> bool {
 
 /// Fails unless npm's registry names the known repository for the package.
 fn check_repository(package: &PackageInfo, command: &Untrusted) -> Result {
-    let by_hand = || text!("look who publishes it; to install it nevertheless: {}", command);
+    let by_hand = || text!("check its publisher; to install it anyway: {}", command);
     let Some(found) = repositories_in_registry(package.name.raw()) else {
-        let error = text!("cannot find out from the registry who publishes `{}`", package.name);
+        let error = text!("the registry does not say who publishes `{}`", package.name);
         return Err(CommandError::new(ExitCode::Error, error).hint(by_hand()));
     };
     let known = plain_address(package.repository.raw());
@@ -66,7 +66,7 @@ fn check_repository(package: &PackageInfo, command: &Untrusted) -> Result {
     let found = Text::join(found.iter().map(|address| Untrusted::from(address).into()), ", ");
     let named = if is_empty { "no repository".into() } else { text!("{}", found) };
     let error = text!(
-        "the registry names {} for `{}`, and acpd knows it from {}: nothing was installed",
+        "the registry names {} for `{}`, but acpd expects {}: nothing was installed",
         named,
         package.name,
         package.repository

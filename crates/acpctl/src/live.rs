@@ -336,7 +336,7 @@ impl Live {
                 Event::Interrupt | Event::Detach => {
                     return Err(CommandError::new(
                         ExitCode::Cancelled,
-                        "no longer waiting; acpd carries on",
+                        "stopped waiting; acpd continues",
                     ));
                 }
                 Event::Key(_) => continue,

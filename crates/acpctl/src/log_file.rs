@@ -17,7 +17,7 @@ use crate::ui::Ui;
 /// Which part of a log.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Tail {
-    /// Keep printing what is written later.
+    /// Keep printing new lines.
     #[arg(short, long)]
     pub(crate) follow: bool,
     /// Start with the last N lines.
@@ -36,7 +36,7 @@ pub(crate) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
     let mut file = match open_file(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound && !tail.follow => {
-            ui.say(text!("nothing has been written to `{}` yet", path));
+            ui.say(text!("`{}` is empty", path));
             return Ok(());
         }
         Err(error) => return Err(failed(error)),

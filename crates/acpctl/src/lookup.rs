@@ -30,9 +30,9 @@ use crate::ui::Ui;
 /// One session.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used.
+    /// Name, id, unique prefix of either, words of the title, or `-` for the last used session.
     pub(crate) session: String,
-    /// Only among the sessions of this agent.
+    /// Look only among sessions of this agent.
     #[arg(short, long)]
     pub(crate) agent: Option<String>,
 }
@@ -40,10 +40,10 @@ pub(crate) struct Which {
 /// One session, for what only looks.
 #[derive(Debug, Args)]
 pub(crate) struct WhichOrLast {
-    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used [default: `-`].
+    /// Name, id, unique prefix of either, words of the title, or `-` for the last used session [default: `-`].
     #[arg(default_value = "-", hide_default_value = true)]
     pub(crate) session: String,
-    /// Only among the sessions of this agent.
+    /// Look only among sessions of this agent.
     #[arg(short, long)]
     pub(crate) agent: Option<String>,
 }
@@ -159,7 +159,7 @@ impl<'a> Wanted<'a> {
             return match care {
                 Care::Guess => self.last_used(sessions),
                 Care::Exact => Err(CommandError::usage(
-                    "`-` is not enough here: another session may be the last one used by now",
+                    "`-` is not allowed here: another session may be the last used by now",
                 )
                 .hint("name the session")),
             };
@@ -194,12 +194,12 @@ impl<'a> Wanted<'a> {
             let typed = Untrusted::from(self.text);
             let id = &session.session_id;
             return Err(CommandError::usage(text!(
-                "`{}` is the beginning of the id {}",
+                "`{}` is a prefix of the id {}",
                 typed,
                 id
             ))
             .hint(text!(
-                "continue that session with `acpctl run --resume {} …`, or choose another name",
+                "continue it with `acpctl run --resume {} …`, or choose another name",
                 shell_word(&typed)
             )));
         }
@@ -223,7 +223,7 @@ impl<'a> Wanted<'a> {
         let here =
             |session: &&SessionInfo| self.cwd.as_ref().is_some_and(|cwd| session.cwd == *cwd);
         let Some(session) = used.iter().find(here).or(used.first()).cloned() else {
-            return Err(CommandError::new(ExitCode::NotFound, "no session was used yet")
+            return Err(CommandError::new(ExitCode::NotFound, "no session has been used yet")
                 .hint("start one with `acpctl run -s NAME PROMPT`"));
         };
         let note = Some(described(&session));
@@ -270,9 +270,9 @@ impl<'a> Wanted<'a> {
         match self.guess(sessions) {
             Ok(Choice { session, .. }) => {
                 let text =
-                    text!("no session has exactly the name or id `{}`", Untrusted::from(self.text));
+                    text!("no session has exactly this name or id: `{}`", Untrusted::from(self.text));
                 let hint = text!(
-                    "if you mean {}, say `{}`",
+                    "if you mean {}, type `{}`",
                     described(&session),
                     shell_word(session.handle())
                 );
@@ -332,7 +332,7 @@ impl<'a> Wanted<'a> {
                     0 => Text::new(),
                     more => text!("\n  and {} more", more),
                 };
-                let hint = text!("name one by its id:{}{}", lines.collect::<Text>(), more);
+                let hint = text!("choose an id:{}{}", lines.collect::<Text>(), more);
                 Err(CommandError::usage(text).hint(hint))
             }
         }
@@ -370,7 +370,7 @@ pub(crate) fn elsewhere(others: &[SessionInfo], name: &str) -> Option<Text> {
     match others {
         [] => None,
         [other] => Some(text!(
-            "another `{}` of {} is in {}: {}",
+            "another session `{}` of {} is in {}: {}",
             name,
             other.agent,
             other.cwd,
@@ -460,10 +460,10 @@ mod tests {
         assert_eq!(exact("bbbb0001"), "bbbb0001-2");
         assert_eq!(exact("fix"), "error: `fix` is ambiguous: matches 2 sessions");
         for guessed in ["bb", "parser", "docke"] {
-            let error = format!("error: no session has exactly the name or id `{guessed}`");
+            let error = format!("error: no session has exactly this name or id: `{guessed}`");
             assert_eq!(exact(guessed), error);
         }
-        assert!(exact("-").starts_with("error: `-` is not enough here"));
+        assert!(exact("-").starts_with("error: `-` is not allowed here"));
     }
 
     #[test]
@@ -471,7 +471,7 @@ mod tests {
         let note = |text: &str| {
             wanted(text).choose(list(), Care::Guess).unwrap().note.map(|note| note.to_string())
         };
-        assert_eq!(note("fix").unwrap(), "another `fix` of demo is in /other: bbbb0001-2");
+        assert_eq!(note("fix").unwrap(), "another session `fix` of demo is in /other: bbbb0001-2");
         assert_eq!(note("-").unwrap(), "fix (demo, in /here)");
         assert_eq!(note("parser").unwrap(), "ffff0001-9 (demo, in /other, Rename the parser)");
         assert_eq!((note("docs"), note("bbbb")), (None, None));
@@ -494,9 +494,9 @@ mod tests {
         }
         let refused = named("bbbb").unwrap_err();
         insta::assert_snapshot!(refused.render(Paint::plain()), @"
-        error: `bbbb` is the beginning of the id bbbb0001-2
+        error: `bbbb` is a prefix of the id bbbb0001-2
 
-        hint: continue that session with `acpctl run --resume bbbb …`, or choose another name
+        hint: continue it with `acpctl run --resume bbbb …`, or choose another name
         ");
     }
 
@@ -506,7 +506,7 @@ mod tests {
         insta::assert_snapshot!(fails("page").render(Paint::plain()), @"
         error: `page` is ambiguous: matches 2 sessions
 
-        hint: name one by its id:
+        hint: choose an id:
           aaaa0001-1  fix (demo, in /here)
           bbbb0001-2  fix (demo, in /other)
         ");

@@ -164,7 +164,7 @@ impl Questions {
         let is_it = |told: &&QuestionAnswered| gone.is_some_and(|gone| told.id == gone.name);
         let line = match self.answered.as_deref().filter(is_it) {
             Some(told) => text!("  answered elsewhere, by {}: {}", person(&told.by), given(told)),
-            None => "  withdrawn: no answer is needed any more".into(),
+            None => "  withdrawn: no answer is needed".into(),
         };
         ui.say(ui.err_paint().apply(DIM, line));
         self.show(live, ui)
@@ -358,8 +358,7 @@ fn waiting(question: &Question, paint: Paint) -> Text {
     let names = question.choices.iter().map(|choice| label(&choice.option));
     let call = paint.lines(&question.sheet.whole(None));
     let names = text!("  ({})", Text::join(names, " / "));
-    let hint = "answer it with `acpctl allow` or `acpctl deny`, or in another client of this session; \
-         Ctrl-C cancels the turn";
+    let hint = "answer with `acpctl allow` or `acpctl deny`, or in another client; Ctrl-C cancels the turn";
     text!("{}{}\n{}\n", call, paint.apply(YELLOW, names), paint.apply(DIM, hint))
 }
 
@@ -433,7 +432,7 @@ mod tests {
         insta::assert_snapshot!(waiting(&question, Paint::plain()), @"
         allow? $ rm -rf build
           (allow once / allow always / reject once / reject always)
-        answer it with `acpctl allow` or `acpctl deny`, or in another client of this session; Ctrl-C cancels the turn
+        answer with `acpctl allow` or `acpctl deny`, or in another client; Ctrl-C cancels the turn
         ");
     }
 

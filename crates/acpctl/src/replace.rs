@@ -28,16 +28,16 @@ const DIED: Duration = Duration::from_secs(1);
 pub(crate) fn reload(paths: &Paths, ui: &mut Ui) -> Result {
     let Some(mut connection) = running(paths)? else {
         return Err(CommandError::new(ExitCode::NotFound, "acpd is not running")
-            .hint("start it with `acpctl daemon start`: it reads the configuration then"));
+            .hint("it reads the configuration when it starts: `acpctl daemon start`"));
     };
     let status: Status = connection.call(method::STATUS, &Empty {})?;
     let Some(changed) = &status.daemon.config_changed else {
-        ui.say("acpd uses the configuration as it is");
+        ui.say("the configuration has not changed");
         return Ok(());
     };
     if !changed.mistakes.is_empty() {
         let text = text!("acpd keeps the old configuration:{}", mistakes(&changed.mistakes));
-        return Err(CommandError::new(ExitCode::Error, text).hint("mend it: `acpctl config edit`"));
+        return Err(CommandError::new(ExitCode::Error, text).hint("fix it: `acpctl config edit`"));
     }
     check_turns_continue(&status, paths)?;
     if take_place(connection, paths, Environment::default(), ui)?.is_none() {
@@ -45,11 +45,11 @@ pub(crate) fn reload(paths: &Paths, ui: &mut Ui) -> Result {
         return Err(CommandError::new(ExitCode::Error, text).hint("run `acpctl daemon restart`"));
     }
     ui.stop_spinning();
-    ui.say("acpd uses the configuration as it is now");
+    ui.say("configuration reloaded");
     let runs = |agent: &&AgentInfo| agent.pid.is_some() && changed.agents.contains(&agent.name);
     for AgentInfo { name, .. } in status.agents.iter().filter(runs) {
         let word = shell_word(name);
-        ui.say(text!("{} runs as it was started before: acpctl agent restart {}", name, word));
+        ui.say(text!("{} keeps its old settings until you restart it: acpctl agent restart {}", name, word));
     }
     let mut connection = to_running(paths)?;
     for AgentInfo { name, sessions, .. } in status.agents.iter().filter(|agent| agent.sessions > 0)
@@ -82,13 +82,13 @@ impl Change {
         let own = env!("CARGO_PKG_VERSION");
         ui.say(match &self.before {
             Some(before) if before.version != *version => {
-                text!("acpd restarted (pid {}): {} now, {} before", pid, version, before.version)
+                text!("acpd restarted (pid {}): version {}, was {}", pid, version, before.version)
             }
             _ => text!("acpd restarted (pid {})", pid),
         });
         if *version != *own {
             ui.say(text!(
-                "the installed acpd is {}, and this is acpctl {}: install both again",
+                "the installed acpd is {}, but this is acpctl {}: install both again",
                 version,
                 own
             ));
@@ -122,9 +122,9 @@ pub(crate) fn take_place(
     while !connection.ends_within(LOOK) {
         told = told || tell_stopped(paths, ui);
         if Instant::now() >= end {
-            let text = text!("acpd has not ended in {} s", END_DEADLINE.as_secs());
+            let text = text!("acpd did not stop within {} s", END_DEADLINE.as_secs());
             return Err(
-                CommandError::new(ExitCode::Error, text).hint("look into `acpctl daemon logs`")
+                CommandError::new(ExitCode::Error, text).hint("see `acpctl daemon logs`")
             );
         }
     }
@@ -157,9 +157,9 @@ fn successor(paths: &Paths, before: Option<(u64, u64)>, ui: &mut Ui) -> Result<D
             Ok(Some(now)) if Some(start_of(&now)) != before => return Ok(now),
             Err(error) if Instant::now() >= end => return Err(error),
             Ok(_) if Instant::now() >= end => {
-                let text = text!("acpd has not come back in {} s", END_DEADLINE.as_secs());
+                let text = text!("acpd did not restart within {} s", END_DEADLINE.as_secs());
                 return Err(CommandError::new(ExitCode::Error, text)
-                    .hint("look into `acpctl daemon logs`, then `acpctl daemon start`"));
+                    .hint("see `acpctl daemon logs`, then `acpctl daemon start`"));
             }
             // One that says nothing took its time already.
             Err(_) => told = told || tell_stopped(paths, ui),

@@ -36,7 +36,7 @@ pub(crate) fn switch(
     wanted: &str,
     call: Call<'_>,
 ) -> Result<Mode> {
-    let none = || CommandError::usage("the agent offers no modes to choose");
+    let none = || CommandError::usage("the agent has no modes to choose from");
     let modes = settings.modes.as_mut().ok_or_else(none)?;
     let mode = mode(modes, wanted)?.clone();
     let params = SetModeParams { session_id: session.raw(), mode_id: mode.id.raw() };

@@ -32,8 +32,8 @@ pub(crate) fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Resu
                 ui.stop_spinning();
                 ui.say(match cut_off {
                     0 => "acpd stopped".into(),
-                    1 => "acpd stopped; 1 running turn was cut off".into(),
-                    many => text!("acpd stopped; {} running turns were cut off", many),
+                    1 => "acpd stopped; 1 running turn was interrupted".into(),
+                    many => text!("acpd stopped; {} running turns were interrupted", many),
                 });
                 return Ok(());
             }
@@ -44,7 +44,7 @@ pub(crate) fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Resu
             }
         }
     }
-    let text = "acpd died while it was stopping, and its agents may still run";
+    let text = "acpd died while stopping; its agents may still run";
     Err(CommandError::new(ExitCode::Error, text).hint("run `acpctl daemon stop` again to end them"))
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn check_turns_continue(status: &Status, paths: &Paths) -> Result {
         return Ok(());
     }
     let turns = counted(turns as u64, "turn");
-    let text = text!("this would cut off {}: agents end with this acpd", turns);
+    let text = text!("this would interrupt {}: agents end with this acpd", turns);
     Err(CommandError::new(ExitCode::Error, text).hint(
         "wait for their end with `acpctl wait`, or set `host = \"shim\"` and run `acpctl daemon restart`",
     ))

@@ -10,7 +10,7 @@ use crate::text::{Text, shell_word, text};
 /// Verbs of other programs that end work.
 const STOPS: [&str; 6] = ["stop", "kill", "interrupt", "abort", "halt", "terminate"];
 /// Where these are commands: what they do there is not what was meant if a session was.
-const ELSEWHERE: &str = "to end a turn: `acpctl cancel SESSION`; \
+const ELSEWHERE: &str = "to cancel a turn: `acpctl cancel SESSION`; \
     to stop an agent: `acpctl agent stop AGENT`; to stop acpd: `acpctl daemon stop`";
 
 /// What other programs call it.
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn verbs_that_end_work_are_told_all_that_can_be_ended() {
         for verb in ["stop", "kill", "interrupt"] {
-            assert!(hint(verb, None).starts_with("to end a turn: `acpctl cancel SESSION`"));
+            assert!(hint(verb, None).starts_with("to cancel a turn: `acpctl cancel SESSION`"));
         }
         assert!(hint("kill", Some("session")).contains("`acpctl cancel SESSION`"));
         assert!(hint("kill", Some("agent")).contains("`acpctl agent stop AGENT`"));

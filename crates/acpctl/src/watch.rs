@@ -199,7 +199,7 @@ impl Watch {
                 (ExitCode::Cancelled, Some(error))
             }
             "unwedged" => {
-                let error = "the turn was cancelled; the agent ignored that and was stopped";
+                let error = "the turn was cancelled; the agent did not react and was stopped";
                 (ExitCode::Cancelled, Some(error.into()))
             }
             "refusal" => (ExitCode::Refused, Some("the agent refused".into())),
@@ -207,7 +207,7 @@ impl Watch {
                 (ExitCode::Interrupted, Some(text!("the turn was interrupted{}", told)))
             }
             "outcome_unknown" => {
-                let error = text!("it is not known whether the agent got the prompt{}", told);
+                let error = text!("unknown whether the agent got the prompt{}", told);
                 (ExitCode::OutcomeUnknown, Some(error))
             }
             "error" => {
@@ -219,16 +219,16 @@ impl Watch {
             }
             _ if self.restored.is_some_and(RestoreLevel::is_less) => {
                 let error = if self.restored == Some(RestoreLevel::Partial) {
-                    "the agent may have only a part of the conversation"
+                    "the agent may have only part of the conversation"
                 } else {
-                    "the agent had lost the conversation and continued in a new session"
+                    "the agent lost the conversation and continued in a new session"
                 };
                 (ExitCode::ContextLost, Some(error.into()))
             }
             _ => (ExitCode::Ok, None),
         };
         let look = text!(
-            "see what was done: `acpctl session log {} --last`",
+            "see its last turn: `acpctl session log {} --last`",
             shell_word(session.handle())
         );
         End { hint: error.is_some().then_some(look), ..end(code, last, error) }

@@ -29,7 +29,7 @@ fn time_at(typed: &str, now: &Zoned) -> Result<u64, String> {
     let day = || Some(local(typed.parse().ok()?)?.timestamp());
     let found = ago().or_else(|| typed.parse::<Timestamp>().ok()).or_else(day).or_else(today);
     found.and_then(|at| u64::try_from(at.as_millisecond()).ok()).ok_or_else(|| {
-        "a time is how long ago (2h, 3d), 09:30, 2026-11-22, or '2026-11-22 09:30'".to_owned()
+        "a time is an age (2h, 3d), 09:30, 2026-11-22, or '2026-11-22 09:30'".to_owned()
     })
 }
 

@@ -179,7 +179,7 @@ fn help_completions_and_errors_are_those_of_this_system() {
     let service = home.run(&["service", "install"]);
     assert_eq!(service.code, Some(2), "{service:?}");
     let told =
-        "error: there is no service on Windows\n\nhint: every command that needs acpd starts it\n";
+        "error: there is no service on Windows\n\nhint: commands start acpd when they need it\n";
     assert_eq!(service.err, told);
 }
 

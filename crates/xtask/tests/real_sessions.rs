@@ -38,7 +38,7 @@ fn steered(agent: &str) -> Result {
 
     let idle = home.acpctl(&["run", "--steer", "work", "say #never"]).output()?;
     let told = String::from_utf8_lossy(&idle.stderr);
-    assert!(told.starts_with("error: no turn runs in session `work`\n"), "{told}");
+    assert!(told.starts_with("error: no turn is running in session `work`\n"), "{told}");
 
     let mut run = home.acpctl(&["run", "-s", "work", "say #two [slow 30]"]);
     let mut run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;

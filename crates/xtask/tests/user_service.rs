@@ -64,9 +64,9 @@ fn missing() -> Option<String> {
 fn service() -> Result {
     let user = User::start()?;
 
-    // Installed in a home in which there is nothing, it waits for its first client.
+    // Installed in a home in which there is nothing, it waits with its first client.
     let said = user.told(&["service", "install"])?;
-    assert!(said.contains("it starts when you log in, or with its first client"), "{said}");
+    assert!(said.contains("it starts at login, or with its first client"), "{said}");
     let status = user.read(&["service", "status"])?;
     assert_eq!([&status["enabled"], &status["listens"]], [true, true], "{status}");
     assert_eq!((status["pid"].as_u64(), status["serving"].as_u64()), (None, None), "{status}");
@@ -213,8 +213,8 @@ fn packaged() -> Result {
     user.systemctl(&["start", "acpd.socket"])?;
     for (look, found) in [
         (&["service", "install", "--dry-run"][..], "$ systemctl --user"),
-        (&["service", "status"], "those of a package"),
-        (&["doctor"], "installed, and starts with your login"),
+        (&["service", "status"], "from a package"),
+        (&["doctor"], "installed, and starts at login"),
     ] {
         let done = user.acpctl(look).output()?;
         let said = String::from_utf8(done.stdout)?;
@@ -264,7 +264,7 @@ fn restored_while_clients_come(user: &User) -> Result {
         "{after:?}"
     );
     assert_eq!(user.main_pid()?, user.daemon()?, "it is the manager's");
-    let (_, kept) = said.split_once("the journal before it is `").ok_or(said.clone())?;
+    let (_, kept) = said.split_once("the previous journal is kept: `").ok_or(said.clone())?;
     let kept = kept.split('`').next().unwrap_or_default();
     user.told(&["restore", kept, "--yes", "--force"])?;
     assert_eq!(user.sessions()?, before);

@@ -14,17 +14,17 @@ use acpd_mcp::{Options, serve};
 use acpd_sys::keeper;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
-/// Lend acpd's tools to an agent: an MCP server on stdin and stdout.
+/// Run acpd's MCP server (other agents, history, files).
 #[derive(Debug, Parser)]
 #[command(name = "acpctl mcp", bin_name = "acpctl mcp", version)]
 #[command(after_long_help = examples!(
-    "claude mcp add acpd -- acpctl mcp" => "Have an agent start it",
-    "acpctl mcp --tools delegate,history" => "Lend only these tools",
-    "acpctl mcp --diagnostics detect" => "Have it find mistakes with what the files call for",
+    "claude mcp add acpd -- acpctl mcp" => "Add it to an agent",
+    "acpctl mcp --tools delegate,history" => "Provide only these tools",
+    "acpctl mcp --diagnostics detect" => "Find mistakes with the tools of the project",
 ))]
 struct Args {
-    /// Which tools: `delegate` works with other agents, `history` searches and reads conversations, `workspace` searches
-    /// and reads files [default: all].
+    /// Tools: `delegate` works with other agents, `history` searches and reads conversations, `workspace` searches
+    /// files [default: all].
     #[arg(long, value_name = "TOOLS", value_delimiter = ',', value_parser = tools)]
     tools: Vec<Tools>,
     /// The number of the session that acpd lends it to.
@@ -33,13 +33,12 @@ struct Args {
     /// The agent of that session may answer what is asked in the turns that it has begun.
     #[arg(long, hide = true, requires = "session")]
     answer: bool,
-    /// A folder of the tools for files, the working directory first; may be given several times [default: the
-    /// current directory].
+    /// A folder for the file tools, the working directory first; can be repeated [default: the current directory].
     #[arg(long, value_name = "DIR")]
     folder: Vec<PathBuf>,
-    /// A command line that finds mistakes in the working directory, or `detect` for those that its files call for;
-    /// may be given several times. It may run code of the directory. `editor:TOOL` names the tool of an editor that is
-    /// asked first, where one lends it to the session [default: none].
+    /// A command that finds mistakes in the working directory, or `detect` to choose by its files; can be repeated.
+    /// It may run code of the directory. `editor:TOOL` is a tool that an editor provides, and is asked first
+    /// [default: none].
     #[arg(long, value_name = "COMMAND")]
     diagnostics: Vec<String>,
     /// Fail instead of starting the daemon.

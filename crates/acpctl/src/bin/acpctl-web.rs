@@ -16,9 +16,9 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use jiff::Timestamp;
 use serde_json::json;
 
-/// Serve a page on which you watch and answer agents, and a socket for ACP clients elsewhere.
+/// Serve a web page to watch and answer agents, and ACP over WebSocket.
 ///
-/// It prints the address with a code that lets one browser in. Without options only this machine gets here.
+/// Prints the address with a code for one browser. Without options, only this machine can connect.
 #[derive(Debug, Parser)]
 #[command(
     name = "acpctl web",
@@ -50,34 +50,34 @@ struct Serve {
     /// Listen on this port [default: 2273, else the next free one].
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// Listen on this address. Others get there only with TLS, or through a proxy that has it.
+    /// Listen on this address. Other machines need TLS, here or in a proxy.
     #[arg(long, value_name = "ADDRESS", default_value_t = Ipv4Addr::LOCALHOST.into())]
     listen: IpAddr,
-    /// The certificate with its chain, as PEM.
+    /// Certificate with its chain, as PEM.
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
-    /// Its key, as PEM.
+    /// Key of the certificate, as PEM.
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// The address of the proxy that browsers open: https://NAME. No other name is answered then.
+    /// Address of the proxy that browsers open: https://NAME. Other names are refused.
     #[arg(long, value_name = "URL", conflicts_with_all = ["cert", "key"])]
     behind: Option<Behind>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Let one more browser in: print the address with another code, and its QR code on a terminal.
+    /// Let another browser in: print the address with a new code, and its QR code on a terminal.
     #[command(after_long_help = examples!(
-        "acpctl web pair --name phone" => "Let a phone in by the QR code",
+        "acpctl web pair --name phone" => "Let a phone in with the QR code",
     ))]
     Pair {
-        /// What the browser is called in lists [default: as it calls itself].
+        /// Name of the browser in lists [default: its own].
         #[arg(long)]
         name: Option<String>,
         #[command(flatten)]
         scopes: ScopeArgs,
     },
-    /// List, make and take back tokens: those of browsers, and of programs.
+    /// List, create and revoke tokens of browsers and programs.
     #[command(subcommand)]
     Token(Token),
     /// Write a manual page of each command into a folder.
@@ -90,34 +90,34 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum Token {
-    /// List who may get in.
+    /// List tokens.
     #[command(alias = "ls")]
     #[command(after_long_help = examples!(
-        "acpctl web token list" => "See who may get in",
+        "acpctl web token list" => "List tokens",
     ))]
     List {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Make a token for a program, and print it. It is shown this once.
+    /// Create a token for a program, and print it once.
     #[command(after_long_help = examples!(
-        "acpctl web token new ide" => "Make a token for a program",
-        "acpctl web token new board --scope watch" => "Make one that may only look",
+        "acpctl web token new ide" => "Create a token for a program",
+        "acpctl web token new board --scope watch" => "Create a token that can only watch",
     ))]
     New {
-        /// What the program is called in lists.
+        /// Name of the program in lists.
         name: String,
         #[command(flatten)]
         scopes: ScopeArgs,
     },
-    /// Take a token back; what is connected with it is closed at once.
+    /// Revoke a token and close its connections.
     #[command(alias = "rm")]
     #[command(after_long_help = examples!(
-        "acpctl web token revoke ide" => "Close the door to that program",
+        "acpctl web token revoke ide" => "Revoke the token",
     ))]
     Revoke {
-        /// Its name or its id.
+        /// Name or id.
         token: String,
         /// Print JSON.
         #[arg(long)]
@@ -127,7 +127,7 @@ enum Token {
 
 #[derive(Debug, Args)]
 struct ScopeArgs {
-    /// What it may do: watch, prompt, answer [default: all].
+    /// Allowed actions: watch, prompt, answer [default: all].
     #[arg(long = "scope", value_name = "SCOPES", value_delimiter = ',')]
     scopes: Vec<Scope>,
 }

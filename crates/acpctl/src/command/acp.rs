@@ -35,19 +35,19 @@ use crate::{last, lookup, signal};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
-    "acpctl acp claude" => "What an editor starts as its agent",
-    "acpctl acp claude -s main" => "The same, in the session `main`, which others can follow",
+    "acpctl acp claude" => "Start this in an editor as its agent",
+    "acpctl acp claude -s main" => "Use the session `main`, which others can follow",
 ))]
 pub(super) struct Acp {
     /// The agent [default: the configured one].
     agent: Option<String>,
-    /// Give new sessions this name; if a session has it already, continue that one.
+    /// Name new sessions; if the name exists, continue that session.
     #[arg(short, long, value_name = "NAME")]
     session: Option<String>,
-    /// Continue the last used session of the editor's directory in place of its first new one.
+    /// Continue the last used session of the editor's directory instead of its first new session.
     #[arg(short = 'c', long = "continue", conflicts_with = "session")]
     goes_on: bool,
-    /// Continue this session (name, id or unique prefix) in place of the editor's first new one.
+    /// Continue this session (name, id or unique prefix) instead of the editor's first new session.
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["session", "goes_on"])]
     attach: Option<String>,
 }

@@ -23,14 +23,14 @@ use crate::{human, info, install, log_file};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Agent {
-    /// List the agents that are installed, and those with sessions.
+    /// List installed agents and agents with sessions.
     #[command(alias = "list")]
     #[command(after_long_help = examples!(
-        "acpctl agent ls" => "List the agents that are installed",
-        "acpctl agent ls --all" => "List the others as well, with how to install them",
+        "acpctl agent ls" => "List installed agents",
+        "acpctl agent ls --all" => "List the others too, with how to install them",
     ))]
     Ls {
-        /// List also those that acpd knows and that are not installed, with how to install them.
+        /// Also list known agents that are not installed, and how to install them.
         #[arg(short = 'A', long)]
         all: bool,
         #[command(flatten)]
@@ -38,66 +38,66 @@ pub(super) enum Agent {
     },
     /// Show one agent.
     #[command(after_long_help = examples!(
-        "acpctl agent show claude" => "Show how it is started, and how it is",
+        "acpctl agent show claude" => "Show its command and its state",
     ))]
     Show {
-        /// Its name.
+        /// Name of the agent.
         agent: String,
         #[command(flatten)]
         json: Json,
     },
-    /// Show the environment that an agent gets, and who sets what in it; secrets are left out.
+    /// Show the environment of an agent and where each variable comes from, without secrets.
     #[command(after_long_help = examples!(
-        "acpctl agent env claude" => "Find out which variables it gets, and from whom",
+        "acpctl agent env claude" => "Show its variables and their sources",
     ))]
     Env {
-        /// Its name.
+        /// Name of the agent.
         agent: String,
         #[command(flatten)]
         json: Json,
     },
-    /// Find installed agents, ask each what it can do, and suggest a configuration.
+    /// Find installed agents, ask what each can do, and suggest a configuration.
     #[command(after_long_help = examples!(
-        "acpctl agent discover" => "Ask what is installed, and see a configuration for it",
+        "acpctl agent discover" => "Find installed agents and a configuration for them",
     ))]
     Discover(Json),
-    /// Install an agent that acpd knows; the command is shown first.
+    /// Install a known agent, after showing the command.
     #[command(after_long_help = examples!(
-        "acpctl agent install codex" => "See the command, and run it after a yes",
-        "acpctl agent install codex --yes" => "Run it without a question",
+        "acpctl agent install codex" => "See the command, and confirm it",
+        "acpctl agent install codex --yes" => "Run it without confirmation",
     ))]
     Install {
-        /// Its name.
+        /// Name of the agent.
         agent: String,
         /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
     },
-    /// Start an agent and clear a crash loop.
+    /// Start an agent, also after a crash loop.
     #[command(after_long_help = examples!(
         "acpctl agent start claude" => "Start it, also after too many crashes",
     ))]
     Start {
-        /// Its name.
+        /// Name of the agent.
         agent: String,
     },
     /// Stop an agent and keep it down.
     #[command(after_long_help = examples!(
-        "acpctl agent stop claude" => "End it, until somebody starts it again",
+        "acpctl agent stop claude" => "Stop it until you start it again",
     ))]
     Stop {
-        /// Its name.
+        /// Name of the agent.
         agent: String,
     },
-    /// Stop an agent and start it again; its sessions are restored. Running turns are cut off.
+    /// Restart an agent and restore its sessions. Interrupts running turns.
     #[command(after_long_help = examples!(
-        "acpctl agent restart claude" => "Start it anew, after it was upgraded say",
-        "acpctl agent restart claude --force" => "Do not wait for a process that nothing can end",
+        "acpctl agent restart claude" => "Run the new version after an upgrade",
+        "acpctl agent restart claude --force" => "Do not wait for a process that cannot be killed",
     ))]
     Restart {
-        /// Its name.
+        /// Name of the agent.
         agent: String,
-        /// Start even while processes of its last run are left that SIGKILL does not end.
+        /// Start even if processes of its last run survive SIGKILL.
         #[arg(long)]
         force: bool,
     },
@@ -107,7 +107,7 @@ pub(super) enum Agent {
         "acpctl agent logs claude -n 200" => "Print the last 200 lines",
     ))]
     Logs {
-        /// Its name.
+        /// Name of the agent.
         agent: String,
         #[command(flatten)]
         tail: Tail,
@@ -206,9 +206,9 @@ fn environment(info: &AgentInfo, json: Json, ui: &mut Ui) -> Result {
     if let Some(LoginShellInfo { program, problem }) = &info.login_shell {
         ui.say(match problem {
             Some(problem) => {
-                text!("the login shell was asked in vain for what a terminal has: {}", problem)
+                text!("the login shell did not report its environment: {}", problem)
             }
-            None => text!("acpd asks `{}` each time it starts an agent", program),
+            None => text!("acpd reads the environment of `{}` at each start of an agent", program),
         });
     }
     Ok(())
@@ -230,11 +230,14 @@ fn change(method: &str, doing: Text, params: &impl Serialize, door: Door, ui: &m
     let info: AgentInfo = live.call(ui, method, params)?;
     ui.stop_spinning();
     let reason = info.reason.as_ref().map(|reason| text!(": {}", reason));
-    let line = text!("{} is {}{}", info.name, info::agent::word(info.state), reason);
+    let line = match info.state {
+        AgentState::Stopping => text!("stopping {}", info.name),
+        state => text!("{} is {}{}", info.name, info::agent::word(state), reason),
+    };
     match info.state {
         AgentState::Failed => {
             let hint = info.hint.as_ref().map(Text::from);
-            let look = || text!("look into `acpctl agent logs {}`", info.name);
+            let look = || text!("see `acpctl agent logs {}`", info.name);
             Err(CommandError::new(ExitCode::Error, line).hint(hint.unwrap_or_else(look)))
         }
         AgentState::NeedsAuth => Err(CommandError::new(ExitCode::NeedsLogin, line)

@@ -25,9 +25,9 @@ use crate::watch::{End, Watch};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
-    "acpctl attach" => "Follow the session that was last used: its history, then what comes",
-    "acpctl attach --control main" => "Answer the agent's questions here, too",
-    "acpctl attach main --tail --until-idle" => "Show only what comes, and end with the work",
+    "acpctl attach" => "Follow the last used session: its history, then live output",
+    "acpctl attach --control main" => "Also answer the agent's questions",
+    "acpctl attach main --tail --until-idle" => "Show only new output, and exit when the session is idle",
 ))]
 pub(super) struct Attach {
     #[command(flatten)]
@@ -35,16 +35,16 @@ pub(super) struct Attach {
     /// Leave out the history.
     #[arg(long)]
     tail: bool,
-    /// Answer the agent's questions here, with one key.
+    /// Answer the agent's questions here, with single keys.
     #[arg(long)]
     control: bool,
-    /// Show what the agent thinks.
+    /// Show the agent's thoughts.
     #[arg(long)]
     thoughts: bool,
-    /// End when nothing runs or waits in the session, with the exit code that `run` has.
+    /// Exit when the session is idle, with the exit code of `run`.
     #[arg(long)]
     until_idle: bool,
-    /// Print each relayed message as one line of JSON.
+    /// Print each message as a line of JSON.
     #[arg(long)]
     json: bool,
 }
@@ -54,8 +54,7 @@ pub(super) fn attach(args: &Attach, door: Door, ui: &mut Ui) -> Result<ExitCode>
     if args.control && !ui.can_ask() {
         return Err(CommandError::usage("`--control` reads single keys, which needs a terminal")
             .hint(
-                "answer with `acpctl allow` or `acpctl deny`; without `--control`, attach only \
-                 follows",
+                "answer with `acpctl allow` or `acpctl deny`, or leave out `--control`",
             ));
     }
     let mut live = Live::new(door.lasting_link()?)?;
@@ -117,8 +116,8 @@ impl Part {
             // An observer is not asked, but should know why nothing comes.
             Part::Observer => {
                 let line = text!(
-                    "the agent waits for permission or an answer: see `acpctl pending`, or answer \
-                     here with `acpctl attach --control {}`",
+                    "the agent is waiting for an answer: see `acpctl pending`, or answer here: \
+                     `acpctl attach --control {}`",
                     session.handle()
                 );
                 ui.say(ui.err_paint().apply(YELLOW, line));

@@ -31,10 +31,10 @@ use crate::{form, human, info};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Auth {
-    /// Show which agents are logged in, and how acpd knows it.
+    /// Show which agents are logged in, and how acpd knows.
     #[command(after_long_help = examples!(
         "acpctl auth status" => "Show which agents are logged in",
-        "acpctl auth status copilot --json" => "Print it for one agent and a program",
+        "acpctl auth status copilot --json" => "Print the state of one agent as JSON",
     ))]
     Status {
         /// Only this agent.
@@ -42,23 +42,23 @@ pub(super) enum Auth {
         #[command(flatten)]
         json: Json,
     },
-    /// Log in to an agent; what waited for the login continues.
+    /// Log in to an agent; prompts that waited for the login continue.
     #[command(after_long_help = examples!(
-        "acpctl auth login copilot" => "Log in; prompts that waited for it go on",
+        "acpctl auth login copilot" => "Log in; waiting prompts continue",
     ))]
     Login {
-        /// Its name.
+        /// Name of the agent.
         agent: String,
-        /// The login method, by its id.
+        /// Id of the login method.
         #[arg(long, value_name = "M")]
         method: Option<String>,
     },
     /// Log out of an agent, for all its clients and sessions.
     #[command(after_long_help = examples!(
-        "acpctl auth logout copilot" => "Log out everybody who uses the agent",
+        "acpctl auth logout copilot" => "Log out all clients of the agent",
     ))]
     Logout {
-        /// Its name.
+        /// Name of the agent.
         agent: String,
         /// Do not ask for confirmation.
         #[arg(long)]
@@ -89,7 +89,7 @@ fn status(agent: Option<String>, json: Json, door: Door, ui: &mut Ui) -> Result 
         return Ok(ui.json(&agents.iter().map(of).collect::<Vec<Value>>())?);
     }
     if agents.is_empty() {
-        ui.say("no login is known yet: no agent has worked so far");
+        ui.say("no logins are known: no agent has been used yet");
         return Ok(());
     }
     Ok(ui.print(info::login::table(&agents, human::now(), ui.out_paint(), ui.out_width()))?)

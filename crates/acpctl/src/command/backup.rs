@@ -14,13 +14,13 @@ use crate::ui::Ui;
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
     "\
-The file holds everything that agents and you have said, and tokens that clients gave for MCP servers: it is closed \
-to others, and should stay so. A backup that is there under that name is replaced once the new one is whole.";
-    "acpctl backup ~/acpd.backup" => "Write one file, in place of the one from before",
-    "acpctl backup ~/acpd-\"$(date +%F)\".db" => "Keep one for each day",
+The file holds all conversations and the tokens that clients gave for MCP servers. Only you can read it; keep it so. \
+An existing backup with this name is replaced when the new one is complete.";
+    "acpctl backup ~/acpd.backup" => "Write one file, and replace the last one",
+    "acpctl backup ~/acpd-\"$(date +%F)\".db" => "Keep one file per day",
 ))]
 pub(super) struct Backup {
-    /// Where to write it.
+    /// The file to write.
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
     #[command(flatten)]

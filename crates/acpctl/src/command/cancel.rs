@@ -17,16 +17,16 @@ use crate::watch::{self, End, Watch};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
-    "acpctl cancel main" => "End the turn, and take back what waits behind it",
-    "acpctl cancel main --turn" => "End the turn alone; the next prompt begins",
+    "acpctl cancel main" => "Cancel the turn and remove queued prompts",
+    "acpctl cancel main --turn" => "Cancel only the turn; the next prompt starts",
 ))]
 pub(super) struct Cancel {
     #[command(flatten)]
     which: Which,
-    /// End only the running turn; queued prompts stay, and the next one begins.
+    /// Cancel only the running turn; the next queued prompt starts.
     #[arg(long, conflicts_with = "queued")]
     turn: bool,
-    /// Take queued prompts back, too [default without a terminal; on one, it asks].
+    /// Also remove queued prompts [default without a terminal; on a terminal, it asks].
     #[arg(long)]
     queued: bool,
 }
@@ -37,12 +37,12 @@ pub(super) fn cancel(args: &Cancel, door: Door, ui: &mut Ui) -> Result {
     let found = find_live(&mut live, &args.which, ui)?;
     let idle = |waiting: u32| {
         let name = found.handle();
-        let error = CommandError::new(ExitCode::Error, text!("no turn runs in session `{}`", name));
+        let error = CommandError::new(ExitCode::Error, text!("no turn is running in session `{}`", name));
         match waiting {
             0 => error
-                .hint(text!("see what was done: `acpctl session log {} --last`", shell_word(name))),
+                .hint(text!("see its last turn: `acpctl session log {} --last`", shell_word(name))),
             _ => error.hint(text!(
-                "prompts wait in it; take them back: `acpctl cancel {}`",
+                "remove its queued prompts: `acpctl cancel {}`",
                 shell_word(name)
             )),
         }
@@ -62,21 +62,21 @@ pub(super) fn cancel(args: &Cancel, door: Door, ui: &mut Ui) -> Result {
     let name = done.session.handle();
     let taken_back = match done.taken_back {
         0 => None,
-        1 => Some(text!("1 prompt that waited in {} was taken back", name)),
-        several => Some(text!("{} prompts that waited in {} were taken back", several, name)),
+        1 => Some(text!("removed 1 queued prompt of {}", name)),
+        several => Some(text!("removed {} queued prompts of {}", several, name)),
     };
     if done.running {
-        ui.spin("cancelling, Ctrl-C leaves at once");
+        ui.spin("cancelling, Ctrl-C exits now");
         let end = wait(&mut live, &mut watch, ui)?;
         ui.stop_spinning();
         ui.say(match end.word.raw() {
             "cancelled" => text!("cancelled the turn of {}", name),
             "unwedged" => text!(
-                "cancelled the turn of {}: {} ignored that and was stopped",
+                "cancelled the turn of {}: {} did not react and was stopped",
                 name,
                 done.session.agent
             ),
-            _ => text!("the turn of {} ended by itself ({})", name, end.word),
+            _ => text!("the turn of {} ended before the cancel ({})", name, end.word),
         });
     }
     if let Some(taken_back) = taken_back {
@@ -91,8 +91,8 @@ pub(super) fn cancel(args: &Cancel, door: Door, ui: &mut Ui) -> Result {
 /// The question whether queued prompts are meant, too.
 fn also(queued: u32) -> Text {
     match queued {
-        1 => "also the queued prompt? y/n > ".into(),
-        queued => text!("also the {} queued prompts? y/n > ", queued),
+        1 => "also remove the queued prompt? y/n > ".into(),
+        queued => text!("also remove the {} queued prompts? y/n > ", queued),
     }
 }
 
@@ -113,7 +113,7 @@ fn wait(live: &mut Live, watch: &mut Watch, ui: &mut Ui) -> Result<End> {
             Event::Interrupt | Event::Detach => {
                 return Err(CommandError::new(
                     ExitCode::Cancelled,
-                    "no longer waiting; the agent was told to end the turn",
+                    "stopped waiting; the agent was asked to end the turn",
                 ));
             }
             Event::Key(_) | Event::Late => {}

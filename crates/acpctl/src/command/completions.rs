@@ -15,7 +15,7 @@ Zsh, in ~/.zshrc after compinit:    source <(acpctl completions zsh)
 Fish, in ~/.config/fish/config.fish: acpctl completions fish | source
 PowerShell, in $PROFILE:            acpctl completions powershell | Out-String | Invoke-Expression
 
-It asks the daemon that runs, and never starts one.";
+Completion asks the running daemon for sessions, agents and questions; it never starts one.";
     "source <(acpctl completions bash)" => "Complete in this bash",
     "acpctl completions fish | source" => "Complete in this fish",
 ))]

@@ -22,48 +22,49 @@ use crate::{human, log_file};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Daemon {
-    /// Start the daemon if none runs.
+    /// Start the daemon if it is not running.
     #[command(after_long_help = examples!(
-        "acpctl daemon start" => "Have the daemon run before anybody needs it",
+        "acpctl daemon start" => "Start the daemon before the first use",
     ))]
     Start,
-    /// Stop the daemon and every agent.
+    /// Stop the daemon and all agents.
     #[command(after_long_help = examples!(
-        "acpctl daemon stop" => "End turns, agents and the daemon",
-        "acpctl daemon stop --detach" => "End the daemon alone, and leave the agents at work",
+        "acpctl daemon stop" => "Stop turns, agents and the daemon",
+        "acpctl daemon stop --detach" => "Stop only the daemon; agents keep working",
     ))]
     Stop {
-        /// Leave the agents running; the next daemon takes them over.
+        /// Leave agents running; the next daemon takes them over.
         #[arg(long)]
         detach: bool,
     },
-    /// Run the installed daemon, with the configuration as it is now, in place of the running one; agents and
-    /// turns continue. From a terminal, it gets the variables of this terminal that the configuration names.
+    /// Replace the running daemon by the installed one, with the current configuration; agents and turns continue.
+    ///
+    /// From a terminal, it gets the variables of this terminal that the configuration names.
     #[command(after_long_help = examples!(
         "acpctl daemon restart" => "Run the new acpd after an upgrade",
     ))]
     Restart,
-    /// Have the daemon use the configuration as it is now; agents and turns continue. One with mistakes changes nothing.
+    /// Reload the configuration; agents and turns continue. Mistakes change nothing.
     #[command(after_long_help = examples!(
-        "acpctl daemon reload" => "Use the configuration as it is now",
+        "acpctl daemon reload" => "Use the current configuration",
     ))]
     Reload,
-    /// Show the daemon; exit with 3 if none runs.
+    /// Show the daemon; exits with 3 if it is not running.
     #[command(after_long_help = examples!(
-        "acpctl daemon status" => "See whether it runs; the exit code tells it to a script",
+        "acpctl daemon status" => "Check whether it runs; scripts use the exit code",
     ))]
     Status(Json),
-    /// Print the daemon's log: its file, or what the system that has started it keeps.
+    /// Print the daemon's log, from its file or from the service manager.
     #[command(after_long_help = examples!(
-        "acpctl daemon logs -f" => "Follow what the daemon does",
+        "acpctl daemon logs -f" => "Follow the log",
     ))]
     Logs(Tail),
-    /// Show what the running daemon logs, or change it until it starts again or reads its configuration.
+    /// Show or change the daemon's log level until it restarts or reloads.
     #[command(after_long_help = examples!(
-        "`log_level` in the configuration is what it starts with.";
-        "acpctl daemon log-level" => "Show what is logged",
-        "acpctl daemon log-level debug" => "See more while something goes wrong",
-        "acpctl daemon log-level info" => "As before",
+        "`log_level` in the configuration is the level at start.";
+        "acpctl daemon log-level" => "Show the level",
+        "acpctl daemon log-level debug" => "Log more while you look for a problem",
+        "acpctl daemon log-level info" => "Go back",
     ))]
     LogLevel {
         /// `off`, `error`, `warn`, `info`, `debug` or `trace`, or a filter such as `info,acpd=debug` [default: show it].
@@ -102,7 +103,7 @@ fn start(paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     ui.say(text!("acpd started (pid {})", status.daemon.pid));
     let kept = |agent: &&AgentInfo| agent.state == AgentState::Stopped && agent.reason.is_some();
     for AgentInfo { name, reason, hint, .. } in status.agents.iter().filter(kept) {
-        ui.say(text!("{} stays down, {}: {}", name, reason, hint));
+        ui.say(text!("{} is not started, {}: {}", name, reason, hint));
     }
     Ok(())
 }
@@ -138,12 +139,12 @@ fn log_level(level: Option<String>, json: Json, paths: &Paths, ui: &mut Ui) -> R
     if now.level != now.configured {
         let LogLevel { level, configured } = &now;
         ui.say(text!(
-            "acpd logs `{}` until it starts again or reads its configuration, which says `{}`",
+            "acpd logs `{}` until it restarts or reloads; the configured level is `{}`",
             level,
             configured
         ));
     } else if is_change {
-        ui.say(text!("acpd logs `{}`, as its configuration says", now.level));
+        ui.say(text!("acpd logs `{}`, the configured level", now.level));
     }
     Ok(())
 }

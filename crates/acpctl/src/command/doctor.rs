@@ -30,11 +30,11 @@ use crate::ui::Ui;
 
 #[derive(Debug, Clone, Copy, Args)]
 #[command(after_long_help = examples!(
-    "acpctl doctor" => "Say what is wrong, and what to do",
-    "acpctl doctor --fix" => "Do what ends no turn",
+    "acpctl doctor" => "List problems and how to fix them",
+    "acpctl doctor --fix" => "Fix what interrupts no turn",
 ))]
 pub(super) struct Doctor {
-    /// Do what can be done without ending a turn: have acpd read its configuration, write the service's files anew.
+    /// Fix what needs no interrupted turn: reload the configuration, rewrite service files.
     #[arg(long)]
     fix: bool,
     #[command(flatten)]
@@ -194,7 +194,7 @@ fn look(paths: &Paths) -> Vec<Finding> {
         Ok(None) if !can_start || state.as_ref().is_ok_and(|state| state.failed) => {
             findings.push(Finding::ok("daemon", "not running"));
         }
-        Ok(None) => findings.push(Finding::ok("daemon", "not running: its first client starts it")),
+        Ok(None) => findings.push(Finding::ok("daemon", "not running: the first client starts it")),
         Ok(Some(mut daemon)) => match ask(&mut daemon, &mut findings) {
             Ok(found) => pid = Some(found),
             Err(error) => findings.push(Finding::of("daemon", &error)),
@@ -231,7 +231,7 @@ fn disk(paths: &Paths) -> Finding {
         return Finding::ok("disk", text);
     }
     Finding::problem("disk", text)
-        .fix("make room: while nothing can be written, acpd holds agents back")
+        .fix("free some space: acpd pauses agents while it cannot write")
 }
 
 /// Journals that a restore has left beside the one in use.
@@ -248,7 +248,7 @@ fn kept_aside(paths: &Paths) -> Option<Finding> {
         bytes += file.metadata().map_or(0, |file| file.len());
     }
     let text = text!(
-        "{} of before a restore, {}",
+        "{} from before a restore, {}",
         human::counted(journals, "journal"),
         human::bytes(bytes)
     );
@@ -256,7 +256,7 @@ fn kept_aside(paths: &Paths) -> Option<Finding> {
     (bytes > 0).then(|| {
         let files = text!("{}/{}*", shell_word(&folder), Paths::KEPT_ASIDE);
         Finding::warning("kept aside", text.as_str())
-            .fix(text!("when you do not want it back: rm {}", files).as_str())
+            .fix(text!("delete what you do not need: rm {}", files).as_str())
     })
 }
 
@@ -269,7 +269,7 @@ fn size(daemon: &mut Connection) -> Option<Finding> {
     if daemon.call::<_, GcResult>(method::GC, &look).is_ok() {
         return None;
     }
-    let text = text!("{}, and nothing limits how much is kept", human::bytes(bytes));
+    let text = text!("{}, and no limit is configured", human::bytes(bytes));
     let fix = "set `max_age` or `max_size` under `[retention]` in the configuration: `acpctl config edit`";
     Some(Finding::warning("journal", text.as_str()).fix(fix))
 }
@@ -282,7 +282,7 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
     findings.push(if info.version == *own {
         Finding::ok("daemon", running)
     } else {
-        Finding::warning("daemon", format!("{running}, and this is acpctl {own}"))
+        Finding::warning("daemon", format!("{running}, but this is acpctl {own}"))
             .fix("acpctl daemon restart")
     });
     if let StoreState::Failing { reason, hint, .. } = &info.store {
@@ -291,7 +291,7 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
     }
     findings.extend(size(daemon));
     if info.since > human::now() {
-        let text = "it is earlier than when acpd started: ages and time limits are wrong";
+        let text = "it is before the start of acpd: ages and time limits are wrong";
         findings.push(Finding::warning("clock", text).fix("set the clock of this machine"));
     }
     findings.push(match &info.config_changed {
@@ -302,12 +302,12 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
                 if Path::new(file).exists() {
                     format!("`{file}` is in use")
                 } else {
-                    format!("there is no `{file}`: everything has its default")
+                    format!("`{file}` does not exist: all values are defaults")
                 },
             )
         }
         Some(changed) if changed.mistakes.is_empty() => {
-            Finding::warning(CONFIG, "it has changed and is not used yet")
+            Finding::warning(CONFIG, "it has changed and is not reloaded yet")
                 .command("acpctl daemon reload")
         }
         Some(changed) => {
@@ -343,7 +343,7 @@ fn unsupported(agent: &AgentInfo) -> Option<Finding> {
     }
     let methods: Vec<&str> = agent.unsupported.iter().map(Untrusted::raw).collect();
     let (name, methods) = (agent.name.raw(), methods.join(", "));
-    let text = format!("`{name}` announces {methods} and does not have it; acpd no longer uses it");
+    let text = format!("`{name}` announces {methods} but does not support it; acpd no longer uses it");
     let fix = format!("acpctl agent restart {}", shell_word(&agent.name));
     Some(Finding::warning("agent", text).fix(fix))
 }
@@ -374,10 +374,10 @@ fn asks_nobody(agent: &AgentInfo) -> Option<Finding> {
     }
     let (name, mode) = (agent.name.raw(), mode.raw());
     let text = format!(
-        "{name} begins sessions in its mode `{mode}`, which does not ask before all it does"
+        "{name} starts sessions in mode `{mode}`, which acts without asking"
     );
     let fix = format!(
-        "to be asked, set `mode = \"default\"` (`acpctl session mode SESSION` lists the modes) in `[agents.{name}]`: acpctl config edit"
+        "set `mode = \"default\"` (`acpctl session mode SESSION` lists the modes) in `[agents.{name}]`: acpctl config edit"
     );
     Some(Finding::warning("agents", text).fix(fix))
 }
@@ -390,9 +390,9 @@ fn surroundings(daemon: &mut Connection, default: &Untrusted) -> Vec<Finding> {
     let Ok(agent) = shown else { return Vec::new() };
     let login_shell = agent.login_shell.as_ref().and_then(|shell| shell.problem.as_ref());
     let login_shell = login_shell.map(|why| {
-        let text = format!("asked in vain for the environment of a terminal: {}", why.raw());
-        let fix = "mend the files of the shell, or have them leave that out where \
-                   ACPD_RESOLVING_ENVIRONMENT is set; the next start of an agent asks again";
+        let text = format!("did not report its environment: {}", why.raw());
+        let fix = "fix its startup files, or skip the slow part where ACPD_RESOLVING_ENVIRONMENT is set; \
+                   acpd tries again at the next start of an agent";
         Finding::warning("login shell", text).fix(fix)
     });
     login_shell.into_iter().chain(ssh_agent(&agent)).collect()
@@ -406,7 +406,7 @@ fn ssh_agent(agent: &AgentInfo) -> Option<Finding> {
     if acpd_sys::socket::connect(Path::new(socket), SSH_AGENT).is_ok() {
         return None;
     }
-    let text = format!("agents get {NAME} `{socket}`, and no SSH agent listens there");
+    let text = format!("agents get {NAME} `{socket}`, but no SSH agent listens there");
     let fix = format!(
         "set `inherit_env = [\"{NAME}\"]` under `[defaults]` in the configuration; then, in a terminal where `ssh-add -l` \
          works: acpctl daemon restart, acpctl agent restart {}",
@@ -424,7 +424,7 @@ fn shims(agents: &[AgentInfo], current: &str) -> Vec<Finding> {
         let Some(old) = agent.shims.iter().find(|shim| is_old(shim)) else { continue };
         let version = old.version.as_ref().map_or("0.1.0", Untrusted::raw);
         let name = agent.name.raw();
-        let text = format!("{name} is kept by acpd {version}, and acpd {current} speaks with it");
+        let text = format!("{name} runs under a shim of acpd {version}, and acpd is {current}");
         findings.push(Finding::warning("shims", text).fix(format!("acpctl agent restart {name}")));
     }
     if findings.is_empty() && all > 0 {
@@ -439,14 +439,14 @@ fn trouble(agent: &AgentInfo, default: &Untrusted, is_named: bool) -> Option<Fin
     let name = agent.name.raw();
     let why = agent.reason.as_ref().map(|why| format!(": {}", why.raw())).unwrap_or_default();
     if agent.auth.state.wants_login() || agent.state == AgentState::NeedsAuth {
-        let text = format!("{name} wants a login");
+        let text = format!("{name} needs a login");
         return Some(Finding::warning("agents", text).fix(format!("acpctl auth login {name}")));
     }
     // A name that was typed once is no agent that somebody wants to have.
     let is_wanted = is_named || agent.installed != Some(false);
     let has_failed = matches!(agent.state, AgentState::Failed | AgentState::Backoff);
     if is_wanted && (has_failed || has_died(agent)) {
-        let found = Finding::problem("agents", format!("{name} does not run{why}"));
+        let found = Finding::problem("agents", format!("{name} is not running{why}"));
         let look = || format!("acpctl agent logs {name}").into();
         return Some(Finding { fix: Some(agent.hint.clone().unwrap_or_else(look)), ..found });
     }
@@ -498,27 +498,27 @@ fn watched(
     let is_stale =
         is_installed && service.files.iter().any(|file| file.state() != FileState::Current);
     let mut findings = vec![if state.failed && can_start {
-        Finding::problem("service", "acpd has failed, and may not be started any more")
+        Finding::problem("service", "acpd has failed and may not be restarted")
             .command("acpctl service install")
     } else if state.failed {
         // The problem is told above, and the service cannot be mended before it.
-        Finding::warning("service", "acpd has failed, and may not be started any more")
-            .fix("when the problem is mended: acpctl service install")
+        Finding::warning("service", "acpd has failed and may not be restarted")
+            .fix("after fixing the problem: acpctl service install")
     } else if is_stale {
-        Finding::warning("service", "its files are not those of this acpd")
+        Finding::warning("service", "its files are from another version of acpd")
             .command("acpctl service install")
     } else if serving.is_some() && serving != state.pid {
-        Finding::warning("service", "a client has started the daemon that runs")
+        Finding::warning("service", "the running daemon was started by a client")
             .command("acpctl service install")
     } else if !state.enabled {
-        Finding::warning("service", "it does not start with your login")
+        Finding::warning("service", "it does not start at login")
             .command("acpctl service install")
     } else {
-        Finding::ok("service", "installed, and starts with your login")
+        Finding::ok("service", "installed, and starts at login")
     }];
     if service.lingers() == Some(false) {
         // A choice, and what most people want.
-        let text = "acpd ends when you log out; to keep it then: loginctl enable-linger";
+        let text = "acpd stops when you log out; to keep it running: loginctl enable-linger";
         findings.push(Finding::ok("lingering", text));
     }
     findings
@@ -591,7 +591,7 @@ mod tests {
         Report {
             findings: vec![
                 Finding::ok("program", "`/usr/bin/acpd` can start"),
-                Finding::warning("configuration", "it has changed and is not used yet")
+                Finding::warning("configuration", "it has changed and is not reloaded yet")
                     .command("acpctl daemon reload"),
                 Finding::problem("agents", "a\u{1b}b does not run:\n  why").fix("mend it"),
             ],
@@ -602,7 +602,7 @@ mod tests {
     fn each_finding_has_its_fix_below_it() {
         insta::assert_snapshot!(card(&report(), Paint::plain()), @"
         ok       program        `/usr/bin/acpd` can start
-        warning  configuration  it has changed and is not used yet
+        warning  configuration  it has changed and is not reloaded yet
                                 fix: acpctl daemon reload
         problem  agents         a<U+001B>b does not run:
                                   why
@@ -623,7 +623,7 @@ mod tests {
             {
               "check": "configuration",
               "state": "warning",
-              "text": "it has changed and is not used yet",
+              "text": "it has changed and is not reloaded yet",
               "fix": "acpctl daemon reload",
               "harmless": true
             },

@@ -17,10 +17,9 @@ use crate::ui::Ui;
 #[derive(Debug, Clone, Copy, Args)]
 #[command(after_long_help = examples!(
     "\
-The limits are those of `[retention]` and `[[workspace]]` in the configuration; acpd itself looks every hour whether something \
-is over them. A session in which something runs, waits or asks, and one that somebody has open, stays. What is deleted comes \
-back with `acpctl session undo`, for as long as `keep_deleted` says.";
-    "acpctl gc --dry-run" => "See which sessions are over the limits",
+The limits are in `[retention]` and `[[workspace]]` of the configuration; acpd applies them every hour. Sessions that work, \
+wait, ask or are open in a client stay. `acpctl session undo` restores deleted sessions as long as `keep_deleted` says.";
+    "acpctl gc --dry-run" => "List sessions over the limits",
     "acpctl gc --yes --json" => "Delete them in a script",
 ))]
 pub(super) struct Gc {
@@ -30,7 +29,7 @@ pub(super) struct Gc {
     /// Do not ask for confirmation.
     #[arg(long)]
     yes: bool,
-    /// Delete it for good: `session undo` does not bring it back, and its room is free soon.
+    /// Delete permanently, without `session undo`, to free the space.
     #[arg(long)]
     now: bool,
     #[command(flatten)]
@@ -48,8 +47,8 @@ pub(super) fn gc(args: Gc, door: Door, ui: &mut Ui) -> Result {
     if !args.yes {
         let doing = text!("deleting {}", amount(&found));
         let shown = table(&found).render(ui.err_paint(), Some(ui.err_size().0));
-        let how = if args.now { " for good" } else { "" };
-        let prompt = text!("delete {}{}, with all that was said? y/n > ", amount(&found), how);
+        let how = if args.now { " permanently" } else { "" };
+        let prompt = text!("delete {}{} with their history? y/n > ", amount(&found), how);
         confirm(ui, doing, ADD_YES_OR_DRY_RUN, &shown, prompt)?;
     }
     let gone = delete(&mut connection, &found, args.now)?;
@@ -60,7 +59,7 @@ pub(super) fn gc(args: Gc, door: Door, ui: &mut Ui) -> Result {
     ui.say(match gone.until {
         Some(until) => {
             let until = human::clock(until);
-            text!("{}; until {}, `acpctl session undo --all` brings them back", what, until)
+            text!("{}; until {}, `acpctl session undo --all` restores them", what, until)
         }
         None => what,
     });
@@ -90,7 +89,7 @@ fn show(found: &GcResult, json: Json, ui: &mut Ui) -> Result {
         return Ok(ui.json(found)?);
     }
     if found.sessions.is_empty() {
-        ui.say("nothing is over a limit");
+        ui.say("no session is over a limit");
         return Ok(());
     }
     ui.print(table(found).render(ui.out_paint(), ui.out_width()))?;

@@ -19,10 +19,10 @@ use crate::ui::Ui;
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
     "\
-Counters begin anew with the daemon. docs/recipes.md has the timer for it.";
+Counters restart with the daemon. docs/recipes.md shows a timer for node_exporter.";
     "acpctl --no-spawn metrics > acpd.prom.tmp && mv acpd.prom.tmp acpd.prom" =>
         "Write a file for the textfile collector of node_exporter",
-    "acpctl metrics --json" => "Print them for another program",
+    "acpctl metrics --json" => "Print JSON",
 ))]
 pub(super) struct Metrics {
     #[command(flatten)]

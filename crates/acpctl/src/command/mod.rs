@@ -65,102 +65,102 @@ const EXAMPLES: &str = examples!(
     "acpctl run -a claude -s fix --detach 'make the tests pass'" =>
         "Let an agent work without a terminal, in a session named `fix`",
     "acpctl attach --control fix" => "Follow it, and answer its questions with one key",
-    "acpctl top" => "See all sessions on one screen, what needs you first",
-    "acpctl doctor" => "Find out what does not work, and what to do about it",
+    "acpctl top" => "See all sessions on one screen",
+    "acpctl doctor" => "Find problems, and how to fix them",
 );
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// All sessions on one screen, what needs you first; answer, prompt and cancel there.
+    /// Show all sessions on one screen; answer, prompt and cancel there.
     ///
-    /// It is also what `acpctl` alone shows on a terminal.
+    /// `acpctl` without a command does the same on a terminal.
     #[cfg(feature = "tui")]
     #[command(after_long_help = examples!(
-        "acpctl top" => "Show all sessions; Enter opens a conversation, `?` shows the keys",
+        "acpctl top" => "Show all sessions; Enter opens one, `?` shows the keys",
     ))]
     Top,
-    /// A conversation on the whole screen: read it, write prompts, answer questions.
+    /// Open a conversation on the whole screen: read it, write prompts, answer questions.
     #[cfg(feature = "tui")]
     Chat(LazyArgs<chat::Chat>),
     /// Prompt an agent and stream its answer; Ctrl-C cancels.
     Run(LazyArgs<run::Run>),
-    /// Follow a session: show its history, then what happens.
+    /// Follow a session: show its history, then live output.
     Attach(LazyArgs<attach::Attach>),
-    /// Wait until nothing runs or waits in sessions.
+    /// Wait until sessions are idle.
     Wait(LazyArgs<wait::Wait>),
-    /// End the running turn of a session, and take back the prompts that wait behind it.
+    /// Cancel a session's turn and its queued prompts.
     Cancel(LazyArgs<cancel::Cancel>),
     /// Serve an editor: speak ACP on stdin and stdout.
     Acp(LazyArgs<acp::Acp>),
-    /// Lend acpd's tools to an agent: an MCP server on stdin and stdout.
+    /// Run acpd's MCP server (other agents, history, files).
     #[cfg(feature = "mcp")]
     #[command(disable_help_flag = true)]
     Mcp(LazyArgs<ProgramArgs>),
-    /// Serve a page for browsers on which you watch and answer agents, and a socket for ACP clients elsewhere.
+    /// Serve a web page to watch and answer agents, and ACP over WebSocket.
     #[cfg(feature = "web")]
     #[command(disable_help_flag = true)]
     Web(LazyArgs<ProgramArgs>),
-    /// Show the daemon, its agents, and the sessions that are active or were used last.
+    /// Show the daemon, its agents, and the active and last used sessions.
     #[command(visible_alias = "status")]
     Ps(LazyArgs<ps::Ps>),
     /// List, show, search, set up, rename, archive, close and delete sessions.
     #[command(subcommand)]
     Session(LazyArgs<Session>),
-    /// Show the prompts that wait in a session, change them or take them back.
+    /// Show, edit, move and remove a session's queued prompts.
     Queue(LazyArgs<queue::Queue>),
-    /// Add up the tokens and the cost of turns, as agents tell them.
+    /// Show the tokens and the cost that agents reported.
     Usage(LazyArgs<usage::Usage>),
     /// List, start and stop agents.
     #[command(subcommand)]
     Agent(LazyArgs<agent::Agent>),
-    /// Show the logins of agents, log in and log out.
+    /// Show logins of agents, log in and log out.
     #[command(subcommand)]
     Auth(LazyArgs<auth::Auth>),
-    /// List the open questions of agents.
+    /// List open questions of agents.
     Pending(LazyArgs<pending::Pending>),
     /// Allow what an agent asks for.
     #[command(after_long_help = examples!(
         "acpctl allow" => "Say yes to the only open question",
         "acpctl allow main --always" =>
-            "Say yes to `main`, and remember it for the agent and the directory",
+            "Say yes to `main`, and remember it for this agent and directory",
     ))]
     Allow(LazyArgs<pending::Decide>),
     /// Refuse what an agent asks for.
     #[command(after_long_help = examples!(
         "acpctl deny" => "Say no to the only open question",
         "acpctl deny main --always" =>
-            "Say no to `main`, and remember it for the agent and the directory",
+            "Say no to `main`, and remember it for this agent and directory",
     ))]
     Deny(LazyArgs<pending::Decide>),
-    /// Answer a question: choose an option, fill in a form or agree to a page.
+    /// Answer a question: choose an option, fill in a form, or agree to open a page.
     Answer(LazyArgs<pending::Answer>),
-    /// Show and test what is decided without asking you.
+    /// Show and test which calls are allowed or refused without asking you.
     #[command(subcommand)]
     Policy(LazyArgs<policy::Policy>),
-    /// Start and stop the daemon.
+    /// Start, stop, restart and inspect the daemon.
     #[command(subcommand)]
     Daemon(LazyArgs<daemon::Daemon>),
-    /// Look for what is wrong with acpd and its agents, and say what to do; exit with 1 if something does not work.
+    /// Find problems with acpd and its agents, and how to fix them; exits with 1 if there is one.
     Doctor(LazyArgs<doctor::Doctor>),
-    /// Print figures and counters of the daemon for Prometheus: agents, sessions, turns, latencies, queues, the journal.
+    /// Print metrics of the daemon for Prometheus.
     Metrics(LazyArgs<metrics::Metrics>),
-    /// Show the messages between acpd and an agent as they go: times, methods, sizes, how long answers took.
+    /// Show the messages between acpd and an agent as they pass.
     Trace(LazyArgs<trace::Trace>),
-    /// Put together what a report of a bug needs, without secrets and conversations; show it, and write it to a file.
+    /// Write a bug report without secrets or conversations.
     Report(LazyArgs<report::Report>),
     /// Check, show and edit the configuration.
     #[command(subcommand)]
     Config(LazyArgs<config::Config>),
-    /// Have the system start acpd when you log in or first use it, and start it again when it fails.
+    /// Install acpd as a user service, which starts at login and restarts after a failure.
     #[command(subcommand)]
     Service(LazyArgs<service::ServiceCommand>),
-    /// Write every conversation into a file, while acpd and its agents work.
+    /// Write all conversations to a file, while agents work.
     Backup(LazyArgs<backup::Backup>),
-    /// Put a backup in the place of the journal, which is kept beside it.
+    /// Restore a backup; the current journal is kept.
     Restore(LazyArgs<restore::Restore>),
-    /// Delete the sessions that are over the limits of the configuration, and show before what that is.
+    /// Delete sessions over the configured limits (lists them first).
     Gc(LazyArgs<gc::Gc>),
-    /// Print what makes a shell complete commands, sessions, agents and questions.
+    /// Print a shell completion script.
     Completions(LazyArgs<completions::Completions>),
     /// Write a manual page of each command into a folder.
     #[command(hide = true)]
@@ -175,7 +175,7 @@ enum Command {
 enum Session {
     #[command(flatten)]
     Command(session::SessionCommand),
-    /// Let another agent continue in the same directory, in a new session that begins with the transcript.
+    /// Let another agent continue in a new session that starts with the transcript.
     Handoff(run::Handoff),
 }
 
@@ -239,7 +239,7 @@ struct ProgramArgs {
 fn become_program(name: &str, ProgramArgs { args }: &ProgramArgs, door: Door) -> CommandError {
     let mut command = std::process::Command::new(acpd_client::beside(name));
     command.args(args).args((!door.spawn).then_some("--no-spawn"));
-    let hint = "it is installed beside `acpctl`: `cargo install acpctl`";
+    let hint = "install it: `cargo install acpctl`";
     programs::become_program(&mut command).hint(hint)
 }
 

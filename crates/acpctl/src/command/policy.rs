@@ -20,25 +20,25 @@ use crate::ui::Ui;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Policy {
-    /// List the decisions that acpd remembers.
+    /// List remembered decisions.
     #[command(alias = "list")]
     #[command(after_long_help = examples!(
-        "acpctl policy ls" => "List what was allowed or refused for always",
+        "acpctl policy ls" => "List calls that are always allowed or refused",
     ))]
     Ls(Json),
     /// Forget a remembered decision.
     #[command(after_long_help = examples!(
-        "acpctl policy forget 3" => "Be asked again",
+        "acpctl policy forget 3" => "Ask again about this call",
     ))]
     Forget {
-        /// Its id, as `policy ls` shows it.
+        /// Number in `policy ls`.
         #[arg(value_parser = decision)]
         id: i64,
     },
-    /// Show who would answer a question about a tool call in this directory, and why.
+    /// Show who would decide about a tool call in this directory, and why.
     #[command(after_long_help = examples!(
-        "acpctl policy test --command 'git push'" => "See who would answer for this command",
-        "acpctl policy test -a claude --kind edit --path .env" => "See it for a file",
+        "acpctl policy test --command 'git push'" => "Show who decides about this command",
+        "acpctl policy test -a claude --kind edit --path .env" => "Show it for a file",
     ))]
     Test(PolicyTest),
 }
@@ -55,13 +55,13 @@ pub(super) struct PolicyTest {
     /// Title of the call.
     #[arg(long)]
     title: Option<String>,
-    /// Command line that it runs.
+    /// Command line of the call.
     #[arg(long)]
     command: Option<String>,
-    /// A path that it touches.
+    /// A path that the call touches.
     #[arg(long = "path", value_name = "PATH")]
     paths: Vec<String>,
-    /// Address that it fetches.
+    /// Address that the call fetches.
     #[arg(long)]
     url: Option<String>,
     /// Print JSON.
@@ -70,7 +70,7 @@ pub(super) struct PolicyTest {
 }
 
 fn decision(text: &str) -> std::result::Result<i64, &'static str> {
-    text.parse().map_err(|_| "decisions have numbers: `acpctl policy ls` lists them")
+    text.parse().map_err(|_| "not a number; `acpctl policy ls` lists decisions with their numbers")
 }
 
 /// Runs a `policy` command.
@@ -88,7 +88,7 @@ fn list(json: Json, door: Door, ui: &mut Ui) -> Result {
         return Ok(ui.json(&list)?);
     }
     if list.remembered.is_empty() {
-        ui.say("no decision is remembered; rules are under `[policy]` in the configuration");
+        ui.say("there are no remembered decisions; rules are in `[policy]` of the configuration");
         return Ok(());
     }
     Ok(ui.print(table(&list.remembered, human::now(), ui.out_paint(), ui.out_width()))?)

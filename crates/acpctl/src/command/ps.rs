@@ -16,18 +16,18 @@ use crate::{human, info};
 
 #[derive(Debug, Clone, Copy, Args)]
 #[command(after_long_help = examples!(
-    "acpctl ps" => "Show what runs, and the sessions that were used last",
-    "acpctl ps --watch" => "Keep showing it, until Ctrl-C",
-    "acpctl ps --tree" => "Show which agent has begun which session",
+    "acpctl ps" => "Show active and last used sessions",
+    "acpctl ps --watch" => "Update it until Ctrl-C",
+    "acpctl ps --tree" => "Show which agent started which session",
 ))]
 pub(super) struct Ps {
-    /// Show all sessions but those in the archive, not only the last ten.
+    /// Show all sessions that are not archived, not only the last ten.
     #[arg(short = 'A', long)]
     all: bool,
-    /// Show sessions that an agent has begun below the session that the agent works in.
+    /// Show delegated sessions below the session that started them.
     #[arg(short, long, conflicts_with = "json")]
     tree: bool,
-    /// Keep showing it as it changes; with `--json`, a line for all rows and then one for each change.
+    /// Update the output as it changes; with `--json`, print all rows and then each change as a line.
     #[arg(short, long)]
     watch: bool,
     #[command(flatten)]
@@ -45,7 +45,7 @@ const LONG: Duration = Duration::from_secs(30);
 const MEMORY: Duration = Duration::from_secs(5);
 
 /// What stands above rows that are no longer told.
-const AWAY: &str = "acpd is away; this is what it said last";
+const AWAY: &str = "acpd is not reachable; showing its last state";
 const STOPPED: &str = "acpd is not running. Start it: `acpctl daemon start`";
 
 /// Shows the daemon, the agents that are up or have something to say, and the sessions that are active or were
@@ -64,7 +64,7 @@ pub(super) fn ps(args: Ps, door: Door, ui: &mut Ui) -> Result {
 /// Shows it again and again, as it changes.
 fn watch(args: Ps, door: Door, ui: &mut Ui) -> Result {
     if !args.json.json && !ui.can_redraw() {
-        return Err(CommandError::usage("`--watch` shows everything anew, which needs a terminal")
+        return Err(CommandError::usage("`--watch` needs a terminal")
             .hint("`acpctl ps --watch --json` prints a line for each change"));
     }
     let mut status: Status = door.connect()?.call(method::STATUS, &Empty {})?;
@@ -251,7 +251,7 @@ mod tests {
     fn the_overview_tells_states_reasons_and_ages() {
         insta::assert_snapshot!(overview(&status(), how(false), 100_000, Paint::plain(), None), @"
         acpd 0.1.0  running  pid 7  up 1m  5.1 MB  2 clients
-        cannot write its journal: disk full (since 30s ago); nothing new is shown until it can
+        cannot write its journal: disk full (since 30s ago); nothing new is shown until then
         hint: make room
 
         AGENT     STATE        SINCE   PID  MEMORY  PROCS  RESTARTS  SESSIONS  REASON
@@ -262,11 +262,11 @@ mod tests {
         opencode  needs login  1m ago  -    -       -      0         0         `acpctl auth login opencode`, then try again
         cursor: it hangs: `acpctl agent restart …`
 
-        SESSION  AGENT  STATE            TURN                                      PROMPTS  USED     DIRECTORY  TITLE
-        fix      demo   live             working 6s +1                             3        10s ago  /work/app  -
-        s-3      demo   live (reseeded)  idle                                      3        10s ago  /work/app  Tidy up
-        s-4      demo   live             idle (a reason<U+001B> that is much lon…  3        10s ago  /work/app  -
-        s-2      demo   lost             idle                                      3        10s ago  /work/app  unknown session; `acpctl session reseed s-2` continues
+        SESSION  AGENT  STATE              TURN                                      PROMPTS  USED     DIRECTORY  TITLE
+        fix      demo   loaded             working 6s +1                             3        10s ago  /work/app  -
+        s-3      demo   loaded (reseeded)  idle                                      3        10s ago  /work/app  Tidy up
+        s-4      demo   loaded             idle (a reason<U+001B> that is much lon…  3        10s ago  /work/app  -
+        s-2      demo   lost               idle                                      3        10s ago  /work/app  unknown session; `acpctl session reseed s-2` continues
 
         1 more agent without sessions: acpctl agent ls --all
         ");
@@ -311,18 +311,11 @@ mod tests {
         let shown =
             |width| overview(&status, how(false), 100_000, Paint::plain(), Some(width)).to_string();
         insta::assert_snapshot!(shown(80).split_once("\n\n").unwrap().1, @"
-        SESSION  AGENT  STATE            TURN           NOW                TITLE
-        fix      demo   live             working 6s +1  cargo test -p sy…  -
-        s-3      demo   live (reseeded)  working 10s    writing: The sec…  Tidy up
-        s-4      demo   live             idle (a reas…  -                  -
-        s-2      demo   lost             idle           -                  unknown sess…
-        ");
-        insta::assert_snapshot!(shown(100).split_once("\n\n").unwrap().1, @"
-        SESSION  AGENT  STATE            TURN           NOW                USED     DIRECTORY  TITLE
-        fix      demo   live             working 6s +1  cargo test -p sy…  10s ago  /work/app  -
-        s-3      demo   live (reseeded)  working 10s    writing: The sec…  10s ago  /work/app  Tidy up
-        s-4      demo   live             idle (a reas…  -                  10s ago  /work/app  -
-        s-2      demo   lost             idle           -                  10s ago  /work/app  unknown sess…
+        SESSION  AGENT  STATE              TURN           NOW               TITLE
+        fix      demo   loaded             working 6s +1  cargo test -p s…  -
+        s-3      demo   loaded (reseeded)  working 10s    writing: The se…  Tidy up
+        s-4      demo   loaded             idle (a reas…  -                 -
+        s-2      demo   lost               idle           -                 unknown ses…
         ");
         for width in 40..200 {
             let rows = shown(width);

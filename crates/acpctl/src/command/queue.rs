@@ -26,7 +26,7 @@ use crate::ui::Ui;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_long_help = examples!(
-    "acpctl queue main" => "Show the prompts that wait, with their numbers",
+    "acpctl queue main" => "Show queued prompts with their numbers",
 ))]
 pub(super) struct Queue {
     #[command(subcommand)]
@@ -39,43 +39,43 @@ pub(super) struct Queue {
 
 #[derive(Debug, Subcommand)]
 enum QueueCommand {
-    /// Say something else in a prompt that waits. Files and images that are with it stay.
+    /// Change the text of a queued prompt. Its files and images stay.
     #[command(after_long_help = examples!(
-        "acpctl queue edit main 1" => "Change the next prompt in your editor",
-        "acpctl queue edit main 2 'only the parser'" => "Say this in place of the second one",
+        "acpctl queue edit main 1" => "Edit the next prompt in your editor",
+        "acpctl queue edit main 2 'only the parser'" => "Replace the text of the second prompt",
     ))]
     Edit {
         #[command(flatten)]
         which: Which,
-        /// Its number, as `acpctl queue SESSION` shows it: 1 is the next.
+        /// Number in `acpctl queue SESSION`: 1 is the next.
         #[arg(value_name = "N")]
         number: u32,
-        /// The new words [default: from stdin, or on a terminal from $VISUAL or $EDITOR].
+        /// The new text [default: stdin, or on a terminal $VISUAL or $EDITOR].
         #[arg(value_name = "PROMPT")]
         prompt: Vec<String>,
     },
-    /// Move a prompt that waits: one up, one down, or before all others.
+    /// Move a queued prompt up, down or to the front.
     #[command(after_long_help = examples!(
-        "acpctl queue move main 3 first" => "Have the third one go before all others",
+        "acpctl queue move main 3 first" => "Send the third prompt next",
     ))]
     Move {
         #[command(flatten)]
         which: Which,
-        /// Its number, as `acpctl queue SESSION` shows it: 1 is the next.
+        /// Number in `acpctl queue SESSION`: 1 is the next.
         #[arg(value_name = "N")]
         number: u32,
-        /// Where to.
+        /// The new place.
         #[arg(value_name = "WHERE")]
         to: Step,
     },
-    /// Take back prompts that wait. Whoever sent one is told.
+    /// Remove queued prompts. Their clients are notified.
     #[command(after_long_help = examples!(
-        "acpctl queue rm main 2 3" => "Take two of them back",
+        "acpctl queue rm main 2 3" => "Remove two prompts",
     ))]
     Rm {
         #[command(flatten)]
         which: Which,
-        /// Their numbers, as `acpctl queue SESSION` shows them.
+        /// Numbers in `acpctl queue SESSION`.
         #[arg(required = true, value_name = "N")]
         numbers: Vec<u32>,
     },
@@ -86,9 +86,9 @@ enum QueueCommand {
 enum Step {
     /// Before all others.
     First,
-    /// Before the one in front of it.
+    /// One place up.
     Up,
-    /// Behind the one that follows it.
+    /// One place down.
     Down,
 }
 
@@ -128,7 +128,7 @@ fn show(which: &Which, json: bool, connection: &mut Connection, ui: &mut Ui) -> 
         return Ok(ui.json(&info)?);
     }
     if info.prompts.is_empty() {
-        ui.say(text!("no prompt waits in {}", session.handle()));
+        ui.say(text!("{} has no queued prompts", session.handle()));
         return Ok(());
     }
     Ok(ui.print(table(&info, ui))?)
@@ -165,8 +165,8 @@ impl Waiting {
         let prompt = self.info.prompts.iter().find(|prompt| prompt.place == number);
         prompt.ok_or_else(|| {
             let name = self.session.handle();
-            CommandError::usage(text!("no prompt {} waits in {}", number, name))
-                .hint(text!("`acpctl queue {}` lists those that wait", shell_word(name)))
+            CommandError::usage(text!("{} has no queued prompt {}", name, number))
+                .hint(text!("`acpctl queue {}` lists queued prompts", shell_word(name)))
         })
     }
 }
@@ -179,7 +179,7 @@ fn remove(which: &Which, numbers: &[u32], connection: &mut Connection, ui: &mut 
         let (session, by) = (queue.session.exactly(), Some(BY.to_owned()));
         let params = QueueRemoveParams { session, ticket: prompt.ticket, by };
         let _: QueueInfo = connection.call(method::SESSION_QUEUE_REMOVE, &params)?;
-        ui.say(text!("took back prompt {}: {}", prompt.place, summary(prompt)));
+        ui.say(text!("removed prompt {}: {}", prompt.place, summary(prompt)));
     }
     Ok(())
 }
@@ -213,13 +213,13 @@ fn edit(which: &Which, number: u32, words: &[String], door: Door, ui: &mut Ui) -
     };
     if new.trim().is_empty() {
         return Err(CommandError::usage("no prompt given").hint(text!(
-            "to take the prompt back: `acpctl queue rm {} {}`",
+            "to remove the prompt: `acpctl queue rm {} {}`",
             shell_word(session.handle()),
             number
         )));
     }
     if new.trim_end() == old.trim_end() {
-        ui.say(text!("prompt {} stays as it is", number));
+        ui.say(text!("prompt {} is unchanged", number));
         return Ok(());
     }
     let text = [json!({"type": "text", "text": new.trim_end()})].into_iter();
@@ -238,7 +238,7 @@ fn edit(which: &Which, number: u32, words: &[String], door: Door, ui: &mut Ui) -
         (Err(error), None) => return Err(error),
         (Err(error), Some(edited)) => {
             let path = Untrusted::from(edited.keep()?.to_string_lossy().into_owned());
-            return Err(error.hint(text!("what you wrote is in {}", path)));
+            return Err(error.hint(text!("your text is in {}", path)));
         }
     }
     Ok(())

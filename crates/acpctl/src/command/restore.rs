@@ -23,9 +23,9 @@ use crate::ui::Ui;
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
     "\
-acpd is stopped with its agents before, and started again after it. The journal that was there stays beside the new one, \
-as acpd-before-restore-N.db, until you delete it.";
-    "acpctl restore ~/acpd.backup" => "Have the conversations of the backup, after a question",
+Stops acpd and its agents, and starts acpd again afterwards. The current journal is kept as acpd-before-restore-N.db \
+until you delete it.";
+    "acpctl restore ~/acpd.backup" => "Replace all conversations by those of the backup",
 ))]
 pub(super) struct Restore {
     /// The backup.
@@ -34,7 +34,7 @@ pub(super) struct Restore {
     /// Do not ask for confirmation.
     #[arg(long)]
     yes: bool,
-    /// Cut off turns that run, too.
+    /// Restore even if that interrupts running turns.
     #[arg(long, requires = "yes")]
     force: bool,
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
         check_force(args, turns.unwrap_or(0))?;
     } else {
         let shown = text!("`{}` holds {}\n", found.file, contents(&found));
-        let doing = "putting a backup in the journal's place";
+        let doing = "restoring a backup";
         confirm(ui, doing, ADD_YES, &shown, question(turns))?;
     }
     // A client that comes meanwhile would have the service manager start the daemon, again and again until it gives up.
@@ -104,7 +104,7 @@ fn tell(restored: &CopyReport, json: bool, ui: &mut Ui) -> Result {
     }
     ui.say(text!("restored {}", contents(restored)));
     if let Some(kept) = &restored.kept {
-        ui.say(text!("the journal before it is `{}`", kept));
+        ui.say(text!("the previous journal is kept: `{}`", kept));
     }
     Ok(())
 }
@@ -117,7 +117,7 @@ fn check_configuration() -> Result {
     }
     let text =
         text!("nothing was stopped, because acpd could not start again:{}", mistakes(&found));
-    Err(CommandError::new(ExitCode::Error, text).hint("mend it: `acpctl config edit`"))
+    Err(CommandError::new(ExitCode::Error, text).hint("fix it: `acpctl config edit`"))
 }
 
 /// Puts the backup in the journal's place, while no client starts a daemon.
@@ -138,16 +138,16 @@ fn check_force(args: &Restore, turns: u64) -> Result {
     if turns == 0 || args.force {
         return Ok(());
     }
-    let text = text!("this would cut off {}", counted(turns, "turn"));
+    let text = text!("this would interrupt {}", counted(turns, "turn"));
     Err(CommandError::new(ExitCode::Error, text)
-        .hint("wait for their end with `acpctl wait`, or add `--force`"))
+        .hint("wait with `acpctl wait`, or add `--force`"))
 }
 
 fn question(turns: Option<u64>) -> Text {
     let stopped = match turns {
         None => Text::new(),
-        Some(0) => ", and stop acpd with its agents for that".into(),
-        Some(turns) => text!(", and cut off {} for that", counted(turns, "turn")),
+        Some(0) => " and stop acpd with its agents".into(),
+        Some(turns) => text!(" and interrupt {}", counted(turns, "turn")),
     };
-    text!("put it in the place of all that acpd has now{}? y/n > ", stopped)
+    text!("replace all current conversations by it{}? y/n > ", stopped)
 }

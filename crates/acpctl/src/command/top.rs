@@ -7,6 +7,6 @@ use crate::ui::Ui;
 
 /// Shows it until the person leaves.
 pub(super) fn top(door: Door, ui: &mut Ui) -> Result {
-    let start = full_screen::start(door, ui, "`acpctl ps` shows the same once, also in a pipe")?;
+    let start = full_screen::start(door, ui, "without one: `acpctl ps`")?;
     full_screen::run(start, ui)
 }

@@ -19,30 +19,30 @@ use crate::ui::Ui;
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
     "\
--> is from acpd, <- to acpd. Each line has its time, who is at the other end, what it is, its method, #ID, for an answer \
-the time since its request, and its size.
+-> is from acpd, <- to acpd. Each line has its time, the other end, its kind, method and #ID, for answers the time since \
+the request, and its size.
 
---full shows what is said in the conversation. Values that belong to secrets are left out (environments, headers, MCP \
-servers, logins, `_meta`), and so is what looks like a key; what else a person or an agent has written is there.";
-    "acpctl trace fix --method 'session/*'" => "Watch what is said about the session `fix`",
-    "acpctl trace --agent claude --full" => "Watch all of an agent, with what is in it",
+--full shows conversations. Environments, headers, MCP servers, logins, `_meta` and text that looks like a key are hidden; \
+all other text of users and agents is shown.";
+    "acpctl trace fix --method 'session/*'" => "Watch the messages of the session `fix`",
+    "acpctl trace --agent claude --full" => "Watch all messages of an agent, with content",
 ))]
 pub(super) struct Trace {
-    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used [default: `-`].
+    /// Name, id, unique prefix of either, words of the title, or `-` for the last used session [default: `-`].
     session: Option<String>,
-    /// All lines of this agent; with SESSION, look only among the agent's sessions.
+    /// All lines of this agent; with SESSION, look only among its sessions.
     #[arg(short, long)]
     agent: Option<String>,
-    /// Show also the lines between acpd and its clients.
+    /// Also show the lines between acpd and its clients.
     #[arg(long)]
     clients: bool,
-    /// Show what is in the lines, without secrets.
+    /// Show the content of the lines, without secrets.
     #[arg(long)]
     full: bool,
-    /// Only methods that fit this pattern, and the answers to them: `session/*`.
+    /// Only methods that match this pattern, and their answers: `session/*`.
     #[arg(long, value_name = "GLOB")]
     method: Option<String>,
-    /// Print each line as one line of JSON.
+    /// Print each line as a line of JSON.
     #[arg(long)]
     json: bool,
 }
@@ -60,9 +60,9 @@ pub(super) fn trace(args: &Trace, door: Door, ui: &mut Ui) -> Result<ExitCode> {
             Event::Interrupt | Event::Detach => return Ok(ExitCode::Cancelled),
             Event::Key(_) | Event::Late => continue,
             Event::Closed | Event::Failed(_) => {
-                let text = "acpd has ended or is starting again, and the trace with it";
+                let text = "acpd has stopped or is restarting; the trace has ended";
                 return Err(CommandError::new(ExitCode::Error, text)
-                    .hint("begin it again when acpd is back"));
+                    .hint("start the trace again"));
             }
         };
         let Ok(Message::Notification { method, params: Some(params) }) = parse(&line) else {
@@ -100,7 +100,7 @@ fn show(params: &RawValue, json: bool, ui: &mut Ui) -> Result {
     let paint = ui.out_paint();
     if traced.missed > 0 {
         let words = text!(
-            "... {} missed: this terminal was too slow",
+            "... {} dropped: this terminal is too slow",
             human::counted(traced.missed, "line")
         );
         ui.print(text!("{}\n", paint.apply(YELLOW, words)))?;

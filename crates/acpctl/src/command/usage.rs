@@ -22,14 +22,14 @@ use crate::{human, when};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
-    "acpctl usage --since 7d --by day" => "What each day of the last week has used",
-    "acpctl usage --by session --json" => "All sessions, for a program",
+    "acpctl usage --since 7d --by day" => "Show the usage of each day of the last week",
+    "acpctl usage --by session --json" => "Show all sessions as JSON",
 ))]
 pub(super) struct Usage {
-    /// Only turns that ended since then: how long ago (7d, 12h), a day, or a time [default: all].
+    /// Only turns that ended since then: an age (7d, 12h), a day, or a time [default: all].
     #[arg(long, value_name = "TIME", value_parser = when::time)]
     since: Option<u64>,
-    /// What is added up.
+    /// Group turns by this.
     #[arg(long, value_enum, default_value_t)]
     by: By,
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub(super) fn usage(args: &Usage, door: Door, ui: &mut Ui) -> Result {
         return Ok(ui.json(&report)?);
     }
     if report.totals.is_empty() {
-        ui.say("no turn has ended in this time");
+        ui.say("no turn ended in this time");
         return Ok(());
     }
     let names = if by == UsageBy::Session { sessions(&mut connection)? } else { BTreeMap::new() };
@@ -89,7 +89,7 @@ pub(super) fn usage(args: &Usage, door: Door, ui: &mut Ui) -> Result {
     let count = |of: fn(&UsageTotal) -> u64| report.totals.iter().map(of).sum::<u64>();
     let (turns, untold) = (count(|total| total.turns), count(|total| total.untold));
     if untold > 0 {
-        let line = text!("{} of {} turns: the agent told neither tokens nor cost", untold, turns);
+        let line = text!("{} of {} turns: no usage reported by the agent", untold, turns);
         ui.say(ui.err_paint().apply(DIM, line));
     }
     Ok(())

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::door::Door;
 use crate::error::{CommandError, Result};
+use crate::human;
 use crate::live::{Event, Live};
 use crate::lookup::{Which, find_live};
 use crate::paint::YELLOW;
@@ -20,26 +21,25 @@ use crate::when;
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
     "\
-Prints a line for each session that is over: its name, or its id if it has none, and how its last turn \
-ended (`end_turn`, `cancelled`, `interrupted`, …). The exit code is that of `run`; of several sessions, \
-the first that did not end well decides.";
-    "acpctl wait main docs --timeout 30m" => "Wait for both, half an hour at most",
-    "acpctl wait main docs --any" => "Wait for the one that is done first",
+Prints a line for each idle session: its name or id, and how its last turn ended (`end_turn`, `cancelled`, \
+`interrupted`, …). The exit code is that of `run`; of several sessions, the first failure counts.";
+    "acpctl wait main docs --timeout 30m" => "Wait for both, at most half an hour",
+    "acpctl wait main docs --any" => "Wait for the first of them",
 ))]
 pub(super) struct Wait {
-    /// Names, ids, unique prefixes of either, words of a title, or `-` for the last one used [default: `-`].
+    /// Names, ids, unique prefixes of either, words of a title, or `-` for the last used session [default: `-`].
     #[arg(value_name = "SESSION", default_value = "-", hide_default_value = true)]
     sessions: Vec<String>,
-    /// Only among the sessions of this agent.
+    /// Look only among sessions of this agent.
     #[arg(short, long)]
     agent: Option<String>,
-    /// Wait for one of them, not for all.
+    /// Wait for the first of them, not for all.
     #[arg(long)]
     any: bool,
     /// Wait at most this long, such as 90s or 10m; then exit with 124.
     #[arg(long, value_name = "DURATION", value_parser = when::duration)]
     timeout: Option<Duration>,
-    /// Print a line of JSON for each session that is over.
+    /// Print a line of JSON for each idle session.
     #[arg(long)]
     json: bool,
 }
@@ -97,13 +97,13 @@ pub(super) fn wait(args: &Wait, door: Door, ui: &mut Ui) -> Result<ExitCode> {
             Event::Interrupt | Event::Detach => {
                 return Err(CommandError::new(
                     ExitCode::Cancelled,
-                    "no longer waiting; what runs continues",
+                    "stopped waiting; the turns continue",
                 ));
             }
-            Event::Late => return Err(late(&waited)),
+            Event::Late => return Err(late(&waited, args.timeout)),
             Event::Key(_) => {}
             Event::Closed => {
-                let text = "acpd closed the connection; it is not known how the turns end";
+                let text = "acpd closed the connection; the outcome of the turns is unknown";
                 return Err(CommandError::new(ExitCode::OutcomeUnknown, text)
                     .hint("wait again: `acpctl wait`"));
             }
@@ -167,7 +167,7 @@ fn check(waited: &mut [Waited], json: bool, ui: &mut Ui) -> Result {
         } else if one.watch.needs_action() != one.told {
             one.told = !one.told;
             if one.told {
-                let line = text!("{} waits for you: `acpctl pending {}`", name, shell_word(&name));
+                let line = text!("{} is waiting for you: `acpctl pending {}`", name, shell_word(&name));
                 ui.say(ui.err_paint().apply(YELLOW, line));
             }
         }
@@ -176,14 +176,15 @@ fn check(waited: &mut [Waited], json: bool, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-fn late(waited: &[Waited]) -> CommandError {
+fn late(waited: &[Waited], timeout: Option<Duration>) -> CommandError {
     let left = waited.iter().filter(|one| one.end.is_none());
     let names: Vec<_> = left.map(|one| one.watch.session.handle()).collect();
+    let after = timeout.map(|time| text!(" after {}", human::duration(time.as_millis() as u64)));
     let all = Text::join(names.iter().map(|name| Text::from(*name)), ", ");
-    let text = text!("the time is over, and a turn still runs or waits in: {}", all);
+    let text = text!("timed out{}; still working: {}", after, all);
     let word = names.first().map_or_else(|| "SESSION".into(), |name| shell_word(name));
     CommandError::new(ExitCode::TimedOut, text).hint(text!(
-        "see what it does: `acpctl attach {}`; end it: `acpctl cancel {}`",
+        "follow it: `acpctl attach {}`; cancel it: `acpctl cancel {}`",
         word,
         word
     ))

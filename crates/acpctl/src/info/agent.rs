@@ -93,7 +93,7 @@ pub(crate) fn card(agent: &AgentInfo, paint: Paint) -> Text {
     let hint = agent.hint.as_ref().or(agent.auth.hint.as_ref());
     rows.extend(hint.map(|hint| ("hint", Text::from(hint))));
     if !agent.tried {
-        rows.push(("note", "this launch line has not been tried by acpd's authors".into()));
+        rows.push(("note", "this command is not tested by acpd's authors".into()));
     }
     key_values(&rows, paint)
 }
@@ -120,7 +120,7 @@ fn unsupported(agent: &AgentInfo) -> Option<Text> {
     (!agent.unsupported.is_empty()).then(|| {
         let methods = Text::join(agent.unsupported.iter().map(Text::from), ", ");
         text!(
-            "{}: announced, but not found; tried again with another version, or after `acpctl agent restart {}`",
+            "{}: announced but not supported; tried again with another version or after `acpctl agent restart {}`",
             methods,
             shell_word(&agent.name)
         )
@@ -179,14 +179,14 @@ mod tests {
         insta::assert_snapshot!(card(&agent, Paint::plain()), @"
         agent     copilot (Copilot)
         state     ready
-        login     not known
+        login     unknown
         command   copilot --acp
         pid       42 and 2 more
         memory    286 MB in 9 processes
         sessions  3
         restarts  0
         log       /l
-        missing   session/load: announced, but not found; tried again with another version, or after `acpctl agent restart copilot`
+        missing   session/load: announced but not supported; tried again with another version or after `acpctl agent restart copilot`
         ");
         insta::assert_snapshot!(table([&agent], 0, Paint::plain(), None), @"
         AGENT    STATE  SINCE  PID    MEMORY  PROCS  RESTARTS  SESSIONS  REASON

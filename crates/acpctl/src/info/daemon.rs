@@ -27,7 +27,7 @@ pub(crate) fn line(daemon: &DaemonInfo, now: u64, paint: Paint) -> Text {
     }
     if let StoreState::Failing { reason, hint, since } = &daemon.store {
         let line = text!(
-            "cannot write its journal: {} (since {}); nothing new is shown until it can",
+            "cannot write its journal: {} (since {}); nothing new is shown until then",
             reason,
             human::ago(*since, now),
         );
@@ -49,9 +49,9 @@ pub(crate) fn config_changed(changed: &ConfigChanged, now: u64) -> Text {
         None => "the configuration file is gone".into(),
     };
     if changed.mistakes.is_empty() {
-        return text!("{} and is not used yet: run `acpctl daemon reload`", what);
+        return text!("{} and is not reloaded yet: `acpctl daemon reload`", what);
     }
-    let text = "and is invalid, so acpd uses the old one and could not start again:";
+    let text = "and is invalid, so acpd uses the old one and could not restart:";
     text!("{} {}{}", what, text, mistakes(&changed.mistakes))
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn found_here(agent: &AgentInfo) -> Option<Text> {
         env::split_paths(&path).map(|dir| dir.join(program.raw())).find(|path| is_program(path))?;
     let shell = match &agent.login_shell {
         None => text!(
-            "; or have acpd ask your login shell: `login_shell = \"always\"` in `[daemon]`, then \
+            "; or let acpd ask your login shell: `login_shell = \"always\"` in `[daemon]`, then \
              `acpctl daemon restart`"
         ),
         Some(shell) => shell
@@ -69,7 +69,7 @@ pub(crate) fn found_here(agent: &AgentInfo) -> Option<Text> {
             .unwrap_or_default(),
     };
     Some(text!(
-        "this terminal finds `{}`, and acpd does not: set `command = \"{}\"` in `[agents.{}]`{}",
+        "this terminal finds `{}`, but acpd does not: set `command = \"{}\"` in `[agents.{}]`{}",
         program,
         here,
         agent.name,
@@ -81,7 +81,7 @@ pub(crate) fn found_here(agent: &AgentInfo) -> Option<Text> {
 pub(crate) fn asked_in_vain(agent: &AgentInfo) -> Option<Text> {
     unknown_program(agent)?;
     let why = agent.login_shell.as_ref()?.problem.as_ref()?;
-    Some(text!("your login shell was asked in vain for what a terminal has: {}", why))
+    Some(text!("your login shell did not report its environment: {}", why))
 }
 
 /// A program that acpd does not find in the directories that it knows.

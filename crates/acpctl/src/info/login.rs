@@ -26,7 +26,7 @@ pub(crate) fn table(agents: &[AgentInfo], now: u64, paint: Paint, width: Option<
 /// The state for people.
 pub(crate) fn word(state: AuthState) -> &'static str {
     match state {
-        AuthState::Unknown => "not known",
+        AuthState::Unknown => "unknown",
         AuthState::NotRequired => "not needed",
         AuthState::Authenticated => "logged in",
         AuthState::NeedsLogin => "needs login",

@@ -11,7 +11,7 @@ use crate::text::{Text, shell_word, text};
 /// What it means that an agent gets an option of its own that holds from now on.
 pub(crate) fn own_option(name: &Untrusted) -> Text {
     text!(
-        "the agent remembers it, by its own option `{}`: it may not ask again, and `policy forget` does not undo that",
+        "the agent remembers its own option `{}`: it may not ask again, and `policy forget` does not undo that",
         name
     )
 }
@@ -21,7 +21,7 @@ pub(crate) fn remembered(open: &InteractionInfo, given: &AnswerResult, is_yes: b
     let mut lines: Vec<Text> = given.own_option.iter().map(own_option).collect();
     if let Some(id) = given.remembered {
         let agent = &open.agent;
-        lines.push(text!("acpd remembers exactly this; to undo it: acpctl policy forget {}", id));
+        lines.push(text!("acpd remembers exactly this call; to undo it: acpctl policy forget {}", id));
         let kind = if is_yes { "allow_always" } else { "reject_always" };
         if let (Question::Permission { options, .. }, None) = (&open.question, &given.own_option)
             && let Some(own) = options.iter().find(|option| option.kind == kind)
@@ -90,7 +90,7 @@ pub(crate) fn waits(open: &InteractionInfo) -> Text {
         Question::Permission { .. } => ("permission", "`acpctl allow` or `acpctl deny`"),
         Question::Form { .. } | Question::Url { .. } => ("an answer", "`acpctl answer`"),
     };
-    text!("waits for {}: {} ({} {})", what, asked(&open.question), how, open.id)
+    text!("waiting for {}: {} ({} {})", what, asked(&open.question), how, open.id)
 }
 
 fn session(open: &InteractionInfo) -> Option<&Untrusted> {

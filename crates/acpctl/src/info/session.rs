@@ -245,10 +245,10 @@ fn restored(session: &SessionInfo) -> Option<&'static str> {
         RestoreLevel::Resumed => "resumed: the agent has the conversation",
         RestoreLevel::Loaded => "loaded: the agent has the conversation",
         RestoreLevel::Partial => {
-            "partial: the agent may not have all of it; your history is complete"
+            "partial: the agent may lack some of it; your history is complete"
         }
         RestoreLevel::Reseeded => "reseeded: the agent has a summary; your history is complete",
-        RestoreLevel::Lost => "lost: the agent has nothing of it; your history is complete",
+        RestoreLevel::Lost => "lost: the agent has none of it; your history is complete",
         RestoreLevel::Exact | RestoreLevel::Renewed => return None,
     })
 }
@@ -256,8 +256,8 @@ fn restored(session: &SessionInfo) -> Option<&'static str> {
 fn word(session: &SessionInfo) -> &'static str {
     match session.state {
         _ if session.archived => "archived",
-        SessionState::Live => "live",
-        SessionState::Parked => "parked",
+        SessionState::Live => "loaded",
+        SessionState::Parked => "sleeping",
         SessionState::Restoring => "restoring",
         SessionState::Blocked => "blocked",
         SessionState::Lost => "lost",
@@ -302,11 +302,11 @@ mod tests {
         ];
         let shown = |width| table(&sessions, 61_000, Paint::plain(), Some(width)).to_string();
         insta::assert_snapshot!(shown(80), @"
-        SESSION         AGENT     STATE  TURN        USED    DIRECTORY      TITLE
-        0a1b2c3d-0001   opencode  live   working 1m  1m ago  /srv…/the/api  Why does th…
-        0a1b2c3d-0002   opencode  live   working 1m  1m ago  /w             Another one
-        fix-the-login…  opencode  live   working 1m  1m ago  /w             x
-        0a1b2c3d.7      opencode  live   working 1m  1m ago  /w             x
+        SESSION         AGENT     STATE   TURN        USED    DIRECTORY     TITLE
+        0a1b2c3d-0001   opencode  loaded  working 1m  1m ago  /sr…/the/api  Why does th…
+        0a1b2c3d-0002   opencode  loaded  working 1m  1m ago  /w            Another one
+        fix-the-login…  opencode  loaded  working 1m  1m ago  /w            x
+        0a1b2c3d.7      opencode  loaded  working 1m  1m ago  /w            x
         ");
         for width in [40, 60, 80, 100, 200] {
             assert!(shown(width).lines().all(|line| line.chars().count() <= width), "{width}");

@@ -19,8 +19,8 @@ pub(crate) fn sentence(name: &str, params: &str) -> Option<Text> {
             let Unanswered { agent, method, waited, .. } = serde_json::from_str(params).ok()?;
             let waited = human::duration(waited);
             text!(
-                "agent `{}` has not answered `{}` for {}; Ctrl-C gives up, `acpctl agent restart {}` \
-                 ends the agent",
+                "agent `{}` has not answered `{}` for {}; Ctrl-C stops waiting, `acpctl agent restart {}` \
+                 restarts the agent",
                 agent,
                 method,
                 waited,

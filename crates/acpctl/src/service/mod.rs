@@ -344,7 +344,7 @@ fn program() -> Result<PathBuf> {
     let linked = env::split_paths(&path).map(|folder| folder.join(name)).find(is_it);
     linked.or_else(|| exe.is_file().then(|| std::path::absolute(&exe).ok())?).ok_or_else(|| {
         CommandError::new(ExitCode::NotFound, text!("cannot find the program `{}`", exe))
-            .hint("it is installed beside `acpctl`: `cargo install acpd`")
+            .hint("install it: `cargo install acpd`")
     })
 }
 
@@ -376,7 +376,7 @@ fn lasting_socket(paths: &Paths) -> Result<Option<String>> {
 fn utf8(path: &Path) -> Result<String> {
     let text = path.to_str().filter(|path| !path.contains(char::is_control));
     text.map(str::to_owned).ok_or_else(|| {
-        CommandError::usage(text!("`{}` is not a path for a service", path))
+        CommandError::usage(text!("`{}` cannot be used in a service file", path))
             .hint("rename it: plain characters only")
     })
 }

@@ -83,7 +83,7 @@ fn explained(error: CommandError) -> CommandError {
     let said = error.message().as_str();
     if said.contains("cannot run") {
         return error.hint(
-            "this needs systemd (on macOS launchd); without it the first command starts acpd, which stays",
+            "this needs systemd (on macOS launchd); without it, commands start acpd",
         );
     }
     if said.contains("connect to bus") {
@@ -93,7 +93,7 @@ fn explained(error: CommandError) -> CommandError {
             Untrusted::of(own_uid())
         ));
     }
-    error.hint("look into `acpctl service logs`")
+    error.hint("see `acpctl service logs`")
 }
 
 pub(super) fn state() -> Result<State> {

@@ -114,7 +114,7 @@ fn the_log_ends_in_what_its_turn_waits_for() {
     let done = home.run(&["session", "log", "fix"]);
     assert_eq!(
         done.err,
-        "waits for permission: run `git push` (`acpctl allow` or `acpctl deny` 1-4)\n"
+        "waiting for permission: run `git push` (`acpctl allow` or `acpctl deny` 1-4)\n"
     );
     assert_eq!(home.run(&["session", "log", "fix"]).err, "");
     daemon.join().unwrap();
@@ -153,7 +153,7 @@ fn attach_tells_that_an_answer_is_waited_for() {
         client.notice(method::SESSION_REMOVED, json!({}));
     });
     let done = home.run(&["attach", "fix"]);
-    assert_eq!(done.err.matches("the agent waits for permission").count(), 2, "{}", done.err);
+    assert_eq!(done.err.matches("the agent is waiting for an answer").count(), 2, "{}", done.err);
     assert_eq!(done.code, Some(0));
     daemon.join().unwrap();
 }

@@ -160,8 +160,8 @@ fn what_cannot_be_handed_over_makes_no_session() {
         }
     });
     let done = home.run(&["session", "handoff", "fix", "--to", "other", "go"]);
-    let nothing = "error: nothing was said in session fix\n\n\
-                   hint: begin with another agent: `acpctl run -a AGENT PROMPT`\n";
+    let nothing = "error: session fix is empty\n\n\
+                   hint: start with another agent: `acpctl run -a AGENT PROMPT`\n";
     assert_eq!((done.err.as_str(), done.code), (nothing, Some(2)));
     // Its directory is gone.
     let done = home.run(&["session", "handoff", "fix", "--to", "other", "go"]);

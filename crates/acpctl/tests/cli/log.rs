@@ -75,7 +75,7 @@ fn the_last_turns_are_shown_by_their_number_or_their_time() {
     assert_eq!(shows(&["-n", "9"]), all);
     assert_eq!(shows(&["--since", "2026-11-18T11:07:00Z"]), from(3));
     assert_eq!(shows(&["--since", "1970-01-02"]), from(2));
-    assert_eq!(shows(&["--since", "1m"]), "no turn began in that time\n");
+    assert_eq!(shows(&["--since", "1m"]), "no turn started in that time\n");
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn of_several_that_mean_always_one_is_named_and_without_a_terminal_the_commands_
     let done = home.run(&["allow", "--always", "1-7", "--option", "risk based"]);
     assert_eq!(
         done.err,
-        "allowed, from now on: run `make` (demo, hands)\nthe agent remembers it, by its own option \
+        "allowed, from now on: run `make` (demo, hands)\nthe agent remembers its own option \
          `Unless risky`: it may not ask again, and `policy forget` does not undo that\n"
     );
     let answer = json!({"kind": "allow", "always": true, "option": "risk based"});
@@ -249,8 +249,8 @@ fn a_form_without_a_terminal_names_its_fields() {
     assert_eq!(
         done.err,
         "error: the question needs a filled-in form\n\nhint: `acpctl answer 1-5 --field NAME=VALUE` for \
-         each of the fields, `--accept` for the defaults, or `--decline`:\n  branch  one of main, next; required\n  \
-         count  a whole number; else 2\n  note  text\n"
+         each field, `--accept` for the defaults, or `--decline`:\n  branch  one of main, next; required\n  \
+         count  a whole number; default: 2\n  note  text\n"
     );
     served.join().unwrap();
 }
@@ -272,7 +272,7 @@ fn a_form_is_accepted_with_its_defaults_and_never_by_nothing() {
     let home = Home::new();
     let served = daemon(&home, vec![empty]);
     let (mut person, child) = Person::start(&home, "dumb", &["answer", "1-5"]);
-    person.sees("it has no fields; send it? y/n > ");
+    person.sees("the form has no fields; send it? y/n > ");
     person.types("n\n");
     assert_eq!(home.wait(child).code, Some(0));
     assert_eq!(served.join().unwrap(), json!({"id": "1-5", "answer": {"kind": "decline"}}));

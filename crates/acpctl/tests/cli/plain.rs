@@ -63,7 +63,7 @@ fn a_question_whose_answer_is_not_taken_is_asked_again() {
     let mut keys = chat.stdin.take().unwrap();
     let mut told = BufReader::new(chat.stderr.take().unwrap()).lines();
     let asked = |told: &mut Lines<BufReader<ChildStderr>>| {
-        told.any(|line| line.unwrap().starts_with("a number and Enter answers it"))
+        told.any(|line| line.unwrap().starts_with("type a number, or an empty line"))
     };
     for _ in 0..2 {
         assert!(asked(&mut told));

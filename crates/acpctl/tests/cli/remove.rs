@@ -26,7 +26,7 @@ fn a_person_is_asked_and_told_what_would_be_lost() {
         let mut client = Client::accept(&listener);
         client.finds(&session("s-1"));
         person.sees("delete fix (demo, in /work, 1 prompt, used ");
-        person.sees("with all that was said? y/n > ");
+        person.sees("with all history? y/n > ");
         person.types(&format!("{answer}\n"));
         if answer == "y" {
             removes(&mut client, "s-1");
@@ -46,7 +46,7 @@ fn what_is_at_work_is_deleted_only_by_force() {
             client.closed();
         });
         let done = home.run(&["session", "rm", "--yes", "fix"]);
-        let error = "error: a turn runs or waits in session `fix`\n\n\
+        let error = "error: session `fix` is working or has queued prompts\n\n\
                      hint: `acpctl cancel fix` first, or add `--force`\n";
         assert_eq!((done.err.as_str(), done.code), (error, Some(1)));
         daemon.join().unwrap();
@@ -90,7 +90,7 @@ fn filters_choose_by_age_agent_and_name_and_leave_out_what_works() {
     let rows: Vec<&str> =
         done.out.lines().skip(1).map(|row| row.split(' ').next().unwrap()).collect();
     assert_eq!((rows, done.code), (vec!["ci-1"], Some(0)));
-    assert_eq!(done.err, "left out ci-3: a turn runs or waits in it\n");
+    assert_eq!(done.err, "skipped ci-3: it is working or has queued prompts\n");
     daemon.join().unwrap();
 
     let home = Home::new();
@@ -100,7 +100,7 @@ fn filters_choose_by_age_agent_and_name_and_leave_out_what_works() {
         client.closed();
     });
     let done = home.run(&[&["session", "rm", "--yes"][..], &filters].concat());
-    assert_eq!(done.err, "left out ci-3: a turn runs or waits in it\ndeleted ci-1\n");
+    assert_eq!(done.err, "skipped ci-3: it is working or has queued prompts\ndeleted ci-1\n");
     daemon.join().unwrap();
 
     for wrong in [

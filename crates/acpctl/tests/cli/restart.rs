@@ -510,8 +510,8 @@ fn a_daemon_that_does_not_know_a_method_is_of_another_version_and_the_way_out_is
     Client::accept(&listener).answer(method::STATUS, other_version(3));
     let done = home.wait(child);
     let expected = format!(
-        "error: the acpd that runs is 0.0.1, and cannot do this for acpctl {}\n\nhint: `acpctl daemon restart` \
-         runs the acpd that is installed; agents and turns continue\n",
+        "error: the running acpd is 0.0.1, too different from acpctl {} for this\n\nhint: run the installed acpd: \
+         `acpctl daemon restart`; agents and turns continue\n",
         env!("CARGO_PKG_VERSION")
     );
     assert_eq!((done.code, done.err), (Some(2), expected));
@@ -524,8 +524,8 @@ fn a_restart_says_which_version_has_taken_the_place_of_which() {
     let done = home.wait(child);
     let own = env!("CARGO_PKG_VERSION");
     let expected = format!(
-        "acpd restarted (pid 4711): 0.0.1 now, {own} before\n\
-         the installed acpd is 0.0.1, and this is acpctl {own}: install both again\n"
+        "acpd restarted (pid 4711): version 0.0.1, was {own}\n\
+         the installed acpd is 0.0.1, but this is acpctl {own}: install both again\n"
     );
     assert_eq!((done.code, done.err), (Some(0), expected));
 }

@@ -206,7 +206,7 @@ fn a_new_name_begins_a_session_and_a_lost_race_joins_the_winner() {
 #[test]
 fn a_name_that_other_directories_have_begins_a_session_and_says_so() {
     for (others, line) in [
-        (&["s-7"][..], "another `fix` of demo is in [HOME]: s-7\n"),
+        (&["s-7"][..], "another session `fix` of demo is in [HOME]: s-7\n"),
         (&["s-7", "s-8"], "2 other sessions `fix` are in other directories\n"),
         (&[], ""),
     ] {
@@ -334,7 +334,7 @@ fn how_a_turn_ends_decides_the_exit_code() {
         (
             json!({"stopReason": "max_tokens"}),
             0,
-            "stopped: the answer reached the agent's length limit\n",
+            "stopped: the answer reached the length limit of the agent\n",
         ),
     ];
     for (result, code, err) in ends {
@@ -410,7 +410,7 @@ fn without_a_terminal_a_permission_is_held_and_can_be_withdrawn() {
     client.closed();
     let mut rest = String::new();
     err.read_to_string(&mut rest).unwrap();
-    assert!(rest.contains("withdrawn: no answer is needed any more"), "{rest}");
+    assert!(rest.contains("withdrawn: no answer is needed"), "{rest}");
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
@@ -543,7 +543,7 @@ fn stdin_alone_is_the_prompt_and_must_be_text() {
     });
     let done = run(&home, b"-caf\xe9\n+caf\xc3\xa9\n");
     assert_eq!(done.code, Some(0));
-    assert!(done.err.contains("stdin is not all UTF-8"), "{}", done.err);
+    assert!(done.err.contains("stdin is not valid UTF-8"), "{}", done.err);
     daemon.join().unwrap();
 }
 
@@ -558,14 +558,14 @@ fn an_agent_that_takes_no_images_is_named() {
     });
     let done = home.run(&["run", "-a", "blind", "--image", "dot.png", "look"]);
     assert_eq!(done.code, Some(2));
-    assert!(done.err.starts_with("error: blind takes no images\n"), "{}", done.err);
+    assert!(done.err.starts_with("error: blind does not accept images\n"), "{}", done.err);
     daemon.join().unwrap();
 }
 
 #[test]
 fn an_agent_that_takes_no_sounds_or_binary_files_is_named() {
     for (option, name, what) in
-        [("--audio", "said.mp3", "audio"), ("--file", "paper.pdf", "files but text")]
+        [("--audio", "said.mp3", "audio"), ("--file", "paper.pdf", "binary files")]
     {
         let home = Home::new();
         std::fs::write(home.work().join(name), b"\xff\0").unwrap();
@@ -576,7 +576,7 @@ fn an_agent_that_takes_no_sounds_or_binary_files_is_named() {
         });
         let done = home.run(&["run", "-a", "blind", option, name, "look"]);
         assert_eq!(done.code, Some(2));
-        assert!(done.err.starts_with(&format!("error: blind takes no {what}\n")), "{}", done.err);
+        assert!(done.err.starts_with(&format!("error: blind does not accept {what}\n")), "{}", done.err);
         daemon.join().unwrap();
     }
 }
@@ -591,7 +591,7 @@ fn an_answer_nobody_reads_any_more_ends_the_command_and_leaves_the_turn() {
     client.says("is anybody there?");
     client.closed();
     let done = home.wait(child);
-    let told = "detached, the turn continues; come back with: acpctl attach s-1\n";
+    let told = "the turn continues in the background; come back with: acpctl attach s-1\n";
     assert_eq!((done.code, done.err.as_str()), (Some(8), told));
 }
 
@@ -605,7 +605,7 @@ fn a_request_to_end_leaves_the_turn_and_says_how_to_come_back() {
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
     client.closed();
     let done = home.wait(child);
-    let told = "detached, the turn continues; come back with: acpctl attach s-1\n";
+    let told = "the turn continues in the background; come back with: acpctl attach s-1\n";
     assert_eq!((done.code, done.err.as_str()), (Some(128 + 15), told));
 }
 

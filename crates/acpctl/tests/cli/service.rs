@@ -84,7 +84,7 @@ fn a_dry_run_tells_of_a_daemon_that_runs_and_connects_to_nobody() {
     assert_eq!(dry_run(), "");
     let _daemon = InstanceLock::acquire(&state.join("acpd.lock")).unwrap();
     let pid = std::process::id();
-    let said = format!("acpd runs (pid {pid}): the service takes it over, unless a turn would end");
+    let said = format!("acpd is running (pid {pid}): the service takes it over, unless that interrupts a turn");
     assert_eq!(dry_run().trim(), said);
 }
 
@@ -97,7 +97,7 @@ fn without_a_service_manager_nothing_is_written() {
     assert!(!home.path(".config").exists());
     let none = service(&home, &["status"]);
     assert_eq!(none.code, Some(3), "{none:?}");
-    assert!(none.err.contains("hint: `acpctl service install`"), "{none:?}");
+    assert!(none.err.contains("hint: install it: `acpctl service install`"), "{none:?}");
     script(&home.path("bin/journalctl"), "echo another service");
     for args in [&["logs"][..], &["logs", "-f"]] {
         let none = service(&home, args);
@@ -129,7 +129,7 @@ fn installing_twice_is_installing_once_and_uninstalling_is_the_way_back() {
                  --user stop acpd.socket acpd.service\n--user start acpd.socket\n";
     assert!(calls().ends_with(began), "{}", calls());
     let again = service(&home, &["install"]);
-    assert!(again.err.contains("installed as a service already"), "{again:?}");
+    assert!(again.err.contains("already installed as a service"), "{again:?}");
     assert!(calls().lines().last().unwrap().contains("show"), "{}", calls());
     let status = service(&home, &["status", "--json"]);
     let status: serde_json::Value = serde_json::from_str(&status.out).unwrap();
@@ -158,7 +158,7 @@ fn a_service_that_has_failed_is_told_and_is_started_again_by_an_installation() {
     assert_eq!(service(&home, &["install"]).code, Some(0));
     let status = service(&home, &["status"]);
     assert!(status.out.contains("failed   acpd could not start"), "{status:?}");
-    assert!(status.out.contains("`acpctl service install` starts it again"), "{status:?}");
+    assert!(status.out.contains("after fixing it: `acpctl service install`"), "{status:?}");
     let status = service(&home, &["status", "--json"]);
     let status: serde_json::Value = serde_json::from_str(&status.out).unwrap();
     assert_eq!(status["failed"], true, "{status}");
@@ -176,7 +176,7 @@ fn a_service_that_has_failed_is_told_and_is_started_again_by_an_installation() {
     let at = lines.iter().position(|line| line.starts_with("problem  service")).unwrap();
     assert!(lines[at].contains("acpd has failed"), "{seen:?}");
     assert!(lines[at + 1].contains("fix: acpctl service install"), "{seen:?}");
-    assert!(!seen.out.contains("its first client starts it"), "{seen:?}");
+    assert!(!seen.out.contains("the first client starts it"), "{seen:?}");
 
     fs::write(home.path(CALLS), "").unwrap();
     let again = service(&home, &["install"]);
@@ -193,7 +193,7 @@ fn a_service_that_has_failed_is_told_and_is_started_again_by_an_installation() {
     script(&home.path("bin/acpd"), "echo 'error: no room' >&2; exit 1");
     let seen = doctor(&["--fix"]);
     assert!(seen.err.contains("1 problem found"), "{seen:?}");
-    assert!(seen.out.contains("when the problem is mended: acpctl service install"), "{seen:?}");
+    assert!(seen.out.contains("after fixing the problem: acpctl service install"), "{seen:?}");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn a_daemon_whose_agents_would_end_with_it_is_not_taken_over_in_a_turn() {
     Client::accept(&listener).answer(method::STATUS, status(7, "working"));
     let done = home.wait(asking);
     assert_eq!(done.code, Some(1), "{done:?}");
-    assert!(done.err.contains("would cut off 1 turn"), "{done:?}");
+    assert!(done.err.contains("would interrupt 1 turn"), "{done:?}");
     assert!(!home.path(".config").exists());
 }
 
@@ -257,7 +257,7 @@ fn a_service_that_runs_and_does_not_listen_has_not_failed_and_is_started_anew() 
         asking
     };
     let refused = home.wait(install("working"));
-    assert!(refused.err.contains("would cut off 1 turn"), "{refused:?}");
+    assert!(refused.err.contains("would interrupt 1 turn"), "{refused:?}");
     let calls = fs::read_to_string(home.path(CALLS)).unwrap();
     assert!(!calls.contains("stop"), "{calls}");
     for _stale_or_not in 0..2 {

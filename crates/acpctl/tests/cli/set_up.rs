@@ -104,13 +104,13 @@ fn what_the_agent_does_not_have_is_told_before_any_prompt_and_leaves_no_session(
     let err = error(&["--set", "x=y"], &all);
     assert_eq!(err, "error: no option `x`\n\nhint: choose one of `m`, `verbose`\n");
     let err = error(&["--model", "m1"], &json!({}));
-    assert_eq!(err, "error: the agent offers no models to choose\n");
+    assert_eq!(err, "error: the agent has no models to choose from\n");
     let one = json!({"configOptions": [{"id": "v", "type": "boolean", "currentValue": true}]});
     let err = error(&["--mode", "ask"], &one);
     assert_eq!(
         err,
-        "error: the agent offers no modes to choose\n\n\
-         hint: `--set OPTION=VALUE` sets its options: `v`\n"
+        "error: the agent has no modes to choose from\n\n\
+         hint: set its options with `--set OPTION=VALUE`: `v`\n"
     );
 }
 
@@ -128,7 +128,7 @@ fn a_session_that_cannot_be_deleted_again_is_named() {
     insta::assert_snapshot!(done.err, @"
     error: not under an agent
 
-    hint: session s-1 was made; delete it: acpctl session rm s-1
+    hint: session s-1 was created; delete it: acpctl session rm s-1
     ");
     assert_eq!(done.code, Some(5));
     daemon.join().unwrap();

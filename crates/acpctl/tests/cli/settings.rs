@@ -66,7 +66,7 @@ fn a_mode_is_set_by_its_id_or_its_name() {
         }
     });
     let done = home.run(&["session", "mode", "fix", "auto"]);
-    assert_eq!((done.err.as_str(), done.code), ("fix is in mode `auto` now\n", Some(0)));
+    assert_eq!((done.err.as_str(), done.code), ("fix is now in mode `auto`\n", Some(0)));
     let done = home.run(&["session", "mode", "fix", "do IT", "--json"]);
     let modes: Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!((&modes["currentModeId"], done.err.as_str()), (&json!("auto"), ""));
@@ -87,8 +87,8 @@ fn an_agent_that_does_not_answer_is_told_while_it_is_waited_for() {
     });
     let done = home.run(&["session", "mode", "fix", "auto"]);
     insta::assert_snapshot!(done.err, @"
-    agent `demo` has not answered `session/set_mode` for 2m; Ctrl-C gives up, `acpctl agent restart demo` ends the agent
-    fix is in mode `auto` now
+    agent `demo` has not answered `session/set_mode` for 2m; Ctrl-C stops waiting, `acpctl agent restart demo` restarts the agent
+    fix is now in mode `auto`
     ");
     daemon.join().unwrap();
 }

@@ -213,7 +213,7 @@ fn a_name_whose_directory_is_gone_is_told_to_begin_anew() {
     let mut other = session("s-1");
     other["cwd"] = json!("/nowhere/app");
     client.finds(&other);
-    person.sees("the one in `/nowhere/app`, which is gone");
+    person.sees("the one of `/nowhere/app`, which is gone");
     person.sees("acpctl session move s-1 --cwd DIR");
     client.answer("initialize", capable());
     client.answer("session/new", json!({"sessionId": "s-2"}));
@@ -284,7 +284,7 @@ fn attach_with_control_tells_how_a_form_is_answered() {
     client.notice(method::SESSION_REMOVED, json!({}));
     client.closed();
     assert_eq!(home.wait(child).code, Some(0));
-    assert!(!person.seen.contains("the agent waits for permission"), "{}", person.seen);
+    assert!(!person.seen.contains("the agent is waiting for an answer"), "{}", person.seen);
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn a_second_ctrl_c_leaves_the_terminal_on_an_empty_line() {
     let (home, mut person, child, mut client, _prompt) = in_turn("xterm");
     crate::run::interrupt(child.id());
     client.expect("session/cancel");
-    person.sees("Ctrl-C leaves at once");
+    person.sees("Ctrl-C exits now");
     crate::run::interrupt(child.id());
     client.closed();
     assert_eq!(home.wait(child).code, Some(130));
@@ -341,7 +341,7 @@ fn an_option_of_the_agent_that_holds_from_now_on_is_told_when_it_is_chosen() {
     person.sees("the agent may remember more than this call");
     person.types("a");
     assert_eq!(client.read().unwrap(), chosen(1, "all"));
-    person.sees("by its own option `All of touch`: it may not ask again");
+    person.sees("remembers its own option `All of touch`: it may not ask again");
     leaves(&home, child, client);
 }
 

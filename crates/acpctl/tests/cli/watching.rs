@@ -99,7 +99,7 @@ fn wait_for_any_returns_with_the_first_and_a_question_is_told_once() {
     });
     let done = home.run(&["wait", "--any", "docs", "fix"]);
     assert_eq!((done.out.as_str(), done.code), ("fix end_turn\n", Some(0)));
-    assert_eq!(done.err, "fix waits for you: `acpctl pending fix`\n");
+    assert_eq!(done.err, "fix is waiting for you: `acpctl pending fix`\n");
     daemon.join().unwrap();
 }
 
@@ -112,8 +112,8 @@ fn wait_gives_up_when_its_time_is_over() {
     });
     let done = home.run(&["wait", "fix", "--timeout", "300ms"]);
     assert_eq!((done.out.as_str(), done.code), ("", Some(124)));
-    let error = "error: the time is over, and a turn still runs or waits in: fix\n";
-    assert!(done.err.starts_with(error), "{}", done.err);
+    assert!(done.err.starts_with("error: timed out after "), "{}", done.err);
+    assert!(done.err.contains("; still working: fix\n"), "{}", done.err);
     daemon.join().unwrap();
     let done = Home::new().run(&["wait", "fix", "--timeout", "10"]);
     assert_eq!(done.code, Some(2));
@@ -182,7 +182,7 @@ fn cancel_on_a_terminal_asks_for_queued_prompts() {
         let daemon = cancels(&home, queued.clone(), 0, params);
         let (mut person, child) = Person::start(&home, "dumb", args);
         if question {
-            person.sees("also the 2 queued prompts? y/n > ");
+            person.sees("also remove the 2 queued prompts? y/n > ");
             person.types(answer);
         }
         person.sees("cancelled the turn of fix");
@@ -241,7 +241,7 @@ fn ctrl_backslash_leaves_a_turn_that_goes_on() {
     person.sees("session s-1");
     // What the key sends.
     signal(child.id(), "QUIT");
-    person.sees("detached, the turn continues; come back with: acpctl attach s-1\r\n");
+    person.sees("the turn continues in the background; come back with: acpctl attach s-1\r\n");
     // Nothing is cancelled.
     client.closed();
     assert_eq!(home.wait(child).code, Some(0));

@@ -102,7 +102,7 @@ fn a_session_begins_in_a_worktree_of_its_own() {
     insta::assert_snapshot!(done.err, @"
     new session fix
     worktree [HOME]/work.worktrees/fix, branch acpd/fix
-    what is not committed here is not in the worktree
+    uncommitted changes are not in the worktree
     ");
     assert_eq!(done.code, Some(0));
     assert_eq!(git(&place, &["symbolic-ref", "--short", "HEAD"]), "acpd/fix");
@@ -244,7 +244,7 @@ fn what_stands_in_the_way_of_a_worktree_is_told_with_the_way_out() {
     }
     std::fs::remove_dir_all(work.join(".git")).unwrap();
     let outside = "error: `[HOME]/work` is in no git repository\n\n\
-                   hint: make one with `git init`, or leave out `--worktree`\n";
+                   hint: create one with `git init`, or leave out `--worktree`\n";
     assert_eq!(fails(&path(), &args), is(outside, 2));
     git(&work, &["init", "--quiet"]);
     let empty =
@@ -269,20 +269,20 @@ fn work_is_shown_merged_back_and_not_lost_by_mistake() {
     ");
     let done = show(&home, &place, "idle", &["--merge"]);
     insta::assert_snapshot!(done.err, @"
-    error: not committed in the worktree: 1 file
+    error: the worktree has uncommitted changes: 1 file
 
     hint: let the agent do it: `acpctl run --resume fix 'commit your work'`
     ");
     std::fs::remove_file(place.join("more")).unwrap();
     let done = show(&home, &place, "idle", &["--remove"]);
     insta::assert_snapshot!(done.err, @"
-    error: the worktree has work that is nowhere else: 0 files not committed, 1 commit not merged
+    error: the worktree has unsaved work: 0 files not committed, 1 commit not merged
 
-    hint: merge it first with `--merge`, or lose it with `--force`
+    hint: merge it first (`--merge`), or discard it (`--force`)
     ");
     assert_eq!(done.code, Some(2));
     let done = show(&home, &place, "working", &["--merge"]);
-    assert!(done.err.starts_with("error: a turn runs in fix\n"), "{}", done.err);
+    assert!(done.err.starts_with("error: a turn is running in fix\n"), "{}", done.err);
     let done = show(&home, &place, "idle", &["--merge", "--json"]);
     insta::assert_snapshot!(done.out, @r#"
     {
@@ -323,7 +323,7 @@ fn a_merge_that_fails_leaves_everything_as_it_was_and_force_gives_work_up() {
             insta::assert_snapshot!(done.err, @"
             error: `[HOME]/work` has changes that are not committed
 
-            hint: commit them or put them away (git stash), then try again
+            hint: commit or stash them, then try again
             ");
         }
         assert!(work.join(".git/MERGE_HEAD").exists());
@@ -338,7 +338,7 @@ fn a_merge_that_fails_leaves_everything_as_it_was_and_force_gives_work_up() {
         "{}",
         done.err
     );
-    let hint = "hint: nothing was merged; do it by hand in `[HOME]/work`: git merge acpd/fix\n";
+    let hint = "hint: nothing was merged; merge it yourself in `[HOME]/work`: git merge acpd/fix\n";
     assert!(done.err.ends_with(hint), "{}", done.err);
     assert_eq!(git(&work, &["status", "--porcelain"]), "");
     assert!(place.exists());
@@ -353,7 +353,7 @@ fn a_session_elsewhere_has_no_worktree() {
     let outside = home.path("").canonicalize().unwrap();
     for dir in [&work, &outside] {
         let done = show(&home, dir, "idle", &["--remove"]);
-        assert!(done.err.starts_with("error: fix works in no worktree of acpctl: "), "{done:?}");
+        assert!(done.err.starts_with("error: fix has no worktree: "), "{done:?}");
         assert_eq!(done.code, Some(2));
     }
 }
@@ -391,6 +391,6 @@ fn worktrees_of_sessions_are_listed_and_stay_when_a_script_deletes_the_session()
         serde_json::from_str(&asked(&["session", "worktree", "--json"], false).out).unwrap();
     assert_eq!((&listed[0]["name"], listed.as_array().unwrap().len()), (&json!("fix"), 1));
     let done = asked(&["session", "rm", "fix", "--yes"], true);
-    let stays = "its worktree stays: git worktree remove [HOME]/work.worktrees/fix\n";
+    let stays = "kept its worktree; to remove it: git worktree remove [HOME]/work.worktrees/fix\n";
     assert!(done.err.ends_with(stays) && place.exists(), "{done:?}");
 }

@@ -168,7 +168,7 @@ fn what_is_no_backup_changes_nothing() {
     let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#two [pause middle] done"]);
     run.wait_stdout("paused at middle");
     let cut = env.acpctl(&["restore", &file, "--yes"]).code(1);
-    cut.explains(&["would cut off 1 turn", "acpctl wait"]);
+    cut.explains(&["would interrupt 1 turn", "acpctl wait"]);
     env.release("middle");
     run.finish().success();
     assert_eq!(files(&env.path("state")).iter().filter(|name| name.contains("restore")).count(), 0);

@@ -26,7 +26,7 @@ fn a_reload_takes_what_is_new_in_the_middle_of_a_turn_and_names_who_runs_as_befo
     let turn = env.spawn_acpctl(&["run", "-s", "fix", "say #one [pause here] #two"]);
     env.wait_point("here");
     let (pid, before) = (env.daemon_pid(), boot(&env));
-    env.acpctl(&["daemon", "reload"]).success().explains(&["uses the configuration as it is"]);
+    env.acpctl(&["daemon", "reload"]).success().explains(&["the configuration has not changed"]);
     assert_eq!(boot(&env), before, "nothing has changed");
 
     env.configure(
@@ -35,7 +35,7 @@ fn a_reload_takes_what_is_new_in_the_middle_of_a_turn_and_names_who_runs_as_befo
             .daemon("max_clients", "7"),
     );
     let told = env.acpctl(&["daemon", "reload"]).success();
-    told.explains(&["uses the configuration as it is now", "acpctl agent restart echo"]);
+    told.explains(&["configuration reloaded", "acpctl agent restart echo"]);
     assert_eq!(env.daemon_pid(), pid);
     assert!(boot(&env) > before);
     assert_eq!(env.status()["daemon"].get("configChanged"), None);
@@ -135,7 +135,7 @@ fn a_reload_that_would_cut_off_a_turn_is_refused() {
     env.wait_point("here");
     change(&env, "[budget]\nper_day = '3 USD'\n");
     let told = env.acpctl(&["daemon", "reload"]).code(1);
-    told.explains(&["would cut off 1 turn", "acpctl wait"]);
+    told.explains(&["would interrupt 1 turn", "acpctl wait"]);
     env.release("here");
     turn.finish().success();
 }
@@ -161,7 +161,7 @@ fn the_file_is_shown_found_and_edited_and_checked_then() {
         .explains(&["has no mistakes", "acpctl daemon reload"]);
     edit("per_dya = 1\n").code(1).explains(&["1 mistake", "per_dya"]);
     fs::remove_file(&file).unwrap();
-    edit("").success().explains(&["everything has its default"]);
+    edit("").success().explains(&["all values are defaults"]);
     let beside = file.with_file_name("config.schema.json");
     assert!(!file.exists() && !beside.exists(), "nothing was written");
     edit("[budget]\nper_day = '3 USD'\n").success();
@@ -173,9 +173,9 @@ fn the_file_is_shown_found_and_edited_and_checked_then() {
     assert_eq!(schema, acpd::config::schema());
     fs::remove_file(&file).unwrap();
     for show in [&["config", "show"][..], &["config", "show", "--file"]] {
-        env.acpctl(show).success().explains(&["everything has its default"]);
+        env.acpctl(show).success().explains(&["all values are defaults"]);
     }
-    env.acpctl(&["config", "check"]).success().explains(&["everything has its default"]);
+    env.acpctl(&["config", "check"]).success().explains(&["all values are defaults"]);
 }
 
 #[test]

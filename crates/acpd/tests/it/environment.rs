@@ -185,7 +185,7 @@ fn an_agent_that_nobody_finds_is_told_with_the_shell_that_was_asked_in_vain() {
     write(&env, ".bashrc", "exec true\n");
     let _service = Service::start(&env, "/bin/bash");
     let told = env.acpctl(&["run", "say #one"]).code(1);
-    told.explains(&["not in the agent's PATH", "asked in vain", "ends or replaces it"]);
+    told.explains(&["not in the agent's PATH", "did not report its environment", "ends or replaces it"]);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_shell_that_does_not_answer_is_told_and_keeps_no_agent_down() {
     let problem = shown(&env)["loginShell"]["problem"].to_string();
     assert!(problem.contains("a file of it ends or replaces it"), "{problem}");
     let told = env.acpctl(&["agent", "env", "echo"]).success();
-    assert!(told.stderr().contains("asked in vain"), "{told:?}");
+    assert!(told.stderr().contains("did not report its environment"), "{told:?}");
 }
 
 #[test]
@@ -228,5 +228,5 @@ fn an_agent_that_only_the_terminal_finds_is_told_as_that() {
     let done = acpd_test::harness::Running::start(command).finish();
     let told = done.code(1);
     let line = format!("set `command = \"{}\"`", program.display());
-    told.explains(&["this terminal finds `echo-agent`, and acpd does not", &line]);
+    told.explains(&["this terminal finds `echo-agent`, but acpd does not", &line]);
 }

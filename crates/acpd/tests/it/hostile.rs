@@ -219,7 +219,7 @@ fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
         &[("RECENT", "\u{1b}[B\u{1b}[B"), ("RECENT", "?"), ("KEYS", "\u{1b}"), ("RECENT", "q")],
     );
     stage.screen(&["chat", "fix"], &[("live", "\t"), ("fold", "Z"), ("fold", "g"), ("fold", "q")]);
-    stage.screen(&["chat", "fix", "--plain"], &[("a line is a prompt", "\u{4}")]);
+    stage.screen(&["chat", "fix", "--plain"], &[("each line is a prompt", "\u{4}")]);
     questions(&mut stage);
     tools(&mut stage);
     traces(&mut stage);

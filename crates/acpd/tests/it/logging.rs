@@ -21,7 +21,7 @@ fn what_the_running_daemon_logs_changes_until_it_starts_again_and_is_said_in_the
     };
     assert_eq!(odd("one"), 0);
     let changed = env.acpctl(&["daemon", "log-level", "debug"]).success();
-    changed.explains(&["acpd logs `debug` until it starts again", "which says `info`"]);
+    changed.explains(&["acpd logs `debug` until it restarts", "the configured level is `info`"]);
     assert!(env.daemon_log().contains("the log level was changed level=\"debug\" before=\"info\""));
     assert!(odd("two") > 0, "{}", env.daemon_log());
     let told: Value =

@@ -83,7 +83,7 @@ fn a_question_is_answered_from_another_terminal_and_the_turn_goes_on() {
     let run = run.finish().success().explains(&["answered elsewhere, by acpctl: "]);
     assert!(run.stdout().contains("permission: yes"), "{run:?}");
     assert!(!run.stderr().contains("allowed once by"), "it is told once: {run:?}");
-    env.acpctl(&["pending"]).success().explains(&["no agent waits for an answer"]);
+    env.acpctl(&["pending"]).success().explains(&["there are no open questions"]);
     env.acpctl(&["allow"]).code(3);
 }
 
@@ -122,8 +122,8 @@ fn h2_a_call_that_changes_is_asked_about_anew_and_its_old_id_allows_nothing() {
     assert_eq!(new["question"]["shown"]["commands"], json!(["rm -rf all"]));
     env.acpctl(&["allow", &old]).code(3).explains(&["it may be answered already"]);
     let new = new["id"].as_str().unwrap();
-    let hint = format!("`acpctl allow {new}` allows that");
-    env.acpctl(&["allow", "fix"]).code(5).explains(&["the agent changed its call", &hint]);
+    let hint = format!("`acpctl allow {new}` allows it");
+    env.acpctl(&["allow", "fix"]).code(5).explains(&["the agent has changed its call", &hint]);
     let shown = env.acpctl(&["pending", "fix"]).success();
     assert!(shown.stdout().contains("changed while you looked"), "{shown:?}");
     env.acpctl(&["allow", new]).success().explains(&["allowed: run `rm -rf all`"]);
@@ -167,7 +167,7 @@ fn who_remembers_a_yes_for_always_is_told_whatever_the_agent_offers() {
     assert_eq!(
         told,
         "allowed, from now on: run `make test` (asks, one)\n\
-         acpd remembers exactly this; to undo it: acpctl policy forget 1\n"
+         acpd remembers exactly this call; to undo it: acpctl policy forget 1\n"
     );
     assert!(got.contains("got yes"), "{got}");
     let named = ["allow", "--always", "one", "--option", "always"];
@@ -175,9 +175,9 @@ fn who_remembers_a_yes_for_always_is_told_whatever_the_agent_offers() {
     assert_eq!(
         told,
         "allowed, from now on: run `make test` (asks, one)\n\
-         the agent remembers it, by its own option `Always allow`: it may not ask again, and \
+         the agent remembers its own option `Always allow`: it may not ask again, and \
          `policy forget` does not undo that\n\
-         acpd remembers exactly this; to undo it: acpctl policy forget 1\n"
+         acpd remembers exactly this call; to undo it: acpctl policy forget 1\n"
     );
     assert!(got.contains("got always"), "{got}");
 }
@@ -191,7 +191,7 @@ fn a_yes_for_always_holds_over_a_restart_until_it_is_forgotten() {
     assert_eq!(
         allowed.stderr(),
         "allowed, from now on: run `make test` (asks, one)\n\
-         acpd remembers exactly this; to undo it: acpctl policy forget 1\n\
+         acpd remembers exactly this call; to undo it: acpctl policy forget 1\n\
          asks keeps asking, and acpd answers; its own option `Always allow` (`--option always`) may \
          cover more\n"
     );

@@ -39,7 +39,7 @@ fn a_prompt_is_moved_and_changed_in_an_editor_while_it_waits() {
     let failed = edit(&env, &two, "false").code(1);
     assert!(failed.stdout().contains("the editor `false` failed"), "{failed:?}");
     let same = edit(&env, &two, "true").success();
-    assert!(same.stdout().contains("stays as it is"), "{same:?}");
+    assert!(same.stdout().contains("is unchanged"), "{same:?}");
     let changed = edit(&env, &two, "sed -i s/two/deux/").success();
     assert!(changed.stdout().contains("changed prompt"), "{changed:?}");
     env.acpctl(&["queue", "edit", "fix", "99", "x"]).code(2).explains(&["acpctl queue fix"]);
@@ -61,9 +61,9 @@ fn numbers_mean_what_waits_when_the_command_begins() {
         let _ = env.acpctl(&["run", "-N", "--detach", "-s", "fix", text]).success();
     }
     let none = env.acpctl(&["queue", "rm", "fix", "1", "4"]).code(2);
-    none.explains(&["no prompt 4 waits in fix", "acpctl queue fix"]);
+    none.explains(&["fix has no queued prompt 4", "acpctl queue fix"]);
     let gone = env.acpctl(&["queue", "rm", "fix", "1", "2"]).success();
-    gone.explains(&["took back prompt 1: say a", "took back prompt 2: say b"]);
+    gone.explains(&["removed prompt 1: say a", "removed prompt 2: say b"]);
     assert_eq!(number(&env, "say c"), "1");
     env.acpctl(&["cancel", "fix"]).success().explains(&["  1  say c"]);
     env.release("first");

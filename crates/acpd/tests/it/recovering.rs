@@ -124,7 +124,7 @@ fn a_session_whose_directory_is_gone_waits_and_goes_on_where_it_was_moved() {
     fs::rename(&old, &new).unwrap();
     env.acpctl(&["session", "move", &session, "--cwd", new.to_str().unwrap()])
         .success()
-        .explains(&["fix works in", "work/new now"]);
+        .explains(&["fix now works in", "work/new"]);
     client.say(&session, "say #three").unwrap();
     assert!(client.said(&session).contains("tags=one,two,three"), "{}", client.said(&session));
     let load = env.received("echo", "session/resume");

@@ -1,4 +1,4 @@
-//! `acpctl report`: what is in it, what is not, and that it is shown before it is written.
+//! `acpctl report`: what is in it, what is not, and that it needs confirmation.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -89,7 +89,7 @@ fn a_report_is_shown_and_written_only_when_a_person_says_so() {
     let file = env.path("report.md");
     let args = ["report", "--output", file.to_str().unwrap()];
     let piped = env.acpctl(&args).code(2);
-    piped.explains(&["is shown before it is written", "`--yes` writes it without asking"]);
+    piped.explains(&["needs confirmation", "add `--yes`"]);
     let answered = |answer: &str| {
         let mut command = env.acpctl_command(&args);
         command.env("ACPCTL_PAGER", "cat");

@@ -41,7 +41,7 @@ fn what_is_over_a_limit_is_shown_and_deleted_and_comes_back() {
 
     env.acpctl(&["gc", "--yes"]).success().explains(&["deleted 2 sessions", "session undo"]);
     assert_eq!(names(&env), ["three"]);
-    env.acpctl(&["gc", "--yes"]).success().explains(&["nothing is over a limit"]);
+    env.acpctl(&["gc", "--yes"]).success().explains(&["no session is over a limit"]);
     env.acpctl(&["session", "undo", "one"]).success();
     assert_eq!(names(&env), ["one", "three"]);
     assert_eq!(journal(&env)["expired"], 2);
@@ -115,7 +115,7 @@ fn reload_prints_what_the_limits_delete_and_undo_brings_all_back() {
     env.acpctl(&["gc", "--yes"]).success().explains(&["undo --all"]);
     assert_eq!(names(&env), ["three"]);
     let back = env.acpctl(&["session", "undo", "--all", "--since", "1h"]).success();
-    back.explains(&["one is back", "two is back", "brought back 2 sessions", "deletes 2 sessions"]);
+    back.explains(&["restored one", "restored two", "restored 2 sessions", "deletes 2 sessions"]);
     assert_eq!(names(&env), ["one", "three", "two"]);
     env.acpctl(&["session", "undo", "--since", "1h"]).code(2);
 }

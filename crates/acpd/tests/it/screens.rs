@@ -405,22 +405,22 @@ fn the_pager_has_the_terminal_and_the_keys_until_it_ends() {
 fn a_conversation_goes_line_by_line_and_nothing_that_was_written_changes() {
     let env = hosted([Agent::new("agent")]);
     let mut chat = start(&env, &["chat", "--plain", "--new"]);
-    chat.sees("a line is a prompt");
+    chat.sees("each line is a prompt");
     chat.types("say **a word**\n");
     chat.sees("You said: say");
-    chat.sees("done: the turn has ended");
+    chat.sees("done");
     chat.types("[ask]\n");
-    let seen = chat.sees("a number and Enter answers it");
+    let seen = chat.sees("type a number, or an empty line");
     assert!(seen.contains("question: agent asks to edit this"), "{seen}");
     // Nothing is chosen: neither Enter nor another number is an answer.
     chat.types("\n");
-    chat.sees("left open; ? asks again");
+    chat.sees("left open; `?` shows it again");
     chat.types("?\n");
     chat.waits("the question once more", |screen| {
-        screen.contents().matches("a number and Enter answers it").count() == 2
+        screen.contents().matches("type a number, or an empty line").count() == 2
     });
     chat.types("17\n");
-    chat.sees("a question is open: a number from 1 to ");
+    chat.sees("type a number from 1 to ");
     let open = env.connect().ok("_acpd/interaction/list", json!({}));
     assert_eq!(open["interactions"].as_array().map(Vec::len), Some(1), "it was not answered");
     chat.types("1\n");
@@ -431,7 +431,7 @@ fn a_conversation_goes_line_by_line_and_nothing_that_was_written_changes() {
     chat.sees("turn ended: cancelled");
     chat.types(CTRL_D);
     assert!(chat.ends().success());
-    chat.sees("continues; come back with: acpctl chat --plain ");
+    chat.sees("keeps running; come back with: acpctl chat --plain ");
     let written = chat.written();
     let colours = written.split("\u{1b}[").skip(1).all(|rest| {
         rest.trim_start_matches(|char: char| char.is_ascii_digit() || char == ';').starts_with('m')

@@ -143,7 +143,7 @@ fn a_name_that_another_agents_session_has_here_is_not_given_by_rename_and_told_w
     let env = home([echo(), Agent::new("other")]);
     env.acpctl(&["run", "-s", "fix", "one"]).success();
     let begun = env.acpctl(&["run", "-s", "fix", "-a", "other", "two"]).success();
-    assert!(begun.stderr().contains("echo has a session `fix` here, too"), "{begun:?}");
+    assert!(begun.stderr().contains("echo also has a session `fix` here"), "{begun:?}");
     env.acpctl(&["run", "-s", "third", "-a", "other", "three"]).success();
     env.acpctl(&["run", "-s", "here", "four"]).success();
     let refused = env.acpctl(&["session", "rename", "third", "here"]).code(2);

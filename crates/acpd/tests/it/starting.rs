@@ -272,7 +272,7 @@ fn package_of_another_repository_is_not_installed() {
         assert!(!log.exists());
     }
     fs::remove_file(&address).unwrap();
-    install().code(1).explains(&["cannot find out from the registry"]);
+    install().code(1).explains(&["the registry does not say who publishes"]);
     assert!(!log.exists());
     fs::write(&address, known).unwrap();
     install().success();

@@ -46,7 +46,7 @@ fn without_a_turn_or_an_agent_that_listens_the_way_out_is_named() {
     let idle = env.acpctl(&["run", "--steer", "fix", "more"]).code(1);
     assert_eq!(
         idle.stderr(),
-        "error: no turn runs in session `fix`\n\nhint: send it as a prompt: `acpctl run -s fix …`\n"
+        "error: no turn is running in session `fix`\n\nhint: send it as a prompt: `acpctl run -s fix …`\n"
     );
     assert!(env.received("echo", "_session/steering").is_empty(), "and the agent was not asked");
     env.acpctl(&["run", "--steer", "nobody", "more"]).code(3);

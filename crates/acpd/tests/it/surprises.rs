@@ -43,7 +43,7 @@ fn an_invalid_configuration_is_told_with_its_place_and_the_daemon_keeps_the_old_
     env.write_config("[agents.echo]\ncomand = 'x'\n[daemon]\nmax_clients = 0\n");
     let shown = env.acpctl(&["ps"]).success().stdout().to_owned();
     let all = ["`comand`", "config.toml:2:1", "hint: did you mean `command`?", "config.toml:4:15"];
-    for told in ["is invalid", "could not start again"].into_iter().chain(all) {
+    for told in ["is invalid", "could not restart"].into_iter().chain(all) {
         assert!(shown.contains(told), "{told}: {shown}");
     }
     assert_eq!(changed(&env)["mistakes"][1]["line"], 4);
@@ -134,7 +134,7 @@ fn who_waits_for_stdin_says_so_wherever_that_goes() {
     let mut command = env.acpctl_command(&["run"]);
     command.stdin(std::process::Stdio::piped());
     let mut waiting = Running::start(command);
-    waiting.wait_stderr("waiting for the end of stdin; `acpctl run -N` does not read it");
+    waiting.wait_stderr("waiting for the end of stdin; `acpctl run -N` ignores it");
     waiting.feed("hello");
     assert!(waiting.finish().success().stdout().contains("hello"));
 }

@@ -201,7 +201,7 @@ fn a_turn_is_left_waited_for_and_cancelled_from_other_terminals() {
     let id = begun.stdout().trim().to_owned();
     env.acpctl(&["run", "--detach", "-s", "fix", "say #two"]).success();
     env.acpctl(&["wait", "fix", "--timeout", "200ms"]).code(124);
-    env.acpctl(&["session", "rm", "--yes", "fix"]).code(1).explains(&["a turn runs or waits"]);
+    env.acpctl(&["session", "rm", "--yes", "fix"]).code(1).explains(&["is working or has queued prompts"]);
     env.acpctl(&["cancel", &id, "--turn"]).success();
     let rest = env.acpctl(&["attach", "fix", "--until-idle"]).success();
     assert!(rest.stdout().contains("tags=one,two"), "{rest:?}");
@@ -210,8 +210,8 @@ fn a_turn_is_left_waited_for_and_cancelled_from_other_terminals() {
 
     env.acpctl(&["run", "--detach", "--resume", "fix", "#three [pause there]"]).success();
     env.acpctl(&["run", "--detach", "--resume", "fix", "say #four"]).success();
-    env.acpctl(&["cancel", "-"]).success().explains(&["1 prompt that waited", "taken back"]);
+    env.acpctl(&["cancel", "-"]).success().explains(&["removed 1 queued prompt"]);
     let done = env.acpctl(&["wait", "fix"]).code(130);
     assert_eq!(done.stdout(), "fix cancelled\n");
-    env.acpctl(&["cancel", "fix"]).code(1).explains(&["no turn runs in session `fix`"]);
+    env.acpctl(&["cancel", "fix"]).code(1).explains(&["no turn is running in session `fix`"]);
 }

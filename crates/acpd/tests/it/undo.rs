@@ -17,7 +17,7 @@ fn a_deleted_session_comes_back_over_a_restart_with_its_conversation() {
     env.acpctl(&["session", "undo", "fax"]).code(3).explains(&["these can be brought back: `fix`"]);
     env.acpctl(&["daemon", "stop"]).success();
 
-    env.acpctl(&["session", "undo"]).success().explains(&["fix is back"]);
+    env.acpctl(&["session", "undo"]).success().explains(&["restored fix"]);
     let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
     assert!(two.stdout().contains("tags=one,two"), "{two:?}");
     let log = env.acpctl(&["session", "log", "fix"]).success();
@@ -47,7 +47,7 @@ fn what_an_editor_deletes_comes_back_with_its_conversation() {
     editor
         .call("session/load", json!({"sessionId": id, "cwd": env.work("main"), "mcpServers": []}))
         .unwrap_err();
-    env.acpctl(&["session", "undo"]).success().explains(&["fix is back"]);
+    env.acpctl(&["session", "undo"]).success().explains(&["restored fix"]);
     let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
     assert!(two.stdout().contains("tags=one,two"), "{two:?}");
 }

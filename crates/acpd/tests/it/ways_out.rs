@@ -29,7 +29,7 @@ fn a_load_that_fails_for_ever_is_given_up_by_a_person_and_goes_on_with_a_summary
     assert!(ps.stdout().contains("acpctl session reseed fix"), "{ps:?}");
     env.acpctl(&["session", "reseed", "fix"])
         .success()
-        .explains(&["fix is given up", "in a new session"]);
+        .explains(&["the next prompt of fix continues", "in a new session"]);
     // Told once, by the next run.
     let run = env.acpctl(&["run", "-s", "fix", "say #three"]).code(7);
     let run = run.explains(&["a person gave it up", "continues with a summary"]);

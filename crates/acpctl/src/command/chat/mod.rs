@@ -16,21 +16,21 @@ use crate::{default_agent, full_screen, last, lookup};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
-    "acpctl chat" => "Go on with the session that was last used here, or begin one",
-    "acpctl chat --new -a claude" => "Begin a session with this agent",
+    "acpctl chat" => "Continue the last used session of this directory, or start one",
+    "acpctl chat --new -a claude" => "Start a session with this agent",
     "acpctl chat main --plain" => "Read and write line by line, for a screen reader",
 ))]
 pub(super) struct Chat {
-    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used [default: the
-    /// last one used here, else a new one].
+    /// Name, id, unique prefix of either, words of the title, or `-` for the last used session [default: the
+    /// last used session of this directory, else a new one].
     session: Option<String>,
-    /// Only among the sessions of this agent; the agent of a new one.
+    /// Look only among sessions of this agent; the agent of a new session.
     #[arg(short, long)]
     agent: Option<String>,
-    /// Begin a new session.
+    /// Start a new session.
     #[arg(long, conflicts_with = "session")]
     new: bool,
-    /// Line by line, in place of a full screen: for screen readers and simple terminals.
+    /// Print line by line instead of on a full screen: for screen readers and simple terminals.
     #[arg(long)]
     plain: bool,
 }
@@ -50,8 +50,7 @@ pub(super) fn chat(args: &Chat, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let mut start = full_screen::start(
         door,
         ui,
-        "`acpctl chat --plain` does it line by line; `acpctl run` prompts and `acpctl attach` follows a \
-         session, also in a pipe",
+        "without one: `acpctl chat --plain`, `acpctl run`, `acpctl attach`",
     )?;
     let mut connection = door.connect()?;
     start.opens = match find(args, &mut connection, ui)? {

@@ -137,8 +137,8 @@ impl Chat {
         let now = goes_on(info, human::now());
         ui.say(text!("{} with {} in {}; now: {}", info.handle(), info.agent, info.cwd, now));
         ui.say(
-            "a line is a prompt; a number answers a question, an empty line leaves it open; Ctrl-C \
-             cancels the turn, Ctrl-D leaves",
+            "each line is a prompt; a number answers a question, an empty line leaves it open; Ctrl-C \
+             cancels the turn, Ctrl-D exits",
         );
         if info.turn.state == TurnState::NeedsAction {
             self.look()?;
@@ -182,7 +182,7 @@ impl Chat {
     fn left(&self, ui: &mut Ui) -> ExitCode {
         let handle = self.info.handle();
         let word = shell_word(handle);
-        let back = "continues; come back with: acpctl chat --plain";
+        let back = "keeps running; come back with: acpctl chat --plain";
         ui.say(text!("left {}, which {} {}", handle, back, word));
         self.code
     }
@@ -192,7 +192,7 @@ impl Chat {
         match (line, self.questions.front().filter(|_| !self.is_aside)) {
             ("", Some(_)) => {
                 self.is_aside = true;
-                ui.say("left open; ? asks again");
+                ui.say("left open; `?` shows it again");
             }
             ("", None) => {}
             ("?", _) => {
@@ -206,7 +206,7 @@ impl Chat {
                 match number.and_then(|number| choices.into_iter().nth(number)) {
                     Some(choice) => self.answer(choice, ui)?,
                     None => ui.say(text!(
-                        "a question is open: a number from 1 to {}, or an empty line to leave it",
+                        "type a number from 1 to {}, or an empty line to leave the question open",
                         count
                     )),
                 }
@@ -242,7 +242,7 @@ impl Chat {
         let Answer { label, given: answer, says_why, .. } = choice;
         ui.say(text!("answered: {}", label));
         if says_why {
-            ui.say("the next line tells the agent why");
+            ui.say("type the reason as the next line");
         }
         let id = question.id.raw().to_owned();
         let params = AnswerParams { id, answer, by: Some(me()), parent: None };
@@ -275,7 +275,7 @@ impl Chat {
     /// Shows the first question whole, with nothing chosen.
     fn ask(&mut self, ui: &mut Ui) {
         let Some(question) = self.questions.front() else {
-            return ui.say("no question is open");
+            return ui.say("there is no open question");
         };
         // What was typed before it could be read is no answer.
         self.typed.clear();
@@ -293,26 +293,26 @@ impl Chat {
         });
         ui.talk(&paint.lines(&choices.collect::<Vec<_>>()));
         if matches!(question.question, Question::Form { .. }) {
-            ui.say(text!("in another terminal, this fills it in: acpctl answer {}", question.id));
+            ui.say(text!("to fill it in, in another terminal: acpctl answer {}", question.id));
         }
         let more = match self.questions.len() {
             1 => Text::new(),
-            count => text!(" ({} more are open)", count - 1),
+            count => text!(" ({} more)", count - 1),
         };
-        let how = text!("a number and Enter answers it; an empty line leaves it open{}", more);
+        let how = text!("type a number, or an empty line to leave the question open open{}", more);
         ui.say(paint.apply(DIM, how));
         self.told.insert(question.id.clone());
     }
 
     fn interrupt(&mut self, ui: &mut Ui) -> Result {
         if !self.is_running {
-            ui.say("no turn runs; Ctrl-D leaves");
+            ui.say("no turn is running; Ctrl-D exits");
             return Ok(());
         }
         let params =
             CancelParams { session: self.session.clone(), turn_only: false, by: Some(me()) };
         self.live.request(method::SESSION_CANCEL, &params)?;
-        ui.say("cancelling the turn and its queued prompts; Ctrl-C leaves at once");
+        ui.say("cancelling the turn and its queued prompts; Ctrl-C exits now");
         Ok(())
     }
 
@@ -365,7 +365,7 @@ impl Chat {
                     matches!(ended.outcome, TurnOutcome::Stopped { stop_reason } if stop_reason == "end_turn")
                 });
                 if is_done {
-                    ui.say("done: the turn has ended");
+                    ui.say("done");
                 }
             }
             method::SESSION_STATE if needs_action(params) => self.look()?,

@@ -22,36 +22,36 @@ use crate::ui::Ui;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Config {
-    /// Tell every mistake in it; exit with 1 if there is one.
+    /// List all mistakes; exits with 1 if there is one.
     #[command(after_long_help = examples!(
-        "acpctl config check" => "Look for mistakes before the daemon reads the file",
+        "acpctl config check" => "Find mistakes before the daemon reads the file",
     ))]
     Check(Json),
-    /// Tell the value that each key comes to, and who says so: the file, the catalogue, the default.
+    /// Show effective values and where they come from: the file, the catalogue or the default.
     ///
-    /// Without a key: all but those of agents about which the file says nothing. What may be a secret is hidden.
+    /// Without a key, agents that the file does not mention are left out. Possible secrets are hidden.
     #[command(after_long_help = examples!(
-        "acpctl config show agents.claude" => "See what holds for an agent, and who says so",
-        "acpctl config show daemon.log_level --json" => "Print one value for a program",
+        "acpctl config show agents.claude" => "Show the values of an agent and their sources",
+        "acpctl config show daemon.log_level --json" => "Print one value as JSON",
         "acpctl config show --file" => "Print the file as it is",
     ))]
     Show(show::ConfigShow),
-    /// Print where the file is, or would be.
+    /// Print the path of the file.
     #[command(after_long_help = examples!(
         "cat \"$(acpctl config path)\"" => "Use the file in a command",
     ))]
     Path,
     /// Open the file in $VISUAL or $EDITOR, then check it.
     ///
-    /// A new file begins with a line that tells editors of TOML what may be in it.
+    /// A new file starts with a link to its schema, for editors that know TOML.
     #[command(after_long_help = examples!(
-        "acpctl config edit" => "Change the file; mistakes in it are told",
+        "acpctl config edit" => "Edit the file; mistakes are listed",
     ))]
     Edit,
-    /// Print the JSON schema of the file, which editors check it with.
+    /// Print the JSON schema of the file, for editors.
     #[command(after_long_help = examples!(
         "acpctl config schema > ~/.config/acpd/config.schema.json" =>
-            "Give an editor of TOML something to check the file with",
+            "Let an editor check the file",
     ))]
     Schema,
 }
@@ -79,7 +79,7 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
             match open_file(&file) {
                 Ok(open) => open.take(LONGEST).read_to_end(&mut bytes).map_err(failed)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    ui.say(text!("there is no `{}`: everything has its default", file));
+                    ui.say(text!("`{}` does not exist: all values are defaults", file));
                     return Ok(());
                 }
                 Err(error) => return Err(failed(error)),
@@ -130,7 +130,7 @@ fn told(report: &ConfigReport, ui: &mut Ui) -> Result {
     ui.say(if report.exists {
         text!("`{}` has no mistakes", report.file)
     } else {
-        text!("there is no `{}`: everything has its default", report.file)
+        text!("`{}` does not exist: all values are defaults", report.file)
     });
     Ok(())
 }
@@ -150,7 +150,7 @@ fn offer_reload(paths: &Paths, ui: &mut Ui) -> Result {
     let Some(mut connection) = running(paths)? else { return Ok(()) };
     let status: Status = connection.call(method::STATUS, &Empty {})?;
     if status.daemon.config_changed.is_some() {
-        ui.say("acpd does not use it yet: run `acpctl daemon reload`");
+        ui.say("acpd does not use it yet. Reload: `acpctl daemon reload`");
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::ui::Ui;
 
 #[derive(Debug, Args)]
 pub(in crate::command) struct ConfigShow {
-    /// A key or a table, as in `daemon`, `agents.claude` or `agents.claude.env`.
+    /// A key or a table, such as `daemon`, `agents.claude` or `agents.claude.env`.
     pub(crate) key: Option<String>,
     /// Print the file as it is.
     #[arg(long, conflicts_with_all = ["key", "json"])]
@@ -38,7 +38,7 @@ pub(super) fn show(mut found: ConfigValues, wanted: &ConfigShow, ui: &mut Ui) ->
         return Ok(ui.json(&found)?);
     }
     if !found.exists {
-        ui.say(text!("there is no `{}`: everything has its default", found.file));
+        ui.say(text!("`{}` does not exist: all values are defaults", found.file));
     }
     let paint = ui.out_paint();
     let file = Path::new(found.file.raw()).file_name();
@@ -54,7 +54,7 @@ pub(super) fn show(mut found: ConfigValues, wanted: &ConfigShow, ui: &mut Ui) ->
         ui.print(line(&text!("{} = ", escape::one_line(name)), value, &file, paint))?;
     }
     if !found.here.is_empty() {
-        let begun = text!("# A session begun in `{}` without another word has:", found.dir);
+        let begun = text!("# New sessions in `{}` have:", found.dir);
         ui.print(text!("\n{}\n", paint.apply(DIM, begun)))?;
         for value in &found.here {
             ui.print(line(&text!("# {} = ", value.key), value, &file, paint))?;
@@ -81,7 +81,7 @@ fn choose(found: &mut ConfigValues, wanted: Option<&str>) -> Result {
         let error = CommandError::usage(text!("no key or table `{}`", escape::one_line(wanted)));
         return Err(match nearest(wanted, known) {
             Some(near) => error.hint(text!("did you mean `{}`?", escape::one_line(near))),
-            None => error.hint("`acpctl config show` without a key shows what there is"),
+            None => error.hint("`acpctl config show` lists all keys"),
         });
     }
     found.values = chosen;

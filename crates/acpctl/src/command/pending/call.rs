@@ -63,9 +63,9 @@ pub(super) fn confirm(open: &InteractionInfo, ui: &mut Ui) -> Result<bool> {
     if changed == 0 {
         return Ok(false);
     }
-    let text = "the agent changed its call while you were asked about it: nothing was answered";
+    let text = "the agent has changed its call: nothing was answered";
     let hint = text!(
-        "`acpctl pending {}` shows what it asks now, `acpctl allow {}` allows that",
+        "`acpctl pending {}` shows the new call, `acpctl allow {}` allows it",
         open.id,
         open.id
     );

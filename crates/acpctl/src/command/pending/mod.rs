@@ -23,17 +23,17 @@ use crate::{form, human, lookup};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
-    "acpctl pending" => "List what agents ask",
-    "acpctl pending main" => "Show all of what the session `main` asks",
-    "acpctl pending --follow" => "Tell each new question, and who answered it",
+    "acpctl pending" => "List open questions",
+    "acpctl pending main" => "Show the question of the session `main`",
+    "acpctl pending --follow" => "Print each new question, and who answered it",
 ))]
 pub(super) struct Pending {
-    /// Id of a question, or the session that asks it: show all of it [default: list the open questions].
+    /// Id of a question, or its session: show all of it [default: list open questions].
     id: Option<String>,
-    /// List them, then each new one as it comes, and how it ends.
+    /// Keep printing new questions and their answers.
     #[arg(short, long, conflicts_with = "id")]
     follow: bool,
-    /// Only among the questions of this agent.
+    /// Look only among questions of this agent.
     #[arg(short, long, requires = "id")]
     agent: Option<String>,
     #[command(flatten)]
@@ -43,15 +43,15 @@ pub(super) struct Pending {
 /// Arguments of `allow` and `deny`.
 #[derive(Debug, Args)]
 pub(super) struct Decide {
-    /// Id of the question, or the session that asks it [default: the only open question].
+    /// Id of the question, or its session [default: the only open question].
     id: Option<String>,
     /// Remember the decision for this agent and directory.
     #[arg(long)]
     always: bool,
-    /// The option to choose, if several allow or deny.
+    /// Choose this option, if several allow or deny.
     #[arg(long, value_name = "OPTION")]
     option: Option<String>,
-    /// Only among the questions of this agent.
+    /// Look only among questions of this agent.
     #[arg(short, long)]
     agent: Option<String>,
 }
@@ -59,28 +59,27 @@ pub(super) struct Decide {
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
     "\
-Without options, on a terminal, it asks for each field of a form, for an option, or whether you agree \
-to open a page. Fields that no `--field` names get their defaults.";
+On a terminal and without options, it asks for each value. Fields without `--field` get their defaults.";
     "acpctl answer main" => "Fill in the form of `main`, field by field",
     "acpctl answer main --field branch=main" => "Fill in one field; the others get their defaults",
-    "acpctl answer main --decline" => "Say no to it",
+    "acpctl answer main --decline" => "Decline it",
 ))]
 pub(super) struct Answer {
-    /// Id of the question, or the session that asks it [default: the only open question].
+    /// Id of the question, or its session [default: the only open question].
     id: Option<String>,
     /// Choose this option.
     #[arg(long, value_name = "OPTION", conflicts_with_all = ["fields", "accept", "decline"])]
     option: Option<String>,
-    /// Fill in a field of the form; once for each value where several can be chosen.
+    /// Fill in a field of the form; repeat it for several values.
     #[arg(long = "field", value_name = "NAME=VALUE", conflicts_with = "decline")]
     fields: Vec<String>,
-    /// Say yes to the page, or to the form with its defaults.
+    /// Agree to open the page, or send the form with its defaults.
     #[arg(long, conflicts_with = "decline")]
     accept: bool,
-    /// Say no to the form or the page.
+    /// Decline the form or the page.
     #[arg(long)]
     decline: bool,
-    /// Only among the questions of this agent.
+    /// Look only among questions of this agent.
     #[arg(short, long)]
     agent: Option<String>,
 }
@@ -103,7 +102,7 @@ pub(super) fn pending(args: &Pending, door: Door, ui: &mut Ui) -> Result {
         return Ok(ui.json(&list)?);
     }
     if list.interactions.is_empty() {
-        ui.say("no agent waits for an answer");
+        ui.say("there are no open questions");
         return Ok(());
     }
     Ok(ui.print(table(&list.interactions, human::now(), ui.out_paint(), ui.out_width()))?)
@@ -172,7 +171,7 @@ fn chosen(found: &InteractionInfo, args: &Answer, ui: &mut Ui) -> Result<GivenAn
             } else if ui.can_ask() {
                 ui.say(ui.err_paint().apply(BOLD, message));
                 let content = form::ask(&form, ui)?;
-                if form.fields.is_empty() && !yes(ui, "it has no fields; send it? y/n > ")? {
+                if form.fields.is_empty() && !yes(ui, "the form has no fields; send it? y/n > ")? {
                     return Ok(GivenAnswer::Decline);
                 }
                 content
@@ -183,11 +182,11 @@ fn chosen(found: &InteractionInfo, args: &Answer, ui: &mut Ui) -> Result<GivenAn
             Ok(GivenAnswer::Accept { content: Some(content) })
         }
         Question::Permission { .. } if args.accept => {
-            Err(CommandError::usage("the question is no form and no page, which `--accept` is for")
+            Err(CommandError::usage("`--accept` is for forms and pages, and this is neither")
                 .hint(text!("`acpctl allow {}` allows it", found.id)))
         }
         _ if !args.fields.is_empty() => {
-            Err(CommandError::usage("the question is not a form: it has no fields")
+            Err(CommandError::usage("the question is not a form")
                 .hint("`acpctl pending` shows the question"))
         }
         Question::Permission { options, .. } => choice::of_all(found, options, ui),
@@ -200,8 +199,8 @@ fn chosen(found: &InteractionInfo, args: &Answer, ui: &mut Ui) -> Result<GivenAn
 fn page(found: &InteractionInfo, ui: &mut Ui) -> Result<GivenAnswer> {
     let id = &found.id;
     if !ui.can_ask() {
-        let text = text!("a person must look at a page: {}", described(found));
-        let hint = text!("`acpctl allow {}` when it is done, or `acpctl deny {}`", id, id);
+        let text = text!("this needs a look at a page: {}", described(found));
+        let hint = text!("then `acpctl allow {}` or `acpctl deny {}`", id, id);
         return Err(CommandError::usage(text).hint(hint));
     }
     ui.say(described(found));
@@ -271,7 +270,7 @@ fn find(
             };
             open.retain(|question| asks(&session, question));
             if open.is_empty() {
-                let text = text!("no question is open in {}", session.handle());
+                let text = text!("{} has no open question", session.handle());
                 return Err(CommandError::new(ExitCode::NotFound, text).hint(PENDING));
             }
         }
@@ -283,22 +282,22 @@ fn find(
 fn only(mut open: Vec<InteractionInfo>, wanted: Option<&str>) -> Result<InteractionInfo> {
     match (open.len(), wanted) {
         (1, _) => Ok(open.remove(0)),
-        (0, None) => Err(CommandError::new(ExitCode::NotFound, "no agent waits for an answer")),
+        (0, None) => Err(CommandError::new(ExitCode::NotFound, "there are no open questions")),
         (0, Some(wanted)) => Err(none(wanted)),
         (count, _) => {
             let lines = open.iter().map(|open| text!("\n  {}  {}", open.id, described(open)));
-            let hint = text!("name one by its id:{}", lines.collect::<Text>());
+            let hint = text!("choose an id:{}", lines.collect::<Text>());
             Err(CommandError::usage(text!("{} questions are open", count)).hint(hint))
         }
     }
 }
 
 /// Where a person looks who finds no question.
-const PENDING: &str = "`acpctl pending` lists the open questions; it may be answered already";
+const PENDING: &str = "it may be answered already; `acpctl pending` lists open questions";
 
 fn none(wanted: &str) -> CommandError {
     let wanted = escape::one_line(wanted);
-    let text = text!("no open question has the id or the session `{}`", wanted);
+    let text = text!("no open question has this id or session: `{}`", wanted);
     CommandError::new(ExitCode::NotFound, text).hint(PENDING)
 }
 
@@ -350,7 +349,7 @@ mod tests {
         insta::assert_snapshot!(only(list().interactions, None).unwrap_err().render(Paint::plain()), @"
         error: 4 questions are open
 
-        hint: name one by its id:
+        hint: choose an id:
           1-4  run `git push` (demo, fix)
           1-5  Push<U+001B>it (demo, s-2)
           1-6  Which branch? (demo, fix)

@@ -26,18 +26,17 @@ use names::Names;
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
     "\
-It has versions, the system, what `acpctl doctor` finds, which keys of the configuration are set, agents and sessions by \
-their states, the end of the daemon's log and its metrics. It has no word of a conversation, nothing that agents have \
-written to stderr, no values of variables, headers and arguments, and no names of you, your machine, sessions and \
-directories.";
-    "acpctl report" => "Look at it, then have it written to a file here",
-    "acpctl report --output - | less" => "Only look at it",
+The report has versions, the system, the findings of `acpctl doctor`, the configured keys, the states of agents and \
+sessions, the end of the daemon's log, and metrics. It has no conversations, no stderr of agents, no values of variables, \
+headers or arguments, and no names of you, your machine, sessions or directories.";
+    "acpctl report" => "Read it, then confirm to write it to a file here",
+    "acpctl report --output - | less" => "Only read it",
 ))]
 pub(super) struct Report {
-    /// Write it to this new file; `-` prints it [default: `acpd-report-TIME.md` here].
+    /// Write to this new file; `-` prints it [default: `acpd-report-TIME.md`].
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
-    /// Write it without showing it and without asking.
+    /// Write it without showing it and without confirmation.
     #[arg(long)]
     yes: bool,
 }
@@ -67,7 +66,7 @@ pub(super) fn report(args: &Report, ui: &mut Ui) -> Result {
         confirm(ui, "writing a report", HINT, &Text::new(), prompt)?;
     }
     write(&file, &text)?;
-    ui.say(text!("written to `{}`: look at it once more before you send it", file));
+    ui.say(text!("written to `{}`: read it again before you send it", file));
     Ok(())
 }
 

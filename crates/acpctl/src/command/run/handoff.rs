@@ -31,9 +31,9 @@ use crate::ui::Ui;
 The transcript is that of `session export`: the last turns, up to 64 KiB. The old session stays. Without PROMPT, \
 stdin is read unless it is a terminal. Output and exit codes are those of `run`.";
     "acpctl session handoff main --to codex 'finish it'" =>
-        "Let another agent go on in the same directory",
+        "Let another agent continue in the same directory",
     "acpctl session handoff main --to codex --all -s main-2" =>
-        "Hand over all turns; the new session is named `main-2`",
+        "Hand over all turns; name the new session `main-2`",
 ))]
 pub(in crate::command) struct Handoff {
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub(in crate::command) struct Handoff {
     /// The agent that continues.
     #[arg(long, value_name = "AGENT")]
     to: String,
-    /// Give the new session this name.
+    /// Name of the new session.
     #[arg(short = 's', long = "name", value_name = "NAME")]
     name: Option<String>,
     /// Hand over all turns, not only the last ones.
@@ -51,7 +51,7 @@ pub(in crate::command) struct Handoff {
     set_up: SetUp,
     #[command(flatten)]
     turn: TurnArgs,
-    /// What the agent shall do; several words are joined [default: tell where the work stands].
+    /// The prompt; words are joined [default: ask for the state of the work].
     #[arg(value_name = "PROMPT")]
     prompt: Vec<String>,
 }
@@ -109,12 +109,12 @@ pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Re
 fn check(old: &SessionInfo, transcript: &Transcript) -> Result {
     let name = old.handle();
     if transcript.turns == 0 {
-        return Err(CommandError::usage(text!("nothing was said in session {}", name))
-            .hint("begin with another agent: `acpctl run -a AGENT PROMPT`"));
+        return Err(CommandError::usage(text!("session {} is empty", name))
+            .hint("start with another agent: `acpctl run -a AGENT PROMPT`"));
     }
     if transcript.text.len() as u64 > LIMIT {
         return Err(CommandError::usage(text!("the transcript of {} is bigger than 10 MiB", name))
-            .hint("leave out `--all`: the last turns are handed over"));
+            .hint("without `--all`, only the last turns are handed over"));
     }
     Ok(())
 }
@@ -135,7 +135,7 @@ fn announced(old: &SessionInfo, transcript: &Transcript, to: &str) -> Text {
         return line;
     }
     let word = shell_word(old.handle());
-    text!("{}\na turn still runs there; end it with: acpctl cancel {}", line, word)
+    text!("{}\nits turn is still running; cancel it with: acpctl cancel {}", line, word)
 }
 
 /// What the agent hears.

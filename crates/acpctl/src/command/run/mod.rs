@@ -49,36 +49,35 @@ pub(super) use handoff::{Handoff, handoff};
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
     "\
-Without PROMPT, or with `-` alone, the prompt is read from stdin. With PROMPT, a file or a pipe on \
-stdin is attached to it. A `-` after the words puts stdin into \
-the text of the prompt. A script or a loop keeps its own stdin out of it with `-n`.
+Without PROMPT, or with only `-`, the prompt is read from stdin. With PROMPT, a file or a pipe on stdin is attached. \
+PROMPT followed by `-` adds stdin to the text. `-N` ignores stdin, for scripts and loops.
 
-The answer goes to stdout, everything else to stderr. Where no turn began, stdout is empty, and stderr and the exit \
-code say why. With --json, stdout is one object once the turn is over, also if it ended with an error:
+The answer goes to stdout, everything else to stderr. If no turn starts, stdout is empty. With --json, stdout is one \
+object at the end of the turn, also after an error:
 
   sessionId, agent         the session
-  answer                   what the agent said
+  answer                   the agent's answer
   stopReason               end_turn, max_tokens, max_turn_requests, refusal, cancelled
-  error                    message, reason and hint, in the place of stopReason
-  exitCode                 that of the command
-  turn, startedAt, at      its number, its beginning and its end (ms since the epoch)
-  tools, files             how many tool calls, and the files that they changed
-  usage                    tokens and cost, if the agent told";
+  error                    message, reason and hint, instead of stopReason
+  exitCode                 exit code of the command
+  turn, startedAt, at      number, start and end of the turn (ms since the epoch)
+  tools, files             number of tool calls, and the files that they changed
+  usage                    tokens and cost, if the agent reported them";
     "acpctl run -s fix 'make the tests pass'" =>
-        "Prompt the session `fix` of this directory, or begin it",
-    "git diff | acpctl run 'review this'" => "Attach what another program prints",
+        "Prompt the session `fix` of this directory, or start it",
+    "git diff | acpctl run 'review this'" => "Attach the output of another program",
     "id=$(acpctl run -N --detach --worktree=docs --yes 'update the docs')" =>
-        "Have it done in a worktree of its own, and keep the session's id for `acpctl wait`",
+        "Work in a new worktree, and keep the session's id for `acpctl wait`",
 ))]
 pub(super) struct Run {
-    /// Use this agent [default: the session's, else the configured one].
+    /// Use this agent [default: the session's agent, else the configured one].
     #[arg(short, long)]
     agent: Option<String>,
     /// Continue the session with this name or full id, or start one with this name.
     #[arg(short, long, value_name = "NAME")]
     session: Option<String>,
-    /// Continue this session, and never start one: a name, an id, a unique prefix of either, words of a
-    /// title, or `-` for the last one used.
+    /// Continue this session, never start one: name, id, unique prefix of either, words of the title, or `-`
+    /// for the last used session.
     #[arg(short, long, value_name = "SESSION", conflicts_with = "session")]
     resume: Option<String>,
     /// Continue the last used session of this directory (and agent).
@@ -89,35 +88,35 @@ pub(super) struct Run {
     /// Work in this directory [default: the current one].
     #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     cwd: Option<PathBuf>,
-    /// Begin a session in a git worktree of its own, `../REPOSITORY.worktrees/NAME`, on the branch
-    /// `acpd/NAME` [default: the session's name, else a number].
+    /// Start a session in its own git worktree, `../REPOSITORY.worktrees/NAME`, on the branch `acpd/NAME`
+    /// [default: the session's name, else a number].
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
         conflicts_with_all = ["resume", "goes_on", "steer"])]
     #[expect(clippy::option_option, reason = "that is how clap tells an option without its value")]
     worktree: Option<Option<String>>,
     #[command(flatten)]
     set_up: SetUp,
-    /// Read the prompt from this file; `-` is stdin. What PROMPT says comes after it.
+    /// Read the prompt from this file; `-` is stdin. PROMPT comes after it.
     #[arg(long = "prompt-file", value_name = "PATH", value_hint = ValueHint::FilePath)]
     prompt_files: Vec<PathBuf>,
-    /// Add a file to the prompt, or lines of a text: PATH, PATH:10 or PATH:10-20.
+    /// Attach a file, or lines of it: PATH, PATH:10 or PATH:10-20.
     #[arg(short = 'F', long = "file", value_name = "PATH[:LINES]", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
-    /// Add an image to the prompt.
+    /// Attach an image.
     #[arg(short, long = "image", value_name = "FILE", value_hint = ValueHint::FilePath)]
     images: Vec<PathBuf>,
-    /// Add a sound to the prompt.
+    /// Attach audio.
     #[arg(long = "audio", value_name = "FILE", value_hint = ValueHint::FilePath)]
     sounds: Vec<PathBuf>,
-    /// Send the prompt into the running turn of a session, while the agent works. Without `--session`
-    /// or `--continue`, the first PROMPT is the session: its name, its id or a unique prefix.
+    /// Send the prompt into the running turn. Without `--session` or `--continue`, the first PROMPT is the
+    /// session: name, id or unique prefix.
     #[arg(long, conflicts_with_all = ["detach", "thoughts", "json_stream", "yes", "deny", "model", "mode", "set"])]
     steer: bool,
-    /// Execute the prompt at most once in its session, however often the command is repeated with this
-    /// key: a repetition waits for the first one's turn, or returns its outcome. Needs `-s` or `-r`.
+    /// Run the prompt at most once per key and session: a repeated command waits for the first turn or returns
+    /// its outcome. Needs `-s` or `-r`.
     #[arg(long, value_name = "KEY", conflicts_with_all = ["steer", "goes_on", "worktree"])]
     key: Option<String>,
-    /// The prompt; several words are joined.
+    /// The prompt; words are joined.
     #[arg(value_name = "PROMPT")]
     prompt: Vec<String>,
 }
@@ -131,8 +130,8 @@ pub(super) fn run(mut args: Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     }
     // Everything that can be wrong with the arguments is found before the daemon is bothered.
     if args.key.is_some() && args.session.is_none() && args.resume.is_none() {
-        return Err(CommandError::usage("`--key` needs a session: a key counts in its session")
-            .hint("name the session, a new one too: `acpctl run -s NAME --key KEY …`"));
+        return Err(CommandError::usage("`--key` needs a session")
+            .hint("name a new or existing session: `acpctl run -s NAME --key KEY …`"));
     }
     let begins = args.session.is_none() && args.resume.is_none() && !args.goes_on;
     let cwd = directory(&args.cwd.clone().map_or_else(current_dir, Ok)?)
@@ -193,7 +192,7 @@ fn left_behind(session: &SessionInfo, json: bool, ui: &mut Ui) -> Result<ExitCod
 fn moved(error: CommandError) -> CommandError {
     match error.code() {
         ExitCode::NotFound => error
-            .hint("if it was moved, change the directory of its sessions: `acpctl session move SESSION --cwd DIR`"),
+            .hint("if it was moved, update its sessions: `acpctl session move SESSION --cwd DIR`"),
         _ => error,
     }
 }
@@ -272,7 +271,7 @@ impl Target {
                 Some(session) => {
                     let text = text!("session {} exists", session.handle());
                     Err(CommandError::usage(text)
-                        .hint("`--worktree` begins a new one; choose another name"))
+                        .hint("`--worktree` starts a new session; choose another name"))
                 }
                 None => Target::open(turn, args, &cwd, None),
             }
@@ -280,7 +279,7 @@ impl Target {
         let target = target.map_err(|error| match worktree.remove() {
             Ok(()) => error,
             Err(_) => error.hint(text!(
-                "remove what was made for it: git worktree remove {}",
+                "remove its worktree: git worktree remove {}",
                 shell_word(&Untrusted::from(&worktree.path))
             )),
         })?;
@@ -288,10 +287,10 @@ impl Target {
         turn.ui.say(turn.ui.err_paint().apply(DIM, text!("worktree {}, branch {}", path, branch)));
         if let Some(warning) = &worktree.warning {
             let warning = Untrusted::from(warning);
-            turn.ui.say(text!("warning: the worktree is complete, but a hook failed: {}", warning));
+            turn.ui.say(text!("warning: the worktree was created, but a hook failed: {}", warning));
         }
         if git::has_changes(dir)? {
-            let line = "what is not committed here is not in the worktree";
+            let line = "uncommitted changes are not in the worktree";
             turn.ui.say(turn.ui.err_paint().apply(DIM, line));
         }
         Ok(target)
@@ -360,7 +359,7 @@ impl Target {
         }
         let id = Untrusted::from(&self.session_id);
         let word = shell_word(&name.map_or(id, Untrusted::from));
-        let line = text!("detached, the turn continues; come back with: acpctl attach {}", word);
+        let line = text!("the turn continues in the background; come back with: acpctl attach {}", word);
         signal::say_at_end(Some(line.clone()));
         let ended = turn.prompt(&self.session_id, &params);
         signal::say_at_end(None);
@@ -370,7 +369,7 @@ impl Target {
                     turn.ui.say(turn.ui.err_paint().apply(
                         DIM,
                         text!(
-                            "executed before, as turn {}; see it: acpctl session log {}",
+                            "this prompt was already executed as turn {}; see: acpctl session log {}",
                             turn_before,
                             word
                         ),
@@ -426,13 +425,13 @@ impl Target {
                     Some(("audio", "leave out `--audio`"))
                 }
                 Attachment::Blob { .. } if !self.can_embed => {
-                    Some(("files but text", "name the file's path in the prompt"))
+                    Some(("binary files", "write the file's path in the prompt"))
                 }
                 _ => None,
             };
             if let Some((what, instead)) = refused {
                 let agent = escape::one_line(&self.agent);
-                return Err(CommandError::usage(text!("{} takes no {}", agent, what))
+                return Err(CommandError::usage(text!("{} does not accept {}", agent, what))
                     .hint(text!("choose another agent with `--agent`, or {}", instead)));
             }
             blocks.extend(attachment.blocks(self.can_embed));
@@ -461,7 +460,7 @@ fn existing(turn: &mut Turn<'_>, args: &Run, cwd: &str) -> Result<Option<Session
                 Named::New(others) => {
                     if let Some(other) = beside {
                         turn.ui.say(turn.ui.err_paint().apply(DIM, text!(
-                            "{} has a session `{}` here, too: from now on, name the agent with it (`-a`)",
+                            "{} also has a session `{}` here: name the agent from now on (`-a`)",
                             other.agent,
                             escape::one_line(name)
                         )));
@@ -479,7 +478,7 @@ fn existing(turn: &mut Turn<'_>, args: &Run, cwd: &str) -> Result<Option<Session
 fn tell_others(ui: &mut Ui, others: &[SessionInfo], name: &str) {
     let line = match others {
         [other] if !Path::new(other.cwd.raw()).is_dir() => Some(text!(
-            "`{}` begins anew here; the one in `{}`, which is gone, moves with: \
+            "new session `{}`; to move the one of `{}`, which is gone: \
              acpctl session move {} --cwd DIR",
             escape::one_line(name),
             other.cwd,
@@ -612,12 +611,12 @@ fn end(turn: &mut Turn<'_>, result: &RawValue) -> ExitCode {
     let stop = stop_reason(result).unwrap_or_default();
     let note: Option<Text> = match &*stop {
         "refusal" => Some("the agent refused".into()),
-        "max_tokens" => Some("stopped: the answer reached the agent's length limit".into()),
+        "max_tokens" => Some("stopped: the answer reached the length limit of the agent".into()),
         "max_turn_requests" => {
-            Some("stopped: the turn reached the agent's limit of requests".into())
+            Some("stopped: the turn reached the request limit of the agent".into())
         }
         "cancelled" => Some("cancelled".into()),
-        "end_turn" if turn.is_cancelled => Some("the turn had ended before the cancel".into()),
+        "end_turn" if turn.is_cancelled => Some("the turn ended before the cancel".into()),
         "end_turn" => None,
         "" => Some("stopped: the agent gave no reason".into()),
         other => Some(text!("stopped: {}", Untrusted::from(other))),
@@ -660,7 +659,7 @@ impl Said {
                 [] => {
                     "give a prompt: `acpctl run 'explain this project'`, or `-` to read it from stdin"
                 }
-                _ => "what `--prompt-file` names is empty",
+                _ => "the file of `--prompt-file` is empty",
             };
             return Err(CommandError::usage("no prompt given").hint(hint));
         }
@@ -684,10 +683,10 @@ fn prompt(
     };
     let asked = files.iter().filter(|path| is_stdin(path)).count() + usize::from(is_asked);
     if asked > 1 {
-        return Err(CommandError::usage("stdin can be read only once").hint("give one `-`"));
+        return Err(CommandError::usage("stdin can be read only once").hint("use one `-`"));
     }
     if asked > 0 && !reads_stdin {
-        return Err(CommandError::usage("`-` reads stdin, and `--no-stdin` does not")
+        return Err(CommandError::usage("`-` contradicts `--no-stdin`")
             .hint("leave out one of them"));
     }
     let mut parts = Vec::new();
@@ -705,7 +704,7 @@ fn prompt(
         // A script or a loop may have meant its stdin for somebody else.
         if let Some(piped) = &piped {
             let size = human::bytes(piped.size());
-            let line = text!("stdin is attached, {}; `acpctl run -N` leaves it alone", size);
+            let line = text!("attached stdin, {}; `acpctl run -N` ignores it", size);
             ui.say(ui.err_paint().apply(DIM, line));
         }
     }
@@ -721,7 +720,7 @@ fn stdin(ui: &mut Ui) -> Result<String> {
         .spawn(move || drop(sender.send(attachment::stdin())))?;
     let read = match read.recv_timeout(PATIENCE) {
         Err(RecvTimeoutError::Timeout) => {
-            let line = "waiting for the end of stdin; `acpctl run -N` does not read it";
+            let line = "waiting for the end of stdin; `acpctl run -N` ignores it";
             ui.say(ui.err_paint().apply(DIM, line));
             read.recv().map_err(RecvTimeoutError::from)
         }
@@ -730,7 +729,7 @@ fn stdin(ui: &mut Ui) -> Result<String> {
     let (text, is_mended) =
         read.map_err(|_| CommandError::new(ExitCode::Error, "cannot read stdin"))??;
     if is_mended {
-        let line = "stdin is not all UTF-8: the agent gets U+FFFD for what is not";
+        let line = "stdin is not valid UTF-8: invalid bytes become U+FFFD";
         ui.say(ui.err_paint().apply(YELLOW, line));
     }
     Ok(text)

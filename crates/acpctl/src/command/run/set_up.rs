@@ -15,19 +15,19 @@ use crate::text::{Text, shell_word, text};
 /// Settings of a session, made before the prompt is sent.
 #[derive(Debug, Args)]
 pub(super) struct SetUp {
-    /// Use this model: its id or its name.
+    /// Use this model: id or name.
     #[arg(long)]
     model: Option<String>,
-    /// Switch to this mode: its id or its name.
+    /// Switch to this mode: id or name.
     #[arg(long)]
     mode: Option<String>,
-    /// Set an option, as `session set` does.
+    /// Set an option, like `session set`.
     #[arg(long, value_name = "OPTION=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
 }
 
 fn setting(text: &str) -> std::result::Result<(String, String), &'static str> {
-    let (option, value) = text.split_once('=').ok_or("give an option and a value: OPTION=VALUE")?;
+    let (option, value) = text.split_once('=').ok_or("not OPTION=VALUE")?;
     Ok((option.to_owned(), value.to_owned()))
 }
 
@@ -62,7 +62,7 @@ pub(super) fn set_up_new(
         _ => {
             let id = Untrusted::from(session_id);
             let word = shell_word(&id);
-            Err(error.hint(text!("session {} was made; delete it: acpctl session rm {}", id, word)))
+            Err(error.hint(text!("session {} was created; delete it: acpctl session rm {}", id, word)))
         }
     }
 }
@@ -119,12 +119,12 @@ fn tell(turn: &mut Turn<'_>, line: Text) {
 }
 
 fn nothing_to_choose(what: &'static str, settings: &Settings) -> CommandError {
-    let failed = CommandError::usage(text!("the agent offers no {} to choose", what));
+    let failed = CommandError::usage(text!("the agent has no {} to choose from", what));
     let options = settings.options.iter().map(|option| text!("`{}`", option.id));
     let options = Text::join(options, ", ");
     if options.is_empty() {
         failed
     } else {
-        failed.hint(text!("`--set OPTION=VALUE` sets its options: {}", options))
+        failed.hint(text!("set its options with `--set OPTION=VALUE`: {}", options))
     }
 }

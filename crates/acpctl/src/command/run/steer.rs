@@ -67,14 +67,14 @@ fn told(session: &SessionInfo, result: &RawValue, ui: &mut Ui) -> Result<ExitCod
             return Ok(ExitCode::Ok);
         }
         Some(SteeringOutcome::StartedNewTurn) => {
-            ui.say(text!("{} has started a new turn with your message", name));
+            ui.say(text!("{} started a new turn with your message", name));
             return Ok(ExitCode::Ok);
         }
-        Some(SteeringOutcome::PromptRequired) => text!("no turn runs in session `{}`", name),
+        Some(SteeringOutcome::PromptRequired) => text!("no turn is running in session `{}`", name),
         _ => {
             let reason = str_at(result.get().as_bytes(), &["reason"]);
             let reason = reason.map(|reason| text!(": {}", escape::one_line(&reason)));
-            text!("{} did not take the message{}", session.agent, reason)
+            text!("{} did not accept the message{}", session.agent, reason)
         }
     };
     let hint = text!("send it as a prompt: `acpctl run -s {} …`", shell_word(name));

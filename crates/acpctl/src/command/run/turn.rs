@@ -27,22 +27,22 @@ use crate::ui::Ui;
 /// How a turn is run and shown.
 #[derive(Debug, Args)]
 pub(super) struct TurnArgs {
-    /// Return when the prompt is on disk, and print the session's id; the turn runs without a terminal.
+    /// Return when the prompt is saved, and print the session's id; the turn runs in the background.
     #[arg(short, long, conflicts_with = "thoughts")]
     pub(super) detach: bool,
-    /// Show what the agent thinks.
+    /// Show the agent's thoughts.
     #[arg(long)]
     thoughts: bool,
-    /// Print one JSON object at the end: the answer, how the turn ended, the session, what was used.
+    /// Print one JSON object at the end: answer, outcome, session and usage.
     #[arg(long)]
     pub(super) json: bool,
-    /// Print each relayed message as one line of JSON, as it comes.
+    /// Print each message as a line of JSON.
     #[arg(long, conflicts_with_all = ["json", "detach"])]
     json_stream: bool,
-    /// Allow what the agent asks for in this turn, unless a `reject` rule matches or might match.
+    /// Allow all requests of this turn, unless a `reject` rule matches or might match.
     #[arg(long, conflicts_with = "deny")]
     pub(super) yes: bool,
-    /// Refuse what the agent asks for in this turn.
+    /// Refuse all requests of this turn.
     #[arg(long)]
     pub(super) deny: bool,
     /// Do not read stdin, for loops such as `while read`.
@@ -231,11 +231,10 @@ impl<'a> Turn<'a> {
                 Event::Closed if self.running.is_some() => {
                     return Err(CommandError::new(
                         ExitCode::OutcomeUnknown,
-                        "acpd closed the connection in the middle of the turn",
+                        "acpd closed the connection during the turn",
                     )
                     .hint(
-                        "the session comes back with the next prompt; what was shown is in its \
-                         journal",
+                        "Send another prompt to continue the session.",
                     ));
                 }
                 Event::Failed(error) if self.running.is_some() => {
@@ -342,7 +341,7 @@ impl<'a> Turn<'a> {
         self.live.notify("session/cancel", &CancelParams { session_id })?;
         self.is_cancelled = true;
         self.questions.cancel(&mut self.live)?;
-        self.ui.spin("cancelling, Ctrl-C leaves at once");
+        self.ui.spin("cancelling, Ctrl-C exits now");
         Ok(())
     }
 
@@ -365,7 +364,7 @@ impl<'a> Turn<'a> {
             method::AGENT_STATE => match read::<AgentNotice>(params) {
                 Some(AgentNotice { agent, state, .. }) => match state {
                     AgentState::Starting | AgentState::Initializing => text!("starting {}", agent),
-                    AgentState::Backoff => text!("{} failed, starting it again", agent),
+                    AgentState::Backoff => text!("{} failed, restarting it", agent),
                     _ => return,
                 },
                 None => return,

@@ -31,7 +31,7 @@ pub(super) fn show(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     {
         let pid = holder.pid;
         ui.say(text!(
-            "acpd runs (pid {}): the service takes it over, unless a turn would end",
+            "acpd is running (pid {}): the service takes it over, unless that interrupts a turn",
             pid
         ));
     }
@@ -55,7 +55,7 @@ pub(super) fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     };
     let is_ours = status.as_ref().is_some_and(|status| before.pid == Some(status.daemon.pid));
     if works && before.enabled && (status.is_none() || is_ours) {
-        ui.say("acpd is installed as a service already");
+        ui.say("acpd is already installed as a service");
         lingering(service, ui);
         return Ok(());
     }
@@ -91,7 +91,7 @@ pub(super) fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
             let word = if status.is_some() { "continues" } else { "runs" };
             ui.say(text!("acpd {} as a service (pid {})", word, pid));
         }
-        None => ui.say("acpd is installed: it starts when you log in, or with its first client"),
+        None => ui.say("acpd is installed: it starts at login or with its first client"),
     }
     lingering(service, ui);
     Ok(())
@@ -100,6 +100,6 @@ pub(super) fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
 /// A service of a user ends with the last logout, unless the user wants it otherwise.
 fn lingering(service: &Service, ui: &mut Ui) {
     if service.lingers() == Some(false) {
-        ui.say("to keep it running when you are logged out: loginctl enable-linger");
+        ui.say("to keep it running after logout: loginctl enable-linger");
     }
 }

@@ -19,32 +19,31 @@ use crate::ui::Ui;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ServiceCommand {
-    /// Make acpd a service of yours: systemd, or launchd on macOS. A running acpd is taken over; agents and turns
-    /// continue.
+    /// Install acpd as a user service (systemd; launchd on macOS). A running daemon, its agents and turns continue.
     #[command(after_long_help = examples!(
-        "acpctl service install --dry-run" => "See the files and the commands first",
-        "acpctl service install" => "Have the system start acpd from now on",
+        "acpctl service install --dry-run" => "Show the files and the commands first",
+        "acpctl service install" => "Start acpd at login from now on",
     ))]
     Install {
         /// Print the files and the commands, and do nothing.
         #[arg(long)]
         dry_run: bool,
     },
-    /// Take the service out again. What runs continues, as if the first command had started it.
+    /// Remove the service; the running daemon continues.
     #[command(after_long_help = examples!(
-        "acpctl service uninstall" => "Take the service out; what runs goes on",
+        "acpctl service uninstall" => "Remove the service; the running daemon continues",
         "acpctl service uninstall --purge --dry-run" =>
-            "See what would be deleted, if all of acpd went",
+            "Show what removing all of acpd would delete",
     ))]
     Uninstall(uninstall::Uninstall),
-    /// Show the service; exit with 3 if there is none.
+    /// Show the service; exits with 3 if there is none.
     #[command(after_long_help = examples!(
-        "acpctl service status" => "See whether the system starts acpd",
+        "acpctl service status" => "Check whether acpd is a service",
     ))]
     Status(Json),
     /// Print the log of the service.
     #[command(after_long_help = examples!(
-        "acpctl service logs -f" => "Follow what the service writes",
+        "acpctl service logs -f" => "Follow the log",
     ))]
     Logs(Tail),
 }
@@ -53,7 +52,7 @@ pub(super) enum ServiceCommand {
 pub(super) fn service(command: ServiceCommand, door: Door, ui: &mut Ui) -> Result {
     if env::consts::OS == "windows" {
         let error = "there is no service on Windows";
-        return Err(CommandError::usage(error).hint("every command that needs acpd starts it"));
+        return Err(CommandError::usage(error).hint("commands start acpd when they need it"));
     }
     let paths = Paths::discover()?;
     let service = Service::here(&paths)?;
@@ -63,7 +62,7 @@ pub(super) fn service(command: ServiceCommand, door: Door, ui: &mut Ui) -> Resul
         ServiceCommand::Uninstall(args) => uninstall::uninstall(args, &service, &paths, door, ui),
         ServiceCommand::Status(json) => status::status(&service, &paths, json, ui),
         ServiceCommand::Logs(_) if !service.is_installed() => Err(status::not_installed()
-            .hint("the log of a daemon that a client has started: `acpctl daemon logs`")),
+            .hint("the log of a daemon that a client started: `acpctl daemon logs`")),
         ServiceCommand::Logs(tail) => service.print_log(tail, ui),
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn status(service: &Service, paths: &Paths, json: Json, ui: &mut Ui) 
 /// There is no service to speak of.
 pub(super) fn not_installed() -> CommandError {
     CommandError::new(ExitCode::NotFound, "acpd is not installed as a service")
-        .hint("`acpctl service install` installs it; `--dry-run` shows what that writes")
+        .hint("install it: `acpctl service install`; `--dry-run` shows the files")
 }
 
 fn card(found: &ServiceInfo, paint: Paint) -> Text {
@@ -86,17 +86,17 @@ fn card(found: &ServiceInfo, paint: Paint) -> Text {
         Manager::Launchd => "launchd",
     };
     let starts = match (found.enabled, found.listens) {
-        (true, true) => "when you log in, and for its first client",
-        (true, false) => "when you log in",
-        (false, true) => "for its first client",
+        (true, true) => "at login, or with its first client",
+        (true, false) => "at login",
+        (false, true) => "with its first client",
         (false, false) => "only by a client",
     };
     let daemon = match (found.pid, found.serving) {
-        (Some(pid), Some(serving)) if pid == serving => text!("pid {}, by the service", pid),
+        (Some(pid), Some(serving)) if pid == serving => text!("pid {}, started by the service", pid),
         (_, Some(serving)) => {
-            text!("pid {}, of a client: `acpctl service install` takes it over", serving)
+            text!("pid {}, started by a client: `acpctl service install` takes it over", serving)
         }
-        (Some(pid), None) => text!("pid {}, which does not serve clients", pid),
+        (Some(pid), None) => text!("pid {}, not serving clients", pid),
         (None, None) => "not running".into(),
     };
     let mut rows: Vec<(&'static str, Text)> =
@@ -104,7 +104,7 @@ fn card(found: &ServiceInfo, paint: Paint) -> Text {
     let is_packages = found.files.iter().all(|file| file.state == FileState::Missing)
         && (found.enabled || found.listens || found.pid.is_some() || found.failed);
     if is_packages {
-        rows.push(("files", "those of a package".into()));
+        rows.push(("files", "from a package".into()));
     }
     for file in found.files.iter().filter(|_| !is_packages) {
         let state = match file.state {
@@ -115,19 +115,19 @@ fn card(found: &ServiceInfo, paint: Paint) -> Text {
         rows.push(("file", text!("{}{}", file.path, state)));
     }
     if found.files.iter().any(|file| file.state == FileState::Other) {
-        rows.push(("", "`acpctl service install` replaces a file that differs".into()));
+        rows.push(("", "`acpctl service install` replaces files that differ".into()));
     }
     rows.extend([("starts", starts.into()), ("daemon", daemon)]);
     if found.failed {
         rows.push((
             "failed",
-            "acpd could not start: `acpctl doctor`, `acpctl service logs`".into(),
+            "acpd could not start: see `acpctl doctor` and `acpctl service logs`".into(),
         ));
-        rows.push(("", "`acpctl service install` starts it again when that is mended".into()));
+        rows.push(("", "after fixing it: `acpctl service install`".into()));
     }
     rows.extend(found.lingers.map(|lingers| {
         let text =
-            if lingers { "yes" } else { "no, it ends when you log out: loginctl enable-linger" };
+            if lingers { "yes" } else { "no, it stops when you log out: loginctl enable-linger" };
         ("lingers", text.into())
     }));
     key_values(&rows, paint)
@@ -162,10 +162,10 @@ mod tests {
         program  /usr/bin/acpd
         file     /home/me/.config/systemd/user/acpd.service (differs)
         file     /home/me/.config/systemd/user/acpd.socket
-                 `acpctl service install` replaces a file that differs
-        starts   when you log in, and for its first client
-        daemon   pid 7, by the service
-        lingers  no, it ends when you log out: loginctl enable-linger
+                 `acpctl service install` replaces files that differ
+        starts   at login, or with its first client
+        daemon   pid 7, started by the service
+        lingers  no, it stops when you log out: loginctl enable-linger
         ");
         let taken = ServiceInfo { serving: Some(8), listens: false, lingers: None, ..found() };
         insta::assert_snapshot!(card(&taken, Paint::plain()), @"
@@ -173,18 +173,18 @@ mod tests {
         program  /usr/bin/acpd
         file     /home/me/.config/systemd/user/acpd.service (differs)
         file     /home/me/.config/systemd/user/acpd.socket
-                 `acpctl service install` replaces a file that differs
-        starts   when you log in
-        daemon   pid 8, of a client: `acpctl service install` takes it over
+                 `acpctl service install` replaces files that differ
+        starts   at login
+        daemon   pid 8, started by a client: `acpctl service install` takes it over
         ");
         let failed = ServiceInfo { failed: true, pid: None, serving: None, ..found() };
         let card = card(&failed, Paint::plain());
         let rows: Vec<&str> = card.as_str().lines().rev().take(4).collect();
         insta::assert_snapshot!(rows.into_iter().rev().collect::<Vec<_>>().join("\n"), @"
         daemon   not running
-        failed   acpd could not start: `acpctl doctor`, `acpctl service logs`
-                 `acpctl service install` starts it again when that is mended
-        lingers  no, it ends when you log out: loginctl enable-linger
+        failed   acpd could not start: see `acpctl doctor` and `acpctl service logs`
+                 after fixing it: `acpctl service install`
+        lingers  no, it stops when you log out: loginctl enable-linger
         ");
     }
 

@@ -15,8 +15,8 @@ use crate::ui::Ui;
 
 #[derive(Debug, Clone, Copy, Args)]
 pub(in crate::command) struct Uninstall {
-    /// Stop acpd and every agent, and delete all that acpd has kept: every conversation, logs, configuration,
-    /// completions; and what you have added to its units.
+    /// Also stop acpd and all agents, and delete all data: conversations, logs, configuration, completions, and
+    /// additions to its units.
     #[arg(long)]
     purge: bool,
     /// Print what would be deleted, and do nothing.
@@ -51,11 +51,11 @@ pub(super) fn uninstall(
         return take_out(service, paths, door, ui);
     }
     if args.yes {
-        ui.say("stopping every agent and deleting, with every conversation:");
+        ui.say("stopping all agents and deleting all conversations:");
         ui.talk(&all);
     } else {
-        let prompt = "stop every agent and delete all this, with every conversation? y/n > ";
-        confirm(ui, "deleting all that acpd has kept", ADD_YES_OR_DRY_RUN, &all, prompt)?;
+        let prompt = "stop all agents and delete all this, with all conversations? y/n > ";
+        confirm(ui, "deleting all data of acpd", ADD_YES_OR_DRY_RUN, &all, prompt)?;
     }
     purge(service, paths, door, ui)
 }
@@ -72,7 +72,7 @@ fn take_out(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result
         return Ok(());
     }
     let pid = info(&mut door.connect()?)?.pid;
-    ui.say(text!("acpd continues without the service (pid {})", pid));
+    ui.say(text!("acpd keeps running without the service (pid {})", pid));
     Ok(())
 }
 
@@ -85,9 +85,9 @@ fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     stop(paths, false, door, ui)?;
     let held = hold_starts(paths)?;
     if serving(paths)?.is_some() {
-        let text = "a client has started acpd again";
+        let text = "a client restarted acpd";
         return Err(CommandError::new(ExitCode::Error, text)
-            .hint("close the editors and screens that use it, then run this command again"));
+            .hint("close editors and screens that use it, then try again"));
     }
     if is_known {
         service.stop()?;
@@ -95,7 +95,7 @@ fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     // What has come meanwhile goes, too; and before the units what was added to them, so that their folder gets empty.
     let traces = Traces::find(paths)?;
     for kept in traces.remove()? {
-        ui.say(text!("left {}: not all in it is acpd's", kept));
+        ui.say(text!("kept {}: it has other files", kept));
     }
     if is_known {
         remove(service, ui)?;
@@ -105,9 +105,9 @@ fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     }
     drop(held);
     for file in mentions() {
-        ui.say(text!("left a line with `acpctl completions` in {}", file));
+        ui.say(text!("kept a line with `acpctl completions` in {}", file));
     }
-    ui.say("nothing of acpd is left but its programs");
+    ui.say("everything but the programs of acpd is deleted");
     Ok(())
 }
 

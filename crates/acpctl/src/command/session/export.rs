@@ -16,28 +16,28 @@ use crate::ui::Ui;
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
     "\
-JSON is one array. Each item has `type` and, but for the first, `seq`: its first line in the journal.
+JSON is one array. Each item has `type` and, except the first, `seq`: its first line in the journal.
 
   session       the session, as `session show --json` prints it
-  user          content: what the user said, in content blocks of ACP
-  agent         content: what the agent said
-  thought       content: what the agent thought
+  user          content: prompt of the user, in content blocks of ACP
+  agent         content: answer of the agent
+  thought       content: thought of the agent
   tool_call     toolCallId, title, kind, status, locations, content, rawInput, rawOutput, as in ACP
   plan          entries: the last plan, as in ACP; at the end
   turn_started  turn, at
-  turn_ended    turn, at, outcome, usage (tokens and cost, if the agent told)
+  turn_ended    turn, at, outcome, usage (tokens and cost, if the agent reported them)
   restored      level, at, reason
   notice        severity, text
   skipped       bytes, limit
 
-The last five are notices of acpd without their sessionId. More types may come.";
+The last five are notices of acpd without their sessionId. More types may be added.";
     "acpctl session export main > main.md" => "Write a transcript to a file",
-    "acpctl session export main --json | jq '.[].type'" => "Give all of it to a program",
+    "acpctl session export main --json | jq '.[].type'" => "Process it with another program",
 ))]
 pub(in crate::command) struct Export {
     #[command(flatten)]
     which: WhichOrLast,
-    /// What to print.
+    /// The format.
     #[arg(long, value_enum, default_value_t = Format::Md)]
     format: Format,
     /// The same as `--format json`.

@@ -20,9 +20,9 @@ use crate::when;
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
     "\
-On a terminal a pager shows it: $ACPCTL_PAGER, else $PAGER, else less. `ACPCTL_PAGER=cat` means none.";
+On a terminal, a pager shows it: $ACPCTL_PAGER, else $PAGER, else less. `ACPCTL_PAGER=cat` disables it.";
     "acpctl session log main" => "Read the whole conversation",
-    "acpctl session log main --last --answer" => "Print only what the agent said last",
+    "acpctl session log main --last --answer" => "Print only the last answer",
     "acpctl session log main --since 2h" => "Read the turns of the last two hours",
 ))]
 pub(in crate::command) struct Log {
@@ -35,16 +35,16 @@ pub(in crate::command) struct Log {
     #[arg(short = 'n', long, value_name = "N", conflicts_with = "since",
         value_parser = clap::value_parser!(u32).range(1..))]
     turns: Option<u32>,
-    /// Only turns that began since then: 2h, 09:30, 2026-11-22, or '2026-11-22 09:30'.
+    /// Only turns since then: 2h, 09:30, 2026-11-22, or '2026-11-22 09:30'.
     #[arg(long, value_name = "TIME", value_parser = when::time)]
     since: Option<u64>,
-    /// Only what the agent said, as `run` prints it to stdout.
+    /// Only the agent's answers, as `run` prints them to stdout.
     #[arg(long, conflicts_with_all = ["thoughts", "json"])]
     answer: bool,
-    /// Show what the agent thought.
+    /// Show the agent's thoughts.
     #[arg(long)]
     thoughts: bool,
-    /// Print each entry as one line of JSON.
+    /// Print each entry as a line of JSON.
     #[arg(long)]
     json: bool,
 }
@@ -93,7 +93,7 @@ pub(super) fn log(args: &Log, door: Door, ui: &mut Ui) -> Result {
         None => Some(0),
     };
     let Some(after) = first else {
-        ui.say("no turn began in that time");
+        ui.say("no turn started in that time");
         return Ok(());
     };
     if !args.json {

@@ -35,12 +35,12 @@ use crate::ui::Ui;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionCommand {
-    /// List sessions, the most recently used first.
+    /// List sessions, the last used first.
     #[command(alias = "list")]
     #[command(after_long_help = examples!(
-        "acpctl session ls" => "List all sessions but those in the archive",
-        "acpctl session ls --cwd . -a claude" => "Those of an agent in this directory",
-        "acpctl session ls --archived" => "What is in the archive",
+        "acpctl session ls" => "List all sessions that are not archived",
+        "acpctl session ls --cwd . -a claude" => "List sessions of an agent in this directory",
+        "acpctl session ls --archived" => "List archived sessions",
     ))]
     Ls {
         /// Only sessions of this agent.
@@ -52,7 +52,7 @@ pub(super) enum SessionCommand {
         /// List archived sessions instead.
         #[arg(long)]
         archived: bool,
-        /// List archived sessions, too.
+        /// Also list archived sessions.
         #[arg(long, conflicts_with = "archived")]
         all: bool,
         #[command(flatten)]
@@ -60,8 +60,8 @@ pub(super) enum SessionCommand {
     },
     /// Show one session.
     #[command(after_long_help = examples!(
-        "acpctl session show" => "Show the session that was last used",
-        "acpctl session show main --json" => "Print what is known of `main`, for a program",
+        "acpctl session show" => "Show the last used session",
+        "acpctl session show main --json" => "Print it as JSON",
     ))]
     Show {
         #[command(flatten)]
@@ -69,42 +69,42 @@ pub(super) enum SessionCommand {
         #[command(flatten)]
         json: Json,
     },
-    /// Print what was said and done.
+    /// Print the conversation.
     Log(log::Log),
-    /// Find what you and your agents said, the best match first.
+    /// Search conversations, best match first.
     Search(search::Search),
-    /// Print a session as a transcript or as data.
+    /// Print a session as Markdown or JSON.
     Export(export::Export),
     /// Show the modes of a session, or switch to one.
     #[command(after_long_help = examples!(
-        "acpctl session mode main" => "Show the modes, and which one it is in",
+        "acpctl session mode main" => "List the modes",
         "acpctl session mode main code" => "Switch to the mode `code`",
     ))]
     Mode {
         #[command(flatten)]
         which: Which,
-        /// The mode to switch to: its id or its name.
+        /// Switch to this mode: id or name.
         mode: Option<String>,
         #[command(flatten)]
         json: Json,
     },
-    /// Show the options of a session, the values of one, or set it.
+    /// Show the options of a session, the values of one, or set one.
     #[command(after_long_help = examples!(
         "acpctl session set main" => "Show the options and their values",
-        "acpctl session set main model" => "List the models that there are",
-        "acpctl session set main model demo-large" => "Use this one from now on",
+        "acpctl session set main model" => "List the models",
+        "acpctl session set main model demo-large" => "Use this model from now on",
     ))]
     Set {
         #[command(flatten)]
         which: Which,
-        /// The option: its id or its name.
+        /// The option: id or name.
         option: Option<String>,
-        /// The value to set.
+        /// The new value.
         value: Option<String>,
         #[command(flatten)]
         json: Json,
     },
-    /// List the slash commands that a session's agent has.
+    /// List the slash commands of a session's agent.
     #[command(after_long_help = examples!(
         "acpctl session commands main" => "List the slash commands of its agent",
     ))]
@@ -114,10 +114,10 @@ pub(super) enum SessionCommand {
         #[command(flatten)]
         json: Json,
     },
-    /// Give a session another name.
+    /// Rename a session.
     #[command(after_long_help = examples!(
-        "acpctl session rename main parser" => "Call the session `parser`",
-        "acpctl session rename parser --clear" => "Take its name away; its id stays",
+        "acpctl session rename main parser" => "Rename it to `parser`",
+        "acpctl session rename parser --clear" => "Remove its name; its id stays",
     ))]
     Rename {
         #[command(flatten)]
@@ -129,10 +129,10 @@ pub(super) enum SessionCommand {
         #[arg(long, conflicts_with = "name")]
         clear: bool,
     },
-    /// Give a session a title, which the agent's own titles do not replace.
+    /// Set the title of a session; the agent's titles do not replace it.
     #[command(after_long_help = examples!(
-        "acpctl session title main 'Fix the parser'" => "Give it a title that stays",
-        "acpctl session title main --clear" => "Show the agent's own title again",
+        "acpctl session title main 'Fix the parser'" => "Set a title",
+        "acpctl session title main --clear" => "Show the agent's title again",
     ))]
     Title {
         #[command(flatten)]
@@ -140,26 +140,26 @@ pub(super) enum SessionCommand {
         /// The title.
         #[arg(required_unless_present = "clear")]
         title: Option<String>,
-        /// Remove the title; the agent's own title shows again.
+        /// Remove the title; show the agent's title again.
         #[arg(long, conflicts_with = "title")]
         clear: bool,
     },
-    /// Copy a session and its history, and print the id of the copy.
+    /// Copy a session with its history, and print the id of the copy.
     #[command(after_long_help = examples!(
-        "acpctl session fork main --name other" => "Try another way in a copy, and keep the first",
+        "acpctl session fork main --name other" => "Try another way in a copy",
     ))]
     Fork {
         #[command(flatten)]
         which: Which,
-        /// Give the new session this name.
+        /// Name of the copy.
         #[arg(long)]
         name: Option<String>,
     },
-    /// Show the git worktree of a session that `run --worktree` made, merge it back, or remove it.
+    /// Show, merge or remove the git worktree of a session.
     Worktree(worktree::WorktreeArgs),
-    /// Change the directory of a session, after that directory was moved or renamed.
+    /// Change the directory of a session after it was moved or renamed.
     #[command(after_long_help = examples!(
-        "acpctl session move main --cwd ~/src/app" => "Tell where the directory of `main` is now",
+        "acpctl session move main --cwd ~/src/app" => "Set the new directory of `main`",
     ))]
     Move {
         #[command(flatten)]
@@ -168,34 +168,33 @@ pub(super) enum SessionCommand {
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         cwd: PathBuf,
     },
-    /// Give up the agent's copy of a session that cannot be restored: the next prompt continues in a new
-    /// one, with a summary or a transcript (`reseed`).
+    /// Give up a session that cannot be restored: the next prompt continues in a new session of the agent, with a
+    /// summary or a transcript (`reseed`).
     #[command(after_long_help = examples!(
         "acpctl session reseed main" =>
-            "Continue in a new session where the agent cannot bring it back",
+            "Continue in a new session if the agent cannot restore it",
         "acpctl session reseed main --discard" =>
             "Do it even if the agent may still have the conversation",
     ))]
     Reseed {
         #[command(flatten)]
         which: Which,
-        /// Do it even if the agent may still have the conversation; what it remembers is lost.
+        /// Do it even if the agent may still have the conversation; its memory is lost.
         #[arg(long)]
         discard: bool,
     },
-    /// Close a session, so that the agent can free it; the next prompt restores it. A running turn is
-    /// cut off.
+    /// Close a session to free its resources; the next prompt restores it. Interrupts a running turn.
     #[command(after_long_help = examples!(
-        "acpctl session close main" => "Let the agent free what it holds for `main`",
+        "acpctl session close main" => "Free the resources of `main`",
     ))]
     Close {
         #[command(flatten)]
         which: Which,
     },
-    /// Close a session and leave it out of lists; the next prompt takes it out of the archive. A running
-    /// turn is cut off.
+    /// Close a session and hide it from lists; the next prompt takes it out of the archive. Interrupts a running
+    /// turn.
     #[command(after_long_help = examples!(
-        "acpctl session archive main" => "Put it away; `session ls --archived` shows it",
+        "acpctl session archive main" => "Hide it; `session ls --archived` shows it",
     ))]
     Archive {
         #[command(flatten)]
@@ -203,15 +202,15 @@ pub(super) enum SessionCommand {
     },
     /// Take a session out of the archive.
     #[command(after_long_help = examples!(
-        "acpctl session unarchive main" => "Have it in lists again",
+        "acpctl session unarchive main" => "Show it in lists again",
     ))]
     Unarchive {
         #[command(flatten)]
         which: Which,
     },
-    /// Delete sessions and their history. For a day, `session undo` brings them back.
+    /// Delete sessions with their history; `session undo` restores them for a day.
     Rm(rm::Rm),
-    /// Bring a deleted session back.
+    /// Restore deleted sessions.
     Undo(undo::Undo),
 }
 
@@ -251,7 +250,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
                 Ok(connection.call(method::SESSION_RENAME, &params)?)
             })?;
             match &info.name {
-                Some(name) => ui.say(text!("session {} is `{}` now", info.session_id, name)),
+                Some(name) => ui.say(text!("session {} is now named `{}`", info.session_id, name)),
                 None => ui.say(text!("session {} has no name now", info.session_id)),
             }
             Ok(())
@@ -263,7 +262,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             })?;
             match &info.title {
                 Some(title) => {
-                    ui.say(text!("the title of {} is `{}` now", info.handle(), title));
+                    ui.say(text!("the title of {} is now `{}`", info.handle(), title));
                 }
                 None => ui.say(text!("{} has no title now", info.handle())),
             }
@@ -274,7 +273,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
                 Ok(connection.call(method::SESSION_ARCHIVE, &session)?)
             })?;
             ui.say(text!(
-                "{} is archived; the next prompt takes it out of the archive",
+                "{} is archived until its next prompt",
                 info.handle()
             ));
             Ok(())
@@ -283,7 +282,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             let info = change(&session, Care::Guess, door, ui, |session, connection| {
                 Ok(connection.call(method::SESSION_UNARCHIVE, &session)?)
             })?;
-            ui.say(text!("{} is out of the archive", info.handle()));
+            ui.say(text!("{} is no longer archived", info.handle()));
             Ok(())
         }
         SessionCommand::Worktree(args) => worktree::worktree(&args, door, ui),
@@ -294,7 +293,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
                 let params = MoveParams { session, cwd };
                 Ok(connection.call(method::SESSION_MOVE, &params)?)
             })?;
-            ui.say(text!("{} works in {} now", info.handle(), info.cwd));
+            ui.say(text!("{} now works in {}", info.handle(), info.cwd));
             Ok(())
         }
         SessionCommand::Reseed { which, discard } => reseed::reseed(&which, discard, door, ui),

@@ -20,7 +20,7 @@ pub(super) fn reseed(session: &Which, discard: bool, door: Door, ui: &mut Ui) ->
 
 fn said(session: &SessionInfo) -> Text {
     let said = text!(
-        "{} is given up: the next prompt continues in a new session of {}",
+        "the next prompt of {} continues in a new session of {}",
         session.handle(),
         session.agent
     );
@@ -47,7 +47,7 @@ mod tests {
             session.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             serde_json::from_value(session).unwrap()
         };
-        let given_up = "fix is given up: the next prompt continues in a new session of demo";
+        let given_up = "the next prompt of fix continues in a new session of demo";
         assert_eq!(said(&session(json!({"reason": "a person gave it up"}))).as_str(), given_up);
         let blocked = json!({"state": "blocked", "reason": "the directory `/w` does not exist",
             "hint": "put it back"});

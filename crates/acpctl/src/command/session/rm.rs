@@ -19,31 +19,31 @@ use crate::{git, human, when};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
-    "acpctl session rm main" => "Delete a session, after a question",
-    "acpctl session rm --older-than 30d --dry-run" => "List what a month has not touched",
-    "acpctl session rm --glob 'ci-*' --yes" => "Delete many by their names, in a script",
+    "acpctl session rm main" => "Delete a session, after confirmation",
+    "acpctl session rm --older-than 30d --dry-run" => "List sessions that were not used for a month",
+    "acpctl session rm --glob 'ci-*' --yes" => "Delete sessions by name in a script",
 ))]
 pub(in crate::command) struct Rm {
-    /// Whole names, whole ids, or ids as lists show them.
+    /// Full names, full ids, or ids as lists show them.
     #[arg(value_name = "SESSION", required_unless_present_any = ["older_than", "glob", "agent"],
         conflicts_with_all = ["older_than", "glob"])]
     sessions: Vec<String>,
-    /// Only among the sessions of this agent; all of them, if nothing else chooses.
+    /// Only sessions of this agent; without other filters, all of them.
     #[arg(short, long)]
     agent: Option<String>,
-    /// All that were last used longer ago than this, such as 30d.
+    /// All that were not used for this long, such as 30d.
     #[arg(long, value_name = "DURATION", value_parser = when::duration)]
     older_than: Option<Duration>,
-    /// All whose name matches, such as 'ci-*'.
+    /// All with a matching name, such as 'ci-*'.
     #[arg(long)]
     glob: Option<String>,
     /// Only list what would be deleted.
     #[arg(long)]
     dry_run: bool,
-    /// Also those in which a turn runs or waits.
+    /// Also delete sessions that work or have queued prompts.
     #[arg(long)]
     force: bool,
-    /// Delete them for good, at once.
+    /// Delete permanently, without `session undo`.
     #[arg(long)]
     now: bool,
     /// Do not ask for confirmation.
@@ -114,7 +114,7 @@ pub(super) fn rm(args: &Rm, door: Door, ui: &mut Ui) -> Result {
         match delete(&mut connection, session, args.now) {
             Ok(None) => ui.say(text!("deleted {}", session.handle())),
             Ok(Some(until)) => ui.say(text!(
-                "deleted {}; until {}, `acpctl session undo {}` brings it back",
+                "deleted {}; until {}, `acpctl session undo {}` restores it",
                 session.handle(),
                 human::clock(until),
                 shell_word(session.handle())
@@ -137,16 +137,16 @@ fn offer_worktree(session: &SessionInfo, is_sure: bool, ui: &mut Ui) -> Result {
     let Ok(Some(worktree)) = git::worktree_of(Path::new(session.cwd.raw())) else { return Ok(()) };
     let (path, branch) = (Untrusted::from(&worktree.path), Untrusted::from(&worktree.branch));
     let is_clean = worktree.changed == 0 && worktree.unmerged == 0;
-    let prompt = text!("remove its worktree {} and the branch {}, too? y/n > ", path, branch);
+    let prompt = text!("also remove its worktree {} and the branch {}? y/n > ", path, branch);
     // Who does not say yes keeps it.
     if is_clean && !is_sure && ui.can_ask() && yes(ui, prompt).unwrap_or(false) {
         worktree.remove()?;
         ui.say(text!("removed {} and the branch {}", path, branch));
         return Ok(());
     }
-    let work = if is_clean { "" } else { ", with work that is not merged" };
+    let work = if is_clean { "" } else { " with unmerged work" };
     let word = shell_word(&path);
-    ui.say(text!("its worktree stays{}: git worktree remove {}", work, word));
+    ui.say(text!("kept its worktree{}; to remove it: git worktree remove {}", work, word));
     Ok(())
 }
 
@@ -189,7 +189,7 @@ fn matching(args: &Rm, glob: Option<&Pattern>, list: &SessionList, ui: &mut Ui) 
     let mut plan = Plan::default();
     for session in list.sessions.iter().filter(|session| matches(session)).cloned() {
         if is_at_work(&session) && !args.force {
-            ui.say(text!("left out {}: a turn runs or waits in it", session.handle()));
+            ui.say(text!("skipped {}: it is working or has queued prompts", session.handle()));
         } else {
             plan.add(session);
         }
@@ -199,7 +199,7 @@ fn matching(args: &Rm, glob: Option<&Pattern>, list: &SessionList, ui: &mut Ui) 
 
 fn at_work(session: &SessionInfo) -> CommandError {
     let name = session.handle();
-    let text = text!("a turn runs or waits in session `{}`", name);
+    let text = text!("session `{}` is working or has queued prompts", name);
     CommandError::new(ExitCode::Error, text)
         .hint(text!("`acpctl cancel {}` first, or add `--force`", shell_word(name)))
 }
@@ -215,7 +215,7 @@ fn ask(sessions: &[SessionInfo], ui: &mut Ui) -> Result {
             (lines.collect(), text!("these {} sessions", several.len()))
         }
     };
-    let prompt = text!("delete {}, with all that was said? y/n > ", what);
+    let prompt = text!("delete {} with all history? y/n > ", what);
     confirm(ui, text!("deleting {}", names), ADD_YES_OR_DRY_RUN, &shown, prompt)
 }
 

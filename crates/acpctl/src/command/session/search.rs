@@ -15,12 +15,11 @@ use crate::ui::Ui;
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
     "\
-The search covers messages and the titles of tool calls. Case, accents and punctuation do not matter. \
-Quoted words must follow each other: 'merge conflict'. A `*` stands for the rest of a word: 'pars*'. \
-A turn is found only after it has ended.";
+Searches messages and titles of tool calls, and ignores case, accents and punctuation. Quoted words must be adjacent: \
+'merge conflict'. A `*` stands for the rest of a word: 'pars*'. Only ended turns are searched.";
     "acpctl session search parser 'merge conf*'" =>
-        "Find turns with `parser` and, say, `merge conflict`",
-    "acpctl session search --here flaky" => "Look only in sessions of this directory",
+        "Find turns with `parser` and, for example, `merge conflict`",
+    "acpctl session search --here flaky" => "Search only sessions of this directory",
 ))]
 pub(in crate::command) struct Search {
     /// Words to find; a match has all of them.

@@ -70,7 +70,7 @@ pub(super) fn mode(
         return Ok(ui.json(&modes)?);
     }
     if wanted.is_some() {
-        ui.say(text!("{} is in mode `{}` now", open.info.handle(), current));
+        ui.say(text!("{} is now in mode `{}`", open.info.handle(), current));
         return Ok(());
     }
     let mut table = Table::new(["  MODE", "NAME", "DESCRIPTION"]);

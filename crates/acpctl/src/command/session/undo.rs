@@ -12,20 +12,20 @@ use crate::{human, when};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
-    "acpctl session undo" => "Bring back what was deleted last",
-    "acpctl session undo main" => "Bring back the session `main`",
-    "acpctl session undo --all --since 1h" => "Bring back all that was deleted in the last hour",
+    "acpctl session undo" => "Restore the last deleted session",
+    "acpctl session undo main" => "Restore the session `main`",
+    "acpctl session undo --all --since 1h" => "Restore all sessions deleted in the last hour",
 ))]
 pub(in crate::command) struct Undo {
-    /// Its name, its id or the beginning of that [default: the one that was deleted last].
+    /// Name, id or the start of the id [default: the last deleted session].
     session: Option<String>,
-    /// Only among the sessions of this agent.
+    /// Look only among sessions of this agent.
     #[arg(short, long)]
     agent: Option<String>,
-    /// Bring all deleted sessions back.
+    /// Restore all deleted sessions.
     #[arg(long, conflicts_with = "session")]
     all: bool,
-    /// Only sessions that were deleted since then: 2h, 09:30, 2026-11-22, or '2026-11-22 09:30'.
+    /// Only sessions deleted since then: 2h, 09:30, 2026-11-22, or '2026-11-22 09:30'.
     #[arg(long, value_name = "TIME", value_parser = when::time, requires = "all")]
     since: Option<u64>,
 }
@@ -43,10 +43,9 @@ fn undo_one(params: &UndoParams, door: Door, ui: &mut Ui) -> Result {
     report(&result, ui);
     match result.kept {
         0 => {}
-        1 => ui.say("1 more deleted session is kept: `acpctl session undo` again"),
+        1 => ui.say("1 more deleted session can be restored: `acpctl session undo`"),
         more => ui.say(text!(
-            "{} more deleted sessions are kept: `acpctl session undo` again brings back the next, \
-             `acpctl session undo --all` all of them",
+            "{} more deleted sessions can be restored: `acpctl session undo`, or `--all` for all of them",
             more
         )),
     }
@@ -65,7 +64,7 @@ fn undo_all(params: &UndoParams, door: Door, ui: &mut Ui) -> Result {
             break;
         }
     }
-    ui.say(text!("brought back {}", human::counted(count, "session")));
+    ui.say(text!("restored {}", human::counted(count, "session")));
     expiry::announce(&mut connection, ui);
     Ok(())
 }
@@ -74,10 +73,10 @@ fn report(result: &UndoResult, ui: &mut Ui) {
     let session = &result.session;
     match &result.name_taken {
         Some(name) => ui.say(text!(
-            "{} is back, without its name: another session has the name `{}` now",
+            "restored {} without its name: another session is named `{}`",
             session.session_id,
             name
         )),
-        None => ui.say(text!("{} is back", session.handle())),
+        None => ui.say(text!("restored {}", session.handle())),
     }
 }

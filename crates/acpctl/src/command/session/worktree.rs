@@ -21,26 +21,26 @@ use crate::ui::Ui;
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
     "\
-JSON has path, branch, from (the branch it came from, or null), changed (files that are not committed) and \
-unmerged (commits that no other branch has).";
+JSON has path, branch, from (the branch it started from, or null), changed (number of uncommitted files) and unmerged \
+(number of commits on no other branch).";
     "acpctl session worktree" => "List the worktrees of all sessions",
-    "acpctl session worktree fix" => "Show what is not committed and not merged",
-    "acpctl session worktree fix --merge --remove" => "Merge its branch; then it goes",
+    "acpctl session worktree fix" => "Show uncommitted and unmerged work",
+    "acpctl session worktree fix --merge --remove" => "Merge its branch, then remove it",
 ))]
 pub(in crate::command) struct WorktreeArgs {
-    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used [default:
-    /// list the worktrees of all sessions].
+    /// Name, id, unique prefix of either, words of the title, or `-` for the last used session [default: list the
+    /// worktrees of all sessions].
     session: Option<String>,
-    /// Only among the sessions of this agent.
+    /// Look only among sessions of this agent.
     #[arg(short, long)]
     agent: Option<String>,
-    /// Merge its branch into the one that it came from.
+    /// Merge its branch into the branch that it started from.
     #[arg(long, requires = "session")]
     merge: bool,
-    /// Remove the directory and the branch; with `--merge`, after that.
+    /// Remove the directory and the branch; with `--merge`, after the merge.
     #[arg(long, requires = "session")]
     remove: bool,
-    /// Remove also what is not committed or not merged.
+    /// Also remove work that is not committed or not merged.
     #[arg(long, requires = "remove")]
     force: bool,
     #[command(flatten)]
@@ -57,8 +57,8 @@ pub(super) fn worktree(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
     let worktree = of(&session)?;
     if changes && session.turn.state != TurnState::Idle {
         let word = shell_word(session.handle());
-        return Err(CommandError::usage(text!("a turn runs in {}", session.handle())).hint(text!(
-            "wait for it with `acpctl wait {}`, or end it with `acpctl cancel {}`",
+        return Err(CommandError::usage(text!("a turn is running in {}", session.handle())).hint(text!(
+            "wait: `acpctl wait {}`, or cancel it: `acpctl cancel {}`",
             word,
             word
         )));
@@ -103,7 +103,7 @@ fn list(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
         return Ok(ui.json(&found)?);
     }
     if found.is_empty() {
-        ui.say("no session works in a worktree; `acpctl run --worktree=NAME PROMPT` begins one");
+        ui.say("no session has a worktree; start one: `acpctl run --worktree=NAME PROMPT`");
         return Ok(());
     }
     let mut table = Table::new(["SESSION", "BRANCH", "NOT COMMITTED", "NOT MERGED", "DIRECTORY"])
@@ -124,8 +124,8 @@ fn of(session: &SessionInfo) -> Result<Worktree> {
     let dir = directory(Path::new(session.cwd.raw()))?;
     Worktree::of(&dir)?.ok_or_else(|| {
         let (name, cwd) = (session.handle(), &session.cwd);
-        CommandError::usage(text!("{} works in no worktree of acpctl: `{}`", name, cwd))
-            .hint("`acpctl run --worktree=NAME PROMPT` begins a session in one")
+        CommandError::usage(text!("{} has no worktree: it works in `{}`", name, cwd))
+            .hint("start a session in one: `acpctl run --worktree=NAME PROMPT`")
     })
 }
 
@@ -148,7 +148,7 @@ fn merge(session: &SessionInfo, worktree: &Worktree, ui: &mut Ui) -> Result {
     if worktree.changed > 0 {
         let changed = counted(worktree.changed as u64, "file");
         let word = shell_word(session.handle());
-        return Err(CommandError::usage(text!("not committed in the worktree: {}", changed)).hint(
+        return Err(CommandError::usage(text!("the worktree has uncommitted changes: {}", changed)).hint(
             text!("let the agent do it: `acpctl run --resume {} 'commit your work'`", word),
         ));
     }
@@ -164,16 +164,16 @@ fn remove(session: &SessionInfo, force: bool, ui: &mut Ui) -> Result {
         let (changed, unmerged) =
             (counted(worktree.changed as u64, "file"), counted(worktree.unmerged as u64, "commit"));
         return Err(CommandError::usage(text!(
-            "the worktree has work that is nowhere else: {} not committed, {} not merged",
+            "the worktree has unsaved work: {} not committed, {} not merged",
             changed,
             unmerged
         ))
-        .hint("merge it first with `--merge`, or lose it with `--force`"));
+        .hint("merge it first (`--merge`), or discard it (`--force`)"));
     }
     worktree.remove()?;
     let word = shell_word(session.handle());
     ui.say(text!(
-        "{} and the branch {} are removed; the session has no directory now, delete it with: acpctl session rm {}",
+        "removed {} and the branch {}; the session has no directory now, delete it with: acpctl session rm {}",
         Untrusted::from(&worktree.path),
         Untrusted::from(&worktree.branch),
         word
