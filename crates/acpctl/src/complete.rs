@@ -34,7 +34,7 @@ use crate::text::{Text, text};
 
 /// Set by the shell that completes.
 const VARIABLE: &str = "ACPCTL_COMPLETE";
-/// How long a person waits at most.
+/// Longest wait for the daemon.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Columns of what is said beside a candidate.
 const HELP: usize = 60;
@@ -44,7 +44,7 @@ pub(crate) fn complete_if_asked(definition: fn() -> Command) {
     CompleteEnv::with_factory(|| knowing(definition())).var(VARIABLE).complete();
 }
 
-/// What a shell runs once, to complete from then on.
+/// Returns the script that a shell runs once.
 pub(crate) fn registration(shell: &str) -> std::io::Result<Vec<u8>> {
     let mut script = Vec::new();
     if let Some(shell) = Shells::builtins().completer(shell) {
@@ -78,12 +78,12 @@ fn with_values(command: &str, arg: Arg) -> Arg {
     arg.add(ArgValueCompleter::new(move |begun: &OsStr| offered(find, begun)))
 }
 
-/// What a daemon can log, also without one.
+/// Log levels, known without a daemon.
 fn levels() -> Vec<CompletionCandidate> {
     LogLevel::LEVELS.map(CompletionCandidate::new).into()
 }
 
-/// What the configuration has: tables, and keys that are in none. It is asked for without a daemon.
+/// Tables of the configuration, and keys in no table. Needs no daemon.
 fn tables() -> Vec<CompletionCandidate> {
     let Ok(found) = configured::values() else { return Vec::new() };
     let mut tables = BTreeSet::new();
@@ -95,7 +95,7 @@ fn tables() -> Vec<CompletionCandidate> {
     tables.map(|table| CompletionCandidate::new(table.raw())).collect()
 }
 
-/// What there is to choose, and what it is.
+/// A value and its description.
 struct Found {
     value: Untrusted,
     help: Text,
@@ -107,7 +107,7 @@ impl Found {
     }
 }
 
-/// What begins with what was typed. Without a daemon, nothing does.
+/// Values that begin with the typed text; none without a daemon.
 #[expect(clippy::exit, reason = "the main thread may be waiting for a daemon that does not answer")]
 fn offered(
     find: fn(&mut Connection) -> Result<Vec<Found>>,
@@ -128,7 +128,7 @@ fn offered(
     found.unwrap_or_default().into_iter().filter(is_offered).map(candidate).collect()
 }
 
-/// Whether a text is one word that means nothing else to a shell, nor to the command.
+/// Returns whether a text is one word that means nothing else to a shell, nor to the command.
 fn is_plain(word: &Untrusted) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || "-_.:/@+=,%".contains(c);
     !word.raw().is_empty() && !word.raw().starts_with('-') && word.raw().chars().all(is_word)

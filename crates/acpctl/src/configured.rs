@@ -1,4 +1,4 @@
-//! What the daemon's program says of the configuration: it alone understands the file, also when no daemon runs.
+//! The configuration as `acpd config` reads it; needs no daemon.
 
 use std::fs;
 use std::path::Path;
@@ -11,20 +11,17 @@ use crate::programs;
 
 /// The name of the schema beside the file.
 pub(crate) const SCHEMA: &str = "config.schema.json";
-/// What a new file begins with. Editors that know TOML look there.
+/// First line of a new file, for editors that know TOML.
 pub(crate) const BEGIN: &str = "#:schema ./config.schema.json\n";
 
-/// What it finds in the file.
 pub(crate) fn report() -> Result<ConfigReport> {
     asked(&[]).map(|(report, _)| report)
 }
 
-/// What a file without a mistake comes to.
 pub(crate) fn values() -> Result<ConfigValues> {
     asked(&["--values"]).map(|(values, _)| values)
 }
 
-/// What may be in the file: its JSON schema.
 pub(crate) fn schema() -> Result<Vec<u8>> {
     asked::<IgnoredAny>(&["--schema"]).map(|(_, text)| text)
 }

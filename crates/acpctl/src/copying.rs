@@ -42,7 +42,7 @@ pub(crate) fn run<'a>(
     }
 }
 
-/// What is in a copy, in a few words.
+/// Describes the content of a copy.
 pub(crate) fn contents(copy: &CopyReport) -> Text {
     let used = match copy.updated {
         Some(at) => text!(", last used {}", human::ago(at, human::now())),

@@ -10,10 +10,9 @@ use crate::error::Result;
 use crate::terminal;
 use crate::ui::complain;
 
-/// What acpctl calls itself.
 const NAME: &str = "acpctl";
 
-/// What there is to say of a daemon that does not outlive what has started us.
+/// Warnings about a daemon that ends with its terminal.
 const BOUND: &str = "warning: acpd and its agents stop with this terminal or its program: they are in a Job that Windows \
                      does not let them leave";
 const UNBOUND: &str = "\nhint: stop acpd and start it in another terminal: `acpctl daemon stop`, `acpctl daemon start`";
@@ -62,7 +61,7 @@ fn warn_if(is_bound: bool) {
     }
 }
 
-/// Who the person at this command is, for others who are told what they did.
+/// Name of this client for notices to other clients.
 pub(crate) fn me() -> ClientName {
     let place = terminal::name().map(Into::into);
     ClientName { name: NAME.into(), title: None, place }

@@ -49,7 +49,8 @@ pub(crate) fn edit(file: &Path) -> Result {
     let mut command = person::shell_with(&editor, file);
     let failed = |why| {
         let text = text!("the editor `{}` failed: {}", Untrusted::from(&editor), why);
-        CommandError::new(ExitCode::Error, text).hint("set `EDITOR` to another editor, such as `nano`")
+        CommandError::new(ExitCode::Error, text)
+            .hint("set `EDITOR` to another editor, such as `nano`")
     };
     match command.status() {
         Ok(status) if status.success() => Ok(()),

@@ -1,5 +1,5 @@
 //! Questions that this command cannot ask itself: forms and pages, and all questions if it runs under an agent.
-//! It tells the person how to answer them.
+//! Prints how to answer them.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::paint::YELLOW;
 use crate::text::text;
 use crate::ui::Ui;
 
-/// What was told of the questions that are answered elsewhere.
+/// Printed questions that are answered elsewhere.
 #[derive(Debug, Default)]
 pub(crate) struct Elsewhere {
     /// The request for the open questions.
@@ -29,7 +29,7 @@ impl Elsewhere {
         Ok(())
     }
 
-    /// Whether this is the id of the answer to [`Elsewhere::look`].
+    /// Returns whether this is the id of the answer to [`Elsewhere::look`].
     pub(crate) fn waits_for(&self, id: &Id) -> bool {
         self.asked.as_ref() == Some(id)
     }

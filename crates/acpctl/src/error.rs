@@ -1,4 +1,4 @@
-//! How commands fail: what is printed, and the exit code.
+//! Errors of verbs: message, hints and exit code.
 
 use std::error::Error;
 use std::io;
@@ -23,7 +23,7 @@ pub(crate) type Result<T = ()> = std::result::Result<T, CommandError>;
 #[derive(Debug)]
 pub(crate) struct CommandError {
     kind: Kind,
-    /// What the daemon said that it is about.
+    /// Reason given by the daemon.
     reason: Option<Reason>,
     message: Text,
     hints: Vec<Text>,
@@ -41,7 +41,7 @@ enum Kind {
     Gone,
     /// The daemon does not start, and has said why.
     NotStarted,
-    /// Nobody reads stdout any more: nothing is said.
+    /// The reader of stdout is gone: print nothing.
     BrokenPipe,
     /// Another program has said it already.
     Told,
@@ -120,32 +120,32 @@ impl CommandError {
         self.hints.first()
     }
 
-    /// What it is about, if the daemon has said so.
+    /// Reason given by the daemon.
     pub(crate) fn reason(&self) -> Option<Reason> {
         self.reason
     }
 
-    /// Whether the daemon does not know the method that it was asked for.
+    /// Returns whether the daemon does not know the method that it was asked for.
     pub(crate) fn is_unknown_method(&self) -> bool {
         self.is_unknown && self.message.as_str().contains("no method")
     }
 
-    /// Whether nobody reads stdout any more.
+    /// Returns whether nobody reads stdout any more.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.kind == Kind::BrokenPipe
     }
 
-    /// Whether the daemon had to be started, and could not be.
+    /// Returns whether the daemon had to be started, and could not be.
     pub(crate) fn is_not_started(&self) -> bool {
         self.kind == Kind::NotStarted
     }
 
-    /// Whether the daemon went away before it answered.
+    /// Returns whether the daemon went away before it answered.
     pub(crate) fn is_gone(&self) -> bool {
         self.kind == Kind::Gone
     }
 
-    /// What is printed to stderr; empty if the user already knows.
+    /// Returns the text for stderr; empty if the user already knows.
     pub(crate) fn render(&self, paint: Paint) -> Text {
         if matches!(self.kind, Kind::BrokenPipe | Kind::Told) {
             return Text::new();
@@ -164,7 +164,7 @@ impl CommandError {
         text
     }
 
-    /// What the error of a turn means. One that acpd has not written is the agent's own, and names the agent.
+    /// Converts the error of a turn. An error of the agent itself names the agent.
     pub(crate) fn of_agent(agent: &str, error: &ErrorObject) -> CommandError {
         let mut failed = CommandError::rpc(error);
         if error_data(error).is_none() {
@@ -173,7 +173,7 @@ impl CommandError {
         failed
     }
 
-    /// What a JSON-RPC error of the daemon or of an agent means here.
+    /// Converts a JSON-RPC error of the daemon or of an agent.
     pub(crate) fn rpc(error: &ErrorObject) -> CommandError {
         let Some(data) = error_data(error) else {
             return agent_error(error);
@@ -181,7 +181,7 @@ impl CommandError {
         let message = Untrusted::from(&error.message);
         let mut failed = CommandError::new(data.reason.into(), paragraph(&message));
         failed.reason = Some(data.reason);
-        // What agents do not know comes without `data` of ours.
+        // Agents answer unknown methods without `data` of acpd.
         failed.is_unknown = error.code == code::METHOD_NOT_FOUND;
         failed.stderr = data.stderr.filter(|stderr| !stderr.raw().trim().is_empty());
         let hint = data.hint.or_else(|| way_out(data.reason).map(Untrusted::from));
@@ -251,9 +251,7 @@ fn way_out(reason: Reason) -> Option<&'static str> {
         Reason::AgentStopped => Some("start it with `acpctl agent start`"),
         Reason::AgentCrashLoop => Some("see `acpctl agent logs`, then `acpctl agent start`"),
         Reason::SessionLost => Some("its history can still be read: `acpctl session log`"),
-        Reason::OutcomeUnknown => {
-            Some("see `acpctl session log` before you send it again")
-        }
+        Reason::OutcomeUnknown => Some("see `acpctl session log` before you send it again"),
         _ => None,
     }
 }

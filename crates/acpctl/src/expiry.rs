@@ -32,7 +32,7 @@ pub(crate) fn announce(connection: &mut Connection, ui: &mut Ui) {
     ));
 }
 
-/// How many sessions, and how much was said in them.
+/// Number and size of sessions.
 pub(crate) fn amount(found: &GcResult) -> Text {
     let count = human::counted(found.sessions.len() as u64, "session");
     text!("{} ({})", count, human::bytes(found.bytes))

@@ -1,4 +1,4 @@
-//! What explains an error of the daemon and is not part of it: a configuration that it has not read, a variable
+//! Hints that explain an error of the daemon and are not part of it: a configuration that it has not read, a variable
 //! that it does not have, a method that is newer or older than it.
 
 use acpd_api::{AgentInfo, AgentRef, AgentState, Empty, Reason, Status, method};
@@ -39,9 +39,10 @@ fn of_another_version(error: CommandError) -> CommandError {
         .and_then(|mut connection| Ok(connection.call::<_, Status>(method::STATUS, &Empty {})?));
     let running = match status {
         Ok(status) if status.daemon.version != *own => status.daemon.version,
-        _ => return error.hint(
-            "run the installed acpd: `acpctl daemon restart`; agents and turns continue",
-        ),
+        _ => {
+            return error
+                .hint("run the installed acpd: `acpctl daemon restart`; agents and turns continue");
+        }
     };
     let text = text!("the running acpd is {}, too different from acpctl {} for this", running, own);
     CommandError::new(error.code(), text)
@@ -67,7 +68,7 @@ fn hints() -> Result<Vec<Text>> {
     Ok(hints)
 }
 
-/// Whether an agent may be the one that the error is about.
+/// Returns whether an agent may be the one that the error is about.
 fn is_in_trouble(agent: &AgentInfo) -> bool {
     let state = agent.state;
     agent.auth.state.wants_login()

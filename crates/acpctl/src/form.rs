@@ -25,9 +25,9 @@ pub(crate) fn filled(form: &Form, fields: &[String], id: &Untrusted) -> Result<V
     let wrong = |why: Text| CommandError::usage(why).hint(usage(form, id));
     let mut content = Map::new();
     for given in fields {
-        let (name, value) = given.split_once('=').ok_or_else(|| {
-            wrong(text!("`{}` is not `NAME=VALUE`", escape::one_line(given)))
-        })?;
+        let (name, value) = given
+            .split_once('=')
+            .ok_or_else(|| wrong(text!("`{}` is not `NAME=VALUE`", escape::one_line(given))))?;
         let shown = escape::one_line(name);
         let field =
             form.field(name).ok_or_else(|| wrong(text!("the form has no field `{}`", shown)))?;
@@ -50,7 +50,7 @@ pub(crate) fn filled(form: &Form, fields: &[String], id: &Untrusted) -> Result<V
     Ok(content)
 }
 
-/// How to fill the form in from the command line.
+/// Returns how to fill in the form on the command line.
 pub(crate) fn usage(form: &Form, id: &Untrusted) -> Text {
     let lines = form.fields.iter().map(|field| {
         let mut notes = vec![wanted(&field.kind)];
@@ -119,7 +119,6 @@ fn ask_field(field: &Field, ui: &mut Ui) -> Result<Option<Value>> {
     }
 }
 
-/// What a field takes, with its choices.
 fn wanted(kind: &FieldKind) -> Text {
     match kind {
         FieldKind::One(choices) | FieldKind::Many { choices, .. } => {
@@ -130,7 +129,6 @@ fn wanted(kind: &FieldKind) -> Text {
     }
 }
 
-/// What a field takes, beside its choices.
 fn wanted_short(kind: &FieldKind) -> Text {
     match kind {
         FieldKind::Text { format: Some(format), .. } => escape::one_line(format).into(),

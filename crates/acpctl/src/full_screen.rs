@@ -1,4 +1,4 @@
-//! What the commands with a full screen start with.
+//! Start of the verbs with a full screen.
 
 use std::io::{self, IsTerminal as _};
 
@@ -13,7 +13,7 @@ use crate::text::{shell_word, text};
 use crate::ui::Ui;
 use crate::{pager, terminal};
 
-/// What a screen needs. Where there is no terminal that can show one, `instead` says what to do.
+/// Prepares a screen. Without a suitable terminal, `instead` is the hint.
 pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Start> {
     if !is_possible() {
         let error = "this needs a terminal that can show a full screen";
@@ -68,7 +68,7 @@ fn tell_unsent(unsent: Vec<String>, ui: &mut Ui) {
     }
 }
 
-/// Whether there is a terminal for a full screen.
+/// Returns whether there is a terminal for a full screen.
 #[expect(clippy::disallowed_methods, reason = "nothing is printed")]
 pub(crate) fn is_possible() -> bool {
     acpd_sys::terminal::is_able() && io::stdin().is_terminal() && io::stdout().is_terminal()

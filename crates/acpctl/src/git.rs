@@ -1,4 +1,4 @@
-//! What commands say when git did not do something ([`acpd_client::worktree`]).
+//! Errors of git as errors of verbs ([`acpd_client::worktree`]).
 
 use std::io;
 

@@ -13,7 +13,7 @@ pub(crate) fn now() -> u64 {
     Timestamp::now().as_millisecond().try_into().unwrap_or(0)
 }
 
-/// How long ago a time was, or `-` for the time 0.
+/// Returns the age of a time, or `-` for the time 0.
 pub(crate) fn ago(at: u64, now: u64) -> Text {
     match (at, now.saturating_sub(at)) {
         (0, _) => "-".into(),

@@ -1,4 +1,4 @@
-//! What a directory means by itself: the session that was used last in it, and the agent of new ones.
+//! Defaults of a directory: its last used session, and the agent of new sessions.
 
 use acpd_api::{
     AgentInfo, AgentRef, DaemonInfo, ExitCode, SessionInfo, SessionList, SessionListParams, Status,
@@ -12,13 +12,13 @@ use crate::text::text;
 /// The agent that is there without being installed.
 pub(crate) const DEMO: &str = "demo";
 
-/// What to ask `_acpd/session/list` for.
+/// Parameters of `_acpd/session/list` for a directory.
 pub(crate) fn of(cwd: &str, agent: Option<&str>) -> SessionListParams {
     let (agent, cwd) = (agent.map(str::to_owned), Some(cwd.to_owned()));
     SessionListParams { agent, cwd, ..SessionListParams::default() }
 }
 
-/// Whether anybody has said anything in it. One that an editor has opened and left is not used, nor is one
+/// Returns whether anybody has said anything in it. One that an editor has opened and left is not used, nor is one
 /// that was put away.
 pub(crate) fn is_used(session: &SessionInfo) -> bool {
     session.prompts > 0 && !session.archived

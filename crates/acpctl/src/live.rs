@@ -26,16 +26,16 @@ use crate::{signal, terminal};
 
 /// Messages that wait to be shown; beyond that, the daemon waits (it bounds what it keeps).
 const QUEUE: usize = 256;
-/// How long the daemon may be away before the user is told.
+/// Time after which the absence of the daemon is reported.
 const QUIET: Duration = Duration::from_secs(1);
 /// For how long the last piece of data is held back: most likely the end of its line comes until then.
 const HOLD: Duration = Duration::from_millis(500);
-/// How often it is looked whether a daemon that says nothing is stopped.
+/// Interval of checks whether a silent daemon is stopped.
 const LOOK: Duration = Duration::from_secs(5);
-/// How long the last words to the daemon may take.
+/// Longest time for the last lines to the daemon.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// What the caller of [`Live::next`] gets.
+/// Results of [`Live::next`].
 #[derive(Debug)]
 pub(crate) enum Event {
     /// The daemon sent a line.
@@ -52,24 +52,23 @@ pub(crate) enum Event {
     Key(u8),
 }
 
-/// What the threads report.
+/// Reports of the threads.
 #[derive(Debug)]
 enum News {
     Event(Event),
     Lost,
     Back,
-    /// It was looked whether the daemon is there: what is known of one that does not answer.
+    /// Result of a check whether the daemon answers.
     Looked(Option<NotAnswering>),
 }
 
-/// What one wait ended with.
 #[derive(Debug)]
 enum Step {
     Event(Event),
     Silent(NotAnswering),
 }
 
-/// Whether the daemon is there.
+/// Presence of the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     There,
@@ -129,7 +128,7 @@ impl Live {
                     Ok(Incoming::Closed) => (News::Event(Event::Closed), true),
                     Err(error) => (News::Event(Event::Failed(error)), true),
                 };
-                // Nobody waits any more if this fails.
+                // Fails only after the receiver is gone.
                 if lines.send(news).is_err() || is_last {
                     return;
                 }
@@ -202,7 +201,7 @@ impl Live {
                 }
                 News::Looked(silent) => {
                     self.silence.is_looking = false;
-                    // It may have said something meanwhile.
+                    // The daemon may have sent something since.
                     let is_silent = self.silence.since.elapsed() >= LOOK;
                     let is_news = is_silent && self.presence == Presence::There;
                     if let Some(silent) = silent.filter(|_| is_news) {
@@ -275,7 +274,7 @@ impl Live {
         let look = move || {
             let ask = || if is_asked { silent_daemon(&paths) } else { None };
             let silent = stopped_daemon(&paths).or_else(ask);
-            // Nobody waits any more if this fails.
+            // Fails only after the receiver is gone.
             drop(tell.send(News::Looked(silent)));
         };
         self.silence.is_looking =
@@ -287,7 +286,7 @@ impl Live {
         let late = self.sender.clone();
         let wait = move || {
             thread::sleep(time);
-            // Nobody waits any more if this fails.
+            // Fails only after the receiver is gone.
             drop(late.send(News::Event(Event::Late)));
         };
         thread::Builder::new().name("deadline".to_owned()).spawn(wait).map(drop)
@@ -407,7 +406,7 @@ fn leave(daemon: &LinkWriter) {
     daemon.flush(LAST_WORDS);
 }
 
-/// What is known of a daemon that does not answer, and the way out, on one line.
+/// Describes a daemon that does not answer, with the hint, on one line.
 pub(crate) fn in_words(silent: &NotAnswering) -> Text {
     text!("{}; {}", Untrusted::of(silent), Untrusted::from(silent.hint()))
 }

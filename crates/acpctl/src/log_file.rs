@@ -14,7 +14,7 @@ use crate::error::{CommandError, Result};
 use crate::text::text;
 use crate::ui::Ui;
 
-/// Which part of a log.
+/// Arguments of verbs that print a log.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Tail {
     /// Keep printing new lines.
@@ -25,7 +25,7 @@ pub(crate) struct Tail {
     pub(crate) lines: usize,
 }
 
-/// How often a followed file is looked at.
+/// Interval of checks of a followed file.
 const POLL: Duration = Duration::from_millis(250);
 /// Bytes read at once.
 const BLOCK: u64 = 64 * 1024;
@@ -100,7 +100,7 @@ fn begin(file: &mut File, lines: usize) -> io::Result<usize> {
     Ok(missing)
 }
 
-/// Where the daemon moves a log that has become too long.
+/// Returns the path to which the daemon moves a long log.
 fn aside(path: &Path) -> PathBuf {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".1");
@@ -109,7 +109,7 @@ fn aside(path: &Path) -> PathBuf {
 
 fn count_lines(file: &mut File) -> io::Result<usize> {
     let mut text = Vec::new();
-    // It has no more lines than are wanted.
+    // The file has at most the wanted number of lines.
     file.read_to_end(&mut text)?;
     Ok(text.split_inclusive(|byte| *byte == b'\n').count())
 }
@@ -153,7 +153,7 @@ fn replaced(file: &mut File, path: &Path) -> io::Result<Option<File>> {
     Ok((is_other || is_cut).then_some(newer))
 }
 
-/// Where the last `lines` lines begin.
+/// Returns where the last `lines` lines begin.
 fn tail_start(file: &mut File, lines: usize) -> io::Result<u64> {
     let mut end = file.seek(SeekFrom::End(0))?;
     // The newline that ends the file ends the last line, it does not begin another.

@@ -1,4 +1,4 @@
-//! Which session a person means by a text. Every command asks here, so the text means the same to all.
+//! Lookup of the session that a text means, the same for all verbs.
 //!
 //! ```text
 //! -   the last one used in this directory, else anywhere
@@ -60,7 +60,7 @@ const LIKE_AN_ID: usize = 4;
 /// Sessions that an error lists.
 const LISTED: usize = 8;
 
-/// How sure a command has to be.
+/// Precision of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Care {
     /// The best match will do.
@@ -69,12 +69,12 @@ pub(crate) enum Care {
     Exact,
 }
 
-/// What the person said.
+/// A text that means a session.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted<'a> {
     text: &'a str,
     agent: Option<&'a str>,
-    /// Where they are; unknown if that directory was deleted.
+    /// Working directory; unknown if it was deleted.
     cwd: Option<String>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Choice {
     note: Option<Text>,
 }
 
-/// What `run --session` means.
+/// Result of `run --session`.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Named {
     /// A session that is there.
@@ -95,7 +95,7 @@ pub(crate) enum Named {
     New(Vec<SessionInfo>),
 }
 
-/// What to ask `_acpd/session/list` for: all that may be meant.
+/// Parameters of `_acpd/session/list` for all sessions.
 pub(crate) fn all() -> SessionListParams {
     SessionListParams { archived: Some(ArchiveFilter::Include), ..SessionListParams::default() }
 }
@@ -134,7 +134,6 @@ impl From<SessionInfo> for Choice {
 }
 
 impl<'a> Wanted<'a> {
-    /// What is said here.
     pub(crate) fn here(text: &'a str, agent: Option<&'a str>) -> Wanted<'a> {
         let cwd = current_dir().and_then(|dir| utf8(&dir)).ok();
         Wanted { text, agent, cwd }
@@ -144,7 +143,6 @@ impl<'a> Wanted<'a> {
         Wanted::here(&which.session, which.agent.as_deref())
     }
 
-    /// What is said for work in a directory.
     pub(crate) fn new(text: &'a str, agent: Option<&'a str>, cwd: String) -> Wanted<'a> {
         Wanted { text, agent, cwd: Some(cwd) }
     }
@@ -170,7 +168,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// What a name for a session means: one that is there, or a new one.
+    /// Returns the session with this name, or that a new one is meant.
     ///
     /// # Errors
     /// When several could be meant, or the name looks like an id.
@@ -193,15 +191,11 @@ impl<'a> Wanted<'a> {
         {
             let typed = Untrusted::from(self.text);
             let id = &session.session_id;
-            return Err(CommandError::usage(text!(
-                "`{}` is a prefix of the id {}",
-                typed,
-                id
-            ))
-            .hint(text!(
-                "continue it with `acpctl run --resume {} …`, or choose another name",
-                shell_word(&typed)
-            )));
+            return Err(CommandError::usage(text!("`{}` is a prefix of the id {}", typed, id))
+                .hint(text!(
+                    "continue it with `acpctl run --resume {} …`, or choose another name",
+                    shell_word(&typed)
+                )));
         }
         Ok(Named::New(fitting(&sessions, |session| self.has_name(session))))
     }
@@ -240,7 +234,7 @@ impl<'a> Wanted<'a> {
         if let Some(session) = self.one(fitting(&sessions, named))? {
             return Ok(session.into());
         }
-        // What was put away is meant only if nothing else fits.
+        // Archived sessions count only if nothing else fits.
         let (away, listed): (Vec<_>, Vec<_>) = sessions.into_iter().partition(|one| one.archived);
         for sessions in [&listed, &away] {
             let found = fitting(sessions, |session| self.begins(session));
@@ -269,8 +263,10 @@ impl<'a> Wanted<'a> {
         }
         match self.guess(sessions) {
             Ok(Choice { session, .. }) => {
-                let text =
-                    text!("no session has exactly this name or id: `{}`", Untrusted::from(self.text));
+                let text = text!(
+                    "no session has exactly this name or id: `{}`",
+                    Untrusted::from(self.text)
+                );
                 let hint = text!(
                     "if you mean {}, type `{}`",
                     described(&session),

@@ -12,7 +12,7 @@ use clap::builder::Resettable;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-/// What stands below a long help: notes, if there are some, and lines to type with what they do.
+/// Text below a long help: notes, and examples with their effect.
 macro_rules! examples {
     ($notes:literal; $($example:tt)*) => {
         concat!($notes, "\n\n", examples!($($example)*))
@@ -60,7 +60,7 @@ pub(crate) fn examples_of(command: &Command) -> Vec<(String, String)> {
     lines.chunks(2).map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect()
 }
 
-/// What stands below a long help, under the headings that people look for in a manual.
+/// Sections of the text below a long help.
 fn sections(below: &str) -> String {
     let (mut notes, mut codes, mut examples) = (Vec::new(), None, None);
     for paragraph in below.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {

@@ -8,7 +8,7 @@ use acpd_sys::asked::leave_interrupts;
 use acpd_sys::terminal::Utf8;
 use acpd_sys::{person, program};
 
-/// What `less` does unless the user says otherwise: end at once if all fits, keep colours and the screen.
+/// Default options of `less`: exit if all fits, keep colours and the screen.
 const LESS: &str = "FRX";
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Pager {
     /// Tells it that there is no more, and waits until the person has left it.
     pub(crate) fn wait(&mut self) {
         drop(self.child.stdin.take());
-        // Its exit status says nothing of the output.
+        // The exit status says nothing about the output.
         drop(self.child.wait());
         self.encoding.end();
     }

@@ -21,7 +21,7 @@ use crate::terminal::KeyMode;
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
-/// What is left of an answer that does not fit on the screen and has no key, in columns.
+/// Columns of an answer that does not fit on the screen and has no key.
 const CUT: usize = 28;
 /// Rows that the call keeps beside its answers.
 const CALL_ROWS: usize = 8;
@@ -37,7 +37,7 @@ const VIEW: char = 'v';
 pub(crate) struct Questions {
     open: VecDeque<Question>,
     keys: Option<KeyMode>,
-    /// What was typed of a word.
+    /// Typed part of a word.
     typed: String,
     /// The last answer of anybody in this session.
     answered: Option<Box<QuestionAnswered>>,
@@ -58,11 +58,11 @@ struct Question {
 struct Choice {
     typed: Typed,
     option: PermissionOption,
-    /// It does not fit on the screen.
+    /// The answer does not fit on the screen.
     is_cut: bool,
 }
 
-/// What is typed for an answer.
+/// Input that gives an answer.
 #[derive(Debug, PartialEq, Eq)]
 enum Typed {
     Key(char),
@@ -87,7 +87,7 @@ impl Questions {
         if self.open.len() == 1 { self.show(live, ui) } else { Ok(()) }
     }
 
-    /// Whether something waits for an answer.
+    /// Returns whether something waits for an answer.
     pub(crate) fn any(&self) -> bool {
         !self.open.is_empty()
     }
@@ -188,7 +188,7 @@ impl Questions {
         ui.stop_spinning();
         let paint = ui.err_paint();
         if ui.can_ask() {
-            // What was typed up to now is thrown away before the question can be seen.
+            // Earlier input is discarded before the question is visible.
             self.keys = Some(KeyMode::enter()?);
             live.listen_to_keys()?;
             ui.talk(&question.prompt(ui.err_size(), paint));
@@ -199,7 +199,7 @@ impl Questions {
     }
 }
 
-/// Whether the agent means the option to hold from now on.
+/// Returns whether the agent means the option to hold from now on.
 fn is_lasting(option: &PermissionOption) -> bool {
     matches!(&*option.kind, "allow_always" | "reject_always")
 }
@@ -208,7 +208,7 @@ fn is_of_word(key: char) -> bool {
     key.is_ascii_alphanumeric()
 }
 
-/// What the daemon says of a question.
+/// Reads acpd's part of a question.
 fn meta(params: &RawValue) -> Option<PermissionMeta> {
     #[derive(Deserialize)]
     struct Params {
@@ -278,7 +278,7 @@ impl Question {
         }
     }
 
-    /// What is on the screen while it is open. All of it fits there.
+    /// Returns the question as it stands on the screen, where all of it fits.
     fn prompt(&self, (width, height): (usize, usize), paint: Paint) -> Text {
         // The row below it is where the cursor stands.
         let keys = self.keys(usize::MAX, width).len() + 1;
@@ -317,7 +317,7 @@ impl Question {
 }
 
 impl Choice {
-    /// What is typed, and what that does.
+    /// Returns the input and its effect.
     fn line(&self) -> Line {
         let typed = match self.typed {
             Typed::Key(key) => text!("[{}]", key),
@@ -362,7 +362,7 @@ fn waiting(question: &Question, paint: Paint) -> Text {
     text!("{}{}\n{}\n", call, paint.apply(YELLOW, names), paint.apply(DIM, hint))
 }
 
-/// What is typed for each option: a letter by its kind, or its number where the letter says too little. If it
+/// Assigns input to each option: a letter by its kind, or its number where the letter says too little. If it
 /// is not easy to see what is asked, only a refusal has a key; nor has an answer one whose name says the opposite. What
 /// there is no key for is answered elsewhere.
 fn choices(options: &[PermissionOption], is_easy: bool) -> Vec<Choice> {

@@ -4,7 +4,7 @@ use acpd_api::{QueuedPrompt, Untrusted};
 
 use crate::text::{Text, text};
 
-/// What is said, and what else is with it: `fix the tests [+ resource_link]`.
+/// Returns a prompt on one line: `fix the tests [+ resource_link]`.
 pub(crate) fn summary(prompt: &QueuedPrompt) -> Text {
     let (words, others) = prompt.parts();
     let words: Vec<&str> = words.split_whitespace().collect();

@@ -19,7 +19,7 @@ use crate::stop::{END_DEADLINE, check_turns_continue, info, running, start_of};
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
 
-/// How often it is looked whether a daemon that does not end is stopped.
+/// Interval of checks whether a daemon that does not end is stopped.
 const LOOK: Duration = Duration::from_secs(2);
 /// A restarting daemon that is away longer than this has died.
 const DIED: Duration = Duration::from_secs(1);
@@ -49,7 +49,11 @@ pub(crate) fn reload(paths: &Paths, ui: &mut Ui) -> Result {
     let runs = |agent: &&AgentInfo| agent.pid.is_some() && changed.agents.contains(&agent.name);
     for AgentInfo { name, .. } in status.agents.iter().filter(runs) {
         let word = shell_word(name);
-        ui.say(text!("{} keeps its old settings until you restart it: acpctl agent restart {}", name, word));
+        ui.say(text!(
+            "{} keeps its old settings until you restart it: acpctl agent restart {}",
+            name,
+            word
+        ));
     }
     let mut connection = to_running(paths)?;
     for AgentInfo { name, sessions, .. } in status.agents.iter().filter(|agent| agent.sessions > 0)
@@ -106,7 +110,7 @@ pub(crate) fn take_place(
     ui.spin("restarting");
     let before = match info(&mut connection) {
         Ok(info) => Some(info),
-        // It dies at this moment.
+        // The daemon dies at this moment.
         Err(error) if error.is_gone() => None,
         Err(error) => return Err(error),
     };
@@ -123,9 +127,7 @@ pub(crate) fn take_place(
         told = told || tell_stopped(paths, ui);
         if Instant::now() >= end {
             let text = text!("acpd did not stop within {} s", END_DEADLINE.as_secs());
-            return Err(
-                CommandError::new(ExitCode::Error, text).hint("see `acpctl daemon logs`")
-            );
+            return Err(CommandError::new(ExitCode::Error, text).hint("see `acpctl daemon logs`"));
         }
     }
     let now = successor(paths, before.as_ref().map(start_of), ui)?;

@@ -19,12 +19,12 @@ use crate::live::result_of;
 /// Lines that wait to be read; beyond that the daemon waits, and then tells the newest rows.
 const QUEUE: usize = 16;
 
-/// What is told of the rows.
+/// Changes of the rows.
 #[derive(Debug)]
 pub(crate) enum News {
     /// All of them, as they are now.
     All(Watched),
-    /// Those that have changed.
+    /// Changed rows.
     Changed(Changed),
     /// The daemon is away; when it is back, all rows come anew.
     Away,
@@ -50,7 +50,7 @@ impl Rows {
             loop {
                 let incoming = reader.recv();
                 let is_last = matches!(incoming, Ok(Incoming::Closed) | Err(_));
-                // Nobody waits any more if this fails.
+                // Fails only after the receiver is gone.
                 if sender.send(incoming).is_err() || is_last {
                     return;
                 }
@@ -67,7 +67,7 @@ impl Rows {
         if self.writer.send(line) { Ok(()) } else { Err(gone()) }
     }
 
-    /// What is told next; nothing if nothing is within this time.
+    /// Returns the next change, or nothing after this time.
     pub(crate) fn next(&mut self, within: Duration) -> Result<Option<News>> {
         loop {
             let line = match self.news.recv_timeout(within) {

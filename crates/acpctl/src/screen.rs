@@ -24,13 +24,13 @@ pub(crate) struct Screen {
     whole: bool,
     /// Nothing but the answer is shown.
     bare: bool,
-    /// It is shown while it comes. Of what was said long ago, each message is shown when it is whole.
+    /// Show text as it arrives. Messages of the history are shown when they are complete.
     is_live: bool,
-    /// What is not settled of a row is shown, and written again.
+    /// Preview the part of a row that may still change.
     previews: bool,
     flow: Option<Flow>,
     answer: Option<Answer>,
-    /// What was shown last is an answer that is over.
+    /// The last output is a complete answer.
     after_answer: bool,
     /// The answers so far, if they are kept and not shown.
     kept: Option<Untrusted>,
@@ -88,7 +88,7 @@ impl Screen {
         self.kept = Some(Untrusted::default());
     }
 
-    /// What was kept, without the end of its last line.
+    /// Returns the kept answers without the last newline.
     pub(crate) fn kept(&self) -> Option<&str> {
         self.kept.as_ref().map(|kept| kept.raw().strip_suffix('\n').unwrap_or(kept.raw()))
     }
@@ -215,7 +215,7 @@ impl Screen {
     }
 }
 
-/// Whether the last line is finished.
+/// Returns whether the last line is finished.
 fn is_whole(text: &Untrusted) -> bool {
     text.is_empty() || text.raw().ends_with('\n')
 }

@@ -12,7 +12,7 @@ use acpd_sys::asked::{Ask, asked, end_by};
 use crate::text::Text;
 use crate::{terminal, ui};
 
-/// What is said when a hang-up or a request to end leaves something behind.
+/// Last line to print when a hang-up or a request to end leaves a turn behind.
 static AT_END: Mutex<Option<Text>> = Mutex::new(None);
 
 /// Says this before SIGTERM or SIGHUP ends the process.
@@ -47,7 +47,7 @@ pub(crate) fn on_keys(
                 }
             };
             is_first &= key != TerminalKey::Interrupt;
-            // It may block on a queue that nobody drains, and the second Ctrl-C must work.
+            // The call may block on a full queue, and the second Ctrl-C must work.
             let take = Arc::clone(&take);
             thread::spawn(move || take(key));
         }

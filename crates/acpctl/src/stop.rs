@@ -14,7 +14,7 @@ use crate::live::{Event, Live};
 use crate::text::text;
 use crate::ui::Ui;
 
-/// How long the daemon may take to end after it has answered that its agents are gone.
+/// Longest time between the answer that agents are gone and the end of the daemon.
 pub(crate) const END_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Stops the daemon, and with it every agent unless they are to go on.
@@ -55,18 +55,17 @@ pub(crate) fn detach(paths: &Paths, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// How often a daemon may die while it is stopping.
+/// Most attempts with daemons that die while stopping.
 const STOPS: usize = 3;
 
-/// How a daemon ended.
 enum Stopped {
     NotRunning,
-    /// It did all that it was to do.
+    /// After stopping all agents.
     Whole {
         /// Turns that ran until then, and do not go on without it.
         cut_off: usize,
     },
-    /// It was gone before it could say so.
+    /// Before it could answer.
     Died,
 }
 
@@ -89,16 +88,16 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
     });
     let how = match stopped {
         Ok(Empty {}) => {
-            // What it had to end has ended; now it ends itself.
+            // Its agents have ended; now it ends itself.
             while !matches!(
                 live.next(ui)?,
                 Event::Closed | Event::Failed(_) | Event::Interrupt | Event::Detach
             ) {}
             Stopped::Whole { cut_off }
         }
-        // It may have ended before its answer was read, and have a successor already.
+        // The daemon may have ended before its answer was read, and have a successor.
         Err(error) if error.is_gone() => {
-            // It may be there, and say why it does not serve.
+            // Or it is there, and says why it does not serve.
             match serving(paths)? {
                 // One that was started again has the same pid.
                 Some(now) if before.is_none_or(|(_, start)| start == start_of(&now)) => {
@@ -134,7 +133,7 @@ pub(crate) fn running_turns(status: &Status) -> usize {
     status.sessions.iter().filter(runs).count()
 }
 
-/// Whether there may be agents without a daemon.
+/// Returns whether there may be agents without a daemon.
 pub(crate) fn has_shims(paths: &Paths) -> bool {
     paths.state.join("shims").read_dir().is_ok_and(|mut shims| shims.next().is_some())
 }
@@ -144,7 +143,6 @@ pub(crate) fn start_of(daemon: &DaemonInfo) -> (u64, u64) {
     (daemon.boot, daemon.since)
 }
 
-/// What the daemon says of itself.
 pub(crate) fn info(connection: &mut Connection) -> Result<DaemonInfo> {
     let status: Status = connection.call(method::STATUS, &Empty {})?;
     Ok(status.daemon)

@@ -1,4 +1,4 @@
-//! What to type instead of a command that does not exist.
+//! Suggestions for verbs that do not exist.
 
 use acpd_api::{escape, nearest};
 use clap::Command;
@@ -9,11 +9,11 @@ use crate::text::{Text, shell_word, text};
 
 /// Verbs of other programs that end work.
 const STOPS: [&str; 6] = ["stop", "kill", "interrupt", "abort", "halt", "terminate"];
-/// Where these are commands: what they do there is not what was meant if a session was.
+/// Hint for verbs that end work.
 const ELSEWHERE: &str = "to cancel a turn: `acpctl cancel SESSION`; \
     to stop an agent: `acpctl agent stop AGENT`; to stop acpd: `acpctl daemon stop`";
 
-/// What other programs call it.
+/// Names in other programs.
 const CALLED: [(&[&str], &str); 10] = [
     (&["new", "prompt", "exec", "ask", "send"], "to prompt an agent: `acpctl run PROMPT`"),
     (

@@ -19,7 +19,6 @@ pub(crate) struct Table {
     dropped: &'static [&'static str],
 }
 
-/// What an empty cell shows.
 const EMPTY: &str = "-";
 
 struct Column {
@@ -29,7 +28,7 @@ struct Column {
     hides: bool,
 }
 
-/// How the cells of a column become shorter.
+/// Rules that shorten the cells of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// At their end, to no less than this.
@@ -146,7 +145,7 @@ impl Table {
                 widths[at] = 0;
             }
         }
-        // What is left over goes to the columns that were cut, evenly.
+        // The rest is distributed evenly to the columns that were cut.
         let mut room = width.saturating_sub(total(&widths));
         while room > 0 {
             let before = room;

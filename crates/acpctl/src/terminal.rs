@@ -10,7 +10,7 @@ use std::thread;
 pub(crate) use acpd_sys::terminal::name;
 use acpd_sys::terminal::{self, Modes};
 
-/// How the terminal was before the open question. Global, because a signal ends the process from
+/// Modes of the terminal before the open question. Global, because a signal ends the process from
 /// another thread.
 static BEFORE: Mutex<Option<Modes>> = Mutex::new(None);
 
@@ -41,7 +41,7 @@ pub(crate) fn restore() {
     }
 }
 
-/// What stands for the end of what is typed: Ctrl-D, which a terminal does not hand over as a byte.
+/// End of the input: Ctrl-D, which a terminal does not pass as a byte.
 pub(crate) const END: u8 = 4;
 
 /// Hands every key to `take`, and at last [`END`], from a thread that stays until the process ends or `take` is false.

@@ -21,7 +21,7 @@ use crate::pager::Pager;
 use crate::paint::{CYAN, DIM, Paint};
 use crate::text::{Text, text};
 
-/// How often a waiting command should call [`Ui::tick`].
+/// Interval of calls of [`Ui::tick`].
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -52,7 +52,7 @@ fn spinner_shown() -> MutexGuard<'static, bool> {
     SPINNER_SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the user sees.
+/// Output to the user.
 #[derive(Debug)]
 pub(crate) struct Ui {
     out: BufWriter<Out>,
@@ -177,17 +177,17 @@ impl Ui {
         size.filter(|(columns, rows)| *columns > 0 && *rows > 0).unwrap_or((80, 24))
     }
 
-    /// Whether a person can be asked: both what they read and what they type is a terminal.
+    /// Returns whether a person can be asked: both what they read and what they type is a terminal.
     pub(crate) fn can_ask(&self) -> bool {
         self.err_is_terminal && io::stdin().is_terminal()
     }
 
-    /// Whether a person's terminal is behind any of the streams.
+    /// Returns whether a person's terminal is behind any of the streams.
     pub(crate) fn is_on_terminal(&self) -> bool {
         self.err_is_terminal || self.out_is_terminal || io::stdin().is_terminal()
     }
 
-    /// Whether somebody reads the talk as it comes.
+    /// Returns whether somebody reads the talk as it comes.
     pub(crate) fn talks_to_terminal(&self) -> bool {
         self.err_is_terminal
     }
@@ -197,7 +197,7 @@ impl Ui {
         self.put(text.into().as_str().as_bytes())
     }
 
-    /// Whether text can be shown in the place of other text: stdout is a terminal that can do it.
+    /// Returns whether text can be shown in the place of other text: stdout is a terminal that can do it.
     pub(crate) fn can_redraw(&self) -> bool {
         self.out_is_terminal && terminal_redraws()
     }
@@ -339,7 +339,7 @@ impl Ui {
         self.mutter(prompt);
         let mut line = Vec::new();
         io::stdin().lock().read_until(b'\n', &mut line)?;
-        // What ended their line began a new one on the screen.
+        // The typed newline is on the screen, too.
         self.err_open = !line.ends_with(b"\n");
         Ok((!line.is_empty()).then(|| String::from_utf8_lossy(&line).trim().to_owned()))
     }
@@ -356,7 +356,7 @@ impl Ui {
         }
     }
 
-    /// Whether a piece of data is held back for the end of its line.
+    /// Returns whether a piece of data is held back for the end of its line.
     pub(crate) fn holds(&self) -> bool {
         !self.held.is_empty()
     }
@@ -400,7 +400,7 @@ impl Ui {
         self.spinner = None;
     }
 
-    /// Whether [`Ui::tick`] has something to move.
+    /// Returns whether [`Ui::tick`] has something to move.
     pub(crate) fn spins(&self) -> bool {
         self.spinner.is_some() && !self.out_open && !self.err_open && !self.previews
     }
@@ -434,7 +434,7 @@ impl Ui {
     }
 }
 
-/// Whether a terminal can write a line again.
+/// Returns whether a terminal can write a line again.
 fn terminal_redraws() -> bool {
     env::var_os("TERM").is_none_or(|term| term != "dumb")
 }

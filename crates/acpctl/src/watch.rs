@@ -26,25 +26,23 @@ pub(crate) struct Watch {
     began: u64,
     /// The question how it is now, while it is open.
     asked: Option<Id>,
-    /// How the last turn ended that has ended meanwhile.
+    /// End of the last turn since then.
     ended: Option<Outcome>,
-    /// Who or what has cut it short.
+    /// Cause of an early end.
     cut_short: Option<CutShort>,
-    /// What was kept if it had to be brought back meanwhile.
+    /// Level of a restore since then.
     restored: Option<RestoreLevel>,
     is_removed: bool,
 }
 
-/// How it is with a session whose turn is over.
+/// Result of an ended turn.
 #[derive(Debug, PartialEq)]
 pub(crate) struct End {
-    /// What this means to a shell, as for `run`.
+    /// Exit code, as of `run`.
     pub(crate) code: ExitCode,
     /// A word for programs: the stop reason, or the kind of the outcome.
     pub(crate) word: Untrusted,
-    /// What a person should know; nothing if all is well.
     pub(crate) error: Option<Text>,
-    /// What they can do.
     pub(crate) hint: Option<Text>,
 }
 
@@ -143,19 +141,19 @@ impl Watch {
         Ok(false)
     }
 
-    /// How the turn has ended that ran when the watch began, if it has.
+    /// Returns the end of the turn that ran at first, if it has ended.
     pub(crate) fn turn_over(&self) -> Option<End> {
         let is_next = self.session.turn.since != self.began;
         if self.ended.is_some() || is_next { Some(self.end()) } else { self.idle() }
     }
 
-    /// How the last turn has ended, if nothing runs or waits now.
+    /// Returns the end of the last turn, if the session is idle.
     pub(crate) fn idle(&self) -> Option<End> {
         let is_idle = self.session.turn.state == TurnState::Idle && self.session.queued == 0;
         (self.is_removed || is_idle && self.asked.is_none()).then(|| self.end())
     }
 
-    /// Whether a person has to answer something first.
+    /// Returns whether a person has to answer something first.
     pub(crate) fn needs_action(&self) -> bool {
         self.session.turn.state == TurnState::NeedsAction
     }
@@ -235,7 +233,7 @@ impl Watch {
     }
 }
 
-/// What an outcome says in words.
+/// Describes an outcome.
 fn told(outcome: &Outcome) -> Option<Text> {
     match outcome {
         Outcome::Error { message, .. } => Some(text!(": {}", message)),

@@ -1,4 +1,4 @@
-//! What `acpctl mcp` executes, and what the daemon lends to agents: a program of its own, so that no other command
+//! `acpctl mcp` as a program of its own, which the daemon also gives to agents, so that no other verb
 //! carries tokio and the MCP library.
 
 #[macro_use]

@@ -1,4 +1,4 @@
-//! What `acpctl web` executes: a program of its own, so that no other command carries a web server.
+//! `acpctl web` as a program of its own, so that no other verb carries a web server.
 
 #[macro_use]
 #[path = "../manual.rs"]

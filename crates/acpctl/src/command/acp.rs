@@ -54,9 +54,9 @@ pub(super) struct Acp {
 
 /// Bytes read at once.
 const BLOCK: usize = 64 * 1024;
-/// How long answers are waited for after the editor has closed stdin.
+/// Longest wait for answers after the editor has closed stdin.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
-/// How long the last words to the daemon may take: that answers have arrived, and that we leave.
+/// Longest time for the last lines to the daemon.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Why the relay ends.
@@ -71,7 +71,7 @@ enum End {
     Lost(LinkError),
     /// Stdin or stdout broke in another way.
     Broken(io::Error),
-    /// It cannot be told which session is meant.
+    /// The session is ambiguous.
     Unsure(CommandError),
 }
 
@@ -132,7 +132,7 @@ fn leave(daemon: &LinkWriter) {
     daemon.flush(LAST_WORDS);
 }
 
-/// How much the editor still wants: to speak, and an answer to each request.
+/// Count of what the editor still needs: stdin, and an answer to each request.
 struct Wanted(AtomicI64);
 
 impl Wanted {
@@ -288,20 +288,20 @@ impl Resumed {
     }
 }
 
-/// What becomes of the editor's first `session/new`.
+/// Replacement of the editor's first `session/new`.
 enum First {
     New,
     LastUsed,
     This(Box<SessionInfo>),
 }
 
-/// What acpctl changes in the editor's requests.
+/// Changes to the editor's requests.
 struct Rewriter<F> {
-    /// What the first `initialize` gets: a member, and its text.
+    /// Addition to the first `initialize`: a member and its text.
     told: Option<(&'static str, String)>,
     /// JSON text for every `session/new`.
     session: Option<String>,
-    /// What becomes of the next `session/new`.
+    /// Replacement of the next `session/new`.
     first: First,
     resumed: Arc<Resumed>,
     last_used: F,
@@ -354,7 +354,7 @@ impl<F: LastUsed> Rewriter<F> {
                     }
                 }
                 First::This(info) => {
-                    // It works where it works, wherever the editor is.
+                    // The session keeps its directory.
                     let cwd = json!(info.cwd).to_string();
                     let line = set_member(&line, &["params", "cwd"], cwd.as_bytes());
                     self.resume(&line, id, info.session_id.into_raw())

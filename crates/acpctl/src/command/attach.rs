@@ -53,9 +53,7 @@ pub(super) struct Attach {
 pub(super) fn attach(args: &Attach, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     if args.control && !ui.can_ask() {
         return Err(CommandError::usage("`--control` reads single keys, which needs a terminal")
-            .hint(
-                "answer with `acpctl allow` or `acpctl deny`, or leave out `--control`",
-            ));
+            .hint("answer with `acpctl allow` or `acpctl deny`, or leave out `--control`"));
     }
     let mut live = Live::new(door.lasting_link()?)?;
     // Bound to the session's own agent, so that no other one is asked what it can do.
@@ -89,7 +87,7 @@ pub(super) fn attach(args: &Attach, door: Door, ui: &mut Ui) -> Result<ExitCode>
     ended
 }
 
-/// What we do when the agent asks.
+/// Reaction to questions of the agent.
 #[derive(Debug)]
 enum Part {
     Observer,
@@ -258,7 +256,7 @@ fn show(
     }
 }
 
-/// How a session that is idle ends the command. How its turn ended is on the screen; why no turn began is not.
+/// Returns the exit code of an idle session, or why no turn began. The end of a turn is on the screen already.
 fn ended(end: End) -> Result<ExitCode> {
     match (end.word.raw(), end.error) {
         ("blocked" | "lost", Some(error)) => {

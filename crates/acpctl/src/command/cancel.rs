@@ -37,14 +37,14 @@ pub(super) fn cancel(args: &Cancel, door: Door, ui: &mut Ui) -> Result {
     let found = find_live(&mut live, &args.which, ui)?;
     let idle = |waiting: u32| {
         let name = found.handle();
-        let error = CommandError::new(ExitCode::Error, text!("no turn is running in session `{}`", name));
+        let error =
+            CommandError::new(ExitCode::Error, text!("no turn is running in session `{}`", name));
         match waiting {
             0 => error
                 .hint(text!("see its last turn: `acpctl session log {} --last`", shell_word(name))),
-            _ => error.hint(text!(
-                "remove its queued prompts: `acpctl cancel {}`",
-                shell_word(name)
-            )),
+            _ => {
+                error.hint(text!("remove its queued prompts: `acpctl cancel {}`", shell_word(name)))
+            }
         }
     };
     let waiting = if args.turn { 0 } else { found.queued };
@@ -98,7 +98,7 @@ fn also(queued: u32) -> Text {
 
 /// Waits until the turn is over.
 fn wait(live: &mut Live, watch: &mut Watch, ui: &mut Ui) -> Result<End> {
-    // What came before the answer was not heard.
+    // Notices before the answer were dropped.
     watch.look(live)?;
     loop {
         if let Some(end) = watch.turn_over() {

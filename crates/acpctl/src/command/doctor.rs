@@ -43,17 +43,15 @@ pub(super) struct Doctor {
 
 /// Less room than this on the disk of the journal is a problem, in bytes.
 const ROOM: u64 = 200 << 20;
-/// How long an SSH agent may take to take up a connection.
+/// Longest time to connect to an SSH agent.
 const SSH_AGENT: Duration = Duration::from_secs(1);
 
-/// What findings about the configuration are called.
 const CONFIG: &str = "configuration";
 /// Why an agent is stopped that is meant to be.
 const BY_PERSON: &str = "stopped by a person";
 /// A journal that is larger than this, and that no limit keeps smaller, is told of.
 const LARGE: u64 = 1 << 30;
 
-/// What was looked at, in JSON.
 #[derive(Debug, Serialize)]
 struct Report {
     findings: Vec<Finding>,
@@ -66,7 +64,6 @@ struct Finding {
     check: &'static str,
     state: Health,
     text: Untrusted,
-    /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<Untrusted>,
     /// `--fix` does that: it ends no turn.
@@ -78,7 +75,7 @@ struct Finding {
 #[serde(rename_all = "snake_case")]
 enum Health {
     Ok,
-    /// It works, and a person should know.
+    /// Works, but needs attention.
     Warning,
     /// Something does not work.
     Problem,
@@ -106,7 +103,6 @@ impl Finding {
         Finding { fix: hint.map(Into::into), ..Finding::problem(check, error.message().as_str()) }
     }
 
-    /// What a person can do.
     fn fix(self, fix: impl Into<Untrusted>) -> Finding {
         Finding { fix: Some(fix.into()), ..self }
     }
@@ -168,7 +164,7 @@ fn look(paths: &Paths) -> Vec<Finding> {
                 findings.push(Finding::ok("program", text));
                 (true, None)
             }
-            // What is wrong in the configuration is told as that, once.
+            // Mistakes of the configuration are one finding.
             Err(error) => {
                 let invalid = invalid();
                 findings.extend(invalid.is_none().then(|| Finding::of("program", &error)));
@@ -230,8 +226,7 @@ fn disk(paths: &Paths) -> Finding {
     if free >= ROOM {
         return Finding::ok("disk", text);
     }
-    Finding::problem("disk", text)
-        .fix("free some space: acpd pauses agents while it cannot write")
+    Finding::problem("disk", text).fix("free some space: acpd pauses agents while it cannot write")
 }
 
 /// Journals that a restore has left beside the one in use.
@@ -274,7 +269,7 @@ fn size(daemon: &mut Connection) -> Option<Finding> {
     Some(Finding::warning("journal", text.as_str()).fix(fix))
 }
 
-/// What the daemon says of itself and its agents; its pid.
+/// Checks the daemon and its agents; returns its pid.
 fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
     let Status { daemon: info, .. } = daemon.call(method::STATUS, &Empty {})?;
     let own = env!("CARGO_PKG_VERSION");
@@ -343,7 +338,8 @@ fn unsupported(agent: &AgentInfo) -> Option<Finding> {
     }
     let methods: Vec<&str> = agent.unsupported.iter().map(Untrusted::raw).collect();
     let (name, methods) = (agent.name.raw(), methods.join(", "));
-    let text = format!("`{name}` announces {methods} but does not support it; acpd no longer uses it");
+    let text =
+        format!("`{name}` announces {methods} but does not support it; acpd no longer uses it");
     let fix = format!("acpctl agent restart {}", shell_word(&agent.name));
     Some(Finding::warning("agent", text).fix(fix))
 }
@@ -373,9 +369,7 @@ fn asks_nobody(agent: &AgentInfo) -> Option<Finding> {
         return None;
     }
     let (name, mode) = (agent.name.raw(), mode.raw());
-    let text = format!(
-        "{name} starts sessions in mode `{mode}`, which acts without asking"
-    );
+    let text = format!("{name} starts sessions in mode `{mode}`, which acts without asking");
     let fix = format!(
         "set `mode = \"default\"` (`acpctl session mode SESSION` lists the modes) in `[agents.{name}]`: acpctl config edit"
     );
@@ -470,7 +464,7 @@ fn lost(daemon: &mut Connection, agent: &AgentInfo) -> Option<Finding> {
         daemon.call(method::AGENT_SHOW, &AgentRef { agent: name.clone() }).ok()?;
     let text = format!("{name}: {}", agent.not_found.as_ref()?.raw());
     let found = match &agent.install {
-        // Its table changes something of an agent that acpd knows, which is on another machine perhaps.
+        // A table for a known agent may be meant for another machine.
         Some(_) => Finding::warning("agents", text),
         None => Finding::problem("agents", text),
     };
@@ -478,12 +472,12 @@ fn lost(daemon: &mut Connection, agent: &AgentInfo) -> Option<Finding> {
         let text = text!("set `command` in `[agents.{}]`: acpctl config edit", agent.name);
         Untrusted::from(text.as_str())
     };
-    // What is wrong with a login shell is a finding of its own.
+    // Problems of a login shell are a finding of their own.
     let here = found_here(&agent).map(|text| Untrusted::from(text.as_str()));
     Some(found.fix(here.or_else(|| agent.install.clone()).unwrap_or_else(edit)))
 }
 
-/// Whether the system starts and watches the daemon as it was told.
+/// Returns whether the system starts and watches the daemon as it was told.
 fn watched(
     service: &Service,
     state: &State,
@@ -511,8 +505,7 @@ fn watched(
         Finding::warning("service", "the running daemon was started by a client")
             .command("acpctl service install")
     } else if !state.enabled {
-        Finding::warning("service", "it does not start at login")
-            .command("acpctl service install")
+        Finding::warning("service", "it does not start at login").command("acpctl service install")
     } else {
         Finding::ok("service", "installed, and starts at login")
     }];

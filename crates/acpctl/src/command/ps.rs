@@ -44,7 +44,7 @@ const TICK: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(30);
 const MEMORY: Duration = Duration::from_secs(5);
 
-/// What stands above rows that are no longer told.
+/// Headers of rows that are out of date.
 const AWAY: &str = "acpd is not reachable; showing its last state";
 const STOPPED: &str = "acpd is not running. Start it: `acpctl daemon start`";
 
@@ -83,7 +83,7 @@ fn watch(args: Ps, door: Door, ui: &mut Ui) -> Result {
     let (mut all, mut is_stale, mut away) = (Watched::default(), false, None);
     let (mut drawn, mut asked) = (Instant::now(), Instant::now());
     loop {
-        // What has changed is shown soon; times go on.
+        // Changes are shown soon; times pass.
         let pause = match (is_stale, all.sessions.iter().any(is_active)) {
             (true, _) => FRAME.saturating_sub(drawn.elapsed()),
             (false, true) => TICK,
@@ -97,7 +97,7 @@ fn watch(args: Ps, door: Door, ui: &mut Ui) -> Result {
             None => {
                 if away.is_none() && asked.elapsed() >= MEMORY {
                     asked = Instant::now();
-                    // It may be away by now; then this shows what was known.
+                    // Without a daemon, the known state is shown.
                     let now = Door { spawn: false }.connect().ok();
                     let now =
                         now.and_then(|mut daemon| daemon.call(method::STATUS, &Empty {}).ok());
@@ -182,7 +182,7 @@ fn overview(status: &Status, how: Ps, now: u64, paint: Paint, width: Option<usiz
     text
 }
 
-/// Whether something happens in a session, or a person has to do something about it.
+/// Returns whether something happens in a session, or a person has to do something about it.
 fn is_active(session: &SessionInfo) -> bool {
     info::session::is_at_work(session)
         || matches!(session.state, SessionState::Restoring | SessionState::Blocked)

@@ -81,7 +81,7 @@ enum QueueCommand {
     },
 }
 
-/// Where `queue move` moves a prompt to.
+/// A target of `queue move`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Step {
     /// Before all others.
@@ -102,7 +102,7 @@ impl From<Step> for QueueStep {
     }
 }
 
-/// What the others are told.
+/// Name for notices to other clients.
 const BY: &str = "acpctl queue";
 
 /// Shows, changes, moves or takes back what waits.

@@ -69,7 +69,7 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
     if let Some(service) = &service {
         match turns {
             Some(_) => service.ignore_clients()?,
-            // It may be waiting to start one that has failed.
+            // The manager may be waiting to restart a failed daemon.
             None => service.stop()?,
         }
     }
@@ -91,10 +91,10 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
     started
 }
 
-/// What became of the agents that were there.
+/// State of the earlier agents.
 enum Agents {
     Ended,
-    /// They are for a daemon that starts with the backup to end.
+    /// The daemon that starts with the backup has to end them.
     Left,
 }
 
@@ -139,8 +139,7 @@ fn check_force(args: &Restore, turns: u64) -> Result {
         return Ok(());
     }
     let text = text!("this would interrupt {}", counted(turns, "turn"));
-    Err(CommandError::new(ExitCode::Error, text)
-        .hint("wait with `acpctl wait`, or add `--force`"))
+    Err(CommandError::new(ExitCode::Error, text).hint("wait with `acpctl wait`, or add `--force`"))
 }
 
 fn question(turns: Option<u64>) -> Text {

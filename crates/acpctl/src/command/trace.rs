@@ -61,8 +61,7 @@ pub(super) fn trace(args: &Trace, door: Door, ui: &mut Ui) -> Result<ExitCode> {
             Event::Key(_) | Event::Late => continue,
             Event::Closed | Event::Failed(_) => {
                 let text = "acpd has stopped or is restarting; the trace has ended";
-                return Err(CommandError::new(ExitCode::Error, text)
-                    .hint("start the trace again"));
+                return Err(CommandError::new(ExitCode::Error, text).hint("start the trace again"));
             }
         };
         let Ok(Message::Notification { method, params: Some(params) }) = parse(&line) else {
@@ -74,7 +73,7 @@ pub(super) fn trace(args: &Trace, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     }
 }
 
-/// What is traced, in words, and how the daemon is asked for it.
+/// Returns a description and the parameters of the trace.
 fn begin(args: &Trace, live: &mut Live, ui: &mut Ui) -> Result<(Text, TraceParams)> {
     let params = TraceParams {
         clients: args.clients,

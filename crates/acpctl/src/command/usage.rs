@@ -95,7 +95,7 @@ pub(super) fn usage(args: &Usage, door: Door, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// How totals call a session: its agent and its id.
+/// Key of a session in totals: agent and id.
 type Key = (Option<Untrusted>, Option<Untrusted>);
 
 /// The sessions that are there.

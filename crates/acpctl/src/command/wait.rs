@@ -61,7 +61,7 @@ struct Over<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a Untrusted>,
     agent: &'a Untrusted,
-    /// How its last turn ended.
+    /// Outcome of its last turn.
     last: &'a Untrusted,
     /// The exit code of `run` for that.
     exit_code: u8,
@@ -132,7 +132,7 @@ fn follow(live: &mut Live, waited: &mut [Waited], ui: &mut Ui) -> Result {
         }
         one.watch = Watch::begin(&one.watch.session, live, ui)?;
     }
-    // What came before the last answer was not heard.
+    // Notices before the last answer were dropped.
     for one in waited.iter_mut().filter(|one| one.end.is_none()) {
         one.watch.look(live)?;
     }
@@ -167,7 +167,8 @@ fn check(waited: &mut [Waited], json: bool, ui: &mut Ui) -> Result {
         } else if one.watch.needs_action() != one.told {
             one.told = !one.told;
             if one.told {
-                let line = text!("{} is waiting for you: `acpctl pending {}`", name, shell_word(&name));
+                let line =
+                    text!("{} is waiting for you: `acpctl pending {}`", name, shell_word(&name));
                 ui.say(ui.err_paint().apply(YELLOW, line));
             }
         }

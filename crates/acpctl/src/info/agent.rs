@@ -106,7 +106,7 @@ fn pids(pid: u32, agent: &AgentInfo, and: &'static str, more: &'static str) -> T
     }
 }
 
-/// What the whole tree takes, or all of them.
+/// Memory of all processes.
 fn memory(bytes: u64, processes: Option<u32>) -> Text {
     match processes {
         None => human::bytes(bytes),

@@ -42,7 +42,7 @@ pub(crate) fn line(daemon: &DaemonInfo, now: u64, paint: Paint) -> Text {
     text
 }
 
-/// What has become of the configuration, and the way to it.
+/// Describes a changed configuration, with the hint.
 pub(crate) fn config_changed(changed: &ConfigChanged, now: u64) -> Text {
     let what = match changed.at {
         Some(at) => text!("the configuration was changed {}", human::ago(at, now)),
@@ -55,7 +55,7 @@ pub(crate) fn config_changed(changed: &ConfigChanged, now: u64) -> Text {
     text!("{} {}{}", what, text, mistakes(&changed.mistakes))
 }
 
-/// What is wrong in a configuration, each on a line of its own, after a line that says so.
+/// Lists the mistakes of a configuration on lines of their own.
 pub(crate) fn mistakes(mistakes: &[ConfigMistake]) -> Text {
     let line = |mistake: &ConfigMistake| {
         let hint = mistake.hint.as_ref().map(|hint| text!("\n    hint: {}", hint));

@@ -1,4 +1,4 @@
-//! What an agent inherits, and what it should inherit and the daemon does not have.
+//! Variables of agents, and those that the daemon lacks.
 
 use std::env;
 use std::path::Path;

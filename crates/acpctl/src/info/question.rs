@@ -8,7 +8,7 @@ use crate::paint::{BOLD, CYAN, Paint};
 use crate::table::{Cell, Table};
 use crate::text::{Text, shell_word, text};
 
-/// What it means that an agent gets an option of its own that holds from now on.
+/// Explains an option of the agent that holds from now on.
 pub(crate) fn own_option(name: &Untrusted) -> Text {
     text!(
         "the agent remembers its own option `{}`: it may not ask again, and `policy forget` does not undo that",
@@ -16,12 +16,15 @@ pub(crate) fn own_option(name: &Untrusted) -> Text {
     )
 }
 
-/// Who remembers an answer from now on.
+/// Explains who remembers an answer.
 pub(crate) fn remembered(open: &InteractionInfo, given: &AnswerResult, is_yes: bool) -> Vec<Text> {
     let mut lines: Vec<Text> = given.own_option.iter().map(own_option).collect();
     if let Some(id) = given.remembered {
         let agent = &open.agent;
-        lines.push(text!("acpd remembers exactly this call; to undo it: acpctl policy forget {}", id));
+        lines.push(text!(
+            "acpd remembers exactly this call; to undo it: acpctl policy forget {}",
+            id
+        ));
         let kind = if is_yes { "allow_always" } else { "reject_always" };
         if let (Question::Permission { options, .. }, None) = (&open.question, &given.own_option)
             && let Some(own) = options.iter().find(|option| option.kind == kind)
@@ -58,12 +61,10 @@ pub(crate) fn table(
     table.render(paint, width)
 }
 
-/// What is asked, and by whom.
 pub(crate) fn described(open: &InteractionInfo) -> Text {
     text!("{} {}", asked(&open.question), asker(open))
 }
 
-/// What a question was answered with.
 pub(crate) fn given(answered: &QuestionAnswered) -> Text {
     match &answered.answer {
         AnswerInfo::Option { option } => (&option.name).into(),
@@ -84,7 +85,7 @@ fn wanted_by(open: &InteractionInfo) -> Option<Text> {
     open.parent.as_ref().map(|parent| text!(", for {}", parent))
 }
 
-/// What a session waits for, and how it gets it.
+/// Describes an open question and how to answer it.
 pub(crate) fn waits(open: &InteractionInfo) -> Text {
     let (what, how) = match &open.question {
         Question::Permission { .. } => ("permission", "`acpctl allow` or `acpctl deny`"),
@@ -97,7 +98,7 @@ fn session(open: &InteractionInfo) -> Option<&Untrusted> {
     open.name.as_ref().or(open.session_id.as_ref())
 }
 
-/// What is asked, in one line. The subject is what acpd read in the call, the title what the agent
+/// Describes a question on one line. The subject is what acpd read in the call, the title what the agent
 /// calls it.
 pub(crate) fn asked(question: &Question) -> Text {
     match question {

@@ -17,10 +17,10 @@ const TURN: usize = 40;
 /// The shortest beginning of an id that tables show, and that is enough for every command.
 pub(crate) const SHORT_ID: usize = 8;
 
-/// What stands before a session that is so deep.
+/// Branches by depth in the tree.
 const BRANCHES: [&str; 4] = ["", "└ ", "  └ ", "    └ "];
 
-/// What a table of sessions leaves out first where there is no room.
+/// Columns to leave out without room, the first one first.
 const DROPPED: [&str; 6] = ["PROMPTS", "USED", "DIRECTORY", "AGENT", "NOW", "TITLE"];
 
 /// Sessions in the order of a tree, with how deep they are: those that an agent has begun stand below the session that it
@@ -116,7 +116,7 @@ pub(crate) fn nested<'a>(
 /// The beginning of an id that none of the others has, as commands take it.
 fn short_id(session: &SessionInfo, all: &[&SessionInfo]) -> Untrusted {
     let id = session.session_id.raw();
-    // What acpd has numbered is another session without its number.
+    // An id with a number of acpd is another session without that number.
     let is_numbered = id.rsplit_once('.').is_some_and(|(_, number)| number.parse::<u64>().is_ok());
     let is_others = |begin: &str| {
         let others = all.iter().filter(|other| other.session_id != session.session_id);
@@ -168,7 +168,7 @@ fn about(session: &SessionInfo) -> Text {
     if told.is_empty() { text!("{}", session.title.as_ref()) } else { Text::join(told, "; ") }
 }
 
-/// What a turn does now, in few columns: that it runs or waits, and since when, is said beside it.
+/// Describes the current action, without its state and time.
 fn now_doing(Doing { kind, text: said, .. }: &Doing) -> Text {
     match kind {
         DoingKind::Starting => "starting".into(),
@@ -178,7 +178,7 @@ fn now_doing(Doing { kind, text: said, .. }: &Doing) -> Text {
     }
 }
 
-/// What goes on in a session now: `running: cargo test, 12s`, `waiting for you: …`, `idle`.
+/// Describes the current state: `running: cargo test, 12s`, `waiting for you: …`, `idle`.
 pub(crate) fn goes_on(session: &SessionInfo, now: u64) -> Text {
     let Some(Doing { kind, text: said, since }) = &session.doing else {
         return match session.turn.state {
@@ -201,7 +201,7 @@ pub(crate) fn goes_on(session: &SessionInfo, now: u64) -> Text {
     text!("{}{}, {}", what, said, human::duration(now.saturating_sub(*since)))
 }
 
-/// Whether a turn runs or waits in it.
+/// Returns whether a turn runs or waits in it.
 pub(crate) fn is_at_work(session: &SessionInfo) -> bool {
     session.turn.state != TurnState::Idle || session.queued > 0
 }
@@ -229,7 +229,7 @@ fn turn(session: &SessionInfo, now: u64) -> (Text, Style) {
     }
 }
 
-/// Its state for a table, with a mark if the agent has only a summary.
+/// Returns its state for a table, with a mark after a partial restore.
 fn state(session: &SessionInfo) -> Text {
     let level = match session.restore {
         Some(RestoreLevel::Reseeded) => " (reseeded)",
@@ -239,14 +239,12 @@ fn state(session: &SessionInfo) -> Text {
     text!("{}{}", word(session), level)
 }
 
-/// What the last restore kept, if that is not all.
+/// Describes an incomplete restore.
 fn restored(session: &SessionInfo) -> Option<&'static str> {
     Some(match session.restore? {
         RestoreLevel::Resumed => "resumed: the agent has the conversation",
         RestoreLevel::Loaded => "loaded: the agent has the conversation",
-        RestoreLevel::Partial => {
-            "partial: the agent may lack some of it; your history is complete"
-        }
+        RestoreLevel::Partial => "partial: the agent may lack some of it; your history is complete",
         RestoreLevel::Reseeded => "reseeded: the agent has a summary; your history is complete",
         RestoreLevel::Lost => "lost: the agent has none of it; your history is complete",
         RestoreLevel::Exact | RestoreLevel::Renewed => return None,

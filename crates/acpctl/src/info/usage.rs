@@ -11,7 +11,7 @@ pub(crate) fn costs<'a>(costs: impl IntoIterator<Item = &'a Cost>) -> Text {
     Text::join(costs.map(|cost| text!("{} {}", cost.amount, cost.currency)), ", ")
 }
 
-/// What an agent has told of a session: `12k of 200k tokens in the context, 0.42 USD`.
+/// Describes reported usage: `12k of 200k tokens in the context, 0.42 USD`.
 pub(crate) fn sentence(usage: &Usage) -> Text {
     let tokens = usage.used.map(|used| match usage.size.filter(|size| *size > 0) {
         Some(size) => {

@@ -21,12 +21,12 @@ const DIFF_LINES: usize = 60;
 /// Places shown on one line.
 const MAX_PLACES: usize = 3;
 
-/// What was shown of a call.
+/// The printed parts of a call.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     begun: bool,
     ended: bool,
-    /// Its command was shown.
+    /// The command was printed.
     told: bool,
     /// Hashes of the diffs that were shown, so that each is shown once.
     diffs: HashSet<u64>,
@@ -44,7 +44,7 @@ impl Shown {
         let mut ends_now = false;
         match end {
             Some(_) if self.ended => {}
-            // It began before this command was attached: an id alone does not say what has ended.
+            // The call began before this verb was attached: an id alone does not say what has ended.
             Some(_) if call.title().is_none() && call.kind().is_none() => self.ended = true,
             Some((mark, style)) => {
                 (self.ended, ends_now) = (true, true);
@@ -102,7 +102,7 @@ fn head(call: &ToolCall, mark: &Text, paint: Paint) -> Text {
     text!("{} {}{}\n", mark, paint.apply(BOLD, title), paint.apply(DIM, places))
 }
 
-/// Its title, or its kind, or its id.
+/// Returns its title, kind or id.
 pub(crate) fn name(call: &ToolCall) -> Text {
     let kind = || call.kind().map(acpd_api::Untrusted::from);
     call.title().or_else(kind).unwrap_or_else(|| call.id()).into()

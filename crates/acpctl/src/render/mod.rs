@@ -1,4 +1,4 @@
-//! How a conversation looks where nothing can be taken back: the blocks of [`acpd_view`], and of each what is new
+//! A conversation as a growing text: the blocks of [`acpd_view`], and of each what is new
 //! about it, in pieces of text.
 
 mod call;
@@ -36,17 +36,15 @@ pub(crate) enum Piece {
     Lines(Text),
 }
 
-/// Whose running text it is.
+/// The author of running text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     Answer,
-    /// What the agent thinks.
     Thought,
-    /// What the user said.
     User,
 }
 
-/// What is shown of a conversation.
+/// Options of the output.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options {
     pub(crate) paint: Paint,
@@ -69,7 +67,7 @@ pub(crate) struct Transcript {
     hello: Option<Box<RawValue>>,
     /// The lines that were taken: the numbers of those that are folded.
     lines: u64,
-    /// What was shown of the blocks of this turn.
+    /// The printed parts of the blocks of this turn.
     shown: HashMap<Id, Shown>,
     /// The entries of the plan that was shown last.
     plan: Vec<PlanEntry>,
@@ -81,7 +79,7 @@ pub(crate) struct Transcript {
     begun: bool,
 }
 
-/// What was shown of a block.
+/// The printed part of a block.
 #[derive(Debug)]
 enum Shown {
     /// Of a message: so many of its parts, and of the last one so many bytes.
@@ -199,7 +197,7 @@ impl Transcript {
         pieces
     }
 
-    /// What is new about a block.
+    /// Prints the new part of a block.
     fn block(&mut self, block: &Block, mode: Option<&Untrusted>, pieces: &mut Vec<Piece>) {
         let Options { paint, thoughts, whole } = self.options;
         let line = match &block.kind {
@@ -230,7 +228,7 @@ impl Transcript {
                 _ => paint.line(&block.summary()),
             },
             Kind::Gap(_) | Kind::Question(_) => paint.line(&block.summary()),
-            // It was announced before this command was attached.
+            // The subagent began before this verb was attached.
             Kind::Subagent(subagent) if subagent.title.is_none() && is_around(block.id) => return,
             Kind::Subagent(subagent) => paint.apply(DIM, subagent_line(subagent)),
             Kind::Turn(end) if whole => {
@@ -288,7 +286,7 @@ impl Transcript {
         text
     }
 
-    /// What is new of a message.
+    /// Prints the new part of a message.
     fn message(&mut self, flow: Flow, block: &Block, said: &Message, pieces: &mut Vec<Piece>) {
         let shown = self.shown.remove(&block.id);
         let (mut parts, mut bytes, has_ended) = match shown {

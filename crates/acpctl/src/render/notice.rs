@@ -7,7 +7,7 @@ use crate::human;
 use crate::paint::{DIM, YELLOW};
 use crate::text::{Text, text};
 
-/// What a notice says; none for those that say nothing to a person, or are in the journal.
+/// Returns the sentence of a notice that is not in the journal.
 pub(crate) fn sentence(name: &str, params: &str) -> Option<Text> {
     Some(match name {
         method::PROMPT_QUEUED => {
@@ -31,7 +31,6 @@ pub(crate) fn sentence(name: &str, params: &str) -> Option<Text> {
     })
 }
 
-/// How it is shown.
 pub(super) fn style(name: &str) -> Style {
     if name == method::UNANSWERED { YELLOW } else { DIM }
 }

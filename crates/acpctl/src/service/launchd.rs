@@ -9,11 +9,11 @@ use crate::error::Result;
 
 const PLIST: &str = include_str!("../../../../launchd/dev.acpd.acpd.plist");
 const LABEL: &str = "dev.acpd.acpd";
-/// What in the text depends on the place.
+/// Parts of the text that are replaced.
 const PROGRAM: &str = "<string>/usr/local/bin/acpd</string>";
 const LOG: &str = "<string>/Users/YOU/Library/Logs/acpd.log</string>";
 const SOCKET: &str = "<string>/Users/YOU/Library/Application Support/acpd/run/acpd.sock</string>";
-/// What is left out where the socket's directory does not outlive the system: launchd makes none.
+/// Part without which launchd does not listen, where the socket's directory does not survive a reboot.
 const LISTENS: [&str; 2] = ["    <!-- launchd listens for the daemon", "    <key>RunAtLoad</key>"];
 const END: &str = "</dict>\n</plist>\n";
 
@@ -46,7 +46,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Where launchd writes the daemon's log.
+/// Path of the log of launchd.
 pub(super) fn log(home: &Path) -> PathBuf {
     home.join("Library/Logs/acpd.log")
 }
@@ -66,7 +66,7 @@ pub(super) fn run(words: &[String]) -> Result {
 }
 
 pub(super) fn stop() -> Result {
-    // What it does not know need not be stopped.
+    // An unknown service need not be stopped.
     if !state().enabled {
         return Ok(());
     }
@@ -76,12 +76,12 @@ pub(super) fn stop() -> Result {
 
 pub(super) fn state() -> State {
     let service = format!("{}/{LABEL}", domain());
-    // It fails for a service that it does not know.
+    // The command fails for an unknown service.
     tell(Path::new("launchctl"), &["print", &service])
         .map_or_else(|_| State::default(), |text| read_state(&text))
 }
 
-/// What `launchctl print` tells of a service that it knows.
+/// Reads `launchctl print`.
 fn read_state(text: &str) -> State {
     let lines = || text.lines().map(str::trim);
     let pid = lines().find_map(|line| line.strip_prefix("pid = "));
@@ -90,7 +90,7 @@ fn read_state(text: &str) -> State {
         enabled: true,
         listens,
         pid: pid.and_then(|pid| pid.parse().ok()),
-        // It does not give up.
+        // launchd does not give up.
         failed: false,
     }
 }

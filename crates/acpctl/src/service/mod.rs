@@ -29,13 +29,13 @@ pub(crate) struct Service {
     manager: Manager,
     /// The program that the service runs.
     pub(crate) program: PathBuf,
-    /// What the manager reads.
+    /// Files for the manager.
     pub(crate) files: Vec<UnitFile>,
     /// The socket is where one that a package has installed has it, too.
     is_usual: bool,
 }
 
-/// Who starts services on this system.
+/// The service manager of this system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Manager {
@@ -43,10 +43,10 @@ pub(crate) enum Manager {
     Launchd,
 }
 
-/// What the manager knows of the service.
+/// State of the service in the manager.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct State {
-    /// It starts with the login.
+    /// Starts at login.
     pub(crate) enabled: bool,
     /// The manager listens for the daemon, which starts with the first connection.
     pub(crate) listens: bool,
@@ -63,7 +63,7 @@ pub(crate) struct UnitFile {
     pub(crate) text: String,
 }
 
-/// How a file is, compared with how it should be.
+/// A file compared with its intended text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FileState {
@@ -74,7 +74,7 @@ pub(crate) enum FileState {
     Missing,
 }
 
-/// What the texts depend on.
+/// Inputs of the files.
 struct Place<'a> {
     home: &'a Path,
     program: &'a str,
@@ -110,7 +110,7 @@ impl Service {
         self.manager
     }
 
-    /// Whether any of its files is there.
+    /// Returns whether any of its files is there.
     pub(crate) fn is_installed(&self) -> bool {
         self.files.iter().any(|file| file.state() != FileState::Missing)
     }
@@ -128,7 +128,7 @@ impl Service {
         }
     }
 
-    /// What it knows of one that may be installed or not. A package has its files elsewhere; where there is none of that
+    /// State of a service that may be installed or not. A package has its files elsewhere; where there is none of that
     /// either, there need not be a manager.
     pub(crate) fn known(&self) -> Result<State> {
         if self.is_installed() {
@@ -152,7 +152,7 @@ impl Service {
     pub(crate) fn enable(&self) -> Result {
         match self.manager {
             Manager::Systemd => systemd::run(systemd::ENABLE),
-            // It reads what it is told to start.
+            // launchd reads the file when it starts it.
             Manager::Launchd => Ok(()),
         }
     }
@@ -162,7 +162,7 @@ impl Service {
         match self.manager {
             Manager::Systemd => systemd::run(if now { systemd::START_NOW } else { systemd::START }),
             Manager::Launchd => {
-                // It starts nothing that it knows already, and reads no file again.
+                // launchd ignores files that it knows already.
                 launchd::stop()?;
                 launchd::run(&launchd::start(&self.files[0].path))
             }
@@ -181,7 +181,7 @@ impl Service {
     pub(crate) fn ignore_clients(&self) -> Result {
         match self.manager {
             Manager::Systemd => systemd::run(systemd::IGNORE_CLIENTS),
-            // It listens for as long as it knows the service.
+            // launchd listens for as long as it knows the service.
             Manager::Launchd => launchd::stop(),
         }
     }
@@ -230,7 +230,7 @@ impl Service {
         Some((service, state))
     }
 
-    /// Where the manager has the daemon's log: what shows it, or a file.
+    /// Place of the log: a command or a file.
     pub(crate) fn log_place(&self) -> Result<Text> {
         match self.manager {
             Manager::Systemd => Ok(Text::from(systemd::LOG)),
@@ -254,7 +254,7 @@ impl Service {
             ui.relay_bytes(&std::mem::take(&mut line))?;
             ui.flush()?;
         }
-        // What it could not do it has said itself.
+        // The program has printed its error.
         let status = child.wait().map_err(failed)?;
         if status.success() { Ok(()) } else { Err(CommandError::told()) }
     }
@@ -264,7 +264,7 @@ impl Service {
         (self.manager == Manager::Systemd).then(|| systemd::log_command(follow, lines))
     }
 
-    /// Whether the service goes on when nobody is logged in; `None` where that cannot be chosen.
+    /// Returns whether the service goes on when nobody is logged in; `None` where that cannot be chosen.
     pub(crate) fn lingers(&self) -> Option<bool> {
         (self.manager == Manager::Systemd).then(systemd::lingers)
     }
@@ -278,7 +278,6 @@ impl State {
 }
 
 impl UnitFile {
-    /// How the file on disk is.
     pub(crate) fn state(&self) -> FileState {
         match fs::read(&self.path) {
             Ok(bytes) if bytes == self.text.as_bytes() => FileState::Current,

@@ -78,13 +78,12 @@ fn systemctl(words: &[&str]) -> Result<String> {
     tell(Path::new(words[0]), &words[1..]).map_err(explained)
 }
 
-/// What to do about a manager that cannot be reached.
+/// Adds the hint for a manager that cannot be reached.
 fn explained(error: CommandError) -> CommandError {
     let said = error.message().as_str();
     if said.contains("cannot run") {
-        return error.hint(
-            "this needs systemd (on macOS launchd); without it, commands start acpd",
-        );
+        return error
+            .hint("this needs systemd (on macOS launchd); without it, commands start acpd");
     }
     if said.contains("connect to bus") {
         return error.hint(text!(
@@ -126,13 +125,13 @@ fn read_state(text: &str) -> State {
     }
 }
 
-/// Whether this user's manager goes on after the last logout.
+/// Returns whether this user's manager goes on after the last logout.
 pub(super) fn lingers() -> bool {
     let name = env::var_os("USER").or_else(|| env::var_os("LOGNAME")).unwrap_or_default();
     !name.is_empty() && fs::exists(Path::new("/var/lib/systemd/linger").join(name)).unwrap_or(false)
 }
 
-/// What a person shows the log with.
+/// Command that shows the log.
 pub(super) const LOG: &str = "journalctl --user -u acpd";
 
 pub(super) fn log_command(follow: bool, lines: usize) -> Command {

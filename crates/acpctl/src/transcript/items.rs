@@ -1,9 +1,9 @@
-//! What was said and done as items of JSON, as `session export --format json` prints them.
+//! Conversations as JSON items of `session export --format json`.
 
 use acpd_view::{Block, Content, Kind, Message, Turn};
 use serde_json::{Map, Value, json};
 
-/// What acpd's own notices begin with.
+/// Prefix of acpd's own notices.
 const NOTICES: &str = "_acpd/";
 
 /// The items of a turn, in order. Plans are not among them: only the last one counts.

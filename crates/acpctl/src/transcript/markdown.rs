@@ -16,9 +16,9 @@ use crate::text::{Text, text};
 /// A piece of a transcript.
 #[derive(Debug)]
 pub(crate) enum Part {
-    /// What we write around it.
+    /// Text of acpctl.
     Ours(Text),
-    /// What was said, and changes of files: data.
+    /// Data: messages, and changes of files.
     Theirs(Untrusted),
 }
 
@@ -72,12 +72,12 @@ impl Markdown {
         turn.blocks.iter().flat_map(|block| self.block(block)).collect()
     }
 
-    /// What comes next has headings of its own.
+    /// Starts with a new heading.
     pub(crate) fn restart(&mut self) {
         self.last = None;
     }
 
-    /// What comes behind the last turn.
+    /// Returns the part after the last turn.
     pub(crate) fn end(&mut self) -> Option<Part> {
         self.plan.take().map(|last| plan(&last).into())
     }

@@ -17,9 +17,9 @@ use markdown::{Markdown, Part};
 #[derive(Debug)]
 pub(crate) struct Transcript {
     pub(crate) text: String,
-    /// How many turns it has.
+    /// Number of its turns.
     pub(crate) turns: usize,
-    /// How many turns before them are left out.
+    /// Number of turns before them that are left out.
     pub(crate) left_out: usize,
     /// The first of its turns lacks its beginning.
     pub(crate) is_cut: bool,

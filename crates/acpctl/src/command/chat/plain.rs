@@ -42,7 +42,7 @@ use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 use crate::{human, terminal};
 
-/// How wide what is asked may be where nobody says how wide the terminal is.
+/// Width of questions where the width of the terminal is unknown.
 const WIDTH: usize = 80;
 /// Characters that may follow `@path` in a sentence.
 const PUNCTUATION: [char; 9] = ['.', ',', ';', ':', '!', '?', ')', '"', '\''];
@@ -117,11 +117,11 @@ struct Chat {
     asked: Option<Id>,
     /// The open questions of this session; the first one was shown last.
     questions: VecDeque<InteractionInfo>,
-    /// Those that were shown.
+    /// Ids of questions that were shown.
     told: HashSet<Untrusted>,
     /// Answers that acpd has not taken yet, by their requests: the questions that they are for.
     answers: HashMap<Id, Untrusted>,
-    /// What the program ends with.
+    /// Exit code.
     code: ExitCode,
     /// The question is left open: lines are prompts.
     is_aside: bool,
@@ -277,7 +277,7 @@ impl Chat {
         let Some(question) = self.questions.front() else {
             return ui.say("there is no open question");
         };
-        // What was typed before it could be read is no answer.
+        // Input before the question is no answer.
         self.typed.clear();
         acpd_sys::terminal::forget_typed();
         let (width, paint) = (ui.out_width().unwrap_or(WIDTH), ui.err_paint());
@@ -344,7 +344,7 @@ impl Chat {
                         self.code = error.code();
                     }
                     if let Some(question) = self.answers.remove(&id) {
-                        // It may still be open: then it is asked again.
+                        // The question may still be open: then it is shown again.
                         self.told.remove(&question);
                         self.look()?;
                     }

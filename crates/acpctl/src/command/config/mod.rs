@@ -106,7 +106,7 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
             loop {
                 editor::edit(&file)?;
                 if begun && fs::read_to_string(&file).is_ok_and(|text| text == BEGIN) {
-                    // They had nothing to say.
+                    // The new file is unchanged.
                     fs::remove_file(&file).and(fs::remove_file(paths.config.join(SCHEMA))).ok();
                 }
                 match told(&configured::report()?, ui) {

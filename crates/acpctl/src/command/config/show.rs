@@ -89,7 +89,7 @@ fn choose(found: &mut ConfigValues, wanted: Option<&str>) -> Result {
     Ok(())
 }
 
-/// Whether a key is the wanted one, or in the wanted table.
+/// Returns whether a key is the wanted one, or in the wanted table.
 fn is_below(key: &str, wanted: &str) -> bool {
     key.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

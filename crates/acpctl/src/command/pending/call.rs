@@ -9,7 +9,6 @@ use crate::info::question::asked;
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
-/// All that is asked.
 pub(super) fn whole(open: &InteractionInfo, ui: &Ui) -> Text {
     match shown(&open.question) {
         Some((shown, changed)) => {
@@ -19,7 +18,7 @@ pub(super) fn whole(open: &InteractionInfo, ui: &Ui) -> Text {
     }
 }
 
-/// What the line does not say that tells what was decided.
+/// Returns the details that the line of a question does not have.
 pub(super) fn rest(open: &InteractionInfo, ui: &Ui) -> Text {
     let says_all = |shown: &Shown| {
         let is_line = |text: &acpd_api::Untrusted| !text.raw().contains('\n');

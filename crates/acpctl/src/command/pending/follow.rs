@@ -27,7 +27,7 @@ const LONG: Duration = Duration::from_hours(1);
 enum Event<'a> {
     /// A question is open.
     Opened { interaction: &'a InteractionInfo },
-    /// It is not any more. `answered` is missing if nobody has answered it.
+    /// A question is closed. `answered` is missing if it was withdrawn.
     Closed {
         id: &'a Untrusted,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,7 +41,7 @@ pub(super) fn follow(json: bool, door: Door, ui: &mut Ui) -> Result {
     let _: Status = door.connect()?.call(method::STATUS, &Empty {})?;
     let mut rows = Rows::watch()?;
     let mut all = Watched::default();
-    // Those that were told, and the last line of the session's journal by then.
+    // Printed questions, with the last line of the session's journal at that time.
     let mut told: BTreeMap<Untrusted, (InteractionInfo, u64)> = BTreeMap::new();
     loop {
         match rows.next(LONG)? {

@@ -185,10 +185,8 @@ fn chosen(found: &InteractionInfo, args: &Answer, ui: &mut Ui) -> Result<GivenAn
             Err(CommandError::usage("`--accept` is for forms and pages, and this is neither")
                 .hint(text!("`acpctl allow {}` allows it", found.id)))
         }
-        _ if !args.fields.is_empty() => {
-            Err(CommandError::usage("the question is not a form")
-                .hint("`acpctl pending` shows the question"))
-        }
+        _ if !args.fields.is_empty() => Err(CommandError::usage("the question is not a form")
+            .hint("`acpctl pending` shows the question")),
         Question::Permission { options, .. } => choice::of_all(found, options, ui),
         Question::Url { .. } if args.accept => Ok(GivenAnswer::Accept { content: None }),
         Question::Url { .. } => page(found, ui),
@@ -292,7 +290,6 @@ fn only(mut open: Vec<InteractionInfo>, wanted: Option<&str>) -> Result<Interact
     }
 }
 
-/// Where a person looks who finds no question.
 const PENDING: &str = "it may be answered already; `acpctl pending` lists open questions";
 
 fn none(wanted: &str) -> CommandError {

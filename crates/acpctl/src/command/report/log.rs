@@ -11,7 +11,7 @@ use acpd_api::redact::HIDDEN;
 const LEVELS: [&str; 5] = ["ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
 /// Fields whose texts are acpd's own words, or names. Of `what` those are shown that are methods of ACP.
 const SHOWN: [&str; 6] = ["signal", "agent", "level", "before", "status", "version"];
-/// What stands in the place of a line that is no entry, such as a panic.
+/// Replacement of lines that are no entries, such as a panic.
 const NO_ENTRY: &str = "[a line that is no entry of the log]";
 
 /// The entries of a log.
@@ -56,7 +56,7 @@ fn event(text: &str) -> String {
                 let end = value.find(' ').unwrap_or(value.len());
                 let (word, after) = value.split_at(end);
                 if !is_plain(word) {
-                    // Nobody knows where it ends.
+                    // The end of the value is unknown.
                     out.extend([" ", name, "=", HIDDEN]);
                     break;
                 }
@@ -69,7 +69,7 @@ fn event(text: &str) -> String {
     out
 }
 
-/// Where the fields begin.
+/// Returns where the fields begin.
 fn field_at(text: &str) -> Option<usize> {
     text.match_indices('=').find_map(|(at, _)| {
         let begin = text[..at].rfind(' ').map_or(0, |space| space + 1);

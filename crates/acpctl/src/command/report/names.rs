@@ -13,7 +13,7 @@ const SECRET: usize = 6;
 pub(super) struct Names(Vec<(String, &'static str)>);
 
 impl Names {
-    /// Those of this person and this machine, and secrets in the environment of this command.
+    /// Names of this user and machine, and secrets in the environment of this process.
     pub(super) fn here() -> Names {
         let variable = |name: &str| env::var(name).ok();
         let home = env::home_dir().and_then(|home| home.into_os_string().into_string().ok());

@@ -105,7 +105,7 @@ fn distribution() -> Option<String> {
     Some(name.trim_matches('"').to_owned())
 }
 
-/// What a program prints; nothing if it cannot be run.
+/// Returns the output of a program; nothing if it cannot be run.
 fn said(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
     let mut bytes = output.map(|output| output.stdout).unwrap_or_default();
@@ -113,7 +113,7 @@ fn said(command: &mut Command) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What another command of acpctl prints. It starts no daemon.
+/// Returns the output of another verb, which starts no daemon.
 fn acpctl(args: &[&str]) -> String {
     let Ok(exe) = env::current_exe() else { return String::new() };
     said(Command::new(exe).arg("--no-spawn").args(args))
@@ -134,7 +134,7 @@ fn doctor() -> String {
         return "It could not look.".to_owned();
     };
     let line = |Finding { check, state, text }: &Finding| {
-        // These quote agents and the files of a shell.
+        // These findings quote agents and files of a shell.
         let quotes = ["agents", "login shell", "configuration"].contains(&check.as_str());
         let text = if quotes && state != "ok" { before_quote(text) } else { text.clone() };
         format!("{state:<8} {check:<13} {text}\n")
@@ -162,7 +162,7 @@ fn configuration() -> String {
                 }
             }
         }
-        // Its error quotes nothing of the file.
+        // The error quotes nothing of the file.
         Ok(output) => block("text", &String::from_utf8_lossy(&output.stderr)),
         Err(_) => "The program acpd cannot be run.".to_owned(),
     }
@@ -231,7 +231,7 @@ fn word(state: &impl serde::Serialize) -> String {
     }
 }
 
-/// What the daemon has said last: to its manager, if that has started it.
+/// The end of the log: from the service manager, if that has started the daemon.
 fn log(paths: &Paths, manager: Option<&Service>) -> String {
     let log = match manager.map(|service| service.log_command(false, LINES)) {
         Some(Some(mut command)) => said(&mut command),

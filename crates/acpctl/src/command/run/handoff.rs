@@ -56,9 +56,9 @@ pub(in crate::command) struct Handoff {
     prompt: Vec<String>,
 }
 
-/// How much of a transcript is handed over by itself: some 16,000 tokens.
+/// Default size of a transcript in bytes: some 16,000 tokens.
 const SOME: usize = 64 * 1024;
-/// What the agent is to do if the person does not say it.
+/// Default prompt.
 const LOOK: &str = "Take over: read how far the work has come, and say in a few sentences where it stands and what \
                     comes next. Change nothing yet.";
 
@@ -105,7 +105,7 @@ pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Re
     target.prompt(turn, blocks, &args.turn, meta, name)
 }
 
-/// Whether there is something to hand over, and not too much.
+/// Returns whether there is something to hand over, and not too much.
 fn check(old: &SessionInfo, transcript: &Transcript) -> Result {
     let name = old.handle();
     if transcript.turns == 0 {
@@ -119,7 +119,7 @@ fn check(old: &SessionInfo, transcript: &Transcript) -> Result {
     Ok(())
 }
 
-/// What the person hears.
+/// The line for the user.
 fn announced(old: &SessionInfo, transcript: &Transcript, to: &str) -> Text {
     let all = transcript.turns + transcript.left_out;
     let which = match (transcript.is_cut, transcript.left_out, all) {
@@ -138,7 +138,7 @@ fn announced(old: &SessionInfo, transcript: &Transcript, to: &str) -> Text {
     text!("{}\nits turn is still running; cancel it with: acpctl cancel {}", line, word)
 }
 
-/// What the agent hears.
+/// The note for the agent.
 fn note(old: &SessionInfo, transcript: &Transcript) -> String {
     let agent = old.agent.raw();
     let left_out = match (transcript.is_cut, transcript.left_out) {

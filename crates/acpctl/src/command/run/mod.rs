@@ -121,7 +121,7 @@ pub(super) struct Run {
     prompt: Vec<String>,
 }
 
-/// How long stdin is read before the user is told.
+/// Time after which a slow stdin is reported.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) fn run(mut args: Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
@@ -296,11 +296,11 @@ impl Target {
         Ok(target)
     }
 
-    /// What is known of an agent; without a session yet.
+    /// Initializes the agent, without a session yet.
     fn of(turn: &mut Turn<'_>, profile: Option<String>, cwd: &str) -> Result<Target> {
         let meta = ClientMeta {
             agent: profile.clone(),
-            // It decides which agent that is.
+            // The directory decides which agent that is.
             cwd: profile.is_none().then(|| cwd.to_owned()),
             notices: true,
             seq: true,
@@ -359,7 +359,8 @@ impl Target {
         }
         let id = Untrusted::from(&self.session_id);
         let word = shell_word(&name.map_or(id, Untrusted::from));
-        let line = text!("the turn continues in the background; come back with: acpctl attach {}", word);
+        let line =
+            text!("the turn continues in the background; come back with: acpctl attach {}", word);
         signal::say_at_end(Some(line.clone()));
         let ended = turn.prompt(&self.session_id, &params);
         signal::say_at_end(None);
@@ -496,7 +497,7 @@ fn tell_others(ui: &mut Ui, others: &[SessionInfo], name: &str) {
 /// `default_in`: the session has the default agent of this directory.
 fn tell_config(turn: &mut Turn<'_>, default_in: Option<&str>) -> Result {
     let params = StatusParams { cwd: default_in.map(str::to_owned) };
-    // What cannot be found out is left out.
+    // Errors are ignored.
     let Ok(status) = turn.try_call::<Status>(method::STATUS, &params)? else { return Ok(()) };
     if let Some(changed) = &status.daemon.config_changed {
         let line = info::daemon::config_changed(changed, human::now());
@@ -606,7 +607,7 @@ fn raw_at<'a>(value: &'a RawValue, path: &[&str]) -> Option<&'a str> {
     locate(value.get().as_bytes(), path).map(|at| &value.get()[at])
 }
 
-/// What the end of a turn means for the shell.
+/// Prints the end of a turn and returns the exit code.
 fn end(turn: &mut Turn<'_>, result: &RawValue) -> ExitCode {
     let stop = stop_reason(result).unwrap_or_default();
     let note: Option<Text> = match &*stop {
@@ -631,14 +632,14 @@ fn end(turn: &mut Turn<'_>, result: &RawValue) -> ExitCode {
     match &*stop {
         "refusal" => ExitCode::Refused,
         "cancelled" => ExitCode::Cancelled,
-        // Who cancels does not want what comes after `&&`, also if the turn was quicker.
+        // After a cancel, `&&` must not continue, even if the turn was quicker.
         _ if turn.is_cancelled => ExitCode::Cancelled,
         _ if turn.restored.is_some_and(RestoreLevel::is_less) => ExitCode::ContextLost,
         _ => ExitCode::Ok,
     }
 }
 
-/// What the user says.
+/// The prompt of the command line.
 struct Said {
     prompt: String,
     attachments: Vec<Attachment>,
@@ -667,7 +668,7 @@ impl Said {
     }
 }
 
-/// What is said, and what was piped beside it.
+/// Returns the text and the attachment from stdin.
 ///
 /// With words or files, stdin is what they are about; without, or where a `-` asks for it, it is said.
 fn prompt(
@@ -686,8 +687,9 @@ fn prompt(
         return Err(CommandError::usage("stdin can be read only once").hint("use one `-`"));
     }
     if asked > 0 && !reads_stdin {
-        return Err(CommandError::usage("`-` contradicts `--no-stdin`")
-            .hint("leave out one of them"));
+        return Err(
+            CommandError::usage("`-` contradicts `--no-stdin`").hint("leave out one of them")
+        );
     }
     let mut parts = Vec::new();
     for path in files {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// What comes is ours.
+    /// Updates are ours.
     Own,
     /// At most this many turns of others end first: a waiting prompt can be withdrawn.
     Behind(u32),
@@ -34,7 +34,7 @@ impl Place {
         }
     }
 
-    /// Whether a `session/update` belongs to our turn. The daemon tells a prompt to all but its
+    /// Returns whether a `session/update` belongs to our turn. The daemon tells a prompt to all but its
     /// sender, before anything else of its turn.
     pub(super) fn is_ours(&mut self, params: &str) -> bool {
         if let Place::Unsure(left) = *self {
@@ -44,7 +44,7 @@ impl Place {
     }
 }
 
-/// Whether an update is what a turn began with; what is said into one that runs is not.
+/// Returns whether an update is what a turn began with; what is said into one that runs is not.
 fn is_prompt(params: &str) -> bool {
     #[derive(Deserialize)]
     struct Params {

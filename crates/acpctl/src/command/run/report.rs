@@ -1,4 +1,4 @@
-//! What `run --json` prints at the end of a turn.
+//! Output of `run --json`.
 
 use acpd_api::{ExitCode, Reason, TurnEnded, TurnUsage, Untrusted};
 use serde::Serialize;
@@ -32,7 +32,7 @@ struct Failed {
     hint: Option<Untrusted>,
 }
 
-/// What the daemon says of a turn that began.
+/// The part about a turn that began.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Ended {

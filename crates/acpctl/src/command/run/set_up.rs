@@ -62,7 +62,11 @@ pub(super) fn set_up_new(
         _ => {
             let id = Untrusted::from(session_id);
             let word = shell_word(&id);
-            Err(error.hint(text!("session {} was created; delete it: acpctl session rm {}", id, word)))
+            Err(error.hint(text!(
+                "session {} was created; delete it: acpctl session rm {}",
+                id,
+                word
+            )))
         }
     }
 }

@@ -58,7 +58,6 @@ pub(super) fn steer(args: &Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     told(&found, &result, ui)
 }
 
-/// What became of it.
 fn told(session: &SessionInfo, result: &RawValue, ui: &mut Ui) -> Result<ExitCode> {
     let name = session.handle();
     let error = match SteeringOutcome::from_raw(result) {

@@ -24,7 +24,7 @@ use crate::screen::Screen;
 use crate::text::text;
 use crate::ui::Ui;
 
-/// How a turn is run and shown.
+/// Options of a turn.
 #[derive(Debug, Args)]
 pub(super) struct TurnArgs {
     /// Return when the prompt is saved, and print the session's id; the turn runs in the background.
@@ -53,11 +53,11 @@ pub(super) struct TurnArgs {
 /// A turn and the screen that shows it.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
-    /// What the user sees.
+    /// Output to the user.
     pub(super) ui: &'a mut Ui,
-    /// What the session kept, if it had to be brought back for this turn.
+    /// Level of the restore that this turn needed.
     pub(super) restored: Option<RestoreLevel>,
-    /// How the last turn ended.
+    /// End of the last turn.
     pub(super) ended: Option<TurnEnded>,
     /// The person has cancelled the turn here.
     pub(super) is_cancelled: bool,
@@ -72,7 +72,6 @@ pub(super) struct Turn<'a> {
     running: Option<String>,
 }
 
-/// How the wait for an answer ended.
 #[derive(Debug)]
 pub(super) enum Ended {
     /// With a result or an error.
@@ -117,7 +116,7 @@ impl<'a> Turn<'a> {
         self.screen.heed(hello);
     }
 
-    /// What the agent said, if it is kept for the end.
+    /// Returns the answer, if it is kept for the end.
     pub(super) fn answer(&self) -> Option<&str> {
         self.screen.kept()
     }
@@ -233,9 +232,7 @@ impl<'a> Turn<'a> {
                         ExitCode::OutcomeUnknown,
                         "acpd closed the connection during the turn",
                     )
-                    .hint(
-                        "Send another prompt to continue the session.",
-                    ));
+                    .hint("Send another prompt to continue the session."));
                 }
                 Event::Failed(error) if self.running.is_some() => {
                     return Err(CommandError::from(error).with_code(ExitCode::OutcomeUnknown));
@@ -312,7 +309,7 @@ impl<'a> Turn<'a> {
         Ok(None)
     }
 
-    /// Whether a notification is about our turn or about the session as a whole.
+    /// Returns whether a notification is about our turn or about the session as a whole.
     fn is_ours(&mut self, name: &str, params: &str) -> Result<bool> {
         match name {
             method::PROMPT_QUEUED => {

@@ -21,7 +21,7 @@ struct ServiceInfo {
     /// The program that it runs, or would run.
     program: Untrusted,
     files: Vec<File>,
-    /// It starts with the login.
+    /// Starts at login.
     enabled: bool,
     /// The manager listens for clients and starts it for the first.
     listens: bool,
@@ -34,7 +34,7 @@ struct ServiceInfo {
     /// The daemon has failed: the manager starts it again later, or has given up.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     failed: bool,
-    /// It goes on when nobody is logged in; absent where that cannot be chosen.
+    /// Keeps running after logout; absent where that cannot be chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     lingers: Option<bool>,
 }
@@ -92,7 +92,9 @@ fn card(found: &ServiceInfo, paint: Paint) -> Text {
         (false, false) => "only by a client",
     };
     let daemon = match (found.pid, found.serving) {
-        (Some(pid), Some(serving)) if pid == serving => text!("pid {}, started by the service", pid),
+        (Some(pid), Some(serving)) if pid == serving => {
+            text!("pid {}, started by the service", pid)
+        }
         (_, Some(serving)) => {
             text!("pid {}, started by a client: `acpctl service install` takes it over", serving)
         }

@@ -1,4 +1,4 @@
-//! What acpd leaves in a home: directories, with the files in them that are acpd's, additions to its units, and completions.
+//! Data of acpd in a home: directories with its files, additions to its units, and completions.
 //!
 //! Architecture invariant: only what acpd makes is deleted, by its name, and what a person has added to acpd's units,
 //! which is told file by file. A directory that somebody has named wrongly in a variable loses nothing else.
@@ -37,7 +37,7 @@ impl Traces {
             dirs.push(own(&demo, &|name| name == "demo")?);
         }
         dirs.retain(|(dir, _)| dir.is_dir());
-        // What `systemctl --user edit acpd` makes.
+        // Made by `systemctl --user edit acpd`.
         let units = base("XDG_CONFIG_HOME", ".config")?.join("systemd/user");
         let is_addition = |name: &str| Path::new(name).extension().is_some_and(|end| end == "conf");
         let mut additions = vec![
@@ -59,7 +59,7 @@ impl Traces {
         self.dirs.is_empty() && self.additions.is_empty() && self.files.is_empty()
     }
 
-    /// What there is, a line each, with the size of directories.
+    /// Lists all of it, a line each, with the size of directories.
     pub(super) fn list(&self) -> Text {
         let dir = |(dir, own): &(PathBuf, Vec<PathBuf>)| {
             let size = own.iter().map(|path| size(path)).sum();

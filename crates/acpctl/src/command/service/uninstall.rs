@@ -60,7 +60,7 @@ pub(super) fn uninstall(
     purge(service, paths, door, ui)
 }
 
-/// What runs continues under a daemon that nobody watches, as before the service.
+/// Removes the service; agents and turns continue under a daemon without a manager.
 fn take_out(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     let state = service.state()?;
     let held = hold_starts(paths)?;
@@ -92,7 +92,7 @@ fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     if is_known {
         service.stop()?;
     }
-    // What has come meanwhile goes, too; and before the units what was added to them, so that their folder gets empty.
+    // New data goes, too; and additions before their units, so that the folder gets empty.
     let traces = Traces::find(paths)?;
     for kept in traces.remove()? {
         ui.say(text!("kept {}: it has other files", kept));

@@ -52,17 +52,17 @@ pub(in crate::command) struct Log {
 /// Entries that are read at first when the end is looked for.
 const WINDOW: u64 = 512;
 
-/// Which turns are shown.
+/// A selection of turns.
 #[derive(Debug, Clone, Copy)]
 enum Part {
     /// The last ones, so many.
     Last(u32),
-    /// Those that began at this time or later.
+    /// Turns that began at this time or later.
     Since(u64),
 }
 
 impl Part {
-    /// Whether a turn is shown, the `count`th from the end.
+    /// Returns whether a turn is shown, the `count`th from the end.
     fn has(self, count: u32, turn: &Begun) -> bool {
         match self {
             Part::Last(number) => count <= number,
@@ -71,7 +71,7 @@ impl Part {
     }
 }
 
-/// Where and when a turn began.
+/// The start of a turn.
 #[derive(Debug, Clone, Copy)]
 struct Begun {
     seq: u64,
@@ -145,7 +145,7 @@ fn first_of(part: Part, session: &SessionInfo, connection: &mut Connection) -> R
         }
         (upto, window) = (after, window * 4);
     }
-    // What is before the first turn belongs to a part that has all turns.
+    // Lines before the first turn belong to a selection of all turns.
     Ok(match part {
         Part::Last(_) => Some(0),
         Part::Since(_) => first,

@@ -272,10 +272,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             let info = change(&session, Care::Exact, door, ui, |session, connection| {
                 Ok(connection.call(method::SESSION_ARCHIVE, &session)?)
             })?;
-            ui.say(text!(
-                "{} is archived until its next prompt",
-                info.handle()
-            ));
+            ui.say(text!("{} is archived until its next prompt", info.handle()));
             Ok(())
         }
         SessionCommand::Unarchive { which: session } => {

@@ -51,7 +51,7 @@ pub(in crate::command) struct Rm {
     yes: bool,
 }
 
-/// What is to be deleted, and what went wrong before.
+/// Sessions to delete, and the first error.
 #[derive(Default)]
 struct Plan {
     sessions: Vec<SessionInfo>,
@@ -131,14 +131,14 @@ pub(super) fn rm(args: &Rm, door: Door, ui: &mut Ui) -> Result {
     plan.failed.map_or(Ok(()), Err)
 }
 
-/// What a session worked in alone may go with it, if nothing is lost by that.
+/// Offers to remove the worktree of a deleted session, if nothing is lost by that.
 fn offer_worktree(session: &SessionInfo, is_sure: bool, ui: &mut Ui) -> Result {
     // Without git, or a repository, there is nothing to offer.
     let Ok(Some(worktree)) = git::worktree_of(Path::new(session.cwd.raw())) else { return Ok(()) };
     let (path, branch) = (Untrusted::from(&worktree.path), Untrusted::from(&worktree.branch));
     let is_clean = worktree.changed == 0 && worktree.unmerged == 0;
     let prompt = text!("also remove its worktree {} and the branch {}? y/n > ", path, branch);
-    // Who does not say yes keeps it.
+    // Without a yes, it stays.
     if is_clean && !is_sure && ui.can_ask() && yes(ui, prompt).unwrap_or(false) {
         worktree.remove()?;
         ui.say(text!("removed {} and the branch {}", path, branch));

@@ -57,11 +57,8 @@ pub(super) fn worktree(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
     let worktree = of(&session)?;
     if changes && session.turn.state != TurnState::Idle {
         let word = shell_word(session.handle());
-        return Err(CommandError::usage(text!("a turn is running in {}", session.handle())).hint(text!(
-            "wait: `acpctl wait {}`, or cancel it: `acpctl cancel {}`",
-            word,
-            word
-        )));
+        return Err(CommandError::usage(text!("a turn is running in {}", session.handle()))
+            .hint(text!("wait: `acpctl wait {}`, or cancel it: `acpctl cancel {}`", word, word)));
     }
     if args.merge {
         merge(&session, &worktree, ui)?;
@@ -148,9 +145,11 @@ fn merge(session: &SessionInfo, worktree: &Worktree, ui: &mut Ui) -> Result {
     if worktree.changed > 0 {
         let changed = counted(worktree.changed as u64, "file");
         let word = shell_word(session.handle());
-        return Err(CommandError::usage(text!("the worktree has uncommitted changes: {}", changed)).hint(
-            text!("let the agent do it: `acpctl run --resume {} 'commit your work'`", word),
-        ));
+        return Err(CommandError::usage(text!(
+            "the worktree has uncommitted changes: {}",
+            changed
+        ))
+        .hint(text!("let the agent do it: `acpctl run --resume {} 'commit your work'`", word)));
     }
     let into = Untrusted::from(worktree.merge()?);
     ui.say(text!("{} is merged into {}", Untrusted::from(&worktree.branch), into));
