@@ -3,7 +3,6 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use acp_wire::code;
 use acpd_api::{
     AgentInfo, AgentRef, DaemonInfo, DaemonRestartParams, Empty, Environment, ExitCode, Status,
     method,
@@ -40,10 +39,7 @@ pub(crate) fn reload(paths: &Paths, ui: &mut Ui) -> Result {
         return Err(CommandError::new(ExitCode::Error, text).hint("fix it: `acpctl config edit`"));
     }
     check_turns_continue(&status, paths)?;
-    if take_place(connection, paths, Environment::default(), ui)?.is_none() {
-        let text = "this acpd is too old to do that without ending turns";
-        return Err(CommandError::new(ExitCode::Error, text).hint("run `acpctl daemon restart`"));
-    }
+    take_place(connection, paths, Environment::default(), ui)?;
     ui.stop_spinning();
     ui.say("configuration reloaded");
     let runs = |agent: &&AgentInfo| agent.pid.is_some() && changed.agents.contains(&agent.name);
@@ -100,13 +96,13 @@ impl Change {
     }
 }
 
-/// Starts the daemon again in place. `None`: it is older than this command and cannot do that.
+/// Restarts the daemon in place.
 pub(crate) fn take_place(
     mut connection: Connection,
     paths: &Paths,
     environment: Environment,
     ui: &mut Ui,
-) -> Result<Option<Change>> {
+) -> Result<Change> {
     ui.spin("restarting");
     let before = match info(&mut connection) {
         Ok(info) => Some(info),
@@ -117,7 +113,6 @@ pub(crate) fn take_place(
     // An error of its configuration comes here, and everything stays as it is.
     match connection.call(method::DAEMON_RESTART, &DaemonRestartParams { environment }) {
         Ok(Empty {}) | Err(CallError::Closed | CallError::Io(_)) => {}
-        Err(CallError::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => return Ok(None),
         Err(error) => return Err(error.into()),
     }
     // The end of the connection is the end of the old one: nothing is asked before it.
@@ -131,7 +126,7 @@ pub(crate) fn take_place(
         }
     }
     let now = successor(paths, before.as_ref().map(start_of), ui)?;
-    Ok(Some(Change { before, now }))
+    Ok(Change { before, now })
 }
 
 /// Reports a daemon that a signal has stopped, since it may be continued. Returns whether there is one.

@@ -114,11 +114,7 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
         return start(paths, Door { spawn: true }, ui);
     };
     let environment = if ui.is_on_terminal() { Environment::own() } else { Environment::default() };
-    let Some(change) = take_place(connection, paths, environment, ui)? else {
-        // It can only be stopped and started.
-        stop(paths, false, Door { spawn: false }, ui)?;
-        return start(paths, Door { spawn: true }, ui);
-    };
+    let change = take_place(connection, paths, environment, ui)?;
     ui.stop_spinning();
     change.tell(ui);
     expiry::announce(&mut to_running(paths)?, ui);
