@@ -32,8 +32,6 @@ use std::ops::Range;
 use acpd_sys::process::ExitKind;
 use thiserror::Error;
 
-use crate::wire::{Reader, Short};
-
 pub use acpd_sys::ladder::Step;
 
 /// The version of this protocol.
@@ -283,29 +281,25 @@ impl<'a> Incoming<'a> for ToShim<'a> {
     }
 
     fn decode(kind: u8, payload: &'a [u8]) -> Result<ToShim<'a>, FrameError> {
-        let mut from = Reader(payload);
-        let cut_off = |_: Short| FrameError::CutOff(kind);
-        let mut read = || -> Result<Result<ToShim<'a>, u8>, Short> {
-            Ok(Ok(match kind {
-                0x01 => ToShim::Hello { version: from.u16()?, from: from.u64()? },
-                0x02 => ToShim::In {
-                    chunk: from.u64()?,
-                    at: from.u32()?,
-                    last: from.u8()? != 0,
-                    bytes: from.0,
-                },
-                0x03 => ToShim::Ack { offset: from.u64()? },
-                0x04 => ToShim::Lease { ms: from.u64()? },
-                0x05 => match from.u8()? {
-                    1 => ToShim::Signal(Step::CloseStdin),
-                    2 => ToShim::Signal(Step::Term),
-                    3 => ToShim::Signal(Step::Kill),
-                    other => return Ok(Err(other)),
-                },
-                _ => ToShim::Exit,
-            }))
-        };
-        read().map_err(cut_off)?.map_err(|value| FrameError::Value(kind, value))
+        let mut from = Reader { kind, bytes: payload };
+        Ok(match kind {
+            0x01 => ToShim::Hello { version: from.u16()?, from: from.u64()? },
+            0x02 => ToShim::In {
+                chunk: from.u64()?,
+                at: from.u32()?,
+                last: from.u8()? != 0,
+                bytes: from.bytes,
+            },
+            0x03 => ToShim::Ack { offset: from.u64()? },
+            0x04 => ToShim::Lease { ms: from.u64()? },
+            0x05 => match from.u8()? {
+                1 => ToShim::Signal(Step::CloseStdin),
+                2 => ToShim::Signal(Step::Term),
+                3 => ToShim::Signal(Step::Kill),
+                other => return Err(FrameError::Value(kind, other)),
+            },
+            _ => ToShim::Exit,
+        })
     }
 }
 
@@ -353,45 +347,78 @@ impl<'a> Incoming<'a> for ToDaemon<'a> {
     }
 
     fn decode(kind: u8, payload: &'a [u8]) -> Result<ToDaemon<'a>, FrameError> {
-        let mut from = Reader(payload);
-        let cut_off = |_: Short| FrameError::CutOff(kind);
-        let mut read = || -> Result<Result<ToDaemon<'a>, u8>, Short> {
-            Ok(Ok(match kind {
-                0x81 => ToDaemon::Hello(Hello {
-                    version: from.u16()?,
-                    shim: from.u32()?,
-                    agent: from.u32()?,
-                    start: from.u64()?,
-                    base: from.u64()?,
-                    end: from.u64()?,
-                    chunk: from.u64()?,
-                    at: from.u32()?,
-                    written: from.u64()?,
-                    credit: from.u32()?,
-                    release: release(&mut from),
-                }),
-                0x82 => ToDaemon::Out { offset: from.u64()?, bytes: from.0 },
-                0x83 => ToDaemon::Err { bytes: from.0 },
-                0x84 => ToDaemon::Credit { bytes: from.u32()? },
-                0x85 => ToDaemon::Written { chunk: from.u64()? },
-                _ => {
-                    let stage = match from.u8()? {
-                        1 => Stage::Ended,
-                        2 => Stage::Gone,
-                        other => return Ok(Err(other)),
-                    };
-                    let status = Status::from_numbers(from.u8()?, from.i32()?);
-                    ToDaemon::Exit { stage, status, stderr: from.0 }
-                }
-            }))
-        };
-        read().map_err(cut_off)?.map_err(|value| FrameError::Value(kind, value))
+        let mut from = Reader { kind, bytes: payload };
+        Ok(match kind {
+            0x81 => ToDaemon::Hello(Hello {
+                version: from.u16()?,
+                shim: from.u32()?,
+                agent: from.u32()?,
+                start: from.u64()?,
+                base: from.u64()?,
+                end: from.u64()?,
+                chunk: from.u64()?,
+                at: from.u32()?,
+                written: from.u64()?,
+                credit: from.u32()?,
+                release: release(&mut from),
+            }),
+            0x82 => ToDaemon::Out { offset: from.u64()?, bytes: from.bytes },
+            0x83 => ToDaemon::Err { bytes: from.bytes },
+            0x84 => ToDaemon::Credit { bytes: from.u32()? },
+            0x85 => ToDaemon::Written { chunk: from.u64()? },
+            _ => {
+                let stage = match from.u8()? {
+                    1 => Stage::Ended,
+                    2 => Stage::Gone,
+                    other => return Err(FrameError::Value(kind, other)),
+                };
+                let status = Status::from_numbers(from.u8()?, from.i32()?);
+                ToDaemon::Exit { stage, status, stderr: from.bytes }
+            }
+        })
     }
 }
 
-/// None of a shim that does not say it.
+/// Reads a release, which a shim of 0.1.0 does not send.
 fn release(from: &mut Reader<'_>) -> Option<Release> {
     Some(Release(from.u16().ok()?, from.u16().ok()?, from.u16().ok()?))
+}
+
+/// Takes numbers off the front of a payload, little endian.
+#[derive(Debug)]
+struct Reader<'a> {
+    /// Type of the frame, for errors.
+    kind: u8,
+    bytes: &'a [u8],
+}
+
+impl Reader<'_> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
+        let cut_off = FrameError::CutOff(self.kind);
+        let (taken, rest) = self.bytes.split_first_chunk().ok_or(cut_off)?;
+        self.bytes = rest;
+        Ok(*taken)
+    }
+
+    fn u8(&mut self) -> Result<u8, FrameError> {
+        self.array().map(u8::from_le_bytes)
+    }
+
+    fn u16(&mut self) -> Result<u16, FrameError> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, FrameError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn i32(&mut self) -> Result<i32, FrameError> {
+        self.array().map(i32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, FrameError> {
+        self.array().map(u64::from_le_bytes)
+    }
 }
 
 fn put(to: &mut Vec<u8>, kind: u8, fields: &[&[u8]]) {
@@ -451,13 +478,13 @@ impl Inbox {
 
     /// Type and payload of the next whole frame.
     fn peek(&self) -> Result<Option<(u8, Range<usize>)>, FrameError> {
-        let mut rest = Reader(&self.bytes[self.at..]);
-        let (Ok(kind), Ok(length)) = (rest.u8(), rest.u32()) else { return Ok(None) };
-        let length = length as usize;
+        let Some((head, rest)) = self.bytes[self.at..].split_first_chunk() else { return Ok(None) };
+        let [kind, length @ ..]: [u8; HEAD] = *head;
+        let length = u32::from_le_bytes(length) as usize;
         if length > LONGEST {
             return Err(FrameError::TooLong(length));
         }
         let start = self.at + HEAD;
-        Ok((rest.0.len() >= length).then_some((kind, start..start + length)))
+        Ok((rest.len() >= length).then_some((kind, start..start + length)))
     }
 }

@@ -21,7 +21,6 @@ mod output;
 mod shim;
 pub mod shim_dir;
 mod stop;
-mod wire;
 
 pub use errors::LastWords;
 pub use shim::run;
