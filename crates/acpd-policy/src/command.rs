@@ -20,7 +20,7 @@ impl Command {
     /// Reads a line for a shell. Returns `None` if it is blank.
     pub(crate) fn line(line: &str) -> Option<Self> {
         let line = trimmed(line);
-        // What the outer shell expands could become part of the script.
+        // Expansions of the outer shell could become part of the script.
         let is_literal = !IS_WINDOWS && !line.contains(|c: char| c == '$' || c.is_control());
         let words = is_literal.then(|| shlex::split(line)).flatten();
         Self::new(line, words.as_deref().and_then(trusted_script).unwrap_or(line))

@@ -1,4 +1,4 @@
-//! Who wins, and which option is the answer.
+//! Precedence of rules and decisions, and options that answer.
 
 mod support;
 

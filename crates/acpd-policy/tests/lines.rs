@@ -54,7 +54,7 @@ fn l11_no_spelling_of_a_push_is_allowed_by_a_rule_for_another_command() {
     );
     for (heading, _, line) in rows(PUSHES).into_iter().filter(|(_, expected, _)| *expected != "-") {
         if line.starts_with("git -c") || heading == "In the hands of other programs" {
-            // That is what `* -c *` allows, and `echo *`.
+            // `* -c *` allows these, and `echo *`.
             continue;
         }
         assert_eq!(outcome(&policy, run(&line)), None, "{line:?}");
@@ -78,7 +78,7 @@ fn l11_a_list_of_arguments_is_found_as_well() {
     assert_eq!(outcome(&policy, two), Some(acpd_policy::Verdict::Reject));
 }
 
-/// What can be put around a command that then still runs.
+/// Texts around a command that then still runs.
 const AROUND: [(&str, &str); 36] = [
     ("$(", ")"),
     ("\"$(", ")\""),
@@ -117,7 +117,7 @@ const AROUND: [(&str, &str); 36] = [
     ("<<<x ", ""),
     ("'' && ", ""),
 ];
-/// What a parser could lose its way in: what begins the line, and what is repeated.
+/// Traps for a parser: the start of the line, and what is repeated.
 const ODD: [(&str, &str); 30] = [
     ("ls ", "'"),
     ("ls ", "\""),

@@ -1,4 +1,4 @@
-//! What holds for every question.
+//! Properties of every permission request.
 
 mod support;
 

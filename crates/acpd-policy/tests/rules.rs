@@ -1,4 +1,4 @@
-//! What each condition of a rule matches.
+//! Conditions of rules, and what they match.
 
 mod support;
 
@@ -74,7 +74,7 @@ fn rule_on_a_kind_covers_no_command_and_no_edit() {
             assert_eq!(outcome(&allow(rule), call.clone()), None, "{rule} {call}");
         }
     }
-    // What a diff shows is no part of a command, and none of a title.
+    // A diff is no part of a command, and none of a title.
     let command =
         json!({"kind": "execute", "title": "ls", "rawInput": {"command": "ls"}, "content": diff});
     assert_eq!(outcome(&allow("command = 'ls'"), command.clone()), None);
@@ -233,7 +233,7 @@ fn a_line_is_what_a_shell_makes_of_it_also_at_its_ends() {
     for blank in ["", " ", "\t", "\n", " \n\t "] {
         assert_eq!(outcome(&policy, run(&format!("{blank}git status{blank}"))), Some(Allow));
     }
-    // To a shell these are a part of the word beside them: another program, another argument.
+    // To a shell these are a part of the word next to them: another program, another argument.
     for letter in ["\r", "\r\n", "\u{b}", "\u{c}", "\u{85}", "\u{a0}", "\u{2003}", "\u{3000}"] {
         for line in [format!("git status{letter}"), format!("{letter}git status")] {
             assert_eq!(outcome(&policy, run(&line)), None, "{line:?}");

@@ -1,4 +1,4 @@
-//! What a real shell makes of command lines: what it runs is found, and what is allowed is all that it runs.
+//! Command lines in a real shell: a command that runs is found, and one that is allowed is all that runs.
 //!
 //! Nothing is harmed: the shell finds no program but those of [`PROGRAMS`], and a `git` and a `cargo` that
 //! only write down how they were called.
@@ -19,7 +19,7 @@ use support::lines::{ALLOWED, PUSHES, finds, rows};
 use support::{allow, here, params, reject, request, run, verdict};
 use tempfile::TempDir;
 
-/// Whether the line finds only what is in the folder: no path of a program, no login shell, which has a
+/// Returns whether the line finds only what is in the folder: no path of a program, no login shell, which has a
 /// search path of its own.
 fn is_confined(line: &str) -> bool {
     !line.contains("bin/") && !line.contains("-lc")
@@ -64,7 +64,7 @@ impl Home {
         Some(Self { dir })
     }
 
-    /// How the program was called by the line: the arguments of each call.
+    /// Returns how the line calls the program: the arguments of each call.
     fn calls(&self, program: &str, shell: &str, line: &str) -> Vec<Vec<String>> {
         let log = self.dir.path().join(program);
         fs::write(&log, "").expect("a new file");
@@ -253,7 +253,7 @@ static OTHERS: LazyLock<Policy> = LazyLock::new(|| {
     allow(&format!("command = {commands}"))
 });
 
-/// What the rules make of a line, and a shell if it matters.
+/// Checks what the rules make of a line, and a shell if it matters.
 fn check(home: Option<&Home>, line: &str, outcomes: &Outcomes) {
     outcomes.execution();
     let question = params(run(line));

@@ -1,4 +1,4 @@
-//! What is remembered, and what it is not taken for.
+//! Remembered decisions, and calls that they are not taken for.
 
 mod support;
 

@@ -11,7 +11,7 @@ use support::{
     remember, request, run, subject, subject_of, verdict,
 };
 
-/// Members that stand beside `command: "cargo test"` and are not understood there.
+/// Members that stand next to `command: "cargo test"` and are not understood there.
 fn unclear() -> Vec<Value> {
     vec![
         json!({"cwd": ["/", CWD]}),
@@ -57,7 +57,7 @@ fn more() -> Vec<Value> {
     ]
 }
 
-/// A call of `cargo test` with these members beside the command.
+/// A call of `cargo test` with these members next to the command.
 fn cargo_test(members: &Value) -> Value {
     let mut call = run("cargo test");
     for (name, value) in members.as_object().expect("it is an object") {
@@ -227,7 +227,7 @@ fn places_and_addresses_in_the_input_want_conditions_of_their_own() {
     }
 }
 
-/// What `--yes` of one run makes of a call.
+/// Decides a call with `--yes` of one run.
 fn with_yes(rules: &str, call: Value) -> Decision {
     let situation = Situation { once: Some(Allow), ..here() };
     decide(&policy(rules), &[], &situation, &request(&params(call)))
@@ -326,7 +326,7 @@ fn a_path_or_an_address_in_a_member_without_a_known_name_is_seen() {
     }
     let other = with_yes(secrets, json!({"kind": "other", "rawInput": {"target": "/x/a"}}));
     assert_eq!(verdict(&other), Some(Allow));
-    // What a file is to hold is no place and no command.
+    // The text of a file is no place and no command.
     let write = json!({"kind": "edit", "rawInput": {"file_path": "a", "content": ".env"}});
     assert_eq!(verdict(&with_yes(secrets, write)), Some(Allow));
 }

@@ -4,9 +4,9 @@ use acpd_policy::{Policy, RuleReport, explain};
 
 use super::{here, params, request, run};
 
-/// What a rule that rejects `git push*` makes of lines.
+/// Lines, and what a rule that rejects `git push*` makes of them.
 pub const PUSHES: &str = include_str!("../lines/push.txt");
-/// What rules that allow make of lines.
+/// Lines, and what rules that allow make of them.
 pub const ALLOWED: &str = include_str!("../lines/allow.txt");
 
 /// The rows of a table: the heading that they stand under, what is expected, the line.
@@ -24,13 +24,13 @@ pub fn rows(table: &'static str) -> Vec<(&'static str, &'static str, String)> {
     rows
 }
 
-/// What the first rule says about the line.
+/// Returns what the first rule makes of the line.
 pub fn report(policy: &Policy, line: &str) -> RuleReport {
     let question = params(run(line));
     explain(policy, &[], &here(), &request(&question)).rules.remove(0)
 }
 
-/// Whether the first rule matches the line, or might.
+/// Returns whether the first rule matches the line, or might.
 pub fn finds(policy: &Policy, line: &str) -> bool {
     let RuleReport { matched, might_match, .. } = report(policy, line);
     matched || might_match

@@ -11,7 +11,7 @@ use acpd_policy::{
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// Whether paths begin with a drive here.
+/// Set where paths begin with a drive.
 pub const IS_WINDOWS: bool = std::path::MAIN_SEPARATOR == '\\';
 pub const HOME: &str = if IS_WINDOWS { r"C:\home\me" } else { "/home/me" };
 pub const CWD: &str = if IS_WINDOWS { r"C:\home\me\src\app" } else { "/home/me/src/app" };
@@ -78,7 +78,7 @@ pub fn here() -> Situation<'static> {
     Situation { agent: "claude", cwd: CWD, once: None }
 }
 
-/// What the policy says about the call, without anything remembered.
+/// Decides the call by the policy, without anything remembered.
 pub fn outcome(policy: &Policy, call: Value) -> Option<Verdict> {
     verdict(&decide(policy, &[], &here(), &request(&params(call))))
 }
@@ -122,7 +122,8 @@ pub fn edit(paths: &[&str]) -> Value {
     json!({"kind": "edit", "title": "Edit", "content": diffs.collect::<Vec<_>>()})
 }
 
-/// What becomes of a command that is allowed: on Windows, a line with quotes of bash may be one for another shell.
+/// Returns the verdict on a command that is allowed: on Windows, a line with quotes of bash may be one for another
+/// shell.
 pub fn in_a_line_of_bash(input: &Value) -> Option<Verdict> {
     let line = input["command"].as_str().unwrap_or_default();
     (!(IS_WINDOWS && line.contains('\''))).then_some(Verdict::Allow)
