@@ -32,7 +32,7 @@ enum Command {
         /// zedcodex, copilot, claude, opencode.
         agents: Vec<String>,
     },
-    /// Measure, and compare with a direct pipe.
+    /// Measure acpd next to its agent at the end of a pipe, or to an older build.
     Bench(bench::Options),
     /// The agent that `bench` measures with.
     #[command(hide = true, name = bench::AGENT)]

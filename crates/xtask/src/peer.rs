@@ -137,12 +137,6 @@ impl Peer {
         Ok(result["sessionId"].as_str().ok_or("no session id")?.to_owned())
     }
 
-    /// Watches a session from here on.
-    pub(crate) fn watch(&mut self, session: &str) -> Result {
-        let which = json!({"ref": {"session": session}, "role": "observer"});
-        self.call("_acpd/session/attach", &which).map(drop)
-    }
-
     /// A turn; every other line that comes meanwhile goes to `each`.
     pub(crate) fn prompt(&mut self, session: &str, text: &str, each: impl FnMut(&[u8])) -> Result {
         let prompt = json!([{"type": "text", "text": text}]);

@@ -1,7 +1,7 @@
 //! The agent of the benchmarks: as little as possible between a prompt and the lines that it asks for.
 //!
 //! Prompts: `flood N` writes N lines in large writes, `pace N MICROS` one line at a time with the time
-//! of day in it, `line BYTES` one line of that length, `nothing` none. A load replays `nothing`.
+//! of day in it, `nothing` none. A load replays `nothing`.
 
 use std::io::{self, BufRead as _, Write};
 use std::thread;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::Result;
 
 /// Length of a line of a stream, its newline included.
-pub(super) const LINE: usize = 256;
+const LINE: usize = 256;
 /// Bytes of a stream that are written at once.
 const WRITE: usize = 64 << 10;
 
@@ -61,7 +61,7 @@ fn obey(out: &mut impl Write, session: &str, prompt: &str) -> Result {
         "flood" => {
             let mut block = Vec::with_capacity(WRITE + LINE);
             for n in 0..number() {
-                chunk(&mut block, session, &format!("{n:020}"), LINE);
+                chunk(&mut block, session, &format!("{n:020}"));
                 if block.len() >= WRITE {
                     out.write_all(&block)?;
                     block.clear();
@@ -75,15 +75,10 @@ fn obey(out: &mut impl Write, session: &str, prompt: &str) -> Result {
             for _ in 0..count {
                 thread::sleep(pause);
                 line.clear();
-                chunk(&mut line, session, &format!("{:020}", nanos()), LINE);
+                chunk(&mut line, session, &format!("{:020}", nanos()));
                 out.write_all(&line)?;
                 out.flush()?;
             }
-        }
-        "line" => {
-            let mut line = Vec::new();
-            chunk(&mut line, session, "", number());
-            out.write_all(&line)?;
         }
         _ => {}
     }
@@ -102,15 +97,15 @@ fn replay(out: &mut impl Write, session: &str) -> Result {
     )?)
 }
 
-/// Appends an update of this length whose text begins with `text`.
-fn chunk(to: &mut Vec<u8>, session: &str, text: &str, length: usize) {
+/// Appends an update whose text begins with `text`.
+fn chunk(to: &mut Vec<u8>, session: &str, text: &str) {
     const HEAD: &str = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":""#;
     const MIDDLE: &str = concat!(
         r#"","update":{"sessionUpdate":"agent_message_chunk","#,
         r#""content":{"type":"text","text":""#
     );
     const TAIL: &str = "\"}}}}\n";
-    let end = to.len() + length;
+    let end = to.len() + LINE;
     for part in [HEAD, session, MIDDLE, text] {
         to.extend_from_slice(part.as_bytes());
     }

@@ -1,34 +1,35 @@
-//! `cargo xtask bench`: acpd beside a direct pipe with the same agent, in one run.
+//! `cargo xtask bench`: figures of acpd, next to the agent at the end of a pipe or to an older build.
 //!
-//! The figures depend on the machine and on what else it does; what counts is how the two columns
-//! compare. Nothing here fails because something was slow.
+//! The figures depend on the machine and on what else it does; what counts is how two of one run compare.
+//! Each is measured in rounds, in each round once for each side, so that no side has the better half of an
+//! hour. Without `--against` nothing fails because something was slow. With it the new build may be worse by
+//! 3 %, or by the spread of old against old if that is larger.
 
-mod against;
 pub mod agent;
-mod hop;
-mod journal;
-mod process;
-mod start;
-mod stream;
-mod table;
+mod figures;
+mod instructions;
 
-use std::fs::File;
-use std::io::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use crate::Result;
+use self::figures::{FIGURES, Figure};
 use crate::home::Home;
 use crate::peer::Peer;
 use crate::workspace::{self, Profile, succeed};
-use table::{Row, median, ms};
+use crate::{Result, test};
 
 /// The command that [`agent::run`] hides behind.
 pub const AGENT: &str = "bench-agent";
+
+/// Rounds of each figure.
+const ROUNDS: usize = 7;
+/// Share by which a figure may be worse.
+const TOLERANCE: f64 = 0.03;
 
 /// What to measure.
 #[derive(Debug, Clone, Args)]
@@ -42,30 +43,123 @@ pub struct Options {
 }
 
 /// Measures everything and prints the table.
+///
+/// # Errors
+/// When something cannot be measured, or is worse than with the programs that it is compared with.
 pub fn run(options: &Options) -> Result {
-    let quick = options.quick;
     let bins = workspace::build(Profile::Release)?;
     if cfg!(debug_assertions) {
         // The measuring end must be fast, too.
         workspace::cargo(&["build", "--release", "-p", "xtask"])?;
         let mut again = Command::new(bins.join("xtask"));
-        again.arg("bench");
-        if quick {
-            again.arg("--quick");
-        }
-        if let Some(old) = &options.against {
-            again.arg("--against").arg(old);
-        }
+        again.args(std::env::args_os().skip(1));
         return succeed(&mut again);
     }
-    if let Some(old) = &options.against {
-        return against::run(&old.canonicalize()?, &bins, quick);
+    match &options.against {
+        Some(old) => against(&old.canonicalize()?, &bins, options.quick),
+        None => next_to_pipe(&bins, options.quick),
     }
-    let mut bench = Bench::new(&bins, quick)?;
-    bench.measure()?;
-    table::print(&bench.rows);
-    println!("direct: the same agent at the end of a pipe; medians of several runs");
-    bench.stop()
+}
+
+/// Measures the programs, and the agent alone where a figure has such a base.
+fn next_to_pipe(bins: &Path, quick: bool) -> Result {
+    let bench = Bench::new(bins, quick)?;
+    let mut table = vec![["what", "acpd", "pipe", "acpd/pipe"].map(str::to_owned)];
+    for figure in &FIGURES {
+        eprintln!("measuring: {}", figure.name);
+        let (mut measured, mut base) = (Vec::new(), Vec::new());
+        for _ in 0..bench.times(ROUNDS) {
+            measured.push((figure.measure)(&bench)?);
+            if let Some(pipe) = figure.pipe {
+                base.push(pipe(&bench)?);
+            }
+        }
+        let value = median(&mut measured);
+        let mut row = [figure.name.to_owned(), figure.shown(value), String::new(), String::new()];
+        if !base.is_empty() {
+            let base = median(&mut base);
+            (row[2], row[3]) = (figure.shown(base), format!("{:.3}", value / base));
+        }
+        table.push(row);
+    }
+    bench.home.stop()?;
+    print_aligned(&table);
+    Ok(())
+}
+
+/// Compares the programs in `new` with those in `old`.
+fn against(old: &Path, new: &Path, quick: bool) -> Result {
+    // Each side has copies: processes of one file share its pages and count a part of them each, and
+    // how a file was written decides how fast it is mapped.
+    let copies = [copied(old)?, copied(new)?, copied(old)?];
+    let bench = |side: usize| Bench::new(copies[side].path(), quick);
+    let sides = [bench(0)?, bench(1)?, bench(2)?];
+    let mut comparison = Comparison::new();
+    for figure in &FIGURES {
+        eprintln!("measuring: {}", figure.name);
+        let mut values = [const { Vec::new() }; 3];
+        for round in 0..sides[0].times(ROUNDS).max(2) {
+            // No side is always the first after a pause.
+            for turn in 0..sides.len() {
+                let side = (round + turn) % sides.len();
+                values[side].push((figure.measure)(&sides[side])?);
+            }
+        }
+        comparison.add(figure, values);
+    }
+    for side in sides {
+        side.home.stop()?;
+    }
+    if test::on_path("valgrind") {
+        eprintln!("measuring: instructions per line");
+        let figure = figures::less("instructions per line, daemon", "", |_| Ok(0.0));
+        let count = |bins| Ok::<_, Box<dyn std::error::Error>>(vec![instructions::per_line(bins)?]);
+        comparison.add(&figure, [count(old)?, count(new)?, count(old)?]);
+    } else {
+        eprintln!("SKIPPED: instructions per line: valgrind is not installed");
+    }
+    print_aligned(&comparison.table);
+    let worse = comparison.worse;
+    if worse.is_empty() { Ok(()) } else { Err(format!("worse: {}", worse.join(", ")).into()) }
+}
+
+fn copied(programs: &Path) -> Result<TempDir> {
+    let copy = tempfile::tempdir()?;
+    for program in fs::read_dir(programs)?.collect::<std::io::Result<Vec<_>>>()? {
+        if program.file_type()?.is_file() {
+            fs::copy(program.path(), copy.path().join(program.file_name()))?;
+        }
+    }
+    Ok(copy)
+}
+
+/// Figures of an old and a new build.
+struct Comparison {
+    table: Vec<[String; 6]>,
+    worse: Vec<&'static str>,
+}
+
+impl Comparison {
+    fn new() -> Comparison {
+        let head = ["what", "old", "new", "new/old", "old/old", ""].map(str::to_owned);
+        Comparison { table: vec![head], worse: Vec::new() }
+    }
+
+    /// Adds the values of the old build, of the new one, and of the old one again.
+    fn add(&mut self, figure: &Figure, values: [Vec<f64>; 3]) {
+        let [old, new, again] = values.map(|mut values| median(&mut values));
+        let mean = f64::midpoint(old, again);
+        let (ratio, spread) = (new / mean, again / old);
+        let loss = if figure.more_is_better { 1.0 - ratio } else { ratio - 1.0 };
+        let is_worse = loss > TOLERANCE.max((spread - 1.0).abs());
+        if is_worse {
+            self.worse.push(figure.name);
+        }
+        let verdict = if is_worse { "WORSE" } else { "ok" };
+        let (ratio, spread) = (format!("{ratio:.3}"), format!("{spread:.3}"));
+        let (mean, new) = (figure.shown(mean), figure.shown(new));
+        self.table.push([figure.name.into(), mean, new, ratio, spread, verdict.into()]);
+    }
 }
 
 /// This program. A build meanwhile puts another file into its place, and that is as good.
@@ -75,78 +169,43 @@ fn own_program() -> Result<PathBuf> {
     Ok(text.unwrap_or(path))
 }
 
-/// One agent that everything is measured with, and others that only start.
-fn configure(home: &Home, host: &str) -> Result {
-    use std::fmt::Write as _;
-    let command = format!("[\"{}\", {AGENT:?}]", own_program()?.display());
-    let mut text = format!("default_agent = \"bench\"\n[daemon]\nhost = {host:?}\n");
-    let names = (0..process::SHIMS).map(|n| format!("bench{n}"));
-    for name in names.chain(["bench".to_owned()]) {
-        write!(
-            text,
-            "[agents.{name}]\ncommand = {command}\nidle_timeout = \"0\"\n\
-             ready_after = \"1ms\"\nrestart_budget = 1000\n",
-        )?;
-    }
-    home.configure(&text)
+/// A home with one agent, which everything is measured with.
+fn home(bins: &Path) -> Result<Home> {
+    let home = Home::new(bins)?;
+    home.configure(&format!(
+        "default_agent = \"bench\"\n[agents.bench]\ncommand = [\"{}\", {AGENT:?}]\n\
+         idle_timeout = \"0\"\nready_after = \"1ms\"\nrestart_budget = 1000\n",
+        own_program()?.display()
+    ))?;
+    Ok(home)
 }
 
-/// A home with a daemon, and what was measured in it so far.
+/// The agent through a daemon, which is started if need be.
+fn client_of(home: &Home, acpd: &Value) -> Result<Peer> {
+    home.read(&["daemon", "start"])?;
+    let mut peer = Peer::connect(&home.socket(), None)?;
+    peer.initialize(acpd)?;
+    Ok(peer)
+}
+
+/// One side of a comparison.
 struct Bench {
     home: Home,
-    /// The same with agents that are children of the daemon.
-    without: Home,
     quick: bool,
-    rows: Vec<Row>,
 }
 
 impl Bench {
     fn new(bins: &Path, quick: bool) -> Result<Bench> {
-        let (home, without) = (Home::new(bins)?, Home::new(bins)?);
-        configure(&home, "shim")?;
-        configure(&without, "direct")?;
-        Ok(Bench { home, without, quick, rows: Vec::new() })
+        Ok(Bench { home: home(bins)?, quick })
     }
 
-    fn stop(self) -> Result {
-        self.without.stop()?;
-        self.home.stop()
-    }
-
-    fn measure(&mut self) -> Result {
-        type Part = fn(&mut Bench) -> Result;
-        let parts: [(&str, Part); 13] = [
-            ("disk", Bench::disk),
-            ("memory", process::memory),
-            ("shims", process::shims),
-            ("command line", start::command_line),
-            ("latency", stream::latency),
-            ("the hop through the shim", hop::latency),
-            ("round trips", stream::round_trips),
-            ("streams", stream::throughput),
-            ("streams through the shim", hop::throughput),
-            ("giant lines", stream::giants),
-            ("journal", journal::replay),
-            ("deaths", start::deaths),
-            ("the death of the daemon", hop::daemon_killed),
-        ];
-        for (name, part) in parts {
-            eprintln!("measuring: {name}");
-            part(self)?;
-        }
-        Ok(())
-    }
-
-    fn row(&mut self, row: Row) {
-        self.rows.push(row);
-    }
-
-    /// How often: this often, or a tenth of it.
+    /// This number, or a tenth of it.
     fn times(&self, times: usize) -> usize {
         if self.quick { times.div_ceil(10) } else { times }
     }
 
-    fn direct(&self) -> Result<Peer> {
+    /// The agent alone, at the end of a pipe.
+    fn pipe(&self) -> Result<Peer> {
         let mut command = self.home.command(&own_program()?);
         command.arg(AGENT);
         let mut peer = Peer::start(command)?;
@@ -154,25 +213,9 @@ impl Bench {
         Ok(peer)
     }
 
-    /// The agent through the daemon, which is started if need be.
+    /// The agent through the daemon.
     fn client(&self) -> Result<Peer> {
-        self.client_with(&json!({"agent": "bench"}))
-    }
-
-    /// The same for a client that takes notices and positions.
-    fn watcher(&self) -> Result<Peer> {
-        self.client_with(&json!({"agent": "bench", "notices": true, "seq": true}))
-    }
-
-    fn client_with(&self, acpd: &serde_json::Value) -> Result<Peer> {
-        Bench::client_of(&self.home, acpd)
-    }
-
-    fn client_of(home: &Home, acpd: &serde_json::Value) -> Result<Peer> {
-        home.read(&["daemon", "start"])?;
-        let mut peer = Peer::connect(&home.socket(), None)?;
-        peer.initialize(acpd)?;
-        Ok(peer)
+        client_of(&self.home, &json!({"agent": "bench"}))
     }
 
     /// The agent through the daemon and the bridge.
@@ -185,19 +228,21 @@ impl Bench {
     fn work(&self) -> PathBuf {
         self.home.path("work")
     }
+}
 
-    /// What the disk itself takes to make a page durable.
-    fn disk(&mut self) -> Result {
-        let mut file = File::create(self.home.path("fsync"))?;
-        let mut times = Vec::new();
-        for _ in 0..self.times(200) {
-            file.write_all(&[0; 4096])?;
-            let start = Instant::now();
-            file.sync_data()?;
-            times.push(ms(start.elapsed()));
-        }
-        let p50 = median(&mut times);
-        self.row(Row::new("fdatasync of 4 KiB, p50", format!("{p50:.2} ms")));
-        Ok(())
+/// Prints a table with aligned columns.
+fn print_aligned<const N: usize>(table: &[[String; N]]) {
+    let width =
+        |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    for row in table {
+        let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        println!("{}", padded.collect::<Vec<_>>().join("  ").trim_end());
     }
+}
+
+/// The value in the middle.
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

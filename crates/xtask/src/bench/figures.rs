@@ -1,0 +1,190 @@
+//! The figures: what each measures, and its base at the end of a pipe.
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use acpd_sys::process::pss_bytes;
+use serde_json::json;
+
+use super::agent::{nanos, stamp};
+use super::{Bench, client_of, median};
+use crate::Result;
+use crate::home::kill_tree;
+use crate::peer::Peer;
+use crate::workspace::succeed;
+
+/// Lines of a stream.
+const LINES: usize = 200_000;
+
+type Measure = fn(&Bench) -> Result<f64>;
+
+/// What is measured.
+pub(super) struct Figure {
+    pub(super) name: &'static str,
+    unit: &'static str,
+    pub(super) more_is_better: bool,
+    pub(super) measure: Measure,
+    /// The same of the agent alone.
+    pub(super) pipe: Option<Measure>,
+}
+
+pub(super) const FIGURES: [Figure; 11] = [
+    less("CPU per line, daemon", "µs", |bench| cpu_per_line(bench, Part::Daemon)),
+    less("CPU per line, shim", "µs", |bench| cpu_per_line(bench, Part::Shim)),
+    less("CPU per line, acpctl acp", "µs", |bench| cpu_per_line(bench, Part::Bridge)),
+    more("stream to one client", "lines/s", |bench| lines_per_second(bench, bench.client()?))
+        .with_pipe(|bench| lines_per_second(bench, bench.pipe()?)),
+    less("line, agent to socket, p50", "µs", |bench| line_age(bench, bench.client()?))
+        .with_pipe(|bench| line_age(bench, bench.pipe()?)),
+    less("line, agent to bridge, p50", "µs", |bench| line_age(bench, bench.bridge()?))
+        .with_pipe(|bench| line_age(bench, bench.pipe()?)),
+    less("request and answer, p50", "µs", |bench| round_trip(bench, bench.client()?))
+        .with_pipe(|bench| round_trip(bench, bench.pipe()?)),
+    less("acpctl ps, p50", "ms", command),
+    less("daemon started by acpctl ps", "ms", cold_start),
+    less("agent killed, session restored", "ms", restore),
+    less("PSS of the daemon", "MB", memory),
+];
+
+pub(super) const fn less(name: &'static str, unit: &'static str, measure: Measure) -> Figure {
+    Figure { name, unit, more_is_better: false, measure, pipe: None }
+}
+
+const fn more(name: &'static str, unit: &'static str, measure: Measure) -> Figure {
+    Figure { name, unit, more_is_better: true, measure, pipe: None }
+}
+
+impl Figure {
+    const fn with_pipe(self, pipe: Measure) -> Figure {
+        Figure { pipe: Some(pipe), ..self }
+    }
+
+    pub(super) fn shown(&self, value: f64) -> String {
+        let digits = if value < 100.0 { 2 } else { 0 };
+        format!("{value:.digits$} {}", self.unit).trim_end().to_owned()
+    }
+}
+
+/// A process on the way of a line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Daemon,
+    Shim,
+    Bridge,
+}
+
+/// CPU of one process for each of [`LINES`] lines that go to one client.
+fn cpu_per_line(bench: &Bench, part: Part) -> Result<f64> {
+    let mut peer = if part == Part::Bridge { bench.bridge()? } else { bench.client()? };
+    let session = peer.session(&bench.work())?;
+    let pid = match part {
+        Part::Daemon => bench.home.daemon()?.pid,
+        Part::Shim => {
+            let leader = bench.home.agent("bench")?.pid;
+            bench.home.shim(leader).ok_or("the agent has no shim")?.pid
+        }
+        Part::Bridge => peer.pid().ok_or("the bridge is no process")?,
+    };
+    let count = bench.times(LINES);
+    let before = cpu_micros(pid);
+    flood(&mut peer, &session, count)?;
+    Ok((cpu_micros(pid) - before) / count as f64)
+}
+
+/// CPU time of a process so far in microseconds: of all its threads but those that ended.
+fn cpu_micros(pid: u32) -> f64 {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let stats = tasks.filter_map(|task| fs::read_to_string(task.path().join("schedstat")).ok());
+    stats.filter_map(|stat| stat.split(' ').next()?.parse::<f64>().ok()).sum::<f64>() / 1e3
+}
+
+/// A stream of 256 B lines as fast as they go.
+fn lines_per_second(bench: &Bench, mut peer: Peer) -> Result<f64> {
+    let session = peer.session(&bench.work())?;
+    let count = bench.times(LINES);
+    let start = Instant::now();
+    flood(&mut peer, &session, count)?;
+    Ok(count as f64 / start.elapsed().as_secs_f64())
+}
+
+/// Reads a stream of this many lines.
+pub(super) fn flood(peer: &mut Peer, session: &str, count: usize) -> Result {
+    let mut lines = 0;
+    peer.prompt(session, &format!("flood {count}"), |_| lines += 1)?;
+    if lines < count {
+        return Err(format!("{lines} of {count} lines came").into());
+    }
+    Ok(())
+}
+
+/// One line of 256 B each 200 µs, stamped by the agent: its age when the client has read it.
+fn line_age(bench: &Bench, mut peer: Peer) -> Result<f64> {
+    let session = peer.session(&bench.work())?;
+    let mut ages = Vec::new();
+    peer.prompt(&session, &format!("pace {} 200", bench.times(3000)), |line| {
+        let now = nanos();
+        ages.extend(stamp(line).map(|then| now.saturating_sub(then) as f64 / 1e3));
+    })?;
+    Ok(median(&mut ages))
+}
+
+/// Requests to the agent and their answers, one after another.
+fn round_trip(bench: &Bench, mut peer: Peer) -> Result<f64> {
+    let session = peer.session(&bench.work())?;
+    let mut times = Vec::new();
+    for n in 0..bench.times(2000) {
+        let params = json!({"sessionId": session, "modeId": format!("mode-{}", n % 2)});
+        let start = Instant::now();
+        peer.call("session/set_mode", &params)?;
+        times.push(ms(start.elapsed()) * 1e3);
+    }
+    Ok(median(&mut times))
+}
+
+fn command(bench: &Bench) -> Result<f64> {
+    bench.home.read(&["daemon", "start"])?;
+    let runs = (0..bench.times(50)).map(|_| timed(&mut bench.home.acpctl(&["ps"])));
+    Ok(median(&mut runs.collect::<Result<Vec<_>>>()?))
+}
+
+fn cold_start(bench: &Bench) -> Result<f64> {
+    bench.home.stop()?;
+    timed(&mut bench.home.acpctl(&["ps"]))
+}
+
+/// Milliseconds that a command takes; its output is dropped.
+fn timed(command: &mut Command) -> Result<f64> {
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let start = Instant::now();
+    succeed(command)?;
+    Ok(ms(start.elapsed()))
+}
+
+fn restore(bench: &Bench) -> Result<f64> {
+    let about = json!({"agent": "bench", "notices": true, "seq": true});
+    let mut watcher = client_of(&bench.home, &about)?;
+    let session = watcher.session(&bench.work())?;
+    watcher.prompt(&session, "nothing", |_| ())?;
+    let process = bench.home.agent("bench")?;
+    let start = Instant::now();
+    kill_tree(process);
+    watcher.notice("_acpd/restored", |_| ())?;
+    let time = ms(start.elapsed());
+    watcher.call("session/close", &json!({"sessionId": session}))?;
+    Ok(time)
+}
+
+/// PSS of a daemon that has served one session: a later one may have returned memory, or not yet.
+fn memory(bench: &Bench) -> Result<f64> {
+    bench.home.stop()?;
+    let mut client = bench.client()?;
+    let session = client.session(&bench.work())?;
+    client.prompt(&session, "nothing", |_| ())?;
+    Ok(pss_bytes(bench.home.daemon()?.pid)? as f64 / 1e6)
+}
+
+/// Milliseconds.
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
