@@ -1,8 +1,7 @@
-//! `cargo xtask cross`: the systems that this one is not, as far as they can be seen from here. The macOS build is checked, and
-//! not run; the Windows build is run under Wine. `docs/platforms.md` says what that shows.
+//! `cargo xtask cross`: checks the macOS build, and runs the tests of the Windows build under Wine.
+//! `docs/platforms.md` says what that shows.
 //!
-//! A script that is shared by several projects fetches a compiler for both (`../shared/tools/cross.sh`). Their files are in a
-//! target directory of their own.
+//! `crates/xtask/cross` installs a compiler for both. Their files are in a target directory of their own.
 
 use std::env;
 use std::path::PathBuf;
@@ -10,10 +9,10 @@ use std::process::Command;
 
 use clap::ValueEnum;
 
-use crate::Result;
-use crate::workspace::{self, succeed};
+use crate::workspace::{self, cargo_command, read, succeed};
+use crate::{Result, test};
 
-/// Libraries whose tests run there.
+/// Libraries with tests for Windows.
 const RUN_ON_WINDOWS: [&str; 14] = [
     "acp-wire",
     "acpd-api",
@@ -31,29 +30,29 @@ const RUN_ON_WINDOWS: [&str; 14] = [
     "acpd-web",
 ];
 
-/// Those of them that talk with the system, whose tests run there always.
+/// Those of them that talk with the system: their tests are in the part that CI runs.
 const ALWAYS_RUN_ON_WINDOWS: [&str; 5] =
     ["acpd-sys", "acpd-shim", "acpd-services", "acpd-store", "acpd-client"];
 
-/// Cases of each property there, unless `PROPTEST_CASES` says otherwise: Linux tries all.
+/// Cases of each property, unless `PROPTEST_CASES` says otherwise: Linux tries all.
 const CASES: &str = "32";
 
-/// Of the programs, beside those that each has by default.
+/// Features of the programs, added to the default ones.
 const FEATURES: &str = "acpd/crash-points";
 
 const SIMULATION: &str = "acpd-test/sim";
-/// Seeds of it there, unless `ACPD_SIM_SEEDS` says otherwise.
+/// Seeds of the simulation, unless `ACPD_SIM_SEEDS` says otherwise.
 const SEEDS: &str = "100";
 
-/// Of the kill loop there, unless `ACPD_KILL_ROUNDS` says otherwise.
+/// Rounds of the kill loop, unless `ACPD_KILL_ROUNDS` says otherwise.
 const ROUNDS: &str = "50";
-/// Of the kill loop there, in a part of the tests.
+/// Rounds of the kill loop in CI.
 const FEW_ROUNDS: &str = "15";
 
-/// Of our own crates.
+/// For our own crates.
 const DENY_WARNINGS: [&str; 3] = ["-Zwarnings", "--config", "build.warnings='deny'"];
 
-/// A system that this one is not.
+/// A system other than this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum System {
     /// Checks that it builds, with warnings denied.
@@ -62,22 +61,36 @@ pub enum System {
     Windows,
 }
 
-/// What the developer's machine lacks for this, in words; `None` if it lacks nothing.
-pub fn missing() -> Option<String> {
-    let Some(script) = script() else {
-        return Some("there is no `../shared/tools/cross.sh`".to_owned());
-    };
-    let cache = env::var_os("CROSS_DIR").map(PathBuf::from).or_else(|| {
-        let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        let cache = cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")));
-        Some(cache?.join("acpd-cross"))
-    });
-    let is_ready = cache.is_some_and(|cache| cache.join("ready").exists());
-    (!is_ready).then(|| format!("no compiler for it: run `{} setup`", script.display()))
+impl System {
+    fn target(self) -> &'static str {
+        match self {
+            System::Macos => "aarch64-apple-darwin",
+            System::Windows => "x86_64-pc-windows-gnu",
+        }
+    }
 }
 
-fn script() -> Option<PathBuf> {
-    Some(workspace::shared()?.join("tools/cross.sh")).filter(|script| script.is_file())
+/// Returns what the machine lacks for this, in words; `None` if it lacks nothing.
+pub fn missing() -> Option<String> {
+    compiler().err().map(|missing| missing.to_string())
+}
+
+fn script(name: &str) -> PathBuf {
+    workspace::root().join("crates/xtask/cross").join(name)
+}
+
+/// Returns the compiler for both systems, if it is installed.
+fn compiler() -> Result<PathBuf> {
+    if !test::on_path("python3") {
+        return Err("python3 is missing, which installs a compiler for it".into());
+    }
+    let script = script("cross.py");
+    let dir = PathBuf::from(read(Command::new(&script).arg("--dir"))?.trim());
+    if !dir.join("ready").exists() || !test::on_path("wine") {
+        let script = script.display();
+        return Err(format!("no compiler for it, or no Wine: run `{script} --install`").into());
+    }
+    Ok(dir.join("rustc"))
 }
 
 /// Checks or tests one of them.
@@ -85,42 +98,41 @@ fn script() -> Option<PathBuf> {
 /// # Errors
 /// When something is missing, or is not right.
 pub fn run(system: System) -> Result {
-    if let Some(missing) = missing() {
-        return Err(missing.into());
-    }
     match system {
         System::Macos => macos(),
         System::Windows => windows(),
     }
 }
 
-fn cross(args: &[&str]) -> Result<Command> {
-    let script = script().ok_or("there is no script for it")?;
-    let mut command = Command::new(script);
-    command.args(args).current_dir(workspace::root());
-    let target = workspace::metadata(&["--no-deps"])?["target_directory"]
-        .as_str()
-        .map(|target| PathBuf::from(target).join("cross"));
-    command.env("CARGO_TARGET_DIR", target.ok_or("cargo tells no target directory")?);
-    Ok(command)
+/// A command of cargo for this system.
+fn cargo_for(system: System, command: &str) -> Result<Command> {
+    let mut cargo = cargo_command(&[command, "--locked", "--target", system.target()]);
+    // There is no standard library for it but its sources.
+    cargo.arg("-Zbuild-std=std,panic_abort").env("RUSTC_BOOTSTRAP", "1");
+    cargo.env("RUSTC", compiler()?);
+    cargo.env("CARGO_TARGET_DIR", workspace::bin_dir("cross")?);
+    Ok(cargo)
 }
 
 /// Nothing is linked, so programs and libraries are checked alike.
 fn macos() -> Result {
-    let what =
-        ["macos", "check", "--workspace", "--exclude", "xtask", "--all-features", "--locked"];
-    succeed(cross(&what)?.args(DENY_WARNINGS))
+    let mut check = cargo_for(System::Macos, "check")?;
+    check.args(["--workspace", "--exclude", "xtask", "--all-features"]).args(DENY_WARNINGS);
+    for tool in ["CC", "AR"] {
+        check.env(format!("{tool}_aarch64_apple_darwin"), script("no-compiler"));
+    }
+    succeed(&mut check)
 }
 
 /// Runs all tests that can run under Wine, and some of the simulation. That checks the build, too.
 fn windows() -> Result {
     libraries_on_windows(&RUN_ON_WINDOWS)?;
-    let mut simulation =
-        wine(&["-p", "acpd-test", "--features", SIMULATION, "--test", "simulation"])?;
+    let mut simulation = wine()?;
+    simulation.args(["-p", "acpd-test", "--features", SIMULATION, "--test", "simulation"]);
     if env::var_os("ACPD_SIM_SEEDS").is_none() {
         simulation.env("ACPD_SIM_SEEDS", SEEDS);
     }
-    succeed(simulation.args(DENY_WARNINGS))?;
+    succeed(&mut simulation)?;
     programs_on_windows(ROUNDS)
 }
 
@@ -134,30 +146,31 @@ pub fn windows_in_part() -> Result {
 }
 
 fn libraries_on_windows(packages: &[&str]) -> Result {
-    let mut test = wine(&["--no-fail-fast", "--lib", "--tests"])?;
+    let mut test = wine()?;
+    test.args(["--no-fail-fast", "--lib", "--tests"]);
     for package in packages {
         test.args(["-p", package]);
     }
-    succeed(test.args(DENY_WARNINGS))
+    succeed(&mut test)
 }
 
 /// Tests the daemon, its shims, the agent `demo` and `acpctl` as programs: all are built before any
 /// test of them runs.
 fn programs_on_windows(rounds: &str) -> Result {
-    let mut programs = wine(&["-p", "acpd", "-p", "acpctl", "--features", FEATURES])?;
+    let mut programs = wine()?;
+    programs.args(["-p", "acpd", "-p", "acpctl", "--features", FEATURES]);
     if env::var_os("ACPD_KILL_ROUNDS").is_none() {
         programs.env("ACPD_KILL_ROUNDS", rounds);
     }
-    programs.args(["--no-fail-fast", "--test", "windows"]);
-    succeed(programs.args(DENY_WARNINGS))
+    succeed(programs.args(["--no-fail-fast", "--test", "windows"]))
 }
 
-/// Tests that run under Wine.
-fn wine(what: &[&str]) -> Result<Command> {
-    let script = script().ok_or("there is no script for it")?;
-    let mut test = cross(&["windows", "test", "--locked"])?;
-    test.args(what);
-    test.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", format!("{} run", script.display()));
+/// Tests under Wine.
+fn wine() -> Result<Command> {
+    let mut test = cargo_for(System::Windows, "test")?;
+    test.args(DENY_WARNINGS);
+    let runner = format!("{} --run", script("cross.py").display());
+    test.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", runner);
     // Snapshots are looked for with cargo, which does not run there.
     test.env("INSTA_WORKSPACE_ROOT", workspace::root());
     if env::var_os("PROPTEST_CASES").is_none() {

@@ -16,13 +16,6 @@ pub fn root() -> PathBuf {
     package.ancestors().nth(2).unwrap_or(package).to_owned()
 }
 
-/// The folder with the script for other systems: `$ACPD_SHARED`, else `../shared`; `None` if it is not
-/// there.
-pub fn shared() -> Option<PathBuf> {
-    let given = env::var_os("ACPD_SHARED").map(PathBuf::from);
-    given.unwrap_or_else(|| root().join("../shared")).canonicalize().ok()
-}
-
 /// Returns whether this is a run of the continuous integration, in which nothing is skipped.
 pub fn in_ci() -> bool {
     env::var_os("CI").is_some_and(|ci| ci == "true")
