@@ -14,7 +14,7 @@ use crate::expiry;
 use crate::human;
 use crate::info::daemon::mistakes;
 use crate::live::in_words;
-use crate::stop::{END_DEADLINE, check_turns_continue, info, running, start_of};
+use crate::stop::{END_DEADLINE, info, running, start_of};
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
 
@@ -38,7 +38,6 @@ pub(crate) fn reload(paths: &Paths, ui: &mut Ui) -> Result {
         let text = text!("acpd keeps the old configuration:{}", mistakes(&changed.mistakes));
         return Err(CommandError::new(ExitCode::Error, text).hint("fix it: `acpctl config edit`"));
     }
-    check_turns_continue(&status, paths)?;
     take_place(connection, paths, Environment::default(), ui)?;
     ui.stop_spinning();
     ui.say("configuration reloaded");

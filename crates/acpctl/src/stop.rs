@@ -9,7 +9,6 @@ use acpd_client::{ConnectError, Connection, Options, Paths, connect, link, wait_
 
 use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::human::counted;
 use crate::live::{Event, Live};
 use crate::text::text;
 use crate::ui::Ui;
@@ -113,19 +112,6 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
         wait_until_gone(paths, pid, END_DEADLINE)?;
     }
     Ok(how)
-}
-
-/// Agents that are children of the daemon end with it, and their turns too: an error if that would happen.
-pub(crate) fn check_turns_continue(status: &Status, paths: &Paths) -> Result {
-    let turns = running_turns(status);
-    if turns == 0 || has_shims(paths) {
-        return Ok(());
-    }
-    let turns = counted(turns as u64, "turn");
-    let text = text!("this would interrupt {}: agents end with this acpd", turns);
-    Err(CommandError::new(ExitCode::Error, text).hint(
-        "wait for their end with `acpctl wait`, or set `host = \"shim\"` and run `acpctl daemon restart`",
-    ))
 }
 
 pub(crate) fn running_turns(status: &Status) -> usize {

@@ -46,27 +46,27 @@ impl Errors {
 
 /// The last that an agent wrote to stderr, up to [`TAIL`] bytes, without a long silence in it.
 #[derive(Debug, Default)]
-pub struct LastWords {
+pub(crate) struct LastWords {
     bytes: VecDeque<u8>,
     at: Option<Instant>,
 }
 
 impl LastWords {
     /// Adds what was read.
-    pub fn push(&mut self, bytes: &[u8], now: Instant) {
+    pub(crate) fn push(&mut self, bytes: &[u8], now: Instant) {
         self.end(now);
         self.at = Some(now);
         push(&mut self.bytes, bytes, TAIL);
     }
 
     /// The agent has ended: what it wrote long before has nothing to do with that.
-    pub fn end(&mut self, now: Instant) {
+    pub(crate) fn end(&mut self, now: Instant) {
         if self.at.is_some_and(|at| now.saturating_duration_since(at) > STALE) {
             self.bytes.clear();
         }
     }
 
-    pub fn get(&mut self) -> &[u8] {
+    pub(crate) fn get(&mut self) -> &[u8] {
         self.bytes.make_contiguous()
     }
 }

@@ -22,5 +22,4 @@ mod shim;
 pub mod shim_dir;
 mod stop;
 
-pub use errors::LastWords;
 pub use shim::run;

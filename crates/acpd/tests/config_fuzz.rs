@@ -9,7 +9,6 @@ use acpd_test::fuzz::{Dice, Outcomes, fuzz, throws};
 /// Every kind of section, key and value.
 const WHOLE: &str = r#"default_agent = "copilot"
 [daemon]
-host = "shim"
 max_clients = 3
 line_limit = "64MiB"
 log_level = "debug"

@@ -30,13 +30,12 @@ struct Home {
 }
 
 impl Home {
-    /// `host` is that of the configuration.
-    fn new(host: &str) -> Home {
-        Home::with(host, |_| String::new())
+    fn new() -> Home {
+        Home::with(|_| String::new())
     }
 
     /// With more of a configuration, by the directory of its programs.
-    fn with(host: &str, more: impl FnOnce(&Path) -> String) -> Home {
+    fn with(more: impl FnOnce(&Path) -> String) -> Home {
         let dir = TempDir::new().unwrap();
         let home = Home { dir, daemon: RefCell::new(None) };
         let config = home.path("config");
@@ -44,10 +43,8 @@ impl Home {
         fs::create_dir_all(home.path("work")).unwrap();
         fs::create_dir_all(home.path("bin")).unwrap();
         let more = more(&home.path("bin"));
-        let text = format!(
-            "default_agent = \"demo\"\n[daemon]\nhost = \"{host}\"\nlog_level = \"debug\"\n"
-        );
-        fs::write(config.join("config.toml"), text + &more).unwrap();
+        let text = "default_agent = \"demo\"\n[daemon]\nlog_level = \"debug\"\n";
+        fs::write(config.join("config.toml"), text.to_owned() + &more).unwrap();
         home.start();
         home
     }
@@ -365,7 +362,7 @@ fn part() {
 #[test]
 fn the_end_of_a_job_that_nobody_may_leave_ends_neither_a_daemon_that_was_started_in_it_nor_an_agent()
  {
-    let (_shell, home) = (Shell::start(), Home::new("shim"));
+    let (_shell, home) = (Shell::start(), Home::new());
     home.kill();
     let mut client = home.at_home(helper(&std::env::current_exe().unwrap(), "client"));
     // It is in a Job of ours from its first instruction on.
@@ -411,8 +408,8 @@ fn the_end_of_a_job_that_nobody_may_leave_ends_neither_a_daemon_that_was_started
 }
 
 #[test]
-fn an_agent_of_the_daemon_itself_answers() {
-    let home = Home::new("direct");
+fn an_agent_answers() {
+    let home = Home::new();
     let mut client = home.editor();
     let session = home.session(&mut client);
     client.say(&session, "hello [think hm] there");
@@ -420,17 +417,8 @@ fn an_agent_of_the_daemon_itself_answers() {
 }
 
 #[test]
-fn an_agent_behind_a_shim_answers() {
-    let home = Home::new("shim");
-    let mut client = home.editor();
-    let session = home.session(&mut client);
-    client.say(&session, "hello there");
-    assert_eq!(home.outcomes(&session), ["stopped"]);
-}
-
-#[test]
 fn an_agent_that_is_killed_in_mid_turn_comes_back_with_its_session() {
-    let home = Home::new("shim");
+    let home = Home::new();
     let mut client = home.editor();
     let session = home.session(&mut client);
     client.say(&session, "hello");
@@ -446,7 +434,7 @@ fn an_agent_that_is_killed_in_mid_turn_comes_back_with_its_session() {
 
 #[test]
 fn a_turn_goes_on_while_the_daemon_is_killed_and_comes_again() {
-    let home = Home::new("shim");
+    let home = Home::new();
     let mut client = home.editor();
     let session = home.session(&mut client);
     client.prompt(&session, "[number 20 n 50000]");
@@ -466,7 +454,7 @@ fn a_daemon_that_is_killed_again_and_again_loses_nothing_and_says_nothing_twice(
     const PIECE: usize = 20;
     let rounds = std::env::var("ACPD_KILL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
     let rounds: usize = rounds.unwrap_or(3);
-    let home = Home::new("shim");
+    let home = Home::new();
     let mut client = home.editor();
     let session = home.session(&mut client);
     let numbers = (rounds + 1) * PIECE;
@@ -487,7 +475,7 @@ fn a_daemon_that_is_killed_again_and_again_loses_nothing_and_says_nothing_twice(
 
 #[test]
 fn two_clients_see_one_conversation() {
-    let home = Home::new("shim");
+    let home = Home::new();
     let (mut one, mut two) = (home.editor(), home.editor());
     let session = home.session(&mut one);
     one.say(&session, "first");
@@ -502,7 +490,7 @@ fn two_clients_see_one_conversation() {
 
 #[test]
 fn a_permission_is_asked_for_and_given() {
-    let home = Home::new("shim");
+    let home = Home::new();
     let mut client = home.editor();
     let session = home.session(&mut client);
     let turn = client.prompt(&session, "[ask]");
@@ -518,7 +506,7 @@ fn a_permission_is_asked_for_and_given() {
 
 #[test]
 fn a_restart_is_another_process_and_keeps_agents_and_turns() {
-    let home = Home::new("shim");
+    let home = Home::new();
     let mut client = home.editor();
     let session = home.session(&mut client);
     client.prompt(&session, "[number 20 n 50000]");
@@ -535,7 +523,7 @@ fn a_restart_is_another_process_and_keeps_agents_and_turns() {
 
 #[test]
 fn a_second_daemon_is_refused() {
-    let home = Home::new("direct");
+    let home = Home::new();
     let paths = home.paths();
     let mut command = Command::new(env!("CARGO_BIN_EXE_acpd"));
     command.arg("run");
@@ -568,7 +556,7 @@ IF EXIST "%dp0%\node.exe" (
 endLocal & goto #_undefined_# 2>NUL || title %COMSPEC% & "%_prog%"  "%dp0%\cli.js" %*
 "#;
     lend_libraries();
-    let home = Home::with("direct", |bin| {
+    let home = Home::with(|bin| {
         fs::write(bin.join("npms.cmd"), SCRIPT.replace('\n', "\r\n")).unwrap();
         fs::write(bin.join("cli.js"), "").unwrap();
         fs::write(bin.join("other.bat"), "@echo off\r\n").unwrap();
@@ -609,7 +597,7 @@ fn an_argument_comes_to_an_agent_as_it_is_written() {
         "é \u{1f600} \u{201c}q\u{201d}",
     ];
     lend_libraries();
-    let home = Home::with("direct", |bin| {
+    let home = Home::with(|bin| {
         says_what_it_is_told(bin, "tells.exe");
         let program = bin.join("tells.exe").display().to_string();
         let agents = WORDS.iter().enumerate().map(|(at, word)| {

@@ -132,7 +132,7 @@ impl Scripts {
             env.iter().map(|(key, value)| format!("{key} = {value:?}")).collect();
         let program = self.run_agent().display().to_string();
         home.configure(&format!(
-            "[daemon]\nhost = \"shim\"\n[agents.{agent}]\ncommand = [{program:?}, {agent:?}]\n{more}\n\
+            "[agents.{agent}]\ncommand = [{program:?}, {agent:?}]\n{more}\n\
              env = {{ {} }}\n",
             env.join(", ")
         ))

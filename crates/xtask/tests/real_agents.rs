@@ -139,7 +139,7 @@ exec "$@"
     let command = path(scripts.run_agent());
     // One process, which is killed.
     home.configure(&format!(
-        "[daemon]\nhost = \"shim\"\n[agents.{agent}]\nsharing = \"agent\"\n\
+        "[agents.{agent}]\nsharing = \"agent\"\n\
          command = [{command:?}, {agent:?}]\nenv = {{ {env} }}\n"
     ))
 }

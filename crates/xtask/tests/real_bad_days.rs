@@ -241,7 +241,7 @@ impl Stage {
     fn configure(&self, agents: &[(&str, &[String])]) -> Result {
         let note = self.home.path("note.sh");
         fs::write(&note, "(cd /proc && echo [0-9]*) >>\"$AGENT_STARTS\"\nexec \"$@\"\n")?;
-        let mut tables = vec!["[daemon]\nhost = \"shim\"\n".to_owned()];
+        let mut tables = Vec::new();
         for (name, command) in agents {
             let own = [
                 ("AGENT_STARTS", path(&self.home.path(&format!("{name}.starts")))?),

@@ -41,7 +41,7 @@ fn spawned(scripts: &Scripts) -> Result {
         .map(|(key, value)| format!("{key} = {value:?}"))
         .collect();
     home.configure(&format!(
-        "[daemon]\nhost = \"shim\"\n[agents.{AGENT}]\n\
+        "[agents.{AGENT}]\n\
          command = [{program:?}, {AGENT:?}, \"--port\", \"{{port}}\"]\n\
          tcp = {{ spawn = true, port = 0 }}\nenv = {{ {} }}\n",
         env.join(", ")
@@ -62,10 +62,7 @@ fn connected(scripts: &Scripts) -> Result {
     command.envs(scripts.environment(&home, &model));
     let mut agent = Agent::start(command, port)?;
     let wire = Wire::to(SocketAddr::from(([127, 0, 0, 1], port)))?;
-    home.configure(&format!(
-        "[daemon]\nhost = \"shim\"\n[agents.{AGENT}]\ntcp = {{ connect = \"{}\" }}\n",
-        wire.address
-    ))?;
+    home.configure(&format!("[agents.{AGENT}]\ntcp = {{ connect = \"{}\" }}\n", wire.address))?;
     conversation(&home, || {
         wire.cut();
         Ok(())

@@ -110,7 +110,7 @@ fn delegates(lead: Host, middle: Host) -> Result {
         format!("[agents.{name}]\ncommand = [{program:?}, {name:?}]\nenv = {{ {env} }}\n")
     };
     home.configure(&format!(
-        "[daemon]\nhost = \"shim\"\n[mcp.acpd]\nbuiltin = [\"delegate\"]\n[policy]\ndefault = \"allow\"\n{}{}{}",
+        "[mcp.acpd]\nbuiltin = [\"delegate\"]\n[policy]\ndefault = \"allow\"\n{}{}{}",
         agent(lead.agent),
         agent(middle.agent),
         agent(LEAF)

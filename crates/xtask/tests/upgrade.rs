@@ -48,7 +48,7 @@ fn change(from: &Build, to: &Build) -> Result {
     let agent = Build::own()?.dir.join("acpd").display().to_string();
     let agents = (0..AGENTS + 2)
         .map(|n| format!("[agents.agent{n}]\ncommand = [{agent:?}, \"scripted-agent\"]\n"));
-    home.configure(&format!("[daemon]\nhost = \"shim\"\n{}", agents.collect::<String>()))?;
+    home.configure(&agents.collect::<String>())?;
 
     // Before: an agent that will have to come back, and eight that stream.
     home.read(&["run", "-a", &idle(), "-s", "idle", "--no-stdin", "say #one"])?;

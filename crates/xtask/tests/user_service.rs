@@ -307,7 +307,7 @@ impl User {
         let agents = (0..AGENTS)
             .map(|n| format!("[agents.agent{n}]\ncommand = [{program:?}, \"scripted-agent\"]\n"));
         let agents: String = agents.collect();
-        self.home.configure(&format!("[daemon]\nhost = \"shim\"\n{agents}"))
+        self.home.configure(&agents)
     }
 
     /// The daemon, which could not start again.

@@ -39,12 +39,6 @@ impl Config {
             let _ = writeln!(text, "default_agent = {}", json!(agent.name));
         }
         let _ = write!(text, "\n[daemon]\n{}", self.daemon);
-        // The whole suite can be run under either host.
-        if let Ok(host) = std::env::var("ACPD_TEST_HOST")
-            && !self.daemon.contains("host = ")
-        {
-            let _ = writeln!(text, "host = {}", json!(host));
-        }
         let _ = write!(text, "\n{}\n{DEFAULTS}", self.tables);
         for agent in &self.agents {
             text.push_str(&agent.render(env));

@@ -234,12 +234,21 @@ impl TestEnv {
         until("the killed daemon to be gone", || (!exists(pid)).then_some(()));
     }
 
+    /// Kills the daemon, and then the shims: the next daemon finds what they have left.
+    pub fn kill_daemon_and_shims(&self) {
+        self.kill_daemon();
+        for shim in self.shims() {
+            kill9(shim.pid);
+        }
+        until("the killed shims to be gone", || self.shims().is_empty().then_some(()));
+    }
+
     /// Every process that belongs to this home.
     pub fn tree(&self) -> Vec<Process> {
         tree_of_home(self.as_ref())
     }
 
-    /// The shims of the agents; none with `host = "direct"`.
+    /// The shims of the agents.
     pub fn shims(&self) -> Vec<Process> {
         shims_of(&self.path("state"))
     }

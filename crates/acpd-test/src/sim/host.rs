@@ -1,8 +1,8 @@
 //! Model hosts: what stands between the daemon and a process, and what of it outlives the daemon.
 //!
-//! A host that survives is a shim: it numbers the output of its agent and keeps it until it is
-//! acknowledged, takes numbered lines once, and tells each new daemon how the agent has ended. The
-//! other kind is a child of the daemon: with the daemon's death it is a leftover, to be swept.
+//! A host is a shim: it numbers the output of its agent and keeps it until it is acknowledged, takes
+//! numbered lines once, and tells each new daemon how the agent has ended. One that dies leaves
+//! processes to be swept.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::agent::{Cx, Process, Took};
 use super::world::World;
 
-/// Unacknowledged output from which on a surviving host does not read its agent.
+/// Unacknowledged output from which on a shim does not read its agent.
 const BUDGET: u64 = 3_000;
 /// Length of a line over the limit.
 const LONG: u64 = 5_000;

@@ -7,9 +7,9 @@
 //! each client for its view, by each agent for what it is told. In the end faults stop, time runs
 //! on, and everything has to come to rest.
 //!
-//! In about half of the runs hosts are shims: what they hold outlives the daemon, is taken over by
-//! the next one, and is lost only if the shim itself is killed. In the others processes are children
-//! of the daemon, and with its death leftovers, to be swept. About half of the clients have a token:
+//! In about half of the runs shims outlive the daemon: the next one takes over what they hold, which is
+//! lost only if a shim itself is killed. In the others all shims die with the daemon, and the next one
+//! sweeps what they leave. About half of the clients have a token:
 //! they lose their connection at any moment and come back by the rules of `docs/protocol.md`, or
 //! never.
 //!

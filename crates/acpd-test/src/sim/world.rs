@@ -70,7 +70,7 @@ pub(super) struct World {
     pub(super) refused_starts: BTreeMap<String, u64>,
     /// When each agent has failed.
     failures: BTreeMap<String, Vec<u64>>,
-    /// Hosts of this run outlive the daemon.
+    /// Shims of this run outlive the daemon.
     pub(super) survives: bool,
     next_client: u64,
     pub(super) next_pid: u32,
@@ -417,11 +417,8 @@ impl World {
             let line = build::response(request, &json!({}));
             client.receive(&line, &self.store, &mut self.truth)?;
         }
-        if self.survives {
-            self.crash();
-            return Ok(());
-        }
-        self.feed(Input::Stop)
+        self.crash();
+        Ok(())
     }
 
     /// A turn that its agent has not ended is over only if its process is, or was told to.

@@ -15,13 +15,15 @@ use crate::config::keys::{Key, Keys, Scope, kind};
 use crate::config::resolved::{Config, DEMO_AGENT, policy};
 use crate::config::tables::mcp::{self, McpServer};
 use crate::config::tables::profile::{
-    Budget, Daemon, Hooks, Host, Profile, Root, Source, Transport, Tui, Workspace,
+    Budget, Daemon, Hooks, Profile, Root, Source, Transport, Tui, Workspace,
 };
 use crate::config::tables::retention::Retention;
 
 /// Keys that acpd no longer has: the table, the key, and what to do instead.
-const REMOVED: [(&str, &str, &str); 1] =
-    [("tui", "keys", "delete it: the keys of the screens are fixed, and `?` or `^G` shows them")];
+const REMOVED: [(&str, &str, &str); 2] = [
+    ("daemon", "host", "delete it: each agent has a shim"),
+    ("tui", "keys", "delete it: the keys of the screens are fixed, and `?` or `^G` shows them"),
+];
 
 type Name<'i> = Spanned<DeString<'i>>;
 type Value<'i> = Spanned<DeValue<'i>>;
@@ -72,7 +74,7 @@ fn config(text: &Text<'_>, document: &DeTable<'_>, catalogue: BTreeMap<String, P
         }
     }
 
-    let (agents, configured) = read_agents(&top, defaults, tables, daemon.host, catalogue);
+    let (agents, configured) = read_agents(&top, defaults, tables, catalogue);
     let mcp = servers.map(|tables| read_servers(&top, tables, &agents)).unwrap_or_default();
     let names = || agents.keys().map(String::as_str);
     for (span, workspace) in &workspaces {
@@ -109,7 +111,6 @@ fn read_agents(
     top: &Section<'_>,
     defaults: Option<&DeTable<'_>>,
     tables: Option<&DeTable<'_>>,
-    host: Host,
     catalogue: BTreeMap<String, Profile>,
 ) -> (BTreeMap<String, Profile>, Vec<String>) {
     let text = top.text;
@@ -138,7 +139,7 @@ fn read_agents(
             }
             if text.mistakes() > before {
                 // What is left of it need not fit together.
-            } else if let Some((what, hint)) = profile.contradiction(host) {
+            } else if let Some((what, hint)) = profile.contradiction() {
                 let message = format!("agent `{name}` {what}");
                 text.mistake(&key.span(), message, Some(hint.to_owned()));
             } else if profile.command.is_empty() && !starts_nothing {

@@ -39,9 +39,9 @@ pub use schema::schema;
 pub use tables::auth::{Credential, CredentialSource};
 pub use tables::mcp::{McpServer, SecretSource, Value, Values};
 pub use tables::profile::{
-    Budget, ClosedBy, Daemon, EmptyTurn, Hooks, Host, Offer, OnInterrupted, OnLimit, OnLost,
-    Profile, Reseed, Restart, RestoreMethod, Sharing, Source, Transport, Tui, UseLoginShell,
-    WhenOver, Workspace,
+    Budget, ClosedBy, Daemon, EmptyTurn, Hooks, Offer, OnInterrupted, OnLimit, OnLost, Profile,
+    Reseed, Restart, RestoreMethod, Sharing, Source, Transport, Tui, UseLoginShell, WhenOver,
+    Workspace,
 };
 pub use tables::retention::Retention;
 pub use values::values;

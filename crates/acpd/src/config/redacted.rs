@@ -9,7 +9,7 @@ use acpd_api::redact::HIDDEN;
 use toml::{Table, Value};
 
 /// Keys whose texts are one of a few words, or names of agents, models and variables.
-const SHOWN: [&str; 25] = [
+const SHOWN: [&str; 24] = [
     "agent",
     "agents",
     "builtin",
@@ -17,7 +17,6 @@ const SHOWN: [&str; 25] = [
     "closed_by",
     "default_agent",
     "empty_turn",
-    "host",
     "inherit_env",
     "log_level",
     "login_shell",

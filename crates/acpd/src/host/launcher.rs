@@ -1,4 +1,4 @@
-//! Starts agents: makes a host from a profile.
+//! Starts agents: gives each a shim, made from its profile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -14,11 +14,10 @@ use acpd_sys::dir::private_dir;
 use acpd_sys::paths::Paths;
 use acpd_sys::process::running_program;
 
-use super::agent_host::{AgentHost, HostEvents};
-use super::direct::{Direct, Launch};
+use super::HostEvents;
 use super::reaper::Reaper;
 use super::shim::{Leases, Place, Shim, Start, end_orphan_shims, end_others, remove_lost_sockets};
-use crate::config::{self, Config, Host, Installed, OnDisk, Profile, Transport};
+use crate::config::{self, Config, Installed, OnDisk, Profile, Transport};
 use crate::environment;
 use crate::log::BoundedLog;
 
@@ -45,18 +44,13 @@ pub struct Agents {
     /// Whether a service manager has started the daemon.
     pub managed: bool,
     pub reaper: Reaper,
-    /// Where hosts report to.
+    /// Where shims report to.
     pub events: HostEvents,
     /// By profile. One handle for each file: it counts what it has written.
     pub logs: BTreeMap<String, BoundedLog>,
 }
 
 impl Agents {
-    /// Returns whether agents go on when the daemon ends.
-    pub fn survive(&self) -> bool {
-        self.config.daemon.host == Host::Shim
-    }
-
     /// Starts an agent with the credentials that were found. What fails later is reported as `Refused`.
     ///
     /// # Errors
@@ -66,35 +60,20 @@ impl Agents {
         host: HostId,
         agent: &str,
         secrets: Vec<(String, String)>,
-    ) -> Result<Box<dyn AgentHost + Send>, SpawnError> {
+    ) -> Result<Shim, SpawnError> {
         let log = self.log(agent);
         let profile = self.config.agent(agent).map_err(|e| refused(e.to_string(), e.hint()))?;
         let mut env = environment_of(profile);
         env.retain(|(name, _)| !secrets.iter().any(|(secret, _)| name == secret.as_str()));
         env.extend(secrets.into_iter().map(|(name, value)| (name.into(), value.into())));
-        if self.config.daemon.host == Host::Shim {
-            let start = self.start(host, profile, env)?;
-            tracing::info!(agent, host = host.0, "starting an agent");
-            let place = self.place(log);
-            return Ok(Box::new(Shim::spawn(host, start, place)));
-        }
-        let (program, args) = command(profile, &env, &running_program(&self.exe))?;
-        tracing::info!(agent, host = host.0, program = %program.display(), "starting an agent");
-        let launch = Launch {
-            program,
-            args,
-            env,
-            cwd: cwd(profile),
-            marker: self.marker(host),
-            log,
-            line_limit: self.config.daemon.line_limit as usize,
-        };
-        Ok(Box::new(Direct::spawn(host, launch, &self.reaper, &self.events)?))
+        let start = self.start(host, profile, env)?;
+        tracing::info!(agent, host = host.0, "starting an agent");
+        Ok(Shim::spawn(host, start, self.place(log)))
     }
 
-    /// Takes over an agent of an earlier daemon, whoever hosts new ones. The chunks `remade` may have
-    /// other bytes than that daemon gave them.
-    pub fn adopt(&mut self, adopt: Adopt, remade: BTreeSet<u64>) -> Box<dyn AgentHost + Send> {
+    /// Takes over an agent of an earlier daemon. The chunks `remade` may have other bytes than that
+    /// daemon gave them.
+    pub fn adopt(&mut self, adopt: Adopt, remade: BTreeSet<u64>) -> Shim {
         tracing::info!(
             agent = adopt.agent,
             host = adopt.host.0,
@@ -103,7 +82,7 @@ impl Agents {
         );
         let log = self.log(&adopt.agent);
         let marker = self.marker(adopt.host);
-        Box::new(Shim::adopt(adopt, remade, &marker, self.place(log)))
+        Shim::adopt(adopt, remade, &marker, self.place(log))
     }
 
     /// Ends the shims of this journal that belong to none of these hosts, and removes sockets that

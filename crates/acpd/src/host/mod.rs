@@ -1,8 +1,8 @@
-//! Agent processes, whoever their parent is.
+//! Agent processes and their shims.
 //!
-//! A host owns one agent process. It numbers the bytes that the process writes and keeps what is not
-//! acknowledged; it takes numbered lines and says which are written. That is all that exactly-once
-//! needs (design: `docs/architecture.md`), so the relay does not know what kind of host it has.
+//! A shim owns one agent process. It numbers the bytes that the process writes and keeps them until they
+//! are acknowledged; it takes numbered lines and reports which are written. That is all that exactly-once
+//! needs (design: `docs/architecture.md`).
 //!
 //! ```text
 //!  Spawn ─▶ Started ─┬▶ Output… Written… ─▶ Exited ─▶ Gone
@@ -13,14 +13,17 @@
 //!
 //! Architecture invariant: `Gone` comes last, once per host, when no process of the tree is left.
 
-mod agent_host;
-mod direct;
+use acpd_core::HostEvent;
+use acpd_core::ids::HostId;
+use tokio::sync::mpsc;
+
 mod launcher;
 mod reaper;
 mod shim;
 
-pub use agent_host::{AgentHost, HostEvents};
-pub use direct::{Direct, Launch};
 pub use launcher::Agents;
 pub use reaper::{Leftovers, Reaper};
 pub use shim::Shim;
+
+/// Where shims report to. Bounded: a full channel holds the agents back.
+pub type HostEvents = mpsc::Sender<(HostId, HostEvent)>;

@@ -1,8 +1,5 @@
-//! One thread that ends process trees and knows when they are gone.
-//!
-//! A leader that has ended stays a zombie until its whole tree is gone, so its group id cannot pass to a
-//! stranger before the group was signalled. A walk over the process table finds what has left the group
-//! ([`acpd_sys::tree::Tree`]).
+//! One thread that ends what dead shims have left, and looks at the process trees of those that live. It finds
+//! them by walks over the process table ([`acpd_sys::tree::Tree`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -14,17 +11,17 @@ use std::time::{Duration, Instant};
 
 use acpd_api::ShimInfo;
 use acpd_core::ids::HostId;
-use acpd_core::{ClientOrigin, HostEvent, LeftProcess, StopStep};
+use acpd_core::{ClientOrigin, HostEvent, LeftProcess};
 use acpd_shim::frame::Release;
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::ShimDir;
 use acpd_sys::ladder::{Ladder, Step};
-use acpd_sys::process::{ProcessId, StopSignal, discard, name_of, reap, reap_orphans, start};
+use acpd_sys::process::{ProcessId, discard, name_of, reap, reap_orphans, start};
 use acpd_sys::tree::{Tree, Usage, Whose, nearest_above, runs_under_agent};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
-use super::agent_host::HostEvents;
+use super::HostEvents;
 
 /// How often a tree that is going down is looked at, at first and after some time.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
@@ -32,15 +29,12 @@ const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_mil
 const LOOKS: usize = 50;
 /// The longest time between two looks at a tree that does not end.
 const LOOK_AT_LAST: Duration = Duration::from_secs(1);
-/// How often running trees are looked at, to know what they start before it hides.
-const WALK: Duration = Duration::from_secs(5);
+/// Shortest time between two looks for orphans that no job asks for.
+const ORPHANS: Duration = Duration::from_secs(5);
 /// From SIGTERM to SIGKILL for what an earlier daemon left behind, and from SIGKILL to SIGKILL.
 const SWEEP_GRACE: Duration = Duration::from_secs(1);
 
 enum Job {
-    Watch { host: HostId, marker: String, leader: ProcessId },
-    Exited { host: HostId },
-    Stop { host: HostId, step: StopStep },
     Sweep { host: HostId, leftovers: Leftovers },
     FindLeft { host: HostId },
     Know { host: HostId, known: Known },
@@ -58,7 +52,7 @@ impl Job {
 /// What an earlier daemon, or a dead shim, left of an agent.
 #[derive(Debug)]
 pub enum Leftovers {
-    /// A child of an earlier daemon.
+    /// An agent without a shim directory: it never started, or it was a child of a daemon of 0.2 or earlier.
     Marked {
         /// `ACPD_HOST` of its processes.
         marker: String,
@@ -104,8 +98,6 @@ struct Family {
     children: BTreeSet<u32>,
     /// Those of them that are commands of the user's.
     users: BTreeSet<u32>,
-    /// Those of them that are agents.
-    agents: BTreeMap<u32, HostId>,
     /// The shims that the daemon talks with, whoever started them.
     shims: BTreeMap<HostId, KnownShim>,
 }
@@ -123,13 +115,11 @@ impl Family {
     fn remove(&mut self, pid: u32) {
         self.children.remove(&pid);
         self.users.remove(&pid);
-        self.agents.remove(&pid);
     }
 
-    /// The run of an agent that this process is, or the shim of.
+    /// The run of an agent that this process is the shim of.
     fn host_of(&self, id: ProcessId) -> Option<HostId> {
-        let shim = self.shims.iter().find(|(_, shim)| shim.id == id).map(|(host, _)| *host);
-        shim.or_else(|| self.agents.get(&id.pid).copied())
+        self.shims.iter().find(|(_, shim)| shim.id == id).map(|(host, _)| *host)
     }
 
     /// A child that is not reaped keeps its pid.
@@ -172,14 +162,6 @@ impl Children {
     }
 }
 
-/// A child of ours with all that it started.
-struct Watched {
-    tree: Tree,
-    leader: ProcessId,
-    /// The leader has ended: from now on the question is when the tree is empty.
-    ended: bool,
-}
-
 /// What is being ended.
 struct Swept {
     left: Orphans,
@@ -207,7 +189,6 @@ impl acpd_services::terminal::Children for Reaper {
 /// What the thread looks after.
 #[derive(Default)]
 struct Trees {
-    watched: BTreeMap<HostId, Watched>,
     swept: BTreeMap<HostId, Swept>,
     known: BTreeMap<HostId, Known>,
 }
@@ -225,7 +206,7 @@ impl Reaper {
         Ok(Reaper { jobs, children })
     }
 
-    /// Starts a child that is not reaped before its tree is gone: it has to be watched or discarded.
+    /// Starts a child that the caller has to reap or discard.
     pub(crate) fn start_child(&self, command: &mut Command) -> io::Result<Child> {
         self.start_one(command, None)
     }
@@ -291,7 +272,7 @@ impl Reaper {
         shims.map(info).collect()
     }
 
-    /// Kills and reaps a child of [`Reaper::start_child`] that is not watched, and what is in its group.
+    /// Kills and reaps a child of [`Reaper::start_child`], and what is in its group.
     pub(crate) fn discard(&self, child: Child) {
         let pid = child.id();
         discard(child);
@@ -301,21 +282,6 @@ impl Reaper {
     fn send(&self, job: Job) {
         // The thread lives as long as any handle does.
         self.jobs.send(job).ok();
-    }
-
-    /// Takes charge of a tree that was just started.
-    pub(super) fn watch(&self, host: HostId, marker: String, leader: ProcessId) {
-        self.children.lock().agents.insert(leader.pid, host);
-        self.send(Job::Watch { host, marker, leader });
-    }
-
-    /// The leader has ended and waits to be reaped.
-    pub(super) fn exited(&self, host: HostId) {
-        self.send(Job::Exited { host });
-    }
-
-    pub(super) fn stop(&self, host: HostId, step: StopStep) {
-        self.send(Job::Stop { host, step });
     }
 
     /// Ends what is left of a host, then reports [`HostEvent::Gone`].
@@ -329,7 +295,7 @@ impl Reaper {
         self.send(Job::FindLeft { host });
     }
 
-    /// A tree that somebody else takes charge of.
+    /// A tree that a shim takes charge of.
     pub(super) fn know(&self, host: HostId, known: Known) {
         self.send(Job::Know { host, known });
     }
@@ -360,18 +326,12 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
     let mut look = LOOK.0;
     // When something was done about a tree.
     let mut done = Instant::now();
-    let mut walked = Instant::now();
+    let mut reaped = Instant::now();
     loop {
-        let ending = trees.watched.values().any(|watched| watched.ended) || !trees.swept.is_empty();
-        let wait = match (ending, trees.watched.is_empty()) {
-            (true, _) => Some(look),
-            (false, _) if !untold.is_empty() => Some(LOOK.1),
-            (false, false) => Some(WALK),
-            (false, true) => None,
-        };
-        let job = match wait {
-            None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(wait) => queue.recv_timeout(wait),
+        let job = match (trees.swept.is_empty(), untold.is_empty()) {
+            (false, _) => queue.recv_timeout(look),
+            (true, false) => queue.recv_timeout(LOOK.1),
+            (true, true) => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match job {
             Ok(job) => {
@@ -385,20 +345,12 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
             }
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        if walked.elapsed() >= WALK {
-            walked = Instant::now();
-            for watched in trees.watched.values_mut() {
-                watched.tree.refresh();
-            }
+        if reaped.elapsed() >= ORPHANS {
+            reaped = Instant::now();
             children.reap_others();
         }
-        for (host, leader) in take_gone(&mut trees) {
+        for host in take_gone(&mut trees) {
             children.reap_others();
-            if let Some(leader) = leader {
-                let mut family = children.lock();
-                reap(leader.pid).ok();
-                family.remove(leader.pid);
-            }
             untold.push_back((host, HostEvent::Gone));
         }
         while let Some(next) = untold.pop_front() {
@@ -418,20 +370,6 @@ fn work(
     untold: &mut VecDeque<(HostId, HostEvent)>,
 ) {
     match job {
-        Job::Watch { host, marker, leader } => {
-            let tree = Tree::new(marker, leader);
-            trees.watched.insert(host, Watched { tree, leader, ended: false });
-        }
-        Job::Exited { host } => {
-            if let Some(watched) = trees.watched.get_mut(&host) {
-                watched.ended = true;
-            }
-        }
-        Job::Stop { host, step } => {
-            if let Some(watched) = trees.watched.get_mut(&host) {
-                signal(watched, step);
-            }
-        }
         Job::Sweep { host, leftovers } => {
             trees.known.remove(&host);
             let left = match leftovers {
@@ -463,9 +401,6 @@ fn work(
 
 /// Those of a host that still run, as far as they are known here.
 fn alive(trees: &mut Trees, host: HostId) -> Vec<ProcessId> {
-    if let Some(watched) = trees.watched.get_mut(&host) {
-        return watched.tree.alive();
-    }
     if let Some(swept) = trees.swept.get_mut(&host) {
         return swept.left.alive();
     }
@@ -474,39 +409,19 @@ fn alive(trees: &mut Trees, host: HostId) -> Vec<ProcessId> {
 }
 
 /// What the tree with this leader takes; nothing for an unknown one.
-fn usage(trees: &mut Trees, pid: u32) -> Usage {
-    if let Some(watched) = trees.watched.values_mut().find(|watched| watched.leader.pid == pid) {
-        return watched.tree.usage();
-    }
+fn usage(trees: &Trees, pid: u32) -> Usage {
     let known = trees.known.values().find(|known| known.leader.pid == pid);
     known.map_or_else(Usage::default, |Known { marker, leader, shim }| {
         Tree::new(marker, *leader).usage_below(*shim)
     })
 }
 
-fn signal(watched: &mut Watched, step: StopStep) {
-    let signal = match step {
-        StopStep::CloseStdin => return,
-        StopStep::Term => StopSignal::Term,
-        StopStep::Kill => StopSignal::Kill,
-    };
-    watched.tree.stop(signal, watched.ended);
-}
-
-/// Takes out the trees of which nothing is left, with the leader if it is to be reaped. The others that
-/// are swept get the signal that is due.
-fn take_gone(trees: &mut Trees) -> Vec<(HostId, Option<ProcessId>)> {
+/// Takes out the trees of which nothing is left. The others get the signal that is due.
+fn take_gone(trees: &mut Trees) -> Vec<HostId> {
     let mut gone = Vec::new();
-    trees.watched.retain(|host, watched| {
-        let is_gone = watched.ended && watched.tree.is_empty();
-        if is_gone {
-            gone.push((*host, Some(watched.leader)));
-        }
-        !is_gone
-    });
     trees.swept.retain(|host, swept| {
         if swept.left.is_gone() {
-            gone.push((*host, None));
+            gone.push(*host);
             return false;
         }
         if let Some(signal) = swept.ladder.step(Instant::now()).and_then(Step::signal) {
@@ -539,7 +454,7 @@ mod tests {
         detach_child(&mut command);
         let child = reaper.start_child(&mut command).unwrap();
         let leader = ProcessId::of(child.id()).unwrap();
-        reaper.watch(host, "left-1".to_owned(), leader);
+        reaper.know(host, Known { marker: "left-1".to_owned(), leader, shim: leader });
         let mut left = |host| {
             reaper.find_left(host);
             match events.blocking_recv() {

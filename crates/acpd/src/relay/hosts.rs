@@ -7,28 +7,26 @@ use acpd_core::ids::HostId;
 use acpd_core::{HostEvent, StopStep, ToHost};
 use tokio::sync::mpsc;
 
-use crate::host::AgentHost;
+use crate::host::Shim;
 
 /// From SIGTERM to SIGKILL, and from one SIGKILL to the next, when the daemon is aborted.
 const ABORT_KILL: Duration = Duration::from_secs(1);
 /// How long an aborted daemon waits for process trees to end.
 const ABORT: Duration = Duration::from_secs(5);
 
-type Host = Box<dyn AgentHost + Send>;
-
 #[derive(Default)]
 pub(super) struct Hosts(BTreeMap<HostId, Running>);
 
 struct Running {
-    host: Host,
+    shim: Shim,
     /// Nothing of it is left.
     gone: bool,
 }
 
 impl Hosts {
     /// A process was started or found.
-    pub(super) fn insert(&mut self, id: HostId, host: Host) {
-        self.0.insert(id, Running { host, gone: false });
+    pub(super) fn insert(&mut self, id: HostId, shim: Shim) {
+        self.0.insert(id, Running { shim, gone: false });
     }
 
     /// Those of which something is left.
@@ -39,8 +37,8 @@ impl Hosts {
     /// Tells a process something, if it is known.
     pub(super) fn tell(&mut self, id: HostId, order: ToHost) {
         let is_last = order == ToHost::Forget;
-        if let Some(running) = self.0.get_mut(&id) {
-            running.host.tell(order);
+        if let Some(running) = self.0.get(&id) {
+            running.shim.tell(order);
         }
         if is_last {
             self.0.remove(&id);
@@ -61,10 +59,12 @@ impl Hosts {
 
     /// Ends every process tree, without hub and store: what they still say is lost.
     pub(super) async fn end_all(&mut self, events: &mut mpsc::Receiver<(HostId, HostEvent)>) {
-        self.0.retain(|_, running| !running.gone || running.host.dismiss());
-        for running in self.0.values_mut() {
-            running.host.tell(ToHost::Stop(StopStep::CloseStdin));
-            running.host.tell(ToHost::Stop(StopStep::Term));
+        for running in self.0.values().filter(|running| running.gone) {
+            running.shim.dismiss();
+        }
+        for running in self.0.values() {
+            running.shim.tell(ToHost::Stop(StopStep::CloseStdin));
+            running.shim.tell(ToHost::Stop(StopStep::Term));
         }
         let give_up = tokio::time::sleep(ABORT);
         tokio::pin!(give_up);
@@ -73,12 +73,15 @@ impl Hosts {
         while !self.0.is_empty() {
             tokio::select! {
                 Some((id, event)) = events.recv() => match event {
-                    HostEvent::Gone => self.0.retain(|other, running| {
-                        // The second time, nothing is left of it either.
-                        *other != id
-                            || (!std::mem::replace(&mut running.gone, true)
-                                && running.host.dismiss())
-                    }),
+                    HostEvent::Gone => match self.0.get_mut(&id) {
+                        // The shim is gone, too.
+                        Some(running) if running.gone => self.refused(id),
+                        Some(running) => {
+                            running.gone = true;
+                            running.shim.dismiss();
+                        }
+                        None => {}
+                    },
                     HostEvent::Refused(_) => self.refused(id),
                     HostEvent::Output(frames) => {
                         if let Some(last) = frames.last() {
@@ -88,8 +91,8 @@ impl Hosts {
                     _ => {}
                 },
                 _ = kill.tick() => {
-                    for running in self.0.values_mut() {
-                        running.host.tell(ToHost::Stop(StopStep::Kill));
+                    for running in self.0.values() {
+                        running.shim.tell(ToHost::Stop(StopStep::Kill));
                     }
                 }
                 () = &mut give_up => {

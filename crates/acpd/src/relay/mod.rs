@@ -226,7 +226,7 @@ impl Relay {
                     None => self.writer_died(),
                 },
                 Some(call) = from.calls.recv() => match call {
-                    Call::Stop => self.leave(&mut out),
+                    Call::Stop => self.leave(),
                     Call::Reload => self.reload(),
                 },
                 () = from.pulse.due() => self.pulse(&mut from.pulse),
@@ -261,8 +261,8 @@ impl Relay {
                 // The next daemon does what is not done by then.
                 tokio::time::timeout(LEAVING, self.last_effects(&mut from)).await.ok();
             }
-            Some(End::Done) if self.restart.is_none() => self.agents.end_others().await,
-            Some(End::Done) | None => {}
+            Some(End::Done) => self.agents.end_others().await,
+            None => {}
         }
         // At the same time: each may have to wait for processes that do not want to end.
         let awake = async {
@@ -277,13 +277,9 @@ impl Relay {
         Ended { writer: self.commits.into_writer(), last: LastLines(from.clients), restart }
     }
 
-    /// Ends the daemon: agents go on if they can.
-    fn leave(&mut self, out: &mut Batch) {
-        if self.agents.survive() {
-            self.end = self.end.or(Some(End::Left));
-        } else {
-            self.input(Input::Stop, out);
-        }
+    /// Ends the daemon alone: agents continue under their shims.
+    fn leave(&mut self) {
+        self.end = self.end.or(Some(End::Left));
     }
 
     /// Takes up what else is ready, so that one commit covers it.

@@ -9,9 +9,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use acpd::config::{
-    self, Config, Host, Profile, Restart, RestoreMethod, Sharing, Source, Transport,
-};
+use acpd::config::{self, Config, Profile, Restart, RestoreMethod, Sharing, Source, Transport};
 use acpd::settings::hub_config;
 use acpd_core::profile::FailureSign;
 use acpd_sys::paths::Paths;
@@ -72,13 +70,20 @@ fn a_file_in_the_home_directory_is_shown_with_a_tilde() {
 }
 
 #[test]
-fn the_host_of_agents_and_how_long_they_may_be_alone_are_configured() {
+fn a_removed_key_says_what_to_do() {
+    assert_snapshot!(mistake("[daemon]\nhost = 'direct'"), @r"
+    error: `host` in `[daemon]` was removed (config.toml:2:1)
+
+    hint: delete it: each agent has a shim
+    ");
+}
+
+#[test]
+fn agents_may_be_alone_for_a_configured_time() {
     let daemon = read("").daemon;
     assert_eq!(daemon.orphan_timeout, Some(Duration::from_mins(30)));
     assert_eq!(daemon.busy_orphan_timeout, Some(Duration::from_hours(24)));
-    let daemon = read("[daemon]\nhost = 'shim'\norphan_timeout = '0'").daemon;
-    assert_eq!((daemon.host, daemon.orphan_timeout), (Host::Shim, None));
-    assert_eq!(read("[daemon]\nhost = 'direct'").daemon.host, Host::Direct);
+    assert_eq!(read("[daemon]\norphan_timeout = '0'").daemon.orphan_timeout, None);
 }
 
 #[test]
@@ -105,8 +110,6 @@ fn a_hook_is_a_line_for_the_shell_or_a_program_with_its_arguments() {
 fn an_agent_may_be_talked_with_over_tcp() {
     let config = read(
         r#"
-        [daemon]
-        host = "shim"
         [agents.a]
         command = ["a", "--port", "{port}"]
         tcp = { spawn = true }
@@ -131,7 +134,6 @@ fn an_agent_may_be_talked_with_over_tcp() {
 
 #[test]
 fn tcp_that_does_not_fit_together_is_an_error() {
-    let shim = "[daemon]\nhost = 'shim'\n[agents.a]\n";
     for (lines, words) in [
         ("command = 'a'\ntcp.port = 1", "has a `tcp.port` without `tcp.spawn`"),
         ("command = 'a'\ntcp.connect = 'x:1'", "has both `tcp.connect` and `command`"),
@@ -140,14 +142,9 @@ fn tcp_that_does_not_fit_together_is_an_error() {
         ("tcp = { spawn = true, port = 70000 }", "must be a port from 0 to 65535, not 70000"),
         ("tcp.spawn = true", "agent `a` has no `command`"),
     ] {
-        let said = mistake(&format!("{shim}{lines}"));
+        let said = mistake(&format!("[agents.a]\n{lines}"));
         assert!(said.contains(words), "{lines}: {said}");
     }
-    assert_snapshot!(mistake("[daemon]\nhost = 'direct'\n[agents.a]\ntcp.connect = 'x:1'"), @r#"
-    error: agent `a` uses TCP, which needs a host that outlives the daemon (config.toml:3:9)
-
-    hint: set `host = "shim"` in `[daemon]`
-    "#);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 
 use acpd_test::harness::{Agent, TestEnv, peak_rss, rss, until};
 
-use crate::{echo, hosted};
+use crate::{echo, home};
 
 /// What a shim keeps on disk at most before it holds its agent back.
 const SPOOL: u64 = 256 << 20;
@@ -44,7 +44,7 @@ fn until_grown(what: &str, enough: u64, amount: &dyn Fn() -> u64) {
 fn a_flood_that_nobody_reads_is_bounded_and_arrives_whole() {
     const PIECES: usize = 300;
     const PIECE: usize = 1_000_000;
-    let env = hosted([Agent::new("flood").command(&["sh", "-c", FLOOD])]);
+    let env = home([Agent::new("flood").command(&["sh", "-c", FLOOD])]);
     let mut client = env.client("flood");
     let session = client.new_session(&env.work("main"), Some("flood"));
     client.prompt(&session, "go");
@@ -102,7 +102,7 @@ fn use_tool(env: &TestEnv, command: &str) {
 
 #[test]
 fn an_agents_own_tool_restarts_the_daemon_and_the_turn_goes_on() {
-    let env = hosted([handy()]);
+    let env = home([handy()]);
     let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#one [pause middle] done"]);
     run.wait_stdout("paused at middle");
     let (agent, boot) = (env.agent_pid("echo"), env.status()["daemon"]["boot"].clone());
@@ -116,7 +116,7 @@ fn an_agents_own_tool_restarts_the_daemon_and_the_turn_goes_on() {
 
 #[test]
 fn a_daemon_that_an_agents_tool_has_started_outlives_that_agent() {
-    let env = hosted([handy()]);
+    let env = home([handy()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     env.kill_daemon();
     use_tool(&env, "acpctl ps");

@@ -7,7 +7,7 @@ use std::path::Path;
 use acpd_test::harness::{Agent, TestEnv};
 use serde_json::Value;
 
-use crate::{echo, hosted};
+use crate::{echo, home};
 
 /// Numbers that an agent has counted in a text, one below the other.
 fn numbers(text: &str) -> Vec<u64> {
@@ -34,7 +34,7 @@ fn text(path: &Path) -> String {
 fn a_backup_under_four_streams_is_the_same_conversation_elsewhere() {
     const LINES: u64 = 1500;
     let names = ["one", "two", "three", "four"];
-    let env = hosted(names.map(Agent::new));
+    let env = home(names.map(Agent::new));
     env.acpctl(&["run", "-a", "one", "-s", "fix", "say #one"]).success();
     let prompt = format!("[number {LINES} n 1000]");
     let mut runs = names.map(|name| env.spawn_acpctl(&["run", "-a", name, "-s", name, &prompt]));
@@ -59,7 +59,7 @@ fn a_backup_under_four_streams_is_the_same_conversation_elsewhere() {
     }
 
     let agents = names.map(|name| env.agent_pid(name));
-    let other = hosted(names.map(Agent::new));
+    let other = home(names.map(Agent::new));
     other.acpctl(&["restore", &file, "--yes"]).success().explains(&["restored 5 sessions"]);
     assert_eq!(log(&other, "fix"), log(&env, "fix"));
     // Leftover processes of an agent end before it starts again.
@@ -76,7 +76,7 @@ fn a_backup_under_four_streams_is_the_same_conversation_elsewhere() {
 
 #[test]
 fn what_was_issued_after_a_backup_is_not_issued_again() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     env.acpctl(&["run", "-s", "kept", "say #one"]).success();
     let file = text(&env.work("backups").join("acpd.backup"));
     env.acpctl(&["backup", &file]).success();
@@ -110,7 +110,7 @@ fn what_was_issued_after_a_backup_is_not_issued_again() {
 
 #[test]
 fn what_is_no_backup_changes_nothing() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let daemon = env.daemon_pid();
     let dir = env.work("backups");
@@ -176,7 +176,7 @@ fn what_is_no_backup_changes_nothing() {
 
 #[test]
 fn a_restore_that_could_not_start_acpd_again_stops_nothing() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let file = text(&env.work("backups").join("acpd.backup"));
     env.acpctl(&["backup", &file]).success();
@@ -204,7 +204,7 @@ fn a_restore_that_could_not_start_acpd_again_stops_nothing() {
 /// Who needs a backup most has lost the journal, and the daemon with it; its shims are there.
 #[test]
 fn a_backup_is_restored_over_a_journal_with_which_acpd_does_not_start() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let file = text(&env.work("backups").join("acpd.backup"));
     env.acpctl(&["backup", &file]).success();
@@ -224,7 +224,7 @@ fn a_backup_is_restored_over_a_journal_with_which_acpd_does_not_start() {
 
 #[test]
 fn what_a_restore_has_done_is_told_also_where_acpd_does_not_start_then() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let file = text(&env.work("backups").join("acpd.backup"));
     env.acpctl(&["backup", &file]).success();
@@ -243,7 +243,7 @@ fn what_a_restore_has_done_is_told_also_where_acpd_does_not_start_then() {
 #[cfg(feature = "crash-points")]
 #[test]
 fn a_copy_that_is_killed_leaves_what_was_there() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let dir = env.work("backups");
     let file = text(&dir.join("acpd.backup"));
@@ -274,7 +274,7 @@ fn a_copy_that_is_killed_leaves_what_was_there() {
 
 #[test]
 fn a_pipe_is_no_backup_and_not_waited_for() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let pipe = env.path("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     env.acpctl(&["restore", "--yes", pipe.to_str().unwrap()]).code(1).explains(&["no journal"]);

@@ -6,14 +6,14 @@ use acpd_test::harness::{Agent, Config, TestEnv, signal, until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::{direct, echo, home, hosted};
+use crate::{echo, home, home_with};
 
 /// What the daemon is told of the day it runs: another one after each start.
 fn boot(env: &TestEnv) -> u64 {
     env.status()["daemon"]["boot"].as_u64().unwrap()
 }
 
-/// The configuration of [`hosted`], with another budget and another variable for the agent.
+/// The configuration of [`home`], with another budget and another variable for the agent.
 fn change(env: &TestEnv, more: &str) {
     let file = env.path("config").join("config.toml");
     let text = fs::read_to_string(&file).unwrap();
@@ -22,7 +22,7 @@ fn change(env: &TestEnv, more: &str) {
 
 #[test]
 fn a_reload_takes_what_is_new_in_the_middle_of_a_turn_and_names_who_runs_as_before() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let turn = env.spawn_acpctl(&["run", "-s", "fix", "say #one [pause here] #two"]);
     env.wait_point("here");
     let (pid, before) = (env.daemon_pid(), boot(&env));
@@ -30,9 +30,7 @@ fn a_reload_takes_what_is_new_in_the_middle_of_a_turn_and_names_who_runs_as_befo
     assert_eq!(boot(&env), before, "nothing has changed");
 
     env.configure(
-        &Config::new([echo().set("inherit_env", "[\"NEW\"]")])
-            .daemon("host", "\"shim\"")
-            .daemon("max_clients", "7"),
+        &Config::new([echo().set("inherit_env", "[\"NEW\"]")]).daemon("max_clients", "7"),
     );
     let told = env.acpctl(&["daemon", "reload"]).success();
     told.explains(&["configuration reloaded", "acpctl agent restart echo"]);
@@ -45,9 +43,9 @@ fn a_reload_takes_what_is_new_in_the_middle_of_a_turn_and_names_who_runs_as_befo
 
 #[test]
 fn an_agent_that_is_taken_out_is_told_with_what_becomes_of_its_sessions() {
-    let env = hosted([echo(), Agent::new("other")]);
+    let env = home([echo(), Agent::new("other")]);
     env.acpctl(&["run", "-a", "other", "-s", "fix", "say #one"]).success();
-    env.configure(&Config::new([echo()]).daemon("host", "\"shim\""));
+    env.configure(&Config::new([echo()]));
     let ways = ["agent `other` is not configured any more", "`[agents.other]`", "session handoff"];
     let told = env.acpctl(&["daemon", "reload"]).success().explains(&ways);
     told.explains(&["its 1 session can only be read"]);
@@ -65,14 +63,14 @@ fn an_agent_that_is_taken_out_is_told_with_what_becomes_of_its_sessions() {
     assert!(env.acpctl(&["session", "log", "fix"]).success().stdout().contains("#one"));
     env.acpctl(&["session", "handoff", "fix", "--to", "echo", "-N", "say #two"]).success();
     // It is as if nothing had been.
-    env.configure(&Config::new([echo(), Agent::new("other")]).daemon("host", "\"shim\""));
+    env.configure(&Config::new([echo(), Agent::new("other")]));
     env.acpctl(&["daemon", "reload"]).success();
     env.acpctl(&["run", "--resume", "fix", "say #two"]).success();
 }
 
 #[test]
 fn a_broken_file_keeps_the_old_configuration_and_every_mistake_is_told() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     env.acpctl(&["daemon", "start"]).success();
     let before = boot(&env);
     change(&env, "[daemno]\nx = 1\n[budget]\nper_dya = '3 USD'\n");
@@ -103,14 +101,13 @@ fn a_broken_file_keeps_the_old_configuration_and_every_mistake_is_told() {
 #[test]
 fn sighup_is_a_reload_ends_no_turn_and_the_log_names_who_runs_as_before() {
     let still = || Agent::new("still");
-    let env = hosted([echo(), still()]);
+    let env = home([echo(), still()]);
     env.acpctl(&["run", "-a", "still", "say #one"]).success();
     let turn = env.spawn_acpctl(&["run", "-s", "fix", "say #one [pause here] #two"]);
     env.wait_point("here");
     let (pid, before) = (env.daemon_pid(), boot(&env));
     env.configure(
         &Config::new([echo().set("inherit_env", "[\"NEW\"]"), still()])
-            .daemon("host", "\"shim\"")
             .daemon("log_level", "\"warn\""),
     );
     signal(pid, Signal::SIGHUP);
@@ -129,20 +126,8 @@ fn sighup_is_a_reload_ends_no_turn_and_the_log_names_who_runs_as_before() {
 }
 
 #[test]
-fn a_reload_that_would_cut_off_a_turn_is_refused() {
-    let env = direct([echo()]);
-    let turn = env.spawn_acpctl(&["run", "-s", "fix", "say #one [pause here]"]);
-    env.wait_point("here");
-    change(&env, "[budget]\nper_day = '3 USD'\n");
-    let told = env.acpctl(&["daemon", "reload"]).code(1);
-    told.explains(&["would interrupt 1 turn", "acpctl wait"]);
-    env.release("here");
-    turn.finish().success();
-}
-
-#[test]
 fn the_file_is_shown_found_and_edited_and_checked_then() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let file = env.path("config").join("config.toml");
     let path = env.acpctl(&["config", "path"]).success();
     assert_eq!(path.stdout().trim_end(), file.display().to_string());
@@ -180,7 +165,7 @@ fn the_file_is_shown_found_and_edited_and_checked_then() {
 
 #[test]
 fn every_key_is_shown_with_its_value_and_who_says_so() {
-    let env = hosted([echo()]);
+    let env = home_with(&Config::new([echo()]).daemon("notify", "false"));
     change(&env, "[[workspace]]\npath = '/'\nmodel = 'large'\n");
     let file = env.path("config").join("config.toml");
     let text = fs::read_to_string(&file).unwrap();
@@ -194,7 +179,7 @@ fn every_key_is_shown_with_its_value_and_who_says_so() {
             shown.stdout()
         );
     };
-    found("host = \"shim\" ", &format!(" # config.toml:{}", line("host")));
+    found("notify = false ", &format!(" # config.toml:{}", line("notify")));
     found("max_clients = 64 ", "  # default");
     found("# title = (unset) ", "  # default");
     found("# agent = \"echo\" ", &format!(" # config.toml:{}", line("default_agent")));

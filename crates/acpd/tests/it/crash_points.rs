@@ -3,7 +3,7 @@
 use acpd::crash::POINTS;
 use acpd_test::harness::{TestEnv, kill9, until};
 
-use crate::{echo, hosted};
+use crate::{echo, home};
 
 /// So far the agent counts in each turn.
 const NUMBERS: u64 = 100;
@@ -11,7 +11,7 @@ const NUMBERS: u64 = 100;
 /// A day in the life of a daemon that dies at some moment of it.
 fn a_day(point: &str, count: u32) {
     let what = format!("{point}:{count}");
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     // It is inherited by the daemon, and not by the one that comes after it.
     let mut start = env.acpctl_command(&["daemon", "start"]);
     start.env("ACPD_CRASH", &what);
@@ -75,7 +75,7 @@ fn a_daemon_that_dies_while_it_stops_leaves_no_agent() {
     let mut died = 0;
     for count in 1..=8 {
         let point = format!("after-commit:{count}");
-        let env = hosted([echo()]);
+        let env = home([echo()]);
         env.acpctl(&["daemon", "start"]).success();
         env.acpctl(&["agent", "start", "echo"]).success();
         env.kill_daemon();

@@ -21,10 +21,9 @@ fn secret(env: &TestEnv, name: &str, text: &str) -> String {
     path.display().to_string()
 }
 
-fn credentials(env: &TestEnv, list: &str, host: &str) {
+fn credentials(env: &TestEnv, list: &str) {
     let agent = echo().flags("mcp-http").set("credentials", list);
-    let config = Config::new([agent]).daemon("host", &format!("{host:?}"));
-    env.configure(&config.daemon("log_level", "\"trace\""));
+    env.configure(&Config::new([agent]).daemon("log_level", "\"trace\""));
 }
 
 /// What the agent has in a variable.
@@ -34,27 +33,25 @@ fn variable(env: &TestEnv, name: &str) -> String {
 
 #[test]
 fn each_source_is_looked_up_and_beats_a_variable_of_the_same_name() {
-    for host in ["shim", "direct"] {
-        let env = home([]);
-        let file = secret(&env, "given/token", "of the file\n");
-        let list = format!(
-            "{{ A = {{ file = '{file}' }}, B = {{ command = ['printf', 'of the command'] }}, \
-             HOME = {{ env = 'SOME_TOKEN' }}, D = {{ systemd = 'token' }} }}"
-        );
-        credentials(&env, &list, host);
-        let mut start = env.acpctl_command(&["daemon", "start"]);
-        start.env("SOME_TOKEN", "of the variable");
-        start.env("CREDENTIALS_DIRECTORY", env.path("given"));
-        assert!(start.output().unwrap().status.success());
-        for (name, value) in [
-            ("A", "of the file"),
-            ("B", "of the command"),
-            ("HOME", "of the variable"),
-            ("D", "of the file"),
-        ] {
-            let said = variable(&env, name);
-            assert!(said.contains(value), "{name}: {said}");
-        }
+    let env = home([]);
+    let file = secret(&env, "given/token", "of the file\n");
+    let list = format!(
+        "{{ A = {{ file = '{file}' }}, B = {{ command = ['printf', 'of the command'] }}, \
+         HOME = {{ env = 'SOME_TOKEN' }}, D = {{ systemd = 'token' }} }}"
+    );
+    credentials(&env, &list);
+    let mut start = env.acpctl_command(&["daemon", "start"]);
+    start.env("SOME_TOKEN", "of the variable");
+    start.env("CREDENTIALS_DIRECTORY", env.path("given"));
+    assert!(start.output().unwrap().status.success());
+    for (name, value) in [
+        ("A", "of the file"),
+        ("B", "of the command"),
+        ("HOME", "of the variable"),
+        ("D", "of the file"),
+    ] {
+        let said = variable(&env, name);
+        assert!(said.contains(value), "{name}: {said}");
     }
 }
 
@@ -69,7 +66,7 @@ fn a_value_is_used_again_for_its_ttl_and_otherwise_looked_up_for_each_start() {
         count(&kept),
         count(&new)
     );
-    credentials(&env, &list, "shim");
+    credentials(&env, &list);
     env.acpctl(&["agent", "start", "echo"]).success();
     env.acpctl(&["agent", "restart", "echo"]).success();
     let lines = |path: &Path| fs::read_to_string(path).unwrap().lines().count();
@@ -79,7 +76,7 @@ fn a_value_is_used_again_for_its_ttl_and_otherwise_looked_up_for_each_start() {
 /// A start that fails for a credential.
 fn failing(list: &str) -> (TestEnv, Output) {
     let env = home([]);
-    credentials(&env, list, "shim");
+    credentials(&env, list);
     let start = env.acpctl(&["agent", "start", "echo"]).code(1);
     (env, start)
 }
@@ -144,71 +141,69 @@ fn leaks(env: &TestEnv, text: &str) -> Vec<String> {
 
 #[test]
 fn secrets_are_in_nothing_that_acpd_writes() {
-    for host in ["shim", "direct"] {
-        let env = home([]);
-        let of = |slot: &str| format!("{CANARY}-{slot}");
-        let file = secret(&env, "given/file", &of("file"));
-        let shown = secret(&env, "given/shown", &of("command"));
-        let list = format!(
-            "{{ A = {{ file = '{file}', ttl = '1h' }}, B = {{ command = ['cat', '{shown}'] }}, \
-             C = {{ env = 'SOME_TOKEN' }} }}"
-        );
-        credentials(&env, &list, host);
-        let config = env.path("config").join("config.toml");
-        let text = fs::read_to_string(&config).unwrap();
-        let server = format!(
-            "\n[mcp.files]\ncommand = 'files'\n\
-             env = {{ TOKEN = {{ file = '{file}' }}, TEXT = '{}' }}\n",
-            of("mcp-env"),
-        );
-        let far = format!(
-            "\n[mcp.web]\nurl = 'https://example.com/web'\n\
-             headers = {{ Authorization = {{ file = '{file}', prefix = 'Bearer ' }}, Plain = '{}' }}\n",
-            of("mcp-header"),
-        );
-        let text = text.replace("env = {", &format!("env = {{ PLAIN = '{}',", of("env")));
-        env.write_config(&format!("{text}{server}{far}"));
-        let mut start = env.acpctl_command(&["daemon", "start"]);
-        assert!(start.env("SOME_TOKEN", of("variable")).output().unwrap().status.success());
+    let env = home([]);
+    let of = |slot: &str| format!("{CANARY}-{slot}");
+    let file = secret(&env, "given/file", &of("file"));
+    let shown = secret(&env, "given/shown", &of("command"));
+    let list = format!(
+        "{{ A = {{ file = '{file}', ttl = '1h' }}, B = {{ command = ['cat', '{shown}'] }}, \
+         C = {{ env = 'SOME_TOKEN' }} }}"
+    );
+    credentials(&env, &list);
+    let config = env.path("config").join("config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    let server = format!(
+        "\n[mcp.files]\ncommand = 'files'\n\
+         env = {{ TOKEN = {{ file = '{file}' }}, TEXT = '{}' }}\n",
+        of("mcp-env"),
+    );
+    let far = format!(
+        "\n[mcp.web]\nurl = 'https://example.com/web'\n\
+         headers = {{ Authorization = {{ file = '{file}', prefix = 'Bearer ' }}, Plain = '{}' }}\n",
+        of("mcp-header"),
+    );
+    let text = text.replace("env = {", &format!("env = {{ PLAIN = '{}',", of("env")));
+    env.write_config(&format!("{text}{server}{far}"));
+    let mut start = env.acpctl_command(&["daemon", "start"]);
+    assert!(start.env("SOME_TOKEN", of("variable")).output().unwrap().status.success());
 
-        let mut client = env.client("echo");
-        let servers = json!([{"name": "mine", "command": "mine", "args": [],
-            "env": [{"name": "TOKEN", "value": "client-canary-77ab"}]},
-            {"type": "http", "name": "far", "url": "https://example.com/mcp",
-            "headers": [{"name": "Authorization", "value": "Bearer client-canary-77ab"}]}]);
-        let cwd = env.work("main");
-        let new = json!({"cwd": cwd, "mcpServers": servers, "_meta": {"_acpd": {"name": "fix"}}});
-        let made = client.ok("session/new", new);
-        let session = made["sessionId"].as_str().unwrap().to_owned();
-        let got = env.received("echo", "session/new")[0].to_string();
-        for slot in ["mcp-env", "mcp-header"] {
-            assert!(got.contains(&of(slot)), "{slot} reaches the agent: {got}");
-        }
-        assert_eq!(got.matches("client-canary-77ab").count(), 2, "{got}");
-        assert!(got.contains(&format!("Bearer {}", of("file"))), "{got}");
-        client.say(&session, "say #one").unwrap();
-        let old = env.agent_pid("echo").unwrap();
-        kill9(old);
-        until("the next agent to be ready", || {
-            let agent = env.agent("echo");
-            (agent["state"] == "ready" && agent["pid"] != old).then_some(())
-        });
-        client.say(&session, "say #two").unwrap();
-        env.acpctl(&["run", "-s", "fix", "[auth]"]).code(4);
-        assert_eq!(leaks(&env, CANARY), Vec::<String>::new(), "{host}");
-
-        // What the client gave has to be sent again at a restore: it is in the database, and goes with
-        // the session.
-        let mut held = leaks(&env, "client-canary-77ab");
-        assert!(held.iter().any(|place| place.contains("acpd.db")), "{held:?}");
-        held.retain(|place| !place.contains("acpd.db"));
-        assert_eq!(held, Vec::<String>::new(), "{host}");
-        env.acpctl(&["session", "rm", "--yes", "--now", "fix"]).success();
-        env.acpctl(&["daemon", "stop"]).success();
-        let mut held = Vec::new();
-        holders(&env.path("state"), "client-canary-77ab", &mut held);
-        assert_eq!(held, Vec::<String>::new(), "{host}");
+    let mut client = env.client("echo");
+    let servers = json!([{"name": "mine", "command": "mine", "args": [],
+        "env": [{"name": "TOKEN", "value": "client-canary-77ab"}]},
+        {"type": "http", "name": "far", "url": "https://example.com/mcp",
+        "headers": [{"name": "Authorization", "value": "Bearer client-canary-77ab"}]}]);
+    let cwd = env.work("main");
+    let new = json!({"cwd": cwd, "mcpServers": servers, "_meta": {"_acpd": {"name": "fix"}}});
+    let made = client.ok("session/new", new);
+    let session = made["sessionId"].as_str().unwrap().to_owned();
+    let got = env.received("echo", "session/new")[0].to_string();
+    for slot in ["mcp-env", "mcp-header"] {
+        assert!(got.contains(&of(slot)), "{slot} reaches the agent: {got}");
     }
+    assert_eq!(got.matches("client-canary-77ab").count(), 2, "{got}");
+    assert!(got.contains(&format!("Bearer {}", of("file"))), "{got}");
+    client.say(&session, "say #one").unwrap();
+    let old = env.agent_pid("echo").unwrap();
+    kill9(old);
+    until("the next agent to be ready", || {
+        let agent = env.agent("echo");
+        (agent["state"] == "ready" && agent["pid"] != old).then_some(())
+    });
+    client.say(&session, "say #two").unwrap();
+    env.acpctl(&["run", "-s", "fix", "[auth]"]).code(4);
+    assert_eq!(leaks(&env, CANARY), Vec::<String>::new());
+
+    // What the client gave has to be sent again at a restore: it is in the database, and goes with
+    // the session.
+    let mut held = leaks(&env, "client-canary-77ab");
+    assert!(held.iter().any(|place| place.contains("acpd.db")), "{held:?}");
+    held.retain(|place| !place.contains("acpd.db"));
+    assert_eq!(held, Vec::<String>::new());
+    env.acpctl(&["session", "rm", "--yes", "--now", "fix"]).success();
+    env.acpctl(&["daemon", "stop"]).success();
+    let mut held = Vec::new();
+    holders(&env.path("state"), "client-canary-77ab", &mut held);
+    assert_eq!(held, Vec::<String>::new());
 }
 
 /// An agent that works only with the newest token, which a command gives to it.

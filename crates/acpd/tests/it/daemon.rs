@@ -5,15 +5,15 @@ use std::fs;
 use acpd_test::harness::{Config, exists, kill9, reason, rss, until};
 use serde_json::{Value, json};
 
-use crate::{direct, echo, home, home_with};
+use crate::{echo, home, home_with};
 
 #[test]
-fn a_killed_daemon_costs_the_running_turn_and_nothing_else() {
+fn a_daemon_killed_with_its_shims_costs_the_running_turn_and_nothing_else() {
     let stubborn = echo()
         .flags("ignore-eof ignore-term")
         .set("stop.eof", "\"100ms\"")
         .set("stop.term", "\"100ms\"");
-    let env = direct([stubborn]);
+    let env = home([stubborn]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     env.acpctl(&["run", "-s", "docs", "say #other"]).success();
     let mut client = env.client("echo");
@@ -26,7 +26,7 @@ fn a_killed_daemon_costs_the_running_turn_and_nothing_else() {
     let old: Vec<u32> =
         env.tree().iter().map(|process| process.pid).filter(|pid| *pid != daemon).collect();
     assert_eq!(old.len(), 3, "{old:?}");
-    env.kill_daemon();
+    env.kill_daemon_and_shims();
     client.wait_closed();
 
     // The next daemon is there at once; the next agent waits until the old tree is gone.
@@ -65,12 +65,12 @@ fn a_daemon_to_which_nothing_happens_gives_memory_back_and_works_on() {
 }
 
 #[test]
-fn a_terminal_whose_daemon_is_killed_is_told_so() {
-    let env = direct([echo()]);
+fn a_terminal_whose_daemon_is_killed_with_its_shims_is_told_so() {
+    let env = home([echo()]);
     let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#one [pause middle]"]);
     run.wait_stdout("paused at middle");
-    env.kill_daemon();
-    run.finish().code(6).explains(&["acpd ended, and the agent with it", "hint:"]);
+    env.kill_daemon_and_shims();
+    run.finish().code(6).explains(&["the agent's shim process was killed", "hint:"]);
     let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
     assert!(two.stdout().contains("tags=one,two"), "{two:?}");
     assert_eq!(env.session("fix")["restore"], "resumed");
@@ -91,12 +91,12 @@ fn a_stop_in_the_middle_of_a_turn_ends_it_in_peace() {
 
 #[test]
 fn a_question_of_a_turn_that_died_with_its_daemon_is_not_asked_again() {
-    let env = direct([echo()]);
+    let env = home([echo()]);
     let mut client = env.client("echo");
     let session = client.new_session(&env.work("main"), Some("fix"));
     client.prompt(&session, "#one [ask]");
     let old = client.next_of("session/request_permission");
-    env.kill_daemon();
+    env.kill_daemon_and_shims();
     let mut client = env.client("echo");
     client.attach("fix", None);
     // The id of the old question means nothing any more, least of all consent to a new one.
@@ -178,42 +178,35 @@ fn more_clients_than_allowed_are_refused_until_one_goes() {
 #[test]
 fn no_log_has_a_word_of_a_conversation_at_any_level() {
     const CANARY: &str = "canary-77c1";
-    for host in ["shim", "direct"] {
-        let config = Config::new([echo()]).daemon("log_level", "\"trace\"");
-        let env = home_with(&config.daemon("host", &format!("{host:?}")));
-        // Lines that cannot be read as what they should be.
-        let odd = [
-            r#""id":7,"error":{"code":"@"}"#,
-            r#""method":["@"]"#,
-            r#""@""#,
-            r#""method":"session/update","params":"@""#,
-            r#""method":"session/update","params":{"sessionId":"$SESSION","update":["@"]}"#,
-            r#""id":8,"method":"session/request_permission","params":{"sessionId":"$SESSION","options":"@"}"#,
-            r#""id":9,"method":"fs/read_text_file","params":{"sessionId":"$SESSION","path":["@"]}"#,
-        ];
-        let lines =
-            odd.map(|line| format!("{{\"jsonrpc\":\"2.0\",{}}}\n", line.replace('@', CANARY)));
-        let file = env.path("odd");
-        fs::write(&file, lines.concat()).unwrap();
-        env.acpctl(&["run", "-s", "odd", &format!("[raw {}]", file.display())]).success();
-        let words = format!(
-            "say #{CANARY} [think {CANARY}] [tool {CANARY}] [noise] [error -32603 {CANARY}]"
-        );
-        env.acpctl(&["run", "-s", "fix", &words]).code(1);
-        let run = env.spawn_acpctl(&["run", "-s", "fix", &format!("{CANARY} [ask] [hang]")]);
-        until("the question", || env.acpctl(&["allow", "fix"]).code_is(0).then_some(()));
-        kill9(env.agent_pid("echo").unwrap());
-        run.finish().code(6);
-        env.acpctl(&["run", "-s", "fix", &format!("say #{CANARY}")]).success();
-        env.acpctl(&["session", "search", CANARY]).success();
-        assert!(env.said("fix").contains(CANARY));
-        let log = env.daemon_log();
-        assert!(
-            log.matches("an agent did something odd").count() > odd.len(),
-            "all is noted: {log}"
-        );
-        assert!(!log.contains(CANARY), "{host}: {log}");
-        let agents = env.acpctl(&["agent", "logs", "echo"]).success();
-        assert!(!agents.stdout().contains(CANARY), "{host}: {agents:?}");
-    }
+    let config = Config::new([echo()]).daemon("log_level", "\"trace\"");
+    let env = home_with(&config);
+    // Lines that cannot be read as what they should be.
+    let odd = [
+        r#""id":7,"error":{"code":"@"}"#,
+        r#""method":["@"]"#,
+        r#""@""#,
+        r#""method":"session/update","params":"@""#,
+        r#""method":"session/update","params":{"sessionId":"$SESSION","update":["@"]}"#,
+        r#""id":8,"method":"session/request_permission","params":{"sessionId":"$SESSION","options":"@"}"#,
+        r#""id":9,"method":"fs/read_text_file","params":{"sessionId":"$SESSION","path":["@"]}"#,
+    ];
+    let lines = odd.map(|line| format!("{{\"jsonrpc\":\"2.0\",{}}}\n", line.replace('@', CANARY)));
+    let file = env.path("odd");
+    fs::write(&file, lines.concat()).unwrap();
+    env.acpctl(&["run", "-s", "odd", &format!("[raw {}]", file.display())]).success();
+    let words =
+        format!("say #{CANARY} [think {CANARY}] [tool {CANARY}] [noise] [error -32603 {CANARY}]");
+    env.acpctl(&["run", "-s", "fix", &words]).code(1);
+    let run = env.spawn_acpctl(&["run", "-s", "fix", &format!("{CANARY} [ask] [hang]")]);
+    until("the question", || env.acpctl(&["allow", "fix"]).code_is(0).then_some(()));
+    kill9(env.agent_pid("echo").unwrap());
+    run.finish().code(6);
+    env.acpctl(&["run", "-s", "fix", &format!("say #{CANARY}")]).success();
+    env.acpctl(&["session", "search", CANARY]).success();
+    assert!(env.said("fix").contains(CANARY));
+    let log = env.daemon_log();
+    assert!(log.matches("an agent did something odd").count() > odd.len(), "all is noted: {log}");
+    assert!(!log.contains(CANARY), "{log}");
+    let agents = env.acpctl(&["agent", "logs", "echo"]).success();
+    assert!(!agents.stdout().contains(CANARY), "{agents:?}");
 }

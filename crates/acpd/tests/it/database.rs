@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use acpd_test::harness::{TestEnv, exists, kill9, reason, until};
 
-use crate::{echo, hosted};
+use crate::{echo, home};
 
 /// The database, moved to another name and back.
 struct Moved {
@@ -50,7 +50,7 @@ fn wait_works(env: &TestEnv) {
 
 #[test]
 fn l14_a_database_that_is_removed_is_noticed_while_nothing_happens_and_agents_go_on() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let mut client = env.client("echo");
     let session = client.new_session(&env.work("main"), Some("fix"));
     let turn = client.prompt(&session, "#one [pause middle] and [count 50]");
@@ -76,7 +76,7 @@ fn l14_a_database_that_is_removed_is_noticed_while_nothing_happens_and_agents_go
 
 #[test]
 fn a_stop_ends_the_agents_of_a_database_that_is_gone_as_well() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let (old, agent) = (env.shims(), env.agent_pid("echo").unwrap());
     assert_eq!(old.len(), 1);
@@ -92,7 +92,7 @@ fn a_stop_ends_the_agents_of_a_database_that_is_gone_as_well() {
 
 #[test]
 fn l14_a_restart_goes_on_with_the_database_that_is_there_if_that_is_one() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let old = env.shims();
     let (since, agent) = (env.status()["daemon"]["since"].clone(), env.agent_pid("echo"));
@@ -117,7 +117,7 @@ fn l14_a_restart_goes_on_with_the_database_that_is_there_if_that_is_one() {
 
 #[test]
 fn l14_a_database_that_was_emptied_is_not_taken_for_a_new_one() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     env.acpctl(&["daemon", "stop"]).success();
     fs::write(env.path("state").join("acpd.db"), "").unwrap();
@@ -127,7 +127,7 @@ fn l14_a_database_that_was_emptied_is_not_taken_for_a_new_one() {
 
 #[test]
 fn l12_a_prompt_that_meets_a_database_that_is_gone_is_answered_at_once() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let mut client = env.client("echo");
     let session = client.new_session(&env.work("main"), Some("fix"));
     let database = Moved::away(&env);

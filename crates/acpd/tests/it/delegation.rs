@@ -6,7 +6,7 @@ use acpd_test::harness::{Agent, Config, TestEnv, until};
 use serde_json::{Value, json};
 
 use crate::mcp_host::{Host, calls};
-use crate::{direct, echo, home, home_with, hosted};
+use crate::{echo, home, home_with};
 
 #[test]
 fn a_new_name_begins_a_session_and_a_known_one_continues_it() {
@@ -139,7 +139,7 @@ fn who_does_not_wait_gets_a_ticket_and_can_steer_wait_and_cancel() {
 
 #[test]
 fn a_turn_of_somebody_else_is_waited_for_without_a_look_every_now_and_then() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let mut host = Host::start(&env, &[]);
     let run = env.spawn_acpctl(&["run", "-s", "mine", "#one [pause own]"]);
     env.wait_point("own");
@@ -181,7 +181,7 @@ fn a_turn_of_somebody_else_is_waited_for_without_a_look_every_now_and_then() {
 
 #[test]
 fn a_daemon_that_is_killed_in_mid_call_costs_nothing_and_nothing_runs_twice() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let mut host = Host::start(&env, &[]);
     let id = host.begin("prompt", json!({"session_name": "fix", "prompt": "#one [pause middle]"}));
     env.wait_point("middle");
@@ -194,12 +194,11 @@ fn a_daemon_that_is_killed_in_mid_call_costs_nothing_and_nothing_runs_twice() {
 
 #[test]
 fn a_call_that_a_crash_of_the_daemon_interrupts_says_so_and_nothing_runs_twice() {
-    // Such agents end with the daemon.
-    let env = direct([echo()]);
+    let env = home([echo()]);
     let mut host = Host::start(&env, &[]);
     let id = host.begin("prompt", json!({"session_name": "fix", "prompt": "#one [pause middle]"}));
     env.wait_point("middle");
-    env.kill_daemon();
+    env.kill_daemon_and_shims();
     env.release("middle");
     let died = host.result(id);
     assert_eq!(died["status"], "interrupted", "{died}");

@@ -5,7 +5,7 @@ use std::fs;
 use acpd_test::harness::{Agent, Config, TestEnv, until};
 use serde_json::Value;
 
-use crate::{echo, home, home_with, hosted};
+use crate::{echo, home, home_with};
 
 /// The findings of this check.
 fn findings(env: &TestEnv, check: &str) -> Vec<Value> {
@@ -93,7 +93,7 @@ fn mistakes_of_the_configuration_are_one_problem_with_a_line_for_each() {
 
 #[test]
 fn a_broken_file_is_one_problem_with_its_fix_whether_acpd_runs_or_not() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let good = fs::read_to_string(env.path("config").join("config.toml")).unwrap();
     for runs in [false, true] {
         if runs {
@@ -141,7 +141,7 @@ fn agents_of_the_configuration_that_cannot_run_are_told_before_anybody_tries_the
 
 #[test]
 fn the_processes_that_keep_agents_are_told_with_their_version() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     env.acpctl(&["run", "hello"]).success();
     let found = findings(&env, "shims");
     let said = format!("1 shim of acpd {}", env!("CARGO_PKG_VERSION"));

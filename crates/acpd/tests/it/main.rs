@@ -87,16 +87,6 @@ fn home_with(config: &Config) -> TestEnv {
     TestEnv::new(env!("CARGO_BIN_EXE_acpd"), config)
 }
 
-/// A home with these agents, which are children of the daemon and end with it.
-fn direct(agents: impl IntoIterator<Item = Agent>) -> TestEnv {
-    home_with(&Config::new(agents).daemon("host", "\"direct\""))
-}
-
-/// A home with these agents, which have a host of their own and outlive the daemon.
-fn hosted(agents: impl IntoIterator<Item = Agent>) -> TestEnv {
-    home_with(&Config::new(agents).daemon("host", "\"shim\""))
-}
-
 fn echo() -> Agent {
     Agent::new("echo")
 }

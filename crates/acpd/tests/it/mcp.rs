@@ -14,12 +14,12 @@ const SECRET: &str = "s3cret-of-the-file";
 const OTHER: &str = "s3cret-of-the-environment";
 
 /// A home whose agents get three servers, one of which needs HTTP.
-fn home(host: &str) -> TestEnv {
+fn home() -> TestEnv {
     let env = crate::home([echo()]);
     let token = env.path("token");
     fs::write(&token, format!("{SECRET}\n")).unwrap();
     fs::set_permissions(&token, Permissions::from_mode(0o600)).unwrap();
-    env.configure(&Config::new([echo()]).daemon("host", host));
+    env.configure(&Config::new([echo()]));
     let file = env.path("config").join("config.toml");
     let text = fs::read_to_string(&file).unwrap();
     let servers = format!(
@@ -101,8 +101,9 @@ fn told(env: &TestEnv, session: &str) -> Vec<String> {
     notices.map(|(_, line)| line["params"]["text"].as_str().unwrap().to_owned()).collect()
 }
 
-fn agents_get_the_servers_at_first_and_after_a_crash(host: &str) {
-    let env = home(host);
+#[test]
+fn agents_get_the_servers_at_first_and_after_a_crash() {
+    let env = home();
     start(&env);
     let mut client = env.client("echo");
     let session = client.new_session(&env.work("main"), Some("fix"));
@@ -126,18 +127,8 @@ fn agents_get_the_servers_at_first_and_after_a_crash(host: &str) {
 }
 
 #[test]
-fn agents_with_a_host_of_their_own_get_the_servers_at_first_and_after_a_crash() {
-    agents_get_the_servers_at_first_and_after_a_crash("\"shim\"");
-}
-
-#[test]
-fn agents_under_the_daemon_get_the_servers_at_first_and_after_a_crash() {
-    agents_get_the_servers_at_first_and_after_a_crash("\"direct\"");
-}
-
-#[test]
 fn a_secret_that_is_gone_leaves_its_server_out_and_is_told() {
-    let env = home("\"shim\"");
+    let env = home();
     // Without the variable.
     let mut client = env.client("echo");
     let session = client.new_session(&env.work("main"), Some("fix"));
@@ -161,7 +152,7 @@ fn a_secret_that_is_gone_leaves_its_server_out_and_is_told() {
 
 #[test]
 fn a_line_that_waits_while_the_daemon_is_killed_brings_its_servers_once() {
-    let env = home("\"shim\"");
+    let env = home();
     start(&env);
     let mut client = env.client("echo");
     let shim = env.shims()[0].pid;
@@ -184,7 +175,7 @@ fn a_line_that_waits_while_the_daemon_is_killed_brings_its_servers_once() {
 fn a_daemon_that_dies_around_a_line_loses_no_server_of_it() {
     for count in 1..=8 {
         for point in ["after-commit", "host-write"] {
-            let env = home("\"shim\"");
+            let env = home();
             let what = format!("{point}:{count}");
             let mut start = env.acpctl_command(&["daemon", "start"]);
             start.env("SOME_TOKEN", OTHER).env("ACPD_CRASH", &what);

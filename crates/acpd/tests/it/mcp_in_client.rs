@@ -1,12 +1,12 @@
 //! MCP servers that live in an editor, through `acpctl acp`: the agent reaches the one that it means.
 
-use acpd_test::harness::{Client, Config, Running, TestEnv, until};
+use acpd_test::harness::{Client, Running, TestEnv, until};
 use serde_json::{Value, json};
 
-use crate::{echo, home_with};
+use crate::echo;
 
-fn home(host: &str) -> TestEnv {
-    home_with(&Config::new([echo().flags("mcp-acp")]).daemon("host", host))
+fn home() -> TestEnv {
+    crate::home([echo().flags("mcp-acp")])
 }
 
 /// An editor with a session that has a server of the name `tools`, under the same id in every editor.
@@ -27,7 +27,7 @@ const CALL: &str = "[mcp tools tools/list] say #one";
 
 #[test]
 fn the_agent_reaches_the_editor_whose_session_it_is_and_hears_its_news() {
-    let env = home("\"shim\"");
+    let env = home();
     let mut editors = [editor(&env), editor(&env)];
     let prompts: Vec<u64> =
         editors.iter_mut().map(|(_, editor, session)| editor.prompt(session, CALL)).collect();
@@ -72,7 +72,7 @@ fn the_agent_reaches_the_editor_whose_session_it_is_and_hears_its_news() {
 
 #[test]
 fn a_call_outlives_the_daemon() {
-    let env = home("\"shim\"");
+    let env = home();
     let (_bridge, mut editor, session) = editor(&env);
     let prompt = editor.prompt(&session, CALL);
     let call = editor.next_of("mcp/message");
@@ -86,7 +86,7 @@ fn a_call_outlives_the_daemon() {
 
 #[test]
 fn the_next_process_of_the_agent_reaches_the_same_server() {
-    let env = home("\"direct\"");
+    let env = home();
     let (_bridge, mut editor, session) = editor(&env);
     editor.say(&session, "say #one").unwrap();
     let old = env.agent_pid("echo").unwrap();

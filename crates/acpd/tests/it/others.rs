@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, thread};
 
-use acpd_test::harness::{Config, TestEnv, until};
+use acpd_test::harness::{TestEnv, until};
 use nix::unistd::{Uid, geteuid, setfsuid};
 use serde_json::Value;
 
 use crate::starting::skip;
-use crate::{echo, home, home_with};
+use crate::{echo, home};
 
 const NOBODY: u32 = 65_534;
 
@@ -145,19 +145,17 @@ fn open_to_others(dir: &Path, open: &mut Vec<String>) -> usize {
 
 #[test]
 fn nothing_that_acpd_makes_is_open_to_others_whatever_the_umask() {
-    for host in ["shim", "direct"] {
-        let env = home_with(&Config::new([echo()]).daemon("host", &format!("{host:?}")));
-        let start = env.acpctl_command(&["daemon", "start"]);
-        let mut daemon = env.command("sh");
-        daemon.args(["-c", "umask 0; exec \"$@\"", "sh"]);
-        daemon.arg(start.get_program()).args(start.get_args());
-        assert!(daemon.status().unwrap().success());
-        env.acpctl(&["run", "-s", "fix", "say #one [stderr 10]"]).success();
-        env.acpctl(&["session", "search", "one"]).success();
-        let mut open = Vec::new();
-        let count = open_to_others(&env.path("state"), &mut open)
-            + open_to_others(&env.path("run"), &mut open);
-        assert_eq!(open, Vec::<String>::new(), "{host}");
-        assert!(count > 5, "{count}: this test looks in the wrong places");
-    }
+    let env = home([echo()]);
+    let start = env.acpctl_command(&["daemon", "start"]);
+    let mut daemon = env.command("sh");
+    daemon.args(["-c", "umask 0; exec \"$@\"", "sh"]);
+    daemon.arg(start.get_program()).args(start.get_args());
+    assert!(daemon.status().unwrap().success());
+    env.acpctl(&["run", "-s", "fix", "say #one [stderr 10]"]).success();
+    env.acpctl(&["session", "search", "one"]).success();
+    let mut open = Vec::new();
+    let count =
+        open_to_others(&env.path("state"), &mut open) + open_to_others(&env.path("run"), &mut open);
+    assert_eq!(open, Vec::<String>::new());
+    assert!(count > 5, "{count}: this test looks in the wrong places");
 }

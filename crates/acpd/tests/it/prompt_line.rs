@@ -7,7 +7,7 @@ use std::path::Path;
 use acpd_test::harness::{Agent, Screen, TestEnv, until};
 use serde_json::{Value, json};
 
-use crate::hosted;
+use crate::home;
 use crate::screens::{CTRL_D, ENTER, SIZE};
 
 /// A program of the person's.
@@ -35,7 +35,7 @@ pub(crate) fn prompt(env: &TestEnv) -> Vec<Value> {
 
 #[test]
 fn a_prompt_is_written_in_the_persons_editor_which_has_the_terminal_alone() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     // It reads a line from the terminal, as the person types it.
     let editor = env.path("editor");
     let mark = env.path("editor.runs");
@@ -65,7 +65,7 @@ fn a_prompt_is_written_in_the_persons_editor_which_has_the_terminal_alone() {
 
 #[test]
 fn an_editor_that_fails_changes_nothing() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let mut command = env.acpctl_command(&["chat", "--new"]);
     command.env("VISUAL", "false").env_remove("EDITOR");
     let mut chat = Screen::start(command, SIZE);
@@ -81,7 +81,7 @@ fn an_editor_that_fails_changes_nothing() {
 
 #[test]
 fn files_commands_and_images_go_with_the_prompt() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let work = env.work("api");
     fs::create_dir_all(work.join("src")).unwrap();
     fs::write(work.join("src/cookie.rs"), "let c;").unwrap();
@@ -142,7 +142,7 @@ fn files_commands_and_images_go_with_the_prompt() {
 
 #[test]
 fn a_prompt_that_waits_is_taken_back_changed_and_sent_again() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let mut chat = Screen::start(env.acpctl_command(&["chat", "--new"]), SIZE);
     chat.sees("nothing was said yet");
     chat.types("[slow 600]");

@@ -5,7 +5,7 @@ use std::fs;
 use acpd_test::harness::{Agent, Config, TestEnv, exists, kill9, until};
 use serde_json::Value;
 
-use crate::{echo, home, home_with, hosted};
+use crate::{echo, home, home_with};
 
 fn limited(limits: &str) -> TestEnv {
     home_with(&Config::new([echo()]).tables(&format!("[retention]\n{limits}")))
@@ -74,7 +74,7 @@ fn many_sessions_go_in_several_calls_of_one_command() {
 
 #[test]
 fn a_daemon_that_dies_while_a_journal_goes_leaves_the_rest_of_it_to_the_next() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let mut start = env.acpctl_command(&["daemon", "start"]);
     assert!(start.env("ACPD_CRASH", "tidied:2").output().unwrap().status.success());
     let long = "[big 3000000] [big 3000000] [big 3000000]";
@@ -103,13 +103,11 @@ fn a_daemon_that_dies_while_a_journal_goes_leaves_the_rest_of_it_to_the_next() {
 
 #[test]
 fn reload_prints_what_the_limits_delete_and_undo_brings_all_back() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     for name in ["one", "two", "three"] {
         env.acpctl(&["run", "-s", name, "say #x"]).success();
     }
-    env.configure(
-        &Config::new([echo()]).daemon("host", "\"shim\"").tables("[retention]\nmax_sessions = 1"),
-    );
+    env.configure(&Config::new([echo()]).tables("[retention]\nmax_sessions = 1"));
     let told = env.acpctl(&["daemon", "reload"]).success();
     told.explains(&["deletes 2 sessions", " at 20", "one, two", "acpctl gc --dry-run"]);
     env.acpctl(&["gc", "--yes"]).success().explains(&["undo --all"]);
@@ -133,7 +131,7 @@ fn files_with(env: &TestEnv, words: &str) -> Vec<String> {
 
 #[test]
 fn persist_history_false_leaves_no_word_when_the_session_is_closed() {
-    let env = hosted([echo().set("persist_history", "false"), Agent::new("keeper")]);
+    let env = home([echo().set("persist_history", "false"), Agent::new("keeper")]);
     let words = "zwetschgendatschi";
     let mut client = env.client("echo");
     let session = client.new_session(&env.work("main"), Some("fix"));

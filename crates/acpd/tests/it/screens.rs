@@ -7,7 +7,7 @@ use acpd_test::harness::{Agent, Screen, TestEnv, kill9, signal, until};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use crate::hosted;
+use crate::home;
 use crate::prompt_line::prompt;
 
 pub(crate) const SIZE: (u16, u16) = (100, 30);
@@ -23,7 +23,7 @@ fn start(env: &TestEnv, args: &[&str]) -> Screen {
 
 /// A home in which a session asks for a permission.
 fn with_question() -> TestEnv {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let _ = env.acpctl(&["run", "--detach", "-s", "asks", "[ask]"]).success();
     until("a question", || {
         let list = env.connect().ok("_acpd/interaction/list", json!({}));
@@ -58,7 +58,7 @@ fn a_question_is_answered_on_the_screen_of_all_sessions() {
 
 #[test]
 fn every_way_out_leaves_the_terminal_as_it_was() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     for way in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT] {
         let mut top = start(&env, &["top"]);
         top.sees("no sessions yet");
@@ -76,7 +76,7 @@ fn every_way_out_leaves_the_terminal_as_it_was() {
 
 #[test]
 fn a_program_that_is_suspended_gives_the_terminal_back_until_it_continues() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let mut top = start(&env, &["top"]);
     top.sees("no sessions yet");
     top.types("\u{1a}");
@@ -91,7 +91,7 @@ fn a_program_that_is_suspended_gives_the_terminal_back_until_it_continues() {
 
 #[test]
 fn a_prompt_and_its_answer_are_on_the_screen_once() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let mut chat = start(&env, &["chat", "--new"]);
     chat.sees("nothing was said yet");
     chat.types("say a word");
@@ -109,7 +109,7 @@ fn a_prompt_and_its_answer_are_on_the_screen_once() {
 /// A terminal that does not speak the kitty protocol sends these bytes for the keys.
 #[test]
 fn ctrl_j_begins_a_line_where_a_terminal_sends_bare_bytes() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let mut chat = start(&env, &["chat", "--new"]);
     chat.sees("nothing was said yet");
     chat.types("one\n");
@@ -126,7 +126,7 @@ fn ctrl_j_begins_a_line_where_a_terminal_sends_bare_bytes() {
 #[test]
 fn h1_what_is_typed_while_the_agent_starts_goes_to_its_conversation_and_to_no_other() {
     let slow = Agent::new("slow").flags("init-delay=4000");
-    let env = hosted([Agent::new("agent"), slow]);
+    let env = home([Agent::new("agent"), slow]);
     let _ = env.acpctl(&["run", "--detach", "-s", "other", "[slow 600]"]).success();
     let mut chat = start(&env, &["chat", "--new", "-a", "slow"]);
     // At once, long before the agent answers.
@@ -147,7 +147,7 @@ fn h1_what_is_typed_while_the_agent_starts_goes_to_its_conversation_and_to_no_ot
 
 #[test]
 fn h2_an_agent_that_is_stopped_is_told_with_the_way_out() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let _ = env.acpctl(&["run", "-s", "mine", "hello"]).success();
     let _ = env.acpctl(&["agent", "stop", "agent"]).success();
     let mut chat = start(&env, &["chat", "--new"]);
@@ -171,7 +171,7 @@ fn h2_an_agent_that_is_stopped_is_told_with_the_way_out() {
 
 #[test]
 fn who_else_is_here_is_counted_by_windows_and_not_by_connections() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let _ = env.acpctl(&["run", "-s", "mine", "hello"]).success();
     let mut one = start(&env, &["chat", "mine"]);
     one.sees("live");
@@ -194,7 +194,7 @@ fn who_else_is_here_is_counted_by_windows_and_not_by_connections() {
 
 #[test]
 fn an_agent_that_is_killed_in_its_answer_is_told_and_the_next_prompt_works() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let mut chat = start(&env, &["chat", "--new"]);
     chat.sees("nothing was said yet");
     chat.types("[slow 600]");
@@ -211,7 +211,7 @@ fn an_agent_that_is_killed_in_its_answer_is_told_and_the_next_prompt_works() {
 
 #[test]
 fn a_daemon_that_is_killed_comes_back_and_the_draft_stays() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let mut chat = start(&env, &["chat", "--new"]);
     chat.sees("nothing was said yet");
     chat.types("[slow 30]");
@@ -232,7 +232,7 @@ fn a_daemon_that_is_killed_comes_back_and_the_draft_stays() {
 
 #[test]
 fn a_daemon_that_a_person_stops_stays_stopped_while_screens_are_open() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let _ = env.acpctl(&["run", "-s", "mine", "say #one"]).success();
     let mut top = start(&env, &["top"]);
     top.sees("mine");
@@ -261,7 +261,7 @@ fn a_daemon_that_a_person_stops_stays_stopped_while_screens_are_open() {
 
 #[test]
 fn a_backup_that_takes_the_place_of_the_journal_ends_a_conversation_and_mixes_nothing() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let _ = env.acpctl(&["run", "-s", "kept", "say #one"]).success();
     let file = env.path("backup").display().to_string();
     let _ = env.acpctl(&["backup", &file]).success();
@@ -288,7 +288,7 @@ fn a_backup_that_takes_the_place_of_the_journal_ends_a_conversation_and_mixes_no
 
 #[test]
 fn the_screen_keeps_the_live_end_while_it_is_resized() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let mut chat = start(&env, &["chat", "--new"]);
     chat.sees("nothing was said yet");
     chat.types("[slow 20]");
@@ -306,7 +306,7 @@ fn the_screen_keeps_the_live_end_while_it_is_resized() {
 
 #[test]
 fn a_turn_is_cancelled_by_two_presses_and_not_by_one() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let mut chat = start(&env, &["chat", "--new"]);
     chat.sees("nothing was said yet");
     chat.types("[slow 600]");
@@ -322,7 +322,7 @@ fn a_turn_is_cancelled_by_two_presses_and_not_by_one() {
 
 #[test]
 fn leaving_a_conversation_that_was_opened_by_itself_draws_no_other_screen() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let mut chat = start(&env, &["chat", "--new"]);
     chat.sees("nothing was said yet");
     chat.types("say a word");
@@ -348,7 +348,7 @@ fn leaving_a_conversation_that_was_opened_by_itself_draws_no_other_screen() {
 
 #[test]
 fn a_conversation_that_has_the_mouse_gives_it_back_on_every_way_out() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let has_mouse =
         |screen: &vt100::Screen| screen.mouse_protocol_mode() != vt100::MouseProtocolMode::None;
     for way in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGTSTP] {
@@ -376,7 +376,7 @@ fn a_conversation_that_has_the_mouse_gives_it_back_on_every_way_out() {
 
 #[test]
 fn the_pager_has_the_terminal_and_the_keys_until_it_ends() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let kept = env.path("kept");
     let mut command = env.acpctl_command(&["chat", "--new"]);
     // What a person types is for the program that has the terminal.
@@ -403,7 +403,7 @@ fn the_pager_has_the_terminal_and_the_keys_until_it_ends() {
 
 #[test]
 fn a_conversation_goes_line_by_line_and_nothing_that_was_written_changes() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let mut chat = start(&env, &["chat", "--plain", "--new"]);
     chat.sees("each line is a prompt");
     chat.types("say **a word**\n");
@@ -442,7 +442,7 @@ fn a_conversation_goes_line_by_line_and_nothing_that_was_written_changes() {
 
 #[test]
 fn prompts_from_a_pipe_are_answered_line_by_line() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let mut command = env.acpctl_command(&["chat", "--plain", "--new"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut chat = command.spawn().unwrap();
@@ -455,7 +455,7 @@ fn prompts_from_a_pipe_are_answered_line_by_line() {
 
 #[test]
 fn a_draft_that_is_left_at_the_end_is_printed() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let mut chat = start(&env, &["chat", "--new"]);
     chat.sees("nothing was said yet");
     chat.types("an hour of thoughts");
@@ -468,7 +468,7 @@ fn a_draft_that_is_left_at_the_end_is_printed() {
 
 #[test]
 fn five_hundred_sessions_with_twenty_changes_a_second_stay_right_and_can_be_driven() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let mut client = env.client("agent");
     let cwd = env.work("many");
     for n in 0..500 {
@@ -518,14 +518,14 @@ fn five_hundred_sessions_with_twenty_changes_a_second_stay_right_and_can_be_driv
 
 #[test]
 fn a_screen_wants_a_terminal_and_says_what_to_do_without_one() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let _ = env.acpctl(&["top"]).code(2).explains(&["needs a terminal", "acpctl ps"]);
     let _ = env.acpctl(&["chat"]).code(2).explains(&["needs a terminal", "acpctl run"]);
 }
 
 #[test]
 fn a_daemon_that_does_not_answer_does_not_hold_up_the_end() {
-    let env = hosted([Agent::new("agent")]);
+    let env = home([Agent::new("agent")]);
     let mut top = start(&env, &["top"]);
     top.sees("no sessions yet");
     let daemon = env.daemon_pid();

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use acpd_test::harness::TestEnv;
 use serde_json::Value;
 
-use crate::{echo, home, hosted};
+use crate::{echo, home};
 
 /// Names of the sessions and who said it, as they are found.
 fn found(env: &TestEnv, args: &[&str]) -> Vec<(String, String)> {
@@ -48,7 +48,7 @@ fn what_was_said_is_found_until_its_session_is_deleted() {
 
 #[test]
 fn the_next_daemon_finds_what_the_last_one_did_not_index() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let index = env.path("state").join("search.db");
     let mut run = env.spawn_acpctl(&["run", "-s", "fix", "say #two [pause middle]"]);

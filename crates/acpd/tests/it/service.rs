@@ -9,7 +9,7 @@ use std::process::{Child, Command};
 use acpd_test::harness::{DEADLINE, TestEnv, signal, until};
 use nix::sys::signal::Signal;
 
-use crate::{echo, hosted};
+use crate::{echo, home};
 
 /// A service manager that listens.
 struct Manager {
@@ -65,7 +65,7 @@ fn activated(env: &TestEnv) -> Command {
 
 #[test]
 fn the_service_manager_hears_when_the_daemon_is_ready_alive_and_stopping() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let manager = Manager::new(&env);
     let mut command = env.acpd_command();
     command.env("NOTIFY_SOCKET", env.path("notify")).env("WATCHDOG_USEC", "100000");
@@ -85,7 +85,7 @@ fn the_service_manager_hears_when_the_daemon_is_ready_alive_and_stopping() {
 
 #[test]
 fn a_restart_in_place_is_a_restart_for_the_service_manager_too() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let manager = Manager::new(&env);
     let mut command = env.acpd_command();
     command.env("NOTIFY_SOCKET", env.path("notify"));
@@ -99,7 +99,7 @@ fn a_restart_in_place_is_a_restart_for_the_service_manager_too() {
 
 #[test]
 fn a_socket_that_was_handed_over_is_used_and_left_where_it_is() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let mut service = Service(activated(&env).spawn().unwrap());
     let inode = fs::metadata(env.socket()).unwrap().ino();
     // The connection waits for the daemon.

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use acpd_test::harness::Agent;
 
-use crate::hosted;
+use crate::home;
 
 /// A shell that speaks just enough ACP to ask for files: each prompt names one, and is answered with
 /// what came back.
@@ -41,7 +41,7 @@ done
 
 #[test]
 fn files_are_read_and_written_in_the_folder_of_the_session_and_nowhere_else() {
-    let env = hosted([Agent::new("reader").command(&["sh", "-c", READER])]);
+    let env = home([Agent::new("reader").command(&["sh", "-c", READER])]);
     let work = env.work("main");
     let (inside, outside) = (work.join("a.txt"), env.path("secret"));
     fs::write(&inside, "one\n").unwrap();
@@ -75,7 +75,7 @@ fn files_are_read_and_written_in_the_folder_of_the_session_and_nowhere_else() {
 #[test]
 fn m4_a_file_without_an_end_holds_up_neither_its_agent_nor_another() {
     let reader = |name: &str| Agent::new(name).command(&["sh", "-c", READER]);
-    let env = hosted([reader("greedy"), reader("modest")]);
+    let env = home([reader("greedy"), reader("modest")]);
     let work = env.work("main");
     let sparse = work.join("sparse");
     fs::File::create(&sparse).unwrap().set_len(8 << 40).unwrap();

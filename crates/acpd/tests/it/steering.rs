@@ -4,7 +4,7 @@ use acpd_test::harness::{TestEnv, signal, until};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::{echo, home, hosted};
+use crate::{echo, home};
 
 /// Steered messages of a journal.
 fn steered(env: &TestEnv, session: &str) -> Vec<Value> {
@@ -65,7 +65,7 @@ fn without_a_turn_or_an_agent_that_listens_the_way_out_is_named() {
 
 #[test]
 fn a_message_arrives_once_though_the_daemon_dies_on_the_way() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#one [pause middle]"]);
     run.wait_stdout("paused at middle");
     let agent = env.agent_pid("echo").expect("an agent");

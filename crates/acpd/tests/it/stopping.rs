@@ -1,9 +1,8 @@
 //! How agents end: politely, and with everything that they started.
 
 use acpd_test::harness::{TestEnv, exists, kill9, until};
-use nix::sys::signal::Signal;
 
-use crate::{direct, echo, home};
+use crate::{echo, home};
 
 /// The process ids that the agent told of with `[child]` and `[child-setsid]`.
 fn children(said: &str) -> Vec<u32> {
@@ -97,24 +96,6 @@ fn a_person_who_stops_an_agent_is_obeyed_until_it_is_started_again() {
     env.acpctl(&["agent", "start", "echo"]).success();
     let three = env.acpctl(&["run", "-s", "fix", "say #three"]).success();
     assert!(three.stdout().contains("tags=one,three"), "{three:?}");
-}
-
-#[test]
-fn sigterm_stops_the_daemon_and_every_agent_politely() {
-    let env = direct([echo().flags("save-on-eof")]);
-    env.acpctl(&["run", "-s", "fix", "[child-setsid] say #one"]).success();
-    let daemon = env.daemon_pid();
-    acpd_test::harness::signal(daemon, Signal::SIGTERM);
-    until("every process to be gone", || env.tree().is_empty().then_some(()));
-    assert!(env.agent_state("echo").join("saved-on-eof").exists());
-    assert!(!env.socket().exists(), "the socket goes with its daemon");
-    // A hang-up is what a terminal does that is closed.
-    env.acpctl(&["daemon", "start"]).success();
-    let daemon = env.daemon_pid();
-    acpd_test::harness::signal(daemon, Signal::SIGHUP);
-    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
-    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
-    assert_eq!(env.daemon_pid(), daemon);
 }
 
 #[test]

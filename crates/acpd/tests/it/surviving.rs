@@ -10,7 +10,7 @@ use acpd_test::harness::{Agent, Client, Config, TestEnv, exists, kill9, signal, 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::{at_once, direct, echo, hosted};
+use crate::{at_once, echo, home};
 
 /// A turn that has come to `[pause middle]`, and its session.
 fn paused(env: &TestEnv, client: &mut Client, prompt: &str) -> String {
@@ -36,7 +36,7 @@ fn wait_outcomes(env: &TestEnv, session: &str, wanted: &[&str]) {
 
 #[test]
 fn a_turn_goes_on_while_the_daemon_is_killed_and_comes_again() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let mut client = env.client("echo");
     paused(&env, &mut client, "#one [pause middle] and [count 50]");
     let agent = env.agent_pid("echo");
@@ -57,7 +57,7 @@ fn a_turn_goes_on_while_the_daemon_is_killed_and_comes_again() {
 
 #[test]
 fn a_turn_that_ended_while_there_was_no_daemon_is_told_by_the_next_one() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let mut client = env.client("echo");
     paused(&env, &mut client, "#one [pause middle] done");
     let agent = env.agent_pid("echo").unwrap();
@@ -78,7 +78,7 @@ fn a_turn_that_ended_while_there_was_no_daemon_is_told_by_the_next_one() {
 
 #[test]
 fn sigterm_leaves_agents_running() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let mut client = env.client("echo");
     paused(&env, &mut client, "#one [child-setsid] [pause middle]");
     let agent = env.agent_pid("echo").unwrap();
@@ -95,7 +95,7 @@ fn sigterm_leaves_agents_running() {
 
 #[test]
 fn a_stop_leaves_nothing_and_a_detach_leaves_agents() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     env.acpctl(&["run", "-s", "fix", "[child-setsid] say #one"]).success();
     let agent = env.agent_pid("echo").unwrap();
     env.acpctl(&["daemon", "stop", "--detach"]).success();
@@ -112,7 +112,7 @@ fn a_stop_leaves_nothing_and_a_detach_leaves_agents() {
 
 #[test]
 fn a_restart_in_place_keeps_pid_agents_and_turns() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#one [pause middle] done"]);
     run.wait_stdout("paused at middle");
     let (daemon, agent) = (env.daemon_pid(), env.agent_pid("echo"));
@@ -127,7 +127,7 @@ fn a_restart_in_place_keeps_pid_agents_and_turns() {
 #[test]
 fn a_terminal_hears_every_line_once_while_the_daemon_restarts_again_and_again() {
     const LINES: u64 = 5000;
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let mut run = env.spawn_acpctl(&["run", "-s", "fix", &format!("[number {LINES} n 200]")]);
     run.wait_stdout("n/1\n");
     for _ in 0..3 {
@@ -146,7 +146,7 @@ fn a_terminal_hears_every_line_once_while_the_daemon_restarts_again_and_again() 
 
 #[test]
 fn a_broken_configuration_refuses_the_restart_and_nothing_stops() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let (boot, agent) = (env.status()["daemon"]["boot"].clone(), env.agent_pid("echo"));
     env.write_config("[daemon]\nmax_clints = 3\n");
@@ -167,7 +167,7 @@ fn refused_restart(env: &TestEnv, words: &[&str]) {
 
 #[test]
 fn l13_a_state_directory_that_is_open_to_others_refuses_the_restart_and_nothing_stops() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let state = env.path("state");
     fs::set_permissions(&state, fs::Permissions::from_mode(0o755)).unwrap();
@@ -187,7 +187,7 @@ fn l18_a_program_that_is_missing_or_broken_refuses_the_restart_and_nothing_stops
         symlink(built.with_file_name(name), bin.path().join(name)).unwrap();
     }
     let acpd = bin.path().join("acpd");
-    let env = TestEnv::new(&acpd, &Config::new([echo()]).daemon("host", "\"shim\""));
+    let env = TestEnv::new(&acpd, &Config::new([echo()]));
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
 
     fs::remove_file(&acpd).unwrap();
@@ -215,7 +215,7 @@ fn a_stop_that_comes_while_a_restart_is_tried_is_a_stop() {
     }
     let acpd = bin.path().join("acpd");
     let slow = echo().flags("ignore-eof ignore-term").set("stop.eof", "\"100ms\"");
-    let env = TestEnv::new(&acpd, &Config::new([slow]).daemon("host", "\"shim\""));
+    let env = TestEnv::new(&acpd, &Config::new([slow]));
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let daemon = env.daemon_pid();
 
@@ -240,7 +240,7 @@ fn a_stop_that_comes_while_a_restart_is_tried_is_a_stop() {
 
 #[test]
 fn a_killed_host_is_a_killed_agent_and_leaves_no_orphans() {
-    let env = hosted([stubborn()]);
+    let env = home([stubborn()]);
     let mut client = env.client("echo");
     paused(&env, &mut client, "#one [child] [child-setsid] [pause middle]");
     let daemon = env.daemon_pid();
@@ -271,7 +271,7 @@ fn client_says(env: &TestEnv, text: &str) -> String {
 
 #[test]
 fn a_host_that_was_killed_with_the_daemon_leaves_no_orphans() {
-    let env = hosted([stubborn()]);
+    let env = home([stubborn()]);
     let mut client = env.client("echo");
     paused(&env, &mut client, "#one [child] [child-setsid] [pause middle]");
     let host = env.shims()[0].pid;
@@ -288,7 +288,7 @@ fn a_host_that_was_killed_with_the_daemon_leaves_no_orphans() {
 
 #[test]
 fn a_host_that_does_not_answer_is_waited_for() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let mut client = env.client("echo");
     paused(&env, &mut client, "#one [pause middle] done");
     let host = env.shims()[0].pid;
@@ -304,7 +304,7 @@ fn a_host_that_does_not_answer_is_waited_for() {
 
 #[test]
 fn a_host_that_does_not_do_its_part_is_killed_with_its_agent() {
-    let env = hosted([stubborn()]);
+    let env = home([stubborn()]);
     env.acpctl(&["run", "-s", "fix", "[child-setsid] say #one"]).success();
     let daemon = env.daemon_pid();
     signal(env.shims()[0].pid, Signal::SIGSTOP);
@@ -316,7 +316,7 @@ fn a_host_that_does_not_do_its_part_is_killed_with_its_agent() {
 
 #[test]
 fn a_host_that_nobody_knows_of_is_ended() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     env.acpctl(&["daemon", "stop", "--detach"]).success();
     let agent = env.tree();
@@ -334,7 +334,7 @@ fn a_host_that_nobody_knows_of_is_ended() {
 
 #[test]
 fn a_socket_of_no_host_is_removed() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     let lost = env.path("run").join("s/lost");
     fs::create_dir_all(lost.parent().unwrap()).unwrap();
     for dir in [env.path("run"), env.path("run").join("s")] {
@@ -348,21 +348,20 @@ fn a_socket_of_no_host_is_removed() {
 #[test]
 fn an_agent_gets_the_umask_and_the_limits_that_the_daemon_found() {
     let show = "umask >umask; ulimit -c >core";
-    for env in [hosted([echo().after_script(show)]), direct([echo().after_script(show)])] {
-        let mut daemon = env.command("sh");
-        daemon.args(["-c", "umask 027; ulimit -c 512; exec \"$@\"", "sh"]);
-        let start = env.acpctl_command(&["daemon", "start"]);
-        daemon.arg(start.get_program()).args(start.get_args());
-        assert!(daemon.status().unwrap().success());
-        env.acpctl(&["run", "-s", "fix", "say #one"]).success();
-        let shown = |name| fs::read_to_string(env.path("home").join(name)).unwrap();
-        assert_eq!((shown("umask").trim(), shown("core").trim()), ("0027", "512"));
-    }
+    let env = home([echo().after_script(show)]);
+    let mut daemon = env.command("sh");
+    daemon.args(["-c", "umask 027; ulimit -c 512; exec \"$@\"", "sh"]);
+    let start = env.acpctl_command(&["daemon", "start"]);
+    daemon.arg(start.get_program()).args(start.get_args());
+    assert!(daemon.status().unwrap().success());
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    let shown = |name| fs::read_to_string(env.path("home").join(name)).unwrap();
+    assert_eq!((shown("umask").trim(), shown("core").trim()), ("0027", "512"));
 }
 
 #[test]
 fn the_second_daemon_says_who_holds_the_lock() {
-    let env = hosted([echo()]);
+    let env = home([echo()]);
     env.acpctl(&["daemon", "start"]).success();
     let lock = fs::read_to_string(env.path("state").join("acpd.lock")).unwrap();
     let daemon = env.daemon_pid();
@@ -372,18 +371,4 @@ fn the_second_daemon_says_who_holds_the_lock() {
     let said = String::from_utf8_lossy(&second.stderr);
     assert!(said.contains(&format!("is locked by process {daemon}")), "{said}");
     assert_eq!(env.daemon_pid(), daemon);
-}
-
-#[test]
-fn a_restart_of_a_daemon_with_agents_of_its_own_stops_them_first() {
-    let env = direct([echo()]);
-    env.acpctl(&["run", "-s", "fix", "[child-setsid] say #one"]).success();
-    let daemon = env.daemon_pid();
-    let old: Vec<u32> =
-        env.tree().iter().map(|process| process.pid).filter(|pid| *pid != daemon).collect();
-    env.acpctl(&["daemon", "restart"]).success();
-    assert_eq!(env.daemon_pid(), daemon);
-    assert!(!old.iter().any(|pid| exists(*pid)), "{old:?}");
-    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
-    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
 }

@@ -8,7 +8,7 @@ use std::{env, fs};
 
 use acpd_test::harness::{TestEnv, exists, kill9, until};
 
-use crate::hosted;
+use crate::home;
 
 /// Not a test: an agent that listens on the port that is its last argument, for one connection after
 /// the other. Each is served by a scripted agent.
@@ -43,7 +43,7 @@ fn state(env: &TestEnv) -> String {
 fn configure(env: &TestEnv, keys: &str) {
     let defaults = "restart_delay = '20ms'\nrestart_max_delay = '100ms'\nidle_timeout = '0'";
     env.write_config(&format!(
-        "default_agent = 'echo'\n[daemon]\nhost = 'shim'\n\
+        "default_agent = 'echo'\n\
          [defaults]\n{defaults}\n[agents.echo]\n{keys}\n"
     ));
 }
@@ -62,7 +62,7 @@ fn started(env: &TestEnv) {
 
 #[test]
 fn an_agent_is_started_and_talked_with_over_a_port() {
-    let env = hosted([]);
+    let env = home([]);
     started(&env);
     let one = env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     assert!(one.stdout().contains("tags=one"), "{one:?}");
@@ -78,7 +78,7 @@ fn an_agent_is_started_and_talked_with_over_a_port() {
 
 #[test]
 fn a_killed_agent_on_a_port_is_started_again() {
-    let env = hosted([]);
+    let env = home([]);
     started(&env);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let agent = env.agent_pid("echo").expect("a process");
@@ -133,7 +133,7 @@ impl Drop for Listening {
 
 #[test]
 fn an_agent_that_runs_already_is_connected_to_again_after_a_cut_and_never_stopped() {
-    let env = hosted([]);
+    let env = home([]);
     let listening = Listening::start(&env);
     let one = env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     assert!(one.stdout().contains("tags=one"), "{one:?}");
@@ -151,7 +151,7 @@ fn an_agent_that_runs_already_is_connected_to_again_after_a_cut_and_never_stoppe
 
 #[test]
 fn an_agent_that_does_not_listen_is_told_as_such() {
-    let env = hosted([]);
+    let env = home([]);
     let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = bound.local_addr().unwrap().to_string();
     drop(bound);

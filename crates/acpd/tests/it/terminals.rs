@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use acpd_test::harness::{Agent, Client, Process, TestEnv, exists, kill9, until};
 use serde_json::{Value, json};
 
-use crate::{direct, echo, hosted};
+use crate::{echo, home};
 
 /// One that is offered terminals.
 fn agent() -> Agent {
@@ -90,7 +90,7 @@ fn run_detaching(env: &TestEnv, rest: &str) -> (Client, String, u32) {
 #[test]
 fn what_a_command_detaches_ends_with_its_terminal() {
     for (rest, how) in [("sleep 600", "release"), ("exit 0", "release"), ("sleep 600", "close")] {
-        let env = hosted([agent()]);
+        let env = home([agent()]);
         let (mut client, session, pid) = run_detaching(&env, rest);
         match how {
             "release" => env.release("middle"),
@@ -102,7 +102,7 @@ fn what_a_command_detaches_ends_with_its_terminal() {
 
 #[test]
 fn what_a_command_detaches_ends_with_a_killed_daemon() {
-    let env = hosted([agent()]);
+    let env = home([agent()]);
     let (_client, _, pid) = run_detaching(&env, "sleep 600");
     env.kill_daemon();
     until(&format!("the end of {pid}"), || (!exists(pid)).then_some(()));
@@ -110,7 +110,7 @@ fn what_a_command_detaches_ends_with_a_killed_daemon() {
 
 #[test]
 fn a_keeper_costs_little_and_hides_the_command_line() {
-    let env = hosted([agent()]);
+    let env = home([agent()]);
     let _running = run_detaching(&env, "sleep 600");
     let is_keeper = |process: &Process| process.command.ends_with(" keep");
     let keepers: Vec<Process> = env.tree().into_iter().filter(is_keeper).collect();
@@ -141,7 +141,7 @@ fn running(env: &TestEnv, agent: &str) -> (Client, String, [u32; 4]) {
 
 #[test]
 fn a_command_has_its_arguments_its_environment_and_its_folder() {
-    let env = hosted([agent()]);
+    let env = home([agent()]);
     let folder = env.path("folder");
     fs::create_dir(&folder).unwrap();
     let script = r#"echo "$0 $1 $ACPD_TEST_POINTS $OWN"; pwd; exit 3"#;
@@ -185,23 +185,20 @@ fn a_command_has_its_arguments_its_environment_and_its_folder() {
 #[test]
 fn a_command_gets_no_credential_of_its_agent() {
     let wanted = "{ TOKEN = { env = 'SOME_TOKEN' } }";
-    for env in
-        [hosted([agent().set("credentials", wanted)]), direct([agent().set("credentials", wanted)])]
-    {
-        let mut start = env.acpctl_command(&["daemon", "start"]);
-        assert!(start.env("SOME_TOKEN", "canary").output().unwrap().status.success());
-        let file = line(&env, "echo \"<$TOKEN$SOME_TOKEN>\"");
-        let calls = "[terminal wait_for_exit] [terminal output]";
-        let words = format!("[env TOKEN] [terminal create {file}] {calls}");
-        let out = env.acpctl(&["run", "-s", "cmd", &words]).success();
-        assert_eq!(told(out.stdout(), "output")["output"], "<>\n");
-        assert!(out.stdout().contains("canary"), "the agent itself has it: {out:?}");
-    }
+    let env = home([agent().set("credentials", wanted)]);
+    let mut start = env.acpctl_command(&["daemon", "start"]);
+    assert!(start.env("SOME_TOKEN", "canary").output().unwrap().status.success());
+    let file = line(&env, "echo \"<$TOKEN$SOME_TOKEN>\"");
+    let calls = "[terminal wait_for_exit] [terminal output]";
+    let words = format!("[env TOKEN] [terminal create {file}] {calls}");
+    let out = env.acpctl(&["run", "-s", "cmd", &words]).success();
+    assert_eq!(told(out.stdout(), "output")["output"], "<>\n");
+    assert!(out.stdout().contains("canary"), "the agent itself has it: {out:?}");
 }
 
 #[test]
 fn the_output_is_shown_while_the_command_runs() {
-    let env = hosted([agent()]);
+    let env = home([agent()]);
     let pipe = env.path("pipe");
     let script = r#"mkfifo "$PIPE"; echo first; cat "$PIPE"; exit 3"#;
     let variables = json!([{"name":"PIPE","value":pipe}]);
@@ -220,7 +217,7 @@ fn the_output_is_shown_while_the_command_runs() {
 
 #[test]
 fn the_output_is_cut_at_a_character() {
-    let env = hosted([agent()]);
+    let env = home([agent()]);
     let wanted = json!({"command":"printf","args":["äöü"],"outputByteLimit":3});
     let file = params(&env, "params", &wanted);
     let run = format!("[terminal create {file}] [terminal wait_for_exit] [terminal output]");
@@ -231,7 +228,7 @@ fn the_output_is_cut_at_a_character() {
 
 #[test]
 fn what_was_killed_can_still_be_asked() {
-    let env = hosted([agent()]);
+    let env = home([agent()]);
     let file = line(&env, "echo before; exec sleep 600");
     let mut client = env.client("echo");
     let session = client.new_session(&env.work("main"), Some("cmd"));
@@ -252,7 +249,7 @@ fn what_was_killed_can_still_be_asked() {
 
 #[test]
 fn a_release_leaves_nothing() {
-    let env = hosted([agent()]);
+    let env = home([agent()]);
     let (file, dir) = hiding(&env);
     let mut client = env.client("echo");
     let session = client.new_session(&env.work("main"), Some("cmd"));
@@ -269,16 +266,15 @@ fn a_release_leaves_nothing() {
 
 #[test]
 fn nothing_is_left_when_the_agent_is_killed() {
-    for env in [hosted([agent()]), direct([agent()])] {
-        let (_client, _, pids) = running(&env, "echo");
-        kill9(env.agent_pid("echo").unwrap());
-        wait_gone(pids);
-    }
+    let env = home([agent()]);
+    let (_client, _, pids) = running(&env, "echo");
+    kill9(env.agent_pid("echo").unwrap());
+    wait_gone(pids);
 }
 
 #[test]
 fn nothing_is_left_when_the_session_is_closed() {
-    let env = hosted([agent()]);
+    let env = home([agent()]);
     let (mut client, session, pids) = running(&env, "echo");
     client.ok("_acpd/session/close", json!({"session":session}));
     wait_gone(pids);
@@ -287,7 +283,7 @@ fn nothing_is_left_when_the_session_is_closed() {
 #[test]
 fn a_daemon_that_ends_or_starts_again_takes_its_commands_along() {
     for how in ["restart", "stop"] {
-        let env = hosted([agent()]);
+        let env = home([agent()]);
         let (_client, _, pids) = running(&env, "echo");
         env.acpctl(&["daemon", how]).success();
         wait_gone(pids);
@@ -296,7 +292,7 @@ fn a_daemon_that_ends_or_starts_again_takes_its_commands_along() {
 
 #[test]
 fn what_a_killed_daemon_leaves_the_next_one_ends_and_the_agent_is_told() {
-    let env = hosted([agent()]);
+    let env = home([agent()]);
     let (file, dir) = hiding(&env);
     let mut client = env.client("echo");
     let session = client.new_session(&env.work("main"), Some("cmd"));
@@ -322,7 +318,7 @@ fn what_a_killed_daemon_leaves_the_next_one_ends_and_the_agent_is_told() {
 
 #[test]
 fn a_cancelled_turn_does_not_wait_for_its_command() {
-    let env = hosted([agent()]);
+    let env = home([agent()]);
     let file = line(&env, "exec sleep 600");
     let mut client = env.client("echo");
     let session = client.new_session(&env.work("main"), Some("cmd"));

@@ -229,7 +229,7 @@ fn m1_m2_an_agents_tool_works_with_agents_and_decides_nothing() {
 
 #[test]
 fn l1_what_hides_its_environment_and_its_parents_is_still_under_its_agent() {
-    let env = crate::hosted([echo()]);
+    let env = crate::home([echo()]);
     let tool = Tool::new(&env);
     let run = asks(&env);
     assert_refused_however_it_hides(|hides| tool.runs("allow", hides));
@@ -242,18 +242,8 @@ fn l1_what_hides_its_environment_and_its_parents_is_still_under_its_agent() {
 }
 
 #[test]
-fn l1_an_orphan_of_an_agent_that_is_a_child_of_the_daemon_is_under_it() {
-    let env = crate::direct([echo()]);
-    let tool = Tool::new(&env);
-    let run = asks(&env);
-    assert_refused_however_it_hides(|hides| tool.runs("allow", hides));
-    env.acpctl(&["deny", "asks"]).success();
-    run.finish().success();
-}
-
-#[test]
 fn l1_a_command_that_acpd_runs_for_an_agent_is_under_it() {
-    let env = crate::hosted([echo().set("services", "[\"fs\", \"terminal\"]")]);
+    let env = crate::home([echo().set("services", "[\"fs\", \"terminal\"]")]);
     let tool = Tool::new(&env);
     let run = asks(&env);
     assert_refused_however_it_hides(|hides| {

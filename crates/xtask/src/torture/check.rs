@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::ledger::{Ledger, Received};
 use super::plan::Prompt;
-use super::scene::Host;
 use super::view::{Journal, Turn};
 
 /// What a sender was told about its prompt.
@@ -22,7 +21,6 @@ pub(super) enum Answer {
 
 /// Everything about the prompts of one session.
 pub(super) struct Case<'a> {
-    pub(super) host: Host,
     pub(super) prompts: Vec<&'a Prompt>,
     pub(super) answers: &'a BTreeMap<String, Answer>,
     pub(super) journal: &'a Journal,
@@ -115,8 +113,6 @@ impl Case<'_> {
             "stopped" if reason == "end_turn" => return self.whole(prompt, turn, got),
             "interrupted" => self.struck,
             "outcome_unknown" => self.struck && self.daemon_struck,
-            // Only a daemon that hosts its agents itself has to stop them with itself.
-            "stopped" => reason == "cancelled" && self.host == Host::Direct && self.struck,
             _ => false,
         };
         if !broken {
@@ -232,7 +228,6 @@ mod tests {
         let text = String::new();
         let prompt = Prompt { tag: "t".to_owned(), by: By::Run, text, chunks: 2 };
         let case = Case {
-            host: Host::Shim,
             prompts: vec![&prompt],
             answers: &BTreeMap::from([("t".to_owned(), turned.answer)]),
             journal: &journal,

@@ -21,8 +21,7 @@
 //!   chunks that the ledger has.
 //! - A turn whose agent or shim was struck may be `interrupted`, and the journal then has a beginning
 //!   of what the ledger has; a prompt that the agent had not got may be refused. `outcome_unknown` is
-//!   right only if the daemon was struck as well. With agents that are children of the daemon every
-//!   strike at it is one at all agents.
+//!   right only if the daemon was struck as well.
 //! - The journal's numbers have no gaps. A client that gets numbers has seen exactly the journal's
 //!   lines, in order and once, but for prompts of its own; the editor and `run` exactly its chunks.
 //! - An agent that was not struck is the same process as before.
@@ -46,8 +45,6 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-
-pub use scene::Host;
 
 use crate::Result;
 use crate::workspace::{self, bin_dir};
@@ -78,9 +75,6 @@ pub struct Options {
     /// Before the rounds, have the daemon die at every crash point in turn.
     #[arg(long)]
     pub matrix: bool,
-    /// Who hosts the agents.
-    #[arg(long, value_enum, default_value_t = Host::Shim)]
-    pub host: Host,
     /// Homes at a time.
     #[arg(long, default_value_t = 4)]
     pub jobs: u32,
@@ -111,7 +105,6 @@ pub fn run_in_ci() -> Result {
         from: 0,
         seed: 1,
         matrix: true,
-        host: Host::Shim,
         jobs: 4,
         no_build: true,
         keep: false,
@@ -170,8 +163,7 @@ impl Torture<'_> {
                 println!("the point {point} was not reached");
             }
         }
-        let shim = self.options.host == Host::Shim;
-        let plan = |n| (n, Plan::random(seed, n, &self.points, shim));
+        let plan = |n| (n, Plan::random(seed, n, &self.points));
         let plans: Vec<_> = (from..from + rounds).map(plan).collect();
         self.all(&plans, "--rounds 1")
     }
@@ -193,7 +185,7 @@ impl Torture<'_> {
 
     fn scene(&self, plans: &[(u64, Plan)], again: &str) -> Result {
         let mut last = plans.first().map_or(0, |(n, _)| *n);
-        let mut stage = Stage::set(&self.bins, self.options.host)
+        let mut stage = Stage::set(&self.bins)
             .map_err(|error| format!("before round {last}: {error}"))?;
         let mut counted = BTreeSet::new();
         let mut play = |stage: &mut Stage| -> Result {
@@ -212,11 +204,10 @@ impl Torture<'_> {
         }
         result.map_err(|error| {
             let Options { seed, .. } = self.options;
-            let host = if self.options.host == Host::Shim { "" } else { " --host direct" };
             let home = stage.scene.home.path("");
             format!(
                 "round {last} of seed {seed}:\n  {error}\n  home: {}\n  again: cargo xtask torture \
-                 --seed {seed} --from {last} {again}{host}",
+                 --seed {seed} --from {last} {again}",
                 home.display()
             )
             .into()

@@ -116,13 +116,13 @@ pub(super) struct Plan {
 
 impl Plan {
     /// The plan of a round. `points` are the daemon's crash points.
-    pub(super) fn random(seed: u64, round: u64, points: &[String], shim: bool) -> Plan {
+    pub(super) fn random(seed: u64, round: u64, points: &[String]) -> Plan {
         let mut rng = Rng::new(seed, round);
         let prompts = prompts(&mut rng, round);
         let lines: u64 = prompts.iter().map(|prompt| 2 * prompt.chunks).sum();
         let strikes = 1 + rng.below(2);
         let mut strikes: Vec<_> = (0..strikes)
-            .map(|_| (rng.below(lines + lines / 8), strike(&mut rng, points, shim)))
+            .map(|_| (rng.below(lines + lines / 8), strike(&mut rng, points)))
             .collect();
         strikes.sort_by_key(|(at, _)| *at);
         Plan { prompts, strikes, starts_daemon: rng.below(2) == 0 }
@@ -173,7 +173,7 @@ fn prompt(rng: &mut Rng, by: By, tag: String) -> Prompt {
     Prompt { tag, by, text, chunks }
 }
 
-fn strike(rng: &mut Rng, points: &[String], shim: bool) -> Strike {
+fn strike(rng: &mut Rng, points: &[String]) -> Strike {
     let agent = rng.below(3) as usize;
     match rng.below(24) {
         0..=5 => Strike::Daemon,
@@ -184,15 +184,13 @@ fn strike(rng: &mut Rng, points: &[String], shim: bool) -> Strike {
             Strike::Point(point.clone(), count)
         }
         6..=9 => Strike::Daemon,
-        10 | 11 if shim => Strike::Shim(agent),
-        10..=13 => Strike::Agent(agent),
+        10 | 11 => Strike::Shim(agent),
+        12 | 13 => Strike::Agent(agent),
         14 => Strike::Child(agent),
         15 | 16 => Strike::Bridge,
         17 => Strike::Run,
         18 => Strike::Attach,
         19 | 20 => Strike::Cut,
-        // A daemon with its agents as children cannot leave them: it stops, and so do its clients.
-        21 | 23 if !shim => Strike::Daemon,
         21 => Strike::Term,
         22 => Strike::Restart,
         _ => Strike::Detach,
@@ -205,7 +203,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_and_round_give_the_same_plan_and_others_another() {
-        let plan = |seed, round| Plan::random(seed, round, &["listening".to_owned()], true);
+        let plan = |seed, round| Plan::random(seed, round, &["listening".to_owned()]);
         assert_eq!(plan(1, 7), plan(1, 7));
         assert_ne!(plan(1, 7), plan(2, 7));
         assert_ne!(plan(1, 7), plan(1, 8));
@@ -214,7 +212,7 @@ mod tests {
     #[test]
     fn every_kind_of_strike_comes_up() {
         let kinds: std::collections::BTreeSet<_> = (0..400)
-            .flat_map(|round| Plan::random(3, round, &["listening".to_owned()], true).strikes)
+            .flat_map(|round| Plan::random(3, round, &["listening".to_owned()]).strikes)
             .map(|(_, strike)| strike.kind())
             .collect();
         assert_eq!(kinds.len(), 12);

@@ -9,7 +9,7 @@ use super::check::{self, Answer, Case};
 use super::clients::Run;
 use super::lines::Who;
 use super::plan::{AGENTS, By, Plan, Prompt, Strike};
-use super::scene::{Host, kill9, signal};
+use super::scene::{kill9, signal};
 use super::stage::Stage;
 use crate::Result;
 
@@ -50,11 +50,8 @@ pub(super) fn play(stage: &mut Stage, plan: &Plan) -> Result {
     round.strike_in_time()?;
     round.rest()?;
     round.send_again()?;
-    let Round { answers, mut struck, mut daemon_struck, stage, .. } = round;
+    let Round { answers, struck, mut daemon_struck, stage, .. } = round;
     daemon_struck |= stage.losses > losses;
-    if stage.scene.host == Host::Direct && daemon_struck {
-        struck = [true; 3];
-    }
     commands_succeeded(stage, plan)?;
     let mut found = compare(stage, plan, &answers, before, struck, daemon_struck)?;
     for (index, (old, new)) in leaders.into_iter().zip(stage.leaders()?).enumerate() {
@@ -317,7 +314,6 @@ fn compare(
         let index = by.index();
         found.extend(std::mem::take(&mut stage.ledgers[index].beside));
         let case = Case {
-            host: stage.scene.host,
             prompts: plan.prompts.iter().filter(|prompt| prompt.by == by).collect(),
             answers,
             journal: &stage.journals[index],

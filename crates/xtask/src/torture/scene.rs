@@ -15,40 +15,21 @@ use super::plan::AGENTS;
 use crate::Result;
 use crate::home::Home;
 
-/// Who hosts the agents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Host {
-    /// A process of its own each: they outlive the daemon.
-    Shim,
-    /// The daemon itself: they end with it.
-    Direct,
-}
-
-impl Host {
-    fn name(self) -> &'static str {
-        match self {
-            Host::Shim => "shim",
-            Host::Direct => "direct",
-        }
-    }
-}
-
 /// How long a killed process may take to be gone, and a program to do what it is told.
 const SOON: Duration = Duration::from_secs(10);
 
 /// The home of some rounds, and how to find the processes in it that can be killed.
 pub(super) struct Scene {
     pub(super) home: Home,
-    pub(super) host: Host,
     /// The daemon's program as clients find it: it takes the crash point that is laid out for it.
     launcher: PathBuf,
 }
 
 impl Scene {
-    pub(super) fn new(bins: &Path, host: Host) -> Result<Scene> {
+    pub(super) fn new(bins: &Path) -> Result<Scene> {
         let home = Home::new(bins)?;
         let launcher = home.path("acpd.sh");
-        let scene = Scene { home, host, launcher };
+        let scene = Scene { home, launcher };
         scene.write_launcher()?;
         scene.home.configure(&scene.config())?;
         fs::create_dir(scene.home.path("agents"))?;
@@ -73,10 +54,8 @@ exec "{}" "$@"
     }
 
     fn config(&self) -> String {
-        let mut text = format!(
-            r#"default_agent = "one"
+        let mut text = r#"default_agent = "one"
 [daemon]
-host = "{}"
 log_level = "debug"
 [defaults]
 idle_timeout = "0"
@@ -90,9 +69,8 @@ restart_delay = "10ms"
 restart_max_delay = "50ms"
 restart_budget = 1000
 ready_after = "1ms"
-"#,
-            self.host.name()
-        );
+"#
+        .to_owned();
         for agent in AGENTS {
             let command = json!([
                 self.home.program("acpd-scripted-agent"),

@@ -14,7 +14,7 @@ use super::clients::{Attach, Editor, Observer, Run};
 use super::ledger::Ledger;
 use super::lines::{Control, Event, What, Who, connect};
 use super::plan::{AGENTS, By};
-use super::scene::{Host, Scene};
+use super::scene::Scene;
 use super::token::Token;
 use super::view::{Heard, Journal, View};
 use crate::Result;
@@ -59,8 +59,8 @@ pub(super) struct Stage {
 
 impl Stage {
     /// Starts everything, and a session each.
-    pub(super) fn set(bins: &Path, host: Host) -> Result<Stage> {
-        let scene = Scene::new(bins, host)?;
+    pub(super) fn set(bins: &Path) -> Result<Stage> {
+        let scene = Scene::new(bins)?;
         let (to, events) = channel();
         scene.start_daemon();
         let editor = Editor::start(scene.acpctl(&["acp", AGENTS[0]]), 1, &to)?;

@@ -32,7 +32,7 @@ impl Stage {
         let env =
             scripts.environment(&home, &model).map(|(key, value)| format!("{key} = {value:?}"));
         home.configure(&format!(
-            "[daemon]\nhost = \"shim\"\n[agents.{agent}]\ncommand = [{program:?}, {agent:?}]\nenv = {{ {} }}\n",
+            "[agents.{agent}]\ncommand = [{program:?}, {agent:?}]\nenv = {{ {} }}\n",
             env.join(", ")
         ))?;
         // What is installed, in a place of its own: some clients keep their state beside it.

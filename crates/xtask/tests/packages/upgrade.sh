@@ -12,7 +12,7 @@ for page in acpd acpctl acpctl-run acpctl-mcp acpctl-web acpctl-web-pair; do tes
 
 step used
 useradd --create-home ada
-as ada 'mkdir -p .config/acpd && printf "[daemon]\nhost = \"shim\"\n" > .config/acpd/config.toml'
+as ada 'mkdir -p .config/acpd && printf "[daemon]\nnotify = false\n" > .config/acpd/config.toml'
 tells ada 'acpctl run -a demo -s fix -N "say #one"'
 says 'You said: say #one | history=0 tags=one'
 # Its answer is not over before somebody has allowed what it asks for.

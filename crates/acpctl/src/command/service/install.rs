@@ -11,7 +11,7 @@ use acpd_sys::lock;
 
 use crate::error::Result;
 use crate::service::{FileState, Manager, Service, UnitFile};
-use crate::stop::{check_turns_continue, detach, info, running};
+use crate::stop::{detach, info, running};
 use crate::text::text;
 use crate::ui::Ui;
 
@@ -60,7 +60,6 @@ pub(super) fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
         return Ok(());
     }
     let status = status.filter(|_| !is_ours || !works);
-    status.as_ref().map_or(Ok(()), |status| check_turns_continue(status, paths))?;
     for file in stale {
         let word = if file.state() == FileState::Other { "replaced" } else { "wrote" };
         file.write()?;

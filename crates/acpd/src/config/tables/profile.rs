@@ -62,11 +62,7 @@ keys! {
         /// or cron did.
         Shared "login_shell" => pub login_shell: UseLoginShell as OneOf<UseLoginShell>
             = UseLoginShell::Auto;
-        /// Who starts agents. With `"shim"` each agent has a small process beside it, which keeps the
-        /// agent and its output while the daemon is away. With `"direct"` agents are children of the
-        /// daemon and end with it.
-        Shared "host" => pub host: Host as OneOf<Host> = DEFAULT_HOST;
-        /// How long an agent that has nothing to do goes on without a daemon (`host = "shim"`).
+        /// How long an agent that has nothing to do continues without a daemon.
         Shared "orphan_timeout" => pub orphan_timeout: Option<Duration> as TimeOrNever
             = Some(Duration::from_mins(30));
         /// The same for an agent in the middle of a turn.
@@ -189,7 +185,6 @@ impl Choice for WhenOver {
     const WORDS: &'static [(&'static str, Self)] = &[("warn", Self::Warn), ("ask", Self::Ask)];
 }
 
-/// Who starts agents unless it is configured.
 /// Whether the login shell is asked what agents inherit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UseLoginShell {
@@ -206,22 +201,6 @@ impl Choice for UseLoginShell {
         &[("auto", Self::Auto), ("always", Self::Always), ("never", Self::Never)];
 }
 
-const DEFAULT_HOST: Host = Host::Shim;
-
-/// Who starts agents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Host {
-    /// A process per agent, which outlives the daemon.
-    Shim,
-    /// The daemon itself.
-    Direct,
-}
-
-impl Choice for Host {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("shim", Self::Shim), ("direct", Self::Direct)];
-}
-
 keys! {
     /// Everything acpd needs to know about an agent, resolved to plain values.
     pub struct Profile {
@@ -235,13 +214,12 @@ keys! {
         /// listed there.
         Agent "args" => args: Vec<String> as Arguments = Vec::new();
         /// Start the agent's command and talk with it over a connection to a port of this machine
-        /// instead of its standard input and output. Needs `host = "shim"`.
+        /// instead of its standard input and output.
         Agent "tcp.spawn" => tcp_spawn: bool as Flag = false;
         /// The port for `tcp.spawn`; 0 stands for a free one. It replaces `{port}` in the arguments of the
         /// command.
         Agent "tcp.port" => tcp_port: Option<u16> as Port = None;
         /// Start nothing, and talk with an agent that listens at this `host:port`. It is never stopped.
-        /// Needs `host = "shim"`.
         Agent "tcp.connect" => tcp_connect: Option<String> as Address = None;
         /// Whether a `command` that is `npx` or `uvx` is replaced by the package's own program when the
         /// package is installed, in the version that the command asks for. Then a start needs no network.
@@ -441,8 +419,7 @@ impl Profile {
     }
 
     /// What does not fit together about it, with the way out.
-    pub(crate) fn contradiction(&self, host: Host) -> Option<(&'static str, &'static str)> {
-        let tcp = self.tcp_spawn || self.tcp_connect.is_some();
+    pub(crate) fn contradiction(&self) -> Option<(&'static str, &'static str)> {
         if self.tcp_spawn && self.tcp_connect.is_some() {
             let hint = "`connect` is for an agent that runs, `spawn` for one to be started";
             Some(("has both `tcp.spawn` and `tcp.connect`", hint))
@@ -451,11 +428,6 @@ impl Profile {
         } else if self.tcp_connect.is_some() && !self.command.is_empty() {
             let hint = "leave out `command`: nothing is started, or use `tcp.spawn`";
             Some(("has both `tcp.connect` and `command`", hint))
-        } else if tcp && host == Host::Direct {
-            Some((
-                "uses TCP, which needs a host that outlives the daemon",
-                "set `host = \"shim\"` in `[daemon]`",
-            ))
         } else {
             None
         }

@@ -177,7 +177,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::host::agent_host::HostEvents;
+    use crate::host::HostEvents;
     use crate::host::reaper::Reaper;
     use crate::host::shim::place::{Command, Leases, Place};
     use crate::log::BoundedLog;

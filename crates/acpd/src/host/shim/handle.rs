@@ -1,4 +1,4 @@
-//! The handle of an agent with a shim: it passes on to the supervisor what is wanted.
+//! The handle of an agent: it passes orders to the supervisor of the shim.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +8,8 @@ use tokio::sync::mpsc;
 
 use super::place::{Command, Place, Start};
 use super::supervisor::Supervisor;
-use crate::host::agent_host::AgentHost;
 
-/// The handle of an agent with a shim.
+/// The handle of an agent and its shim.
 #[derive(Debug)]
 pub struct Shim {
     commands: mpsc::UnboundedSender<Command>,
@@ -43,19 +42,20 @@ impl Shim {
         Shim { commands }
     }
 
-    fn want(&self, command: Command) {
-        // The task is gone when nothing is left to be done.
-        self.commands.send(command).ok();
-    }
-}
-
-impl AgentHost for Shim {
-    fn tell(&mut self, order: ToHost) {
+    /// Gives an order to the shim or to its agent.
+    pub fn tell(&self, order: ToHost) {
         self.want(Command::Tell(order));
     }
 
-    fn dismiss(&mut self) -> bool {
+    /// Lets the shim end when its agent is gone, and leave the rest of the output to the next daemon: the end
+    /// of the process cannot be put on disk, and the daemon ends. Comes after [`HostEvent::Gone`], which
+    /// is reported once more when that is done.
+    pub fn dismiss(&self) {
         self.want(Command::Dismiss);
-        true
+    }
+
+    fn want(&self, command: Command) {
+        // The task is gone when nothing is left to be done.
+        self.commands.send(command).ok();
     }
 }

@@ -1,4 +1,4 @@
-//! A host whose process has a shim of its own, and outlives the daemon.
+//! The shim of an agent, which keeps the agent and its output while the daemon is away.
 //!
 //! The handle only passes on what is wanted; a task per process ([`supervisor`]) starts or finds the
 //! shim, stays connected to it, and tells it again after every loss of the connection what it may

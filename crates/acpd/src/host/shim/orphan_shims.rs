@@ -17,7 +17,6 @@ use tokio::task::JoinSet;
 use super::handle::Shim;
 use super::place::Place;
 use super::supervisor::{end_now, with_sources};
-use crate::host::agent_host::AgentHost as _;
 
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(7);
@@ -92,7 +91,7 @@ async fn end_orphan_shim(host: HostId, shim_dir: ShimDir, mut place: Place) {
         let (offset, inside) = (0, true);
         let (agent, chunks) = (String::new(), Vec::new());
         let adopt = Adopt { host, agent, pid: 0, start: 0, offset, inside, chunks };
-        let mut shim = Shim::adopt(adopt, BTreeSet::new(), shim_dir.marker(), place);
+        let shim = Shim::adopt(adopt, BTreeSet::new(), shim_dir.marker(), place);
         shim.tell(ToHost::Stop(StopStep::Term));
         let end = async {
             let kill = tokio::time::sleep(GRACE);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use acpd_core::ToHost;
 use acpd_shim::launch;
 
-use crate::host::agent_host::HostEvents;
+use crate::host::HostEvents;
 use crate::host::reaper::Reaper;
 use crate::log::BoundedLog;
 
@@ -51,6 +51,6 @@ pub struct Start {
 pub(super) enum Command {
     /// What the hub wants.
     Tell(ToHost),
-    /// To leave what it keeps to the next daemon: [`AgentHost::dismiss`](crate::host::AgentHost::dismiss).
+    /// To leave what it keeps to the next daemon: [`Shim::dismiss`](super::handle::Shim::dismiss).
     Dismiss,
 }
