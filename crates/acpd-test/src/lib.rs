@@ -1,10 +1,21 @@
-//! What the tests of acpd have in common: homes in which the real programs run, the simulator of the hub,
-//! fuzzers, and a hostile agent. The scripted agent is `acpd-demo`; its program for tests is in here.
+//! The common part of the tests of acpd: homes in which the real programs run, the simulator of the hub, the
+//! kill loop and the soak, fuzzers, and a hostile agent. The scripted agent is `acpd-demo`; its program for tests
+//! is in here.
 
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 #[cfg(all(feature = "harness", target_os = "linux"))]
 pub mod harness;
+#[cfg(all(feature = "torture", unix))]
+pub mod home;
 pub mod hostile;
+#[cfg(all(feature = "torture", unix))]
+pub mod peer;
+#[cfg(any(feature = "sim", feature = "torture"))]
+pub mod rng;
 #[cfg(feature = "sim")]
 pub mod sim;
+#[cfg(all(feature = "torture", unix))]
+pub mod soak;
+#[cfg(all(feature = "torture", unix))]
+pub mod torture;

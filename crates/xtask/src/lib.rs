@@ -1,4 +1,4 @@
-//! What the developer commands do, and what they share with the tests in `tests/`.
+//! The developer commands, and what they share with the tests in `tests/`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "programs for developers")]
 
 pub mod bench;
@@ -6,18 +6,13 @@ pub mod coverage;
 pub mod cross;
 pub mod demo;
 pub mod deny;
-mod dice;
 pub mod dist;
 pub mod fuzz;
-pub mod home;
 pub mod install;
-mod peer;
 pub mod real;
-pub mod soak;
 pub mod test;
 pub mod torture;
 pub mod vendor;
 pub mod workspace;
 
-/// Whatever went wrong, in words for a developer.
-pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+pub use acpd_test::home::{self, Result};

@@ -5,8 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    Result, bench, coverage, cross, demo, deny, dist, fuzz, install, real, soak, test, torture,
-    vendor,
+    Result, bench, coverage, cross, demo, deny, dist, fuzz, install, real, test, torture, vendor,
 };
 
 /// Developer commands of acpd.
@@ -38,9 +37,9 @@ enum Command {
     #[command(hide = true, name = bench::AGENT)]
     BenchAgent,
     /// Kill everything, again and again, and compare what is left with what should be.
-    Torture(torture::Options),
+    Torture(torture::Run<acpd_test::torture::Options>),
     /// Let agents and clients loose for long, and see whether anything grows.
-    Soak(soak::Options),
+    Soak(torture::Run<acpd_test::soak::Options>),
     /// Run the fuzzers of the tests for longer.
     Fuzz(fuzz::Options),
     /// Look at another system from here: check the macOS build, run the Windows build under Wine.
@@ -80,8 +79,12 @@ fn run(command: Command) -> Result {
         Command::Real { agents } => real::run(&agents),
         Command::Bench(options) => bench::run(&options),
         Command::BenchAgent => bench::agent::run(),
-        Command::Torture(options) => torture::run(&options),
-        Command::Soak(options) => soak::run(&options),
+        Command::Torture(torture::Run { options, no_build }) => {
+            acpd_test::torture::run(&options, &torture::programs(no_build)?)
+        }
+        Command::Soak(torture::Run { options, no_build }) => {
+            acpd_test::soak::run(&options, &torture::programs(no_build)?)
+        }
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Cross { system } => cross::run(system),
         Command::Coverage { packages } => coverage::run(&packages),
@@ -89,5 +92,17 @@ fn run(command: Command) -> Result {
         Command::Install => install::run(),
         Command::Vendor => vendor::run(),
         Command::Dist(options) => dist::run(&options),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    #[test]
+    fn the_command_line_has_no_contradictions() {
+        Cli::command().debug_assert();
     }
 }

@@ -41,7 +41,7 @@ const MAY_USE: [(&str, &[&str]); 18] = [
     ("acpd-store", &["acp-wire", "acpd-api", "acpd-core", "acpd-sys"]),
     ("acpd-client", &["acp-wire", "acpd-api", "acpd-sys"]),
     ("acpd-demo", &["acpd-sys"]),
-    ("acpd-test", &["acp-wire", "acpd-api", "acpd-client", "acpd-core", "acpd-demo"]),
+    ("acpd-test", &["acp-wire", "acpd-api", "acpd-client", "acpd-core", "acpd-demo", "acpd-sys"]),
     (
         "acpd",
         &[

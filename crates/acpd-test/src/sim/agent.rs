@@ -6,8 +6,8 @@ use acp_wire::acp::Steering;
 use serde_json::{Value, json};
 
 use super::bad::{BROKEN, Bad, Lie, Loss, text_of};
-use super::rng::Rng;
 use super::truth::{Truth, wire_id};
+use crate::rng::Rng;
 
 /// What kind of agent it is. Nothing in here changes during a run.
 #[derive(Debug, Clone, Default)]

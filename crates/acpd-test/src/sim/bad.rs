@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::agent::{Answer, BAD_PARAMS, Cx, Disk, Held, NO_METHOD, NOT_FOUND, Process};
-use super::rng::Rng;
 use super::truth::Truth;
+use crate::rng::Rng;
 
 /// What an error says that means a login without saying so by its code.
 pub(super) const TOKEN: &str = "token has expired";

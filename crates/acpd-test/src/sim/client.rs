@@ -10,9 +10,9 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::ride::{HELLO, Ride, Word};
-use super::rng::Rng;
 use super::store::Store;
 use super::truth::{Truth, wire_id};
+use crate::rng::Rng;
 
 /// One connection; of a client with a token all its connections, one after another.
 #[derive(Debug, Default)]

@@ -52,7 +52,6 @@ mod host;
 mod people;
 mod rest;
 mod ride;
-mod rng;
 mod store;
 mod truth;
 mod watcher;

@@ -10,8 +10,8 @@ use acpd_core::{ClientEvent, ClientOrigin, Input, ToClient};
 use bytes::Bytes;
 use serde_json::{Value, from_value, json};
 
-use super::rng::Rng;
 use super::world::{World, client_line};
+use crate::rng::Rng;
 
 /// Connections that watch at the same time.
 const MOST: usize = 3;

@@ -21,10 +21,10 @@ use super::client::Client;
 use super::digest::Digester;
 use super::host::{Adopting, Host, Leader};
 use super::ride::Ride;
-use super::rng::Rng;
 use super::store::Store;
 use super::truth::Truth;
 use super::watcher::Watchers;
+use crate::rng::Rng;
 
 /// Operations that may wait for a client before it counts as lagging.
 const LAG: usize = 12;

@@ -11,8 +11,8 @@ use super::agent::{nanos, stamp};
 use super::{Bench, client_of, median};
 use crate::Result;
 use crate::home::kill_tree;
-use crate::peer::Peer;
 use crate::workspace::succeed;
+use acpd_test::peer::Peer;
 
 /// Lines of a stream.
 const LINES: usize = 200_000;

@@ -14,7 +14,7 @@ use super::client_of;
 use super::figures::flood;
 use crate::Result;
 use crate::home::{ChildGuard, wait_for};
-use crate::peer::Peer;
+use acpd_test::peer::Peer;
 
 /// Lines of two streams; the difference leaves out start and end.
 const COUNTED: [usize; 2] = [2_000, 12_000];

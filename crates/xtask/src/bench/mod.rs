@@ -19,9 +19,9 @@ use tempfile::TempDir;
 
 use self::figures::{FIGURES, Figure};
 use crate::home::Home;
-use crate::peer::Peer;
 use crate::workspace::{self, Profile, succeed};
 use crate::{Result, test};
+use acpd_test::peer::Peer;
 
 /// The command that [`agent::run`] hides behind.
 pub const AGENT: &str = "bench-agent";

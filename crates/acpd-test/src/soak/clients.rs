@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{AGENTS, Soak, count};
-use crate::Result;
-use crate::dice::Rng;
+use crate::home::Result;
 use crate::peer::Peer;
+use crate::rng::Rng;
 
 /// Nothing that a client waits for takes so long.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -33,7 +33,7 @@ const PROMPTS: [&str; 14] = [
 
 /// Sessions until it is over.
 pub(super) fn run(soak: &Soak, n: u64) {
-    let mut rng = Rng::new(soak.seed, n);
+    let mut rng = Rng::of_round(soak.seed, n);
     // Sessions that could not be deleted: the daemon was gone.
     let mut left = Vec::new();
     while !soak.over.is_set() {
@@ -69,12 +69,12 @@ fn sessions(soak: &Soak, n: u64, rng: &mut Rng, left: &mut Vec<String>) -> Resul
         }
         let session = peer.session(&soak.home.path("work"))?;
         // The others are left to the limits of the configuration.
-        if rng.below(3) > 0 {
+        if rng.below_u64(3) > 0 {
             left.push(session.clone());
         }
         count(&soak.counts.sessions);
-        for _ in 0..=rng.below(4) {
-            let text = PROMPTS[rng.below(PROMPTS.len() as u64) as usize];
+        for _ in 0..=rng.below_u64(4) {
+            let text = PROMPTS[rng.below_u64(PROMPTS.len() as u64) as usize];
             count(&soak.counts.prompts);
             if let Err(error) = peer.prompt(&session, text, |_| ()) {
                 count(&soak.counts.cut);

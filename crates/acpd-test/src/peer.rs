@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::Result;
+use crate::home::Result;
 
 /// Lines that are longer are part of a stream and not parsed.
 const SHORT: usize = 250;
@@ -18,11 +18,11 @@ const SHORT: usize = 250;
 const HEAD: usize = 32;
 
 /// A request as a message.
-pub(crate) fn request(id: u64, method: &str, params: &Value) -> Value {
+pub fn request(id: u64, method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-pub(crate) struct Peer {
+pub struct Peer {
     reader: BufReader<Box<dyn Read + Send>>,
     writer: Box<dyn Write + Send>,
     last_id: u64,
@@ -34,14 +34,14 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// A client of a daemon, which waits so long for a line.
-    pub(crate) fn connect(socket: &Path, patience: Option<Duration>) -> Result<Peer> {
+    pub fn connect(socket: &Path, patience: Option<Duration>) -> Result<Peer> {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(patience)?;
         Ok(Peer::new(Box::new(stream.try_clone()?), Box::new(stream), None))
     }
 
     /// A client of a program that is started for it and ends with it.
-    pub(crate) fn start(mut command: Command) -> Result<Peer> {
+    pub fn start(mut command: Command) -> Result<Peer> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
         let stdin = child.stdin.take().ok_or("a pipe is missing")?;
@@ -59,12 +59,12 @@ impl Peer {
     }
 
     /// The process that was started for it.
-    pub(crate) fn pid(&self) -> Option<u32> {
+    pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
 
     /// Sends a request and returns its id.
-    pub(crate) fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
+    pub fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
         self.last_id += 1;
         let id = self.last_id;
         method.clone_into(&mut self.last);
@@ -73,7 +73,7 @@ impl Peer {
     }
 
     /// The next line with its newline.
-    pub(crate) fn line(&mut self) -> Result<&[u8]> {
+    pub fn line(&mut self) -> Result<&[u8]> {
         self.line.clear();
         // After a giant line its buffer would distort what is measured next.
         self.line.shrink_to(64 << 10);
@@ -87,7 +87,7 @@ impl Peer {
     }
 
     /// Hands lines to `each` until the response to this request has come; its result.
-    pub(crate) fn until(&mut self, id: u64, mut each: impl FnMut(&[u8])) -> Result<Value> {
+    pub fn until(&mut self, id: u64, mut each: impl FnMut(&[u8])) -> Result<Value> {
         loop {
             let line = self.line()?;
             // The stream's own lines are longer than any response that is waited for here; longer
@@ -108,13 +108,13 @@ impl Peer {
     }
 
     /// Sends a request and waits for its result.
-    pub(crate) fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
+    pub fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
         let id = self.send(method, params)?;
         self.until(id, |_| ())
     }
 
     /// Reads until a notification of this method has come.
-    pub(crate) fn notice(&mut self, method: &str, mut each: impl FnMut(&[u8])) -> Result {
+    pub fn notice(&mut self, method: &str, mut each: impl FnMut(&[u8])) -> Result {
         let wanted = format!("\"method\":\"{method}\"");
         loop {
             let line = self.line()?;
@@ -126,19 +126,19 @@ impl Peer {
     }
 
     /// `initialize`, with what acpd takes beyond ACP.
-    pub(crate) fn initialize(&mut self, acpd: &Value) -> Result {
+    pub fn initialize(&mut self, acpd: &Value) -> Result {
         let params = json!({"protocolVersion": 1, "clientCapabilities": {},
             "clientInfo": {"name": "bench", "version": "0"}, "_meta": {"_acpd": acpd}});
         self.call("initialize", &params).map(drop)
     }
 
-    pub(crate) fn session(&mut self, cwd: &Path) -> Result<String> {
+    pub fn session(&mut self, cwd: &Path) -> Result<String> {
         let result = self.call("session/new", &json!({"cwd": cwd, "mcpServers": []}))?;
         Ok(result["sessionId"].as_str().ok_or("no session id")?.to_owned())
     }
 
     /// A turn; every other line that comes meanwhile goes to `each`.
-    pub(crate) fn prompt(&mut self, session: &str, text: &str, each: impl FnMut(&[u8])) -> Result {
+    pub fn prompt(&mut self, session: &str, text: &str, each: impl FnMut(&[u8])) -> Result {
         let prompt = json!([{"type": "text", "text": text}]);
         let id = self.send("session/prompt", &json!({"sessionId": session, "prompt": prompt}))?;
         self.until(id, each).map(drop)

@@ -17,7 +17,7 @@ use super::plan::{AGENTS, By};
 use super::scene::Scene;
 use super::token::Token;
 use super::view::{Heard, Journal, View};
-use crate::Result;
+use crate::home::Result;
 
 /// Nothing that a round waits for takes so long, however busy the machine is.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);

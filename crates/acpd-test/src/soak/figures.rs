@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use acpd_sys::process::rss_bytes;
 
-use crate::Result;
 use crate::home::Home;
+use crate::home::Result;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Figures([u64; KINDS.len()]);

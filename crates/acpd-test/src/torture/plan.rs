@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::dice::Rng;
+use crate::rng::Rng;
 
 /// Agent profiles of the home; each serves one kind of client.
 pub(super) const AGENTS: [&str; 3] = ["one", "two", "three"];
@@ -117,23 +117,23 @@ pub(super) struct Plan {
 impl Plan {
     /// The plan of a round. `points` are the daemon's crash points.
     pub(super) fn random(seed: u64, round: u64, points: &[String]) -> Plan {
-        let mut rng = Rng::new(seed, round);
+        let mut rng = Rng::of_round(seed, round);
         let prompts = prompts(&mut rng, round);
         let lines: u64 = prompts.iter().map(|prompt| 2 * prompt.chunks).sum();
-        let strikes = 1 + rng.below(2);
+        let strikes = 1 + rng.below_u64(2);
         let mut strikes: Vec<_> = (0..strikes)
-            .map(|_| (rng.below(lines + lines / 8), strike(&mut rng, points)))
+            .map(|_| (rng.below_u64(lines + lines / 8), strike(&mut rng, points)))
             .collect();
         strikes.sort_by_key(|(at, _)| *at);
-        Plan { prompts, strikes, starts_daemon: rng.below(2) == 0 }
+        Plan { prompts, strikes, starts_daemon: rng.below_u64(2) == 0 }
     }
 
     /// A round of the matrix: the daemon dies at this point, and whatever brings it there happens.
     pub(super) fn at_point(seed: u64, round: u64, point: &str, count: u32) -> Plan {
-        let mut rng = Rng::new(seed, round);
+        let mut rng = Rng::of_round(seed, round);
         let prompts = prompts(&mut rng, round);
         let lines: u64 = prompts.iter().map(|prompt| prompt.chunks).sum();
-        let agent = rng.below(3) as usize;
+        let agent = rng.below_u64(3) as usize;
         let strikes = vec![
             (lines / 5, Strike::Point(point.to_owned(), count)),
             (lines / 2, Strike::Agent(agent)),
@@ -149,7 +149,7 @@ fn prompts(rng: &mut Rng, round: u64) -> Vec<Prompt> {
     let mut prompts = Vec::new();
     for by in By::ALL {
         // The second one waits for the first.
-        let count = if by == By::Token { 1 + rng.below(2) } else { 1 };
+        let count = if by == By::Token { 1 + rng.below_u64(2) } else { 1 };
         for n in 0..count {
             prompts.push(prompt(rng, by, format!("r{round}{}{n}", AGENTS[by.index()])));
         }
@@ -158,12 +158,12 @@ fn prompts(rng: &mut Rng, round: u64) -> Vec<Prompt> {
 }
 
 fn prompt(rng: &mut Rng, by: By, tag: String) -> Prompt {
-    let chunks = 20 + rng.below(100);
-    let pause = rng.below(600);
-    let first = 1 + rng.below(chunks - 1);
+    let chunks = 20 + rng.below_u64(100);
+    let pause = rng.below_u64(600);
+    let first = 1 + rng.below_u64(chunks - 1);
     let rest = chunks - first;
     // Nobody answers for `acpctl run`, which has no terminal here.
-    let middle = match rng.below(6) {
+    let middle = match rng.below_u64(6) {
         0 | 1 if by != By::Run => "[ask]",
         2 => "[child-setsid]",
         3 => "[child]",
@@ -174,13 +174,13 @@ fn prompt(rng: &mut Rng, by: By, tag: String) -> Prompt {
 }
 
 fn strike(rng: &mut Rng, points: &[String]) -> Strike {
-    let agent = rng.below(3) as usize;
-    match rng.below(24) {
+    let agent = rng.below_u64(3) as usize;
+    match rng.below_u64(24) {
         0..=5 => Strike::Daemon,
         6..=9 if !points.is_empty() => {
-            let point = &points[rng.below(points.len() as u64) as usize];
+            let point = &points[rng.below_u64(points.len() as u64) as usize];
             // Some points are passed once, some hundreds of times.
-            let count = [1, 2, 3, 5, 10, 30, 100][rng.below(7) as usize];
+            let count = [1, 2, 3, 5, 10, 30, 100][rng.below_u64(7) as usize];
             Strike::Point(point.clone(), count)
         }
         6..=9 => Strike::Daemon,

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use acpd_sys::process::{ProcessId, StopSignal};
 use acpd_sys::tree::Tree;
 
-use crate::Result;
+/// What went wrong, in words for a developer.
+pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// How long processes that are going down may take.
 const GOING: Duration = Duration::from_secs(2);

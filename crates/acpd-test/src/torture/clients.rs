@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::lines::{Event, Who, read};
 use super::view::{Heard, View, numbered};
-use crate::Result;
+use crate::home::Result;
 use crate::peer::request;
 
 /// How a program ended.

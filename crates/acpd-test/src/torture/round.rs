@@ -11,7 +11,7 @@ use super::lines::Who;
 use super::plan::{AGENTS, By, Plan, Prompt, Strike};
 use super::scene::{kill9, signal};
 use super::stage::Stage;
-use crate::Result;
+use crate::home::Result;
 
 /// What happens in a round.
 struct Round<'a> {

@@ -12,8 +12,8 @@ use nix::unistd::Pid;
 use serde_json::json;
 
 use super::plan::AGENTS;
-use crate::Result;
 use crate::home::Home;
+use crate::home::Result;
 
 /// How long a killed process may take to be gone, and a program to do what it is told.
 const SOON: Duration = Duration::from_secs(10);

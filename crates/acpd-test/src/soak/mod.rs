@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: eight agents and sixteen clients for as long as one likes, to see whether anything grows.
+//! The soak (`cargo xtask soak`): eight agents and sixteen clients for a long time, to see whether anything grows.
 //!
 //! Each client begins a session, floods it with what `clients.rs` has in store, deletes it or leaves it to the limits of the
 //! configuration, and begins the next one. All the while somebody kills agents and shims, and somebody else goes by the limits
@@ -12,25 +12,26 @@
 //!
 //! The daemon itself is killed while it gets warm and never after: what grows in it grows over its whole life. At the end
 //! nothing of it all is alive, and nothing was a zombie for longer than a moment.
+#![expect(clippy::print_stdout, reason = "a program for developers")]
 
 mod clients;
 mod figures;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use acpd_sys::process::ProcessId;
+use clap::Parser;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use self::figures::{Figures, Series};
-use crate::Result;
-use crate::dice::Rng;
+use crate::home::Result;
 use crate::home::{Home, kill_tree};
-use crate::torture;
-use crate::workspace::bin_dir;
+use crate::rng::Rng;
 
 const AGENTS: u64 = 8;
 const CLIENTS: u64 = 16;
@@ -47,7 +48,7 @@ const DAEMONS: u64 = 12;
 const TIDY: Duration = Duration::from_secs(5);
 
 /// What to do.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Parser)]
 pub struct Options {
     /// How long.
     #[arg(long, default_value_t = 30.0)]
@@ -55,21 +56,17 @@ pub struct Options {
     /// What is killed, and what clients do.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Use the programs as `cargo xtask torture` has built them last.
-    #[arg(long)]
-    pub no_build: bool,
     /// Keep the home.
     #[arg(long)]
     pub keep: bool,
 }
 
-/// Builds, lets them all loose, and prints what was seen.
+/// Lets them all loose with the programs in `bins`, and prints what was seen.
 ///
 /// # Errors
 /// With what has grown, or what is left at the end.
-pub fn run(options: &Options) -> Result {
-    let bins = if options.no_build { bin_dir(torture::PROFILE)? } else { torture::build()? };
-    let mut home = Home::new(&bins)?;
+pub fn run(options: &Options, bins: &Path) -> Result {
+    let mut home = Home::new(bins)?;
     if options.keep {
         home.keep();
         println!("{}", home.path("").display());
@@ -199,11 +196,11 @@ impl Soak {
 
     /// Kills agents, shims and, for a time, daemons, until it is over.
     fn kill(&self) {
-        let mut rng = Rng::new(self.seed, u64::MAX);
-        while !self.over.wait(Duration::from_millis(rng.below(LULL))) {
+        let mut rng = Rng::of_round(self.seed, u64::MAX);
+        while !self.over.wait(Duration::from_millis(rng.below_u64(LULL))) {
             let warming = self.warming.load(Ordering::Relaxed);
-            if warming && rng.below(DAEMONS) == 0 {
-                if rng.below(2) == 0 {
+            if warming && rng.below_u64(DAEMONS) == 0 {
+                if rng.below_u64(2) == 0 {
                     self.home.acpctl(&["daemon", "restart"]).output().ok();
                 } else if let Ok(daemon) = self.home.daemon() {
                     strike(daemon);
@@ -212,10 +209,10 @@ impl Soak {
                 continue;
             }
             // Those that are just coming or going are passed over.
-            let Ok(leader) = self.home.agent(&format!("soak{}", rng.below(AGENTS))) else {
+            let Ok(leader) = self.home.agent(&format!("soak{}", rng.below_u64(AGENTS))) else {
                 continue;
             };
-            match self.home.shim(leader.pid).filter(|_| rng.below(3) == 0) {
+            match self.home.shim(leader.pid).filter(|_| rng.below_u64(3) == 0) {
                 Some(shim) => {
                     strike(shim);
                     count(&self.counts.shims);

@@ -1,4 +1,4 @@
-//! `cargo xtask torture`: the kill loop. Real programs, real processes, and somebody who kills them.
+//! The kill loop (`cargo xtask torture`): real programs and processes, killed again and again.
 //!
 //! **Who is there.** Three scripted agents, a session each, and their clients: an editor (this tool)
 //! behind the bridge `acpctl acp`, `acpctl run` with a prompt each round and `acpctl attach` that
@@ -28,6 +28,7 @@
 //! - When an agent starts, no process of its earlier run is alive.
 //! - After `acpctl daemon stop`, every 25 rounds, no process of the home is left, and no directory of a shim,
 //!   spool or socket.
+#![expect(clippy::print_stdout, reason = "a program for developers")]
 
 mod check;
 mod clients;
@@ -41,27 +42,24 @@ mod token;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::Result;
-use crate::workspace::{self, bin_dir};
+use clap::Parser;
+
+use crate::home::Result;
 use plan::Plan;
 use stage::Stage;
 
-/// Of cargo, for the programs.
-pub(crate) const PROFILE: &str = "torture";
-/// Rounds in continuous integration.
-const CI_ROUNDS: u64 = 200;
 /// Rounds in one home; then everything is stopped, looked at, and made anew.
 const SCENE: u64 = 25;
 /// The hits at which the daemon dies in the matrix.
 const HITS: [u32; 2] = [1, 3];
 
 /// What to do.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Parser)]
 pub struct Options {
     /// Rounds.
     #[arg(long, default_value_t = 300)]
@@ -78,42 +76,17 @@ pub struct Options {
     /// Homes at a time.
     #[arg(long, default_value_t = 4)]
     pub jobs: u32,
-    /// Use the programs as they were built last.
-    #[arg(long)]
-    pub no_build: bool,
     /// Keep the homes, also of rounds that went well.
     #[arg(long)]
     pub keep: bool,
 }
 
-/// Builds, runs everything, and tells what happened.
+/// Plays the rounds with the programs in `bins`, which have crash points, and prints what happened.
 ///
 /// # Errors
 /// With the first round in which something differs, and how to see it again.
-pub fn run(options: &Options) -> Result {
-    let bins = if options.no_build { bin_dir(PROFILE)? } else { build()? };
-    run_programs(options, bins)
-}
-
-/// Runs a part that is always the same with the programs of a debug build, which has all features.
-///
-/// # Errors
-/// As [`run`].
-pub fn run_in_ci() -> Result {
-    let options = Options {
-        rounds: CI_ROUNDS,
-        from: 0,
-        seed: 1,
-        matrix: true,
-        jobs: 4,
-        no_build: true,
-        keep: false,
-    };
-    run_programs(&options, bin_dir("debug")?)
-}
-
-fn run_programs(options: &Options, bins: PathBuf) -> Result {
-    let points = points(&bins)?;
+pub fn run(options: &Options, bins: &Path) -> Result {
+    let points = points(bins)?;
     let (tally, failure) = (Mutex::default(), Mutex::default());
     let torture = Torture { options, bins, points, tally, failure };
     let begin = Instant::now();
@@ -122,15 +95,7 @@ fn run_programs(options: &Options, bins: PathBuf) -> Result {
     result
 }
 
-/// Programs of their own, which nobody else builds with other features.
-pub(crate) fn build() -> Result<PathBuf> {
-    let packages = ["-p", "acpd", "-p", "acpctl", "-p", "acpd-test"];
-    let how = ["build", "--bins", "--profile", PROFILE, "--features", "acpd/crash-points"];
-    workspace::cargo(&[&how[..], &packages].concat())?;
-    bin_dir(PROFILE)
-}
-
-fn points(bins: &std::path::Path) -> Result<Vec<String>> {
+fn points(bins: &Path) -> Result<Vec<String>> {
     let output = std::process::Command::new(bins.join("acpd")).arg("crash-points").output()?;
     if !output.status.success() {
         return Err("`acpd crash-points` failed".into());
@@ -140,7 +105,7 @@ fn points(bins: &std::path::Path) -> Result<Vec<String>> {
 
 struct Torture<'a> {
     options: &'a Options,
-    bins: PathBuf,
+    bins: &'a Path,
     points: Vec<String>,
     tally: Mutex<Tally>,
     /// The first thing that went wrong.
@@ -185,8 +150,8 @@ impl Torture<'_> {
 
     fn scene(&self, plans: &[(u64, Plan)], again: &str) -> Result {
         let mut last = plans.first().map_or(0, |(n, _)| *n);
-        let mut stage = Stage::set(&self.bins)
-            .map_err(|error| format!("before round {last}: {error}"))?;
+        let mut stage =
+            Stage::set(self.bins).map_err(|error| format!("before round {last}: {error}"))?;
         let mut counted = BTreeSet::new();
         let mut play = |stage: &mut Stage| -> Result {
             for (n, plan) in plans {

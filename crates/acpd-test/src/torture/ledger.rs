@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::view::numbered;
-use crate::Result;
+use crate::home::Result;
 
 /// The ledger of one agent, read as it grows.
 #[derive(Debug, Default)]
