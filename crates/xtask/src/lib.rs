@@ -2,7 +2,6 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "programs for developers")]
 
 pub mod bench;
-pub mod coverage;
 pub mod cross;
 pub mod demo;
 pub mod deny;

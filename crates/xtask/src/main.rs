@@ -4,9 +4,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{
-    Result, bench, coverage, cross, demo, deny, dist, fuzz, install, real, test, torture, vendor,
-};
+use xtask::{Result, bench, cross, demo, deny, dist, fuzz, install, real, test, torture, vendor};
 
 /// Developer commands of acpd.
 #[derive(Debug, Parser)]
@@ -47,11 +45,6 @@ enum Command {
         /// Which.
         system: cross::System,
     },
-    /// Tell which lines the tests run.
-    Coverage {
-        /// Only by the tests of these [default: all].
-        packages: Vec<String>,
-    },
     /// Check licences, sources and known vulnerabilities of dependencies.
     Deny,
     /// Install acpd and acpctl with `cargo install`.
@@ -87,7 +80,6 @@ fn run(command: Command) -> Result {
         }
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Cross { system } => cross::run(system),
-        Command::Coverage { packages } => coverage::run(&packages),
         Command::Deny => deny::run(),
         Command::Install => install::run(),
         Command::Vendor => vendor::run(),
