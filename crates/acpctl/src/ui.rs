@@ -26,6 +26,10 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const CLEAR_LINE: &str = "\r\u{1b}[K";
+/// Long lines end at the edge of the terminal, until the next one.
+const NO_WRAP: &str = "\u{1b}[?7l";
+const CLEAR_REST: &str = "\u{1b}[J\u{1b}[?7h";
+
 /// The spinner is on the screen. Global, because a signal ends the process from another thread.
 static SPINNER_SHOWN: Mutex<bool> = Mutex::new(false);
 
@@ -63,6 +67,8 @@ pub(crate) struct Ui {
     /// The last piece of data, where stdout is no terminal: the end of its line goes out with it, so that lines of
     /// several programs on one pipe stay whole.
     held: Vec<u8>,
+    /// Rows of the text that [`Ui::redraw`] has shown last.
+    redrawn: usize,
     /// The terminal can clear a line.
     can_spin: bool,
     spinner: Option<Spinner>,
@@ -122,6 +128,7 @@ impl Ui {
             out_open: false,
             err_open: false,
             held: Vec::new(),
+            redrawn: 0,
             spinner: None,
             previews: false,
         }
@@ -191,8 +198,26 @@ impl Ui {
     }
 
     /// Returns whether text can be shown in the place of other text: stdout is a terminal that can do it.
-    fn can_redraw(&self) -> bool {
+    pub(crate) fn can_redraw(&self) -> bool {
         self.out_is_terminal && terminal_redraws()
+    }
+
+    /// Shows a text in the place of the one that it has shown before, as far as it fits on the terminal.
+    pub(crate) fn redraw(&mut self, text: &Text) -> io::Result<()> {
+        let size = terminal_size_of(io::stdout());
+        let height = size.map_or(24, |(_, Height(rows))| usize::from(rows));
+        let rows: Vec<&str> = text.as_str().lines().take(height.saturating_sub(1)).collect();
+        let mut frame = match std::mem::replace(&mut self.redrawn, rows.len()) {
+            0 => NO_WRAP.to_owned(),
+            before => format!("{NO_WRAP}\r\u{1b}[{before}A"),
+        };
+        for row in rows {
+            frame.push_str(row);
+            frame.push_str("\u{1b}[K\n");
+        }
+        frame.push_str(CLEAR_REST);
+        self.put(frame.as_bytes())?;
+        self.flush()
     }
 
     /// Data of an agent: byte for byte, but on a terminal escaped.

@@ -1,8 +1,8 @@
 //! `acpctl ps`: everything at a glance.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use acpd_api::{AgentState, Empty, SessionInfo, SessionState, Status, method};
+use acpd_api::{AgentInfo, AgentState, Empty, SessionInfo, SessionState, Status, Watched, method};
 use clap::Args;
 
 use crate::args::Json;
@@ -17,7 +17,7 @@ use crate::{human, info};
 #[derive(Debug, Clone, Copy, Args)]
 #[command(after_long_help = examples!(
     "acpctl ps" => "Show active and last used sessions",
-    "acpctl ps --watch --json" => "Print each change, for a program",
+    "acpctl ps --watch" => "Update it until Ctrl-C",
     "acpctl ps --tree" => "Show which agent started which session",
 ))]
 pub(super) struct Ps {
@@ -27,7 +27,7 @@ pub(super) struct Ps {
     /// Show delegated sessions below the session that started them.
     #[arg(short, long, conflicts_with = "json")]
     tree: bool,
-    /// With `--json`: print all rows, then each change as a line.
+    /// Update the output as it changes; with `--json`, print all rows and then each change as a line.
     #[arg(short, long)]
     watch: bool,
     #[command(flatten)]
@@ -37,18 +37,22 @@ pub(super) struct Ps {
 /// Sessions that are shown beside those that are active.
 const RECENT: usize = 10;
 
-/// Any time: nothing has to be done while nothing changes.
-const LONG: Duration = Duration::from_hours(1);
+/// While it is watched: how often it is shown anew at most, how often if only time passes and something is active,
+/// and how often if nothing is; and after how long it is asked again what agents take of the machine.
+const FRAME: Duration = Duration::from_millis(100);
+const TICK: Duration = Duration::from_secs(1);
+const LONG: Duration = Duration::from_secs(30);
+const MEMORY: Duration = Duration::from_secs(5);
+
+/// Headers of rows that are out of date.
+const AWAY: &str = "acpd is not reachable; showing its last state";
+const STOPPED: &str = "acpd is not running. Start it: `acpctl daemon start`";
 
 /// Shows the daemon, the agents that are up or have something to say, and the sessions that are active or were
 /// used last.
 pub(super) fn ps(args: Ps, door: Door, ui: &mut Ui) -> Result {
-    if args.watch && !args.json.json {
-        return Err(CommandError::usage("`--watch` needs `--json`")
-            .hint("`acpctl top` shows all sessions as they change"));
-    }
     if args.watch {
-        return watch(door, ui);
+        return watch(args, door, ui);
     }
     let status: Status = door.connect()?.call(method::STATUS, &Empty {})?;
     if args.json.json {
@@ -57,19 +61,74 @@ pub(super) fn ps(args: Ps, door: Door, ui: &mut Ui) -> Result {
     Ok(ui.print(overview(&status, args, human::now(), ui.out_paint(), ui.out_width()))?)
 }
 
-/// Prints all rows, then each change.
-fn watch(door: Door, ui: &mut Ui) -> Result {
-    // Starts the daemon unless that is forbidden.
-    let _: Status = door.connect()?.call(method::STATUS, &Empty {})?;
+/// Shows it again and again, as it changes.
+fn watch(args: Ps, door: Door, ui: &mut Ui) -> Result {
+    if !args.json.json && !ui.can_redraw() {
+        return Err(CommandError::usage("`--watch` needs a terminal")
+            .hint("`acpctl ps --watch --json` prints a line for each change"));
+    }
+    let mut status: Status = door.connect()?.call(method::STATUS, &Empty {})?;
     let mut rows = Rows::watch()?;
-    loop {
-        match rows.next(LONG)? {
-            Some(News::All(all)) => ui.json_line(&all)?,
-            Some(News::Changed(changed)) => ui.json_line(&changed)?,
-            Some(News::Stopped) => ui.say("acpd is not running. Start it: `acpctl daemon start`"),
-            Some(News::Away) | None => {}
+    if args.json.json {
+        loop {
+            match rows.next(LONG)? {
+                Some(News::All(all)) => ui.json_line(&all)?,
+                Some(News::Changed(changed)) => ui.json_line(&changed)?,
+                Some(News::Stopped) => ui.say(STOPPED),
+                Some(News::Away) | None => {}
+            }
+            ui.flush()?;
         }
-        ui.flush()?;
+    }
+    let (mut all, mut is_stale, mut away) = (Watched::default(), false, None);
+    let (mut drawn, mut asked) = (Instant::now(), Instant::now());
+    loop {
+        // Changes are shown soon; times pass.
+        let pause = match (is_stale, all.sessions.iter().any(is_active)) {
+            (true, _) => FRAME.saturating_sub(drawn.elapsed()),
+            (false, true) => TICK,
+            (false, false) => LONG,
+        };
+        match rows.next(pause)? {
+            Some(News::All(new)) => (all, away) = (new, None),
+            Some(News::Changed(changed)) => all.apply(changed),
+            Some(News::Away) => away = away.or(Some(AWAY)),
+            Some(News::Stopped) => away = Some(STOPPED),
+            None => {
+                if away.is_none() && asked.elapsed() >= MEMORY {
+                    asked = Instant::now();
+                    // Without a daemon, the known state is shown.
+                    let now = Door { spawn: false }.connect().ok();
+                    let now =
+                        now.and_then(|mut daemon| daemon.call(method::STATUS, &Empty {}).ok());
+                    status = now.unwrap_or(status);
+                }
+                let text = frame(&status, &all, args, away, ui);
+                ui.redraw(&text)?;
+                (drawn, is_stale) = (Instant::now(), false);
+                continue;
+            }
+        }
+        is_stale = true;
+    }
+}
+
+/// The overview of these rows. What agents take of the machine is not in them.
+fn frame(status: &Status, rows: &Watched, how: Ps, away: Option<&'static str>, ui: &Ui) -> Text {
+    let with_memory = |agent: &AgentInfo| {
+        let is_it = |known: &&AgentInfo| known.name == agent.name && known.pid == agent.pid;
+        let known = status.agents.iter().find(is_it);
+        let (rss, processes) = known.map_or((None, None), |known| (known.rss, known.processes));
+        AgentInfo { rss, processes, ..agent.clone() }
+    };
+    let mut sessions = rows.sessions.clone();
+    sessions.sort_by_key(|session| std::cmp::Reverse(session.updated));
+    let agents = rows.agents.iter().map(with_memory).collect();
+    let now = Status { daemon: status.daemon.clone(), agents, sessions };
+    let text = overview(&now, how, human::now(), ui.out_paint(), ui.out_width());
+    match away {
+        Some(away) => ui.out_paint().apply(YELLOW, away) + "\n" + text,
+        None => text,
     }
 }
 

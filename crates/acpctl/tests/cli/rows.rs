@@ -9,6 +9,7 @@ use acpd_api::method;
 use serde_json::{Value, json};
 
 use crate::support::{Client, Home, session};
+use crate::terminal::Person;
 
 fn status() -> Value {
     json!({"daemon": {"version": "0.1.0", "api": 1, "pid": 7, "since": 0, "clients": 1,
@@ -81,10 +82,26 @@ fn ps_watch_as_json_is_all_rows_and_then_those_that_change() {
 }
 
 #[test]
-fn ps_watch_needs_json() {
+fn ps_watch_draws_what_changes_in_the_place_of_what_was() {
+    let (home, listener) = Home::listening();
+    let (mut person, mut child) = Person::start_full(&home, "xterm", &["ps", "--watch"]);
+    let rows = json!({"sessions": [session("s-1")], "agents": [], "interactions": []});
+    let mut client = watched(&listener, rows);
+    person.sees("idle");
+    changed(&mut client, &json!({"sessions": [working("s-1", "fix"), working("s-2", "docs")]}));
+    // Up to the first of the three lines.
+    person.sees("\r\u{1b}[4A");
+    person.sees("docs");
+    person.sees("working");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn ps_watch_needs_a_terminal_or_json() {
     let done = Home::new().run(&["ps", "--watch"]);
     assert_eq!(done.code, Some(2));
-    assert!(done.err.contains("hint: `acpctl top` shows"), "{}", done.err);
+    assert!(done.err.contains("hint: `acpctl ps --watch --json`"), "{}", done.err);
 }
 
 #[test]

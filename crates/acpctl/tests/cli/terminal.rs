@@ -30,6 +30,17 @@ impl Person {
         (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
     }
 
+    /// The same with all that it reads and writes.
+    pub(crate) fn start_full(home: &Home, term: &str, args: &[&str]) -> (Person, Child) {
+        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        let pty = openpty(Some(&size), None).unwrap();
+        let end = || Stdio::from(pty.slave.try_clone().unwrap());
+        let mut command = home.acpctl(args);
+        let child = command.env("TERM", term).stdin(end()).stdout(end()).stderr(end()).spawn();
+        let side = File::from(pty.master);
+        (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
+    }
+
     /// Starts `acpctl` with all that it reads and writes on a new terminal of this width.
     pub(crate) fn start_on(
         home: &Home,
