@@ -40,8 +40,9 @@ fn of_another_version(error: CommandError) -> CommandError {
     let running = match status {
         Ok(status) if status.daemon.version != *own => status.daemon.version,
         _ => {
-            return error
-                .hint("run the installed acpd: `acpctl daemon restart`; agents and turns continue");
+            return error.hint(
+                "run the installed acpd: `acpctl daemon restart`; agents and turns continue",
+            );
         }
     };
     let text = text!("the running acpd is {}, too different from acpctl {} for this", running, own);

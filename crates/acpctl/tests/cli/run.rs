@@ -576,7 +576,11 @@ fn an_agent_that_takes_no_sounds_or_binary_files_is_named() {
         });
         let done = home.run(&["run", "-a", "blind", option, name, "look"]);
         assert_eq!(done.code, Some(2));
-        assert!(done.err.starts_with(&format!("error: blind does not accept {what}\n")), "{}", done.err);
+        assert!(
+            done.err.starts_with(&format!("error: blind does not accept {what}\n")),
+            "{}",
+            done.err
+        );
         daemon.join().unwrap();
     }
 }

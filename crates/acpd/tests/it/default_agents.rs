@@ -51,7 +51,10 @@ fn installed_agents_are_the_default_in_the_order_of_the_catalogue() {
     install(&env, "copilot");
     install(&env, "goose");
     let (_, told) = run(&env, &["run", "say #two"]);
-    assert!(told.contains("using copilot, the first installed agent; choose another with `-a`"), "{told}");
+    assert!(
+        told.contains("using copilot, the first installed agent; choose another with `-a`"),
+        "{told}"
+    );
     let daemon = status(&env);
     assert_eq!(
         (&daemon["defaultAgent"], &daemon["defaultIsFound"]),

@@ -185,7 +185,11 @@ fn an_agent_that_nobody_finds_is_told_with_the_shell_that_was_asked_in_vain() {
     write(&env, ".bashrc", "exec true\n");
     let _service = Service::start(&env, "/bin/bash");
     let told = env.acpctl(&["run", "say #one"]).code(1);
-    told.explains(&["not in the agent's PATH", "did not report its environment", "ends or replaces it"]);
+    told.explains(&[
+        "not in the agent's PATH",
+        "did not report its environment",
+        "ends or replaces it",
+    ]);
 }
 
 #[test]

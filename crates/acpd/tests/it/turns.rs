@@ -201,7 +201,9 @@ fn a_turn_is_left_waited_for_and_cancelled_from_other_terminals() {
     let id = begun.stdout().trim().to_owned();
     env.acpctl(&["run", "--detach", "-s", "fix", "say #two"]).success();
     env.acpctl(&["wait", "fix", "--timeout", "200ms"]).code(124);
-    env.acpctl(&["session", "rm", "--yes", "fix"]).code(1).explains(&["is working or has queued prompts"]);
+    env.acpctl(&["session", "rm", "--yes", "fix"])
+        .code(1)
+        .explains(&["is working or has queued prompts"]);
     env.acpctl(&["cancel", &id, "--turn"]).success();
     let rest = env.acpctl(&["attach", "fix", "--until-idle"]).success();
     assert!(rest.stdout().contains("tags=one,two"), "{rest:?}");
