@@ -68,7 +68,7 @@ type Result<T> = std::result::Result<T, AttachmentError>;
 #[derive(Debug, PartialEq, Eq)]
 pub enum Attachment {
     Text {
-        /// What it is: the file and its lines, or something that was piped.
+        /// The file and its lines, or the pipe.
         uri: String,
         mime: String,
         text: String,
@@ -140,7 +140,7 @@ impl Attachment {
         Ok(Attachment::Text { uri, mime, text, file })
     }
 
-    /// What was piped; nothing if it is empty.
+    /// Piped text; none if it is empty.
     pub fn piped(text: String) -> Option<Attachment> {
         let is_empty = text.trim().is_empty();
         let uri = "untitled:stdin".to_owned();
@@ -170,7 +170,7 @@ impl Attachment {
         Ok(Attachment::Audio { mime, data: STANDARD.encode(bytes) })
     }
 
-    /// What was said in another session.
+    /// Transcript of another session.
     pub fn markdown(name: &str, text: String) -> Attachment {
         let (uri, mime) = (format!("untitled:{name}.md"), "text/markdown".to_owned());
         Attachment::Text { uri, mime, text, file: None }

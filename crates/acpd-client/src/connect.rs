@@ -30,7 +30,7 @@ const GONE: Duration = Duration::from_millis(5);
 pub struct Options {
     /// Start the daemon if none runs.
     pub spawn: bool,
-    /// Where its files are.
+    /// Locations of its files.
     pub paths: Paths,
 }
 
@@ -44,7 +44,7 @@ pub fn open_socket(options: &Options) -> Result<Stream, ConnectError> {
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) stream: Stream,
-    /// It was started now, and ends together with others that we belong to.
+    /// Set if it was started now, and ends together with the program that has started us.
     pub(crate) is_bound: bool,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn open_or_start(options: &Options) -> Result<Opened, ConnectError> {
         };
     }
     let lock = hold_starts(paths)?;
-    // Whoever held the lock may have started it.
+    // The last holder of the lock may have started it.
     if let Some(stream) = open(options)? {
         return Ok(running(stream));
     }
@@ -93,8 +93,8 @@ fn is_locked(paths: &Paths) -> bool {
     lock::is_held(&paths.lock()).unwrap_or(false)
 }
 
-/// Until the lock is dropped, no client starts a daemon; whoever wants to waits, and looks for one then. For who
-/// puts another daemon into the place of the running one.
+/// Locks the start of daemons: until the lock is dropped, other clients wait, and then look for a daemon again. For
+/// a client that replaces the running daemon.
 pub fn hold_starts(paths: &Paths) -> Result<InstanceLock, ConnectError> {
     dir::private_dir(&paths.runtime)?;
     Ok(InstanceLock::acquire_wait(&paths.runtime.join("acpd.start.lock"), START_DEADLINE)?)
@@ -105,7 +105,7 @@ fn start_and_open(options: &Options) -> Result<Option<Opened>, ConnectError> {
     let end = Instant::now() + START_DEADLINE;
     loop {
         let started = start(&options.paths);
-        // Also after a failure: a daemon that somebody else started is the usual reason for one.
+        // Also after a failure: a daemon that another client started is the usual reason for one.
         let stream = open(options)?;
         match started {
             Err(error) if stream.is_none() => {
@@ -122,14 +122,14 @@ fn start_and_open(options: &Options) -> Result<Option<Opened>, ConnectError> {
     }
 }
 
-/// Whether a daemon did not start because another one holds the lock. It tells that in words alone.
+/// Returns whether a daemon did not start because another one holds the lock. Only its message says that.
 fn is_taken(paths: &Paths, error: &ConnectError) -> bool {
     let words = format!("`{}` is locked", paths.lock().display());
     matches!(error, ConnectError::StartFailed { reason, .. } if reason.contains(&words))
 }
 
-/// Waits until the daemon with this pid no longer holds the instance lock, for up to `deadline`; for
-/// after a stop. A successor may hold it by then.
+/// Waits until the daemon with this pid no longer holds the instance lock, for up to `deadline`: after
+/// a stop. A successor may hold it by then.
 pub fn wait_until_gone(paths: &Paths, pid: u32, deadline: Duration) -> Result<(), ConnectError> {
     let end = Instant::now() + deadline;
     while is_there(&paths.state) {
@@ -147,7 +147,7 @@ pub fn wait_until_gone(paths: &Paths, pid: u32, deadline: Duration) -> Result<()
     Ok(())
 }
 
-/// Starts the daemon; whether it ends together with others that we belong to.
+/// Starts the daemon. Returns whether it ends together with the program that has started us.
 fn start(paths: &Paths) -> Result<bool, ConnectError> {
     let log = paths.daemon_log();
     let pipe = spawn_daemon(&daemon_exe(), ["run"], &log)?;
@@ -195,7 +195,7 @@ fn try_socket(socket: &Path, paths: &Paths) -> Result<Option<Stream>, ConnectErr
     let failed = |source| ConnectError::Socket { socket: socket.to_owned(), source };
     let stream = match acpd_sys::socket::connect(socket, PATIENCE) {
         Ok(stream) => stream,
-        Err(error) if nobody_listens(&error) => return Ok(None),
+        Err(error) if is_unserved(&error) => return Ok(None),
         Err(error) if is_timeout(&error) => return Err(NotAnswering::now(paths).into()),
         Err(error) => return Err(failed(error)),
     };
@@ -211,6 +211,6 @@ fn is_there(path: &Path) -> bool {
     !matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
 }
 
-fn nobody_listens(error: &io::Error) -> bool {
+fn is_unserved(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }

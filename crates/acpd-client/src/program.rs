@@ -1,4 +1,4 @@
-//! The daemon's program, and why no daemon can start where somebody else was to start it and does not say.
+//! The daemon's program, and the reason why a service manager cannot start it.
 //!
 //! A service manager takes up connections for a daemon that it cannot start, and clients wait for nothing. What is wrong
 //! the daemon's program says itself: `acpd check`.
@@ -24,7 +24,8 @@ pub fn daemon_exe() -> PathBuf {
     given.unwrap_or_else(|| beside("acpd"))
 }
 
-/// What keeps a daemon from starting with these directories; `None` if nothing does, or it does not say so in time.
+/// Returns what keeps a daemon from starting with these directories; `None` if nothing does, or the program does not
+/// say so in time.
 pub(crate) fn obstacle(paths: &Paths) -> Option<String> {
     let mut command = Command::new(daemon_exe());
     command
@@ -55,7 +56,7 @@ pub fn program_error(said: &str) -> Option<(&str, Option<&str>)> {
     said.trim().strip_prefix("error: ").map(with_hint)
 }
 
-/// The reason and the hint.
+/// Splits the message of a failed program of acpd into the reason and the way out.
 pub(crate) fn with_hint(words: &str) -> (&str, Option<&str>) {
     match words.split_once("\n\nhint: ") {
         Some((reason, hint)) => (reason, Some(hint.trim_end())),

@@ -1,4 +1,4 @@
-//! How the requests of a client change its position in each session.
+//! Positions of a client in its sessions, and how its requests change them.
 
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ impl Cursor {
         }
     }
 
-    /// A line with this number has come; whether it is new.
+    /// Takes a line with this number. Returns whether it is new.
     pub(crate) fn advance(cursors: &mut HashMap<String, Cursor>, session: &str, seq: u64) -> bool {
         match cursors.get_mut(session) {
             None => {
@@ -132,17 +132,17 @@ impl Kind {
         }
     }
 
-    /// Whether acpd never keeps it over a lost connection, so that it is always to be sent again.
+    /// Returns whether acpd never keeps it over a lost connection, so that it is always sent again.
     pub(crate) fn is_never_kept(&self) -> bool {
         matches!(self, Kind::Load { .. } | Kind::Initialize)
     }
 
-    /// Whether it ends following this session.
+    /// Returns whether it ends following this session.
     pub(crate) fn leaves(&self, followed: &str) -> bool {
         matches!(self, Kind::Leave { session } if session == followed)
     }
 
-    /// Whether its answer is waited for in this session.
+    /// Returns whether it is a prompt of this session.
     pub(crate) fn prompts(&self, followed: &str) -> bool {
         matches!(self, Kind::Prompt { session } if session == followed)
     }

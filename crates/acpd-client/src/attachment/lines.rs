@@ -7,7 +7,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Whether this text is meant as line numbers.
+    /// Returns whether this text is meant as line numbers.
     pub(super) fn is_meant(text: &str) -> bool {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
     }

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-/// What the functions here return.
 pub type Result<T = ()> = std::result::Result<T, Error>;
 
 /// Why something was not done. Its words may quote git, names and files: escape them.
@@ -12,7 +11,7 @@ pub enum Error {
     /// The place of a new worktree is taken.
     #[error("`{0}` exists")]
     Exists(String),
-    /// Its directory cannot be made.
+    /// The directory of the worktree cannot be made.
     #[error("cannot make `{}`: {source}", .path.display())]
     CannotMake { path: PathBuf, source: io::Error },
     #[error("the branch `{0}` exists")]
@@ -37,13 +36,7 @@ pub enum Error {
     Changes(PathBuf),
     /// A merge was taken back.
     #[error("{why}")]
-    NotMerged {
-        /// Where it was tried.
-        place: PathBuf,
-        /// What was to be merged.
-        branch: String,
-        why: Box<Error>,
-    },
+    NotMerged { place: PathBuf, branch: String, why: Box<Error> },
     /// JSON cannot hold a path.
     #[error("`{}` is not valid UTF-8", .0.display())]
     Path(PathBuf),
@@ -51,11 +44,7 @@ pub enum Error {
     #[error("git told a path that is not valid UTF-8")]
     NotUtf8,
     #[error("git {verb} failed: {said}")]
-    Failed {
-        /// What git was to do.
-        verb: String,
-        said: String,
-    },
+    Failed { verb: String, said: String },
     /// There is no git, or it cannot be started.
     #[error("cannot run `git`: {0}")]
     CannotRun(#[source] io::Error),

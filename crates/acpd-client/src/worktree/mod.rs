@@ -13,7 +13,7 @@ mod git;
 pub use error::{Error, Result};
 use git::{change, count_changes, look, try_change, try_look};
 
-/// What our branches begin with.
+/// Prefix of our branches.
 const PREFIX: &str = "acpd/";
 
 /// A worktree of a session, as `session worktree --json` prints it.
@@ -27,7 +27,7 @@ pub struct Worktree {
     pub changed: usize,
     /// Commits that no other branch has.
     pub unmerged: usize,
-    /// What git said when it made the worktree and a hook of the repository failed.
+    /// Error of git if it made the worktree and a hook of the repository failed.
     #[serde(skip)]
     pub warning: Option<String>,
 }
@@ -124,14 +124,14 @@ impl Worktree {
         Ok(Some(Worktree { path, branch, from, changed, unmerged, warning: None }))
     }
 
-    /// Where a session works that was begun in this directory of the repository.
+    /// Returns the directory of a session that was begun in this directory of the repository.
     ///
     /// # Errors
     /// When git fails.
     pub fn inside(&self, dir: &Path) -> Result<PathBuf> {
         let below = look(dir, &["rev-parse", "--show-prefix"])?;
         let path = PathBuf::from(&self.path);
-        // It ends with a slash, and is empty at the top.
+        // Ends with a slash; empty at the top.
         let inside = path.join(below.trim_end_matches('/'));
         Ok(if !below.is_empty() && inside.is_dir() { inside } else { path })
     }
@@ -181,7 +181,7 @@ pub fn worktree_of(dir: &Path) -> Result<Option<Worktree>> {
     if dir.components().any(is_beside) && dir.is_dir() { Worktree::of(dir) } else { Ok(None) }
 }
 
-/// Whether files that git knows have changes that are not committed.
+/// Returns whether files that git knows have changes that are not committed.
 ///
 /// # Errors
 /// When git fails.
@@ -189,7 +189,7 @@ pub fn has_changes(dir: &Path) -> Result<bool> {
     Ok(count_changes(dir, false)? > 0)
 }
 
-/// Where the worktrees of a directory's repository are.
+/// Returns the folder of the worktrees of a directory's repository.
 fn place(dir: &Path) -> Result<PathBuf> {
     let common = common_dir(dir)?;
     let top = match common.parent() {
