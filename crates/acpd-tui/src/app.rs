@@ -9,7 +9,6 @@
 //! ```
 
 mod chat;
-mod command;
 mod help;
 mod requests;
 mod said;
@@ -41,7 +40,6 @@ use crate::image::Image;
 use crate::keymap::{self, Action, Place};
 use crate::question::{Card, Drawn};
 use chat::{Chat, Editor, Files};
-use command::CommandLine;
 use requests::{Purpose, Requests};
 use today::Today;
 use top::Top;
@@ -255,8 +253,6 @@ pub(crate) struct State {
     not_begun: Option<ErrorObject>,
     /// The page of keys, scrolled by so many rows.
     help: Option<usize>,
-    /// The verb that is typed.
-    command: Option<CommandLine>,
     flash: Option<Flash>,
     on_screen: OnScreen,
     is_focused: bool,
@@ -283,7 +279,6 @@ impl State {
             left: None,
             not_begun: None,
             help: None,
-            command: None,
             flash: None,
             on_screen: OnScreen::default(),
             is_focused: true,
@@ -314,13 +309,6 @@ impl State {
         let effects = match event {
             Event::Key(key) if key.kind == KeyEventKind::Press => self.key(&key),
             Event::Key(_) | Event::Time => Vec::new(),
-            Event::Paste(text) if self.command.is_some() => {
-                if let Some(command) = &mut self.command {
-                    command.paste(&text);
-                }
-                self.suggest_verbs();
-                Vec::new()
-            }
             Event::Paste(text) if self.chat.is_some() => self.paste_into_chat(&text),
             Event::Paste(text) => {
                 self.top.paste(&text);
@@ -499,9 +487,6 @@ impl State {
 
     /// Chooses what is on a row of the screen.
     fn click(&mut self, y: u16) {
-        if self.command.is_some() {
-            return;
-        }
         let spot = self.on_screen.spots.iter().find(|(at, _)| *at == y).map(|(_, spot)| *spot);
         match (spot, &mut self.chat) {
             (Some(Spot::Block(id)), Some(chat)) => chat.click(id),
@@ -530,23 +515,11 @@ impl State {
             }
             return Vec::new();
         }
-        if self.command.is_some() && !matches!(action, Some(Action::Suspend | Action::Redraw)) {
-            return self.command_key(action, key);
-        }
-        self.act(place, action, key)
-    }
-
-    /// Does what a key, or its name, stands for at a place.
-    fn act(&mut self, place: Place, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
         match action {
             Some(Action::Suspend) => vec![Effect::Suspend],
             Some(Action::Redraw) => vec![Effect::Redraw],
             Some(Action::Keys) => {
                 self.help = Some(0);
-                Vec::new()
-            }
-            Some(Action::Command) => {
-                self.open_command();
                 Vec::new()
             }
             Some(Action::Mouse) => {
@@ -574,7 +547,6 @@ impl State {
     fn place(&self) -> Place {
         match &self.chat {
             _ if self.help.is_some() => Place::Help,
-            _ if self.command.is_some() => Place::List,
             Some(chat) => chat.place(),
             None => self.top.place(),
         }
@@ -675,9 +647,7 @@ impl State {
             Purpose::Older(key) => return self.older(&key, result),
             Purpose::Body(key) => return self.body(&key, result),
             Purpose::Rename => self.flash(Role::Good, "renamed"),
-            Purpose::Options { key, wish } => {
-                return self.options(link, &key, wish.as_ref(), result);
-            }
+            Purpose::Options(key) => return self.options(link, &key, result),
             Purpose::Set(_) => {
                 self.requests.forget(link);
                 return vec![Effect::Leave(link)];

@@ -32,6 +32,8 @@ pub(crate) enum Action {
     /// Types a prompt for the session of a row.
     Prompt,
     New,
+    /// Types another name for the session of a row.
+    Rename,
     Filter,
     /// Cancels the running turn, when pressed twice.
     Cancel,
@@ -87,8 +89,6 @@ pub(crate) enum Action {
     Edit,
     /// Attaches the image on the clipboard.
     Attach,
-    /// Lets the name of an action be typed.
-    Command,
     /// Looks for words in earlier prompts.
     SearchPrompts,
     /// Puts in what is chosen beside the prompt.
@@ -151,8 +151,8 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Top, "c", Action::Cancel, "cancel its turn (twice)", Some("cancel")),
     key(Place::Top, "r", Action::Restart, "restart its agent (twice)", None),
     key(Place::Top, "n", Action::New, "new session here", Some("new")),
+    key(Place::Top, "e", Action::Rename, "rename the session", None),
     key(Place::Top, "/", Action::Filter, "show only what fits", Some("filter")),
-    key(Place::Top, ":", Action::Command, "do something by its name", None),
     key(Place::Top, "?", Action::Keys, "this page", Some("keys")),
     key(Place::Top, "q ctrl-c ctrl-d", Action::Quit, "leave; nothing stops", Some("quit")),
     key(Place::Top, "up k", Action::Up, "previous", None),
@@ -230,7 +230,6 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Blocks, "esc tab i", Action::Back, "back to the prompt", Some("prompt")),
     key(Place::Blocks, "ctrl-c", Action::Cancel, "twice: cancel the turn", None),
     key(Place::Blocks, "q ctrl-d ctrl-\\", Action::Detach, "detach; it continues", Some("detach")),
-    key(Place::Blocks, ":", Action::Command, "do something by its name", None),
     key(Place::Blocks, "?", Action::Keys, "this page", None),
     key(Place::Menu, "up k", Action::Up, "previous", None),
     key(Place::Menu, "down j", Action::Down, "next", None),
@@ -270,20 +269,6 @@ pub(crate) fn key_of(place: Place, action: Action, is_unicode: bool) -> Text {
     let keys = rows.find(|row| row.action == action).map_or("", |row| row.keys);
     let first = keys.split(' ').next().unwrap_or_default();
     Text::from(&Untrusted::from(shown(first, is_unicode)))
-}
-
-impl Action {
-    /// The name of the verb behind `:`, as in `page_up`.
-    pub(crate) fn name(self) -> String {
-        let mut snake = String::new();
-        for char in format!("{self:?}").chars() {
-            if char.is_ascii_uppercase() && !snake.is_empty() {
-                snake.push('_');
-            }
-            snake.push(char.to_ascii_lowercase());
-        }
-        snake
-    }
 }
 
 /// The number on a key.

@@ -30,7 +30,7 @@ use acpd_api::{
     TurnState, method,
 };
 use acpd_view::text::Text;
-use acpd_view::{Header, Role as Look, text};
+use acpd_view::{Role as Look, text};
 use crossterm::event::KeyEvent;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -263,25 +263,10 @@ impl Chat {
         self.conversation.memory.limit(most);
     }
 
-    /// Which session it is.
-    pub(super) fn key(&self) -> &SessionRowKey {
-        &self.key
-    }
-
     /// Gives the prompt the keys.
     pub(super) fn go_to_prompt(&mut self) {
         self.in_blocks = false;
         self.conversation.unselect();
-    }
-
-    /// Whether it was opened from the list.
-    pub(super) fn is_from_top(&self) -> bool {
-        self.is_from_top
-    }
-
-    /// What is known of the session beside what was said.
-    pub(super) fn header(&self) -> &Header {
-        self.conversation.header()
     }
 }
 
@@ -501,7 +486,7 @@ impl State {
             (_, Some(Action::PageDown)) => chat.conversation.scroll(page),
             (_, Some(Action::Detach)) => return self.detach(),
             (_, Some(Action::Cancel)) => return self.cancel_turn(),
-            (_, Some(Action::Options)) => return self.ask_options(None),
+            (_, Some(Action::Options)) => return self.ask_options(),
             (Place::Blocks, Some(action)) => return self.block_key(action),
             (Place::Blocks, None) => {}
             (_, action) => {

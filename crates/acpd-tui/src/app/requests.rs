@@ -57,12 +57,8 @@ pub(super) enum Purpose {
     Usage,
     /// Another process of an agent.
     Restart,
-    /// What there is to choose, and what of it is wanted.
-    Options {
-        key: SessionRowKey,
-        /// What a person has named already.
-        wish: Option<Wish>,
-    },
+    /// The modes, models and other options of a session.
+    Options(SessionRowKey),
     /// Another name for a session.
     Rename,
     /// A choice for this session.
@@ -71,14 +67,6 @@ pub(super) enum Purpose {
     Prompted,
     /// The prompt before it is on disk when this is answered, and the next one may follow.
     NextWaiting,
-}
-
-/// A model or a mode, as a person names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wish {
-    pub(super) category: &'static str,
-    /// Its id or its name.
-    pub(super) words: String,
 }
 
 /// Requests that wait, and the connections that were opened.

@@ -3,7 +3,7 @@
 mod rows;
 mod view;
 
-use acpd_api::{RestartParams, SessionInfo, SessionRowKey, TurnState, Untrusted, method};
+use acpd_api::{RenameParams, RestartParams, SessionInfo, SessionRowKey, TurnState, Untrusted, method};
 use acpd_view::text::Text;
 use acpd_view::{Role, text};
 use crossterm::event::KeyEvent;
@@ -50,6 +50,7 @@ enum Typing {
     Filter,
     Prompt { session: SessionRowKey, who: Text, input: Input },
     New { agent: Untrusted, input: Input },
+    Rename { session: SessionRowKey, who: Text, input: Input },
 }
 
 impl Top {
@@ -77,7 +78,7 @@ impl Top {
         let key_at = |at: usize| rows.get(at).and_then(Row::key);
         // While a prompt is typed, the row stays that of its session, also when its question is answered.
         let typed_for = match &self.typing {
-            Some(Typing::Prompt { session, .. }) => Some(session),
+            Some(Typing::Prompt { session, .. } | Typing::Rename { session, .. }) => Some(session),
             _ => None,
         };
         let is_typed_for = |row: &Row<'_>| {
@@ -97,7 +98,9 @@ impl Top {
     fn input(&mut self) -> Option<&mut Input> {
         match self.typing.as_mut()? {
             Typing::Filter => Some(&mut self.filter),
-            Typing::Prompt { input, .. } | Typing::New { input, .. } => Some(input),
+            Typing::Prompt { input, .. }
+            | Typing::New { input, .. }
+            | Typing::Rename { input, .. } => Some(input),
         }
     }
 
@@ -158,6 +161,10 @@ impl State {
                 }
                 Vec::new()
             }
+            Action::Rename => {
+                self.type_name();
+                Vec::new()
+            }
             Action::Cancel => self.cancel(),
             Action::Restart => self.restart(),
             _ => Vec::new(),
@@ -176,10 +183,14 @@ impl State {
         }
     }
 
-    fn open_selected(&mut self) -> Vec<Effect> {
+    /// Returns the session of the selected row.
+    pub(super) fn selected_session(&self) -> Option<&SessionInfo> {
         let rows = self.fleet.rows(self.top.filter.text(), self.now);
-        let session = rows.get(self.top.at).and_then(|row| row.session);
-        match session.map(|session| (session.row_key(), session.seq)) {
+        rows.get(self.top.at).and_then(|row| row.session)
+    }
+
+    fn open_selected(&mut self) -> Vec<Effect> {
+        match self.selected_session().map(|session| (session.row_key(), session.seq)) {
             Some((key, seq)) => self.open_chat(key, seq, true),
             None => {
                 self.flash(Role::Warning, "there is no session to open");
@@ -190,11 +201,21 @@ impl State {
 
     /// Lets the person type a prompt for the selected session.
     fn type_prompt(&mut self) {
-        let rows = self.fleet.rows(self.top.filter.text(), self.now);
-        match rows.get(self.top.at).and_then(|row| row.session) {
+        match self.selected_session() {
             Some(session) => {
                 let (who, session) = (Text::from(session.handle()), session.row_key());
                 self.top.typing = Some(Typing::Prompt { session, who, input: Input::default() });
+            }
+            None => self.flash(Role::Warning, "no session is selected"),
+        }
+    }
+
+    /// Lets the user type another name for the selected session.
+    fn type_name(&mut self) {
+        match self.selected_session() {
+            Some(session) => {
+                let (who, session) = (Text::from(session.handle()), session.row_key());
+                self.top.typing = Some(Typing::Rename { session, who, input: Input::default() });
             }
             None => self.flash(Role::Warning, "no session is selected"),
         }
@@ -254,6 +275,12 @@ impl State {
                 let prompt = Some(input.text().to_owned()).filter(|text| !text.trim().is_empty());
                 self.begin(&agent, prompt, true)
             }
+            Some(Typing::Rename { session, input, .. }) if !input.text().trim().is_empty() => {
+                let (session, name) = (session.exactly(), input.text().trim().to_owned());
+                let params = RenameParams { session, name: Some(name) };
+                let purpose = Purpose::Rename;
+                vec![self.requests.send(Link::Fleet, method::SESSION_RENAME, &params, purpose)]
+            }
             _ => Vec::new(),
         }
     }
@@ -299,8 +326,7 @@ impl State {
 
     /// Cancels the turn of the selected session, at the second press.
     fn cancel(&mut self) -> Vec<Effect> {
-        let rows = self.fleet.rows(self.top.filter.text(), self.now);
-        let session = rows.get(self.top.at).and_then(|row| row.session);
+        let session = self.selected_session();
         let Some(session) = session.filter(|session| session.turn.state != TurnState::Idle) else {
             self.flash(Role::Warning, "no turn runs there");
             return Vec::new();
@@ -313,12 +339,6 @@ impl State {
             return Vec::new();
         }
         self.cancel_session(&key)
-    }
-
-    /// The session of the selected row.
-    pub(super) fn selected_session(&self) -> Option<SessionRowKey> {
-        let rows = self.fleet.rows(self.top.filter.text(), self.now);
-        rows.get(self.top.at).and_then(|row| row.session).map(SessionInfo::row_key)
     }
 
     /// Restarts the agent of the selected row, at the second press: its sessions come back, a running turn does not.

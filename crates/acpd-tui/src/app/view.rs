@@ -33,7 +33,7 @@ pub(crate) fn view(state: &State, cache: &mut Cache, frame: &mut ratatui::Frame<
     }
     // The last row is for keys.
     let above = Rect { height: area.height.saturating_sub(1), ..area };
-    let (mut on_screen, mut cursor): (OnScreen, Option<Position>) = match (state.help, &state.chat)
+    let (on_screen, cursor): (OnScreen, Option<Position>) = match (state.help, &state.chat)
     {
         (Some(scroll), _) => (help::view(state, scroll, &mut canvas, area), None),
         (None, Some(chat)) => {
@@ -41,11 +41,6 @@ pub(crate) fn view(state: &State, cache: &mut Cache, frame: &mut ratatui::Frame<
         }
         (None, None) => top::view(state, &mut cache.scroll, &mut canvas, above),
     };
-    if let Some(command) = state.command.as_ref().filter(|_| state.help.is_none()) {
-        command.view(&mut canvas, above);
-        // It may hide some of the question.
-        (on_screen.question, cursor) = (None, None);
-    }
     if state.help.is_none() {
         canvas.footer(above.bottom(), &footer_keys(state, theme));
     }

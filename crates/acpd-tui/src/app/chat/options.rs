@@ -7,7 +7,7 @@ use acpd_view::{ConfigOption, Id, Line, Role, Settings, Style, text};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use crate::app::requests::{Purpose, Wish};
+use crate::app::requests::Purpose;
 use crate::app::said::Said;
 use crate::app::{Effect, Link, State};
 use crate::canvas::CURSOR;
@@ -24,22 +24,9 @@ pub(super) struct Menu {
 #[derive(Debug, Clone)]
 enum Entry {
     Heading(Text),
-    Mode {
-        id: Untrusted,
-        name: Text,
-        is_current: bool,
-    },
-    Value {
-        option: Untrusted,
-        category: Option<Untrusted>,
-        value: Value,
-        name: Text,
-        is_current: bool,
-    },
-    Place {
-        block: Id,
-        name: Line,
-    },
+    Mode { id: Untrusted, name: Text, is_current: bool },
+    Value { option: Untrusted, value: Value, name: Text, is_current: bool },
+    Place { block: Id, name: Line },
     Waiting(Waiting),
 }
 
@@ -82,7 +69,6 @@ impl Menu {
             let current = option.value();
             let value = |value: Value, name: Text, is_current: bool| Entry::Value {
                 option: option.id.clone(),
-                category: option.category.clone(),
                 value,
                 name,
                 is_current,
@@ -109,24 +95,6 @@ impl Menu {
     fn with(entries: Vec<Entry>) -> Menu {
         let at = entries.iter().position(|entry| !matches!(entry, Entry::Heading(_)));
         Menu { entries, at: at.unwrap_or(0) }
-    }
-
-    /// What a person means.
-    fn fits(&self, wish: &Wish) -> Option<Entry> {
-        let words = wish.words.to_lowercase();
-        let is_it = |entry: &&Entry| {
-            let (id, name) = match entry {
-                Entry::Mode { id, name, .. } if wish.category == "mode" => (id.raw(), name),
-                Entry::Value { category: Some(category), value, name, .. }
-                    if *category == wish.category =>
-                {
-                    (value.as_str().unwrap_or_default(), name)
-                }
-                _ => return false,
-            };
-            id.to_lowercase() == words || name.as_str().to_lowercase() == words
-        };
-        self.entries.iter().find(is_it).cloned()
     }
 
     /// Of the files that a turn has changed; none if there are none.
@@ -187,7 +155,7 @@ impl Menu {
 
 impl State {
     /// Asks the agent what there is to choose: this brings the session back, if no process holds it.
-    pub(in crate::app) fn ask_options(&mut self, wish: Option<Wish>) -> Vec<Effect> {
+    pub(in crate::app) fn ask_options(&mut self) -> Vec<Effect> {
         if self.chat.as_ref().is_some_and(super::Chat::is_beginning) {
             self.flash(Role::Warning, "the session is not there yet");
             return Vec::new();
@@ -196,7 +164,7 @@ impl State {
         let cwd = self.chat_session().map(|session| session.cwd.clone());
         let (mut effects, link) = self.errand(&key.agent);
         let params = json!({"sessionId": key.session_id, "cwd": cwd, "mcpServers": []});
-        let purpose = Purpose::Options { key, wish };
+        let purpose = Purpose::Options(key);
         effects.push(self.requests.send(link, "session/resume", &params, purpose));
         self.flash(Role::Dim, "asking the agent what there is to choose");
         effects
@@ -207,16 +175,12 @@ impl State {
         &mut self,
         link: Link,
         key: &SessionRowKey,
-        wish: Option<&Wish>,
         result: &RawValue,
     ) -> Vec<Effect> {
         let settings = Settings::from_raw(result);
         let menu = Menu::of(&settings);
         self.requests.forget(link);
-        let mut effects = vec![Effect::Leave(link)];
-        let chosen = wish.and_then(|wish| menu.fits(wish));
-        let is_chosen = chosen.is_some();
-        effects.extend(chosen.into_iter().flat_map(|entry| self.set(key, entry)));
+        let effects = vec![Effect::Leave(link)];
         // Who has left the conversation meanwhile chooses nothing in another one.
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return effects };
         let modes = settings.modes.map(|modes| modes.available_modes);
@@ -224,12 +188,8 @@ impl State {
         self.flash = None;
         if menu.entries.is_empty() {
             self.flash(Role::Warning, "the agent offers nothing to choose");
-        } else if !is_chosen {
+        } else {
             chat.menu = Some(menu);
-            if let Some(Wish { category, words }) = wish {
-                let words = Untrusted::from(words.as_str());
-                self.flash(Role::Warning, text!("no {} is called `{}`", *category, words));
-            }
         }
         effects
     }

@@ -159,7 +159,7 @@ impl State {
                     of = Some(words.key.clone());
                     self.give_back(words);
                 }
-                Purpose::Options { key, .. } | Purpose::Set(key) => of = Some(key),
+                Purpose::Options(key) | Purpose::Set(key) => of = Some(key),
                 _ => {}
             }
         }

@@ -242,15 +242,15 @@ fn what_an_editor_made_of_the_prompt_is_the_prompt_and_a_failure_changes_nothing
 }
 
 #[test]
-fn a_verb_is_done_by_its_name_in_the_list() {
+fn session_is_renamed_from_the_list() {
     let mut person = in_the_morning();
     person.sees(80, 24);
-    person.types(":");
-    insta::assert_snapshot!(everywhere(&mut person));
-    person.types("renm");
-    person.press(KeyCode::Tab);
-    person.event(Event::Paste("login".into()));
-    assert!(person.sees(80, 24).contains("\n :rename login\u{2588}"));
+    person.types("e");
+    assert!(person.sees(80, 24).contains("\n new name of fix-auth >"));
+    person.press(KeyCode::Enter);
+    assert!(person.said(method::SESSION_RENAME).is_empty(), "a name is never empty");
+    person.types("e");
+    person.event(Event::Paste("login\n".into()));
     person.press(KeyCode::Enter);
     let said = person.said(method::SESSION_RENAME).remove(0);
     assert_eq!(said["params"]["name"], "login");
@@ -258,68 +258,6 @@ fn a_verb_is_done_by_its_name_in_the_list() {
     person.sent.push(said);
     person.result(Link::Fleet, method::SESSION_RENAME, session("login", json!({})));
     assert!(person.sees(80, 24).contains("renamed"));
-    person.types(":cancel");
-    person.press(KeyCode::Enter);
-    assert!(person.said(method::SESSION_CANCEL)[0]["params"]["turnOnly"].is_null());
-    person.types(":new ");
-    person.press(KeyCode::Tab);
-    person.press(KeyCode::Enter);
-    assert_eq!(person.said("session/new").len(), 1);
-    person.press(KeyCode::F(5));
-    person.types(":model x");
-    person.press(KeyCode::Enter);
-    assert!(person.sees(80, 24).contains("there is no verb `model`"));
-    person.types(":");
-    person.press(KeyCode::Esc);
-    assert!(person.sees(80, 24).contains("NEEDS YOU"));
-    person.types(":q");
-    person.press(KeyCode::Enter);
-    assert!(person.effects.contains(&Effect::Quit));
-}
-
-#[test]
-fn a_verb_is_done_by_its_name_in_a_conversation() {
-    let (mut person, _) = in_chat();
-    person.sees(80, 24);
-    person.press(KeyCode::Tab);
-    person.types(":mode code");
-    person.press(KeyCode::Enter);
-    let settings = json!({"modes": {"currentModeId": "ask", "availableModes": [
-        {"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]}});
-    person.result(Link::Errand(2), "session/resume", settings.clone());
-    assert_eq!(person.said("session/set_mode")[0]["params"]["modeId"], "code");
-    person.types(":mode nope");
-    person.press(KeyCode::Enter);
-    person.result(Link::Errand(4), "session/resume", settings);
-    let seen = person.sees(80, 24);
-    assert!(seen.contains("no mode is called `nope`") && seen.contains("\u{25b8} Ask"), "{seen}");
-    person.press(KeyCode::Esc);
-    person.types(":queue");
-    person.press(KeyCode::Enter);
-    assert_eq!(person.said(method::SESSION_QUEUE).len(), 1);
-    person.press(KeyCode::Tab);
-    person.types(":unfold_all");
-    person.press(KeyCode::Enter);
-    assert!(person.sees(80, 40).contains("The cookie, perhaps."));
-    person.types(":detach");
-    person.press(KeyCode::Enter);
-    assert!(person.sees(80, 24).contains("acpd \u{b7} "));
-}
-
-#[test]
-fn a_verb_that_is_typed_answers_no_question() {
-    let mut person = in_the_morning();
-    person.sees(80, 24);
-    person.types(":question");
-    person.press(KeyCode::Enter);
-    assert!(person.state.top.card.has_keys());
-    person.types("1");
-    person.sees(80, 24);
-    assert!(person.said(method::INTERACTION_ANSWER).is_empty());
-    person.types(":confirm");
-    person.press(KeyCode::Enter);
-    let said = person.said(method::INTERACTION_ANSWER);
-    assert_eq!(said.len(), 1, "`:` is no key of a question, so this is its Enter");
 }
 
 #[test]

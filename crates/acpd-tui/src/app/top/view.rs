@@ -259,6 +259,7 @@ fn below_pane(state: &State, canvas: &mut Canvas<'_>, y: u16) -> Option<Position
             let folder = directory(&cwd, state.scene.home.as_deref()).cut_middle(24);
             (text!(" new with {} in {} > ", agent, folder), input)
         }
+        Some(Typing::Rename { who, input, .. }) => (text!(" new name of {} > ", who.cut(24)), input),
         None => {
             let line = match (&state.flash, state.top.filter.text()) {
                 (Some(flash), _) => {
@@ -290,6 +291,7 @@ pub(in crate::app) fn word(state: &State, action: Action, word: &'static str) ->
         (Some(Typing::Filter), Action::Confirm) => "keep",
         (Some(Typing::Prompt { .. }), Action::Confirm) => "send",
         (Some(Typing::New { .. }), Action::Confirm) => "begin",
+        (Some(Typing::Rename { .. }), Action::Confirm) => "rename",
         _ => word,
     }
 }
@@ -306,7 +308,7 @@ pub(in crate::app) fn useful(state: &State) -> impl Fn(Place, Action) -> bool {
     let (steers, chooses) = match &state.top.typing {
         Some(Typing::Prompt { session, .. }) => (state.is_running(session), false),
         Some(Typing::New { .. }) => (false, state.agents().nth(1).is_some()),
-        Some(Typing::Filter) | None => (false, false),
+        Some(Typing::Filter | Typing::Rename { .. }) | None => (false, false),
     };
     move |place, action| match (place, action) {
         (Place::Line, Action::Steer) => steers,
