@@ -36,7 +36,6 @@ use serde_json::value::RawValue;
 
 use crate::canvas::Theme;
 use crate::fleet::Fleet;
-use crate::image::Image;
 use crate::keymap::{self, Action, Place};
 use crate::question::{Card, Drawn};
 use chat::{Chat, Editor, Files};
@@ -80,8 +79,6 @@ pub(crate) enum Event {
         /// The files in it.
         paths: Vec<String>,
     },
-    /// An image was read, or why not.
-    Image(Link, ImageFrom, Result<Image, Text>),
     /// The files of a prompt were read: their content, or why one cannot be sent.
     AttachedRead(PromptFiles, Result<Vec<Value>, UnfitFile>),
     /// The person has left the editor.
@@ -131,8 +128,6 @@ pub(crate) enum Effect {
     Copy(String),
     /// Read which files are in a directory.
     ReadFiles(String),
-    /// Read an image for the conversation on this connection.
-    ReadImage(Link, ImageFrom),
     /// Read the files of a prompt.
     ReadAttached(PromptFiles),
     /// Let the person edit a text.
@@ -168,17 +163,6 @@ pub(crate) struct PromptFile {
 pub(crate) struct UnfitFile {
     pub(crate) why: Text,
     pub(crate) hint: Option<Text>,
-}
-
-/// Where an image is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ImageFrom {
-    Clipboard,
-    /// In a file whose path was pasted.
-    File {
-        path: String,
-        pasted: String,
-    },
 }
 
 /// Where and for whom this runs.
@@ -355,10 +339,6 @@ impl State {
                 self.search_goes_on()
             }
             Event::Ended(link, why) => self.ended(link, why),
-            Event::Image(link, from, image) => {
-                self.image(link, &from, image);
-                Vec::new()
-            }
             Event::AttachedRead(of, read) => self.on_files_read(&of, read),
             Event::Edited(edited) => {
                 self.edited(edited);

@@ -29,10 +29,10 @@ use ratatui::Terminal;
 use ratatui::backend::{Backend as _, CrosstermBackend};
 use ratatui::layout::Rect;
 
-use crate::app::{Cache, Effect, Event, ImageFrom, Link, Opens, Scene, State, view};
+use crate::app::{Cache, Effect, Event, Link, Opens, Scene, State, view};
 use crate::canvas::Theme;
+use crate::files;
 use crate::term::{self, Screen};
-use crate::{files, image};
 use keyboard::Keyboard;
 
 /// Frames in a second.
@@ -308,13 +308,6 @@ impl Driver {
                 Effect::ReadFiles(directory) => self.aside("files", move || {
                     let paths = files::of(&directory);
                     Event::Files { directory, paths }
-                })?,
-                Effect::ReadImage(link, from) => self.aside("image", move || {
-                    let image = match &from {
-                        ImageFrom::Clipboard => image::clipboard(),
-                        ImageFrom::File { path, .. } => image::file(path),
-                    };
-                    Event::Image(link, from, image)
                 })?,
                 Effect::ReadAttached(files) => self.aside("attached", move || {
                     let read = files::attached(&files);

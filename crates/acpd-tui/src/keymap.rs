@@ -87,8 +87,6 @@ pub(crate) enum Action {
     Queue,
     /// Hands the prompt to the person's editor.
     Edit,
-    /// Attaches the image on the clipboard.
-    Attach,
     /// Looks for words in earlier prompts.
     SearchPrompts,
     /// Puts in what is chosen beside the prompt.
@@ -200,7 +198,6 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Prompt, "ctrl-t", Action::Thoughts, "show or hide thoughts", None),
     key(Place::Prompt, "ctrl-q", Action::Queue, "change what is queued", None),
     key(Place::Prompt, "ctrl-x", Action::Edit, "edit in $EDITOR", None),
-    key(Place::Prompt, "ctrl-v", Action::Attach, "attach the copied image", None),
     key(Place::Prompt, "ctrl-r", Action::SearchPrompts, "search earlier prompts", None),
     key(Place::Prompt, "up ctrl-p", Action::Up, "earlier prompts", None),
     key(Place::Prompt, "down ctrl-n", Action::Down, "later prompts", None),

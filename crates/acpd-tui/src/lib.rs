@@ -16,7 +16,6 @@ mod canvas;
 mod driver;
 mod files;
 mod fleet;
-mod image;
 mod input;
 mod keymap;
 mod question;

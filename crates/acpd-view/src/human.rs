@@ -1,6 +1,6 @@
 //! Durations, sizes and numbers for people.
 
-pub use acp_wire::acp::{fence, image_type};
+pub use acp_wire::acp::fence;
 use acpd_api::Untrusted;
 
 use crate::text;

@@ -509,7 +509,6 @@ impl State {
             Some(Action::Queue) => return self.ask_queue(),
             Some(Action::SearchPrompts) => self.search_prompts(),
             Some(Action::Edit) => return self.edit(),
-            Some(Action::Attach) => return self.attach_image(),
             Some(Action::Newline) => chat.editor.newline(),
             Some(Action::Thoughts) => chat.conversation.toggle_thoughts(),
             Some(Action::Last) => chat.conversation.follow(),
@@ -528,9 +527,8 @@ impl State {
         match &mut chat.beside {
             _ if is_for_prompt => {
                 chat.refused = None;
-                let mut effects = self.paste_into_prompt(text);
-                effects.extend(self.look_up());
-                return effects;
+                self.paste_into_prompt(text);
+                return self.look_up();
             }
             Some(beside) if place == Place::List => beside.paste(text),
             _ if chat.search.typed().is_some() => chat.search.paste(text),

@@ -1,11 +1,9 @@
-//! What a person says: words, and the files and images that go with them.
+//! Words of a user, and the files that go with them.
 
 use std::rc::Rc;
 
 use acp_wire::acp::{ContentBlock, file_uri};
 use acpd_api::{QueuedPrompt, SessionRowKey, Untrusted};
-use acpd_view::human;
-use acpd_view::text;
 use acpd_view::text::Text;
 use serde_json::{Value, json};
 
@@ -37,36 +35,32 @@ pub(super) struct Attached {
     mark: String,
     /// Read when the prompt is sent.
     file: Option<PromptFile>,
-    /// Shared, because an image can have many megabytes.
+    /// Shared, because a file can have many megabytes.
     block: Rc<Value>,
 }
 
 impl Attached {
     /// A file of a directory, marked by `@` and its path in there.
     pub(super) fn file(cwd: &str, path: &str) -> Attached {
-        let full = format!("{}/{path}", cwd.trim_end_matches('/'));
-        let uri = file_uri(&full);
+        Attached::named(format!("{}/{path}", cwd.trim_end_matches('/')), path)
+    }
+
+    /// A file anywhere, marked by `@` and its absolute path.
+    pub(super) fn elsewhere(path: &str) -> Attached {
+        Attached::named(path.to_owned(), path)
+    }
+
+    fn named(path: String, name: &str) -> Attached {
+        let (uri, mark) = (file_uri(&path), mention(name));
         let link =
-            ContentBlock::ResourceLink { uri, name: path.to_owned(), mime_type: None, size: None };
-        let file = PromptFile { path: full, name: path.to_owned() };
-        Attached { mark: mention(path), file: Some(file), block: Rc::new(json!(link)) }
+            ContentBlock::ResourceLink { uri, name: name.to_owned(), mime_type: None, size: None };
+        let file = PromptFile { path, name: name.to_owned() };
+        Attached { mark, file: Some(file), block: Rc::new(json!(link)) }
     }
 
-    /// An image, marked by its chip.
-    pub(super) fn image(number: usize, mime: &'static str, data: String) -> Attached {
-        let mark = image_chip(number, &data).to_string();
-        let image = ContentBlock::Image { data, mime_type: mime.to_owned(), uri: None };
-        Attached { mark, file: None, block: Rc::new(json!(image)) }
-    }
-
-    /// What stands for it among the words.
+    /// Returns the mention of it among the words.
     pub(super) fn mark(&self) -> &str {
         &self.mark
-    }
-
-    /// Whether it is an image.
-    pub(super) fn is_image(&self) -> bool {
-        self.block["type"] == "image"
     }
 }
 
@@ -81,17 +75,9 @@ impl Said {
     /// whatever becomes of them.
     pub(super) fn read(prompt: &QueuedPrompt) -> Said {
         let (text, others) = prompt.parts();
-        let mut images = 0;
         let all = others.into_iter().map(|block| {
-            let mark = match (&block["data"], &block["name"]) {
-                (Value::String(data), _) if block["type"] == "image" => {
-                    images += 1;
-                    image_chip(images, data).to_string()
-                }
-                (_, Value::String(name)) => mention(name),
-                _ => String::new(),
-            };
-            let mark = if text.contains(&mark) { mark } else { String::new() };
+            let mark = block["name"].as_str().map(mention);
+            let mark = mark.filter(|mark| text.contains(mark)).unwrap_or_default();
             Attached { mark, file: None, block: Rc::new(block) }
         });
         let all = all.collect();
@@ -136,11 +122,6 @@ impl Said {
         self
     }
 
-    /// Whether an image goes with the words.
-    pub(super) fn has_image(&self) -> bool {
-        self.attached().any(Attached::is_image)
-    }
-
     pub(super) fn blocks(&self) -> Vec<Value> {
         let words = json!(ContentBlock::Text { text: self.text.clone() });
         let words = Some(words).filter(|_| !self.text.trim().is_empty());
@@ -155,48 +136,42 @@ fn mention(path: &str) -> String {
     format!("@{path}")
 }
 
-/// What stands for an image.
-fn image_chip(number: usize, data: &str) -> Text {
-    let size = (data.trim_end_matches('=').len() * 3 / 4) as u64;
-    text!("[image {}: {}]", number, human::bytes(size))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_attached_goes_with_its_mark() {
-        let file = Attached::file("/w/", "src/a b.rs");
-        let image = Attached::image(1, "image/png", "iVBORw==".into());
-        assert_eq!(image.mark(), "[image 1: 4 B]");
-        let text = "see @src/a b.rs and [image 1: 4 B]".to_owned();
-        let mut said = Said { text, all: vec![file, image], in_place_of: None };
+        let all = vec![Attached::file("/w/", "src/a b.rs"), Attached::elsewhere("/p/logo.png")];
+        let text = "see @src/a b.rs and @/p/logo.png".to_owned();
+        let mut said = Said { text, all, in_place_of: None };
         let blocks = said.blocks();
         assert_eq!(blocks[0], json!({"type": "text", "text": said.text}));
         let link = json!({"type": "resource_link", "uri": "file:///w/src/a%20b.rs",
             "name": "src/a b.rs"});
         assert_eq!(blocks[1], link);
-        let image = json!({"type": "image", "data": "iVBORw==", "mimeType": "image/png"});
-        assert_eq!(blocks[2], image);
-        said.text = "see [image 1: 4 B]".into();
+        let link = json!({"type": "resource_link", "uri": "file:///p/logo.png",
+            "name": "/p/logo.png"});
+        assert_eq!(blocks[2], link);
+        said.text = "see @/p/logo.png".into();
         assert_eq!(said.blocks().len(), 2, "the file is no longer named");
     }
 
     #[test]
-    fn a_copy_of_what_is_said_shares_its_images() {
-        let image = Attached::image(1, "image/png", "iVBORw==".into());
-        let text = image.mark().to_owned();
-        let said = Said { text, all: vec![image], in_place_of: None };
+    fn copy_shares_the_content_of_files() {
+        let logo = Attached::elsewhere("/p/logo.png");
+        let text = logo.mark().to_owned();
+        let said = Said { text, all: vec![logo], in_place_of: None };
+        let image = json!({"type": "image", "data": "iVBORw==", "mimeType": "image/png"});
+        let said = said.with_files(vec![image]);
         let data = |said: &Said| said.all[0].block["data"].as_str().unwrap().as_ptr();
         assert_eq!(data(&said), data(&said.clone()));
     }
 
     #[test]
     fn a_prompt_that_waits_is_read_as_it_was_written() {
-        let image = Attached::image(1, "image/png", "iVBORw==".into());
-        let all = vec![Attached::file("/w", "a.rs"), image];
-        let said = Said { text: "see @a.rs, [image 1: 4 B]".into(), all, in_place_of: None };
+        let all = vec![Attached::file("/w", "a.rs"), Attached::elsewhere("/p/logo.png")];
+        let said = Said { text: "see @a.rs, @/p/logo.png".into(), all, in_place_of: None };
         let waits = |blocks: &Value| {
             let prompt = serde_json::value::to_raw_value(blocks).unwrap();
             QueuedPrompt { ticket: 1, place: 1, at: 0, prompt }

@@ -3,7 +3,9 @@
 mod rows;
 mod view;
 
-use acpd_api::{RenameParams, RestartParams, SessionInfo, SessionRowKey, TurnState, Untrusted, method};
+use acpd_api::{
+    RenameParams, RestartParams, SessionInfo, SessionRowKey, TurnState, Untrusted, method,
+};
 use acpd_view::text::Text;
 use acpd_view::{Role, text};
 use crossterm::event::KeyEvent;

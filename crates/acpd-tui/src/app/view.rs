@@ -33,8 +33,7 @@ pub(crate) fn view(state: &State, cache: &mut Cache, frame: &mut ratatui::Frame<
     }
     // The last row is for keys.
     let above = Rect { height: area.height.saturating_sub(1), ..area };
-    let (on_screen, cursor): (OnScreen, Option<Position>) = match (state.help, &state.chat)
-    {
+    let (on_screen, cursor): (OnScreen, Option<Position>) = match (state.help, &state.chat) {
         (Some(scroll), _) => (help::view(state, scroll, &mut canvas, area), None),
         (None, Some(chat)) => {
             (chat::view(state, chat, &mut cache.layout, &mut canvas, above), None)

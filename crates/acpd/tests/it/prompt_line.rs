@@ -1,4 +1,4 @@
-//! What helps a person to write a prompt, with the real programs: an editor, files, a clipboard.
+//! Help for writing a prompt, with the real programs: an editor, files.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -91,12 +91,10 @@ fn files_commands_and_images_go_with_the_prompt() {
     fs::write(work.join("paper.pdf"), b"%PDF\xff\0").unwrap();
     fs::write(work.join("said.mp3"), b"ID3\0").unwrap();
     fs::write(work.join("empty.png"), "").unwrap();
-    let programs = env.path("programs");
-    fs::create_dir_all(&programs).unwrap();
-    script(&programs.join("wl-paste"), "printf '\\211PNG\\r\\n\\032\\n'\n");
+    let elsewhere = env.path("screenshot.png");
+    fs::write(&elsewhere, b"\x89PNG\r\n\x1a\n").unwrap();
     let mut command = env.acpctl_command(&["chat", "--new"]);
-    let path = std::env::var("PATH").unwrap();
-    command.current_dir(&work).env("PATH", format!("{}:{path}", programs.display()));
+    command.current_dir(&work);
     let mut chat = Screen::start(command, SIZE);
     chat.sees("nothing was said yet");
     chat.types("look at @cook");
@@ -104,8 +102,9 @@ fn files_commands_and_images_go_with_the_prompt() {
     assert!(!seen.contains("cookie.log"), "{seen}");
     chat.types("\t");
     chat.sees("look at @src/cookie.rs");
-    chat.types("\u{16}");
-    chat.sees("[image 1: 8 B]");
+    // Dropped on the terminal, which pastes its path.
+    chat.types(&format!("\u{1b}[200~{}\u{1b}[201~", elsewhere.display()));
+    chat.sees("screenshot.png");
     chat.types(ENTER);
     chat.sees("done");
     let blocks = prompt(&env);

@@ -1,78 +1,28 @@
-//! What is attached to a prompt from elsewhere: images, and what the person writes in an editor.
+//! Additions to a prompt from elsewhere: files, and text of the user's editor.
 
+use std::path::Path;
+
+use acpd_view::Role;
 use acpd_view::text::Text;
-use acpd_view::{Role, text};
 use serde_json::Value;
 
+use super::Reading;
 use super::starting::Refused;
-use super::{Chat, Reading};
 use crate::app::said::{Attached, Said};
-use crate::app::{Effect, ImageFrom, Link, PromptFiles, State, UnfitFile};
-use crate::image::{self, Image};
-
-impl Chat {
-    /// Why there can be no images, if that is so.
-    pub(super) fn no_images(&self) -> Option<Text> {
-        match self.can.map(|can| can.image) {
-            Some(true) => None,
-            Some(false) => Some(text!("{} takes no images", self.key.agent)),
-            // It is told before the first prompt is sent.
-            None if self.is_starting() => None,
-            None => Some(text!("{} has not told yet whether it takes images", self.key.agent)),
-        }
-    }
-}
+use crate::app::{Effect, PromptFiles, State, UnfitFile};
 
 impl State {
-    /// Attaches the image on the clipboard.
-    pub(super) fn attach_image(&mut self) -> Vec<Effect> {
-        let Some(chat) = &self.chat else { return Vec::new() };
-        match chat.no_images() {
-            Some(why) => {
-                self.flash(Role::Warning, why);
-                Vec::new()
-            }
-            None => vec![Effect::ReadImage(chat.link, ImageFrom::Clipboard)],
-        }
-    }
-
-    /// Pastes a text into the prompt; the path of an image becomes that image.
-    pub(super) fn paste_into_prompt(&mut self, pasted: &str) -> Vec<Effect> {
-        let path = image::path_of(pasted, self.scene.home.as_deref());
-        let Some(chat) = &mut self.chat else { return Vec::new() };
-        let Some(path) = path else {
-            chat.editor.paste(pasted);
-            return Vec::new();
-        };
-        if let Some(why) = chat.no_images() {
-            chat.editor.paste(pasted);
-            self.flash(Role::Warning, why);
-            return Vec::new();
-        }
-        let from = ImageFrom::File { path, pasted: pasted.to_owned() };
-        vec![Effect::ReadImage(chat.link, from)]
-    }
-
-    /// What came of reading an image. Who has left the conversation meanwhile wants it no more.
-    pub(in crate::app) fn image(
-        &mut self,
-        link: Link,
-        from: &ImageFrom,
-        image: Result<Image, Text>,
-    ) {
-        let Some(chat) = self.chat.as_mut().filter(|chat| chat.is_on(link)) else { return };
-        match image {
-            Ok(Image { mime, data }) => {
-                let attached = Attached::image(chat.editor.images() + 1, mime, data);
+    /// Pastes a text into the prompt; the path of an image becomes a mention of that file.
+    pub(super) fn paste_into_prompt(&mut self, pasted: &str) {
+        let path = image_path(pasted, self.scene.home.as_deref());
+        let Some(chat) = &mut self.chat else { return };
+        match path {
+            Some(path) => {
+                let attached = Attached::elsewhere(&path);
                 chat.editor.paste(&format!("{} ", attached.mark()));
                 chat.editor.attach(attached);
             }
-            Err(why) => {
-                if let ImageFrom::File { pasted, .. } = from {
-                    chat.editor.paste(pasted);
-                }
-                self.flash(Role::Warning, why);
-            }
+            None => chat.editor.paste(pasted),
         }
     }
 
@@ -124,6 +74,47 @@ impl State {
             (Ok(text), Some(chat)) => chat.editor.rewrite(text),
             (Err(why), _) => self.flash(Role::Warning, why),
             (Ok(_), None) => {}
+        }
+    }
+}
+
+/// Returns the absolute path that a pasted text is, if it looks like that of an image. Terminals
+/// paste the path of a file that is dropped on them.
+fn image_path(pasted: &str, home: Option<&str>) -> Option<String> {
+    let text = pasted.trim();
+    if text.is_empty() || text.contains('\n') {
+        return None;
+    }
+    let quoted = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
+    let text = quoted('\'')
+        .or_else(|| quoted('"'))
+        .map_or_else(|| text.replace("\\ ", " "), str::to_owned);
+    let text = text.strip_prefix("file://").map(str::to_owned).unwrap_or(text);
+    let path = match (text.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => format!("{home}/{rest}"),
+        _ => text,
+    };
+    let extension = Path::new(&path).extension()?.to_str()?.to_ascii_lowercase();
+    let is_image = ["png", "jpg", "jpeg", "gif", "webp"].contains(&extension.as_str());
+    (is_image && Path::new(&path).has_root()).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn image_path_is_found_however_it_is_pasted() {
+        let path = |text: &str| image_path(text, Some("/home/ada"));
+        assert_eq!(path("/tmp/a.png\n").as_deref(), Some("/tmp/a.png"));
+        assert_eq!(path("'/tmp/a b.JPG'").as_deref(), Some("/tmp/a b.JPG"));
+        assert_eq!(path("/tmp/a\\ b.webp ").as_deref(), Some("/tmp/a b.webp"));
+        assert_eq!(path("file:///tmp/a.gif").as_deref(), Some("/tmp/a.gif"));
+        // Where there are drives.
+        assert_eq!(path(r#""C:\a b.png""#).is_some(), Path::new(r"C:\").has_root());
+        assert_eq!(path("~/a.png").as_deref(), Some("/home/ada/a.png"));
+        for text in ["a.png", "/tmp/a.txt", "see /tmp/a.png", "/a.png\n/b.png", "", "/tmp"] {
+            assert_eq!(path(text), None, "{text}");
         }
     }
 }

@@ -184,11 +184,6 @@ impl Editor {
         self.attached.push(attached);
     }
 
-    /// How many images there were.
-    pub(super) fn images(&self) -> usize {
-        self.attached.iter().filter(|attached| attached.is_image()).count()
-    }
-
     /// Begins a new line.
     pub(super) fn newline(&mut self) {
         self.area.insert_newline();

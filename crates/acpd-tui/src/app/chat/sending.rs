@@ -52,11 +52,6 @@ impl State {
     /// Sends a prompt whose files were read, and then the next one that waits.
     pub(super) fn send_read(&mut self, said: Said) -> Vec<Effect> {
         let Some(chat) = &mut self.chat else { return Vec::new() };
-        if let Some(why) = chat.no_images().filter(|_| said.has_image()) {
-            self.not_sent(said);
-            self.flash(Look::Warning, why);
-            return Vec::new();
-        }
         let key = chat.key.clone();
         let after = chat.conversation.last();
         chat.conversation.follow();

@@ -2,7 +2,6 @@ use proptest::prelude::*;
 
 use super::screens::everywhere;
 use super::*;
-use crate::image::Image;
 
 #[test]
 fn a_question_is_answered_in_place() {
@@ -300,7 +299,6 @@ enum Something {
     Away(bool),
     Later(u64),
     Files(Vec<String>),
-    Image(bool),
     Edited(Option<String>),
 }
 
@@ -327,7 +325,6 @@ fn something() -> impl Strategy<Value = Something> {
         1 => any::<bool>().prop_map(Something::Away),
         1 => (0..10_000_u64).prop_map(Something::Later),
         1 => prop::collection::vec("[a-q/.]{1,9}", 0..4).prop_map(Something::Files),
-        1 => any::<bool>().prop_map(Something::Image),
         1 => prop::option::of(".{0,20}").prop_map(Something::Edited),
     ]
 }
@@ -366,11 +363,6 @@ proptest! {
                 Something::Later(ms) => person.state.now += ms,
                 Something::Files(paths) => {
                     person.event(Event::Files { directory: "/home/ada/src/api".into(), paths });
-                }
-                Something::Image(is_one) => {
-                    let image = Image { mime: "image/png", data: "iVBORw==".into() };
-                    let image = if is_one { Ok(image) } else { Err("none".into()) };
-                    person.event(Event::Image(Link::Chat(1), ImageFrom::Clipboard, image));
                 }
                 Something::Edited(text) => person.event(Event::Edited(text.ok_or("failed".into()))),
             }

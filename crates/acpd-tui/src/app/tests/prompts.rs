@@ -3,7 +3,6 @@
 use super::chats::{ID, in_chat, journal};
 use super::screens::everywhere;
 use super::*;
-use crate::image::Image;
 
 /// The agent's slash commands.
 fn commands() -> Value {
@@ -180,42 +179,21 @@ fn earlier_prompts_are_found_by_their_words() {
     assert!(person.sees(80, 24).contains("\n another"), "the draft stays");
 }
 
-fn png() -> Image {
-    Image { mime: "image/png", data: "iVBORw0KGgo=".into() }
-}
-
 #[test]
-fn an_image_is_a_chip_and_goes_with_the_prompt_as_long_as_its_chip_is_there() {
+fn pasted_path_of_an_image_is_a_mention_of_that_file() {
     let (mut person, _) = in_chat();
-    person.ctrl('v');
-    assert!(person.sees(80, 24).contains("claude takes no images"));
-    person.event(Event::Paste("/tmp/b.png".into()));
-    assert!(person.sees(80, 24).contains("\n /tmp/b.png"), "it is a text like another");
-    person.ctrl('c');
-    person.ctrl('d');
-    let can = json!({"promptCapabilities": {"image": true}});
-    let link =
-        person.opens_with(&journal(), json!({"protocolVersion": 1, "agentCapabilities": can}));
     person.types("what is wrong in ");
-    person.ctrl('v');
-    assert!(person.effects.contains(&Effect::ReadImage(link, ImageFrom::Clipboard)));
-    let none = Err("there is no image on the clipboard".into());
-    person.event(Event::Image(link, ImageFrom::Clipboard, none));
-    assert!(person.sees(80, 24).contains("no image on the clipboard"));
-    person.event(Event::Image(link, ImageFrom::Clipboard, Ok(png())));
-    person.event(Event::Paste("/tmp/b.png".into()));
-    let from = ImageFrom::File { path: "/tmp/b.png".into(), pasted: "/tmp/b.png".into() };
-    assert!(person.effects.contains(&Effect::ReadImage(link, from.clone())));
-    person.event(Event::Image(link, from.clone(), Ok(png())));
-    assert!(person.sees(80, 24).contains("what is wrong in [image 1: 8 B] [image 2: 8 B]"));
-    (0..16).for_each(|_| person.press(KeyCode::Backspace));
+    person.event(Event::Paste("'/tmp/a b.png'\n".into()));
+    assert!(person.sees(80, 24).contains("\n what is wrong in @/tmp/a b.png"));
     person.press(KeyCode::Enter);
+    let files = prompt_files(&mut person);
+    assert_eq!(files.files[0].path, "/tmp/a b.png");
+    let image = json!({"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="});
+    person.event(Event::AttachedRead(files, Ok(vec![image.clone()])));
     let said = person.said("session/prompt").remove(0);
-    let blocks = json!([{"type": "text", "text": "what is wrong in [image 1: 8 B]"},
-        {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}]);
-    assert_eq!(said["params"]["prompt"], blocks);
-    person.event(Event::Image(link, from, Err("cannot read `/tmp/b.png`".into())));
-    assert!(person.sees(80, 24).contains("\n /tmp/b.png"), "it is a text like another");
+    assert_eq!(said["params"]["prompt"][1], image);
+    person.event(Event::Paste("/tmp/b.txt".into()));
+    assert!(person.sees(80, 24).contains("\n /tmp/b.txt"), "it is a text like another");
 }
 
 #[test]

@@ -1,6 +1,5 @@
 use super::screens::everywhere;
 use super::*;
-use crate::image::Image;
 
 const STOPPED: &str = "agent `claude` was stopped by a person";
 const START: &str = "`acpctl agent start claude` starts it again";
@@ -115,42 +114,6 @@ fn h2_a_prompt_that_is_refused_is_a_draft_again_below_the_reason_and_the_way_out
         person.press(KeyCode::Backspace);
         assert!(!person.sees(80, 24).contains("was stopped"));
         person.press(KeyCode::Backspace);
-    }
-}
-
-#[test]
-fn an_image_that_is_attached_while_the_session_starts_goes_with_the_prompt() {
-    for can in [true, false] {
-        let mut person = who_begins();
-        person.types("see ");
-        person.ctrl('v');
-        let read = |effect: &Effect| match effect {
-            Effect::ReadImage(of, from) => Some((*of, from.clone())),
-            _ => None,
-        };
-        let (of, from) = person.effects.iter().find_map(read).expect("the image is read");
-        let hello = json!({"protocolVersion": 1,
-            "agentCapabilities": {"promptCapabilities": {"image": can}}});
-        person.result(Link::Errand(2), "initialize", hello);
-        let image = Image { mime: "image/png", data: "iVBORw0KGgo=".into() };
-        if can {
-            // It is there after the session.
-            person.result(Link::Errand(2), "session/new", json!({"sessionId": "s-new"}));
-            person.event(Event::Image(of, from, Ok(image)));
-            person.press(KeyCode::Enter);
-            let said = person.said("session/prompt").remove(0);
-            assert_eq!(said["params"]["prompt"][1]["data"], "iVBORw0KGgo=");
-        } else {
-            person.event(Event::Image(of, from, Ok(image)));
-            person.press(KeyCode::Enter);
-            person.types("more");
-            person.press(KeyCode::Enter);
-            person.result(Link::Errand(2), "session/new", json!({"sessionId": "s-new"}));
-            assert!(prompts(&mut person).is_empty());
-            let seen = person.sees(80, 24);
-            assert!(seen.contains("claude takes no images"), "{seen}");
-            assert!(seen.contains("\n see [image 1: 8 B]") && seen.contains("\n more"), "{seen}");
-        }
     }
 }
 

@@ -259,7 +259,9 @@ fn below_pane(state: &State, canvas: &mut Canvas<'_>, y: u16) -> Option<Position
             let folder = directory(&cwd, state.scene.home.as_deref()).cut_middle(24);
             (text!(" new with {} in {} > ", agent, folder), input)
         }
-        Some(Typing::Rename { who, input, .. }) => (text!(" new name of {} > ", who.cut(24)), input),
+        Some(Typing::Rename { who, input, .. }) => {
+            (text!(" new name of {} > ", who.cut(24)), input)
+        }
         None => {
             let line = match (&state.flash, state.top.filter.text()) {
                 (Some(flash), _) => {
