@@ -99,8 +99,6 @@ pub(crate) struct OnScreen {
     pub(crate) is_near_beginning: bool,
     /// What can be clicked, by the rows of the screen.
     pub(crate) spots: Vec<(u16, Spot)>,
-    /// A block whose body is wanted.
-    pub(crate) missing: Option<Id>,
 }
 
 /// Something that can be clicked.
@@ -625,7 +623,6 @@ impl State {
             Purpose::Hello => self.greeted(link, result),
             Purpose::Attach => self.attached(result),
             Purpose::Older(key) => return self.older(&key, result),
-            Purpose::Body(key) => return self.body(&key, result),
             Purpose::Rename => self.flash(Role::Good, "renamed"),
             Purpose::Options(key) => return self.options(link, &key, result),
             Purpose::Set(_) => {
@@ -653,7 +650,7 @@ impl State {
             }
             (Link::Chat(_), _) => drop(self.on_chat(link, |chat| chat.over(Text::from(&why)))),
             (_, Purpose::Answer(id)) => self.card().not_taken(&id),
-            (_, Purpose::Older(key) | Purpose::Body(key)) => self.log_failed(&key),
+            (_, Purpose::Older(key)) => self.log_failed(&key),
             // It is told where it would stand.
             (_, Purpose::Usage) => return Vec::new(),
             _ => {}

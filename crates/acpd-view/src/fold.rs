@@ -175,6 +175,19 @@ impl State {
         self.turns.drain(..rest).collect()
     }
 
+    /// Drops turns until at most `most` are left above that of a block. [`State::earlier`] takes
+    /// their lines again. Returns whether any were dropped.
+    pub fn drop_turns_above(&mut self, id: Id, most: usize) -> bool {
+        let is_before = |turn: &Turn| turn.first().is_none_or(|first| first <= id.seq());
+        let above = self.turns.partition_point(is_before).saturating_sub(1);
+        let dropped = above.saturating_sub(most);
+        if dropped > 0 {
+            self.head.clear();
+            self.turns.drain(..dropped);
+        }
+        dropped > 0
+    }
+
     /// All turns; nothing comes any more.
     pub fn into_turns(self) -> Vec<Turn> {
         self.turns

@@ -16,7 +16,6 @@ mod complete;
 mod conversation;
 mod editor;
 mod layout;
-mod memory;
 mod options;
 mod queue;
 mod search;
@@ -252,15 +251,9 @@ impl Chat {
         self.doubted.as_ref().filter(|doubted| **doubted == self.editor.said().text)
     }
 
-    /// Bytes of the bodies that are kept.
     #[cfg(test)]
-    pub(super) fn conversation_bytes(&self) -> usize {
-        self.conversation.bytes()
-    }
-
-    #[cfg(test)]
-    pub(super) fn limit_memory(&mut self, most: usize) {
-        self.conversation.memory.limit(most);
+    pub(super) fn turns(&self) -> usize {
+        self.conversation.turns()
     }
 
     /// Gives the prompt the keys.
@@ -386,24 +379,12 @@ impl State {
             return Vec::new();
         };
         match page.and_then(|page| chat.conversation.older(page)) {
-            Some(after) => self.ask_log(after, Purpose::Older),
+            Some(after) => self.ask_log(after),
             None => {
                 let mut effects = self.search_goes_on();
                 effects.extend(self.look_up());
                 effects
             }
-        }
-    }
-
-    /// Lines of blocks whose bodies were dropped.
-    pub(super) fn body(&mut self, key: &SessionRowKey, result: &RawValue) -> Vec<Effect> {
-        let page = read::<LogResult>(result);
-        let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else {
-            return Vec::new();
-        };
-        match page.and_then(|page| chat.conversation.body(page)) {
-            Some(after) => self.ask_log(after, Purpose::Body),
-            None => self.search_goes_on(),
         }
     }
 
@@ -415,43 +396,34 @@ impl State {
         }
     }
 
-    /// After a frame: asks for what the screen will want next.
+    /// After a frame: asks for lines that the screen will want next, and drops turns far above it.
     pub(super) fn look_around(&mut self) -> Vec<Effect> {
         let Some(chat) = &mut self.chat else { return Vec::new() };
-        let mut seen = self.on_screen.spots.iter().filter_map(|(_, spot)| match spot {
-            Spot::Block(id) => Some(*id),
-            Spot::Row(_) => None,
-        });
-        chat.conversation.sees(seen.next_back());
-        let (is_near, missing) = (self.on_screen.is_near_beginning, self.on_screen.missing);
-        let mut effects = if is_near { self.ask_for_older() } else { Vec::new() };
-        effects.extend(missing.map(|id| self.ask_for_body(id)).unwrap_or_default());
-        effects
+        if self.on_screen.is_near_beginning {
+            return self.ask_for_older();
+        }
+        let first = self.on_screen.spots.first();
+        // A search reads upwards from the screen.
+        if let Some((_, Spot::Block(id))) = first.filter(|_| !chat.search.waits()) {
+            chat.conversation.drop_above(*id);
+        }
+        Vec::new()
     }
 
     /// Asks for what is before the first line that was read, if there is any.
     pub(super) fn ask_for_older(&mut self) -> Vec<Effect> {
         let chat = self.chat.as_mut().filter(|chat| chat.phase == Phase::Live);
         match chat.and_then(|chat| chat.conversation.wants_older(PAGE)) {
-            Some(after) => self.ask_log(after, Purpose::Older),
+            Some(after) => self.ask_log(after),
             None => Vec::new(),
         }
     }
 
-    /// Asks for the lines of a block whose body was dropped, and of those behind it.
-    pub(super) fn ask_for_body(&mut self, id: Id) -> Vec<Effect> {
-        let chat = self.chat.as_mut().filter(|chat| chat.phase == Phase::Live);
-        match chat.and_then(|chat| chat.conversation.wants_body(id)) {
-            Some(after) => self.ask_log(after, Purpose::Body),
-            None => Vec::new(),
-        }
-    }
-
-    fn ask_log(&mut self, after: u64, purpose: fn(SessionRowKey) -> Purpose) -> Vec<Effect> {
+    fn ask_log(&mut self, after: u64) -> Vec<Effect> {
         let Some(chat) = &self.chat else { return Vec::new() };
         let limit = u32::try_from(PAGE).ok();
         let params = LogParams { session: chat.key.exactly(), after, limit };
-        let purpose = purpose(chat.key.clone());
+        let purpose = Purpose::Older(chat.key.clone());
         vec![self.requests.send(Link::Fleet, method::SESSION_LOG, &params, purpose)]
     }
 

@@ -51,8 +51,6 @@ pub(super) enum Purpose {
     Attach,
     /// A part of the journal that is older than what was read.
     Older(SessionRowKey),
-    /// Lines of blocks whose bodies were dropped.
-    Body(SessionRowKey),
     /// What was used today.
     Usage,
     /// Another process of an agent.

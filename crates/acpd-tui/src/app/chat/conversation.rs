@@ -6,10 +6,10 @@ use acpd_api::{LogEntry, LogResult, Untrusted};
 use acpd_view::{Block, Change, Folding, Id, Kind, Line, Mode, Progress, Role, Row, rows};
 use serde_json::value::RawValue;
 
-use super::memory::Memory;
-
 /// Rows of a block that a person unfolds out of a group.
 const GLANCE: usize = 3;
+/// Turns above the screen that are kept.
+const TURNS: usize = 100;
 
 #[derive(Debug)]
 pub(super) struct Conversation {
@@ -27,7 +27,6 @@ pub(super) struct Conversation {
     began: HashMap<Id, u64>,
     /// Thoughts are shown whole.
     shows_thoughts: bool,
-    pub(super) memory: Memory,
 }
 
 /// Where a person wants to be.
@@ -54,8 +53,6 @@ pub(super) enum Step {
     Found,
     /// Not in what was read; it can go on from this row in what is older.
     Older(Option<Id>),
-    /// A body was dropped: it can go on from the row when that is there again.
-    Body(Option<Id>, Id),
 }
 
 impl Conversation {
@@ -70,7 +67,6 @@ impl Conversation {
             older: Older::Unread,
             began: HashMap::new(),
             shows_thoughts: false,
-            memory: Memory::default(),
         }
     }
 
@@ -90,7 +86,6 @@ impl Conversation {
                 self.began.entry(id).or_insert(now);
             }
         }
-        self.memory.took(line.len(), &mut self.folded);
     }
 
     /// What is known beside the blocks.
@@ -170,9 +165,9 @@ impl Conversation {
         Some(first.saturating_sub(page + 1))
     }
 
-    /// Whether lines that were asked for are on their way: older ones, or those of a body.
+    /// Whether older lines that were asked for are on their way.
     pub(super) fn is_asked(&self) -> bool {
-        matches!(self.older, Older::Asked(_)) || self.memory.is_asked()
+        matches!(self.older, Older::Asked(_))
     }
 
     /// Takes a part of an older page. Returns from where on the rest of it is wanted.
@@ -185,42 +180,29 @@ impl Conversation {
             return Some(next);
         }
         let entries = std::mem::take(entries);
-        let bytes = entries.iter().map(|entry| entry.line.get().len()).sum();
         let is_beginning = entries.first().is_none_or(|entry| entry.seq <= 1);
         self.older = if is_beginning { Older::None } else { Older::Unread };
         self.folded.earlier(&entries);
-        self.memory.took(bytes, &mut self.folded);
         None
-    }
-
-    /// From which line on the body of a block is to be read again, unless another one is.
-    pub(super) fn wants_body(&mut self, id: Id) -> Option<u64> {
-        let block = self.folded.get(id).filter(|block| block.is_shed())?;
-        self.memory.asks(block, &self.folded).then(|| id.seq() - 1)
-    }
-
-    /// Takes a part of the lines of a body. Returns from where on the rest of it is wanted.
-    pub(super) fn body(&mut self, page: LogResult) -> Option<u64> {
-        self.memory.body(page, &mut self.folded)
     }
 
     /// Takes that lines that were asked for do not come.
     pub(super) fn gives_up(&mut self) {
-        if matches!(self.older, Older::Asked(_)) {
+        if self.is_asked() {
             self.older = Older::Unread;
         }
-        self.memory.gives_up();
     }
 
-    /// Takes which row is on the screen: what is close to it stays.
-    pub(super) fn sees(&mut self, id: Option<Id>) {
-        self.memory.seen = id;
+    /// Drops turns that are far above a row of the screen. They are read again when they are wanted.
+    pub(super) fn drop_above(&mut self, id: Id) {
+        if !self.is_asked() && self.folded.drop_turns_above(id, TURNS) {
+            self.older = Older::Unread;
+        }
     }
 
-    /// Bytes of the bodies that are kept.
     #[cfg(test)]
-    pub(super) fn bytes(&self) -> usize {
-        self.folded.blocks().map(Block::bytes).sum()
+    pub(super) fn turns(&self) -> usize {
+        self.folded.turns().len()
     }
 
     /// The number of the first line that was read.
@@ -313,9 +295,6 @@ impl Conversation {
         let mut last = from;
         let mut found = None;
         for block in self.folded.blocks().rev().filter(is_above) {
-            if block.is_shed() && !self.memory.is_lost(block.id) {
-                return Step::Body(last, block.id);
-            }
             if block.says(words) {
                 found = Some(block.id);
                 break;

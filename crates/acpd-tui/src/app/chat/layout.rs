@@ -14,8 +14,6 @@ use super::conversation::{Conversation, Jump, id};
 
 /// Lines that are kept wrapped.
 const KEPT: usize = 20_000;
-/// Rows around the screen whose bodies are wanted.
-const CLOSE: usize = 20;
 /// Rows above the screen below which older ones are wanted.
 const AHEAD: usize = 60;
 
@@ -50,7 +48,6 @@ struct Kept {
     blocks: usize,
     folding: Folding,
     progress: Progress,
-    is_shed: bool,
     lines: Rc<Vec<Line>>,
 }
 
@@ -83,8 +80,6 @@ pub(super) struct Visible {
     pub(super) first: u64,
     /// Older rows are wanted soon.
     pub(super) is_near_beginning: bool,
-    /// A block on the screen, or soon on it, whose body was dropped.
-    pub(super) missing: Option<Id>,
 }
 
 impl Layout {
@@ -159,7 +154,6 @@ impl Layout {
             below: rows.len() - at,
             first: id(&rows[first]).seq(),
             is_near_beginning: first < AHEAD,
-            missing: missing(conversation, rows, first.saturating_sub(CLOSE)..at + CLOSE),
         }
     }
 
@@ -282,14 +276,13 @@ impl Layout {
                 (&blocks[blocks.len() - 1], blocks.len(), Folding::Closed)
             }
         };
-        let (last, progress, is_shed) = (block.last, block.progress, block.is_shed());
+        let (last, progress) = (block.last, block.progress);
         let key = id(row);
         let is_same = |kept: &&Kept| {
             kept.last == last
                 && kept.blocks == blocks
                 && kept.folding == folding
                 && kept.progress == progress
-                && kept.is_shed == is_shed
         };
         if let Some(kept) = self.kept.get(&key).filter(is_same) {
             return Rc::clone(&kept.lines);
@@ -301,7 +294,7 @@ impl Layout {
         let lines = if lines.is_empty() { vec![Line::of(Role::Dim, "(nothing)")] } else { lines };
         let lines = Rc::new(lines);
         self.kept_lines += lines.len();
-        let kept = Kept { last, blocks, folding, progress, is_shed, lines: Rc::clone(&lines) };
+        let kept = Kept { last, blocks, folding, progress, lines: Rc::clone(&lines) };
         if let Some(before) = self.kept.insert(key, kept) {
             self.kept_lines -= before.lines.len();
         }
@@ -332,21 +325,6 @@ impl Layout {
         self.stream = Some(stream);
         lines
     }
-}
-
-/// The first of these rows that shows a body that was dropped.
-fn missing(
-    conversation: &Conversation,
-    rows: &[Row<'_>],
-    at: std::ops::Range<usize>,
-) -> Option<Id> {
-    let at = at.start..at.end.min(rows.len());
-    rows[at].iter().find_map(|row| match row {
-        Row::Block(block) if block.is_shed() => {
-            (conversation.folding(block) != Folding::Closed).then_some(block.id)
-        }
-        _ => None,
-    })
 }
 
 fn wrapped_group(group: &Group<'_>, width: usize) -> Vec<Line> {

@@ -143,7 +143,6 @@ impl State {
                 return Vec::new();
             }
             Step::Older(from) => (from, self.ask_for_older()),
-            Step::Body(from, missing) => (from, self.ask_for_body(missing)),
         };
         match &mut self.chat {
             Some(chat) if !effects.is_empty() || chat.may_come() => {

@@ -94,8 +94,8 @@ pub(in crate::app) fn view(
     let editor = editor.intersection(canvas.buffer().area);
     chat.editor.widget(chat.takes_words()).render(editor, canvas.buffer());
     let page = usize::from(body.height);
-    let Visible { is_near_beginning, missing, .. } = visible;
-    OnScreen { question: drawn, page, is_near_beginning, missing, spots }
+    let is_near_beginning = visible.is_near_beginning;
+    OnScreen { question: drawn, page, is_near_beginning, spots }
 }
 
 /// Draws as many of these lines as there is room for.

@@ -1,4 +1,4 @@
-//! Reading a conversation: search, memory, copying, the mouse.
+//! Reading of a conversation: search, memory, copies, the mouse.
 
 use acpd_api::SessionRowKey;
 
@@ -81,38 +81,31 @@ fn at_the_end_of(last: u64) -> Person {
 }
 
 #[test]
-fn a_hundred_thousand_lines_are_opened_at_their_end_and_scrolled_to_the_beginning_in_bounded_memory()
- {
+fn turns_far_above_the_screen_are_dropped_and_read_again() {
     const LAST: u64 = 99_999;
-    const MOST: usize = 128 << 10;
     let mut person = at_the_end_of(LAST);
-    let chat = |person: &mut Person| person.state.chat.as_mut().unwrap().conversation_bytes();
-    person.state.chat.as_mut().unwrap().limit_memory(MOST);
+    let turns = |person: &Person| person.state.chat.as_ref().unwrap().turns();
     assert!(person.sees(80, 24).contains("make 99999"));
     person.press(KeyCode::Tab);
-    // What is close to the screen is kept, and so is a page until it was looked at.
-    let bound = MOST + (2 * 200 + 1000) * (PRINTED + 200) / 3;
-    // A part of the journal is enough to see that what was read is let go.
-    let mut read = 300;
-    while read < 6_000 {
+    for _ in 0..3 {
         person.types("g");
         person.sees(80, 24);
         assert_eq!(serve_log(&mut person, LAST), 1);
-        read += 1000;
-        let kept = chat(&mut person);
-        assert!(kept <= bound, "{kept} bytes of {read} lines");
     }
-    assert!(bound < read / 3 * PRINTED / 3, "most of what was read has gone");
+    assert!(turns(&person) > 300, "turns below the screen are kept");
 
-    // The live end has lost its bodies, and reads them again when they are opened.
     person.types("G");
-    let seen = person.sees(80, 24);
-    assert!(seen.contains("$ make 99996") && !seen.contains("needle 99996"), "{seen}");
-    person.types("kk ");
-    assert!(person.sees(80, 24).contains("reading"), "{}", person.sees(80, 24));
-    assert!(serve_log(&mut person, LAST) > 0);
-    let seen = person.sees(80, 24);
-    assert!(seen.contains("▌      xxxx") && !seen.contains("reading"), "{seen}");
+    assert!(person.sees(80, 24).contains("$ make 99999"));
+    let kept = turns(&person);
+    assert!((100..120).contains(&kept), "{kept} turns");
+    assert!(person.said(method::SESSION_LOG).is_empty(), "the rows above the screen are enough");
+
+    person.types("g");
+    person.sees(80, 24);
+    assert_eq!(serve_log(&mut person, LAST), 1);
+    assert!(turns(&person) > kept);
+    person.types("[");
+    assert!(person.sees(80, 24).contains(&format!("> prompt {}", LAST - 3 * kept as u64 - 1)));
 }
 
 #[test]
