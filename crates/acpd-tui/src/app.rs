@@ -39,7 +39,7 @@ use crate::fleet::Fleet;
 use crate::keymap::{self, Action, Place};
 use crate::question::{Card, Drawn};
 use chat::{Chat, Editor, Files};
-use requests::{Purpose, Requests};
+use requests::{Outbox, Purpose};
 use today::Today;
 use top::Top;
 
@@ -219,7 +219,8 @@ pub(crate) struct State {
     now: u64,
     fleet: Fleet,
     presence: Presence,
-    requests: Requests,
+    /// Requests and other effects of this step.
+    out: Outbox,
     top: Top,
     /// The conversation that is in front of the list.
     chat: Option<Chat>,
@@ -252,7 +253,7 @@ impl State {
             now,
             fleet: Fleet::default(),
             presence: Presence::Connecting,
-            requests: Requests::default(),
+            out: Outbox::default(),
             top: Top::default(),
             chat: None,
             drafts: HashMap::new(),
@@ -271,15 +272,17 @@ impl State {
             let words = "no UTF-8 locale: marks are ASCII; acpctl chat --plain goes line by line";
             state.flash(Role::Plain, words);
         }
-        let mut effects = vec![Effect::Open(Link::Fleet), state.watch()];
-        effects.extend(match opens {
-            Opens::Top => Vec::new(),
+        state.out.push(Effect::Open(Link::Fleet));
+        state.watch();
+        match opens {
+            Opens::Top => {}
             Opens::Session { agent, session_id, seq } => {
                 let key = SessionRowKey { agent: agent.into(), session_id: session_id.into() };
-                state.open_chat(key, seq, false)
+                state.open_chat(key, seq, false);
             }
             Opens::New { agent } => state.begin(&agent.into(), None, false),
-        });
+        }
+        let effects = state.out.take();
         (state, effects)
     }
 
@@ -288,100 +291,73 @@ impl State {
         if self.flash.as_ref().is_some_and(|flash| flash.until <= now) {
             self.flash = None;
         }
-        let effects = match event {
+        match event {
             Event::Key(key) if key.kind == KeyEventKind::Press => self.key(&key),
-            Event::Key(_) | Event::Time => Vec::new(),
+            Event::Key(_) | Event::Time => {}
             Event::Paste(text) if self.chat.is_some() => self.paste_into_chat(&text),
-            Event::Paste(text) => {
-                self.top.paste(&text);
-                Vec::new()
-            }
-            Event::Wheel(lines) => {
-                self.wheel(lines);
-                Vec::new()
-            }
-            Event::Click(y) => {
-                self.click(y);
-                Vec::new()
-            }
-            Event::Failed(why) => {
-                self.flash(Role::Bad, why);
-                Vec::new()
-            }
+            Event::Paste(text) => self.top.paste(&text),
+            Event::Wheel(lines) => self.wheel(lines),
+            Event::Click(y) => self.click(y),
+            Event::Failed(why) => self.flash(Role::Bad, why),
             Event::Files { directory, paths } => {
                 self.files.take(directory, paths, now);
-                self.look_up()
+                self.look_up();
             }
-            Event::Focused(is_focused) => {
-                self.is_focused = is_focused;
-                Vec::new()
-            }
+            Event::Focused(is_focused) => self.is_focused = is_focused,
             Event::Line(link, line) => self.line(link, &line),
-            Event::Lost(link) => {
-                match link {
-                    Link::Fleet => self.presence = Presence::AwaySince(now),
-                    link => drop(self.on_chat(link, |chat| chat.lost(now))),
-                }
-                Vec::new()
-            }
-            Event::Stopped(link) => {
-                self.stopped(link);
-                Vec::new()
-            }
+            Event::Lost(Link::Fleet) => self.presence = Presence::AwaySince(now),
+            Event::Lost(link) => drop(self.on_chat(link, |chat| chat.lost(now))),
+            Event::Stopped(link) => self.stopped(link),
             Event::Back(Link::Fleet) => {
                 self.presence = Presence::There;
-                vec![self.watch()]
+                self.watch();
             }
             Event::Back(link) => {
                 self.on_chat(link, Chat::back);
-                self.search_goes_on()
+                self.search_goes_on();
             }
             Event::Ended(link, why) => self.ended(link, why),
             Event::AttachedRead(of, read) => self.on_files_read(&of, read),
-            Event::Edited(edited) => {
-                self.edited(edited);
-                Vec::new()
-            }
+            Event::Edited(edited) => self.edited(edited),
             Event::Drawn(on_screen) => {
                 if let Some(drawn) = &on_screen.question {
                     self.card().drawn(drawn);
                 }
                 self.on_screen = on_screen;
-                self.look_around()
+                self.look_around();
             }
-        };
+        }
         self.top.settle(&self.fleet, self.now);
         if let Some(chat) = &mut self.chat {
             chat.settle(&self.fleet);
         }
-        effects
+        self.out.take()
     }
 
     /// A connection has ended for good.
-    fn ended(&mut self, link: Link, why: Text) -> Vec<Effect> {
+    fn ended(&mut self, link: Link, why: Text) {
         match link {
             Link::Fleet => self.presence = Presence::Gone(why),
             Link::Chat(_) => {
-                self.requests.forget(link);
+                self.out.forget(link);
                 self.on_chat(link, |chat| chat.over(why));
             }
             Link::Errand(_) => {
                 let error = ErrorObject::new(code::INTERNAL, why.as_str());
-                if let Some(effects) = self.errand_failed(link, &error) {
-                    return effects;
+                if self.errand_failed(link, &error) {
+                    return;
                 }
-                let undone = self.requests.forget(link);
+                let undone = self.out.forget(link);
                 if !undone.is_empty() {
                     self.not_done(undone, &error);
                 }
             }
         }
-        Vec::new()
     }
 
     /// A person has stopped the daemon: what it was asked for does not come, and it is not started again by itself.
     fn stopped(&mut self, link: Link) {
-        self.requests.forget(link);
+        self.out.forget(link);
         match link {
             Link::Fleet => self.presence = Presence::Stopped,
             link => drop(self.on_chat(link, Chat::stopped)),
@@ -394,18 +370,15 @@ impl State {
     }
 
     /// Starts the daemon that a person has stopped, and opens the conversation again.
-    fn start(&mut self) -> Vec<Effect> {
+    fn start(&mut self) {
         let reopens = self.chat.as_mut().is_some_and(Chat::reopen);
         match self.presence {
             Presence::Stopped => {
                 self.flash(Role::Plain, "starting acpd");
-                vec![Effect::Start]
+                self.out.push(Effect::Start);
             }
             _ if reopens => self.reopen_chat(),
-            _ => {
-                self.flash(Role::Plain, "acpd is running");
-                Vec::new()
-            }
+            _ => self.flash(Role::Plain, "acpd is running"),
         }
     }
 
@@ -444,8 +417,8 @@ impl State {
         [flash, away, Some(self.now + ages)].into_iter().flatten().min()
     }
 
-    fn watch(&mut self) -> Effect {
-        self.requests.send(Link::Fleet, method::WATCH, &Empty {}, Purpose::Watch)
+    fn watch(&mut self) {
+        self.out.send(Link::Fleet, method::WATCH, &Empty {}, Purpose::Watch);
     }
 
     /// Tells something for a moment.
@@ -473,7 +446,7 @@ impl State {
         }
     }
 
-    fn key(&mut self, key: &KeyEvent) -> Vec<Effect> {
+    fn key(&mut self, key: &KeyEvent) {
         let place = self.place();
         let action = keymap::action(place, key);
         if let Some(scroll) = &mut self.help {
@@ -481,25 +454,26 @@ impl State {
                 Some(Action::Back) => self.help = None,
                 Some(Action::Detach) => {
                     self.help = None;
-                    return if self.chat.is_some() { self.detach() } else { vec![Effect::Quit] };
+                    if self.chat.is_some() {
+                        self.detach();
+                    } else {
+                        self.out.push(Effect::Quit);
+                    }
                 }
                 Some(Action::Down) => *scroll += 1,
                 Some(Action::Up) => *scroll = scroll.saturating_sub(1),
                 Some(Action::PageDown) => *scroll += self.on_screen.page,
                 Some(Action::PageUp) => *scroll = scroll.saturating_sub(self.on_screen.page),
-                Some(Action::Suspend) => return vec![Effect::Suspend],
-                Some(Action::Redraw) => return vec![Effect::Redraw],
+                Some(Action::Suspend) => self.out.push(Effect::Suspend),
+                Some(Action::Redraw) => self.out.push(Effect::Redraw),
                 _ => {}
             }
-            return Vec::new();
+            return;
         }
         match action {
-            Some(Action::Suspend) => vec![Effect::Suspend],
-            Some(Action::Redraw) => vec![Effect::Redraw],
-            Some(Action::Keys) => {
-                self.help = Some(0);
-                Vec::new()
-            }
+            Some(Action::Suspend) => self.out.push(Effect::Suspend),
+            Some(Action::Redraw) => self.out.push(Effect::Redraw),
+            Some(Action::Keys) => self.help = Some(0),
             Some(Action::Mouse) => {
                 self.has_mouse = !self.has_mouse;
                 self.flash(
@@ -511,9 +485,9 @@ impl State {
                         "the terminal has the mouse: select and copy as everywhere".into()
                     },
                 );
-                vec![Effect::Mouse(self.has_mouse)]
+                self.out.push(Effect::Mouse(self.has_mouse));
             }
-            Some(Action::Quit) => vec![Effect::Quit],
+            Some(Action::Quit) => self.out.push(Effect::Quit),
             Some(Action::Start) => self.start(),
             Some(Action::Top) => self.close_chat(),
             action if self.chat.is_some() => self.chat_key(place, action, key),
@@ -543,15 +517,15 @@ impl State {
         self.chat.as_mut().filter(|chat| chat.is_on(link)).map(step).is_some()
     }
 
-    fn line(&mut self, link: Link, line: &Bytes) -> Vec<Effect> {
-        let Ok(message) = parse(line) else { return Vec::new() };
+    fn line(&mut self, link: Link, line: &Bytes) {
+        let Ok(message) = parse(line) else { return };
         match message {
             Message::Response { id, outcome } => {
-                let Some(purpose) = self.requests.answered(link, &id) else { return Vec::new() };
+                let Some(purpose) = self.out.answered(link, &id) else { return };
                 match outcome {
                     Outcome::Result(result) => self.result(link, purpose, result),
                     Outcome::Error(error) => {
-                        self.error(link, purpose, &ErrorObject::from_raw(error))
+                        self.error(link, purpose, &ErrorObject::from_raw(error));
                     }
                 }
             }
@@ -561,33 +535,29 @@ impl State {
                 if let Some(changed) = read(params) {
                     self.fleet.changed(changed);
                 }
-                let mut effects = self.ask_usage();
+                self.ask_usage();
                 // The directory of a session that has just begun, perhaps.
-                effects.extend(self.look_up());
-                effects
+                self.look_up();
             }
             Message::Notification { method, .. } => {
                 if self.chat.as_ref().is_some_and(|chat| chat.is_on(link)) {
-                    let mut effects = self.chat_line(&method, line);
-                    effects.extend(self.look_up());
-                    return effects;
+                    self.chat_line(&method, line);
+                    self.look_up();
                 }
-                Vec::new()
             }
             // Questions are answered over the connection that watches.
-            Message::Request { .. } => Vec::new(),
+            Message::Request { .. } => {}
         }
     }
 
-    fn result(&mut self, link: Link, purpose: Purpose, result: &RawValue) -> Vec<Effect> {
+    fn result(&mut self, link: Link, purpose: Purpose, result: &RawValue) {
         match purpose {
             Purpose::Watch => {
                 if let Some(told) = read::<Watched>(result) {
                     self.fleet.snapshot(told);
                     self.presence = Presence::There;
-                    let mut effects = self.ask_usage();
-                    effects.extend(self.reopen_chat());
-                    return effects;
+                    self.ask_usage();
+                    self.reopen_chat();
                 }
             }
             Purpose::Usage => self.today.take(read(result), self.now),
@@ -609,68 +579,62 @@ impl State {
                     },
                 );
             }
-            Purpose::New => return self.begun(link, result),
-            Purpose::NextWaiting => return self.say_next(),
+            Purpose::New => self.begun(link, result),
+            Purpose::NextWaiting => self.say_next(),
             Purpose::Prompted | Purpose::Prompt(Some(_)) => {
                 self.flash(Role::Good, "sent");
-                self.requests.forget(link);
-                return vec![Effect::Leave(link)];
+                self.out.leave(link);
             }
-            Purpose::Prompt(None) => return self.prompt_ended(link, None),
-            Purpose::Steer(words) => return self.steered(link, words, result),
-            Purpose::Queue(key) => return self.queue(&key, result),
+            Purpose::Prompt(None) => self.prompt_ended(link, None),
+            Purpose::Steer(words) => self.steered(link, words, result),
+            Purpose::Queue(key) => self.queue(&key, result),
             Purpose::TakeBack(words) => self.taken_back(words),
             Purpose::Hello => self.greeted(link, result),
             Purpose::Attach => self.attached(result),
-            Purpose::Older(key) => return self.older(&key, result),
+            Purpose::Older(key) => self.older(&key, result),
             Purpose::Rename => self.flash(Role::Good, "renamed"),
-            Purpose::Options(key) => return self.options(link, &key, result),
-            Purpose::Set(_) => {
-                self.requests.forget(link);
-                return vec![Effect::Leave(link)];
-            }
+            Purpose::Options(key) => self.options(link, &key, result),
+            Purpose::Set(_) => drop(self.out.leave(link)),
         }
-        Vec::new()
     }
 
-    fn error(&mut self, link: Link, purpose: Purpose, error: &ErrorObject) -> Vec<Effect> {
+    fn error(&mut self, link: Link, purpose: Purpose, error: &ErrorObject) {
         let why = Untrusted::from(error.message.as_str());
         if matches!(purpose, Purpose::NextWaiting) {
             return self.say_next();
         }
-        if let Some(effects) = self.errand_failed(link, error) {
-            return effects;
+        if self.errand_failed(link, error) {
+            return;
         }
         match (link, purpose) {
             (Link::Errand(_), purpose) => {
-                let mut undone = self.requests.forget(link);
+                let mut undone = self.out.leave(link);
                 undone.push(purpose);
                 self.not_done(undone, error);
-                return vec![Effect::Leave(link)];
+                return;
             }
             (Link::Chat(_), _) => drop(self.on_chat(link, |chat| chat.over(Text::from(&why)))),
             (_, Purpose::Answer(id)) => self.card().not_taken(&id),
             (_, Purpose::Older(key)) => self.log_failed(&key),
             // It is told where it would stand.
-            (_, Purpose::Usage) => return Vec::new(),
+            (_, Purpose::Usage) => return,
             _ => {}
         }
         self.flash(Role::Bad, &why);
-        Vec::new()
     }
 
     /// Ends the running turn of a session, and takes back its queued prompts.
-    fn cancel_session(&mut self, key: &SessionRowKey) -> Vec<Effect> {
+    fn cancel_session(&mut self, key: &SessionRowKey) {
         let (session, by) = (key.exactly(), Some(self.scene.who.clone()));
         let params = CancelParams { session, turn_only: false, by };
-        vec![self.requests.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel)]
+        self.out.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel);
     }
 
-    fn answer(&mut self, id: Untrusted, answer: GivenAnswer) -> Vec<Effect> {
+    fn answer(&mut self, id: Untrusted, answer: GivenAnswer) {
         let by = Some(self.scene.who.clone());
         let params = AnswerParams { id: id.raw().to_owned(), answer, by, parent: None };
         let purpose = Purpose::Answer(id);
-        vec![self.requests.send(Link::Fleet, method::INTERACTION_ANSWER, &params, purpose)]
+        self.out.send(Link::Fleet, method::INTERACTION_ANSWER, &params, purpose);
     }
 }
 

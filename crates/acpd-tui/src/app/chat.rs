@@ -265,31 +265,25 @@ impl Chat {
 
 impl State {
     /// Opens a conversation whose journal ends at `seq`.
-    pub(super) fn open_chat(
-        &mut self,
-        key: SessionRowKey,
-        seq: u64,
-        is_from_top: bool,
-    ) -> Vec<Effect> {
-        let mut effects = self.close_chat();
+    pub(super) fn open_chat(&mut self, key: SessionRowKey, seq: u64, is_from_top: bool) {
+        self.close_chat();
         self.show_chat(key, is_from_top);
-        effects.extend(self.attach(seq));
-        effects
+        self.attach(seq);
     }
 
     /// Opens the conversation again that the end of the daemon has closed, if its person wants that. It is read anew:
     /// the journal may be another one.
-    pub(super) fn reopen_chat(&mut self) -> Vec<Effect> {
+    pub(super) fn reopen_chat(&mut self) {
         let wants = |chat: &&Chat| chat.phase == Phase::Stopped { reopens: true };
-        let Some(chat) = self.chat.as_ref().filter(wants) else { return Vec::new() };
+        let Some(chat) = self.chat.as_ref().filter(wants) else { return };
         let (key, is_from_top) = (chat.key.clone(), chat.is_from_top);
         let seq = self.fleet.session(&key).map_or(0, |session| session.seq);
-        self.open_chat(key, seq, is_from_top)
+        self.open_chat(key, seq, is_from_top);
     }
 
     /// Puts a conversation on the screen of which nothing was read yet.
     fn show_chat(&mut self, key: SessionRowKey, is_from_top: bool) -> &mut Chat {
-        let link = self.requests.chat();
+        let link = self.out.chat();
         let mut chat = Chat::new(key, link, is_from_top);
         if let Some(draft) = self.drafts.remove(&chat.key) {
             chat.editor = draft;
@@ -298,9 +292,9 @@ impl State {
     }
 
     /// Connects the conversation to its session, whose journal ends at `seq`.
-    fn attach(&mut self, seq: u64) -> Vec<Effect> {
+    fn attach(&mut self, seq: u64) {
         let place = self.our_place();
-        let Some(chat) = &mut self.chat else { return Vec::new() };
+        let Some(chat) = &mut self.chat else { return };
         chat.phase = Phase::Opening;
         let (link, agent) = (chat.link, Some(chat.key.agent.raw().to_owned()));
         let meta = ClientMeta {
@@ -314,17 +308,17 @@ impl State {
         let mut params = hello(&meta);
         params["clientCapabilities"] = json!({"subagents": {},
             "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}}});
-        let initialize = self.requests.send(link, "initialize", &params, Purpose::Hello);
+        self.out.push(Effect::Open(link));
+        self.out.send(link, "initialize", &params, Purpose::Hello);
         let after = Some(seq.saturating_sub(FIRST));
         let params = AttachParams { session: chat.key.exactly(), after, role: Role::Observer };
-        let attach = self.requests.send(link, method::SESSION_ATTACH, &params, Purpose::Attach);
-        vec![Effect::Open(link), initialize, attach]
+        self.out.send(link, method::SESSION_ATTACH, &params, Purpose::Attach);
     }
 
     /// Leaves the conversation; it goes on. The draft stays.
-    pub(super) fn close_chat(&mut self) -> Vec<Effect> {
+    pub(super) fn close_chat(&mut self) {
         self.unwait();
-        let Some(chat) = self.chat.take() else { return Vec::new() };
+        let Some(chat) = self.chat.take() else { return };
         // What was said of this conversation does not belong to the next one.
         self.flash = None;
         self.drafts.insert(chat.key.clone(), chat.editor);
@@ -333,11 +327,9 @@ impl State {
             _ => None,
         };
         let links = chat.prompts.iter().map(|prompt| prompt.link).chain([chat.link]).chain(start);
-        let links: Vec<Link> = links.collect();
-        for link in &links {
-            self.requests.forget(*link);
+        for link in links {
+            self.out.leave(link);
         }
-        links.into_iter().map(Effect::Leave).collect()
     }
 
     /// What the agent of the conversation can do.
@@ -359,31 +351,27 @@ impl State {
     }
 
     /// A notification on the connection of the conversation.
-    pub(super) fn chat_line(&mut self, method: &str, line: &[u8]) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
+    pub(super) fn chat_line(&mut self, method: &str, line: &[u8]) {
+        let Some(chat) = &mut self.chat else { return };
         match method {
             method::CAUGHT_UP => {
                 chat.phase = Phase::Live;
-                return self.search_goes_on();
+                self.search_goes_on();
             }
             method::SESSION_REMOVED => chat.phase = Phase::Over("the session was deleted".into()),
             _ => chat.conversation.fold(line, self.now),
         }
-        Vec::new()
     }
 
     /// An older page of the journal.
-    pub(super) fn older(&mut self, key: &SessionRowKey, result: &RawValue) -> Vec<Effect> {
+    pub(super) fn older(&mut self, key: &SessionRowKey, result: &RawValue) {
         let page = read::<LogResult>(result);
-        let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else {
-            return Vec::new();
-        };
+        let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return };
         match page.and_then(|page| chat.conversation.older(page)) {
             Some(after) => self.ask_log(after),
             None => {
-                let mut effects = self.search_goes_on();
-                effects.extend(self.look_up());
-                effects
+                self.search_goes_on();
+                self.look_up();
             }
         }
     }
@@ -397,90 +385,81 @@ impl State {
     }
 
     /// After a frame: asks for lines that the screen will want next, and drops turns far above it.
-    pub(super) fn look_around(&mut self) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
+    pub(super) fn look_around(&mut self) {
+        let Some(chat) = &mut self.chat else { return };
         if self.on_screen.is_near_beginning {
-            return self.ask_for_older();
+            self.ask_for_older();
+            return;
         }
         let first = self.on_screen.spots.first();
         // A search reads upwards from the screen.
         if let Some((_, Spot::Block(id))) = first.filter(|_| !chat.search.waits()) {
             chat.conversation.drop_above(*id);
         }
-        Vec::new()
     }
 
-    /// Asks for what is before the first line that was read, if there is any.
-    pub(super) fn ask_for_older(&mut self) -> Vec<Effect> {
+    /// Asks for lines before the first one that was read. Returns whether there are any.
+    pub(super) fn ask_for_older(&mut self) -> bool {
         let chat = self.chat.as_mut().filter(|chat| chat.phase == Phase::Live);
-        match chat.and_then(|chat| chat.conversation.wants_older(PAGE)) {
-            Some(after) => self.ask_log(after),
-            None => Vec::new(),
+        let after = chat.and_then(|chat| chat.conversation.wants_older(PAGE));
+        if let Some(after) = after {
+            self.ask_log(after);
         }
+        after.is_some()
     }
 
-    fn ask_log(&mut self, after: u64) -> Vec<Effect> {
-        let Some(chat) = &self.chat else { return Vec::new() };
+    fn ask_log(&mut self, after: u64) {
+        let Some(chat) = &self.chat else { return };
         let limit = u32::try_from(PAGE).ok();
         let params = LogParams { session: chat.key.exactly(), after, limit };
         let purpose = Purpose::Older(chat.key.clone());
-        vec![self.requests.send(Link::Fleet, method::SESSION_LOG, &params, purpose)]
+        self.out.send(Link::Fleet, method::SESSION_LOG, &params, purpose);
     }
 
     /// Takes a key on this screen.
-    pub(super) fn chat_key(
-        &mut self,
-        place: Place,
-        action: Option<Action>,
-        key: &KeyEvent,
-    ) -> Vec<Effect> {
-        let mut effects = match place {
-            Place::List => self.beside_key(action, key).unwrap_or_else(|| {
-                let action = keymap::action(Place::Prompt, key);
-                self.key_at(Place::Prompt, action, key)
-            }),
+    pub(super) fn chat_key(&mut self, place: Place, action: Option<Action>, key: &KeyEvent) {
+        match place {
+            Place::List if self.beside_key(action, key) => {}
+            Place::List => self.key_at(Place::Prompt, keymap::action(Place::Prompt, key), key),
             place => self.key_at(place, action, key),
-        };
-        effects.extend(self.look_up());
-        effects
+        }
+        self.look_up();
     }
 
-    fn key_at(&mut self, place: Place, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
+    fn key_at(&mut self, place: Place, action: Option<Action>, key: &KeyEvent) {
+        let Some(chat) = &mut self.chat else { return };
         let page = isize::try_from(self.on_screen.page.saturating_sub(2).max(1)).unwrap_or(1);
         match (place, action) {
-            (Place::Menu, action) => return self.menu_key(action),
+            (Place::Menu, action) => self.menu_key(action),
             (Place::Line, action) if chat.search.typed().is_some() => {
-                return self.search_key(action, key);
+                self.search_key(action, key);
             }
-            (Place::Question | Place::Line, action) => return self.chat_card_key(action, key),
+            (Place::Question | Place::Line, action) => self.chat_card_key(action, key),
             (_, Some(Action::PageUp)) => chat.conversation.scroll(-page),
             (_, Some(Action::PageDown)) => chat.conversation.scroll(page),
-            (_, Some(Action::Detach)) => return self.detach(),
-            (_, Some(Action::Cancel)) => return self.cancel_turn(),
-            (_, Some(Action::Options)) => return self.ask_options(),
-            (Place::Blocks, Some(action)) => return self.block_key(action),
+            (_, Some(Action::Detach)) => self.detach(),
+            (_, Some(Action::Cancel)) => self.cancel_turn(),
+            (_, Some(Action::Options)) => self.ask_options(),
+            (Place::Blocks, Some(action)) => self.block_key(action),
             (Place::Blocks, None) => {}
             (_, action) => {
                 let draft = chat.editor.said();
-                let effects = self.prompt_key(action, key);
+                self.prompt_key(action, key);
                 if let Some(chat) = self.chat.as_mut().filter(|chat| chat.editor.said() != draft) {
                     chat.refused = None;
                 }
-                return effects;
             }
         }
-        Vec::new()
     }
 
-    fn prompt_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
+    fn prompt_key(&mut self, action: Option<Action>, key: &KeyEvent) {
+        let Some(chat) = &mut self.chat else { return };
         match action {
-            Some(Action::Confirm) => return self.send_prompt_typed(),
-            Some(Action::Steer) => return self.steer(),
-            Some(Action::Queue) => return self.ask_queue(),
+            Some(Action::Confirm) => self.send_prompt_typed(),
+            Some(Action::Steer) => self.steer(),
+            Some(Action::Queue) => self.ask_queue(),
             Some(Action::SearchPrompts) => self.search_prompts(),
-            Some(Action::Edit) => return self.edit(),
+            Some(Action::Edit) => self.edit(),
             Some(Action::Newline) => chat.editor.newline(),
             Some(Action::Thoughts) => chat.conversation.toggle_thoughts(),
             Some(Action::Last) => chat.conversation.follow(),
@@ -490,29 +469,27 @@ impl State {
             Some(Action::Blocks) => chat.in_blocks = chat.conversation.select_last(),
             _ => chat.editor.key(key),
         }
-        Vec::new()
     }
 
-    pub(super) fn paste_into_chat(&mut self, text: &str) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
+    pub(super) fn paste_into_chat(&mut self, text: &str) {
+        let Some(chat) = &mut self.chat else { return };
         let (place, is_for_prompt) = (chat.place(), chat.takes_words());
         match &mut chat.beside {
             _ if is_for_prompt => {
                 chat.refused = None;
                 self.paste_into_prompt(text);
-                return self.look_up();
+                self.look_up();
             }
             Some(beside) if place == Place::List => beside.paste(text),
             _ if chat.search.typed().is_some() => chat.search.paste(text),
             _ => chat.card.paste(text),
         }
-        Vec::new()
     }
 
-    fn chat_card_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
+    fn chat_card_key(&mut self, action: Option<Action>, key: &KeyEvent) {
+        let Some(chat) = &mut self.chat else { return };
         let question = chat.card.id().and_then(|id| self.fleet.question(id));
-        let Some(question) = question else { return Vec::new() };
+        let Some(question) = question else { return };
         let page = self.on_screen.question.as_ref().map_or(1, |drawn| drawn.page);
         match chat.card.key(action, key, question, page) {
             Did::Answered { id, answer, says_why } => {
@@ -523,65 +500,61 @@ impl State {
                         text!("say why below; {} tells it to the running turn", key),
                     );
                 }
-                self.answer(id, answer)
+                self.answer(id, answer);
             }
-            Did::Refused(why) => {
-                self.flash(Look::Warning, why);
-                Vec::new()
-            }
-            Did::Left | Did::Nothing => Vec::new(),
+            Did::Refused(why) => self.flash(Look::Warning, why),
+            Did::Left | Did::Nothing => {}
         }
     }
 
     /// Ctrl-C: clears the draft, then asks, then cancels.
-    fn cancel_turn(&mut self) -> Vec<Effect> {
+    fn cancel_turn(&mut self) {
         let now = self.now;
         let session = self.chat_session();
         let is_running = session.is_some_and(|s| s.turn.state != TurnState::Idle);
         let queue = with_queue(session.map_or(0, |session| session.queued));
-        let Some(chat) = &mut self.chat else { return Vec::new() };
+        let Some(chat) = &mut self.chat else { return };
         if chat.place() == Place::Prompt && chat.editor.clear() {
             let key = self.key_of(Place::Prompt, Action::Up);
             self.flash(Look::Plain, text!("cleared; {} brings it back", key));
-            return Vec::new();
+            return;
         }
         if !is_running {
             let key = self.key_of(Place::Prompt, Action::Detach);
             self.flash(Look::Plain, text!("no turn runs; {} leaves", key));
-            return Vec::new();
+            return;
         }
         let is_second = chat.cancels.take().is_some_and(|until| until >= now);
         if !is_second {
             chat.cancels = Some(now + TWICE);
             let key = self.key_of(Place::Prompt, Action::Cancel);
             self.flash(Look::Warning, text!("{} again cancels the turn{}", key, queue));
-            return Vec::new();
+            return;
         }
         let key = chat.key.clone();
-        self.cancel_session(&key)
+        self.cancel_session(&key);
     }
 
     /// Leaves the conversation, for where it was opened from.
-    pub(super) fn detach(&mut self) -> Vec<Effect> {
+    pub(super) fn detach(&mut self) {
         let is_from_top = self.chat.as_ref().is_none_or(|chat| chat.is_from_top);
         if !is_from_top && self.unwait() {
             let key = self.key_of(Place::Prompt, Action::Detach);
             let words =
                 text!("the session is not there yet, nothing was sent; {} again leaves", key);
             self.flash(Look::Warning, words);
-            return Vec::new();
+            return;
         }
         // A session that has just begun may not be in the list yet; its id is known.
         let of_key = self.chat.as_ref().map(|chat| &chat.key.session_id);
         let handle = self.chat_session().map(SessionInfo::handle).or(of_key).cloned();
         // It is about the conversation.
         self.flash = None;
-        let mut effects = self.close_chat();
+        self.close_chat();
         if !is_from_top {
             self.left = handle;
-            effects.push(Effect::Quit);
+            self.out.push(Effect::Quit);
         }
-        effects
     }
 
     /// The session on the screen, as the daemon told it last.

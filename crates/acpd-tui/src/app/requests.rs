@@ -1,4 +1,4 @@
-//! Requests that wait for an answer, and what they were for.
+//! Effects of a step, and the requests among them that wait for an answer.
 
 use std::collections::HashMap;
 
@@ -67,25 +67,40 @@ pub(super) enum Purpose {
     NextWaiting,
 }
 
-/// Requests that wait, and the connections that were opened.
+/// Effects that were not taken yet, and requests without an answer.
 #[derive(Debug, Default)]
-pub(super) struct Requests {
+pub(super) struct Outbox {
+    effects: Vec<Effect>,
     last_id: u64,
     links: u32,
     waiting: HashMap<(Link, u64), Purpose>,
 }
 
-impl Requests {
+impl Outbox {
+    pub(super) fn push(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
     pub(super) fn send(
         &mut self,
         link: Link,
         method: &str,
         params: &impl Serialize,
         purpose: Purpose,
-    ) -> Effect {
+    ) {
         self.last_id += 1;
         self.waiting.insert((link, self.last_id), purpose);
-        Effect::Send(link, build::request(&self.last_id.into(), method, params))
+        self.push(Effect::Send(link, build::request(&self.last_id.into(), method, params)));
+    }
+
+    /// Ends a connection. Returns the purposes of its requests.
+    pub(super) fn leave(&mut self, link: Link) -> Vec<Purpose> {
+        self.push(Effect::Leave(link));
+        self.forget(link)
     }
 
     /// What an answer is for.
@@ -112,17 +127,15 @@ pub(super) fn hello(meta: &ClientMeta) -> Value {
 
 impl State {
     /// Sends a prompt to a session, and leaves it alone.
-    pub(super) fn prompt(&mut self, key: &SessionRowKey, prompt: &str) -> Vec<Effect> {
-        let (mut effects, link) = self.errand(&key.agent);
+    pub(super) fn prompt(&mut self, key: &SessionRowKey, prompt: &str) {
+        let link = self.errand(&key.agent);
         let words = Words { key: key.clone(), said: Said::from(prompt) };
         let said = words.said.clone();
-        effects.push(self.send_prompt(link, &key.session_id, &said, Some(words)));
+        self.send_prompt(link, &key.session_id, &said, Some(words));
         // Answers come when everything before them is on disk; so does this one.
         let id = key.session_id.raw().to_owned();
         let session = SessionRef { session: id, ..SessionRef::default() };
-        let show = self.requests.send(link, method::SESSION_SHOW, &session, Purpose::Prompted);
-        effects.push(show);
-        effects
+        self.out.send(link, method::SESSION_SHOW, &session, Purpose::Prompted);
     }
 
     /// Where we are: by that the daemon knows which connections are ours.
@@ -130,18 +143,19 @@ impl State {
         self.scene.who.place.as_ref().map(|place| place.raw().to_owned())
     }
 
-    /// Another connection, bound to an agent, and what opens it.
-    pub(super) fn errand(&mut self, agent: &Untrusted) -> (Vec<Effect>, Link) {
-        self.requests.links += 1;
-        let link = Link::Errand(self.requests.links);
+    /// Opens another connection, bound to an agent.
+    pub(super) fn errand(&mut self, agent: &Untrusted) -> Link {
+        self.out.links += 1;
+        let link = Link::Errand(self.out.links);
         let meta = ClientMeta {
             agent: Some(agent.raw().to_owned()),
             role: Some(Role::Controller),
             place: self.our_place(),
             ..ClientMeta::default()
         };
-        let hello = self.requests.send(link, "initialize", &hello(&meta), Purpose::Hello);
-        (vec![Effect::Open(link), hello], link)
+        self.out.push(Effect::Open(link));
+        self.out.send(link, "initialize", &hello(&meta), Purpose::Hello);
+        link
     }
 
     /// A prompt. If it is refused and nobody else has its words, these come back.
@@ -151,7 +165,7 @@ impl State {
         session: &Untrusted,
         said: &Said,
         words: Option<Words>,
-    ) -> Effect {
+    ) {
         if !said.text.trim().is_empty() {
             self.said.push(said.text.clone());
         }
@@ -160,6 +174,6 @@ impl State {
             let meta = PromptMeta { in_place_of: said.in_place_of, ..PromptMeta::default() };
             params["_meta"] = json!({NAMESPACE: meta});
         }
-        self.requests.send(link, "session/prompt", &params, Purpose::Prompt(words))
+        self.out.send(link, "session/prompt", &params, Purpose::Prompt(words));
     }
 }

@@ -60,6 +60,12 @@ impl Person {
         }
     }
 
+    /// Takes the effects of something that was done without an event.
+    fn takes_effects(&mut self) {
+        let effects = self.state.out.take();
+        self.take(effects);
+    }
+
     fn event(&mut self, event: Event) {
         let now = self.state.now;
         let effects = self.state.update(now, event);

@@ -5,8 +5,8 @@ use acpd_view::human;
 use acpd_view::text;
 use acpd_view::text::Text;
 
+use super::State;
 use super::requests::{Link, Purpose};
-use super::{Effect, State};
 use crate::canvas::DOT;
 
 const DAY: u64 = 24 * 60 * 60 * 1000;
@@ -47,12 +47,12 @@ impl Today {
 
 impl State {
     /// Asks what was used today, unless that was asked a moment ago.
-    pub(super) fn ask_usage(&mut self) -> Vec<Effect> {
+    pub(super) fn ask_usage(&mut self) {
         if self.today.asked.is_some_and(|asked| self.now.saturating_sub(asked) < FRESH) {
-            return Vec::new();
+            return;
         }
         self.today.asked = Some(self.now);
         let params = UsageParams { since: self.now.saturating_sub(DAY), by: UsageBy::Day };
-        vec![self.requests.send(Link::Fleet, method::USAGE, &params, Purpose::Usage)]
+        self.out.send(Link::Fleet, method::USAGE, &params, Purpose::Usage);
     }
 }

@@ -12,7 +12,7 @@ use crossterm::event::KeyEvent;
 
 use super::requests::{Link, Purpose};
 use super::said::Said;
-use super::{Effect, State, with_queue};
+use super::{State, with_queue};
 use crate::fleet::{Fleet, Row, RowKey, What};
 use crate::input::Input;
 use crate::keymap::{Action, Place};
@@ -115,19 +115,18 @@ impl Top {
 
 impl State {
     /// Takes a key on this screen.
-    pub(super) fn top_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
+    pub(super) fn top_key(&mut self, action: Option<Action>, key: &KeyEvent) {
         match self.top.place() {
             Place::Line if self.top.typing.is_some() => self.typed(action, key),
             Place::Question | Place::Line => self.card_key(action, key),
-            _ => action.map_or_else(Vec::new, |action| self.list_key(action)),
+            _ => action.into_iter().for_each(|action| self.list_key(action)),
         }
     }
 
-    fn list_key(&mut self, action: Action) -> Vec<Effect> {
+    fn list_key(&mut self, action: Action) {
         let (at, page) = (self.top.at, self.on_screen.page.max(1));
         let mut go = |at: usize| {
             self.top.go(at, &self.fleet, self.now);
-            Vec::new()
         };
         match action {
             Action::Up => go(at.saturating_sub(1)),
@@ -136,23 +135,11 @@ impl State {
             Action::PageDown => go(at + page),
             Action::First => go(0),
             Action::Last => go(usize::MAX),
-            Action::Question => {
-                self.top.card.take_keys();
-                Vec::new()
-            }
-            Action::Filter => {
-                self.top.typing = Some(Typing::Filter);
-                Vec::new()
-            }
-            Action::Back => {
-                self.top.filter = Input::default();
-                Vec::new()
-            }
+            Action::Question => self.top.card.take_keys(),
+            Action::Filter => self.top.typing = Some(Typing::Filter),
+            Action::Back => self.top.filter = Input::default(),
             Action::Open => self.open_selected(),
-            Action::Prompt => {
-                self.type_prompt();
-                Vec::new()
-            }
+            Action::Prompt => self.type_prompt(),
             Action::New => {
                 let agent = self.agents().next();
                 match agent {
@@ -161,15 +148,11 @@ impl State {
                     }
                     None => self.flash(Role::Bad, "acpd has not told yet which agents there are"),
                 }
-                Vec::new()
             }
-            Action::Rename => {
-                self.type_name();
-                Vec::new()
-            }
+            Action::Rename => self.type_name(),
             Action::Cancel => self.cancel(),
             Action::Restart => self.restart(),
-            _ => Vec::new(),
+            _ => {}
         }
     }
 
@@ -191,13 +174,10 @@ impl State {
         rows.get(self.top.at).and_then(|row| row.session)
     }
 
-    fn open_selected(&mut self) -> Vec<Effect> {
+    fn open_selected(&mut self) {
         match self.selected_session().map(|session| (session.row_key(), session.seq)) {
             Some((key, seq)) => self.open_chat(key, seq, true),
-            None => {
-                self.flash(Role::Warning, "there is no session to open");
-                Vec::new()
-            }
+            None => self.flash(Role::Warning, "there is no session to open"),
         }
     }
 
@@ -241,7 +221,7 @@ impl State {
         agents.into_iter()
     }
 
-    fn typed(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
+    fn typed(&mut self, action: Option<Action>, key: &KeyEvent) {
         match action {
             Some(Action::Back) => {
                 if matches!(self.top.typing.take(), Some(Typing::Filter)) {
@@ -257,48 +237,47 @@ impl State {
                     }
                 }
             }
-            Some(Action::Confirm) => return self.send_typed(),
-            Some(Action::Steer) => return self.steer_typed(),
+            Some(Action::Confirm) => self.send_typed(),
+            Some(Action::Steer) => self.steer_typed(),
             _ => {
                 if let Some(input) = self.top.input() {
                     input.key(key);
                 }
             }
         }
-        Vec::new()
     }
 
-    fn send_typed(&mut self) -> Vec<Effect> {
+    fn send_typed(&mut self) {
         match self.top.typing.take() {
             Some(Typing::Prompt { session, input, .. }) if !input.text().trim().is_empty() => {
-                self.prompt(&session, input.text())
+                self.prompt(&session, input.text());
             }
             Some(Typing::New { agent, input }) => {
                 let prompt = Some(input.text().to_owned()).filter(|text| !text.trim().is_empty());
-                self.begin(&agent, prompt, true)
+                self.begin(&agent, prompt, true);
             }
             Some(Typing::Rename { session, input, .. }) if !input.text().trim().is_empty() => {
                 let (session, name) = (session.exactly(), input.text().trim().to_owned());
                 let params = RenameParams { session, name: Some(name) };
                 let purpose = Purpose::Rename;
-                vec![self.requests.send(Link::Fleet, method::SESSION_RENAME, &params, purpose)]
+                self.out.send(Link::Fleet, method::SESSION_RENAME, &params, purpose);
             }
-            _ => Vec::new(),
+            _ => {}
         }
     }
 
     /// Says what is typed into the turn of that session; if none runs, it is a prompt.
-    fn steer_typed(&mut self) -> Vec<Effect> {
+    fn steer_typed(&mut self) {
         match &self.top.typing {
             Some(Typing::Prompt { session, input, .. })
                 if self.is_running(session) && !input.text().trim().is_empty() =>
             {
                 let (session, said) = (session.clone(), Said::from(input.text()));
                 self.top.typing = None;
-                self.steer_into(&session, said)
+                self.steer_into(&session, said);
             }
             Some(Typing::Prompt { .. }) => self.send_typed(),
-            _ => Vec::new(),
+            _ => {}
         }
     }
 
@@ -307,50 +286,47 @@ impl State {
         session.is_some_and(|session| session.turn.state != TurnState::Idle)
     }
 
-    fn card_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
+    fn card_key(&mut self, action: Option<Action>, key: &KeyEvent) {
         let question = self.top.card.id().and_then(|id| self.fleet.question(id));
-        let Some(question) = question else { return Vec::new() };
+        let Some(question) = question else { return };
         let page = self.on_screen.question.as_ref().map_or(1, |drawn| drawn.page);
         match self.top.card.key(action, key, question, page) {
             Did::Answered { id, answer, says_why } => {
                 if says_why {
                     self.type_prompt();
                 }
-                self.answer(id, answer)
+                self.answer(id, answer);
             }
-            Did::Refused(why) => {
-                self.flash(Role::Warning, why);
-                Vec::new()
-            }
-            Did::Left | Did::Nothing => Vec::new(),
+            Did::Refused(why) => self.flash(Role::Warning, why),
+            Did::Left | Did::Nothing => {}
         }
     }
 
     /// Cancels the turn of the selected session, at the second press.
-    fn cancel(&mut self) -> Vec<Effect> {
+    fn cancel(&mut self) {
         let session = self.selected_session();
         let Some(session) = session.filter(|session| session.turn.state != TurnState::Idle) else {
             self.flash(Role::Warning, "no turn runs there");
-            return Vec::new();
+            return;
         };
         let key = session.row_key();
         let press = self.key_of(Place::Top, Action::Cancel);
         let queue = with_queue(session.queued);
         let words = text!("{} again cancels the turn of {}{}", press, session.handle(), queue);
         if !self.is_second(Twice::Cancel(key.clone()), words) {
-            return Vec::new();
+            return;
         }
-        self.cancel_session(&key)
+        self.cancel_session(&key);
     }
 
     /// Restarts the agent of the selected row, at the second press: its sessions come back, a running turn does not.
-    fn restart(&mut self) -> Vec<Effect> {
+    fn restart(&mut self) {
         let rows = self.fleet.rows(self.top.filter.text(), self.now);
         let agent = rows.get(self.top.at).and_then(|row| match row.what {
             What::Login(agent, _) => Some(&agent.name),
             _ => row.session.map(|session| &session.agent),
         });
-        let Some(agent) = agent.cloned() else { return Vec::new() };
+        let Some(agent) = agent.cloned() else { return };
         let press = self.key_of(Place::Top, Action::Restart);
         let words = match self.fleet.turns_of(&agent) {
             0 => text!("{} again restarts {}", press, agent),
@@ -358,11 +334,11 @@ impl State {
             turns => text!("{} again restarts {}; {} turns are interrupted", press, agent, turns),
         };
         if !self.is_second(Twice::Restart(agent.clone()), words) {
-            return Vec::new();
+            return;
         }
         self.flash(Role::Dim, text!("{} is restarted", agent));
         let params = RestartParams { agent: agent.into_raw(), force: false };
-        vec![self.requests.send(Link::Fleet, method::AGENT_RESTART, &params, Purpose::Restart)]
+        self.out.send(Link::Fleet, method::AGENT_RESTART, &params, Purpose::Restart);
     }
 
     /// Whether this is the second press within a moment; else says what that would do.

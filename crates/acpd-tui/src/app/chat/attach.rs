@@ -27,15 +27,14 @@ impl State {
     }
 
     /// Reads the files of a prompt, or of a message into the turn, before it is sent.
-    pub(super) fn read_files(&mut self, said: Said, is_steering: bool) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
-        let effect = Effect::ReadAttached(PromptFiles {
+    pub(super) fn read_files(&mut self, said: Said, is_steering: bool) {
+        let Some(chat) = &mut self.chat else { return };
+        self.out.push(Effect::ReadAttached(PromptFiles {
             key: chat.key.clone(),
             files: said.files(),
             can: chat.can.unwrap_or_default(),
-        });
+        }));
         chat.reading = Some(Reading { said, is_steering });
-        vec![effect]
     }
 
     /// Sends what the files were read for; or makes it a draft again, if one cannot be sent.
@@ -43,29 +42,26 @@ impl State {
         &mut self,
         of: &PromptFiles,
         read: Result<Vec<Value>, UnfitFile>,
-    ) -> Vec<Effect> {
-        let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == of.key) else {
-            return Vec::new();
-        };
+    ) {
+        let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == of.key) else { return };
         let is_wanted = |reading: &mut Reading| reading.said.files() == of.files;
-        let Some(Reading { said, is_steering }) = chat.reading.take_if(is_wanted) else {
-            return Vec::new();
-        };
+        let Some(Reading { said, is_steering }) = chat.reading.take_if(is_wanted) else { return };
         match read {
             Ok(blocks) if is_steering => self.steer_into(&of.key, said.with_files(blocks)),
             Ok(blocks) => self.send_read(said.with_files(blocks)),
             Err(UnfitFile { why, hint }) => {
                 chat.refused = Some(Refused::new(why, hint));
                 self.not_sent(said);
-                Vec::new()
             }
         }
     }
 
     /// Hands the prompt to the person's editor.
-    pub(super) fn edit(&mut self) -> Vec<Effect> {
+    pub(super) fn edit(&mut self) {
         let text = self.chat.as_ref().map(|chat| chat.editor.said().text);
-        text.map(Effect::Edit).into_iter().collect()
+        if let Some(text) = text {
+            self.out.push(Effect::Edit(text));
+        }
     }
 
     /// What the person wrote in the editor.

@@ -28,8 +28,8 @@ impl Chat {
 
 impl State {
     /// Takes a key that is for the blocks.
-    pub(super) fn block_key(&mut self, action: Action) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
+    pub(super) fn block_key(&mut self, action: Action) {
+        let Some(chat) = &mut self.chat else { return };
         let conversation = &mut chat.conversation;
         match action {
             Action::Up => conversation.select(-1),
@@ -43,19 +43,21 @@ impl State {
             Action::UnfoldAll => conversation.fold_all(false),
             Action::Thoughts => conversation.toggle_thoughts(),
             Action::Search => self.type_search(),
-            Action::SearchOlder => return self.search_older(),
-            Action::SearchNewer => return self.search_newer(),
+            Action::SearchOlder => self.search_older(),
+            Action::SearchNewer => self.search_newer(),
             Action::Copy | Action::CopyMarkdown => {
                 let text = match action {
                     Action::Copy => conversation.selected_text(),
                     _ => conversation.selected_markdown(),
                 };
-                let Some(text) = text else { return Vec::new() };
+                let Some(text) = text else { return };
                 self.flash(Look::Good, "copied");
-                return vec![Effect::Copy(text)];
+                self.out.push(Effect::Copy(text));
             }
             Action::Page => {
-                return conversation.selected_shown().map(Effect::Page).into_iter().collect();
+                if let Some(text) = conversation.selected_shown() {
+                    self.out.push(Effect::Page(text));
+                }
             }
             Action::Files => match Menu::of_files(conversation.changed_files()) {
                 Some(menu) => chat.menu = Some(menu),
@@ -65,6 +67,5 @@ impl State {
             Action::Back => chat.go_to_prompt(),
             _ => {}
         }
-        Vec::new()
     }
 }

@@ -107,32 +107,29 @@ impl Beside {
 
 impl State {
     /// After the prompt has changed: lists what the word before the cursor may become.
-    pub(in crate::app) fn look_up(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn look_up(&mut self) {
         let cwd = self.chat_session().map(|session| session.cwd.raw().to_owned());
-        let Some(chat) = self.chat.as_mut().filter(|chat| chat.takes_words()) else {
-            return Vec::new();
-        };
+        let Some(chat) = self.chat.as_mut().filter(|chat| chat.takes_words()) else { return };
         let word = chat.editor.word();
         if word.as_ref().map(|word| word.at) != chat.closed_at {
             chat.closed_at = None;
         }
         let Some(word) = word.filter(|_| chat.closed_at.is_none()) else {
             chat.beside = None;
-            return Vec::new();
+            return;
         };
-        let mut effects = Vec::new();
         let list = match (word.kind, cwd) {
             (WordKind::Command, _) => {
                 let commands = &chat.conversation.header().commands;
                 let list = of_commands(&word.text, commands);
                 if commands.is_empty() {
-                    effects = self.ask_for_older();
+                    self.ask_for_older();
                 }
                 list
             }
             (WordKind::File, Some(cwd)) => {
                 if self.files.wants(&cwd, self.now) {
-                    effects.push(Effect::ReadFiles(cwd));
+                    self.out.push(Effect::ReadFiles(cwd));
                 }
                 of_files(&word.text, &self.files.paths)
             }
@@ -146,7 +143,6 @@ impl State {
                 Beside::Completion { word, list }
             });
         }
-        effects
     }
 
     /// Searches in earlier prompts: of this session, and what was said in this run of the program.
@@ -162,18 +158,16 @@ impl State {
         chat.beside = Some(Beside::Search { query: Input::default(), prompts, list });
     }
 
-    /// Takes a key of the list. Returns nothing if the key is for the prompt after all.
-    pub(super) fn beside_key(
-        &mut self,
-        action: Option<Action>,
-        key: &KeyEvent,
-    ) -> Option<Vec<Effect>> {
+    /// Takes a key of the list. Returns `false` if the key is for the prompt.
+    pub(super) fn beside_key(&mut self, action: Option<Action>, key: &KeyEvent) -> bool {
         let cwd = self.chat_session().map(|session| session.cwd.raw().to_owned());
-        let chat = self.chat.as_mut()?;
-        let beside = chat.beside.as_mut()?;
+        let Some(chat) = &mut self.chat else { return false };
+        let Some(beside) = &mut chat.beside else { return false };
         match (action, &mut *beside) {
-            (Some(Action::Up), _) => beside.list()?.go(-1),
-            (Some(Action::Down), _) => beside.list()?.go(1),
+            (Some(Action::Up | Action::Down), _) => match beside.list() {
+                Some(list) => list.go(if action == Some(Action::Up) { -1 } else { 1 }),
+                None => return false,
+            },
             (Some(Action::Back), _) => {
                 chat.closed_at = chat.editor.word().map(|word| word.at);
                 chat.beside = None;
@@ -185,7 +179,7 @@ impl State {
                     (word.clone(), if word.kind == WordKind::File { '@' } else { '/' });
                 chat.beside = None;
                 if is_whole {
-                    return None;
+                    return false;
                 }
                 chat.editor.complete(&word, &format!("{sign}{value} "));
                 if let (WordKind::File, Some(cwd)) = (word.kind, cwd) {
@@ -204,9 +198,9 @@ impl State {
                     *list = with_words(query.text(), prompts);
                 }
             }
-            (_, Beside::Completion { .. }) => return None,
+            (_, Beside::Completion { .. }) => return false,
         }
-        Some(Vec::new())
+        true
     }
 }
 

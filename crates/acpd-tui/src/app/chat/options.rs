@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::app::requests::Purpose;
 use crate::app::said::Said;
-use crate::app::{Effect, Link, State};
+use crate::app::{Link, State};
 use crate::canvas::CURSOR;
 use crate::keymap::Action;
 
@@ -155,34 +155,27 @@ impl Menu {
 
 impl State {
     /// Asks the agent what there is to choose: this brings the session back, if no process holds it.
-    pub(in crate::app) fn ask_options(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn ask_options(&mut self) {
         if self.chat.as_ref().is_some_and(super::Chat::is_beginning) {
             self.flash(Role::Warning, "the session is not there yet");
-            return Vec::new();
+            return;
         }
-        let Some(key) = self.chat.as_ref().map(|chat| chat.key.clone()) else { return Vec::new() };
+        let Some(key) = self.chat.as_ref().map(|chat| chat.key.clone()) else { return };
         let cwd = self.chat_session().map(|session| session.cwd.clone());
-        let (mut effects, link) = self.errand(&key.agent);
+        let link = self.errand(&key.agent);
         let params = json!({"sessionId": key.session_id, "cwd": cwd, "mcpServers": []});
         let purpose = Purpose::Options(key);
-        effects.push(self.requests.send(link, "session/resume", &params, purpose));
+        self.out.send(link, "session/resume", &params, purpose);
         self.flash(Role::Dim, "asking the agent what there is to choose");
-        effects
     }
 
     /// What there is to choose.
-    pub(in crate::app) fn options(
-        &mut self,
-        link: Link,
-        key: &SessionRowKey,
-        result: &RawValue,
-    ) -> Vec<Effect> {
+    pub(in crate::app) fn options(&mut self, link: Link, key: &SessionRowKey, result: &RawValue) {
         let settings = Settings::from_raw(result);
         let menu = Menu::of(&settings);
-        self.requests.forget(link);
-        let effects = vec![Effect::Leave(link)];
+        self.out.leave(link);
         // Who has left the conversation meanwhile chooses nothing in another one.
-        let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return effects };
+        let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return };
         let modes = settings.modes.map(|modes| modes.available_modes);
         chat.conversation.knows_modes(modes.unwrap_or_default());
         self.flash = None;
@@ -191,13 +184,12 @@ impl State {
         } else {
             chat.menu = Some(menu);
         }
-        effects
     }
 
     /// Takes a key in the menu.
-    pub(super) fn menu_key(&mut self, action: Option<Action>) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
-        let Some(menu) = &mut chat.menu else { return Vec::new() };
+    pub(super) fn menu_key(&mut self, action: Option<Action>) {
+        let Some(chat) = &mut self.chat else { return };
+        let Some(menu) = &mut chat.menu else { return };
         match action {
             Some(Action::Up) => menu.go(-1),
             Some(Action::Down) => menu.go(1),
@@ -208,30 +200,30 @@ impl State {
                     chat.menu.take().and_then(|menu| menu.entries.into_iter().nth(menu.at));
                 match chosen {
                     Some(Entry::Place { block, .. }) => chat.conversation.open(block),
-                    Some(Entry::Waiting(prompt)) => return self.take_back(prompt),
-                    chosen => return chosen.map_or_else(Vec::new, |entry| self.set(&key, entry)),
+                    Some(Entry::Waiting(prompt)) => self.take_back(prompt),
+                    Some(entry) => self.set(&key, entry),
+                    None => {}
                 }
             }
             _ => {}
         }
-        Vec::new()
     }
 
-    fn set(&mut self, key: &SessionRowKey, entry: Entry) -> Vec<Effect> {
-        let (mut effects, link) = self.errand(&key.agent);
+    fn set(&mut self, key: &SessionRowKey, entry: Entry) {
         let (session_id, purpose) = (key.session_id.raw(), Purpose::Set(key.clone()));
-        effects.push(match entry {
-            Entry::Heading(_) | Entry::Place { .. } | Entry::Waiting(_) => return Vec::new(),
+        match entry {
+            Entry::Heading(_) | Entry::Place { .. } | Entry::Waiting(_) => {}
             Entry::Mode { id, .. } => {
+                let link = self.errand(&key.agent);
                 let params = SetModeParams { session_id, mode_id: id.raw() };
-                self.requests.send(link, "session/set_mode", &params, purpose)
+                self.out.send(link, "session/set_mode", &params, purpose);
             }
             Entry::Value { option, value, .. } => {
-                let Ok(value) = to_raw_value(&value) else { return Vec::new() };
+                let Ok(value) = to_raw_value(&value) else { return };
+                let link = self.errand(&key.agent);
                 let params = SetConfigOptionParams::new(session_id, option.raw(), &value);
-                self.requests.send(link, "session/set_config_option", &params, purpose)
+                self.out.send(link, "session/set_config_option", &params, purpose);
             }
-        });
-        effects
+        }
     }
 }

@@ -8,46 +8,43 @@ use serde_json::value::RawValue;
 use super::options::{Menu, Waiting};
 use crate::app::requests::Purpose;
 use crate::app::said::Words;
-use crate::app::{CLIENT, Effect, Link, State, read};
+use crate::app::{CLIENT, Link, State, read};
 
 impl State {
-    pub(super) fn ask_queue(&mut self) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
+    pub(super) fn ask_queue(&mut self) {
+        let Some(chat) = &mut self.chat else { return };
         if let Some(said) = chat.waits.pop() {
             let key = chat.key.clone();
             self.give_back(Words { key, said });
-            return Vec::new();
+            return;
         }
         let (session, purpose) = (chat.key.exactly(), Purpose::Queue(chat.key.clone()));
-        vec![self.requests.send(Link::Fleet, method::SESSION_QUEUE, &session, purpose)]
+        self.out.send(Link::Fleet, method::SESSION_QUEUE, &session, purpose);
     }
 
     /// What waits: the only one is taken back, of several one is chosen.
-    pub(in crate::app) fn queue(&mut self, key: &SessionRowKey, result: &RawValue) -> Vec<Effect> {
-        let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else {
-            return Vec::new();
-        };
+    pub(in crate::app) fn queue(&mut self, key: &SessionRowKey, result: &RawValue) {
+        let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return };
         let prompts = read::<QueueInfo>(result).map(|info| info.prompts).unwrap_or_default();
         let mut waiting: Vec<Waiting> = prompts.iter().map(Waiting::of).collect();
         match &waiting[..] {
             [] => self.flash(Role::Warning, "no prompt waits"),
             [_] => {
                 let only = waiting.remove(0);
-                return self.take_back(only);
+                self.take_back(only);
             }
             _ => chat.menu = Some(Menu::of_queue(waiting)),
         }
-        Vec::new()
     }
 
     /// Takes this one back.
-    pub(super) fn take_back(&mut self, prompt: Waiting) -> Vec<Effect> {
-        let Some(chat) = &self.chat else { return Vec::new() };
+    pub(super) fn take_back(&mut self, prompt: Waiting) {
+        let Some(chat) = &self.chat else { return };
         let (session, by) = (chat.key.exactly(), Some(format!("{CLIENT} chat")));
         let Waiting { ticket, said, .. } = prompt;
         let params = QueueRemoveParams { session, ticket, by };
         let purpose = Purpose::TakeBack(Words { key: chat.key.clone(), said });
-        vec![self.requests.send(Link::Fleet, method::SESSION_QUEUE_REMOVE, &params, purpose)]
+        self.out.send(Link::Fleet, method::SESSION_QUEUE_REMOVE, &params, purpose);
     }
 
     /// It waits no more: its words are in the editor, or in the draft of a conversation that was left meanwhile.

@@ -14,7 +14,7 @@ use crossterm::event::KeyEvent;
 
 use super::conversation::Step;
 use super::{Chat, Phase};
-use crate::app::{Effect, State};
+use crate::app::State;
 use crate::input::Input;
 use crate::keymap::{Action, Place};
 
@@ -87,10 +87,8 @@ impl State {
     }
 
     /// Takes a key of the line that is typed.
-    pub(super) fn search_key(&mut self, action: Option<Action>, key: &KeyEvent) -> Vec<Effect> {
-        let Some(search) = self.chat.as_mut().map(|chat| &mut chat.search) else {
-            return Vec::new();
-        };
+    pub(super) fn search_key(&mut self, action: Option<Action>, key: &KeyEvent) {
+        let Some(search) = self.chat.as_mut().map(|chat| &mut chat.search) else { return };
         match (action, &mut search.typed) {
             (Some(Action::Back), _) => search.typed = None,
             (Some(Action::Confirm), typed) => {
@@ -98,54 +96,54 @@ impl State {
                 if !typed.text().trim().is_empty() {
                     search.words = typed.text().trim().to_lowercase();
                 }
-                return self.search_older();
+                self.search_older();
             }
             (_, Some(input)) => {
                 input.key(key);
             }
             (_, None) => {}
         }
-        Vec::new()
     }
 
     /// To the next place above the chosen row.
-    pub(super) fn search_older(&mut self) -> Vec<Effect> {
+    pub(super) fn search_older(&mut self) {
         let from = self.chat.as_ref().and_then(|chat| chat.conversation.selected());
-        self.look_on(from, PAGES)
+        self.look_on(from, PAGES);
     }
 
     /// To the next place below the chosen row.
-    pub(super) fn search_newer(&mut self) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
+    pub(super) fn search_newer(&mut self) {
+        let Some(chat) = &mut self.chat else { return };
         if chat.search.words.is_empty() || !chat.conversation.find_newer(&chat.search.words) {
             self.flash(Role::Plain, "nothing below has these words");
         }
-        Vec::new()
     }
 
     /// Lines have come: a search that waits for them goes on.
-    pub(in crate::app) fn search_goes_on(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn search_goes_on(&mut self) {
         let waits = self.chat.as_mut().and_then(|chat| chat.search.waits.take());
-        waits.map_or_else(Vec::new, |waits| self.look_on(waits.from, waits.pages))
+        if let Some(Waits { from, pages }) = waits {
+            self.look_on(from, pages);
+        }
     }
 
-    fn look_on(&mut self, from: Option<Id>, pages: usize) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
+    fn look_on(&mut self, from: Option<Id>, pages: usize) {
+        let Some(chat) = &mut self.chat else { return };
         if chat.search.words.is_empty() {
-            return Vec::new();
+            return;
         }
-        let (from, effects) = match chat.conversation.find_older(&chat.search.words, from) {
-            Step::Found => return Vec::new(),
+        let (from, is_asked) = match chat.conversation.find_older(&chat.search.words, from) {
+            Step::Found => return,
             _ if pages == 0 => {
                 let key = self.key_of(Place::Blocks, Action::SearchOlder);
                 let words = text!("not in the last {} pages; {} looks further", PAGES, key);
                 self.flash(Role::Plain, words);
-                return Vec::new();
+                return;
             }
             Step::Older(from) => (from, self.ask_for_older()),
         };
         match &mut self.chat {
-            Some(chat) if !effects.is_empty() || chat.may_come() => {
+            Some(chat) if is_asked || chat.may_come() => {
                 chat.search.waits = Some(Waits { from, pages: pages - 1 });
             }
             _ => {
@@ -156,7 +154,6 @@ impl State {
                 );
             }
         }
-        effects
     }
 
     /// What is said while a search waits.

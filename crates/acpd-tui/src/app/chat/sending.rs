@@ -8,24 +8,24 @@ use serde_json::value::RawValue;
 
 use super::starting::Refused;
 use super::{Editor, Phase, Prompted};
+use crate::app::State;
 use crate::app::requests::{Link, Purpose};
 use crate::app::said::{Said, Words};
-use crate::app::{Effect, State};
 use crate::keymap::{Action, Place};
 
 impl State {
     /// Sends what is in the editor as a prompt.
-    pub(super) fn send_prompt_typed(&mut self) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
+    pub(super) fn send_prompt_typed(&mut self) {
+        let Some(chat) = &mut self.chat else { return };
         if matches!(chat.phase, Phase::Stopped { .. }) {
             let hint = self.start_hint(Place::Prompt);
             self.flash(Look::Bad, hint);
-            return Vec::new();
+            return;
         }
         if let Phase::Over(why) = &chat.phase {
             let why = why.clone();
             self.flash(Look::Bad, why);
-            return Vec::new();
+            return;
         }
         if chat.phase == Phase::NotBegun {
             chat.refused = None;
@@ -34,40 +34,43 @@ impl State {
         }
         if chat.may_be_answer() {
             chat.doubted = Some(chat.editor.said().text);
-            return Vec::new();
+            return;
         }
         if chat.is_starting() || chat.reading.is_some() || !chat.waits.is_empty() {
             chat.waits.extend(chat.editor.take());
-            return Vec::new();
+            return;
         }
-        let said = chat.editor.take();
-        said.map(|said| self.say(said)).unwrap_or_default()
+        if let Some(said) = chat.editor.take() {
+            self.say(said);
+        }
     }
 
     /// Prompts the session on the screen.
-    pub(super) fn say(&mut self, said: Said) -> Vec<Effect> {
-        if said.files().is_empty() { self.send_read(said) } else { self.read_files(said, false) }
+    pub(super) fn say(&mut self, said: Said) {
+        if said.files().is_empty() {
+            self.send_read(said);
+        } else {
+            self.read_files(said, false);
+        }
     }
 
     /// Sends a prompt whose files were read, and then the next one that waits.
-    pub(super) fn send_read(&mut self, said: Said) -> Vec<Effect> {
-        let Some(chat) = &mut self.chat else { return Vec::new() };
+    pub(super) fn send_read(&mut self, said: Said) {
+        let Some(chat) = &mut self.chat else { return };
         let key = chat.key.clone();
         let after = chat.conversation.last();
         chat.conversation.follow();
-        let (mut effects, link) = self.errand(&key.agent);
-        effects.push(self.send_prompt(link, &key.session_id, &said, None));
+        let link = self.errand(&key.agent);
+        self.send_prompt(link, &key.session_id, &said, None);
         if let Some(chat) = &mut self.chat {
             chat.prompts.push(Prompted { link, said, after });
             if !chat.waits.is_empty() {
                 // Answers come when everything before them is on disk; so does this one.
                 let session = SessionRef { agent: None, ..chat.key.exactly() };
                 let purpose = Purpose::NextWaiting;
-                let show = self.requests.send(link, method::SESSION_SHOW, &session, purpose);
-                effects.push(show);
+                self.out.send(link, method::SESSION_SHOW, &session, purpose);
             }
         }
-        effects
     }
 
     /// Makes a prompt the draft again, and with it those that wait behind it.
@@ -79,41 +82,35 @@ impl State {
     }
 
     /// Says what is in the editor into the running turn.
-    pub(super) fn steer(&mut self) -> Vec<Effect> {
+    pub(super) fn steer(&mut self) {
         let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
         if !is_running {
             return self.send_prompt_typed();
         }
-        let Some(chat) = &mut self.chat else { return Vec::new() };
+        let Some(chat) = &mut self.chat else { return };
         if chat.reading.is_some() {
             self.flash(Look::Warning, "a file of the last message is still being read");
-            return Vec::new();
+            return;
         }
-        let Some(said) = chat.editor.take() else { return Vec::new() };
+        let Some(said) = chat.editor.take() else { return };
         if !said.files().is_empty() {
             return self.read_files(said, true);
         }
         let key = chat.key.clone();
-        self.steer_into(&key, said)
+        self.steer_into(&key, said);
     }
 
     /// Says something into the running turn of a session.
-    pub(in crate::app) fn steer_into(&mut self, key: &SessionRowKey, said: Said) -> Vec<Effect> {
-        let (mut effects, link) = self.errand(&key.agent);
+    pub(in crate::app) fn steer_into(&mut self, key: &SessionRowKey, said: Said) {
+        let link = self.errand(&key.agent);
         let prompt = said.blocks();
         let params = SteeringParams::new(key.session_id.raw(), &prompt);
         let purpose = Purpose::Steer(Words { key: key.clone(), said });
-        effects.push(self.requests.send(link, "_session/steering", &params, purpose));
-        effects
+        self.out.send(link, "_session/steering", &params, purpose);
     }
 
     /// What became of a message into the turn.
-    pub(in crate::app) fn steered(
-        &mut self,
-        link: Link,
-        words: Words,
-        result: &RawValue,
-    ) -> Vec<Effect> {
+    pub(in crate::app) fn steered(&mut self, link: Link, words: Words, result: &RawValue) {
         let why = match SteeringOutcome::from_raw(result) {
             Some(SteeringOutcome::Injected | SteeringOutcome::StartedNewTurn) => None,
             Some(SteeringOutcome::PromptRequired) => Some("the turn is over"),
@@ -129,8 +126,7 @@ impl State {
                 self.flash(Look::Warning, text!("{}: it is a draft in its conversation", why));
             }
         }
-        self.requests.forget(link);
-        vec![Effect::Leave(link)]
+        self.out.leave(link);
     }
 
     /// Makes words a draft again, before what was written since. Returns whether that is on the screen.
@@ -155,15 +151,11 @@ impl State {
     }
 
     /// A prompt of this conversation has its answer.
-    pub(in crate::app) fn prompt_ended(
-        &mut self,
-        link: Link,
-        error: Option<&ErrorObject>,
-    ) -> Vec<Effect> {
-        let mut effects = vec![Effect::Leave(link)];
-        let Some(chat) = &mut self.chat else { return effects };
+    pub(in crate::app) fn prompt_ended(&mut self, link: Link, error: Option<&ErrorObject>) {
+        let undone = self.out.leave(link);
+        let Some(chat) = &mut self.chat else { return };
         let at = chat.prompts.iter().position(|prompt| prompt.link == link);
-        let Some(prompt) = at.map(|at| chat.prompts.remove(at)) else { return effects };
+        let Some(prompt) = at.map(|at| chat.prompts.remove(at)) else { return };
         if let Some(error) = error {
             // Whatever an agent says of a turn that began is in the journal, too.
             // Somebody has taken it back, perhaps here: then the words are there already.
@@ -181,9 +173,8 @@ impl State {
             }
         }
         // The answer that lets the next prompt go may not have come yet.
-        if !self.requests.forget(link).is_empty() {
-            effects.extend(self.say_next());
+        if !undone.is_empty() {
+            self.say_next();
         }
-        effects
     }
 }

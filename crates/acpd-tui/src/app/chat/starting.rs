@@ -68,31 +68,27 @@ impl State {
         agent: &Untrusted,
         prompt: Option<String>,
         is_from_top: bool,
-    ) -> Vec<Effect> {
-        let mut effects = self.close_chat();
+    ) {
+        self.close_chat();
         let key = SessionRowKey { agent: agent.clone(), session_id: Untrusted::default() };
         let prompt = prompt.as_deref().map(Said::from);
         self.show_chat(key, is_from_top).waits.extend(prompt);
-        effects.extend(self.ask_for_session());
-        effects
+        self.ask_for_session();
     }
 
     /// Asks the agent for a session.
-    pub(super) fn ask_for_session(&mut self) -> Vec<Effect> {
-        let Some(agent) = self.chat.as_ref().map(|chat| chat.key.agent.clone()) else {
-            return Vec::new();
-        };
-        let (mut effects, link) = self.errand(&agent);
+    pub(super) fn ask_for_session(&mut self) {
+        let Some(agent) = self.chat.as_ref().map(|chat| chat.key.agent.clone()) else { return };
+        let link = self.errand(&agent);
         let params = json!({"cwd": self.scene.cwd, "mcpServers": []});
-        effects.push(self.requests.send(link, "session/new", &params, Purpose::New));
+        self.out.send(link, "session/new", &params, Purpose::New);
         if let Some(chat) = &mut self.chat {
             chat.phase = Phase::Starting { link, since: self.now };
         }
-        effects
     }
 
     /// The session is there: opens it, and sends what waited for it.
-    pub(in crate::app) fn begun(&mut self, link: Link, result: &RawValue) -> Vec<Effect> {
+    pub(in crate::app) fn begun(&mut self, link: Link, result: &RawValue) {
         let new = match NewSessionResult::from_raw(result) {
             Ok(new) => new,
             Err(error) => {
@@ -100,40 +96,36 @@ impl State {
                 return self.start_failed(link, &error);
             }
         };
-        self.requests.forget(link);
-        let mut effects = vec![Effect::Leave(link)];
+        self.out.leave(link);
         if let Some(chat) = self.chat.as_mut().filter(|chat| chat.is_starting_on(link)) {
             chat.key.session_id = new.session_id.into_owned().into();
             chat.conversation = Conversation::new(&chat.key.session_id);
-            effects.extend(self.attach(0));
-            effects.extend(self.say_next());
+            self.attach(0);
+            self.say_next();
         }
-        effects
     }
 
     /// There will be no session.
-    fn start_failed(&mut self, link: Link, error: &ErrorObject) -> Vec<Effect> {
-        self.requests.forget(link);
-        let mut effects = vec![Effect::Leave(link)];
+    fn start_failed(&mut self, link: Link, error: &ErrorObject) {
+        self.out.leave(link);
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.is_starting_on(link)) else {
-            return effects;
+            return;
         };
         chat.phase = Phase::NotBegun;
         chat.refused = Some(Refused::of(error));
         if !chat.is_from_top {
             self.not_begun = Some(error.clone());
-            effects.push(Effect::Quit);
+            self.out.push(Effect::Quit);
         }
         self.unwait();
-        effects
     }
 
     /// Sends the first prompt that waits for the session, and the next one when acpd has this one.
-    pub(in crate::app) fn say_next(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn say_next(&mut self) {
         let is_next = |chat: &&mut Chat| chat.reading.is_none() && !chat.waits.is_empty();
-        let Some(chat) = self.chat.as_mut().filter(is_next) else { return Vec::new() };
+        let Some(chat) = self.chat.as_mut().filter(is_next) else { return };
         let prompt = chat.waits.remove(0);
-        self.say(prompt)
+        self.say(prompt);
     }
 
     /// Puts what waits for the session back into the draft. Returns whether anything waited.
@@ -174,17 +166,17 @@ impl State {
         }
     }
 
-    /// A connection for one thing cannot do it.
-    pub(in crate::app) fn errand_failed(
-        &mut self,
-        link: Link,
-        error: &ErrorObject,
-    ) -> Option<Vec<Effect>> {
-        let chat = self.chat.as_ref()?;
-        if chat.is_starting_on(link) {
-            return Some(self.start_failed(link, error));
-        }
+    /// Handles an error of a connection that starts or prompts the conversation. Returns `false` for any other one.
+    pub(in crate::app) fn errand_failed(&mut self, link: Link, error: &ErrorObject) -> bool {
+        let Some(chat) = &self.chat else { return false };
         let is_prompt = chat.prompts.iter().any(|prompt| prompt.link == link);
-        is_prompt.then(|| self.prompt_ended(link, Some(error)))
+        if chat.is_starting_on(link) {
+            self.start_failed(link, error);
+        } else if is_prompt {
+            self.prompt_ended(link, Some(error));
+        } else {
+            return false;
+        }
+        true
     }
 }

@@ -46,8 +46,8 @@ impl Person {
     pub(super) fn opens_with(&mut self, lines: &[Value], hello: Value) -> Link {
         let seq = lines.len() as u64;
         let key = SessionRowKey { agent: "claude".into(), session_id: ID.into() };
-        let effects = self.state.open_chat(key, seq, true);
-        self.take(effects);
+        self.state.open_chat(key, seq, true);
+        self.takes_effects();
         let link = self.chat_link();
         self.result(link, "initialize", hello);
         let all = morning();
@@ -132,8 +132,8 @@ fn blocks_are_chosen_and_unfolded() {
 fn states_of_the_connection_are_told_and_the_draft_stays() {
     let mut person = in_the_morning();
     let key = SessionRowKey { agent: "claude".into(), session_id: ID.into() };
-    let effects = person.state.open_chat(key, 0, true);
-    person.take(effects);
+    person.state.open_chat(key, 0, true);
+    person.takes_effects();
     assert!(person.sees(80, 24).contains("opening"));
     let link = person.opens(&[]);
     assert!(person.sees(80, 24).contains("nothing was said yet"));
@@ -262,8 +262,8 @@ fn older_pages_are_read_when_the_beginning_is_near_and_move_nothing() {
     let mut person = in_the_morning();
     person.changed(json!({"removed": {"interactions": ["1-5"]}}));
     let key = SessionRowKey { agent: "claude".into(), session_id: ID.into() };
-    let effects = person.state.open_chat(key, 1000, true);
-    person.take(effects);
+    person.state.open_chat(key, 1000, true);
+    person.takes_effects();
     let link = person.chat_link();
     person.result(link, "initialize", json!({"protocolVersion": 1}));
     let attach = person.said(method::SESSION_ATTACH).remove(0);
@@ -404,8 +404,8 @@ fn a_mode_that_is_an_option_too_is_listed_once() {
 /// Opens the conversation of another session than [`ID`].
 fn opens_another(person: &mut Person) {
     let key = SessionRowKey { agent: "claude".into(), session_id: "parser-0123456789".into() };
-    let effects = person.state.open_chat(key, 0, true);
-    person.take(effects);
+    person.state.open_chat(key, 0, true);
+    person.takes_effects();
 }
 
 const MODELS: &str = r#"{"configOptions": [{"id": "model", "name": "Model", "category": "model",
@@ -482,8 +482,8 @@ fn a_journal_that_does_not_come_ends_no_search_in_another_conversation() {
     person.types("/configuration");
     person.press(KeyCode::Enter);
     let error = ErrorObject::new(-32000, "no journal");
-    let effects = person.state.error(Link::Fleet, Purpose::Older(key), &error);
-    person.take(effects);
+    person.state.error(Link::Fleet, Purpose::Older(key), &error);
+    person.takes_effects();
     person.types("n");
     let seen = person.sees(80, 24);
     assert!(seen.contains("nothing above has these words"), "{seen}");

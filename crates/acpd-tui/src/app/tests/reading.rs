@@ -64,8 +64,8 @@ fn at_the_end_of(last: u64) -> Person {
     let mut person = in_the_morning();
     person.changed(json!({"removed": {"interactions": ["1-5"]}}));
     let key = SessionRowKey { agent: "claude".into(), session_id: ID.into() };
-    let effects = person.state.open_chat(key, last, true);
-    person.take(effects);
+    person.state.open_chat(key, last, true);
+    person.takes_effects();
     let link = person.chat_link();
     person.result(link, "initialize", json!({"protocolVersion": 1}));
     let attach = person.said(method::SESSION_ATTACH).remove(0);

@@ -100,8 +100,8 @@ fn h2_from_the_list_the_conversation_stays_with_the_reason_and_enter_tries_again
 fn h2_a_prompt_that_is_refused_is_a_draft_again_below_the_reason_and_the_way_out() {
     let mut person = in_the_morning();
     let key = SessionRowKey { agent: "claude".into(), session_id: "fix-auth-0123456789".into() };
-    let effects = person.state.open_chat(key, 0, true);
-    person.take(effects);
+    person.state.open_chat(key, 0, true);
+    person.takes_effects();
     person.changed(json!({"removed": {"interactions": ["1-5"]}}));
     for (link, method) in [(2, "session/prompt"), (3, "initialize")] {
         person.types("hi");
