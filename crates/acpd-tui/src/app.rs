@@ -1,5 +1,4 @@
-//! Everything that is known and shown, and what happens to it: `update` takes an event and says what to do,
-//! without doing it.
+//! State of the screens, without side effects: `update` takes an event and returns effects.
 //!
 //! ```text
 //!  keys, lines of the daemon, time ──▶ update(&mut State, Event) ──▶ effects ──▶ driver
@@ -46,172 +45,158 @@ use top::Top;
 pub(crate) use requests::{CLIENT, Link};
 pub(crate) use view::{Cache, view};
 
-/// How long a short message stays.
+/// Milliseconds that a short message stays on the screen.
 const FLASH: u64 = 4000;
-/// How long acpd may be away before somebody is told.
+/// Milliseconds of absence after which the screen reports it.
 const AWAY: u64 = 1000;
 
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A key was pressed.
     Key(KeyEvent),
     Paste(String),
-    /// The wheel was turned by so many lines; down, if it is not negative.
+    /// Lines that the wheel was turned by; positive is down.
     Wheel(isize),
-    /// A row of the screen was clicked.
+    /// The clicked row of the screen.
     Click(u16),
-    /// What was to be done outside has failed.
+    /// An effect failed.
     Failed(Text),
-    /// Somebody looks at the terminal, or no longer.
+    /// The terminal got or lost the focus.
     Focused(bool),
-    /// A connection got a line.
     Line(Link, Bytes),
-    /// A connection was lost, and is being taken up again.
+    /// A connection was lost and is reconnecting.
     Lost(Link),
-    /// A person has stopped the daemon of this connection.
+    /// The daemon of this connection was stopped on purpose.
     Stopped(Link),
     Back(Link),
-    /// It has ended for good.
+    /// A connection ended for good.
     Ended(Link, Text),
-    /// A directory was read.
+    /// The files of a directory were read.
     Files {
         directory: String,
-        /// The files in it.
         paths: Vec<String>,
     },
-    /// The files of a prompt were read: their content, or why one cannot be sent.
+    /// The files of a prompt were read, or one cannot be sent.
     AttachedRead(PromptFiles, Result<Vec<Value>, UnfitFile>),
-    /// The person has left the editor.
+    /// The editor ended.
     Edited(Result<String, Text>),
-    /// This is on the screen now.
+    /// A frame was drawn.
     Drawn(OnScreen),
-    /// Some time has passed, or the screen has to be drawn again.
+    /// Time passed, or a frame is due.
     Time,
 }
 
-/// What was drawn, as far as keys depend on it.
+/// Facts about the drawn frame that keys depend on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OnScreen {
     pub(crate) question: Option<Drawn>,
-    /// Rows of the list or of the conversation.
+    /// Rows of the list or of the conversation on one screen.
     pub(crate) page: usize,
-    /// Older lines of the conversation are wanted soon.
+    /// The screen is near the first line that was read.
     pub(crate) is_near_beginning: bool,
-    /// What can be clicked, by the rows of the screen.
+    /// Targets of clicks, by rows of the screen.
     pub(crate) spots: Vec<(u16, Spot)>,
 }
 
-/// Something that can be clicked.
+/// Target of a click.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spot {
-    /// A row of the list.
     Row(usize),
-    /// A row of the conversation, by its first block.
+    /// The first block of a row of the conversation.
     Block(Id),
 }
 
-/// What is to be done.
+/// Effects for the driver.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Open(Link),
     Start,
     Send(Link, Bytes),
-    /// End a connection; acpd need not keep anything of it.
+    /// End a connection for good.
     Leave(Link),
-    /// Show a text in the pager of the person.
+    /// Show a text in the pager.
     Page(String),
-    /// Take the mouse, or give it back.
+    /// Turn mouse reports on or off.
     Mouse(bool),
-    /// Put a text into the clipboard of the terminal.
     Copy(String),
-    /// Read which files are in a directory.
+    /// List the files of a directory.
     ReadFiles(String),
-    /// Read the files of a prompt.
     ReadAttached(PromptFiles),
-    /// Let the person edit a text.
+    /// Open a text in the editor.
     Edit(String),
-    /// Draw all of the screen again.
     Redraw,
-    /// Stop the process, as Ctrl-Z does.
     Suspend,
     Quit,
 }
 
-/// Files of a prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PromptFiles {
-    /// The session that is prompted.
     pub(crate) key: SessionRowKey,
-    /// In the order of the prompt's blocks.
     pub(crate) files: Vec<PromptFile>,
     pub(crate) can: AgentCapabilities,
 }
 
-/// A file of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PromptFile {
-    /// The absolute path.
+    /// An absolute path.
     pub(crate) path: String,
-    /// The path in the session's directory.
+    /// The path as it is mentioned in the prompt.
     pub(crate) name: String,
 }
 
-/// Why a file cannot be sent, and the way out.
+/// Error for a file that cannot be sent.
 #[derive(Debug)]
 pub(crate) struct UnfitFile {
     pub(crate) why: Text,
     pub(crate) hint: Option<Text>,
 }
 
-/// Where and for whom this runs.
+/// Surroundings of the program: terminal, directories, user.
 #[derive(Debug, Clone)]
 pub(crate) struct Scene {
     pub(crate) theme: Theme,
-    /// The person's home directory.
+    /// The home directory.
     pub(crate) home: Option<String>,
-    /// The directory that new sessions work in.
+    /// The directory for new sessions.
     pub(crate) cwd: String,
-    /// Who others are told did something.
+    /// The name that other clients see.
     pub(crate) who: ClientName,
 }
 
-/// What is on the screen first.
+/// First screen of the program.
 #[derive(Debug, Clone)]
 pub enum Opens {
     Top,
-    /// A conversation, whose journal ends at `seq`.
+    /// An existing conversation.
     Session {
-        /// The agent of the session.
         agent: String,
         session_id: String,
-        /// The last line of its journal.
+        /// The last line of the session's journal.
         seq: u64,
     },
-    /// A conversation that begins.
     New {
         agent: String,
     },
 }
 
-/// Whether the daemon is there.
+/// Connection to the daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Presence {
     Connecting,
     There,
     AwaySince(u64),
-    /// A person has stopped the daemon.
+    /// The daemon was stopped on purpose.
     Stopped,
     Gone(Text),
 }
 
-/// A short message, until then.
+/// A short message and the time at which it goes.
 #[derive(Debug)]
 struct Flash {
     line: Line,
     until: u64,
 }
 
-/// All that is known and shown.
+/// State of the whole program.
 #[derive(Debug)]
 pub(crate) struct State {
     scene: Scene,
@@ -219,33 +204,32 @@ pub(crate) struct State {
     now: u64,
     fleet: Fleet,
     presence: Presence,
-    /// Requests and other effects of this step.
+    /// Requests and other effects of the current step.
     out: Outbox,
     top: Top,
-    /// The conversation that is in front of the list.
+    /// The open conversation, in front of the list.
     chat: Option<Chat>,
-    /// What was written and not sent, by conversation.
+    /// Unsent drafts.
     drafts: HashMap<SessionRowKey, Editor>,
-    /// What was said in this run, the oldest first.
+    /// Prompts of this run, the oldest first.
     said: Vec<String>,
-    /// The files of the directory that a prompt named some of last.
+    /// Files of the directory that was completed last.
     files: Files,
-    /// The conversation that was left at the end of the program.
+    /// Handle of the conversation that was open at the end.
     left: Option<Untrusted>,
-    /// Why the session that was asked for on the command line does not begin.
+    /// Error of the session that the command line asked for.
     not_begun: Option<ErrorObject>,
-    /// The page of keys, scrolled by so many rows.
+    /// Rows by which the page of keys is scrolled, if it is open.
     help: Option<usize>,
     flash: Option<Flash>,
     on_screen: OnScreen,
     is_focused: bool,
     has_mouse: bool,
-    /// What this day has used.
     today: Today,
 }
 
 impl State {
-    /// Nothing is known yet; the effects open the connection.
+    /// Returns an empty state, and the effects that connect it.
     pub(crate) fn new(scene: Scene, opens: Opens, now: u64) -> (State, Vec<Effect>) {
         let theme = scene.theme;
         let mut state = State {
@@ -334,7 +318,6 @@ impl State {
         self.out.take()
     }
 
-    /// A connection has ended for good.
     fn ended(&mut self, link: Link, why: Text) {
         match link {
             Link::Fleet => self.presence = Presence::Gone(why),
@@ -355,7 +338,8 @@ impl State {
         }
     }
 
-    /// A person has stopped the daemon: what it was asked for does not come, and it is not started again by itself.
+    /// Drops the requests of a connection whose daemon was stopped on purpose. It is not started
+    /// again by itself.
     fn stopped(&mut self, link: Link) {
         self.out.forget(link);
         match link {
@@ -364,12 +348,12 @@ impl State {
         }
     }
 
-    /// In one sentence, that the daemon is not running and which key starts it.
+    /// Returns a sentence with the key that starts the daemon.
     fn start_hint(&self, place: Place) -> Text {
         text!("acpd is not running. Start it: {}", self.key_of(place, Action::Start))
     }
 
-    /// Starts the daemon that a person has stopped, and opens the conversation again.
+    /// Starts a stopped daemon, and opens the conversation again.
     fn start(&mut self) {
         let reopens = self.chat.as_mut().is_some_and(Chat::reopen);
         match self.presence {
@@ -382,27 +366,27 @@ impl State {
         }
     }
 
-    /// The key of an action, as it is written in a sentence.
+    /// Returns the key of an action for a sentence.
     pub(crate) fn key_of(&self, place: Place, action: Action) -> Text {
         keymap::key_of(place, action, self.scene.theme.is_unicode)
     }
 
-    /// What people call the conversation that was left at the end.
+    /// Returns the handle of the conversation that was open at the end.
     pub(crate) fn left(&self) -> Option<&Untrusted> {
         self.left.as_ref()
     }
 
-    /// Why the session that was asked for on the command line does not begin.
+    /// Error of the session that the command line asked for.
     pub(crate) fn not_begun(&self) -> Option<&ErrorObject> {
         self.not_begun.as_ref()
     }
 
-    /// Whether what the program was started for is there to be drawn.
+    /// Returns whether the first screen has its content.
     pub(crate) fn is_filled(&self) -> bool {
         self.fleet.is_known() && self.chat.as_ref().is_none_or(Chat::is_filled)
     }
 
-    /// When the screen changes without an event.
+    /// Returns the time at which the screen changes without an event.
     pub(crate) fn wakes_at(&self) -> Option<u64> {
         let flash = self.flash.as_ref().map(|flash| flash.until);
         let away = match self.presence {
@@ -412,7 +396,7 @@ impl State {
         let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle)
             || self.chat.as_ref().is_some_and(Chat::is_starting);
         let pace = if is_running { 1000 } else { self.fleet.pace(self.now) };
-        // Nobody looks at ages in a terminal that is behind another one.
+        // Ages of an unfocused terminal need no updates each second.
         let ages = if self.is_focused { pace } else { pace.max(60_000) };
         [flash, away, Some(self.now + ages)].into_iter().flatten().min()
     }
@@ -421,13 +405,12 @@ impl State {
         self.out.send(Link::Fleet, method::WATCH, &Empty {}, Purpose::Watch);
     }
 
-    /// Tells something for a moment.
+    /// Shows a short message.
     pub(crate) fn flash(&mut self, role: Role, words: impl Into<Text>) {
         let line = Line::of(role, words);
         self.flash = Some(Flash { line, until: self.now + FLASH });
     }
 
-    /// Scrolls what is on the screen.
     fn wheel(&mut self, lines: isize) {
         match (&mut self.help, &mut self.chat) {
             (Some(scroll), _) => *scroll = scroll.saturating_add_signed(lines),
@@ -436,7 +419,6 @@ impl State {
         }
     }
 
-    /// Chooses what is on a row of the screen.
     fn click(&mut self, y: u16) {
         let spot = self.on_screen.spots.iter().find(|(at, _)| *at == y).map(|(_, spot)| *spot);
         match (spot, &mut self.chat) {
@@ -495,7 +477,7 @@ impl State {
         }
     }
 
-    /// What keys mean now.
+    /// Returns the place that keys go to.
     fn place(&self) -> Place {
         match &self.chat {
             _ if self.help.is_some() => Place::Help,
@@ -504,7 +486,6 @@ impl State {
         }
     }
 
-    /// The question on the screen.
     fn card(&mut self) -> &mut Card {
         match &mut self.chat {
             Some(chat) => &mut chat.card,
@@ -512,7 +493,7 @@ impl State {
         }
     }
 
-    /// Does something with the conversation, if this is its connection.
+    /// Runs a step on the conversation, if this is its connection.
     fn on_chat(&mut self, link: Link, step: impl FnOnce(&mut Chat)) -> bool {
         self.chat.as_mut().filter(|chat| chat.is_on(link)).map(step).is_some()
     }
@@ -536,7 +517,7 @@ impl State {
                     self.fleet.changed(changed);
                 }
                 self.ask_usage();
-                // The directory of a session that has just begun, perhaps.
+                // A new session brings its directory.
                 self.look_up();
             }
             Message::Notification { method, .. } => {
@@ -545,7 +526,7 @@ impl State {
                     self.look_up();
                 }
             }
-            // Questions are answered over the connection that watches.
+            // Questions are answered over the watching connection.
             Message::Request { .. } => {}
         }
     }
@@ -616,14 +597,14 @@ impl State {
             (Link::Chat(_), _) => drop(self.on_chat(link, |chat| chat.over(Text::from(&why)))),
             (_, Purpose::Answer(id)) => self.card().not_taken(&id),
             (_, Purpose::Older(key)) => self.log_failed(&key),
-            // It is told where it would stand.
+            // The head of the list has no figures then.
             (_, Purpose::Usage) => return,
             _ => {}
         }
         self.flash(Role::Bad, &why);
     }
 
-    /// Ends the running turn of a session, and takes back its queued prompts.
+    /// Cancels the turn of a session and its queued prompts.
     fn cancel_session(&mut self, key: &SessionRowKey) {
         let (session, by) = (key.exactly(), Some(self.scene.who.clone()));
         let params = CancelParams { session, turn_only: false, by };
@@ -638,7 +619,7 @@ impl State {
     }
 }
 
-/// What a cancel takes back beside the turn, as the question for the second press says it.
+/// Returns the part about queued prompts in the sentence that asks for the second press.
 fn with_queue(queued: u32) -> Text {
     match queued {
         0 => Text::new(),

@@ -1,4 +1,4 @@
-//! Puts lines on the screen: the only place that knows colours and marks.
+//! Draws lines on the screen: the only place that knows colours and marks.
 
 use acpd_view::text::Text;
 use acpd_view::{Line, Role, Style, text};
@@ -7,17 +7,15 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style as Look};
 use unicode_width::UnicodeWidthStr as _;
 
-/// How the terminal of this person shows things.
+/// Abilities of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Theme {
-    /// Whether there are colours; without them, everything is still told by words and marks.
+    /// Whether colours are used; words and marks say the same without them.
     pub is_coloured: bool,
-    /// Whether it shows more than ASCII.
     pub is_unicode: bool,
 }
 
 impl Theme {
-    /// The look of a text.
     pub(crate) fn look(self, style: Style) -> Look {
         let mut look = Look::new();
         let colour = match style.role {
@@ -46,17 +44,16 @@ impl Theme {
     }
 }
 
-/// Between facts on one line.
+/// Separator of facts on one line.
 pub(crate) const DOT: &str = " · ";
-/// Before what is selected.
+/// Mark of the selected row.
 pub(crate) const CURSOR: &str = "▸";
 
-/// A rule of this width.
 pub(crate) fn rule(width: usize) -> Text {
     Text::repeated("─", width)
 }
 
-/// One of our marks where there is only ASCII. What others wrote stays as it is.
+/// Returns the ASCII form of a mark. Other characters stay as they are.
 fn ascii(char: char) -> char {
     match char {
         '▸' => '>',
@@ -75,7 +72,6 @@ fn ascii(char: char) -> char {
     }
 }
 
-/// A part of the screen to draw on.
 #[derive(Debug)]
 pub(crate) struct Canvas<'a> {
     buffer: &'a mut Buffer,
@@ -83,22 +79,20 @@ pub(crate) struct Canvas<'a> {
 }
 
 impl<'a> Canvas<'a> {
-    /// All of a frame's buffer.
     pub(crate) fn new(buffer: &'a mut Buffer, theme: Theme) -> Canvas<'a> {
         Canvas { buffer, theme }
     }
 
-    /// How things look here.
     pub(crate) fn theme(&self) -> Theme {
         self.theme
     }
 
-    /// The cells themselves, for a widget of somebody else.
+    /// Returns the cells, for widgets of libraries.
     pub(crate) fn buffer(&mut self) -> &mut Buffer {
         self.buffer
     }
 
-    /// Draws a line from this cell on, cut where the room ends. What does not exist is not drawn on.
+    /// Draws a line from this cell on, cut to the room and to the screen.
     pub(crate) fn line(&mut self, x: u16, y: u16, room: u16, line: &Line) {
         let area = self.buffer.area;
         if y >= area.bottom() || x >= area.right() {
@@ -109,7 +103,7 @@ impl<'a> Canvas<'a> {
         for span in &line.spans {
             let look = self.theme.look(span.style);
             let left = usize::from(end - at);
-            // Tabs have no cells of their own.
+            // Tabs have no cells.
             let mut shown = span.text.as_str().replace('\t', "    ");
             if !self.theme.is_unicode {
                 shown = shown.chars().map(ascii).collect();
@@ -122,14 +116,14 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Shows where words are in a line that was drawn here. They are in small letters.
+    /// Highlights words of a line that was drawn here. They are in lower case.
     pub(crate) fn mark(&mut self, x: u16, y: u16, room: u16, line: &Line, words: &str) {
         if words.is_empty() {
             return;
         }
         let text = line.plain();
         let small = text.as_str().to_lowercase();
-        // Where small letters have other sizes, nothing is marked rather than something else.
+        // In scripts whose lower case has another length, nothing is highlighted.
         if small.len() != text.as_str().len() {
             return;
         }
@@ -144,7 +138,7 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Draws a line that ends at the right edge of the room, and returns its width; nothing if there is not enough.
+    /// Draws a line at the right edge of the room if it fits. Returns its width.
     pub(crate) fn right(&mut self, x: u16, y: u16, room: u16, line: &Line) -> u16 {
         let width = u16::try_from(line.width()).unwrap_or(u16::MAX);
         if width > room {
@@ -154,18 +148,17 @@ impl<'a> Canvas<'a> {
         width
     }
 
-    /// Shows a row as the selected one.
     pub(crate) fn select(&mut self, area: Rect) {
         let look = Look::new().add_modifier(Modifier::BOLD);
         self.buffer.set_style(area.intersection(self.buffer.area), look);
     }
 
-    /// Draws keys and what they do, in as many words as there is room for.
+    /// Draws the keys of the footer that fit.
     pub(crate) fn footer(&mut self, y: u16, keys: &[(String, &'static str)]) {
         let room = usize::from(self.buffer.area.width).saturating_sub(1);
         let mut line = Line::of(Role::Plain, " ");
         for (key, word) in keys {
-            // Names of keys are ours.
+            // Names of keys are from the table of keys.
             let key = acpd_api::Untrusted::from(key.as_str());
             let entry = Line::of(Style::of(Role::Plain).strong(), &key)
                 .and(Role::Dim, text!(" {}  ", *word));

@@ -1,8 +1,8 @@
 //! Carries keys, lines and time to the app, and its effects and frames out.
 //!
-//! A thread reads keys, one waits for what the system tells, and each connection has one. All of them report on one channel. The
-//! driver waits for that channel and for the next moment at which the screen changes by itself; it draws at most
-//! [`FRAMES`] times a second, and only after something happened.
+//! One thread reads keys, one waits for signals, and each connection has one. All of them report on one
+//! channel. The driver waits for that channel and for the next moment at which the screen changes by
+//! itself. It draws at most [`FRAMES`] times a second, and only after an event.
 
 mod keyboard;
 
@@ -37,61 +37,57 @@ use keyboard::Keyboard;
 
 /// Frames in a second.
 const FRAMES: u32 = 30;
-/// What may wait for the driver; beyond that, connections wait.
+/// Maximum of queued events; connections wait beyond it.
 const QUEUE: usize = 1024;
-/// What is taken at once, so that a flood of lines does not hold up a frame.
+/// Events that are handled at once, so that a flood of lines does not delay a frame.
 const ROUND: usize = 256;
-/// How long the driver has to leave when somebody asks for that.
+/// Time for the driver to end after a signal.
 const GRACE: Duration = Duration::from_millis(500);
-/// How long the last words to the daemon may take.
+/// Time for the last lines to the daemon.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-/// The way to the daemon. Without `true`, one that a person has stopped is not started.
+/// Connects to the daemon. With `true`, it is started even if it was stopped on purpose.
 pub type Door = Box<dyn Fn(bool) -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync>;
 
-/// What became of a text in an editor, or why nothing did.
+/// Edits a text in the user's editor.
 pub type EditText = fn(&str) -> Result<String, Text>;
 
-/// What a program starts with.
+/// Parameters of the screens.
 pub struct Start {
     pub theme: Theme,
     /// The person's home directory.
     pub home: Option<String>,
     /// The directory that new sessions work in.
     pub cwd: String,
-    /// Where the person is, for others who are told who did something: `pts/3`.
+    /// Name of the terminal that other clients see: `pts/3`.
     pub place: Option<String>,
     /// What is on the screen first.
     pub opens: Opens,
-    /// The command that shows a long text page by page, if the person wants one.
+    /// Command of the pager, if there is one.
     pub pager: Option<String>,
-    /// Lets the person change a text in an editor of their choice, on a terminal that is as a shell wants it.
+    /// Called with the terminal in the modes of a shell.
     pub editor: EditText,
-    /// The way to the daemon.
     pub door: Door,
 }
 
-/// Why there is no screen.
+/// Error of [`run`].
 #[derive(Debug)]
 pub enum Failed {
-    /// The daemon cannot be reached.
     Connect(ConnectError),
-    /// The terminal cannot be used.
     Terminal(io::Error),
-    /// The session that was asked for does not begin.
     NotBegun {
         error: ErrorObject,
-        /// What was written and not sent.
+        /// Unsent drafts.
         unsent: Vec<String>,
     },
 }
 
-/// What a person has left.
+/// Result of [`run`].
 #[derive(Debug)]
 pub struct Left {
-    /// What people call the conversation that was the last thing on the screen.
+    /// Handle of the conversation that was open at the end.
     pub session: Option<Untrusted>,
-    /// What was written and not sent.
+    /// Unsent drafts.
     pub unsent: Vec<String>,
 }
 
@@ -103,33 +99,30 @@ impl From<io::Error> for Failed {
 
 enum News {
     Event(Event),
-    /// Of the keyboard, which is read again when these were dealt with.
+    /// Events of the keyboard, which is read again after they were handled.
     Typed(Vec<Event>),
     Opened(Link, LinkWriter),
-    /// The keyboard is gone.
     HungUp,
     Told(Told),
 }
 
-/// How the program ends.
 #[derive(Clone, Copy)]
 enum End {
-    /// The person leaves, or is gone.
+    /// The user leaves, or the keyboard is gone.
     Left,
-    /// Somebody asks for it.
+    /// A signal asks for it.
     Asked(Ask),
 }
 
-/// Where a connection is.
+/// State of a connection.
 enum Connection {
-    /// On its way; what is to be sent waits.
+    /// Being opened; holds the lines to send.
     Opening(Vec<Bytes>),
     Open(LinkWriter),
-    /// Nobody wants it any more, and it is not there yet.
+    /// Ended before it was opened.
     Unwanted,
 }
 
-/// Bytes of the frame that is being drawn.
 #[derive(Debug, Clone, Default)]
 struct Frame(Rc<RefCell<Vec<u8>>>);
 
@@ -144,10 +137,10 @@ impl Write for Frame {
     }
 }
 
-/// Shows the screens until the person leaves.
+/// Shows the screens until the user leaves.
 pub fn run(start: Start) -> Result<Left, Failed> {
     let Start { theme, home, cwd, place, opens, pager, editor, door } = start;
-    // Whether there is a daemon at all is told on the terminal as it is.
+    // An error is printed before the screen is entered.
     let first = door(true).map_err(Failed::Connect)?;
     let who = ClientName {
         name: crate::app::CLIENT.into(),
@@ -188,7 +181,6 @@ pub fn run(start: Start) -> Result<Left, Failed> {
     }
 }
 
-/// Opens a connection; starts the daemon for it if the argument is true.
 type SharedDoor =
     std::sync::Arc<dyn Fn(bool) -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync>;
 
@@ -198,7 +190,7 @@ struct Driver {
     cache: Cache,
     state: State,
     connections: HashMap<Link, Connection>,
-    /// The connection that is there already.
+    /// The connection that was opened before the screen was entered.
     first: Option<(LinkReader, LinkWriter)>,
     keyboard: Keyboard,
     pager: Option<String>,
@@ -209,10 +201,10 @@ struct Driver {
 }
 
 impl Driver {
-    /// Until the program ends.
+    /// Handles events until the program ends.
     fn follow(&mut self, news: &Receiver<News>) -> Result<End, Failed> {
         let pace = Duration::from_secs(1) / FRAMES;
-        // An empty frame would hold up the first one with something on it.
+        // An empty frame would delay the first one with content.
         let mut next = Instant::now() + pace;
         let (mut is_first, mut is_due) = (true, true);
         while !self.is_over {
@@ -238,7 +230,7 @@ impl Driver {
                 }
                 Err(_) => {}
             }
-            // What is behind the last screen is nobody's business any more.
+            // Nothing is drawn behind the last screen.
             let may_draw = Instant::now() >= next || (is_first && self.state.is_filled());
             if is_due && !self.is_over && may_draw {
                 self.draw()?;
@@ -248,7 +240,7 @@ impl Driver {
         Ok(End::Left)
     }
 
-    /// Takes news. Returns how the program ends, if it does.
+    /// Handles an event. Returns how the program ends, if it does.
     fn take(&mut self, news: News) -> Result<Option<End>, Failed> {
         match news {
             News::Event(event) => self.update(event)?,
@@ -261,7 +253,7 @@ impl Driver {
             News::Opened(link, writer) => {
                 match self.connections.insert(link, Connection::Open(writer.clone())) {
                     Some(Connection::Opening(lines)) => lines.into_iter().for_each(|line| {
-                        // A connection that has ended says so itself.
+                        // The end of a connection is an event of its own.
                         let _ = writer.send(line);
                     }),
                     _ => self.end(link),
@@ -289,7 +281,7 @@ impl Driver {
                 Effect::Open(link) => self.open(link)?,
                 Effect::Start => {
                     let door = self.door.clone();
-                    // The connection that watches comes back as soon as a daemon is there.
+                    // The watching connection reconnects by itself.
                     self.aside("start", move || match door(true) {
                         Ok(_) => Event::Time,
                         Err(error) => Event::Failed(Text::from(&Untrusted::of(&error))),
@@ -297,7 +289,6 @@ impl Driver {
                 }
                 Effect::Send(link, line) => match self.connections.get_mut(&link) {
                     Some(Connection::Opening(lines)) => lines.push(line),
-                    // As above.
                     Some(Connection::Open(writer)) => drop(writer.send(line)),
                     Some(Connection::Unwanted) | None => {}
                 },
@@ -346,7 +337,7 @@ impl Driver {
             };
             let (mut reader, writer) = match first.map_or_else(|| door(false), Ok) {
                 Ok(opened) => opened,
-                // Nobody listens any more if a report fails.
+                // If this fails, the driver has ended.
                 Err(error) => {
                     tell(ended(&error));
                     return;
@@ -382,10 +373,10 @@ impl Driver {
         thread::Builder::new().name("connection".to_owned()).spawn(follow).map(drop)
     }
 
-    /// Does something slow on a thread of its own, and takes what came of it.
+    /// Runs slow work on a thread of its own; its event is handled later.
     fn aside(&self, name: &str, work: impl FnOnce() -> Event + Send + 'static) -> io::Result<()> {
         let sender = self.sender.clone();
-        // Nobody listens any more if this fails.
+        // If this fails, the driver has ended.
         let work = move || drop(sender.send(News::Event(work())));
         thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
     }
@@ -400,7 +391,7 @@ impl Driver {
         }
     }
 
-    /// However we end, we do not come back; what was sent must still arrive.
+    /// Ends all connections for good, after lines that were sent.
     fn leave(&mut self) {
         term::restore();
         for connection in self.connections.values() {
@@ -411,28 +402,28 @@ impl Driver {
         }
     }
 
-    /// Leaves the terminal to another program until that has ended.
+    /// Runs another program with the terminal restored.
     fn lend<T>(&mut self, run: impl FnOnce() -> T) -> Result<T, Failed> {
         let done = term::lend(run)?;
         self.redraw()?;
         Ok(done)
     }
 
-    /// Shows a text page by page.
+    /// Shows a text in the pager.
     fn page(&mut self, text: &str) -> Result<(), Failed> {
         let Some(line) = self.pager.clone() else {
             return self.update(Event::Failed("no pager: $PAGER names none".into()));
         };
         let mut command = program::shell(&line);
         command.stdin(Stdio::piped());
-        // `less` must not end at once when all fits: nobody would see it.
+        // `less` must not end at once when all fits.
         let less = env::var("LESS").unwrap_or_else(|_| "R".to_owned());
         command.env("LESS", format!("{less} -+F"));
         let shown = self.lend(|| -> io::Result<()> {
             let mut child = command.spawn()?;
             let encoding = Utf8::begin();
             if let Some(mut stdin) = child.stdin.take() {
-                // Who leaves early reads no more.
+                // A pager that ends early reads no more.
                 let _ = stdin.write_all(text.as_bytes());
             }
             let ended = child.wait().map(drop);
@@ -447,7 +438,7 @@ impl Driver {
 
     fn redraw(&mut self) -> Result<(), Failed> {
         let size = self.terminal.backend().size()?;
-        // In place of `clear`, which asks the terminal where the cursor is and waits for its answer.
+        // `clear` would ask the terminal for the position of the cursor and wait for the answer.
         self.terminal.resize(Rect::new(0, 0, size.width, size.height))?;
         Ok(())
     }
@@ -467,15 +458,15 @@ fn listen(sender: SyncSender<News>) -> io::Result<()> {
     let wait = move || {
         for told in all {
             let ask = match told {
-                // Ctrl-C is for the program that has the terminal now.
+                // Ctrl-C is for the program that has the terminal.
                 Told::Asked(Ask::Interrupt | Ask::Quit) if term::is_lent() => continue,
                 Told::Asked(ask) => Some(ask),
                 Told::Continued | Told::Resized => None,
             };
-            // If it does not fit, there is enough to draw anyway.
+            // A full queue has enough to draw.
             let _ = sender.try_send(News::Told(told));
             if let Some(ask) = ask {
-                // The driver may be stuck in a terminal that takes nothing.
+                // The driver may be blocked by a terminal that reads nothing.
                 thread::sleep(GRACE);
                 term::restore();
                 end_by(ask);

@@ -1,4 +1,4 @@
-//! The files of a directory, for `@`: read on a thread of its own, because a directory may be large or slow.
+//! Files of a directory, for `@`. They are read on a thread of their own, because a directory may be large or slow.
 
 use std::path::{MAIN_SEPARATOR, Path};
 
@@ -10,18 +10,18 @@ use serde_json::Value;
 
 use crate::app::{PromptFile, PromptFiles, UnfitFile};
 
-/// More paths than this are not listed.
+/// Maximum of listed paths.
 const MOST: usize = 20_000;
-/// More entries than this are not looked at: directories and what is left out count, too.
+/// Maximum of visited entries, with directories and ignored files.
 const SEEN: usize = 10 * MOST;
 
-/// The paths of the files in a directory, relative to it, with `/` on every system: those at the top first. What `.gitignore` and the like
-/// name is left out, and so are hidden files and names that cannot be shown as they are.
+/// Returns the relative paths of the files in a directory, with `/` on every system, those at the
+/// top first. Ignored and hidden files are left out, and names that have to be escaped.
 pub(crate) fn of(directory: &str) -> Vec<String> {
     let directory = Path::new(directory);
-    // Only repositories have a `.gitignore`, but who has written one means it.
+    // A `.gitignore` counts also outside of repositories.
     let walk = WalkBuilder::new(directory).require_git(false).build();
-    // What cannot be read cannot be chosen.
+    // Unreadable directories are left out.
     let entries = walk.take(SEEN).flatten();
     let files = entries.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
     let paths = files.filter_map(|entry| {
@@ -34,7 +34,7 @@ pub(crate) fn of(directory: &str) -> Vec<String> {
     paths
 }
 
-/// Reads the files of a prompt. Returns a block for each, or why the first one that cannot be sent is not.
+/// Reads the files of a prompt. Returns a block for each, or the first error.
 pub(crate) fn attached(prompt: &PromptFiles) -> Result<Vec<Value>, UnfitFile> {
     let blocks = prompt.files.iter().map(|PromptFile { path, name }| {
         attachment::mentioned(Path::new(path), name, prompt.can).map_err(|error| UnfitFile {

@@ -1,4 +1,4 @@
-//! All sessions, agents and open questions, as `_acpd/watch` tells them, and the rows of `top`.
+//! All sessions, agents and open questions of `_acpd/watch`, and the rows of `top`.
 
 use std::cmp::Reverse;
 
@@ -8,72 +8,66 @@ use acpd_api::{
 };
 use acpd_view::text::Text;
 
-/// An interrupted turn asks for somebody for a day. Who has not come until then knows, or does not care.
+/// Time (ms) for which an interrupted turn needs the user: a day.
 const INTERRUPTED_FOR: u64 = 24 * 60 * 60 * 1000;
-/// An agent that has said nothing for so long in a turn is silent.
+/// Time (ms) without output after which an agent is silent.
 const SILENT_AFTER: u64 = 2 * 60 * 1000;
 
-/// Columns of an id that nobody has given a name.
+/// Columns of an id in place of a name.
 const ID: usize = 12;
 
-/// What is known of everything.
+/// Rows of `_acpd/watch`.
 #[derive(Debug, Default)]
 pub(crate) struct Fleet {
     told: Option<Watched>,
 }
 
-/// What a row is about; stays the same while its contents change.
+/// Identity of a row while its contents change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RowKey {
-    /// A question, by its id.
     Question(Untrusted),
     Session(SessionRowKey),
-    /// An agent that wants a login.
+    /// Name of an agent that needs a login.
     Login(Untrusted),
 }
 
-/// Where a row stands.
+/// Section of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
-    /// An agent cannot continue without a person.
+    /// An agent cannot continue without the user.
     NeedsYou,
     Working,
-    /// The rest, the last used first.
+    /// All others, the last used first.
     Recent,
 }
 
-/// A row of `top`.
 #[derive(Debug, Clone)]
 pub(crate) struct Row<'a> {
     pub(crate) section: Section,
-    /// Why it stands there.
     pub(crate) what: What<'a>,
-    /// The session, unless acpd knows none.
     pub(crate) session: Option<&'a SessionInfo>,
-    /// Since when it is so (ms since the epoch).
+    /// Since when (ms since the epoch).
     pub(crate) since: u64,
 }
 
-/// What a row says.
+/// State of a row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum What<'a> {
     Question(&'a InteractionInfo),
-    /// An agent wants a login; so many of its sessions wait for that.
+    /// An agent needs a login; the number of its sessions that wait for it.
     Login(&'a AgentInfo, usize),
-    /// The last turn was interrupted.
     Interrupted,
-    /// The session waits for something that a person must do.
+    /// The session waits for something that the user must do.
     Blocked,
-    /// A turn runs or waits. The agent may be silent for long.
+    /// A turn runs or waits.
     Works {
-        /// For how long (ms), if it is too long.
+        /// Time (ms) without output, if it is long.
         silent: Option<u64>,
     },
     Rests,
 }
 
 impl Row<'_> {
-    /// What the row is about.
     pub(crate) fn key(&self) -> Option<RowKey> {
         match (self.what, self.session) {
             (What::Question(question), _) => Some(RowKey::Question(question.id.clone())),
@@ -82,7 +76,6 @@ impl Row<'_> {
         }
     }
 
-    /// The open question of the row.
     pub(crate) fn question(&self) -> Option<&InteractionInfo> {
         match self.what {
             What::Question(question) => Some(question),
@@ -96,19 +89,16 @@ impl Fleet {
         self.told = Some(told);
     }
 
-    /// Takes rows that changed.
     pub(crate) fn changed(&mut self, changed: Changed) {
         if let Some(told) = &mut self.told {
             told.apply(changed);
         }
     }
 
-    /// Whether anything was told yet.
     pub(crate) fn is_known(&self) -> bool {
         self.told.is_some()
     }
 
-    /// Everything that was told.
     fn sessions(&self) -> &[SessionInfo] {
         self.told.as_ref().map_or(&[], |told| &told.sessions)
     }
@@ -117,17 +107,16 @@ impl Fleet {
         self.told.as_ref().map_or(&[], |told| &told.agents)
     }
 
-    /// All open questions, the oldest first.
+    /// Returns all open questions, the oldest first.
     pub(crate) fn questions(&self) -> &[InteractionInfo] {
         self.told.as_ref().map_or(&[], |told| &told.interactions)
     }
 
-    /// A question by its id.
     pub(crate) fn question(&self, id: &Untrusted) -> Option<&InteractionInfo> {
         self.questions().iter().find(|question| question.id == *id)
     }
 
-    /// The open questions of a session, the oldest first.
+    /// Returns the open questions of a session, the oldest first.
     pub(crate) fn questions_of<'a>(
         &'a self,
         key: &'a SessionRowKey,
@@ -137,12 +126,11 @@ impl Fleet {
         })
     }
 
-    /// A session by its key.
     pub(crate) fn session(&self, key: &SessionRowKey) -> Option<&SessionInfo> {
         self.sessions().iter().find(|session| is_of(session, &key.agent, &key.session_id))
     }
 
-    /// How many turns of an agent run or wait for somebody.
+    /// Returns the number of unfinished turns of an agent.
     pub(crate) fn turns_of(&self, agent: &Untrusted) -> usize {
         let is_busy = |session: &&SessionInfo| {
             session.agent == *agent && session.turn.state != TurnState::Idle
@@ -150,7 +138,7 @@ impl Fleet {
         self.sessions().iter().filter(is_busy).count()
     }
 
-    /// The rows that fit these words, in the order of the screen.
+    /// Returns the rows that match these words, in the order of the screen.
     pub(crate) fn rows(&self, words: &str, now: u64) -> Vec<Row<'_>> {
         let mut rows: Vec<Row<'_>> = self.questions().iter().map(|q| self.asked(q)).collect();
         let logins = self.agents().iter().filter(|agent| wants_login(agent));
@@ -164,7 +152,7 @@ impl Fleet {
             What::Question(_) => (row.section, 0, row.since, Reverse(0)),
             What::Interrupted | What::Blocked => (row.section, 1, row.since, Reverse(0)),
             What::Login(..) => (row.section, 2, row.since, Reverse(0)),
-            // What began last is looked for first; the order stays as it is while a turn runs.
+            // The last started first. The order stays while turns run.
             What::Works { silent: None } => (row.section, 0, 0, Reverse(row.since)),
             What::Works { silent: Some(_) } => (row.section, 1, 0, Reverse(row.since)),
             What::Rests => (row.section, 0, 0, Reverse(row.since)),
@@ -172,7 +160,7 @@ impl Fleet {
         rows
     }
 
-    /// For how long (ms) the ages on the screen stay as they are, about.
+    /// Returns the time (ms) after which the shown ages change.
     pub(crate) fn pace(&self, now: u64) -> u64 {
         const MINUTE: u64 = 60_000;
         let began = |session: &SessionInfo| session.turn.since.max(session.updated);
@@ -196,7 +184,7 @@ impl Fleet {
         Row { section: Section::NeedsYou, what, session: None, since }
     }
 
-    /// The row of a session; none for one that stands there with its question.
+    /// Returns the row of a session, unless it is listed with its question.
     fn row<'a>(&'a self, session: &'a SessionInfo, now: u64) -> Option<Row<'a>> {
         let asks = |question: &InteractionInfo| {
             question.session_id.as_ref().is_some_and(|id| is_of(session, &question.agent, id))
@@ -237,7 +225,7 @@ fn wants_login(agent: &AgentInfo) -> bool {
     agent.state == AgentState::NeedsAuth || agent.auth.state.wants_login()
 }
 
-/// Whether every word is in what a person would look for.
+/// Returns whether every word is in a name, title, agent, directory or id.
 fn fits(row: &Row<'_>, words: &str) -> bool {
     let mut facts: Vec<&Untrusted> = Vec::new();
     if let Some(session) = row.session {
@@ -254,7 +242,7 @@ fn fits(row: &Row<'_>, words: &str) -> bool {
     words.split_whitespace().all(is_in)
 }
 
-/// The same on a screen, where the beginning of an id is enough.
+/// Returns the name of a session, or the beginning of its id.
 pub(crate) fn shown(session: &SessionInfo) -> Text {
     match &session.name {
         Some(name) => name.into(),
@@ -262,7 +250,6 @@ pub(crate) fn shown(session: &SessionInfo) -> Text {
     }
 }
 
-/// The beginning of an id.
 pub(crate) fn short(id: &Untrusted) -> Text {
     Text::from(id).cut(ID)
 }

@@ -1,15 +1,14 @@
-//! A line that a person types.
+//! A one-line input.
 
 use acpd_api::Untrusted;
 use acpd_view::text::Text;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_width::UnicodeWidthStr as _;
 
-/// Text of one line, and where the cursor is in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Input {
     text: String,
-    /// In bytes.
+    /// Offset in bytes.
     cursor: usize,
 }
 
@@ -18,7 +17,7 @@ impl Input {
         &self.text
     }
 
-    /// What was typed, as it is shown: the last part of it that fits, and the column of the cursor.
+    /// Returns the part around the cursor that fits, and the column of the cursor.
     pub(crate) fn shown(&self, room: usize) -> (Text, usize) {
         let before = Untrusted::from(&self.text[..self.cursor]);
         let after = Untrusted::from(&self.text[self.cursor..]);
@@ -32,7 +31,7 @@ impl Input {
         (Text::from(shown.verbatim()).cut(room), column)
     }
 
-    /// Takes a key that is not a command. Returns whether it was one for a line.
+    /// Handles a key without an action. Returns whether it edits the line.
     pub(crate) fn key(&mut self, key: &KeyEvent) -> bool {
         let is_ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -71,7 +70,7 @@ impl Input {
         true
     }
 
-    /// Takes pasted text; its line ends become spaces.
+    /// Inserts a text; its newlines become spaces.
     pub(crate) fn insert(&mut self, text: &str) {
         let line = text.replace(['\r', '\n'], " ");
         self.text.insert_str(self.cursor, &line);

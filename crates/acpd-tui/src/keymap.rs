@@ -1,133 +1,105 @@
-//! Keys are data: where a key counts, which keys, what they do, and the words for it.
+//! Table of keys: place, keys, action, and the words for it.
 //!
-//! The first row that fits decides. The footer of each screen and the page of keys are written from the same
-//! rows, so they cannot say something else.
+//! The first matching row counts. Footers and the page of keys are written from the same rows.
 
 use acpd_api::Untrusted;
 use acpd_view::text::Text;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What a key does.
+/// Action of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// To the row, block or choice before.
+    /// Go to the row, block or choice before.
     Up,
-    /// To the next one.
     Down,
     PageUp,
     PageDown,
     First,
-    /// To the end; in a conversation, to what comes.
+    /// Go to the end; in a conversation, to the live end.
     Last,
-    /// Opens the session of a row.
     Open,
-    /// Gives the open question the keys.
+    /// Go to the open question.
     Question,
-    /// Back, without an answer.
+    /// Go back without an answer.
     Back,
-    /// Chooses the answer with the number of the key.
+    /// Choose the answer with the number of the key.
     Choose,
-    /// Gives the answer that is chosen, or ends what is typed.
+    /// Give the chosen answer, or end the typed line.
     Confirm,
-    /// Types a prompt for the session of a row.
     Prompt,
     New,
-    /// Types another name for the session of a row.
     Rename,
     Filter,
-    /// Cancels the running turn, when pressed twice.
     Cancel,
-    /// The page of keys.
     Keys,
-    /// Starts acpd again after somebody has stopped it.
+    /// Start acpd again after it was stopped on purpose.
     Start,
     Redraw,
-    /// Stops the process, as a shell does.
     Suspend,
     Quit,
-    /// Leaves a conversation; it goes on.
+    /// Leave a conversation, which continues.
     Detach,
-    /// From a conversation to all sessions.
+    /// Go from a conversation to all sessions.
     Top,
-    /// Says something into the running turn.
+    /// Send a message into the running turn.
     Steer,
-    /// A new line in what is typed.
     Newline,
-    /// From the prompt to the blocks, and back.
+    /// Go from the prompt to the question or the blocks.
     Blocks,
-    /// Folds or unfolds the chosen block.
     Fold,
     FoldAll,
     UnfoldAll,
-    /// To the prompt before.
     PreviousPrompt,
-    /// To the next prompt.
     NextPrompt,
     Copy,
-    /// Copies the block as Markdown.
     CopyMarkdown,
     Search,
-    /// To the next place before this one that has them.
     SearchOlder,
-    /// To the next place behind this one.
     SearchNewer,
-    /// Shows the block in the pager.
+    /// Show the block in the pager.
     Page,
-    /// The files that the turn has changed.
+    /// List the files that the turn has changed.
     Files,
-    /// Shows or hides thoughts.
     Thoughts,
-    /// Takes the mouse from the terminal, or gives it back.
+    /// Turns mouse reports on or off.
     Mouse,
-    /// Restarts the agent of a row, when pressed twice.
     Restart,
-    /// Modes, models and options.
     Options,
-    /// Takes back a prompt that waits, to change it.
+    /// Take a queued prompt back, to change it.
     Queue,
-    /// Hands the prompt to the person's editor.
     Edit,
-    /// Looks for words in earlier prompts.
     SearchPrompts,
-    /// Puts in what is chosen beside the prompt.
+    /// Insert the chosen row of a list.
     Complete,
-    /// The next agent to begin a session with.
+    /// Choose the next agent for a new session.
     NextAgent,
 }
 
-/// Where a key counts.
+/// Place in which a key counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Everywhere, unless the place itself uses it.
+    /// Everywhere, unless the place itself uses the key.
     Everywhere,
-    /// The list of sessions.
     Top,
-    /// A line that is typed.
     Line,
-    /// A question that has the keys.
     Question,
-    /// The prompt of a conversation.
     Prompt,
-    /// The blocks of a conversation.
     Blocks,
-    /// A list beside the prompt.
+    /// A list next to the prompt.
     List,
-    /// A list to choose from.
     Menu,
-    /// The page of keys.
     Help,
 }
 
-/// A row of the table.
 #[derive(Debug)]
 pub(crate) struct Binding {
     pub(crate) place: Place,
-    /// Its keys, with a space between them.
+    /// Keys, separated by spaces.
     pub(crate) keys: &'static str,
     pub(crate) action: Action,
-    /// What it does, in words, for the page of keys.
+    /// Words on the page of keys.
     pub(crate) words: &'static str,
-    /// The same in a word, for the footer; those without are not in it.
+    /// Word in the footer; the footer has only keys with one.
     pub(crate) footer: Option<&'static str>,
 }
 
@@ -141,7 +113,7 @@ const fn key(
     Binding { place, keys, action, words, footer }
 }
 
-/// All keys. Footers have the order of the rows, and lose the last ones first.
+/// All keys. Footers have the order of the rows, and omit the last ones first.
 pub(crate) const TABLE: &[Binding] = &[
     key(Place::Top, "a tab", Action::Question, "answer the question", Some("answer")),
     key(Place::Top, "enter right l", Action::Open, "open the session", Some("open")),
@@ -246,7 +218,6 @@ pub(crate) const TABLE: &[Binding] = &[
     key(Place::Everywhere, "ctrl-g f1", Action::Keys, "this page", None),
 ];
 
-/// Returns what a key does at a place.
 pub(crate) fn action(place: Place, key: &KeyEvent) -> Option<Action> {
     let fits = |row: &&Binding| {
         (row.place == place || row.place == Place::Everywhere)
@@ -255,12 +226,11 @@ pub(crate) fn action(place: Place, key: &KeyEvent) -> Option<Action> {
     TABLE.iter().find(fits).map(|row| row.action)
 }
 
-/// Returns the rows of a place.
 pub(crate) fn rows(place: Place) -> impl Iterator<Item = &'static Binding> {
     TABLE.iter().filter(move |row| row.place == place)
 }
 
-/// Returns the first key of an action, as it is written in a sentence.
+/// Returns the first key of an action for a sentence.
 pub(crate) fn key_of(place: Place, action: Action, is_unicode: bool) -> Text {
     let mut rows = rows(place).chain(rows(Place::Everywhere));
     let keys = rows.find(|row| row.action == action).map_or("", |row| row.keys);
@@ -268,7 +238,6 @@ pub(crate) fn key_of(place: Place, action: Action, is_unicode: bool) -> Text {
     Text::from(&Untrusted::from(shown(first, is_unicode)))
 }
 
-/// The number on a key.
 pub(crate) fn digit(key: &KeyEvent) -> Option<usize> {
     match key.code {
         KeyCode::Char(char) => char.to_digit(10).filter(|digit| *digit > 0).map(|d| d as usize),
@@ -276,7 +245,6 @@ pub(crate) fn digit(key: &KeyEvent) -> Option<usize> {
     }
 }
 
-/// Whether this is the key with that name.
 fn is_key(name: &str, key: &KeyEvent) -> bool {
     let modifiers = KeyModifiers::CONTROL | KeyModifiers::ALT;
     if name == "1-9" {
@@ -333,7 +301,7 @@ fn code(name: &str) -> Option<KeyCode> {
     })
 }
 
-/// The keys of a row as people write them: `^C`, `⏎`.
+/// Returns the keys of a row in their usual notation: `^C`, `⏎`.
 pub(crate) fn shown(keys: &str, is_unicode: bool) -> String {
     let names = keys.split(' ').map(|name| {
         let (modifiers, name) = modified(name);

@@ -7,7 +7,7 @@
 //!            term: modes          view ─┴▶ frames
 //! ```
 //!
-//! Only `driver` and `term` touch anything outside. Everything else is a function of what happened.
+//! Only `driver` and `term` have side effects. Everything else is a function of the events.
 //!
 //! Architecture invariant: an agent's text reaches the screen as [`acpd_view::text::Text`] only, which is escaped.
 

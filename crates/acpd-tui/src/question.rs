@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!  shown ──Tab──▶ has the keys ──1-9 ↑ ↓──▶ chosen ──Enter──▶ sent ──told by the daemon──▶ gone
-//!    ▲               │ Esc                    │ Esc, another question in its place
+//!    ▲               │ Esc                    │ Esc, or another question
 //!    └───────────────┴────────────────────────┘
 //! ```
 //!
-//! Architecture invariant: an answer needs three things of a person, in this order: going to the question, choosing,
+//! Architecture invariant: an answer needs three steps of the user, in this order: going to the question, choosing,
 //! and Enter. Filling in the fields of a form is no answer; sending it is one. None of the steps counts for a question
 //! that was not on the screen yet, and nothing that allows anything is sent before the end of what is allowed was on
 //! the screen.
@@ -33,10 +33,10 @@ pub use sheet::rows;
 pub use view::asks;
 pub(crate) use view::{height, verb, view};
 
-/// The longest value of a field that is shown, in columns.
+/// Maximum columns of the value of a field.
 const VALUE: usize = 60;
 
-/// The question on the screen, and how far its person is with it.
+/// The question on the screen, and the user's progress with it.
 #[derive(Debug, Default)]
 pub(crate) struct Card {
     asked: Option<Asked>,
@@ -45,62 +45,51 @@ pub(crate) struct Card {
 #[derive(Debug)]
 struct Asked {
     id: Untrusted,
-    /// It was on the screen as it is now.
     is_drawn: bool,
-    /// Its last line was on the screen.
     is_end_seen: bool,
     has_keys: bool,
     chosen: Option<usize>,
-    /// What is filled in, if it is a form.
     filled: Filled,
-    /// The choices that were on the screen, whole: fields that nobody has seen have defaults, too.
+    /// Choices that were whole on the screen: unseen fields have defaults, too.
     seen: BTreeSet<usize>,
     are_all_seen: bool,
-    /// Rows that are scrolled past.
     scroll: usize,
-    /// The answer is on its way.
     is_sent: bool,
 }
 
-/// What was drawn of a question.
+/// Drawn part of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Drawn {
     pub(crate) id: Untrusted,
-    /// Whether its last line was on the screen.
     pub(crate) is_end: bool,
-    /// The furthest that it can be scrolled to.
+    /// Maximum of scrolled rows.
     pub(crate) most: usize,
-    /// Rows that are on the screen.
     pub(crate) page: usize,
-    /// The choices that are whole on the screen, and how many there are.
+    /// Choices that are whole on the screen, and the number of all.
     pub(crate) choices: (Range<usize>, usize),
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Choice {
     pub(crate) label: Text,
-    /// What is above it.
     pub(crate) heading: Option<Text>,
-    /// What is below it.
     pub(crate) note: Option<Text>,
-    /// Whether it is what is filled in; none if it is nothing to fill in.
+    /// Whether the field has this value; none if it is no value of a field.
     pub(crate) is_set: Option<bool>,
     pub(crate) does: Does,
-    /// It refuses, which is harmless.
     pub(crate) is_refusal: bool,
-    /// Its person wants to say more to the agent.
+    /// The user wants to send the agent a reason.
     pub(crate) says_why: bool,
 }
 
-/// What Enter does with a choice.
+/// Effect of Enter on a choice.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Does {
     Answer(GivenAnswer),
-    /// Fills in a field; null empties it.
+    /// Sets a field; null empties it.
     Put(String, Value),
-    /// Lets the value of a field be typed.
+    /// Opens the input of a field.
     Type(String),
-    /// Nothing, for this reason.
     Refuse(Text),
 }
 
@@ -123,24 +112,22 @@ impl Choice {
     }
 }
 
-/// What a key did.
+/// Result of a key.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Did {
-    /// Nothing that others need to know.
     Nothing,
-    /// The question gave the keys back.
     Left,
     Answered {
         id: Untrusted,
         answer: GivenAnswer,
-        /// The person wants to say more to the agent.
+        /// The user wants to send the agent a reason.
         says_why: bool,
     },
     Refused(Text),
 }
 
 impl Card {
-    /// Shows a question. Another one than before begins anew: without the keys, and with nothing chosen.
+    /// Shows a question. A different one begins without the keys and with nothing chosen.
     pub(crate) fn show(&mut self, question: Option<&InteractionInfo>) {
         if self.asked.as_ref().map(|asked| &asked.id) != question.map(|question| &question.id) {
             self.asked = question.map(|question| Asked {
@@ -158,37 +145,35 @@ impl Card {
         }
     }
 
-    /// Which question it shows.
+    /// Returns the id of the shown question.
     pub(crate) fn id(&self) -> Option<&Untrusted> {
         self.asked.as_ref().map(|asked| &asked.id)
     }
 
-    /// Whether keys go to the question.
     pub(crate) fn has_keys(&self) -> bool {
         self.asked.as_ref().is_some_and(|asked| asked.has_keys)
     }
 
-    /// Gives the question the keys, if it was on the screen.
+    /// Gives the keys to the question, if it was on the screen.
     pub(crate) fn take_keys(&mut self) {
         if let Some(asked) = self.asked.as_mut().filter(|asked| asked.is_drawn && !asked.is_sent) {
             asked.has_keys = true;
         }
     }
 
-    /// Takes what was drawn.
     pub(crate) fn drawn(&mut self, drawn: &Drawn) {
         if let Some(asked) = self.asked.as_mut().filter(|asked| asked.id == drawn.id) {
             asked.is_drawn = true;
             asked.is_end_seen |= drawn.is_end;
             let (shown, all) = drawn.choices.clone();
             asked.seen.extend(shown);
-            // The last one declines, which needs no look.
+            // The last one declines, which need not be seen.
             asked.are_all_seen = (0..all.saturating_sub(1)).all(|at| asked.seen.contains(&at));
             asked.scroll = asked.scroll.min(drawn.most);
         }
     }
 
-    /// An answer was not taken: it can be given again.
+    /// Handles a refused answer: it can be given again.
     pub(crate) fn not_taken(&mut self, id: &Untrusted) {
         if let Some(asked) = self.asked.as_mut().filter(|asked| asked.id == *id) {
             asked.is_sent = false;
@@ -196,12 +181,11 @@ impl Card {
         }
     }
 
-    /// Whether keys are letters of a value that is typed.
+    /// Returns whether a value is being typed.
     pub(crate) fn is_typing(&self) -> bool {
         self.asked.as_ref().is_some_and(|asked| asked.has_keys && asked.filled.typing.is_some())
     }
 
-    /// Takes pasted text, if a value is typed.
     pub(crate) fn paste(&mut self, text: &str) {
         let typing = self.asked.as_mut().filter(|asked| asked.has_keys);
         if let Some((_, input)) = typing.and_then(|asked| asked.filled.typing.as_mut()) {
@@ -209,7 +193,7 @@ impl Card {
         }
     }
 
-    /// Takes a key. `page` is what fits on the screen of the question.
+    /// Handles a key. `page` is the number of visible rows of the question.
     pub(crate) fn key(
         &mut self,
         action: Option<Action>,
@@ -270,7 +254,6 @@ impl Card {
 }
 
 impl Asked {
-    /// Enter, on what is chosen.
     fn confirm(&mut self, at: usize, choice: Choice, has_fields: bool) -> Did {
         let Choice { does, is_refusal, says_why, .. } = choice;
         match does {
@@ -297,7 +280,7 @@ impl Asked {
     }
 }
 
-/// What there is to choose, in the order of the numbers.
+/// Returns the choices in the order of their numbers.
 pub(crate) fn choices(question: &InteractionInfo, filled: &Filled) -> Vec<Choice> {
     let declined = |label: &'static str| Choice {
         is_refusal: true,

@@ -1,4 +1,4 @@
-//! A list beside what is typed: what it may become.
+//! List of completions.
 
 use acpd_view::text::Text;
 use acpd_view::{Line, Role, Style, text};
@@ -6,27 +6,26 @@ use frizbee::{Config, Matcher};
 
 use crate::canvas::CURSOR;
 
-/// The most that is listed: nobody reads more, they type another letter.
+/// Maximum of listed suggestions.
 const MOST: usize = 200;
 
-/// The list, and what is chosen of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Suggestions {
     items: Vec<Suggestion>,
     at: usize,
 }
 
-/// Something that what is typed may become.
+/// A possible completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Suggestion {
-    /// What is put in.
+    /// The inserted text.
     pub(crate) value: String,
     pub(crate) label: Text,
     pub(crate) note: Text,
 }
 
 impl Suggestions {
-    /// These, with the first one chosen; none if there are none.
+    /// Returns the list with the first one chosen, unless it is empty.
     pub(crate) fn of(items: impl IntoIterator<Item = Suggestion>) -> Option<Suggestions> {
         let items: Vec<Suggestion> = items.into_iter().take(MOST).collect();
         (!items.is_empty()).then_some(Suggestions { items, at: 0 })
@@ -36,25 +35,24 @@ impl Suggestions {
         &self.items[self.at]
     }
 
-    /// To another one; behind the last one is the first.
+    /// Moves the choice; the first one follows the last one.
     pub(crate) fn go(&mut self, by: isize) {
         let count = self.items.len() as isize;
         self.at = (self.at as isize + by).rem_euclid(count) as usize;
     }
 
-    /// If it lists what was listed before, the same of it stays chosen.
+    /// Keeps the choice if the list is the same as before.
     pub(crate) fn stays(&mut self, before: &Suggestions) {
         if self.items == before.items {
             self.at = before.at;
         }
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// As many rows of the list as there is room for; what is chosen is one of them.
+    /// Returns the rows that fit, with the chosen one.
     pub(crate) fn lines(&self, room: usize) -> Vec<Line> {
         let widest = self.items.iter().map(|item| item.label.width()).max().unwrap_or(0);
         let skip = (self.at + 1).saturating_sub(room);
@@ -74,7 +72,8 @@ impl Suggestions {
     }
 }
 
-/// The candidates that fit what is typed, the best first; all of them in their order if nothing is typed.
+/// Returns the indices of the candidates that match, the best first; all of them in order if
+/// nothing is typed.
 pub(crate) fn fits<S: AsRef<str>>(typed: &str, candidates: &[S]) -> Vec<usize> {
     if typed.is_empty() {
         return (0..candidates.len()).collect();

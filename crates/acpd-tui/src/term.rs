@@ -1,4 +1,4 @@
-//! The modes of the terminal, and the way back from them.
+//! Modes of the terminal, and their reset.
 //!
 //! ```text
 //!           enter                    restore: exit, panic, SIGTERM, SIGHUP, Ctrl-Z
@@ -8,9 +8,9 @@
 //!                 as it was, for another program
 //! ```
 //!
-//! Who has it is global: a panic and a signal must find it from any thread, and a release build
-//! aborts on a panic, so no destructor runs. [`restore`] is one write of all resets; whoever comes
-//! first does it, and frames after it go nowhere.
+//! The owner is global: a panic and a signal must find it from any thread, and a release build aborts
+//! on a panic, so that no destructor runs. [`restore`] is one write of all resets, done once; frames
+//! after it are dropped.
 
 use std::io;
 use std::mem;
@@ -24,50 +24,49 @@ use acpd_sys::terminal::forget_typed;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use crossterm::terminal::enable_raw_mode;
 
-/// The modes of the terminal.
 static MODES: Mutex<Modes> = Mutex::new(Modes { holder: Holder::Nobody, has_mouse: false });
-/// How the terminal was. Nobody writes to it while this is locked, so whoever must leave gets hold of it.
+/// The modes before the screens. Nothing blocks while this is locked, so that every exit can lock
+/// it.
 static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
 
-/// What a frame can rely on, and the way back must undo.
+/// State of the terminal that frames rely on and [`restore`] undoes.
 struct Modes {
     holder: Holder,
-    /// The mouse is ours whenever the terminal is.
     has_mouse: bool,
 }
 
-/// Who has the terminal.
+/// Owner of the terminal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holder {
-    /// It is as it was.
+    /// No screen: it is as it was.
     Nobody,
-    /// It is in our modes.
+    /// The screens, in their modes.
     Us,
-    /// It is as it was, and lent to another program.
+    /// Another program: it is as it was.
     Other,
 }
 
 /// Alternate screen, empty; bracketed paste; focus reports; unambiguous keys, where the terminal can.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[H\x1b[?2004h\x1b[?1004h\x1b[>1u\x1b[?25l";
-/// The wheel and clicks are reported, with coordinates of any size.
+/// Reports of the wheel and of clicks, with coordinates of any size.
 const MOUSE: &[u8] = b"\x1b[?1000h\x1b[?1006h";
 const NO_MOUSE: &[u8] = b"\x1b[?1006l\x1b[?1000l";
-/// Everything that any of our frames and modes may have left behind; harmless where nothing was.
+/// Resets of everything that frames and modes may have set; harmless if they have not.
 const LEAVE: &[u8] =
     b"\x1b[?2026l\x1b[0m\x1b[<1u\x1b[?1004l\x1b[?2004l\x1b[?1006l\x1b[?1000l\x1b[?25h\x1b[0 q\x1b[?1049l";
-/// Around each frame: a terminal that knows this shows the frame at once, others ignore it.
+/// Marks around each frame for synchronized output; other terminals ignore them.
 const BEGIN_FRAME: &[u8] = b"\x1b[?2026h";
 const END_FRAME: &[u8] = b"\x1b[?2026l";
-/// How often, and how long apart, somebody who must leave tries to get hold of a terminal that is written to.
+/// Number of tries, and pause between them, to lock a terminal that is being written to.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The terminal in the modes of a full screen; dropping it restores the terminal.
+/// Modes of a full screen; dropping this restores the terminal.
 #[derive(Debug)]
 pub(crate) struct Screen(());
 
 impl Screen {
-    /// Takes the terminal over, from now on also in a panic.
+    /// Enters the modes, and restores the terminal in a panic.
     pub(crate) fn take() -> io::Result<Screen> {
         let next = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
@@ -86,13 +85,13 @@ impl Drop for Screen {
     }
 }
 
-/// Enters the modes; also after [`restore`], and when the process was stopped without it.
+/// Enters the modes; also after [`restore`], and after SIGSTOP.
 pub(crate) fn enter() -> io::Result<()> {
     let mut modes = lock();
     let found = screen::take()?;
     // crossterm reads Ctrl-J as Enter until it has set the mode itself; the mode is the same.
     enable_raw_mode()?;
-    // Whoever has stopped us may have changed them, which is not how they were.
+    // A shell that has stopped the process may have changed them.
     before().get_or_insert(found);
     if mem::replace(&mut modes.holder, Holder::Us) != Holder::Us {
         write_all(ENTER)?;
@@ -104,7 +103,7 @@ pub(crate) fn enter() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the terminal to another program, as it was, and takes it back when that has ended.
+/// Runs another program with the terminal as it was, and enters the modes again.
 pub(crate) fn lend<T>(program: impl FnOnce() -> T) -> io::Result<T> {
     give(Holder::Other);
     let result = program();
@@ -112,13 +111,12 @@ pub(crate) fn lend<T>(program: impl FnOnce() -> T) -> io::Result<T> {
     Ok(result)
 }
 
-/// Whether another program has the terminal.
 pub(crate) fn is_lent() -> bool {
-    // Whoever writes to it now, perhaps for a long time, is no other program.
+    // A lock that is held means that a frame is being written.
     MODES.try_lock().is_ok_and(|modes| modes.holder == Holder::Other)
 }
 
-/// Has the terminal tell once more that there are keys.
+/// Has the terminal report once more that there are keys.
 pub(crate) fn tell_again() {
     let modes = lock();
     if modes.holder == Holder::Us {
@@ -126,7 +124,7 @@ pub(crate) fn tell_again() {
     }
 }
 
-/// Takes the mouse from the terminal, or gives it back.
+/// Turns mouse reports on or off.
 pub(crate) fn capture_mouse(is_on: bool) -> io::Result<()> {
     let mut modes = lock();
     modes.has_mouse = is_on;
@@ -138,7 +136,7 @@ pub(crate) fn capture_mouse(is_on: bool) -> io::Result<()> {
     }
 }
 
-/// Shows a frame, unless the terminal is no longer ours.
+/// Writes a frame, unless the modes were left.
 pub(crate) fn show(frame: &[u8]) -> io::Result<()> {
     let modes = lock();
     if modes.holder == Holder::Us {
@@ -148,7 +146,7 @@ pub(crate) fn show(frame: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Puts a text into the clipboard of the person's terminal, wherever that is.
+/// Copies a text to the clipboard of the terminal (OSC 52).
 pub(crate) fn copy(text: &str) -> io::Result<()> {
     let modes = lock();
     let text = BASE64_STANDARD.encode(text);
@@ -159,13 +157,13 @@ pub(crate) fn copy(text: &str) -> io::Result<()> {
     }
 }
 
-/// Puts the terminal back as it was. Does nothing the second time.
+/// Restores the terminal. Does nothing the second time.
 pub(crate) fn restore() {
     give(Holder::Nobody);
 }
 
 fn give(next: Holder) {
-    // Whoever writes may be stuck in a terminal that takes nothing, or be the thread that panics.
+    // The holder of the lock may be blocked by the terminal, or be the thread that panics.
     let mut tries = 0..TRIES;
     let holder = loop {
         match MODES.try_lock() {
@@ -180,12 +178,12 @@ fn give(next: Holder) {
     if holder != Holder::Us {
         return;
     }
-    // A terminal that is gone needs nothing.
+    // Errors of a closed terminal do not matter.
     let _ = write_all(LEAVE);
     if let Some(before) = before().take() {
         screen::give_back(&before);
     }
-    // What was typed for us is not for the shell; nor are answers of the terminal that come late.
+    // Keys for the screens and late answers of the terminal are not for the shell.
     forget_typed();
 }
 
@@ -206,13 +204,12 @@ mod tests {
 
     use super::*;
 
-    /// Set for the process that panics.
     const PANICS: &str = "ACPD_TUI_PANICS";
 
     #[test]
     fn a_panic_leaves_the_terminal_as_it_was_and_its_words_can_be_read() {
         if env::var_os(PANICS).is_some() {
-            // Release builds abort, so the hook has to do it alone.
+            // Release builds abort, so that only the hook runs.
             mem::forget(Screen::take().unwrap());
             capture_mouse(true).unwrap();
             show(b"on the screen").unwrap();

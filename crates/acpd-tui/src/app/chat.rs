@@ -7,8 +7,8 @@
 //!                 └───────────────refused, deleted─────────────────────┴──▶ over: can be read, takes no prompts
 //! ```
 //!
-//! Its connection only listens, as an observer: reading a session wakes no agent. Prompts, steering and settings go
-//! over connections of their own, so this one is told of them as it is of everybody else's.
+//! Its connection is an observer: reading a session wakes no agent. Prompts, messages and settings have connections of
+//! their own, so that this one shows them as it does those of other clients.
 
 mod attach;
 mod blocks;
@@ -51,89 +51,77 @@ pub(super) use editor::Editor;
 pub(super) use layout::Layout;
 pub(super) use view::{useful, view, word};
 
-/// Lines of the journal that are read first.
 const FIRST: u64 = 300;
-/// Lines of an older page.
 const PAGE: u64 = 1000;
-/// How long the second press of a key that cancels may take.
+/// Milliseconds for the second press of a key that cancels.
 const TWICE: u64 = 3000;
 
-/// A conversation on the screen.
 #[derive(Debug)]
 pub(super) struct Chat {
-    /// Until its session is there, the id is empty, which no session has.
+    /// The id is empty until the session begins.
     key: SessionRowKey,
     link: Link,
     phase: Phase,
     conversation: Conversation,
     editor: Editor,
-    /// The open question of this session.
     pub(super) card: Card,
-    /// The keys go to the blocks.
     in_blocks: bool,
     search: Search,
     menu: Option<Menu>,
-    /// The list beside the prompt.
     beside: Option<Beside>,
-    /// Where the word begins whose list the person has closed.
+    /// Start of the word whose list was closed with Esc.
     closed_at: Option<(usize, usize)>,
-    /// The agent's capabilities, as far as they are known.
     can: Option<AgentCapabilities>,
-    /// Our prompts that wait or run, and the requests that they are.
+    /// Prompts of this program that are queued or run.
     prompts: Vec<Prompted>,
-    /// Sent when its files were read.
     reading: Option<Reading>,
-    /// Prompts that are sent when the session is there, and after the one that is read.
+    /// Prompts that wait for the session, or for the files of the one before.
     waits: Vec<Said>,
-    /// A draft that looks like an answer, and that the next Enter sends as a prompt.
+    /// A draft that looks like an answer; the next Enter sends it as a prompt.
     doubted: Option<String>,
-    /// What was not done, until the draft changes.
+    /// The last refusal, until the draft changes.
     refused: Option<Refused>,
-    /// The next press cancels the turn, until then.
+    /// Time until which the second press cancels the turn.
     cancels: Option<u64>,
-    /// It was opened from the list, and leaving goes back there.
+    /// Opened from the list, to which leaving goes back.
     is_from_top: bool,
 }
 
-/// Where the connection is.
+/// State of the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Phase {
     Starting {
-        /// The connection that asks for it.
+        /// The connection of `session/new`.
         link: Link,
         since: u64,
     },
-    /// It could not begin.
     NotBegun,
     Opening,
     CatchingUp,
     Live,
     AwaySince(u64),
-    /// A person has stopped the daemon; whether the conversation is to be opened again.
+    /// The daemon was stopped on purpose.
     Stopped {
         reopens: bool,
     },
     Over(Text),
 }
 
-/// A prompt, or a message into the turn, whose files are being read.
 #[derive(Debug)]
 struct Reading {
     said: Said,
     is_steering: bool,
 }
 
-/// A prompt of ours.
 #[derive(Debug)]
 struct Prompted {
     link: Link,
     said: Said,
-    /// The last block before it.
     after: Option<Id>,
 }
 
 impl Chat {
-    /// Whether the history is there, as far as it is shown at first.
+    /// Returns whether the first page of history was read.
     pub(super) fn is_filled(&self) -> bool {
         !matches!(self.phase, Phase::Opening | Phase::CatchingUp)
     }
@@ -162,12 +150,11 @@ impl Chat {
         }
     }
 
-    /// Whether its agent has not named the session yet.
+    /// Returns whether the session has no id yet.
     fn is_beginning(&self) -> bool {
         self.key.session_id.is_empty()
     }
 
-    /// What keys mean here now.
     pub(super) fn place(&self) -> Place {
         if self.menu.is_some() {
             Place::Menu
@@ -184,7 +171,7 @@ impl Chat {
         }
     }
 
-    /// Whether what is typed goes to the prompt, with or without a list beside it.
+    /// Returns whether typed text goes to the prompt.
     fn takes_words(&self) -> bool {
         match &self.beside {
             Some(beside) => self.place() == Place::List && beside.leaves_keys(),
@@ -192,31 +179,28 @@ impl Chat {
         }
     }
 
-    /// Whether this is its connection.
     pub(super) fn is_on(&self, link: Link) -> bool {
         self.link == link
     }
 
-    /// After something changed: the card shows the oldest question of this session.
+    /// Shows the oldest question of this session.
     pub(super) fn settle(&mut self, fleet: &Fleet) {
         self.card.show(fleet.questions_of(&self.key).next());
     }
 
-    /// Takes what the connection became.
     pub(super) fn lost(&mut self, now: u64) {
         if !matches!(self.phase, Phase::Over(_)) {
             self.phase = Phase::AwaySince(now);
         }
     }
 
-    /// The connection is back; nothing was missed.
     pub(super) fn back(&mut self) {
         if matches!(self.phase, Phase::AwaySince(_)) {
             self.phase = Phase::Live;
         }
     }
 
-    /// A person has stopped the daemon.
+    /// The daemon was stopped on purpose.
     pub(super) fn stopped(&mut self) {
         if !matches!(self.phase, Phase::Over(_)) {
             self.phase = Phase::Stopped { reopens: false };
@@ -232,12 +216,11 @@ impl Chat {
         is_stopped
     }
 
-    /// The connection is gone for good.
     pub(super) fn over(&mut self, why: Text) {
         self.phase = Phase::Over(why);
     }
 
-    /// Whether the draft looks like an answer to the open question, and Enter was not pressed for it yet.
+    /// Returns whether the draft looks like an answer to the open question, before the first Enter.
     fn may_be_answer(&self) -> bool {
         let draft = self.editor.said().text;
         let word = draft.trim().to_ascii_lowercase();
@@ -246,7 +229,7 @@ impl Chat {
         is_answer && self.card.id().is_some() && self.doubted.as_ref() != Some(&draft)
     }
 
-    /// The draft that the next Enter sends although it looks like an answer.
+    /// Returns the draft that the next Enter sends although it looks like an answer.
     fn doubted(&self) -> Option<&String> {
         self.doubted.as_ref().filter(|doubted| **doubted == self.editor.said().text)
     }
@@ -256,7 +239,6 @@ impl Chat {
         self.conversation.turns()
     }
 
-    /// Gives the prompt the keys.
     pub(super) fn go_to_prompt(&mut self) {
         self.in_blocks = false;
         self.conversation.unselect();
@@ -271,8 +253,8 @@ impl State {
         self.attach(seq);
     }
 
-    /// Opens the conversation again that the end of the daemon has closed, if its person wants that. It is read anew:
-    /// the journal may be another one.
+    /// Opens the conversation again after the daemon was stopped and started. It is read again from
+    /// the start, because the journal may be another one.
     pub(super) fn reopen_chat(&mut self) {
         let wants = |chat: &&Chat| chat.phase == Phase::Stopped { reopens: true };
         let Some(chat) = self.chat.as_ref().filter(wants) else { return };
@@ -281,7 +263,7 @@ impl State {
         self.open_chat(key, seq, is_from_top);
     }
 
-    /// Puts a conversation on the screen of which nothing was read yet.
+    /// Shows an empty conversation.
     fn show_chat(&mut self, key: SessionRowKey, is_from_top: bool) -> &mut Chat {
         let link = self.out.chat();
         let mut chat = Chat::new(key, link, is_from_top);
@@ -315,11 +297,11 @@ impl State {
         self.out.send(link, method::SESSION_ATTACH, &params, Purpose::Attach);
     }
 
-    /// Leaves the conversation; it goes on. The draft stays.
+    /// Closes the conversation, which continues, and keeps its draft.
     pub(super) fn close_chat(&mut self) {
         self.unwait();
         let Some(chat) = self.chat.take() else { return };
-        // What was said of this conversation does not belong to the next one.
+        // The message is about this conversation.
         self.flash = None;
         self.drafts.insert(chat.key.clone(), chat.editor);
         let start = match chat.phase {
@@ -332,7 +314,6 @@ impl State {
         }
     }
 
-    /// What the agent of the conversation can do.
     pub(super) fn greeted(&mut self, link: Link, result: &RawValue) {
         let is_its = |chat: &&mut Chat| chat.is_on(link) || chat.is_starting_on(link);
         let chat = self.chat.as_mut().filter(is_its);
@@ -342,7 +323,6 @@ impl State {
         }
     }
 
-    /// The conversation is attached.
     pub(super) fn attached(&mut self, result: &RawValue) {
         if let (Some(chat), Some(attached)) = (&mut self.chat, read::<AttachResult>(result)) {
             chat.phase = Phase::CatchingUp;
@@ -350,7 +330,7 @@ impl State {
         }
     }
 
-    /// A notification on the connection of the conversation.
+    /// Handles a notification of the conversation.
     pub(super) fn chat_line(&mut self, method: &str, line: &[u8]) {
         let Some(chat) = &mut self.chat else { return };
         match method {
@@ -363,7 +343,7 @@ impl State {
         }
     }
 
-    /// An older page of the journal.
+    /// Handles an older page of the journal.
     pub(super) fn older(&mut self, key: &SessionRowKey, result: &RawValue) {
         let page = read::<LogResult>(result);
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return };
@@ -376,7 +356,7 @@ impl State {
         }
     }
 
-    /// Lines of the journal do not come.
+    /// Handles a failed read of the journal.
     pub(super) fn log_failed(&mut self, key: &SessionRowKey) {
         if let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) {
             chat.conversation.gives_up();
@@ -416,7 +396,6 @@ impl State {
         self.out.send(Link::Fleet, method::SESSION_LOG, &params, purpose);
     }
 
-    /// Takes a key on this screen.
     pub(super) fn chat_key(&mut self, place: Place, action: Option<Action>, key: &KeyEvent) {
         match place {
             Place::List if self.beside_key(action, key) => {}
@@ -507,7 +486,7 @@ impl State {
         }
     }
 
-    /// Ctrl-C: clears the draft, then asks, then cancels.
+    /// Ctrl-C: clears the draft, then asks for a second press, then cancels.
     fn cancel_turn(&mut self) {
         let now = self.now;
         let session = self.chat_session();
@@ -535,7 +514,7 @@ impl State {
         self.cancel_session(&key);
     }
 
-    /// Leaves the conversation, for where it was opened from.
+    /// Closes the conversation, and the program if it was opened from the command line.
     pub(super) fn detach(&mut self) {
         let is_from_top = self.chat.as_ref().is_none_or(|chat| chat.is_from_top);
         if !is_from_top && self.unwait() {
@@ -545,10 +524,10 @@ impl State {
             self.flash(Look::Warning, words);
             return;
         }
-        // A session that has just begun may not be in the list yet; its id is known.
+        // A new session may not be in the list yet.
         let of_key = self.chat.as_ref().map(|chat| &chat.key.session_id);
         let handle = self.chat_session().map(SessionInfo::handle).or(of_key).cloned();
-        // It is about the conversation.
+        // The message is about the conversation.
         self.flash = None;
         self.close_chat();
         if !is_from_top {
@@ -557,12 +536,11 @@ impl State {
         }
     }
 
-    /// The session on the screen, as the daemon told it last.
     pub(super) fn chat_session(&self) -> Option<&SessionInfo> {
         self.chat.as_ref().and_then(|chat| self.fleet.session(&chat.key))
     }
 
-    /// What is known of the questions of other sessions.
+    /// Returns a sentence about questions of other sessions.
     pub(super) fn asked_elsewhere(&self) -> Option<Text> {
         let key = &self.chat.as_ref()?.key;
         let others = self.fleet.questions().iter().filter(|question| {

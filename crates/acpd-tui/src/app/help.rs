@@ -9,17 +9,15 @@ use super::{OnScreen, State};
 use crate::canvas::{Canvas, rule};
 use crate::keymap::{self, Action, Place};
 
-/// The parts of the page for the screen of all sessions.
+/// Parts of the page for the list of sessions.
 const OF_TOP: &[Place] = &[Place::Top, Place::Question, Place::Line, Place::Everywhere];
-/// The parts for a conversation.
+/// Parts of the page for a conversation.
 const OF_CHAT: &[Place] =
     &[Place::Prompt, Place::List, Place::Blocks, Place::Question, Place::Menu, Place::Everywhere];
-/// Columns of the keys.
 const KEYS: usize = 14;
-/// The least columns of an entry; where there is room for two, there are two.
+/// Minimum columns of an entry; there are two columns of entries if both fit.
 const ENTRY: usize = 40;
 
-/// Draws it, scrolled by so many rows.
 pub(super) fn view(state: &State, scroll: usize, canvas: &mut Canvas<'_>, area: Rect) -> OnScreen {
     let theme = canvas.theme();
     let columns = (usize::from(area.width) / ENTRY).clamp(1, 2);
@@ -63,7 +61,7 @@ pub(super) fn view(state: &State, scroll: usize, canvas: &mut Canvas<'_>, area: 
     OnScreen { page, ..OnScreen::default() }
 }
 
-/// What stands above the keys of a place.
+/// Returns the heading of a place.
 fn title(state: &State, place: Place) -> Text {
     match place {
         Place::Top => "All sessions".into(),

@@ -1,4 +1,4 @@
-//! Effects of a step, and the requests among them that wait for an answer.
+//! Effects of a step, and the requests among them that have no answer yet.
 
 use std::collections::HashMap;
 
@@ -13,61 +13,47 @@ use serde_json::{Value, json};
 use super::said::{Said, Words};
 use super::{Effect, State};
 
-/// How we call ourselves.
+/// Client name of this program.
 pub(crate) const CLIENT: &str = "acpctl";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Link {
-    /// It watches everything, and answers questions.
+    /// Watches all rows and answers questions.
     Fleet,
-    /// It follows a conversation, and says nothing.
+    /// Follows a conversation as an observer.
     Chat(u32),
-    /// It asks one thing of an agent, and ends.
+    /// Sends one request to an agent, and ends.
     Errand(u32),
 }
 
-/// What a request was for.
+/// Purpose of a request, to handle its answer.
 #[derive(Debug)]
 pub(super) enum Purpose {
-    /// Everything that there is.
     Watch,
-    /// The answer to a question.
     Answer(Untrusted),
-    /// The end of a turn.
     Cancel,
-    /// A session that begins.
     New,
-    /// A turn. Its words, if its conversation does not keep them.
+    /// The text, unless the conversation keeps it.
     Prompt(Option<Words>),
-    /// A message into the running turn.
     Steer(Words),
-    /// What waits in a session.
     Queue(SessionRowKey),
-    /// A prompt that waits, back.
     TakeBack(Words),
-    /// What an agent can do.
     Hello,
-    /// The journal of a conversation.
     Attach,
-    /// A part of the journal that is older than what was read.
+    /// A page of the journal before the first line that was read.
     Older(SessionRowKey),
-    /// What was used today.
     Usage,
-    /// Another process of an agent.
     Restart,
-    /// The modes, models and other options of a session.
     Options(SessionRowKey),
-    /// Another name for a session.
     Rename,
-    /// A choice for this session.
     Set(SessionRowKey),
-    /// The prompt before it is on disk when this is answered.
+    /// The answer says that the prompt before it is on disk.
     Prompted,
-    /// The prompt before it is on disk when this is answered, and the next one may follow.
+    /// The answer says that the prompt before it is on disk, so the next one may follow.
     NextWaiting,
 }
 
-/// Effects that were not taken yet, and requests without an answer.
+/// Effects for the driver, and requests without an answer.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     effects: Vec<Effect>,
@@ -103,42 +89,40 @@ impl Outbox {
         self.forget(link)
     }
 
-    /// What an answer is for.
     pub(super) fn answered(&mut self, link: Link, id: &Id) -> Option<Purpose> {
         self.waiting.remove(&(link, id.as_u64()?))
     }
 
-    /// Drops the requests of a connection. Returns what they were for.
+    /// Drops the requests of a connection. Returns their purposes.
     pub(super) fn forget(&mut self, link: Link) -> Vec<Purpose> {
         self.waiting.extract_if(|(of, _), _| *of == link).map(|(_, purpose)| purpose).collect()
     }
 
-    /// Another connection for a conversation.
+    /// Returns a new connection for a conversation.
     pub(super) fn chat(&mut self) -> Link {
         self.links += 1;
         Link::Chat(self.links)
     }
 }
 
-/// The parameters of our `initialize`.
 pub(super) fn hello(meta: &ClientMeta) -> Value {
     initialize_params(meta, CLIENT)
 }
 
 impl State {
-    /// Sends a prompt to a session, and leaves it alone.
+    /// Sends a prompt to a session without opening it.
     pub(super) fn prompt(&mut self, key: &SessionRowKey, prompt: &str) {
         let link = self.errand(&key.agent);
         let words = Words { key: key.clone(), said: Said::from(prompt) };
         let said = words.said.clone();
         self.send_prompt(link, &key.session_id, &said, Some(words));
-        // Answers come when everything before them is on disk; so does this one.
+        // An answer comes when everything before it is on disk.
         let id = key.session_id.raw().to_owned();
         let session = SessionRef { session: id, ..SessionRef::default() };
         self.out.send(link, method::SESSION_SHOW, &session, Purpose::Prompted);
     }
 
-    /// Where we are: by that the daemon knows which connections are ours.
+    /// Returns the place by which the daemon groups the connections of this program.
     pub(super) fn our_place(&self) -> Option<String> {
         self.scene.who.place.as_ref().map(|place| place.raw().to_owned())
     }
@@ -158,7 +142,7 @@ impl State {
         link
     }
 
-    /// A prompt. If it is refused and nobody else has its words, these come back.
+    /// Sends a prompt. Its text comes back if the prompt is refused.
     pub(super) fn send_prompt(
         &mut self,
         link: Link,

@@ -1,4 +1,4 @@
-//! Words of a user, and the files that go with them.
+//! Prompts: text, and the files that go with it.
 
 use std::rc::Rc;
 
@@ -9,43 +9,42 @@ use serde_json::{Value, json};
 
 use crate::app::PromptFile;
 
-/// Columns of a summary.
 const SUMMARY: usize = 120;
 
-/// A prompt, as it is written and sent.
+/// A prompt: its text and attachments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) text: String,
-    /// All that was attached; what of it goes with the words is [`Said::attached`].
+    /// Everything that was attached; [`Said::attached`] is the part whose mark is in the text.
     pub(super) all: Vec<Attached>,
-    /// The ticket of the prompt that was taken back to be changed into this one, which waits in its place.
+    /// Ticket of the queued prompt that this one replaces.
     pub(super) in_place_of: Option<u64>,
 }
 
-/// Words for a session. If nobody takes them, they are a draft of its conversation again.
+/// A text for a session, which is its draft again if it is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) key: SessionRowKey,
     pub(super) said: Said,
 }
 
-/// Something that goes with the words for as long as its mark is in them.
+/// An attachment, sent for as long as its mark is in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Attached {
     mark: String,
-    /// Read when the prompt is sent.
+    /// A file that is read when the prompt is sent.
     file: Option<PromptFile>,
     /// Shared, because a file can have many megabytes.
     block: Rc<Value>,
 }
 
 impl Attached {
-    /// A file of a directory, marked by `@` and its path in there.
+    /// Attaches a file of a directory, marked by `@` and its path in there.
     pub(super) fn file(cwd: &str, path: &str) -> Attached {
         Attached::named(format!("{}/{path}", cwd.trim_end_matches('/')), path)
     }
 
-    /// A file anywhere, marked by `@` and its absolute path.
+    /// Attaches a file anywhere, marked by `@` and its absolute path.
     pub(super) fn elsewhere(path: &str) -> Attached {
         Attached::named(path.to_owned(), path)
     }
@@ -58,7 +57,7 @@ impl Attached {
         Attached { mark, file: Some(file), block: Rc::new(json!(link)) }
     }
 
-    /// Returns the mention of it among the words.
+    /// Returns its mention in the text.
     pub(super) fn mark(&self) -> &str {
         &self.mark
     }
@@ -71,8 +70,8 @@ impl From<&str> for Said {
 }
 
 impl Said {
-    /// Reads a prompt that waits. What was sent by another program may have no mark; it stays with the words,
-    /// whatever becomes of them.
+    /// Reads a queued prompt. Attachments of another program may have no mark; they stay, whatever
+    /// the text becomes.
     pub(super) fn read(prompt: &QueuedPrompt) -> Said {
         let (text, others) = prompt.parts();
         let all = others.into_iter().map(|block| {
@@ -84,34 +83,32 @@ impl Said {
         Said { text, all, in_place_of: None }
     }
 
-    /// Both, one below the other.
+    /// Joins two prompts, one below the other.
     pub(super) fn followed_by(mut self, more: Said) -> Said {
         self.text = [self.text, more.text].join("\n");
         self.all.extend(more.all);
         self
     }
 
-    /// In one line.
     pub(super) fn summary(&self) -> Text {
         Text::from(&Untrusted::from(self.text.trim())).cut(SUMMARY)
     }
 
-    /// Whether nothing is said.
     pub(super) fn is_empty(&self) -> bool {
         self.text.trim().is_empty() && self.attached().next().is_none()
     }
 
-    /// What goes with the words that are left.
+    /// Returns the attachments whose mark is in the text.
     pub(super) fn attached(&self) -> impl Iterator<Item = &Attached> {
         self.all.iter().filter(|attached| self.text.contains(&attached.mark))
     }
 
-    /// The files that are read when it is sent.
+    /// Returns the files that are read when it is sent.
     pub(super) fn files(&self) -> Vec<PromptFile> {
         self.attached().filter_map(|attached| attached.file.clone()).collect()
     }
 
-    /// Puts the content of its files, in the order of [`Said::files`], in place of their links.
+    /// Replaces links by the content of files, in the order of [`Said::files`].
     pub(super) fn with_files(mut self, blocks: Vec<Value>) -> Said {
         let text = &self.text;
         let files = self.all.iter_mut();

@@ -1,4 +1,4 @@
-//! What the turns of this day have used, for the head of `top`.
+//! Usage of today, for the head of `top`.
 
 use acpd_api::{Untrusted, UsageBy, UsageParams, UsageReport, UsageTotal, method};
 use acpd_view::human;
@@ -10,10 +10,9 @@ use super::requests::{Link, Purpose};
 use crate::canvas::DOT;
 
 const DAY: u64 = 24 * 60 * 60 * 1000;
-/// How long figures are good enough while turns end.
+/// Milliseconds for which figures are not asked for again.
 const FRESH: u64 = 30_000;
 
-/// The figures of a day.
 #[derive(Debug, Default)]
 pub(super) struct Today {
     asked: Option<u64>,
@@ -21,14 +20,14 @@ pub(super) struct Today {
 }
 
 impl Today {
-    /// Takes a report by day; the last one counts if it has not ended.
+    /// Takes the total of the last day of a report, if that has not ended.
     pub(super) fn take(&mut self, report: Option<UsageReport>, now: u64) {
         let totals = report.map(|report| report.totals).unwrap_or_default();
         let last = totals.into_iter().max_by_key(|total| total.day);
         self.total = last.filter(|total| total.day.is_some_and(|day| day + DAY > now));
     }
 
-    /// The figures in words, if any agent has told some.
+    /// Returns the figures in words, if any agent reports usage.
     pub(super) fn words(&self) -> Option<Text> {
         let total = self.total.as_ref()?;
         let costs = total.costs.iter().map(|cost| {
@@ -46,7 +45,7 @@ impl Today {
 }
 
 impl State {
-    /// Asks what was used today, unless that was asked a moment ago.
+    /// Asks for today's usage, unless the figures are fresh.
     pub(super) fn ask_usage(&mut self) {
         if self.today.asked.is_some_and(|asked| self.now.saturating_sub(asked) < FRESH) {
             return;

@@ -1,4 +1,4 @@
-//! All sessions at a glance: what needs a person first.
+//! List of all sessions; those that need the user come first.
 
 mod rows;
 mod view;
@@ -20,33 +20,31 @@ use crate::question::{Card, Did};
 
 pub(super) use view::{useful, view, word};
 
-/// How long the second press of a key that cancels may take.
+/// Milliseconds for the second press of a key that cancels.
 const TWICE: u64 = 3000;
 
-/// What the person has done on this screen.
+/// State of the list of sessions.
 #[derive(Debug, Default)]
 pub(super) struct Top {
-    /// The row that keys are about, and where it was last.
+    /// The selected row, and its last index.
     selected: Option<RowKey>,
     at: usize,
-    /// The words that rows have to fit.
+    /// Words of the filter.
     filter: Input,
     typing: Option<Typing>,
-    /// The question of the selected row.
     pub(super) card: Card,
-    /// What the next press of the same key does, until then.
+    /// Action of a second press, and the time until which it counts.
     twice: Option<(Twice, u64)>,
 }
 
-/// What takes two presses.
+/// Action that takes two presses.
 #[derive(Debug, PartialEq, Eq)]
 enum Twice {
-    /// Cancels the turn of a session.
     Cancel(SessionRowKey),
     Restart(Untrusted),
 }
 
-/// What is typed on this screen.
+/// Line that is typed.
 #[derive(Debug)]
 enum Typing {
     Filter,
@@ -56,7 +54,6 @@ enum Typing {
 }
 
 impl Top {
-    /// What keys mean on this screen now.
     pub(super) fn place(&self) -> Place {
         match &self.typing {
             Some(_) => Place::Line,
@@ -66,7 +63,6 @@ impl Top {
         }
     }
 
-    /// Takes pasted text, if a line is being typed.
     pub(super) fn paste(&mut self, text: &str) {
         match self.input() {
             Some(input) => input.insert(text),
@@ -74,11 +70,12 @@ impl Top {
         }
     }
 
-    /// After something changed: the selected row is one that is there, and the card shows its question.
+    /// Keeps the selection on an existing row, and shows its question.
     pub(super) fn settle(&mut self, fleet: &Fleet, now: u64) {
         let rows = fleet.rows(self.filter.text(), now);
         let key_at = |at: usize| rows.get(at).and_then(Row::key);
-        // While a prompt is typed, the row stays that of its session, also when its question is answered.
+        // While a prompt is typed, the row of its session stays selected, also when its question is
+        // answered.
         let typed_for = match &self.typing {
             Some(Typing::Prompt { session, .. } | Typing::Rename { session, .. }) => Some(session),
             _ => None,
@@ -114,7 +111,6 @@ impl Top {
 }
 
 impl State {
-    /// Takes a key on this screen.
     pub(super) fn top_key(&mut self, action: Option<Action>, key: &KeyEvent) {
         match self.top.place() {
             Place::Line if self.top.typing.is_some() => self.typed(action, key),
@@ -168,7 +164,6 @@ impl State {
         }
     }
 
-    /// Returns the session of the selected row.
     pub(super) fn selected_session(&self) -> Option<&SessionInfo> {
         let rows = self.fleet.rows(self.top.filter.text(), self.now);
         rows.get(self.top.at).and_then(|row| row.session)
@@ -181,7 +176,7 @@ impl State {
         }
     }
 
-    /// Lets the person type a prompt for the selected session.
+    /// Opens the line for a prompt to the selected session.
     fn type_prompt(&mut self) {
         match self.selected_session() {
             Some(session) => {
@@ -192,7 +187,7 @@ impl State {
         }
     }
 
-    /// Lets the user type another name for the selected session.
+    /// Opens the line for a new name of the selected session.
     fn type_name(&mut self) {
         match self.selected_session() {
             Some(session) => {
@@ -203,7 +198,7 @@ impl State {
         }
     }
 
-    /// The agents that a session can begin with: the last used first.
+    /// Returns the agents for a new session, the last used first.
     fn agents(&self) -> impl Iterator<Item = Untrusted> {
         let rows = self.fleet.rows("", self.now);
         let used: Vec<Untrusted> = rows
@@ -266,7 +261,7 @@ impl State {
         }
     }
 
-    /// Says what is typed into the turn of that session; if none runs, it is a prompt.
+    /// Sends the typed text into the running turn of its session, else as a prompt.
     fn steer_typed(&mut self) {
         match &self.top.typing {
             Some(Typing::Prompt { session, input, .. })
@@ -302,7 +297,7 @@ impl State {
         }
     }
 
-    /// Cancels the turn of the selected session, at the second press.
+    /// Cancels the turn of the selected session at the second press.
     fn cancel(&mut self) {
         let session = self.selected_session();
         let Some(session) = session.filter(|session| session.turn.state != TurnState::Idle) else {
@@ -319,7 +314,8 @@ impl State {
         self.cancel_session(&key);
     }
 
-    /// Restarts the agent of the selected row, at the second press: its sessions come back, a running turn does not.
+    /// Restarts the agent of the selected row at the second press. Its sessions are restored,
+    /// running turns are interrupted.
     fn restart(&mut self) {
         let rows = self.fleet.rows(self.top.filter.text(), self.now);
         let agent = rows.get(self.top.at).and_then(|row| match row.what {
@@ -341,7 +337,7 @@ impl State {
         self.out.send(Link::Fleet, method::AGENT_RESTART, &params, Purpose::Restart);
     }
 
-    /// Whether this is the second press within a moment; else says what that would do.
+    /// Returns whether this is the second press; at the first one, shows the message.
     fn is_second(&mut self, what: Twice, words: Text) -> bool {
         let before = self.top.twice.take();
         let is_second = before.is_some_and(|(of, until)| of == what && until >= self.now);

@@ -1,4 +1,4 @@
-//! What is on the screen.
+//! Frames: the page of keys, a conversation, or the list of sessions.
 
 use acpd_view::{Line, Role};
 use ratatui::layout::{Position, Rect};
@@ -8,18 +8,18 @@ use super::{OnScreen, State, chat, help, top};
 use crate::canvas::{Canvas, Theme};
 use crate::keymap;
 
-/// What drawing remembers from frame to frame.
+/// Cache from frame to frame.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
-    /// Lines of the list that are scrolled past.
+    /// Scrolled lines of the list.
     scroll: usize,
     layout: Layout,
 }
 
-/// The columns and rows without which there is nothing to see.
+/// Minimum columns and rows of the screens.
 const LEAST: (u16, u16) = (24, 6);
 
-/// Draws everything, and returns what of it keys depend on, and where the cursor is.
+/// Draws a frame. Returns the facts that keys depend on.
 pub(crate) fn view(state: &State, cache: &mut Cache, frame: &mut ratatui::Frame<'_>) -> OnScreen {
     let area = frame.area();
     let theme = state.scene.theme;
@@ -31,7 +31,6 @@ pub(crate) fn view(state: &State, cache: &mut Cache, frame: &mut ratatui::Frame<
         }
         return OnScreen::default();
     }
-    // The last row is for keys.
     let above = Rect { height: area.height.saturating_sub(1), ..area };
     let (on_screen, cursor): (OnScreen, Option<Position>) = match (state.help, &state.chat) {
         (Some(scroll), _) => (help::view(state, scroll, &mut canvas, area), None),
@@ -49,7 +48,6 @@ pub(crate) fn view(state: &State, cache: &mut Cache, frame: &mut ratatui::Frame<
     on_screen
 }
 
-/// The keys of the footer.
 fn footer_keys(state: &State, theme: Theme) -> Vec<(String, &'static str)> {
     let place = state.place();
     let rows = keymap::rows(place);

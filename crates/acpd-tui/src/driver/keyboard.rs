@@ -1,5 +1,5 @@
-//! The keys of the terminal, read by a thread that waits until what it has read was dealt with: while another program
-//! has the terminal, nobody else reads from it.
+//! Keys of the terminal, read by a thread that waits until its events were handled: while another
+//! program has the terminal, nothing else reads from it.
 
 use std::io;
 use std::sync::mpsc::{self, Sender, SyncSender};
@@ -13,22 +13,20 @@ use super::News;
 use crate::app::Event;
 use crate::term;
 
-/// From one look at keys that nobody has told of to the next.
+/// Pause between two polls for unannounced keys.
 const PAUSE: Duration = Duration::from_millis(2);
-/// More keys at once than a person types while nobody reads them.
+/// Keys at once that can only be pasted.
 const PASTED: usize = 4;
-/// Lines that a step of the wheel scrolls by.
+/// Lines that a step of the wheel scrolls.
 const STEP: isize = 3;
 
-/// The thread that reads keys.
 #[derive(Debug)]
 pub(super) struct Keyboard {
-    /// Lets it read on.
     next: Sender<()>,
 }
 
 impl Keyboard {
-    /// Begins to report keys.
+    /// Starts the thread.
     pub(super) fn listen(sender: SyncSender<News>) -> io::Result<Keyboard> {
         let (next, dealt_with) = mpsc::channel();
         let read = move || {
@@ -44,14 +42,14 @@ impl Keyboard {
         Ok(Keyboard { next })
     }
 
-    /// What was read is dealt with.
+    /// Lets the thread read on after its events were handled.
     pub(super) fn reads_on(&self) {
-        // It listens for as long as there is a keyboard.
+        // The thread listens for as long as there is a keyboard.
         let _ = self.next.send(());
     }
 }
 
-/// Waits for keys, and reads all that are there.
+/// Waits for keys, and reads all of them.
 fn batch() -> io::Result<Vec<Event>> {
     let mut events = Vec::new();
     while events.is_empty() {
@@ -60,7 +58,7 @@ fn batch() -> io::Result<Vec<Event>> {
             events.push(event::read()?);
         }
         if events.is_empty() {
-            // crossterm hears of keys once, and forgets it over a change of the size at the same time.
+            // crossterm reports keys once, and forgets them if the size changes at the same time.
             term::tell_again();
             thread::sleep(PAUSE);
         }
@@ -71,7 +69,7 @@ fn batch() -> io::Result<Vec<Event>> {
     Ok(meant(events))
 }
 
-/// What a terminal makes of bare keys that were read at once.
+/// Converts bare keys that were read at once to what a terminal sends.
 fn dressed(mut events: Vec<event::Event>) -> Vec<event::Event> {
     const ALT_GR: KeyModifiers = KeyModifiers::CONTROL.union(KeyModifiers::ALT);
     events.retain(|event| !event.is_key_release());
@@ -90,7 +88,8 @@ fn dressed(mut events: Vec<event::Event>) -> Vec<event::Event> {
     }
 }
 
-/// The text that keys are which no finger can have typed, with an end of a line in it: that must not send the line.
+/// Returns the text of keys that can only be pasted and have a newline, which must not send the
+/// line.
 fn pasted(events: &[event::Event]) -> Option<String> {
     let character = |event: &event::Event| match event.as_key_event()? {
         KeyEvent { modifiers, .. } if !KeyModifiers::SHIFT.contains(modifiers) => None,
@@ -103,8 +102,8 @@ fn pasted(events: &[event::Event]) -> Option<String> {
     (events.len() >= PASTED && text.contains('\n')).then_some(text)
 }
 
-/// What events mean that were read at once. Without mouse capture, a terminal sends a step of the wheel as several
-/// arrows; no finger is that quick.
+/// Converts events that were read at once. Without mouse reports, a terminal sends a step of the
+/// wheel as several arrows.
 fn meant(events: Vec<event::Event>) -> Vec<Event> {
     let arrow = |event: &event::Event| match event {
         event::Event::Key(KeyEvent { code, modifiers: KeyModifiers::NONE, .. }) => match code {
@@ -126,8 +125,8 @@ fn meant(events: Vec<event::Event>) -> Vec<Event> {
     meant
 }
 
-/// Gives keys that a terminal without the kitty protocol cannot tell apart the same meaning in all terminals.
-/// Ctrl-J is not one of them: Enter sends another byte in raw mode.
+/// Gives keys that a terminal without the kitty protocol cannot distinguish the same meaning in all
+/// terminals. Ctrl-J is not one of them: Enter sends another byte in raw mode.
 fn as_legacy(key: KeyEvent) -> KeyEvent {
     let code = match key.code {
         _ if key.modifiers != KeyModifiers::CONTROL => return key,

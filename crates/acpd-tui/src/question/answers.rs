@@ -1,4 +1,4 @@
-//! The answers to a question, for who shows them line by line.
+//! Answers to a question, for programs that show them line by line.
 
 use acpd_api::{GivenAnswer, InteractionInfo, Question};
 use acpd_view::text::Text;
@@ -6,18 +6,17 @@ use acpd_view::text::Text;
 use super::form::Filled;
 use super::{Choice, Does, choices};
 
-/// An answer that needs nothing to be filled in.
+/// An answer without a form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     pub label: Text,
-    /// What there is to know of it.
     pub note: Option<Text>,
     pub given: GivenAnswer,
-    /// Its person wants to say more to the agent.
+    /// The user wants to send the agent a reason.
     pub says_why: bool,
 }
 
-/// The answers that need nothing to be filled in, in the order of their numbers. Of a form, only the refusals.
+/// Returns the answers without a form, in the order of their numbers. Of a form, only refusals.
 pub fn answers(question: &InteractionInfo) -> Vec<Answer> {
     let is_form = matches!(question.question, Question::Form { .. });
     let choices = choices(question, &Filled::default()).into_iter();

@@ -1,5 +1,4 @@
-//! A form that is filled in on the screen: each field is set by itself, and none of that is an answer. Sending it is
-//! one more choice.
+//! A form, filled in on the screen. Setting a field is no answer; sending the form is a choice of its own.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +12,15 @@ use serde_json::{Value, json};
 use super::{Choice, Does, VALUE};
 use crate::input::Input;
 
-/// What is filled in.
+/// Values of a form.
 #[derive(Debug, Default)]
 pub(crate) struct Filled {
     values: BTreeMap<String, Value>,
-    /// The field whose value is being typed.
     pub(super) typing: Option<(String, Input)>,
 }
 
 impl Filled {
-    /// Sets a field; null takes its value away.
+    /// Sets a field; null empties it.
     pub(super) fn put(&mut self, field: String, value: Value) {
         if value.is_null() {
             self.values.remove(&field);
@@ -31,7 +29,7 @@ impl Filled {
         }
     }
 
-    /// Lets the value of a field be typed.
+    /// Opens the input of a field.
     pub(super) fn begin(&mut self, field: String) {
         let mut input = Input::default();
         match self.values.get(&field) {
@@ -42,7 +40,7 @@ impl Filled {
         self.typing = Some((field, input));
     }
 
-    /// Takes what was typed; why not, if the field does not take it.
+    /// Sets the field that was typed, unless its value is invalid.
     pub(super) fn end(&mut self, question: &InteractionInfo) -> Result<(), Text> {
         let Some((name, input)) = &self.typing else { return Ok(()) };
         let form = read(question);
@@ -59,7 +57,7 @@ impl Filled {
         Ok(())
     }
 
-    /// What is sent: fields that nobody has set have their defaults, as everywhere.
+    /// Returns the content to send. Unset fields have their defaults.
     fn content(&self, form: &Form) -> Value {
         let defaults = form.fields.iter().filter_map(|field| Some((&field.name, default(field)?)));
         let mut content: BTreeMap<&String, &Value> = defaults.collect();
@@ -68,7 +66,8 @@ impl Filled {
     }
 }
 
-/// The form of a question, with its fields in the agent's order; none if it is no form that can be filled in.
+/// Returns the form of a question, with its fields in the agent's order, if it can be filled in
+/// here.
 pub(super) fn read(question: &InteractionInfo) -> Option<Form> {
     let Question::Form { schema, order, .. } = &question.question else { return None };
     let mut form = Form::from_raw(&to_raw_value(schema).ok()?).ok()?;
@@ -76,7 +75,7 @@ pub(super) fn read(question: &InteractionInfo) -> Option<Form> {
     Some(form)
 }
 
-/// All that can be done with a form.
+/// Returns the choices of a form.
 pub(super) fn choices(form: &Form, filled: &Filled) -> Vec<Choice> {
     if let [field] = &form.fields[..]
         && let Some(choices) = of_one(field)
@@ -96,7 +95,7 @@ pub(super) fn choices(form: &Form, filled: &Filled) -> Vec<Choice> {
     choices
 }
 
-/// The answers to a form that asks for one of several things: each is sent at once.
+/// Returns the answers to a form with a single choice: each is sent at once.
 fn of_one(field: &Field) -> Option<Vec<Choice>> {
     let choice = |label: Text, value: Value| {
         let content = Some(json!({ &field.name: value }));
@@ -114,14 +113,14 @@ fn of_one(field: &Field) -> Option<Vec<Choice>> {
     }
 }
 
-/// What can be done with a field.
+/// Returns the choices of a field.
 fn of_field(field: &Field, filled: &Filled) -> Vec<Choice> {
     let value = filled.values.get(&field.name);
     let put = |label: Text, is_set: bool, value: Value| {
         let does = Does::Put(field.name.clone(), value);
         Choice { does, is_set: Some(is_set), ..Choice::new(label) }
     };
-    // Setting what is set takes it back.
+    // Setting a set value empties the field.
     let radio = |label: Text, this: Value| {
         let is_set = value == Some(&this);
         put(label, is_set, if is_set { Value::Null } else { this })
@@ -141,7 +140,7 @@ fn of_field(field: &Field, filled: &Filled) -> Vec<Choice> {
                 .collect();
             let toggle = |choice: &acp::Choice| {
                 let is_set = now.contains(&choice.value.as_str());
-                // In the order of the form, whatever was set first.
+                // In the order of the form.
                 let then = choices.iter().map(|other| other.value.as_str()).filter(|other| {
                     if *other == choice.value { !is_set } else { now.contains(other) }
                 });
@@ -171,7 +170,7 @@ fn has(value: &Value, one: &str) -> bool {
     value.as_array().is_some_and(|values| values.iter().any(|value| value == one))
 }
 
-/// What a field is about, in a line.
+/// Returns the heading of a field.
 fn heading(field: &Field) -> Text {
     let name = field.title.as_deref().unwrap_or(&field.name);
     let mut notes: Vec<Text> = Vec::new();

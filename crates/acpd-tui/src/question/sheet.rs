@@ -1,5 +1,5 @@
-//! All that a question is about, in lines. Text of an agent stands behind a bar, so that it cannot pass for acpd's
-//! words.
+//! Everything that a question asks, in lines. An agent's text stands behind a bar, so that it cannot pass
+//! for acpd's words.
 
 use acpd_api::{InteractionInfo, Question, Untrusted, escape};
 use acpd_view::text::Text;
@@ -7,10 +7,10 @@ use acpd_view::{Line, Role, Sheet, about, text};
 
 use super::form;
 
-/// Before every row of a text of the agent's.
+/// Mark before every row of an agent's text.
 const BAR: &str = "  │ ";
 
-/// The rows of a question, wrapped for this width: what is asked, whole.
+/// Returns everything that is asked, wrapped for this width.
 pub fn rows(question: &InteractionInfo, width: usize) -> Vec<Line> {
     match &question.question {
         Question::Permission { shown: Some(shown), changed, .. } => {

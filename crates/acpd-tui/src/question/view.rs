@@ -1,4 +1,4 @@
-//! A question on the screen.
+//! View of a question.
 
 use std::ops::Range;
 
@@ -12,19 +12,18 @@ use super::form::Filled;
 use super::{Card, Choice, Drawn, choices, sheet};
 use crate::canvas::{CURSOR, Canvas};
 
-/// Columns before the name of a choice.
 const CHOICE: usize = 8;
-/// Rows beside what is asked and the choices: the head, a line before the choices, and one below.
+/// Rows in addition to those of the question and the choices: the head, an empty line, a last line.
 const FRAME: usize = 3;
 
-/// The rows that a question needs to be shown whole with its choices.
+/// Returns the rows of a question with its choices.
 pub(crate) fn height(question: &InteractionInfo, width: u16) -> usize {
     let rows = sheet::rows(question, usize::from(width).saturating_sub(2)).len();
     rows + choice_rows(&choices(question, &Filled::default()), None, width).0.len() + FRAME
 }
 
-/// The rows of the choices with their places, and which rows are the chosen one. Choices are whole: what "always"
-/// remembers is a part of what is decided. The heading of a field is above its first one.
+/// Returns the rows of the choices with their indices, and the rows of the chosen one. Choices are
+/// never cut: the note on "always" is a part of the decision.
 fn choice_rows(
     choices: &[Choice],
     chosen: Option<usize>,
@@ -39,7 +38,7 @@ fn choice_rows(
         let is_chosen = chosen == Some(at);
         let style = if is_chosen { Style::of(Role::Plain).strong() } else { Role::Plain.into() };
         let mark = if is_chosen { CURSOR } else { " " };
-        // A key has only one digit.
+        // A key is one digit.
         let number = if at < 9 { text!("{}", at + 1) } else { " ".into() };
         let head = Line::of(Style::of(Role::Warning).strong(), text!("   {} ", mark))
             .and(Style::of(Role::Name).strong(), number)
@@ -66,7 +65,7 @@ fn choice_rows(
     (rows, chosen_rows)
 }
 
-/// Draws a question, and returns what of it is on the screen. `who` is the session as people call it.
+/// Draws a question. Returns its visible part.
 pub(crate) fn view(
     canvas: &mut Canvas<'_>,
     area: Rect,
@@ -79,10 +78,10 @@ pub(crate) fn view(
     let all = choices(question, &asked.filled);
     let (choices, chosen) = choice_rows(&all, asked.chosen, area.width);
     let height = usize::from(area.height);
-    // Choices matter when somebody is about to choose; before, what is asked matters more.
+    // Without the keys, the question needs the room more than the choices.
     let fits = rows.len() + choices.len() + FRAME <= height;
     let has_choices = fits || asked.has_keys;
-    // A line of what is asked stays, however many choices there are.
+    // At least a line of the question stays.
     let choosable = choices.len().min(height.saturating_sub(3).max(1));
     let below = if has_choices { choosable + 2 } else { usize::from(rows.len() + 1 > height) };
     let page = height.saturating_sub(1 + below).max(1).min(rows.len());
@@ -114,7 +113,7 @@ pub(crate) fn view(
             canvas.right(area.x, y, area.width - 1, &Line::of(Role::Dim, words));
         }
         y += 1;
-        // What is chosen is always on the screen, from its beginning on.
+        // The beginning of the chosen one is always on the screen.
         let skip = chosen.end.saturating_sub(choosable).min(chosen.start);
         let room = usize::from(area.bottom().saturating_sub(y));
         shown = skip..(skip + choosable.min(room)).min(choices.len());
@@ -126,19 +125,19 @@ pub(crate) fn view(
             y += 1;
         }
     }
-    // Those between the last row above what is on the screen and the first one below.
+    // Choices between the last hidden row above and the first one below.
     let above = shown.start.checked_sub(1).and_then(|row| place(&choices, row));
     let whole = above.map_or(0, |at| at + 1)..place(&choices, shown.end).unwrap_or(all.len());
     let (id, is_end) = (question.id.clone(), hidden == 0 && area.height > 1);
     Some(Drawn { id, is_end, most, page, choices: (whole, all.len()) })
 }
 
-/// Which choice a row is of.
+/// Returns the index of the choice that a row is of.
 fn place(choices: &[(usize, Line)], row: usize) -> Option<usize> {
     choices.get(row).map(|(at, _)| *at)
 }
 
-/// Who asks for what, and where, in a line.
+/// Returns a line that says who asks for what, and where.
 pub fn asks(question: &InteractionInfo, home: Option<&str>) -> Text {
     let folder = match &question.question {
         Question::Permission { shown: Some(shown), .. } => shown.folder.as_ref(),
@@ -149,7 +148,7 @@ pub fn asks(question: &InteractionInfo, home: Option<&str>) -> Text {
     text!("{}{}", asks_for(question), place)
 }
 
-/// What a call is to do, in a word.
+/// Returns the verb of a call.
 pub(crate) fn verb(shown: Option<&Shown>, tool_kind: Option<&Untrusted>) -> &'static str {
     let kind = shown.map(|shown| &shown.kind).or(tool_kind);
     match kind.map(Untrusted::raw) {

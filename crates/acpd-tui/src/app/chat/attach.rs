@@ -26,7 +26,6 @@ impl State {
         }
     }
 
-    /// Reads the files of a prompt, or of a message into the turn, before it is sent.
     pub(super) fn read_files(&mut self, said: Said, is_steering: bool) {
         let Some(chat) = &mut self.chat else { return };
         self.out.push(Effect::ReadAttached(PromptFiles {
@@ -37,7 +36,7 @@ impl State {
         chat.reading = Some(Reading { said, is_steering });
     }
 
-    /// Sends what the files were read for; or makes it a draft again, if one cannot be sent.
+    /// Sends the prompt whose files were read, or makes it the draft again.
     pub(in crate::app) fn on_files_read(
         &mut self,
         of: &PromptFiles,
@@ -56,7 +55,6 @@ impl State {
         }
     }
 
-    /// Hands the prompt to the person's editor.
     pub(super) fn edit(&mut self) {
         let text = self.chat.as_ref().map(|chat| chat.editor.said().text);
         if let Some(text) = text {
@@ -64,7 +62,6 @@ impl State {
         }
     }
 
-    /// What the person wrote in the editor.
     pub(in crate::app) fn edited(&mut self, edited: Result<String, Text>) {
         match (edited, &mut self.chat) {
             (Ok(text), Some(chat)) => chat.editor.rewrite(text),

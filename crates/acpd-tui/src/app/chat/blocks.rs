@@ -1,4 +1,4 @@
-//! What keys do in the blocks of a conversation.
+//! Keys in the blocks of a conversation.
 
 use acpd_view::Role as Look;
 
@@ -8,12 +8,11 @@ use crate::app::{Effect, Id, State};
 use crate::keymap::Action;
 
 impl Chat {
-    /// Scrolls by so many lines.
     pub(in crate::app) fn scroll(&mut self, lines: isize) {
         self.conversation.scroll(lines);
     }
 
-    /// Chooses a row that was clicked; once more, it is folded or unfolded.
+    /// Chooses a clicked row. A second click folds or unfolds it.
     pub(in crate::app) fn click(&mut self, id: Id) {
         if self.card.has_keys() || self.menu.is_some() || self.search.typed().is_some() {
             return;
@@ -27,7 +26,6 @@ impl Chat {
 }
 
 impl State {
-    /// Takes a key that is for the blocks.
     pub(super) fn block_key(&mut self, action: Action) {
         let Some(chat) = &mut self.chat else { return };
         let conversation = &mut chat.conversation;

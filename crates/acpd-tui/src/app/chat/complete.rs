@@ -1,6 +1,6 @@
-//! The list beside the prompt: what the word before the cursor may become, and earlier prompts that are searched.
+//! List next to the prompt: completions of the word before the cursor, and earlier prompts.
 //!
-//! A list of words opens by itself, and goes when its word does. Esc closes it until another word begins.
+//! Completions open by themselves and close with their word. Esc closes them until another word begins.
 
 use acpd_api::Untrusted;
 use acpd_view::text::Text;
@@ -14,41 +14,44 @@ use crate::input::Input;
 use crate::keymap::Action;
 use crate::suggest::{Suggestion, Suggestions, fits};
 
-/// Rows of a list at most.
+/// Maximum of rows of a list.
 const ROWS: usize = 8;
-/// How long the files of a directory are believed to be what they were.
+/// Milliseconds after which a directory is read again.
 const FRESH: u64 = 5000;
-/// Columns of an earlier prompt in the list.
 const PROMPT: usize = 200;
 
-/// What stands beside the prompt.
+/// List next to the prompt.
 #[derive(Debug)]
 pub(super) enum Beside {
-    /// What a word may become.
-    Completion { word: Word, list: Suggestions },
-    /// Earlier prompts with the words of the query, the last one first.
-    Search { query: Input, prompts: Vec<String>, list: Option<Suggestions> },
+    Completion {
+        word: Word,
+        list: Suggestions,
+    },
+    /// Earlier prompts that match a query, the last one first.
+    Search {
+        query: Input,
+        prompts: Vec<String>,
+        list: Option<Suggestions>,
+    },
 }
 
-/// The files of a directory.
 #[derive(Debug, Default)]
 pub(in crate::app) struct Files {
     directory: String,
     paths: Vec<String>,
-    /// When they were read, and whether they are being read.
+    /// Time of the last read.
     read: u64,
     is_asked: bool,
 }
 
 impl Files {
-    /// Takes what was read.
     pub(in crate::app) fn take(&mut self, directory: String, paths: Vec<String>, now: u64) {
         if directory == self.directory {
             *self = Files { directory, paths, read: now, is_asked: false };
         }
     }
 
-    /// Whether they have to be read, which is then expected to be done.
+    /// Returns whether the caller has to read them.
     fn wants(&mut self, directory: &str, now: u64) -> bool {
         if self.directory != directory {
             *self = Files { directory: directory.to_owned(), ..Files::default() };
@@ -61,7 +64,6 @@ impl Files {
 }
 
 impl Beside {
-    /// The rows, as far as there is room.
     pub(super) fn lines(&self, room: usize) -> Vec<Line> {
         match self {
             Beside::Completion { list, .. } => list.lines(room),
@@ -77,7 +79,6 @@ impl Beside {
         }
     }
 
-    /// The rows that it would have.
     pub(super) fn height(&self) -> usize {
         match self {
             Beside::Completion { list, .. } => list.len().min(ROWS),
@@ -99,14 +100,14 @@ impl Beside {
         }
     }
 
-    /// Whether a key that is no command is for the prompt.
+    /// Returns whether keys without an action go to the prompt.
     pub(super) fn leaves_keys(&self) -> bool {
         matches!(self, Beside::Completion { .. })
     }
 }
 
 impl State {
-    /// After the prompt has changed: lists what the word before the cursor may become.
+    /// Updates the completions of the word before the cursor.
     pub(in crate::app) fn look_up(&mut self) {
         let cwd = self.chat_session().map(|session| session.cwd.raw().to_owned());
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.takes_words()) else { return };
@@ -145,7 +146,7 @@ impl State {
         }
     }
 
-    /// Searches in earlier prompts: of this session, and what was said in this run of the program.
+    /// Opens the search in earlier prompts of this session and of this run.
     pub(super) fn search_prompts(&mut self) {
         let Some(chat) = &mut self.chat else { return };
         let mut prompts: Vec<String> = Vec::new();
@@ -158,7 +159,7 @@ impl State {
         chat.beside = Some(Beside::Search { query: Input::default(), prompts, list });
     }
 
-    /// Takes a key of the list. Returns `false` if the key is for the prompt.
+    /// Handles a key of the list. Returns `false` if the key is for the prompt.
     pub(super) fn beside_key(&mut self, action: Option<Action>, key: &KeyEvent) -> bool {
         let cwd = self.chat_session().map(|session| session.cwd.raw().to_owned());
         let Some(chat) = &mut self.chat else { return false };
@@ -224,7 +225,7 @@ fn of_files(typed: &str, paths: &[String]) -> Option<Suggestions> {
     Suggestions::of(fits(typed, paths).into_iter().map(item))
 }
 
-/// The prompts that have all words of the query, in whatever order.
+/// Returns the prompts that have all words of the query, in any order.
 fn with_words(query: &str, prompts: &[String]) -> Option<Suggestions> {
     let query = query.to_lowercase();
     let words: Vec<&str> = query.split_whitespace().collect();

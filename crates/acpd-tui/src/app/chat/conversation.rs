@@ -1,4 +1,4 @@
-//! What is read of a conversation, and where its person is in it.
+//! Blocks of a conversation, and the user's position in it.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use acpd_api::{LogEntry, LogResult, Untrusted};
 use acpd_view::{Block, Change, Folding, Id, Kind, Line, Mode, Progress, Role, Row, rows};
 use serde_json::value::RawValue;
 
-/// Rows of a block that a person unfolds out of a group.
+/// Rows of a block that is unfolded out of a group.
 const GLANCE: usize = 3;
 /// Turns above the screen that are kept.
 const TURNS: usize = 100;
@@ -14,49 +14,47 @@ const TURNS: usize = 100;
 #[derive(Debug)]
 pub(super) struct Conversation {
     folded: acpd_view::State,
-    /// What a person has folded or unfolded.
+    /// Blocks that the user folded or unfolded.
     choices: HashMap<Id, Folding>,
-    /// The chosen row, by its first block.
+    /// First block of the chosen row.
     selected: Option<Id>,
-    /// Rows that a person has scrolled, all in all; the layout knows which of them it has done.
+    /// Sum of all scrolled rows; the layout knows which of them it has done.
     pub(super) scrolled: isize,
-    /// Where a person has jumped to last, and how often one has.
+    /// Number of jumps, and the target of the last one.
     pub(super) jumps: (u64, Jump),
     older: Older,
-    /// When a block was seen to run first.
+    /// Time at which a running block was first seen.
     began: HashMap<Id, u64>,
-    /// Thoughts are shown whole.
     shows_thoughts: bool,
 }
 
-/// Where a person wants to be.
+/// Target of a jump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Jump {
     Live,
-    /// Where this row is on the screen.
+    /// The row with this first block.
     To(Id),
 }
 
-/// The lines before those that were read.
+/// Lines before the first one that was read.
 #[derive(Debug)]
 enum Older {
     Unread,
-    /// They were asked for; so much has come.
+    /// Requested; holds the part that has come.
     Asked(Vec<LogEntry>),
     None,
 }
 
-/// How a search upwards ended.
+/// Result of a search upwards.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The place is chosen.
+    /// Found and chosen.
     Found,
-    /// Not in what was read; it can go on from this row in what is older.
+    /// Not in the lines that were read; continue above this row.
     Older(Option<Id>),
 }
 
 impl Conversation {
-    /// Nothing was read yet.
     pub(super) fn new(session: &Untrusted) -> Conversation {
         Conversation {
             folded: acpd_view::State::new(session),
@@ -70,12 +68,11 @@ impl Conversation {
         }
     }
 
-    /// Takes the directory of the session: paths in it are shown without that.
+    /// Sets the directory of the session, which paths are shown relative to.
     pub(super) fn is_within(&mut self, cwd: &Untrusted) {
         self.folded.set_folder(cwd);
     }
 
-    /// Takes the daemon's answer to `initialize`.
     pub(super) fn heed(&mut self, hello: &RawValue) {
         self.folded.heed(hello);
     }
@@ -88,17 +85,16 @@ impl Conversation {
         }
     }
 
-    /// What is known beside the blocks.
     pub(super) fn header(&self) -> &acpd_view::Header {
         self.folded.header()
     }
 
-    /// When a block was seen to run first.
+    /// Time at which a running block was first seen.
     pub(super) fn began(&self, id: Id) -> Option<u64> {
         self.began.get(&id).copied()
     }
 
-    /// How a block is folded: a person's choice beats the rule.
+    /// Returns how a block is folded. The user's choice beats the rule.
     pub(super) fn folding(&self, block: &Block) -> Folding {
         let rule = match block.kind {
             Kind::Thought(_) if self.shows_thoughts => Folding::Open,
@@ -107,23 +103,20 @@ impl Conversation {
         self.choices.get(&block.id).copied().unwrap_or(rule)
     }
 
-    /// Shows thoughts whole, or a line of each.
     pub(super) fn toggle_thoughts(&mut self) {
         self.shows_thoughts = !self.shows_thoughts;
     }
 
-    /// Blocks and groups, one under the other.
     pub(super) fn rows(&self) -> Vec<Row<'_>> {
         let folding = |block: &Block| self.folding(block);
         self.folded.turns().iter().flat_map(|turn| rows(&turn.blocks, folding)).collect()
     }
 
-    /// Whether this row is the chosen one.
     pub(super) fn is_selected(&self, row: &Row<'_>) -> bool {
         self.selected == Some(id(row))
     }
 
-    /// What the user said, the oldest first.
+    /// Returns the prompts, the oldest first.
     pub(super) fn prompts(&self) -> Vec<String> {
         let said = self.folded.blocks().filter_map(|block| match &block.kind {
             Kind::Prompt(message) => Some(message.text().into_raw()),
@@ -138,7 +131,8 @@ impl Conversation {
         self.folded.blocks().last().map(|block| block.id)
     }
 
-    /// Whether a prompt is in the conversation behind a block: it does not wait any more.
+    /// Returns whether a prompt is in the conversation after a block, so that it is no longer
+    /// queued.
     pub(super) fn has_prompt(&self, text: &str, after: Option<Id>) -> bool {
         let is_it = |block: &Block| match &block.kind {
             Kind::Prompt(message) => message.text().raw().trim() == text.trim(),
@@ -147,12 +141,13 @@ impl Conversation {
         self.folded.blocks().any(|block| Some(block.id) > after && is_it(block))
     }
 
-    /// Takes what people call the modes, which the journal does not say.
+    /// Sets the names of the modes, which the journal does not have.
     pub(super) fn knows_modes(&mut self, modes: Vec<Mode>) {
         self.folded.header_mut().modes = modes;
     }
 
-    /// From which line on an older page is wanted, if there is one and it was not asked for.
+    /// Begins to read an older page. Returns the line before it, unless there is none or one was
+    /// requested.
     pub(super) fn wants_older(&mut self, page: u64) -> Option<u64> {
         let first = self.folded.first()?;
         if first <= 1 {
@@ -165,12 +160,11 @@ impl Conversation {
         Some(first.saturating_sub(page + 1))
     }
 
-    /// Whether older lines that were asked for are on their way.
     pub(super) fn is_asked(&self) -> bool {
         matches!(self.older, Older::Asked(_))
     }
 
-    /// Takes a part of an older page. Returns from where on the rest of it is wanted.
+    /// Adds a part of an older page. Returns the line before the rest of it.
     pub(super) fn older(&mut self, page: LogResult) -> Option<u64> {
         let Older::Asked(entries) = &mut self.older else { return None };
         entries.extend(page.entries);
@@ -186,7 +180,7 @@ impl Conversation {
         None
     }
 
-    /// Takes that lines that were asked for do not come.
+    /// Handles a failed read of older lines.
     pub(super) fn gives_up(&mut self) {
         if self.is_asked() {
             self.older = Older::Unread;
@@ -205,17 +199,15 @@ impl Conversation {
         self.folded.turns().len()
     }
 
-    /// The number of the first line that was read.
     pub(super) fn first_line(&self) -> Option<u64> {
         self.folded.first()
     }
 
-    /// Scrolls by so many rows of the screen.
     pub(super) fn scroll(&mut self, by: isize) {
         self.scrolled += by;
     }
 
-    /// Goes to what comes.
+    /// Goes to the live end.
     pub(super) fn follow(&mut self) {
         self.selected = None;
         self.jump(Jump::Live);
@@ -232,19 +224,17 @@ impl Conversation {
         last.is_some()
     }
 
-    /// Chooses the last row, and goes to what comes.
+    /// Chooses the last row, and goes to the live end.
     pub(super) fn select_end(&mut self) {
         self.selected = self.rows().last().map(id);
         self.jump(Jump::Live);
     }
 
-    /// Chooses the first row that was read.
     pub(super) fn select_first(&mut self) {
         let first = self.rows().first().map(id);
         self.go(first);
     }
 
-    /// Chooses the row before or after.
     pub(super) fn select(&mut self, by: isize) {
         let rows = self.rows();
         let at = rows.iter().position(|row| self.is_selected(row)).unwrap_or(rows.len());
@@ -253,7 +243,6 @@ impl Conversation {
         self.go(next);
     }
 
-    /// Chooses the prompt before or after.
     pub(super) fn select_prompt(&mut self, is_next: bool) {
         let rows = self.rows();
         let at = rows.iter().position(|row| self.is_selected(row)).unwrap_or(rows.len());
@@ -274,7 +263,7 @@ impl Conversation {
         }
     }
 
-    /// Which row is chosen, by its first block.
+    /// Returns the first block of the chosen row.
     pub(super) fn selected(&self) -> Option<Id> {
         self.selected
     }
@@ -283,13 +272,12 @@ impl Conversation {
         self.go(Some(id));
     }
 
-    /// Unfolds a block, and chooses it.
     pub(super) fn open(&mut self, id: Id) {
         self.choices.insert(id, Folding::Open);
         self.go(Some(id));
     }
 
-    /// Chooses the next block above a row that has these words; without a row, the last one.
+    /// Chooses the next block with these words above a row, or the last one.
     pub(super) fn find_older(&mut self, words: &str, from: Option<Id>) -> Step {
         let is_above = |block: &&Block| from.is_none_or(|from| block.id.seq() < from.seq());
         let mut last = from;
@@ -310,7 +298,7 @@ impl Conversation {
         }
     }
 
-    /// The same below the chosen row. Returns whether there is one.
+    /// Chooses the next block with these words below the chosen row. Returns whether there is one.
     pub(super) fn find_newer(&mut self, words: &str) -> bool {
         let from = self.selected.map_or(0, Id::seq);
         let is_it = |block: &&Block| block.id.seq() > from && block.says(words);
@@ -321,7 +309,7 @@ impl Conversation {
         found.is_some()
     }
 
-    /// Chooses a block; what of it is folded is opened.
+    /// Chooses a block, unfolded.
     fn show(&mut self, id: Id) {
         let folding = self.folded.get(id).map(|block| self.folding(block));
         match folding {
@@ -330,7 +318,7 @@ impl Conversation {
         }
     }
 
-    /// The files that were changed in the turn of the chosen row, else in the last one: where, and how much.
+    /// Returns the files changed in the turn of the chosen row, or in the last one.
     pub(super) fn changed_files(&self) -> Vec<(Id, Line)> {
         let turns = self.folded.turns();
         let is_in = |turn: &&acpd_view::Turn| {
@@ -348,7 +336,6 @@ impl Conversation {
             for diff in diffs {
                 let line = Change::of(&call.short(&diff.path), &diff).head;
                 match files.iter_mut().find(|(path, ..)| path.as_ref() == Some(&diff.path)) {
-                    // The last change of a file stands for all.
                     Some(known) => {
                         (known.1, known.2) = (block.id, line.and(Role::Dim, " (last change)"));
                     }
@@ -359,12 +346,11 @@ impl Conversation {
         files.into_iter().map(|(_, id, line)| (id, line)).collect()
     }
 
-    /// Chooses nothing; the screen stays.
+    /// Chooses nothing, without scrolling.
     pub(super) fn unselect(&mut self) {
         self.selected = None;
     }
 
-    /// Folds what is open and opens what is folded.
     pub(super) fn fold_selected(&mut self) {
         let rows = self.rows();
         let Some(row) = rows.iter().find(|row| self.is_selected(row)) else { return };
@@ -390,7 +376,7 @@ impl Conversation {
         self.choices.extend(ids.into_iter().map(|id| (id, folding)));
     }
 
-    /// Something of each block of the chosen row.
+    /// Returns the joined texts of the blocks of the chosen row.
     fn of_selected(&self, of: impl Fn(&Block) -> String) -> Option<String> {
         let rows = self.rows();
         let row = rows.iter().find(|row| self.is_selected(row))?;
@@ -401,17 +387,16 @@ impl Conversation {
         Some(blocks.iter().map(of).collect::<Vec<_>>().join("\n"))
     }
 
-    /// The chosen row as Markdown.
     pub(super) fn selected_markdown(&self) -> Option<String> {
         self.of_selected(Block::markdown)
     }
 
-    /// The chosen row whole, for another program that shows it on a terminal: escaped, as on ours.
+    /// Returns the chosen row unfolded and escaped, for a pager.
     pub(super) fn selected_shown(&self) -> Option<String> {
         self.of_selected(Block::plain)
     }
 
-    /// The text of the chosen row, as its author wrote it.
+    /// Returns the text of the chosen row as its author wrote it, not escaped.
     pub(super) fn selected_text(&self) -> Option<String> {
         let text = |block: &Block| match block.message() {
             Some(message) => message.text().into_raw(),
@@ -421,7 +406,7 @@ impl Conversation {
     }
 }
 
-/// What a row is known by: its first block.
+/// Returns the id of a row: that of its first block.
 pub(super) fn id(row: &Row<'_>) -> Id {
     match row {
         Row::Block(block) => block.id,

@@ -1,4 +1,4 @@
-//! The prompt that is being written.
+//! Editor of the prompt.
 
 use acpd_view::text;
 use acpd_view::text::Text;
@@ -9,23 +9,24 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::app::said::{Attached, Said};
 
-/// More lines than this are shown as a chip.
+/// Maximum of pasted lines that are not replaced by a chip.
 const CHIP: usize = 10;
 
-/// The prompt, and the earlier ones that it may be replaced by.
+/// Editor of the prompt, with the earlier prompts that can be recalled.
 #[derive(Debug)]
 pub(in crate::app) struct Editor {
     area: TextArea<'static>,
-    /// Long texts that were pasted, in the order of their chips.
+    /// Long pasted texts, in the order of their chips.
     pasted: Vec<String>,
     attached: Vec<Attached>,
-    /// The ticket of the prompt that was taken back to be changed into this one.
+    /// Ticket of the queued prompt that this one replaces.
     in_place_of: Option<u64>,
-    /// What was sent or cleared here, the oldest first: it comes back before the earlier prompts.
+    /// Drafts that were sent or cleared here, the oldest first; recalled before the earlier
+    /// prompts.
     past: Vec<Said>,
-    /// How far back what is shown is from the last one, and the draft that is under it.
+    /// Number of steps back, and the draft that was replaced.
     recalled: Option<(usize, Said)>,
-    /// The person has typed since it was set: recalled prompts complete no words.
+    /// Typed in since it was set: recalled prompts complete no words.
     is_typed: bool,
 }
 
@@ -43,20 +44,16 @@ impl Default for Editor {
     }
 }
 
-/// The word before the cursor that may become something else.
+/// Word before the cursor that can be completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word {
-    /// What it may become.
     pub(super) kind: WordKind,
-    /// Without its first character.
     pub(super) text: String,
     pub(super) at: (usize, usize),
 }
 
-/// What a word may become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WordKind {
-    /// A slash command: `/`, at the beginning.
     Command,
     File,
 }
@@ -70,19 +67,17 @@ impl Editor {
         area
     }
 
-    /// The rows that it needs in this width.
     pub(super) fn height(&self, width: u16) -> u16 {
         let width = usize::from(width.max(2));
         let rows = |line: &String| (line.width() + 1).div_ceil(width).max(1);
         u16::try_from(self.area.lines().iter().map(rows).sum::<usize>()).unwrap_or(u16::MAX)
     }
 
-    /// Whether nothing is written.
     pub(super) fn is_empty(&self) -> bool {
         self.area.is_empty()
     }
 
-    /// All that is written, with what the chips stand for.
+    /// Returns the draft, with pasted texts in place of their chips.
     pub(super) fn said(&self) -> Said {
         let mut text = self.area.lines().join("\n");
         for (at, pasted) in self.pasted.iter().enumerate() {
@@ -91,7 +86,7 @@ impl Editor {
         Said { text, all: self.attached.clone(), in_place_of: self.in_place_of }
     }
 
-    /// Replaces all that is written.
+    /// Replaces the draft.
     pub(super) fn set(&mut self, said: Said) {
         self.area = area(&said.text);
         self.attached = said.all;
@@ -101,19 +96,19 @@ impl Editor {
         self.is_typed = false;
     }
 
-    /// Other words in the place of these; what is attached stays with its marks.
+    /// Replaces the text; attachments stay with their marks.
     pub(super) fn rewrite(&mut self, text: String) {
         let all = std::mem::take(&mut self.attached);
         self.set(Said { text, all, in_place_of: self.in_place_of });
     }
 
-    /// Replaces all that is written; it can be brought back like something that was cleared.
+    /// Replaces the draft, which can be recalled as if it was cleared.
     pub(super) fn put(&mut self, said: Said) {
         self.clear();
         self.set(said);
     }
 
-    /// Takes all that is written to send it, if it is anything.
+    /// Takes the draft to send it, unless it is empty.
     pub(super) fn take(&mut self) -> Option<Said> {
         let said = self.empty();
         if said.is_empty() {
@@ -123,7 +118,7 @@ impl Editor {
         Some(said)
     }
 
-    /// Puts back what was taken and not sent, before what was written since.
+    /// Puts a draft back that was not sent, before text that was written since.
     pub(super) fn give_back(&mut self, said: Said) {
         if self.past.last().is_some_and(|last| last.text == said.text) {
             self.past.pop();
@@ -132,7 +127,7 @@ impl Editor {
         self.set(if since.is_empty() { said } else { said.followed_by(since) });
     }
 
-    /// Clears it; what was written can be brought back. Returns whether anything was.
+    /// Clears the draft, which can be recalled. Returns whether there was one.
     pub(super) fn clear(&mut self) -> bool {
         let was_empty = self.area.is_empty();
         let cleared = self.empty();
@@ -141,7 +136,7 @@ impl Editor {
         !was_empty
     }
 
-    /// Takes out all that is written. A draft that an earlier prompt was put over can be brought back.
+    /// Takes the draft. One that a recalled prompt replaced can be recalled.
     fn empty(&mut self) -> Said {
         let said = self.said();
         let draft = self.recalled.take().map(|(_, draft)| draft).filter(|draft| !draft.is_empty());
@@ -151,9 +146,9 @@ impl Editor {
         said
     }
 
-    /// The word before the cursor, if it may become something else.
+    /// Returns the word before the cursor, if it can be completed.
     pub(super) fn word(&self) -> Option<Word> {
-        // Who goes through earlier prompts wants none of their words changed.
+        // Words of recalled prompts are not completed.
         if !self.is_typed {
             return None;
         }
@@ -171,7 +166,7 @@ impl Editor {
         Some(Word { kind: WordKind::File, text, at })
     }
 
-    /// Puts this in the place of the word before the cursor.
+    /// Replaces the word before the cursor.
     pub(super) fn complete(&mut self, word: &Word, with: &str) {
         for _ in 0..=word.text.chars().count() {
             self.area.delete_char();
@@ -179,17 +174,15 @@ impl Editor {
         self.area.insert_str(with);
     }
 
-    /// Something that goes with the words, for as long as its mark is in them.
     pub(super) fn attach(&mut self, attached: Attached) {
         self.attached.push(attached);
     }
 
-    /// Begins a new line.
     pub(super) fn newline(&mut self) {
         self.area.insert_newline();
     }
 
-    /// Takes pasted text. If it is long, a chip stands for it.
+    /// Inserts pasted text, or a chip if it is long.
     pub(super) fn paste(&mut self, text: &str) {
         let text = plain(text);
         self.is_typed = true;
@@ -202,11 +195,11 @@ impl Editor {
         }
     }
 
-    /// Takes a key that is no command.
+    /// Handles a key without an action.
     pub(super) fn key(&mut self, key: &KeyEvent) {
         self.is_typed = true;
         match (key.code, key.modifiers) {
-            // As in a shell; the widget has other ideas.
+            // As in a shell, which the widget does not follow.
             (KeyCode::Char('u'), KeyModifiers::CONTROL) => drop(self.area.delete_line_by_head()),
             (KeyCode::Char('y'), KeyModifiers::CONTROL) => drop(self.area.paste()),
             (KeyCode::Char('_' | '7'), KeyModifiers::CONTROL) => drop(self.area.undo()),
@@ -215,7 +208,7 @@ impl Editor {
         }
     }
 
-    /// A row up; from the first row, to the prompt before.
+    /// Goes a row up; from the first row, to the prompt before.
     pub(super) fn up(&mut self, earlier: &[String]) {
         if self.area.cursor().0 > 0 {
             self.area.move_cursor(CursorMove::Up);
@@ -225,7 +218,7 @@ impl Editor {
         }
     }
 
-    /// A row down; from the last row of an earlier prompt, to the one after.
+    /// Goes a row down; from the last row of a recalled prompt, to the one after.
     pub(super) fn down(&mut self, earlier: &[String]) {
         let is_last = self.area.cursor().0 + 1 >= self.area.lines().len();
         match &self.recalled {
@@ -249,7 +242,7 @@ impl Editor {
     }
 }
 
-/// A text without what moves the cursor.
+/// Returns a text without control characters other than newlines.
 fn plain(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n").replace('\t', "    ");
     text.chars().filter(|char| *char == '\n' || !char.is_control()).collect()
@@ -266,7 +259,7 @@ fn area(text: &str) -> TextArea<'static> {
     area
 }
 
-/// What stands for a long text.
+/// Returns the chip of a long text.
 fn chip(at: usize, pasted: &str) -> Text {
     text!("[pasted {}: {} lines]", at + 1, pasted.lines().count())
 }

@@ -1,7 +1,7 @@
-//! Which lines of a conversation are on the screen.
+//! Visible lines of a conversation.
 //!
-//! A place in it is a row and a line of that row, never a number of lines from the beginning: what is above is not
-//! measured, and what is read in front of it moves nothing. Only rows on the screen are wrapped, and kept for as long
+//! A position is a row and a line of that row, never a number of lines from the beginning: rows above are
+//! not measured, and older lines move nothing. Only rows on the screen are wrapped, and cached for as long
 //! as they stay the same.
 
 use std::collections::HashMap;
@@ -12,33 +12,31 @@ use acpd_view::{Block, Content, Folding, Group, Id, Kind, Line, Markdown, Progre
 use super::Link;
 use super::conversation::{Conversation, Jump, id};
 
-/// Lines that are kept wrapped.
+/// Maximum of cached wrapped lines.
 const KEPT: usize = 20_000;
-/// Rows above the screen below which older ones are wanted.
+/// Rows above the screen below which older lines are requested.
 const AHEAD: usize = 60;
 
-/// Where the screen is in a conversation, and what was wrapped for it.
+/// Position of the screen in a conversation, and a cache of wrapped lines.
 #[derive(Debug, Default)]
 pub(in crate::app) struct Layout {
     of: Option<Link>,
     width: usize,
     kept: HashMap<Id, Kept>,
-    /// The lines of all of them.
     kept_lines: usize,
-    /// The answer that is being written.
     stream: Option<Stream>,
     place: Place,
     scrolled: isize,
     jumps: u64,
 }
 
-/// Where the screen is.
+/// Position of the screen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Place {
-    /// Its last line is the last one.
+    /// The live end.
     #[default]
     Live,
-    /// Its first line is this line of this row.
+    /// The first line of the screen.
     At { row: Id, line: usize },
 }
 
@@ -58,32 +56,26 @@ struct Stream {
     markdown: Markdown,
 }
 
-/// A line on the screen.
 #[derive(Debug)]
 pub(super) struct Placed {
     pub(super) line: Line,
-    /// The row that it belongs to, by its place among the rows; none between rows.
+    /// Index of its row; none between rows.
     pub(super) row: Option<usize>,
-    /// It is the first line of its row.
     pub(super) is_head: bool,
 }
 
-/// What is on the screen.
 #[derive(Debug, Default)]
 pub(super) struct Visible {
-    /// From top to bottom.
     pub(super) lines: Vec<Placed>,
     pub(super) is_live: bool,
-    /// Rows below the screen.
     pub(super) below: usize,
-    /// The line of the journal at which the screen begins.
     pub(super) first: u64,
-    /// Older rows are wanted soon.
+    /// Older lines are to be requested.
     pub(super) is_near_beginning: bool,
 }
 
 impl Layout {
-    /// Lays a conversation out on so many columns and rows.
+    /// Returns the visible lines of a conversation on so much space.
     pub(super) fn lay_out(
         &mut self,
         link: Link,
@@ -122,7 +114,6 @@ impl Layout {
         self.visible(conversation, rows, top, height)
     }
 
-    /// The lines from the top of the screen on.
     fn visible(
         &mut self,
         conversation: &Conversation,
@@ -157,7 +148,7 @@ impl Layout {
         }
     }
 
-    /// The row and the line of it at the top of the screen.
+    /// Returns the row at the top of the screen, and the line of it.
     fn top(
         &mut self,
         conversation: &Conversation,
@@ -165,7 +156,7 @@ impl Layout {
         height: usize,
     ) -> (usize, usize) {
         if let Place::At { row, line } = self.place {
-            // A row that was joined into a group is found by the group that begins before it.
+            // A row that was joined into a group is found by that group.
             let at = rows.iter().rposition(|other| id(other) <= row);
             let at = rows.iter().position(|other| id(other) == row).or(at).unwrap_or(0);
             let most = self.height(conversation, rows, at).saturating_sub(1);
@@ -182,7 +173,7 @@ impl Layout {
         (0, 0)
     }
 
-    /// The top after scrolling by so many lines.
+    /// Returns the top after scrolling.
     fn moved(
         &mut self,
         conversation: &Conversation,
@@ -211,7 +202,7 @@ impl Layout {
         }
     }
 
-    /// The top that has all of a row on the screen, or its beginning, and is close to what it was.
+    /// Returns the nearest top that shows all of a row, or its beginning.
     fn reveal(
         &mut self,
         conversation: &Conversation,
@@ -241,7 +232,7 @@ impl Layout {
         new
     }
 
-    /// Keeps a place: the live end, if nothing would be below the screen.
+    /// Sets the position: the live end if nothing is below the screen.
     fn settle(
         &mut self,
         conversation: &Conversation,
@@ -267,7 +258,7 @@ impl Layout {
         usize::from(has_gap(rows, at)) + self.lines(conversation, &rows[at]).len()
     }
 
-    /// The lines of a row; never none.
+    /// Returns the lines of a row, at least one.
     fn lines(&mut self, conversation: &Conversation, row: &Row<'_>) -> Rc<Vec<Line>> {
         let (block, blocks, folding) = match row {
             Row::Block(block) => (*block, 1, conversation.folding(block)),
@@ -307,7 +298,7 @@ impl Layout {
         if block.progress != Progress::Running || !is_text {
             return block.lines(self.width, folding);
         }
-        // What was settled of an answer that is being written is not parsed again.
+        // Settled parts of a growing answer are not parsed again.
         let text = message.text();
         let text = text.raw();
         let fits = |s: &Stream| {
@@ -331,7 +322,7 @@ fn wrapped_group(group: &Group<'_>, width: usize) -> Vec<Line> {
     vec![group.summary().cut(width)]
 }
 
-/// Whether a line is left free above a row: around what is said.
+/// Returns whether a row has an empty line above it.
 fn has_gap(rows: &[Row<'_>], at: usize) -> bool {
     let kind = |row: &Row<'_>| match row {
         Row::Block(block) => match block.kind {

@@ -1,4 +1,4 @@
-//! Modes, models and other options of a session, as lists to choose from.
+//! Lists to choose from: modes, models and options, queued prompts, changed files.
 
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acpd_api::{QueuedPrompt, SessionRowKey, Untrusted};
@@ -13,14 +13,13 @@ use crate::app::{Link, State};
 use crate::canvas::CURSOR;
 use crate::keymap::Action;
 
-/// What can be chosen, and what is chosen of it.
+/// List to choose from.
 #[derive(Debug)]
 pub(super) struct Menu {
     entries: Vec<Entry>,
     at: usize,
 }
 
-/// A heading, or something to choose.
 #[derive(Debug, Clone)]
 enum Entry {
     Heading(Text),
@@ -30,10 +29,10 @@ enum Entry {
     Waiting(Waiting),
 }
 
-/// A prompt that waits.
+/// A queued prompt.
 #[derive(Debug, Clone)]
 pub(super) struct Waiting {
-    /// Its number for people.
+    /// Its number in the queue.
     pub(super) place: u32,
     pub(super) ticket: u64,
     pub(super) said: Said,
@@ -47,7 +46,7 @@ impl Waiting {
 }
 
 impl Menu {
-    /// Of the answer to `session/resume`.
+    /// Returns the menu of modes and options.
     fn of(settings: &Settings) -> Menu {
         let mut entries = Vec::new();
         let modes = settings.modes.as_ref().filter(|modes| !modes.available_modes.is_empty());
@@ -59,7 +58,7 @@ impl Menu {
                 is_current: modes.current_mode_id == mode.id,
             }));
         }
-        // Some agents tell their modes as an option, too.
+        // Some agents report their modes as an option, too.
         let is_told = |option: &&ConfigOption| {
             modes.is_some() && option.category.as_ref().is_some_and(|it| *it == "mode")
         };
@@ -85,7 +84,7 @@ impl Menu {
         Menu::with(entries)
     }
 
-    /// Of the prompts that wait.
+    /// Returns the menu of queued prompts.
     pub(super) fn of_queue(waiting: Vec<Waiting>) -> Menu {
         let heading = Entry::Heading("Take back, to change it".into());
         let waiting = waiting.into_iter().map(Entry::Waiting);
@@ -97,7 +96,7 @@ impl Menu {
         Menu { entries, at: at.unwrap_or(0) }
     }
 
-    /// Of the files that a turn has changed; none if there are none.
+    /// Returns the menu of files that a turn has changed, if there are any.
     pub(super) fn of_files(files: Vec<(Id, Line)>) -> Option<Menu> {
         let count = files.len();
         let heading = match count {
@@ -109,7 +108,7 @@ impl Menu {
         (count > 0).then(|| Menu::with(entries))
     }
 
-    /// The lines of the menu, and which of them is chosen.
+    /// Returns the lines of the menu, and the index of the chosen one.
     pub(super) fn lines(&self) -> (Vec<Line>, usize) {
         let line = |(at, entry): (usize, &Entry)| {
             let is_chosen = at == self.at;
@@ -154,7 +153,7 @@ impl Menu {
 }
 
 impl State {
-    /// Asks the agent what there is to choose: this brings the session back, if no process holds it.
+    /// Asks the agent for modes and options. This restores a sleeping session.
     pub(in crate::app) fn ask_options(&mut self) {
         if self.chat.as_ref().is_some_and(super::Chat::is_beginning) {
             self.flash(Role::Warning, "the session is not there yet");
@@ -169,12 +168,12 @@ impl State {
         self.flash(Role::Dim, "asking the agent what there is to choose");
     }
 
-    /// What there is to choose.
+    /// Shows the modes and options.
     pub(in crate::app) fn options(&mut self, link: Link, key: &SessionRowKey, result: &RawValue) {
         let settings = Settings::from_raw(result);
         let menu = Menu::of(&settings);
         self.out.leave(link);
-        // Who has left the conversation meanwhile chooses nothing in another one.
+        // The conversation may have been closed meanwhile.
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return };
         let modes = settings.modes.map(|modes| modes.available_modes);
         chat.conversation.knows_modes(modes.unwrap_or_default());
@@ -186,7 +185,6 @@ impl State {
         }
     }
 
-    /// Takes a key in the menu.
     pub(super) fn menu_key(&mut self, action: Option<Action>) {
         let Some(chat) = &mut self.chat else { return };
         let Some(menu) = &mut chat.menu else { return };

@@ -1,5 +1,5 @@
-//! Prompts that wait: one of them is taken back into the editor. Until it is sent again, nothing of it is; then it
-//! waits where it did.
+//! Queued prompts: one of them is taken back into the editor. It is sent again in its old place, and not
+//! before the user sends it.
 
 use acpd_api::{QueueInfo, QueueRemoveParams, SessionRowKey, method};
 use acpd_view::Role;
@@ -22,7 +22,7 @@ impl State {
         self.out.send(Link::Fleet, method::SESSION_QUEUE, &session, purpose);
     }
 
-    /// What waits: the only one is taken back, of several one is chosen.
+    /// Takes back the only queued prompt, or lists several.
     pub(in crate::app) fn queue(&mut self, key: &SessionRowKey, result: &RawValue) {
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return };
         let prompts = read::<QueueInfo>(result).map(|info| info.prompts).unwrap_or_default();
@@ -37,7 +37,6 @@ impl State {
         }
     }
 
-    /// Takes this one back.
     pub(super) fn take_back(&mut self, prompt: Waiting) {
         let Some(chat) = &self.chat else { return };
         let (session, by) = (chat.key.exactly(), Some(format!("{CLIENT} chat")));
@@ -47,10 +46,10 @@ impl State {
         self.out.send(Link::Fleet, method::SESSION_QUEUE_REMOVE, &params, purpose);
     }
 
-    /// It waits no more: its words are in the editor, or in the draft of a conversation that was left meanwhile.
+    /// Puts a prompt that was taken back into the draft of its conversation.
     pub(in crate::app) fn taken_back(&mut self, Words { key, said }: Words) {
         let editor = self.editor_of(&key);
-        // The answer to its own request may have come first, with the words alone.
+        // The answer to its own request may have come first, with the text alone.
         if editor.said().text == said.text {
             editor.set(said);
         } else {

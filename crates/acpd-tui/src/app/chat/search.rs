@@ -1,11 +1,11 @@
-//! Looks for words in a conversation, from the chosen row upwards: older lines are read as they are needed.
+//! Search for words in a conversation, upwards from the chosen row. Older lines are read as needed.
 //!
 //! ```text
-//!  typed ──Enter──▶ looks ──found──▶ there; n goes on upwards, N downwards
-//!                   │  ▲
-//!      nothing read │  │ lines came
-//!                   ▼  │
-//!                  waits ──Esc, enough lines, the beginning──▶ told
+//!  typed ──Enter──▶ searches ──match──▶ chosen; n continues upwards, N downwards
+//!                    │  ▲
+//!      nothing read  │  │ lines came
+//!                    ▼  │
+//!                   waits ──Esc, enough pages, the beginning──▶ message
 //! ```
 
 use acpd_view::text::Text;
@@ -18,10 +18,10 @@ use crate::app::State;
 use crate::input::Input;
 use crate::keymap::{Action, Place};
 
-/// Pages that are read for one search.
+/// Maximum of pages that one search reads.
 const PAGES: usize = 100;
 
-/// Words that are looked for.
+/// Search in the conversation.
 #[derive(Debug, Default)]
 pub(super) struct Search {
     typed: Option<Input>,
@@ -29,27 +29,25 @@ pub(super) struct Search {
     waits: Option<Waits>,
 }
 
-/// Lines are on their way.
+/// Search that waits for lines.
 #[derive(Debug)]
 struct Waits {
-    /// Where the search goes on upwards.
+    /// Row above which the search continues.
     from: Option<Id>,
-    /// Pages that may still be read.
     pages: usize,
 }
 
 impl Search {
-    /// The line that is typed.
+    /// Returns the input line, if it is open.
     pub(super) fn typed(&self) -> Option<&Input> {
         self.typed.as_ref()
     }
 
-    /// The words, in small letters; none if nothing is looked for.
+    /// Returns the words in lower case; empty if there is no search.
     pub(super) fn words(&self) -> &str {
         &self.words
     }
 
-    /// Whether lines are on their way.
     pub(super) fn waits(&self) -> bool {
         self.waits.is_some()
     }
@@ -60,15 +58,15 @@ impl Search {
         }
     }
 
-    /// Ends the wait, or forgets the words. Returns whether there was one of these.
+    /// Ends the wait, or clears the words. Returns whether there was either.
     pub(super) fn ends(&mut self) -> bool {
         self.waits.take().is_some() || !std::mem::take(&mut self.words).is_empty()
     }
 }
 
 impl Chat {
-    /// Whether lines may come that nobody has to ask for: they are on their way, because the screen is near the
-    /// beginning of what was read, or the last ones are still being read.
+    /// Returns whether lines may come without another request: older ones were requested, or the
+    /// first page is still being read.
     fn may_come(&self) -> bool {
         let is_read = matches!(
             self.phase,
@@ -79,14 +77,12 @@ impl Chat {
 }
 
 impl State {
-    /// Begins to type what is looked for.
     pub(super) fn type_search(&mut self) {
         if let Some(chat) = &mut self.chat {
             chat.search.typed = Some(Input::default());
         }
     }
 
-    /// Takes a key of the line that is typed.
     pub(super) fn search_key(&mut self, action: Option<Action>, key: &KeyEvent) {
         let Some(search) = self.chat.as_mut().map(|chat| &mut chat.search) else { return };
         match (action, &mut search.typed) {
@@ -105,13 +101,13 @@ impl State {
         }
     }
 
-    /// To the next place above the chosen row.
+    /// Goes to the next match above the chosen row.
     pub(super) fn search_older(&mut self) {
         let from = self.chat.as_ref().and_then(|chat| chat.conversation.selected());
         self.look_on(from, PAGES);
     }
 
-    /// To the next place below the chosen row.
+    /// Goes to the next match below the chosen row.
     pub(super) fn search_newer(&mut self) {
         let Some(chat) = &mut self.chat else { return };
         if chat.search.words.is_empty() || !chat.conversation.find_newer(&chat.search.words) {
@@ -119,7 +115,7 @@ impl State {
         }
     }
 
-    /// Lines have come: a search that waits for them goes on.
+    /// Continues a search when lines have come.
     pub(in crate::app) fn search_goes_on(&mut self) {
         let waits = self.chat.as_mut().and_then(|chat| chat.search.waits.take());
         if let Some(Waits { from, pages }) = waits {
@@ -156,7 +152,7 @@ impl State {
         }
     }
 
-    /// What is said while a search waits.
+    /// Returns the message while a search waits.
     pub(super) fn searches(&self) -> Option<Text> {
         let chat = self.chat.as_ref().filter(|chat| chat.search.waits())?;
         let at = chat.conversation.first_line().unwrap_or(0);

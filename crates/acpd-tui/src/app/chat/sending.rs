@@ -1,4 +1,4 @@
-//! Prompts, and messages into the running turn: on their way out, and as a draft again where nobody takes them.
+//! Prompts and messages into the running turn. A refused one is a draft again.
 
 use acp_wire::acp::{SteeringOutcome, SteeringParams};
 use acp_wire::{ErrorObject, code};
@@ -14,7 +14,7 @@ use crate::app::said::{Said, Words};
 use crate::keymap::{Action, Place};
 
 impl State {
-    /// Sends what is in the editor as a prompt.
+    /// Sends the draft as a prompt.
     pub(super) fn send_prompt_typed(&mut self) {
         let Some(chat) = &mut self.chat else { return };
         if matches!(chat.phase, Phase::Stopped { .. }) {
@@ -45,7 +45,6 @@ impl State {
         }
     }
 
-    /// Prompts the session on the screen.
     pub(super) fn say(&mut self, said: Said) {
         if said.files().is_empty() {
             self.send_read(said);
@@ -54,7 +53,7 @@ impl State {
         }
     }
 
-    /// Sends a prompt whose files were read, and then the next one that waits.
+    /// Sends a prompt whose files were read, and asks for the next one that waits.
     pub(super) fn send_read(&mut self, said: Said) {
         let Some(chat) = &mut self.chat else { return };
         let key = chat.key.clone();
@@ -65,7 +64,7 @@ impl State {
         if let Some(chat) = &mut self.chat {
             chat.prompts.push(Prompted { link, said, after });
             if !chat.waits.is_empty() {
-                // Answers come when everything before them is on disk; so does this one.
+                // An answer comes when everything before it is on disk.
                 let session = SessionRef { agent: None, ..chat.key.exactly() };
                 let purpose = Purpose::NextWaiting;
                 self.out.send(link, method::SESSION_SHOW, &session, purpose);
@@ -73,7 +72,7 @@ impl State {
         }
     }
 
-    /// Makes a prompt the draft again, and with it those that wait behind it.
+    /// Makes a prompt the draft again, together with those that wait behind it.
     pub(super) fn not_sent(&mut self, said: Said) {
         self.unwait();
         if let Some(chat) = &mut self.chat {
@@ -81,7 +80,7 @@ impl State {
         }
     }
 
-    /// Says what is in the editor into the running turn.
+    /// Sends the draft into the running turn.
     pub(super) fn steer(&mut self) {
         let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
         if !is_running {
@@ -100,7 +99,7 @@ impl State {
         self.steer_into(&key, said);
     }
 
-    /// Says something into the running turn of a session.
+    /// Sends a message into the running turn of a session.
     pub(in crate::app) fn steer_into(&mut self, key: &SessionRowKey, said: Said) {
         let link = self.errand(&key.agent);
         let prompt = said.blocks();
@@ -109,7 +108,7 @@ impl State {
         self.out.send(link, "_session/steering", &params, purpose);
     }
 
-    /// What became of a message into the turn.
+    /// Handles the answer to a message into the turn.
     pub(in crate::app) fn steered(&mut self, link: Link, words: Words, result: &RawValue) {
         let why = match SteeringOutcome::from_raw(result) {
             Some(SteeringOutcome::Injected | SteeringOutcome::StartedNewTurn) => None,
@@ -129,20 +128,18 @@ impl State {
         self.out.leave(link);
     }
 
-    /// Makes words a draft again, before what was written since. Returns whether that is on the screen.
+    /// Makes a text the draft again. Returns whether its conversation is open.
     pub(in crate::app) fn give_back(&mut self, Words { key, said }: Words) -> bool {
         self.editor_of(&key).give_back(said);
         self.chat.as_ref().is_some_and(|chat| chat.key == key)
     }
 
-    /// The drafts of all conversations.
     pub(crate) fn unsent(&self) -> impl Iterator<Item = String> {
         let open = self.chat.iter().map(|chat| &chat.editor);
         let drafts = open.chain(self.drafts.values()).map(Editor::said);
         drafts.filter(|said| !said.is_empty()).map(|said| said.text)
     }
 
-    /// The draft of a session.
     pub(super) fn editor_of(&mut self, key: &SessionRowKey) -> &mut Editor {
         match self.chat.as_mut().filter(|chat| chat.key == *key) {
             Some(chat) => &mut chat.editor,
@@ -150,15 +147,15 @@ impl State {
         }
     }
 
-    /// A prompt of this conversation has its answer.
+    /// Handles the answer to a prompt of this conversation.
     pub(in crate::app) fn prompt_ended(&mut self, link: Link, error: Option<&ErrorObject>) {
         let undone = self.out.leave(link);
         let Some(chat) = &mut self.chat else { return };
         let at = chat.prompts.iter().position(|prompt| prompt.link == link);
         let Some(prompt) = at.map(|at| chat.prompts.remove(at)) else { return };
         if let Some(error) = error {
-            // Whatever an agent says of a turn that began is in the journal, too.
-            // Somebody has taken it back, perhaps here: then the words are there already.
+            // Errors of a turn that began are in the journal, too. A queued prompt may have been
+            // taken back here, so that its text is in the draft already.
             let was_taken = error.code == code::CANCELLED;
             let is_free = !was_taken || chat.editor.is_empty();
             let was_waiting = !chat.conversation.has_prompt(&prompt.said.text, prompt.after);
@@ -172,7 +169,7 @@ impl State {
                 self.flash(Look::Warning, Untrusted::from(error.message.as_str()));
             }
         }
-        // The answer that lets the next prompt go may not have come yet.
+        // The answer that releases the next prompt may not have come yet.
         if !undone.is_empty() {
             self.say_next();
         }

@@ -1,10 +1,10 @@
-//! A conversation whose session begins: it is on the screen at once, and what is sent waits for the session.
+//! A conversation whose session begins. It is on the screen at once, and prompts wait for the session.
 //!
 //! ```text
-//!            answered ──▶ opening; what waited is sent, one prompt after the other
+//!            answered ──▶ opening; prompts that waited are sent, one after the other
 //!  starting ─┤
-//!     ▲      refused ─┬─▶ not begun: what waited is in the draft again ── Enter ──┐
-//!     │               └─▶ opened from the command line: the program ends, and tells why
+//!     ▲      refused ─┬─▶ not begun: prompts that waited are a draft ──── Enter ──┐
+//!     │               └─▶ opened from the command line: the program ends with the error
 //!     └───────────────────────────────────────────────────────────────────────────┘
 //! ```
 
@@ -23,7 +23,7 @@ use crate::app::said::Said;
 use crate::app::{Effect, State};
 use crate::fleet::shown;
 
-/// Why something was not done, and the way out.
+/// Refusal, and the way out.
 #[derive(Debug)]
 pub(super) struct Refused {
     why: Text,
@@ -41,7 +41,6 @@ impl Refused {
         Refused { why, hint }
     }
 
-    /// Its lines on a screen of so many columns.
     pub(super) fn lines(&self, width: u16) -> Vec<Line> {
         let why = Line::of(Role::Bad, text!("! {}", self.why));
         let hint = self.hint.as_ref().map(|hint| Line::of(Role::Plain, text!("  {}", hint)));
@@ -51,7 +50,6 @@ impl Refused {
 }
 
 impl Chat {
-    /// Whether its session is on its way.
     pub(in crate::app) fn is_starting(&self) -> bool {
         matches!(self.phase, Phase::Starting { .. })
     }
@@ -62,7 +60,7 @@ impl Chat {
 }
 
 impl State {
-    /// Shows a conversation, and begins its session.
+    /// Opens a conversation and begins its session.
     pub(in crate::app) fn begin(
         &mut self,
         agent: &Untrusted,
@@ -76,7 +74,6 @@ impl State {
         self.ask_for_session();
     }
 
-    /// Asks the agent for a session.
     pub(super) fn ask_for_session(&mut self) {
         let Some(agent) = self.chat.as_ref().map(|chat| chat.key.agent.clone()) else { return };
         let link = self.errand(&agent);
@@ -87,7 +84,7 @@ impl State {
         }
     }
 
-    /// The session is there: opens it, and sends what waited for it.
+    /// Handles the new session: attaches to it and sends prompts that waited.
     pub(in crate::app) fn begun(&mut self, link: Link, result: &RawValue) {
         let new = match NewSessionResult::from_raw(result) {
             Ok(new) => new,
@@ -105,7 +102,7 @@ impl State {
         }
     }
 
-    /// There will be no session.
+    /// Handles a failed start of a session.
     fn start_failed(&mut self, link: Link, error: &ErrorObject) {
         self.out.leave(link);
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.is_starting_on(link)) else {
@@ -120,7 +117,7 @@ impl State {
         self.unwait();
     }
 
-    /// Sends the first prompt that waits for the session, and the next one when acpd has this one.
+    /// Sends the first prompt that waits for the session.
     pub(in crate::app) fn say_next(&mut self) {
         let is_next = |chat: &&mut Chat| chat.reading.is_none() && !chat.waits.is_empty();
         let Some(chat) = self.chat.as_mut().filter(is_next) else { return };
@@ -128,7 +125,7 @@ impl State {
         self.say(prompt);
     }
 
-    /// Puts what waits for the session back into the draft. Returns whether anything waited.
+    /// Puts prompts that wait for the session back into the draft. Returns whether there were any.
     pub(super) fn unwait(&mut self) -> bool {
         let Some(chat) = &mut self.chat else { return false };
         let reading = chat.reading.take().map(|reading| reading.said);
@@ -141,8 +138,8 @@ impl State {
         waited
     }
 
-    /// What an errand was for is not done: its words are a draft again, and its conversation tells why, until the
-    /// draft changes.
+    /// Handles requests that failed: their text is a draft again, and the conversation shows the
+    /// reason until the draft changes.
     pub(in crate::app) fn not_done(&mut self, undone: Vec<Purpose>, error: &ErrorObject) {
         let mut of = None;
         for purpose in undone {

@@ -16,9 +16,8 @@ use crate::fleet::{short, shown};
 use crate::keymap::{Action, Place};
 use crate::question;
 
-/// Columns before the text of a row, with its mark.
 const MARGIN: u16 = 3;
-/// Columns of the words that are looked for, while they are typed.
+/// Columns of the words of a search, while they are typed.
 const TYPED: usize = 40;
 
 pub(in crate::app) fn view(
@@ -32,7 +31,7 @@ pub(in crate::app) fn view(
     let place = chat.place();
     let width = area.width;
 
-    // From the bottom: the prompt, what goes on, a question or a menu, and above all that the conversation.
+    // From the bottom: the prompt, the status, a question or a menu, the conversation.
     let room = area.height.saturating_sub(3);
     let prompt = chat.editor.height(width.saturating_sub(2)).min((room / 3).max(1));
     let status = area.bottom().saturating_sub(prompt + 1);
@@ -98,7 +97,7 @@ pub(in crate::app) fn view(
     OnScreen { question: drawn, page, is_near_beginning, spots }
 }
 
-/// Draws as many of these lines as there is room for.
+/// Draws the lines that fit.
 fn put(canvas: &mut Canvas<'_>, area: Rect, lines: &[Line]) {
     for (y, line) in (area.y..area.bottom()).zip(lines) {
         canvas.line(area.x, y, area.width, line);
@@ -113,7 +112,6 @@ fn head(
     area: Rect,
 ) {
     let home = state.scene.home.as_deref();
-    // A title says more than an id.
     let title = session.filter(|s| s.name.is_none()).and_then(|s| s.title.as_ref());
     let name = match (title, session) {
         (Some(title), _) => Text::from(title).cut(usize::from(area.width / 3)),
@@ -137,7 +135,7 @@ fn head(
         facts.push(text!("{}% of {}", percent, human::count(usage.size)));
     }
     facts.extend(cost(header.usage.as_ref(), session));
-    // We are no others. Our connections are counted as one where they say what they have in common.
+    // Connections of this program are no other clients. With a place they count as one.
     let apart = if state.scene.who.place.is_some() { 0 } else { chat.prompts.len() };
     let own = u32::try_from(1 + apart).unwrap_or(u32::MAX);
     match session.map_or(0, |session| session.clients.saturating_sub(own)) {
@@ -150,7 +148,7 @@ fn head(
     canvas.line(area.x, area.y, area.width.saturating_sub(taken + 2), &left);
 }
 
-/// What the conversation has cost: as its lines tell, else as the daemon knows it.
+/// Returns the cost as the agent reports it, else as the daemon knows it.
 fn cost(usage: Option<&Usage>, session: Option<&SessionInfo>) -> Option<Text> {
     let told = usage.and_then(|usage| usage.cost.as_ref());
     let told = told.and_then(|cost| Some((Amount::from_units(cost.amount)?, &cost.currency)));
@@ -182,7 +180,6 @@ fn rule_above(
         (_, false, 1) => text!(" {} 1 block below: {} ", "↓", key(Action::Last)),
         (_, false, below) => text!(" {} {} blocks below: {} ", "↓", below, key(Action::Last)),
     };
-    // Where one is in a long conversation, as far as that is known.
     let is_known = !visible.is_live && visible.first > 0 && last >= visible.first;
     let words = if is_known {
         text!(" line {} of {} {}{}", visible.first, last, "──", words)
@@ -193,7 +190,8 @@ fn rule_above(
     canvas.right(0, y, width.saturating_sub(4), &Line::of(style, words));
 }
 
-/// Draws the conversation. Returns what of it is on the screen, whether there is none, and which row is where.
+/// Draws the conversation. Returns the visible part, whether it is empty, and the targets of
+/// clicks.
 fn conversation(
     state: &State,
     chat: &Chat,
@@ -222,7 +220,7 @@ fn conversation(
             Row::Block(block) if placed.is_head => running(state, chat, block, canvas, area, y),
             _ => 0,
         };
-        // What the user said stands out to the left.
+        // Prompts have a smaller margin.
         let is_prompt = matches!(row, Row::Block(block) if matches!(block.kind, Kind::Prompt(_)));
         let margin = if is_prompt { 1 } else { MARGIN };
         let room = area.width.saturating_sub(margin + taken);
@@ -232,7 +230,7 @@ fn conversation(
     (visible, rows.is_empty(), spots)
 }
 
-/// The mark of a row: folded, open, running, failed.
+/// Returns the mark of a row: folded, open, running, failed.
 fn mark(chat: &Chat, row: &Row<'_>) -> (&'static str, Style) {
     let Row::Block(block) = row else { return ("▸", Role::Dim.into()) };
     let can_fold = block.tool_call().is_some()
@@ -246,7 +244,7 @@ fn mark(chat: &Chat, row: &Row<'_>) -> (&'static str, Style) {
     }
 }
 
-/// For how long a call runs, at the right. Returns the columns that it takes.
+/// Draws the time that a call has run, at the right. Returns its columns.
 fn running(
     state: &State,
     chat: &Chat,
@@ -279,7 +277,7 @@ fn nothing(state: &State, chat: &Chat, canvas: &mut Canvas<'_>, area: Rect) {
     canvas.line(area.x + MARGIN, area.y + 1, area.width.saturating_sub(4), &Line::of(style, words));
 }
 
-/// The line above the prompt: a message, or what the agent does, the plan and what is queued.
+/// Draws the status above the prompt: a message, or the turn, the plan and the queue.
 fn what_goes_on(
     state: &State,
     chat: &Chat,
@@ -307,7 +305,7 @@ fn what_goes_on(
     }
 }
 
-/// What is typed, said or done at the moment.
+/// Returns the left part of the status: search, message, trouble, turn.
 fn now(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Line> {
     if let Some(typed) = chat.search.typed() {
         let line = Line::of(Style::of(Role::Name).strong(), "/ ");
@@ -348,7 +346,7 @@ fn now(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Line
     })
 }
 
-/// What comes after that: prompts that wait, other questions, the step of the plan.
+/// Returns the right part of the status: queue, other questions, step of the plan.
 fn next(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Line> {
     let has_begun =
         |prompt: &Prompted| chat.conversation.has_prompt(&prompt.said.text, prompt.after);
@@ -377,7 +375,7 @@ fn next(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Lin
     is_at_work.then(|| Line::of(Role::Dim, acpd_view::plan(steps)))
 }
 
-/// Why nothing goes on, if that is so.
+/// Returns the reason why the session does not work, if there is one.
 fn trouble(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Line> {
     match &chat.phase {
         Phase::Starting { since, .. } => {
@@ -409,7 +407,7 @@ fn trouble(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<
     Some(Line::of(Role::Bad, text!("{}{}", word, reason)))
 }
 
-/// What a key does now, in the word of the footer.
+/// Returns the word of the footer for an action.
 pub(in crate::app) fn word(chat: &Chat, action: Action, word: &'static str) -> &'static str {
     match action {
         Action::Blocks if chat.card.id().is_some() => "question",
@@ -419,7 +417,7 @@ pub(in crate::app) fn word(chat: &Chat, action: Action, word: &'static str) -> &
     }
 }
 
-/// Whether a key does something now, so that it belongs into the footer.
+/// Returns whether an action does something now, so that the footer shows its key.
 pub(in crate::app) fn useful(state: &State, chat: &Chat, place: Place, action: Action) -> bool {
     let is_running = || state.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
     match (place, action) {

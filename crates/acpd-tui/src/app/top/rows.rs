@@ -1,4 +1,4 @@
-//! What rows of `top` say.
+//! Texts of the rows of `top`.
 
 use acpd_api::{
     DoingKind, InteractionInfo, Question, SessionInfo, SessionState, TurnState, Untrusted,
@@ -12,7 +12,7 @@ use crate::canvas::DOT;
 use crate::fleet::{Row, What, shown};
 use crate::question::verb;
 
-/// The mark of a row: what it is, without a colour.
+/// Returns the mark of a row, which says its state without colours.
 pub(super) fn mark(row: &Row<'_>) -> (&'static str, Style) {
     match row.what {
         What::Question(_) => ("?", Style::of(Role::Warning).strong()),
@@ -24,7 +24,6 @@ pub(super) fn mark(row: &Row<'_>) -> (&'static str, Style) {
     }
 }
 
-/// What a person calls it.
 pub(super) fn name(row: &Row<'_>) -> Text {
     match (row.session, row.what) {
         (_, What::Login(agent, _)) => Text::from(&agent.name),
@@ -51,7 +50,7 @@ pub(super) fn folder(row: &Row<'_>, home: Option<&str>) -> Text {
     cwd.map(|cwd| directory(cwd, home)).unwrap_or_default()
 }
 
-/// An age in one unit, at most four columns wide.
+/// Returns an age in one unit, at most four columns wide.
 pub(super) fn age(ms: u64) -> Text {
     let seconds = ms / 1000;
     match seconds {
@@ -62,7 +61,7 @@ pub(super) fn age(ms: u64) -> Text {
     }
 }
 
-/// What happens there, in one line.
+/// Returns the state of a row in one line.
 pub(super) fn news(row: &Row<'_>, now: u64) -> Line {
     match (row.what, row.session) {
         (What::Question(question), _) => asked(question),
@@ -95,7 +94,7 @@ pub(super) fn news(row: &Row<'_>, now: u64) -> Line {
     }
 }
 
-/// How many prompts wait there, behind what happens.
+/// Returns the number of queued prompts, for the end of the line.
 pub(super) fn queued(row: &Row<'_>) -> Line {
     match row.session.map_or(0, |session| session.queued) {
         0 => Line::default(),
@@ -123,7 +122,7 @@ fn asked(question: &InteractionInfo) -> Line {
     Line::of(Role::Dim, text!("{:<5} ", kind)).and(Role::Plain, what)
 }
 
-/// What a call is about, whose first word may be the verb that stands before it.
+/// Returns the subject of a call without a first word that repeats the verb.
 fn without_verb(verb: &str, what: &Untrusted) -> Text {
     match what.raw().split_once(' ') {
         Some((first, rest)) if first.eq_ignore_ascii_case(verb) => {
@@ -133,7 +132,7 @@ fn without_verb(verb: &str, what: &Untrusted) -> Text {
     }
 }
 
-/// The first line of a command, and how many follow.
+/// Returns the first line of a command, and the number of further lines.
 fn in_one_line(command: &Untrusted) -> Text {
     let mut lines = command.raw().trim_end().split('\n');
     let first = Untrusted::from(lines.next().unwrap_or_default());
@@ -144,7 +143,7 @@ fn in_one_line(command: &Untrusted) -> Text {
     }
 }
 
-/// What a turn does now.
+/// Returns the activity of a turn.
 pub(super) fn doing(session: &SessionInfo, now: u64) -> Line {
     if let (Some(until), TurnState::Idle) = (session.limited_until, session.turn.state) {
         let left = human::duration(until.saturating_sub(now));
@@ -178,7 +177,6 @@ pub(super) fn doing(session: &SessionInfo, now: u64) -> Line {
     }
 }
 
-/// What a session has cost, as far as its agent says.
 fn cost(session: &SessionInfo) -> Option<Text> {
     let cost = session.usage.as_ref()?.cost.as_ref()?;
     let amount = Untrusted::of(cost.amount);
@@ -213,13 +211,13 @@ fn rests(session: &SessionInfo) -> Line {
     }
 }
 
-/// A text without the marks of Markdown, which are noise in a line.
+/// Removes marks of Markdown.
 fn plain(text: &Untrusted) -> Text {
     let bare = text.raw().trim_start_matches(['#', ' ']).replace("**", "").replace('`', "");
     Text::from(&Untrusted::from(bare))
 }
 
-/// All that is known of the selected row, unless it is a question.
+/// Returns the details of a row that is no question.
 pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>) -> Vec<Line> {
     if let What::Login(agent, _) = row.what {
         let hint = agent.auth.hint.as_ref().or(agent.hint.as_ref()).or(agent.reason.as_ref());

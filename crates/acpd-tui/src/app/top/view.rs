@@ -14,14 +14,12 @@ use crate::fleet::{Row, Section, What};
 use crate::keymap::{Action, Place};
 use crate::question;
 
-/// Columns that names, agents and directories get at most, and at least where they are shown.
+/// Maximum columns of names, agents and directories.
 const WIDEST: [usize; 3] = [24, 12, 32];
-/// Columns of an age.
 const AGE: usize = 4;
-/// Rows that the list keeps, whatever is selected.
+/// Minimum rows of the list.
 const LIST: u16 = 5;
 
-/// Columns of the names, the agents and the directories.
 struct Columns {
     name: usize,
     agent: usize,
@@ -29,7 +27,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// As wide as what is in them, as far as the screen is wide enough for what happens beside them.
+    /// Returns the widths: those of the contents, within half of the screen.
     fn of(rows: &[Row<'_>], width: usize, home: Option<&str>) -> Columns {
         let widest = |of: &dyn Fn(&Row<'_>) -> Text| rows.iter().map(|row| of(row).width()).max();
         let room = width.saturating_sub(3 + AGE + 3) / 2;
@@ -39,7 +37,6 @@ impl Columns {
         let agent = if agent + 2 <= left { agent } else { 0 };
         let left = left.saturating_sub(agent + 2);
         let wanted = widest(&|row| folder(row, home)).unwrap_or(0).min(WIDEST[2]);
-        // A few columns of a long path say nothing.
         let folder = if left >= wanted.min(8) { wanted.min(left) } else { 0 };
         Columns { name, agent, folder }
     }
@@ -55,13 +52,13 @@ pub(in crate::app) fn view(
     let rows = state.fleet.rows(filter.text(), state.now);
     let selected = rows.get(*at);
     let (width, home) = (usize::from(area.width), state.scene.home.as_deref());
-    // What needs somebody is told also while a filter hides it.
+    // Rows that need the user are counted also if the filter hides them.
     match filter.text().trim() {
         "" => head(state, &rows, canvas, area),
         _ => head(state, &state.fleet.rows("", state.now), canvas, area),
     }
 
-    // From the bottom: a line that is typed or told, what is selected, the list.
+    // From the bottom: a line for input or a message, the selected row, the list.
     let footer = area.bottom();
     let below = u16::from(state.top.typing.is_some() || state.flash.is_some() || area.height > 15);
     let room = area.height.saturating_sub(2 + below);
@@ -140,7 +137,8 @@ fn head(state: &State, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect) {
     canvas.line(area.x, area.y, area.width.saturating_sub(taken + 1), &head);
 }
 
-/// Draws the list. Returns how many rows of it are on the screen, how many are below, and which is where.
+/// Draws the list. Returns the rows on the screen, the number of rows below, and the targets of
+/// clicks.
 fn draw_list(
     state: &State,
     rows: &[Row<'_>],
@@ -164,7 +162,7 @@ fn draw_list(
         );
         return (1, 0, Vec::new());
     }
-    // Headings take part in scrolling as the rows do.
+    // Headings scroll as rows do.
     let mut lines: Vec<Option<usize>> = Vec::with_capacity(rows.len() + 3);
     for (at, row) in rows.iter().enumerate() {
         if at == 0 || rows[at - 1].section != row.section {
@@ -173,7 +171,7 @@ fn draw_list(
         lines.push(Some(at));
     }
     let selected = lines.iter().position(|line| *line == Some(state.top.at)).unwrap_or(0);
-    // The heading above the first row comes along.
+    // The heading above the first row stays with it.
     let first = if selected <= 1 { 0 } else { selected };
     let most = lines.len().saturating_sub(height);
     *scrolled = (*scrolled).min(first).max((selected + 1).saturating_sub(height)).min(most);
@@ -237,7 +235,7 @@ fn draw_row(
     put(&mut line, AGE, strong(Role::Dim), before + age);
     let end = Text::repeated(" ", (at + 1).saturating_sub(line.width()));
     line = line.and(Role::Plain, end);
-    // However much is said, what waits is seen.
+    // Queued prompts are shown however long the activity is.
     let queued = queued(row);
     let room = usize::from(area.width).saturating_sub(1 + line.width() + queued.width());
     line.append(news(row, state.now).cut(room));
@@ -248,7 +246,7 @@ fn draw_row(
     }
 }
 
-/// The line above the keys: what is typed, else what was told. Returns where the cursor is.
+/// Draws the line above the footer: input, else a message. Returns the position of the cursor.
 fn below_pane(state: &State, canvas: &mut Canvas<'_>, y: u16) -> Option<Position> {
     let width = canvas.buffer().area.width;
     let (label, input) = match &state.top.typing {
