@@ -1,4 +1,4 @@
-//! The screens of all states, in terminals of four sizes, and what keys do.
+//! Screens of all states, and keys.
 
 mod answers;
 mod chats;
