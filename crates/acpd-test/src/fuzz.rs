@@ -23,12 +23,12 @@ pub const MINUTES: &str = "ACPD_FUZZ_MINUTES";
 
 /// No input takes as long as this, on a slow machine either.
 const HANGS: Duration = Duration::from_secs(20);
-/// After so many executions a missing outcome is a failure.
+/// Number of executions after which a missing outcome is a failure.
 const ENOUGH: u64 = 1_000;
 /// The most outcomes that are counted apart: the names of some are random.
 const MOST: usize = 100;
 
-/// What came of the executions.
+/// Outcomes of the executions.
 #[derive(Debug, Default)]
 pub struct Outcomes {
     counts: RefCell<BTreeMap<String, u64>>,
@@ -123,7 +123,7 @@ fn one<S: Strategy>(name: &str, seed: u64, inputs: &S, check: impl Fn(S::Value))
     }
 }
 
-/// Random bytes for each line of an input that has up to so many lines.
+/// Random bytes for each line of an input with a maximum number of lines.
 pub fn throws(lines: usize) -> impl Strategy<Value = Vec<Vec<u8>>> {
     let dice = prop::collection::vec(any::<u8>(), 0..32);
     prop::collection::vec(dice, 1..lines)

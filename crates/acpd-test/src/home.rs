@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use acpd_sys::process::{ProcessId, StopSignal};
 use acpd_sys::tree::Tree;
 
-/// What went wrong, in words for a developer.
+/// Description of a failure, for a developer.
 pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// How long processes that are going down may take.
@@ -17,8 +17,8 @@ const GOING: Duration = Duration::from_secs(2);
 /// How often it is looked whether something has happened.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Directories of its own for acpd, its agents and their sessions. On drop the daemon is stopped and
-/// everything is removed, whatever happened before.
+/// Private directories for acpd, its agents and their sessions. On drop the daemon is stopped and
+/// everything is removed.
 #[derive(Debug)]
 pub struct Home {
     dir: tempfile::TempDir,
@@ -94,7 +94,7 @@ impl Home {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// What `acpctl … --json` prints.
+    /// Returns the output of `acpctl … --json`.
     pub fn read_json(&self, args: &[&str]) -> Result<serde_json::Value> {
         let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
         Ok(serde_json::from_str(&self.read(&args)?)?)
@@ -113,7 +113,7 @@ impl Home {
         Ok(ProcessId::of(pid as u32).ok_or("the daemon has just ended")?)
     }
 
-    /// The shim of an agent: whoever started its leader, unless that is the daemon.
+    /// The shim of an agent: the parent of its leader, unless that is the daemon.
     pub fn shim(&self, leader: u32) -> Option<ProcessId> {
         let stat = fs::read_to_string(format!("/proc/{leader}/stat")).ok()?;
         let parent: u32 = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
@@ -169,7 +169,7 @@ impl Drop for Home {
             return;
         }
         let mut stop = self.acpctl(&["--no-spawn", "daemon", "stop"]);
-        // It may have been stopped before; what remains is ended below.
+        // The daemon may have been stopped before; remaining processes are ended below.
         stop.stdout(Stdio::null()).stderr(Stdio::null()).status().ok();
         for process in self.leftovers() {
             kill_tree(process);
@@ -190,7 +190,7 @@ impl ChildGuard {
 
 impl Drop for ChildGuard {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         self.0.kill().ok();
         self.0.wait().ok();
     }

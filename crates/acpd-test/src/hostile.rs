@@ -86,7 +86,7 @@ impl Agent {
             }
             "plain" => {
                 let mut question = permission(session);
-                // An option of a kind that nobody knows is for a person alone.
+                // An option of an unknown kind is for a person only.
                 question["options"].as_array_mut().map(Vec::pop);
                 self.ask("session/request_permission", &question);
             }

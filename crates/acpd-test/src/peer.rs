@@ -33,7 +33,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A client of a daemon, which waits so long for a line.
+    /// A client of a daemon, with a limit for the wait for a line.
     pub fn connect(socket: &Path, patience: Option<Duration>) -> Result<Peer> {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(patience)?;
@@ -148,7 +148,7 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // It is our child and was not waited for.
+            // An unreaped child of this process.
             child.kill().ok();
             child.wait().ok();
         }

@@ -159,7 +159,7 @@ struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has usually ended already.
+        // The process has usually ended already.
         self.child.kill().ok();
         self.child.wait().ok();
     }

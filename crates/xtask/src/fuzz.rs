@@ -8,7 +8,7 @@ use crate::workspace::{cargo_command, succeed};
 /// Optimized, with every check of a debug build.
 const PROFILE: &str = "fuzz";
 
-/// What is fuzzed, with what, and where to begin.
+/// Fuzz targets, their inputs, and their corpora.
 #[derive(Debug, Args)]
 pub struct Options {
     /// One of them [default: all, one after the other].

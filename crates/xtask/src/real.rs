@@ -113,7 +113,7 @@ impl Scripts {
         self.dir.join("agent.py")
     }
 
-    /// What that program wants in its environment to live in this home and talk to this stand-in.
+    /// Returns that program's environment for this home and this stand-in.
     pub fn environment(&self, home: &Home, model: &Model) -> [(&'static str, String); 3] {
         [
             ("REAL_DIR", self.store.display().to_string()),
@@ -168,7 +168,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// What agents have asked it so far, but for what they ask on their own.
+    /// Returns the agents' requests so far, without those of their own.
     pub fn asked(&self) -> Result<Vec<Value>> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
         stream.write_all(b"GET /_log HTTP/1.0\r\n\r\n")?;
@@ -183,7 +183,7 @@ impl Model {
 
 impl Drop for Model {
     fn drop(&mut self) {
-        // It is our child and was not waited for, so it is there to be killed.
+        // An unreaped child of this process, so it exists.
         self.child.kill().ok();
         self.child.wait().ok();
     }

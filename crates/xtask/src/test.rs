@@ -93,7 +93,7 @@ pub(crate) fn on_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// What was done, and how long it took.
+/// A step and its duration.
 #[derive(Default)]
 struct Stages(Vec<(&'static str, Duration)>);
 

@@ -10,7 +10,7 @@ use crate::workspace::{self, bin_dir};
 /// Profile of cargo that the programs are built with.
 const PROFILE: &str = "torture";
 
-/// What to do, and with which programs.
+/// Options and programs.
 #[derive(Debug, Args)]
 pub struct Run<T: Args> {
     #[command(flatten)]

@@ -37,7 +37,7 @@ pub fn skip(what: &str, missing: impl Display) -> Result {
 pub fn cargo_command(args: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root());
-    // Set by the cargo that runs us, and would make the inner one build everything anew.
+    // Set by the outer cargo, and would make the inner one build everything again.
     command.env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_PKG_NAME");
     command
 }
@@ -91,7 +91,7 @@ pub fn cargo(args: &[&str]) -> Result {
     succeed(&mut cargo_command(args))
 }
 
-/// What `cargo metadata` tells, with these further arguments.
+/// Returns the output of `cargo metadata` with these further arguments.
 pub fn metadata(args: &[&str]) -> Result<Value> {
     Ok(serde_json::from_str(&read(
         cargo_command(&["metadata", "--format-version", "1"]).args(args),

@@ -28,7 +28,7 @@ const ORDER: [&str; 18] = [
     "acpctl",
     "xtask",
 ];
-/// What each crate may use of our own. Tests may use more.
+/// Crates of ours that each crate may use. Tests may use more.
 const MAY_USE: [(&str, &[&str]); 18] = [
     ("acp-wire", &[]),
     ("acpd-sys", &[]),
@@ -167,7 +167,8 @@ fn modules_do_not_import_each_other_in_a_circle() {
         let modules = Modules::of(name);
         let mut imports = modules.imports();
         assert!(!imports.is_empty(), "this test does not find what modules of {name} import");
-        // What imports nothing that is left is in no circle; nor is what nothing left imports.
+        // A module that imports none of the remaining ones is in no cycle; nor is one that none of
+        // them imports.
         loop {
             let all = imports.len();
             let users: BTreeSet<String> = imports.iter().map(|(user, _)| user.clone()).collect();
@@ -452,7 +453,8 @@ fn branches(text: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// What `cargo metadata` tells of this platform's dependencies, those of tests left out.
+/// Returns the output of `cargo metadata` about this platform's dependencies, without those of
+/// tests.
 struct Graph {
     members: BTreeSet<String>,
     needs: BTreeMap<String, BTreeSet<String>>,

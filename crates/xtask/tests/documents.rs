@@ -21,8 +21,7 @@ use xtask::workspace;
 
 /// The folder that the person works in.
 const FOLDER: &str = "hello";
-/// What is there before the first command: a folder under git, agents that one would have, and a program that waits until
-/// it is time.
+/// State before the first command: a folder under git, agents, and a program that waits for a time.
 const BEGINNING: &str = r#"
 mkdir -p src tasks ../bin
 seq -f '// line %g' 30 > src/main.rs
@@ -420,7 +419,7 @@ impl Page {
     }
 }
 
-/// What came of a block.
+/// Output of a block.
 struct Transcript {
     place: String,
     text: String,
@@ -453,7 +452,7 @@ fn loosely(line: &str) -> String {
     words.map(|word| if is_number(word) { "N" } else { word }).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether lines are those that are wanted; `…` are any.
+/// Returns whether lines match the wanted ones; `…` matches any.
 fn fits(wanted: &[String], found: &[String]) -> bool {
     match (wanted.split_first(), found.split_first()) {
         (None, None) => true,

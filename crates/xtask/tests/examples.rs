@@ -13,7 +13,7 @@ use std::{env, iter};
 use xtask::home::Home;
 use xtask::{Result, real, workspace};
 
-/// After so many seconds a client hangs.
+/// Seconds after which a client hangs.
 const LIMIT: &str = "60";
 
 #[test]
@@ -61,7 +61,7 @@ fn example(script: &str, interpreters: &[PathBuf]) -> Result {
     assert_eq!((broken.code, broken.stdout.trim()), (Some(1), "tick 1"));
     assert!(broken.stderr.contains("exit code 3"), "{broken:?}");
 
-    // Nobody answers: the client leaves, and the question is still there.
+    // The question has no answer: the client leaves, and the question is still there.
     let alone = run("", &["demo", "other", "[ask]"])?;
     assert_eq!(alone.code, Some(1), "{alone:?}");
     let other = home.read_json(&["session", "show", "other"])?;

@@ -14,7 +14,7 @@ use xtask::Result;
 use xtask::dist::PACKAGE;
 use xtask::workspace::{self, in_ci, succeed};
 
-/// What both scripts begin with.
+/// Common beginning of both scripts.
 const COMMON: &str = include_str!("packages/common.sh");
 const UPGRADE: &str = include_str!("packages/upgrade.sh");
 const NEWCOMER: &str = include_str!("packages/newcomer.sh");

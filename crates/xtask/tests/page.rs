@@ -78,7 +78,7 @@ fn ready(folder: &Path, also: &[&str]) -> Result {
         find(program)
             .ok_or_else(|| format!("{program} is missing, which the page is tested with"))?;
     }
-    // One at a time, whoever calls.
+    // One at a time, for all callers.
     let lock = File::create(env::temp_dir().join("acpd-page-tests.lock"))?;
     lock.lock()?;
     let installed = folder.join("node_modules/.package-lock.json");

@@ -109,7 +109,7 @@ fn numbers(test: &str) -> impl Iterator<Item = &str> {
     test.split('_').take_while(is_number)
 }
 
-/// Tests whose names begin with a letter and a number hold what somebody once got past.
+/// Tests whose names begin with a letter and a number hold a former flaw.
 #[test]
 fn each_flaw_that_was_mended_is_part_of_a_promise() {
     let tests = tests_of("security.md").into_iter().flat_map(|(_, tests)| tests);

@@ -49,7 +49,7 @@ fn conversation(agent: &str) -> Result {
     assert!(first.contains("tags=one"), "{first}");
     let (watcher, watched) = watch(&home)?;
 
-    // The daemon dies in mid-answer: whoever watches sees the answer completed, once.
+    // The daemon dies in mid-answer: a watching client sees the answer completed, once.
     let mut asked = home.acpctl(&["run", "-a", agent, "-s", "work", "say #mid [slow 30]"]);
     let mut asked = asked.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let middle = read_until(&mut asked, "tick 5/30")?;
@@ -190,7 +190,7 @@ fn read_until(child: &mut Child, text: &str) -> Result<String> {
     Ok(String::from_utf8(seen)?)
 }
 
-/// What a client saw or the journal holds.
+/// Lines of a client or of the journal.
 struct Log {
     /// How often each position occurs.
     positions: BTreeMap<u64, usize>,

@@ -53,7 +53,7 @@ fn two_agents_killed_at_once_bring_all_their_sessions_back() {
 
 fn without_a_login() -> Result {
     let Some(stage) = Stage::new(&["copilot"])? else { return Ok(()) };
-    // Who has a login is told by a file, as if `copilot login` had made it.
+    // A file says that there is a login, as if `copilot login` had made it.
     let script = stage.home.path("copilot");
     let login = script.with_extension("login");
     let choice = r#"[ -e "$0.login" ] || exec "$1" copilot+noauth
@@ -102,7 +102,7 @@ exec "$1" copilot
     assert_eq!(session["queued"], 0, "{session}");
     assert_eq!(stage.starts("copilot")?.len(), 3);
 
-    // What was refused was refused: it is not sent behind anybody's back after the login.
+    // A refused prompt is not sent again after the login.
     fs::write(&login, "")?;
     stage.home.read(&["agent", "restart", "copilot"])?;
     stage.run("copilot", "work", "say #three")?.answered("tags=one,three");
@@ -171,10 +171,10 @@ fn directory_gone(agent: &str) -> Result {
     let said = stage.run(agent, &id, "say #never")?;
     said.ended(3, &["does not exist", "acpctl session move work --cwd DIR"]);
     assert_eq!(stage.home.read_json(&["session", "show", &id])?["state"], "blocked");
-    // It is back: nothing has to be done.
+    // The directory is back: nothing has to be done.
     fs::rename(&new, &old)?;
     stage.run(agent, &id, "say #two")?.answered("tags=one,two");
-    // It moves for good, and its name with it.
+    // The directory moves for good, and its name with it.
     fs::rename(&old, &new)?;
     stage.home.read(&["session", "move", &id, "--cwd", &path(&new)?])?;
     let there = ["run", "-a", agent, "-s", "work", "--cwd", &path(&new)?, "say #three"];
@@ -301,7 +301,7 @@ impl Running {
     }
 }
 
-/// What a command said, and how it ended.
+/// Output and exit of a command.
 #[derive(Debug, Default)]
 struct Said {
     code: Option<i32>,

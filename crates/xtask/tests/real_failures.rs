@@ -1,4 +1,5 @@
-//! Failures of the model provider under real agents: each turn fails for the client, whatever the agent makes of it.
+//! Failures of the model provider under real agents: each turn fails for the client, in any form
+//! the agent gives it.
 //!
 //! Installs what is missing, and is skipped like the tests of `real_agents.rs`.
 

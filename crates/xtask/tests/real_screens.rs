@@ -42,7 +42,7 @@ fn on_the_screen(agent: &str) -> Result {
     says(&mut chat, "say #three");
     reads(&chat, "tags=one,two,three");
 
-    // It asks, and nothing but three steps is an answer.
+    // The agent asks, and only three steps are an answer.
     let proof = home.path("work").join("proof");
     let command = format!("echo yes > {}", proof.display());
     says(&mut chat, &format!("say #four [tool bash {command}]"));

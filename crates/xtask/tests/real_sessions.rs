@@ -1,5 +1,5 @@
-//! What is particular to sessions of real agents: a message into a running turn, and MCP servers that are
-//! those of one session.
+//! Special features of real agents' sessions: a message to a running turn, and MCP servers of a
+//! single session.
 //!
 //! Installs what is missing, and is skipped like the tests of `real_agents.rs`.
 
@@ -51,7 +51,7 @@ fn steered(agent: &str) -> Result {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("tags=one,two,three"), "{said}");
 
-    // It comes back with the conversation, and is in the journal once.
+    // The message is restored with the conversation, and is in the journal once.
     let old = home.agent(agent)?;
     kill_tree(old);
     // A prompt that comes before acpd has noticed is a turn that is cut off.

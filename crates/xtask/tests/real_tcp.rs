@@ -1,4 +1,4 @@
-//! A real agent on a TCP port: started by acpd and killed, and started by somebody else and cut off.
+//! A real agent on a TCP port: started by acpd and killed, and started elsewhere and cut off.
 //!
 //! Installs the agent if need be, and is skipped like the tests of `real_agents.rs`.
 
@@ -144,7 +144,7 @@ impl Wire {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let ends = Arc::new(Mutex::new(Vec::new()));
         let wire = Wire { address: listener.local_addr()?, ends: Arc::clone(&ends) };
-        // It ends with the process of the test.
+        // The agent ends with the process of the test.
         thread::spawn(move || {
             for near in listener.incoming().flatten() {
                 let Ok(far) = TcpStream::connect(target) else { continue };

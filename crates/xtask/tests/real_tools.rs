@@ -40,7 +40,7 @@ fn inspected() -> Result {
     fs::write(home.path("work/a.txt"), "a needle\n")?;
     let inspect = |more: &[&str]| -> Result<Value> {
         let mut command = scripts.inspector(&home);
-        // It keeps its environment to itself.
+        // The host keeps its environment to itself.
         for name in ["RUNTIME", "STATE", "CONFIG"] {
             let name = format!("ACPD_{name}_DIR");
             let set = command.get_envs().find(|(known, _)| *known == name.as_str());
@@ -70,7 +70,7 @@ fn inspected() -> Result {
     home.stop()
 }
 
-/// Only a failing test waits so long.
+/// Limit that only a failing test reaches.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// An agent that takes MCP servers from acpd, and what it calls their tool `prompt`.
@@ -83,11 +83,11 @@ struct Host {
 const CLAUDE: Host = Host { agent: "claude", tool: "mcp__acpd__prompt" };
 const CODEX: Host = Host { agent: "zedcodex", tool: "prompt" };
 const OPENCODE: Host = Host { agent: "opencode", tool: "acpd_prompt" };
-/// It gives no work to others: it takes no servers over stdio from a client.
+/// The agent gives no work to others: it takes no stdio servers from a client.
 const LEAF: &str = "copilot";
 
 impl Host {
-    /// What has the stand-in for its model give work to another agent.
+    /// Prompt that makes the stand-in for its model give work to another agent.
     fn asks(self, session: &str, agent: &str, prompt: &str) -> String {
         let arguments = json!({"session_name": session, "agent": agent, "prompt": prompt});
         // A prompt may have such a call in it, and its bracket ends none but its own.
@@ -142,7 +142,7 @@ fn delegates(lead: Host, middle: Host) -> Result {
 
     // All processes of acpd and of the agents die; the same names go on.
     for process in home.processes() {
-        // It may have ended with another one.
+        // The turn may have ended with another one.
         kill(Pid::from_raw(i32::try_from(process.pid)?), Signal::SIGKILL).ok();
     }
     let said = asks("#two")?;

@@ -14,7 +14,7 @@ use xtask::home::{ChildGuard, Home};
 use xtask::real::{Scripts, ready};
 use xtask::workspace::{self, succeed};
 
-/// After so many seconds a client hangs.
+/// Seconds after which a client hangs.
 const LIMIT: &str = "120";
 /// The package of the client with the Rust SDK.
 const PACKAGE: &str = r#"
@@ -41,7 +41,7 @@ fn the_typescript_sdk_over_its_own_websocket() {
 fn the_python_sdk_over_its_own_websocket() {
     talks(Some("pysdk"), "over_web.py", |scripts, packages| {
         let python = scripts.store().join("py-pysdk/bin/python");
-        // What the SDK needs for that transport and brings only if it is asked to.
+        // Package that the SDK needs for that transport and installs only on request.
         let mut pip = Command::new(&python);
         pip.args(["-m", "pip", "install", "--quiet", "--target"]).arg(packages).arg("websockets");
         succeed(&mut pip)?;
@@ -59,7 +59,7 @@ fn the_rust_sdk_over_its_own_websocket() {
         fs::copy(client("over_web.rs"), package.join("src/main.rs"))?;
         let mut cargo = Command::new("cargo");
         cargo.args(["build", "--quiet"]).current_dir(&package);
-        // It is built by itself, wherever the tests of acpd are built.
+        // Built by itself, with any target folder of acpd's tests.
         cargo.env("CARGO_TARGET_DIR", package.join("target")).env_remove("RUSTFLAGS");
         succeed(&mut cargo)?;
         Ok(package.join("target/debug/over-web"))

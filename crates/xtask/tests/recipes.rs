@@ -19,9 +19,9 @@ use xtask::Result;
 use xtask::home::Home;
 use xtask::workspace::{self, succeed};
 
-/// What is waited for comes in this time, or the test fails.
+/// Limit for an awaited message.
 const DEADLINE: Duration = Duration::from_mins(1);
-/// What it is told comes behind this, one after the other.
+/// Received messages, one after the other.
 const DESKTOP: &str =
     "#!/bin/sh\nfor word; do printf '%s\\n' \"$word\"; done | curl -fsS --data-binary @- ";
 
@@ -61,7 +61,7 @@ fn the_desktop_is_told() {
     .unwrap();
 }
 
-/// What somebody was sent.
+/// Returns a sent message.
 struct Told {
     line: String,
     headers: Vec<String>,
@@ -183,7 +183,7 @@ fn write(path: &Path, text: &str) -> Result {
     Ok(fs::set_permissions(path, fs::Permissions::from_mode(0o755))?)
 }
 
-/// A server that takes whatever it is sent.
+/// A server that accepts everything.
 fn listen() -> Result<(String, Receiver<Told>)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let url = format!("http://{}", listener.local_addr()?);
@@ -204,7 +204,7 @@ fn listen() -> Result<(String, Receiver<Told>)> {
             reader.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
             let line = lines[0].trim_end_matches(" HTTP/1.1").to_owned();
             let body = String::from_utf8(body).unwrap();
-            // Whoever listened may have seen enough.
+            // The listener may have seen enough.
             let _ = sender.send(Told { line, headers: lines, body });
         }
     });

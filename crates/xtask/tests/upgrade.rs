@@ -70,7 +70,7 @@ fn change(from: &Build, to: &Build) -> Result {
     let listed = home.acpctl(&["session", "ls"]).output()?;
     assert!(listed.status.success() && listed.stderr.is_empty(), "{listed:?}");
 
-    // It takes over in the middle of the answers.
+    // The new daemon takes over in the middle of the answers.
     let pid = home.daemon()?.pid;
     let restarted = home.acpctl(&["daemon", "restart"]).output()?;
     let said = String::from_utf8_lossy(&restarted.stderr);

@@ -324,7 +324,7 @@ impl User {
         self.systemctl(&["daemon-reload"]).map(drop)
     }
 
-    /// What is wrong or not, in the words of the doctor.
+    /// Returns the doctor's findings.
     fn doctor(&self) -> Result<String> {
         Ok(String::from_utf8(self.acpctl(&["doctor"]).output()?.stdout)?)
     }
@@ -362,7 +362,7 @@ impl User {
         Ok(serde_json::from_slice(&output.stdout)?)
     }
 
-    /// What `acpctl`, which may start a daemon, says to the person.
+    /// Returns the output of `acpctl`, which may start a daemon.
     fn told(&self, args: &[&str]) -> Result<String> {
         let mut command = in_home(&self.home, &self.home.program("acpctl"));
         let output = command.args(args).output()?;
@@ -411,7 +411,7 @@ impl User {
 
 impl Drop for User {
     fn drop(&mut self) {
-        // What else is left the home ends.
+        // Remaining processes are ended by the home.
         self.end().ok();
     }
 }

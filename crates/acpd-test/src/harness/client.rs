@@ -149,7 +149,7 @@ impl Client {
         lines.filter_map(|message| Some((seq_of(message)?, message.clone()))).collect()
     }
 
-    /// What the agent has said in this session, as far as this client knows.
+    /// Returns the agent's text in this session, as this client got it.
     pub fn said(&self, session: &str) -> String {
         let of = |message: &&Value| message["params"]["sessionId"] == session;
         self.seen.iter().filter(of).filter_map(chunk_text).collect()
@@ -283,7 +283,7 @@ pub fn seq_of(message: &Value) -> Option<u64> {
     message["params"]["_meta"]["_acpd"]["seq"].as_u64()
 }
 
-/// What acpd adds to an error of its own.
+/// Returns acpd's data of an error.
 pub fn error_data(error: &Value) -> &Value {
     &error["data"]["_acpd"]
 }

@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 use super::client::Client;
 use super::wait::{DEADLINE, until};
 
-/// What a program did.
+/// Result of a program.
 #[derive(Debug, Clone)]
 pub struct Output {
     status: ExitStatus,
@@ -40,12 +40,12 @@ impl Output {
         self.status.code() == Some(code)
     }
 
-    /// What it wrote to stdout.
+    /// Returns its stdout.
     pub fn stdout(&self) -> &str {
         &self.stdout
     }
 
-    /// What it wrote to stderr.
+    /// Returns its stderr.
     pub fn stderr(&self) -> &str {
         &self.stderr
     }
@@ -60,7 +60,7 @@ impl Output {
     }
 }
 
-/// What a pipe has brought so far, and whether more can come.
+/// Output of a pipe so far, and whether more can come.
 type Shared = Arc<(Mutex<(String, bool)>, Condvar)>;
 
 /// A program that runs. Dropping it kills it.
@@ -149,7 +149,7 @@ impl Running {
 
     /// SIGKILL, and waits until it is gone.
     pub fn kill(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -279,7 +279,7 @@ impl TestEnv {
         }
     }
 
-    /// What the agent said, as the journal has it: the text of all its message chunks.
+    /// Returns the agent's text, as the journal has it: all message chunks.
     pub fn said(&self, session: &str) -> String {
         let journal = self.journal(session);
         journal.iter().filter_map(|(_, line)| chunk_text(line)).collect()

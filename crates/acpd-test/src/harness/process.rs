@@ -39,7 +39,7 @@ fn find(belongs: impl Fn(u32) -> bool) -> Vec<Process> {
     let pids = fs::read_dir("/proc")
         .expect("/proc")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    // What ends while it is looked at is not there.
+    // A process that ends in between does not count.
     let command = |pid| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let command = String::from_utf8_lossy(&line).replace('\0', " ").trim().to_owned();

@@ -30,7 +30,7 @@ struct Shown {
 }
 
 impl Screen {
-    /// Starts a command on a terminal of so many columns and rows.
+    /// Starts a command on a terminal of this size.
     pub fn start(mut command: Command, (columns, rows): (u16, u16)) -> Screen {
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(Some(&size), None).expect("a terminal");
@@ -86,7 +86,7 @@ impl Screen {
         until(text, || self.written().contains(text).then_some(()));
     }
 
-    /// What was written since then, with what moves the cursor.
+    /// Returns the output since then, with cursor movements.
     pub fn written(&self) -> String {
         String::from_utf8_lossy(&lock(&self.shared.0).bytes).into_owned()
     }
@@ -102,7 +102,7 @@ impl Screen {
         let size =
             rustix::termios::Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         rustix::termios::tcsetwinsize(&self.terminal, size).expect("a terminal");
-        // A terminal that is nobody's session sends no signal by itself.
+        // A terminal without a session sends no signal by itself.
         self.signal(Signal::SIGWINCH);
     }
 
@@ -114,7 +114,7 @@ impl Screen {
         super::signal(self.pid(), signal);
     }
 
-    /// Whether the terminal is as a shell wants it: no mode of a full screen is left.
+    /// Returns whether the terminal is as a shell needs it: no mode of a full screen is left.
     pub fn is_as_before(&self) -> bool {
         let modes = tcgetattr(&self.program_side).expect("a terminal");
         let is_cooked = modes.local_flags.contains(LocalFlags::ICANON | LocalFlags::ECHO);
@@ -140,7 +140,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

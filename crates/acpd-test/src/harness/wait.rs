@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long anything may take before a test gives up. Generous: only a failing test waits so long.
+/// Limit for any wait of a test. Generous: only a failing test reaches it.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 /// How long a process that has said goodbye may take to be gone.
 pub(super) const SOON: Duration = Duration::from_secs(5);

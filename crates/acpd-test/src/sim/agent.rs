@@ -9,7 +9,7 @@ use super::bad::{BROKEN, Bad, Lie, Loss, text_of};
 use super::truth::{Truth, wire_id};
 use crate::rng::Rng;
 
-/// What kind of agent it is. Nothing in here changes during a run.
+/// Fixed properties of an agent.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Quirks {
     pub(super) load: bool,
@@ -18,7 +18,7 @@ pub(super) struct Quirks {
     pub(super) close: bool,
     /// Advertises `session/resume` and answers that there is no such method.
     pub(super) resume_lies: bool,
-    /// Session ids begin anew with each process, and nothing is kept.
+    /// Session ids restart with each process, and nothing is kept.
     pub(super) from_zero: bool,
     /// Repeats the prompt before it answers.
     pub(super) echo: bool,
@@ -35,7 +35,7 @@ impl Quirks {
     }
 }
 
-/// What survives the process.
+/// State that survives the process.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     sessions: BTreeMap<String, Vec<(String, Vec<String>)>>,
@@ -44,7 +44,7 @@ pub(super) struct Disk {
     next: u64,
     /// The login that it wants.
     pub(super) login: Option<Loss>,
-    /// What it promises and does not keep.
+    /// False promises.
     pub(super) lies: BTreeMap<&'static str, Lie>,
     /// Sessions of which it said that they were back, or that it took a prompt, which was not so.
     pub(super) lied_about: BTreeSet<String>,
@@ -75,7 +75,7 @@ impl Disk {
         }
     }
 
-    /// Somebody goes on with a session without acpd.
+    /// A session is continued without acpd.
     pub(super) fn goes_on_elsewhere(&mut self, text: &str) {
         if let Some(mut log) = self.sessions.last_entry() {
             log.get_mut().push((text.to_owned(), vec![format!("{text}#0")]));
@@ -107,7 +107,7 @@ pub(super) struct Process {
     asked: u64,
     /// Ids under which it was asked.
     ids: BTreeSet<String>,
-    /// Its questions that were answered.
+    /// Answered questions.
     answered: BTreeSet<u64>,
     /// Does nothing any more, but lives.
     pub(super) hung: bool,
@@ -117,18 +117,18 @@ pub(super) struct Process {
     pub(super) silent: BTreeSet<&'static str>,
     /// The login that it has asked for, even if there is one by now.
     pub(super) refuses: Option<Loss>,
-    /// It wanted one before anything else.
+    /// The process wanted a login before anything else.
     pub(super) wanted_login: bool,
     /// The prompt that it took last.
     pub(super) took: Option<Took>,
 }
 
-/// What there is beside a process that reads a line.
+/// Environment of a process that reads a line.
 pub(super) struct Cx<'a> {
     pub(super) disk: &'a mut Disk,
     pub(super) rng: &'a mut Rng,
     pub(super) truth: &'a mut Truth,
-    /// What the process says.
+    /// Lines of the process.
     pub(super) out: &'a mut Vec<Value>,
 }
 
@@ -137,7 +137,7 @@ pub(super) struct Cx<'a> {
 pub(super) struct Held {
     /// The prompts that it has in mind.
     knows: BTreeSet<String>,
-    /// It was told a summary.
+    /// The session got a summary.
     summed_up: bool,
 }
 
@@ -148,11 +148,11 @@ pub(super) struct Took {
     pub(super) text: String,
     pub(super) knows: BTreeSet<String>,
     pub(super) summed_up: bool,
-    /// It has lied about the session, so missing context is its own fault.
+    /// The agent has lied about the session, so missing context is its own fault.
     pub(super) lied: bool,
 }
 
-/// What a tool call does, after so many changes.
+/// Effect of a tool call, by number of changes.
 fn content(tool: &str, change: u64) -> String {
     format!("{tool}/{change}")
 }
@@ -223,7 +223,7 @@ impl Process {
         turn.waits.is_none() && !(turn.cancelled && self.ignores_cancel)
     }
 
-    /// Its session ids mean something else in each process.
+    /// Its session ids differ in each process.
     pub(super) fn is_from_zero(&self) -> bool {
         self.quirks.from_zero
     }
@@ -544,7 +544,7 @@ impl Process {
         });
         if !self.quirks.from_zero {
             if !cx.disk.sessions.contains_key(&session) && !held.knows.is_empty() {
-                // Its file is gone, and has from now on only what comes next.
+                // Its file is gone, and gets only later messages.
                 cx.disk.lied_about.insert(session.clone());
             }
             cx.disk.sessions.entry(session.clone()).or_default().push((text.clone(), Vec::new()));
@@ -593,7 +593,7 @@ impl Process {
         Some(line)
     }
 
-    /// Does the next thing that nobody has to ask for.
+    /// Does the next spontaneous thing.
     pub(super) fn work(&mut self, disk: &mut Disk, rng: &mut Rng, truth: &mut Truth) -> Vec<Value> {
         if let Some(line) = self.late.pop_front() {
             truth.hit("late replay");

@@ -13,10 +13,10 @@ use super::agent::{Answer, BAD_PARAMS, Cx, Disk, Held, NO_METHOD, NOT_FOUND, Pro
 use super::truth::Truth;
 use crate::rng::Rng;
 
-/// What an error says that means a login without saying so by its code.
+/// Text of an error that means a missing login without its code.
 pub(super) const TOKEN: &str = "token has expired";
 
-/// What a load says of a session that never comes back.
+/// Error of a load for a session that is lost.
 pub(super) const BROKEN: &str = "cannot read the rollout";
 
 /// Which of these a run has.
@@ -40,7 +40,7 @@ impl Days {
 #[derive(Debug, Clone)]
 pub(super) struct Loss {
     methods: BTreeSet<&'static str>,
-    /// It does not say so by the code that the protocol has for it.
+    /// The error lacks the protocol's code.
     hidden: bool,
 }
 
@@ -67,13 +67,13 @@ pub(super) enum Lie {
     Nothing,
 }
 
-/// What becomes of a request on a bad day.
+/// Fate of a request on a bad day.
 pub(super) enum Bad {
     Answer(Answer),
     Silence,
 }
 
-/// What agents promise and do not keep.
+/// False promises of agents.
 const LIES: [&str; 8] = [
     "session/load",
     "session/load",
@@ -85,7 +85,7 @@ const LIES: [&str; 8] = [
     "session/prompt",
 ];
 
-/// What is never answered.
+/// Requests that are never answered.
 const SILENCES: [&str; 7] = [
     "session/new",
     "session/load",
@@ -139,7 +139,7 @@ impl Process {
         self.silent.extend(rng.pick(among).copied());
     }
 
-    /// Somebody waits for it as long as nobody stops it.
+    /// The request waits until its agent is stopped.
     pub(super) fn is_stuck(&self) -> bool {
         self.hung || self.deaf || self.ignores_cancel || !self.silent.is_empty()
     }
@@ -153,7 +153,7 @@ impl Process {
         }
     }
 
-    /// What becomes of a request on a bad day; `None` if it is a good one.
+    /// Returns the fate of a request on a bad day; `None` on a good one.
     pub(super) fn on_bad_day(
         &mut self,
         method: &str,
@@ -172,7 +172,7 @@ impl Process {
             });
             return Some(Bad::Silence);
         }
-        // What it has once refused it refuses until it is told of a login, or starts anew.
+        // A refused request is refused again until a login or a restart.
         let loss = self.refuses.as_ref().or(cx.disk.login.as_ref());
         if let Some(loss) = loss.filter(|loss| loss.methods.contains(method)).cloned() {
             cx.truth.hit(match method {

@@ -29,24 +29,24 @@ pub(super) struct Client {
     /// Sessions of which it did not know that when its last connection was lost, so it may not have named them
     /// when it came back: an answer that was kept for it comes without their lines.
     unnamed: BTreeSet<String>,
-    /// It was not told whether it has made a session: for the rest of the connection it may be any.
+    /// A new session may or may not have been made: for the rest of the connection it may be any.
     may_have_made: bool,
     pub(super) agent: String,
     pub(super) view: View,
     /// Requests that are not answered yet, by the JSON text of their id.
     pub(super) open: BTreeMap<String, Vec<Asked>>,
     next: i64,
-    /// What it has seen of each session.
+    /// Seen lines of each session.
     pub(super) places: BTreeMap<String, Place>,
     /// Questions that wait for it: id and tool call.
     pub(super) questions: Vec<(Value, String)>,
     /// Ids under which it was asked.
     asked: BTreeSet<String>,
-    /// What the daemon has yet to do for it, in order.
+    /// Pending work of the daemon for it, in order.
     pub(super) waiting: VecDeque<ToClient>,
     pub(super) lagged: bool,
     pub(super) slow: bool,
-    /// Lines it sent that nobody can match to a request.
+    /// Sent lines that match no request.
     pub(super) malformed: u32,
     set_modes: u32,
     set_titles: u32,
@@ -81,7 +81,7 @@ pub(super) enum Asked {
         load: bool,
     },
     New,
-    /// It does not want to hear of a session any more.
+    /// The client left the session.
     Leave {
         session: String,
     },
@@ -207,7 +207,7 @@ impl Client {
         let Some(ride) = &mut self.ride else {
             return self.ask("initialize", params, Asked::Plain, rng).unwrap_or_default();
         };
-        // What it is told in any case.
+        // Lines that it gets in any case.
         self.view.seq = true;
         if ride.has_begun {
             // Of a session that it has lost track of, its memory may know more.
@@ -235,7 +235,7 @@ impl Client {
                 *before = 0;
             }
         }
-        // What it is just leaving it does not name, and is not to follow anew.
+        // A session that it is leaving is not named, and not to be followed again.
         let leaving: BTreeSet<&String> = self.open.values().flatten().filter_map(leaves).collect();
         let loads = |place: &Place| matches!(place, Place::Loading { .. });
         self.places.retain(|session, place| loads(place) || !leaving.contains(session));
@@ -261,8 +261,8 @@ impl Client {
         self.open.values().flatten().filter_map(leaves).any(|session| session == wanted)
     }
 
-    /// Returns whether it may work in a session: one that comes back has opened it before, for otherwise
-    /// nobody would know how much of it it has seen.
+    /// Returns whether it may work in a session: a resuming client has opened it before, because
+    /// otherwise its seen lines would be unknown.
     pub(super) fn may_work(&self, wanted: &str) -> bool {
         self.ride.is_none() || matches!(self.places.get(wanted), Some(Place::At(_)))
     }
@@ -274,7 +274,7 @@ impl Client {
             | Asked::Steer { session, .. }
             | Asked::Mode { session }
             | Asked::Leave { session } => session == wanted,
-            // It may be the one.
+            // The session may be this one.
             Asked::New => true,
             _ => false,
         };
@@ -307,7 +307,7 @@ impl Client {
         match (line["method"].as_str(), line.get("id")) {
             (None, Some(id)) => self.answered(id, &line, store, truth),
             (Some("session/request_permission"), Some(id)) => {
-                // An id stands for what was shown with it, whoever was shown it and by which daemon.
+                // An id stands for its shown content, for all clients and daemons.
                 let tool = line["params"]["toolCall"]["title"].as_str().unwrap_or_default();
                 let shown = &line["params"]["_meta"]["_acpd"]["shown"]["title"];
                 if !shown.is_null() && shown != tool {
@@ -348,7 +348,7 @@ impl Client {
         }
     }
 
-    /// What the daemon wants to be sent again was not answered.
+    /// Requests that the daemon wants again were not answered.
     fn is_open_again(&self, line: &Value) -> Result<(), String> {
         let again = &line["result"]["agentCapabilities"]["_meta"]["_acpd"]["again"];
         let mut again = again.as_array().into_iter().flatten();
@@ -420,7 +420,8 @@ impl Client {
             Asked::Plain | Asked::Login | Asked::Duplicate | Asked::Mode { .. } => {}
             Asked::New if rides && !failed => {
                 let made = line["result"]["sessionId"].as_str().unwrap_or_default();
-                // Its id may be known from a list, and the session have been opened in vain before this answer.
+                // Its id may be known from a list, and the session have been opened in vain before
+                // this answer.
                 if !self.unsure.contains(made) {
                     self.places.entry(made.to_owned()).or_insert(Place::At(0));
                 }
@@ -431,7 +432,7 @@ impl Client {
                     Some(Place::Loading { before, seen, .. }) if !failed => {
                         Some(Place::Opened { last: seen.unwrap_or(*before) })
                     }
-                    // It follows the session as before, if it did.
+                    // The client follows the session as before, if it did.
                     Some(Place::Loading { before, .. }) if *before > 0 => Some(Place::At(*before)),
                     _ => None,
                 };
@@ -483,7 +484,7 @@ impl Client {
                     }
                 }
             }
-            // Its turn may be carried out after this answer, so its lines may come later.
+            // Its turn may run after this answer, so its lines may come later.
             Asked::Prompt { .. } if tells_no_outcome => {}
             Asked::Prompt { session, text } => {
                 self.prompt_ended(&session, &text, line, store, truth)?;
@@ -532,9 +533,9 @@ impl Client {
             }
             // A refused prompt has no turn: one under its key is another client's.
             Some(Place::At(_)) if is_refusal(line) => Ok(()),
-            // Who closes a session while its own prompt runs there is told so, and no more.
+            // A client that closes a session during its own prompt gets that answer, and no more.
             Some(Place::At(_)) if self.left.contains(session) && line["result"].is_null() => Ok(()),
-            // What waits for lines of a session does not wait for them any more when it is left.
+            // Answers no longer wait for lines of a session that was left.
             Some(Place::At(_)) if self.is_leaving(session) => Ok(()),
             Some(Place::At(seen)) if self.view.seq && seen < end => {
                 Err(format!("{text} was answered at {seen}, before its line {end}"))
@@ -543,7 +544,8 @@ impl Client {
         }
     }
 
-    /// It has attached to a session as a controller. A prompt that is still open may have been refused before.
+    /// The client attached to a session as a controller. An open prompt may have been refused
+    /// before.
     fn controls(&mut self, session: &str) {
         let is_prompt =
             |asked: &Asked| matches!(asked, Asked::Prompt { session: of, .. } if of == session);
@@ -567,7 +569,7 @@ impl Client {
         }
         let resumes = |asked: &Asked| matches!(asked, Asked::Open { session: of, load: false } if of == session);
         if self.ride.is_some() && self.open.values().flatten().any(resumes) {
-            // It wants only what comes from here on.
+            // The client wants only later lines.
             self.places.insert(session.to_owned(), Place::At(seq));
             return Ok(());
         }
@@ -711,7 +713,7 @@ impl Client {
     }
 }
 
-/// What is said of a message into a turn is so: in the journal, or given back, or a prompt.
+/// An answer about a message to a turn is true: in the journal, or returned, or a prompt.
 fn steered(
     session: &str,
     text: &str,

@@ -34,13 +34,13 @@ pub(super) struct Host {
     /// Last line that was taken completely, and the beginning of the next one.
     taken: u64,
     part: Vec<u8>,
-    /// What the agent wrote, each with the offset where it ends, until it is acknowledged.
+    /// Output of the agent, each piece with the offset of its end, until it is acknowledged.
     said: VecDeque<(Said, u64)>,
     written: u64,
     acked: u64,
     /// Where the last line over the limit ended, once that was acknowledged.
     dropped: u64,
-    /// It cannot be spoken with any more.
+    /// The host is unreachable.
     lost: bool,
     /// A step of the stop ladder was made.
     pub(super) stopped: bool,
@@ -48,12 +48,12 @@ pub(super) struct Host {
     stubborn: bool,
     /// Something of it does not end, not even by SIGKILL.
     pub(super) undying: bool,
-    /// It broke by itself, or never became usable.
+    /// The process broke by itself, or never became ready.
     pub(super) failed: bool,
     link: Option<Link>,
 }
 
-/// What one daemon knows of a host.
+/// One daemon's view of a host.
 #[derive(Debug, Default)]
 struct Link {
     started: bool,
@@ -119,8 +119,8 @@ impl Host {
         self.said.push_back((said, self.written));
     }
 
-    /// Output is committed up to here: it is not kept any more, nor is the rest of a line over the
-    /// limit, of which nobody wants to hear.
+    /// Output is committed up to here: it is no longer kept, nor is the rest of a line over the
+    /// limit.
     fn acknowledge(&mut self, offset: u64) {
         self.acked = self.acked.max(offset);
         let handed = self.link.as_ref().map_or(0, |link| link.handed);
@@ -137,7 +137,7 @@ impl Host {
         }
     }
 
-    /// Its host is killed: what was not handed over is lost, and the agent with it.
+    /// Its host is killed: undelivered output is lost, and the agent with it.
     fn lose(&mut self) {
         self.lost = true;
         self.said.clear();
@@ -275,7 +275,7 @@ impl World {
         }
         let chunks = adopt.chunks.into_iter().collect();
         host.link = Some(Link { started: true, handed, chunks, ..Link::default() });
-        // What is not wanted again is committed.
+        // Output that is not requested again is committed.
         host.acknowledge(adopt.offset);
         if host.written > handed {
             self.truth.hit("adopted with output");
@@ -303,7 +303,7 @@ impl World {
         let committed = self.store.snapshot.hosts.get(&id).map_or(offset, |state| state.offset);
         let Some(host) = self.hosts.get_mut(&id) else { return Ok(()) };
         let Some(link) = &host.link else { return Err(format!("{id:?}: ack before adoption")) };
-        // What is dropped of a line over the limit is acknowledged without the daemon.
+        // Dropped bytes of a line over the limit are acknowledged without the daemon.
         let known = host.acked == host.dropped;
         if (offset < host.acked && !known) || offset > link.handed || offset > committed {
             return Err(format!(
@@ -340,7 +340,7 @@ impl World {
                 self.truth.hit("left behind, as it does not end");
                 return Ok(());
             }
-            // Whoever tries to reach it goes on to do so, and kills it then.
+            // A daemon that tries to reach it continues, and kills it then.
             if adopting.is_some_and(|waits| waits.steps.contains(&StopStep::Kill)) {
                 self.truth.hit("left behind, as it does not answer");
                 return Ok(());
@@ -350,7 +350,7 @@ impl World {
         Ok(())
     }
 
-    /// Somebody is left of a process that was killed, unless it is gone by now.
+    /// Processes remain after a kill, unless they are gone by now.
     pub(super) fn look_for_leftovers(&mut self, host: HostId) -> Result<(), String> {
         let is_left = |host: &&Host| host.leader != Leader::Gone;
         let Some(pid) = self.hosts.get(&host).filter(is_left).map(|host| host.pid) else {
@@ -361,7 +361,7 @@ impl World {
         self.feed(Input::Host(host, HostEvent::Left(left)))
     }
 
-    /// What no row names is over, or somebody was forgotten.
+    /// A process without a row is over, or was forgotten.
     pub(super) fn check_hosts(&mut self) -> Result<(), String> {
         let rows = &self.store.snapshot.hosts;
         let unknown = self.hosts.extract_if(.., |id, _| !rows.contains_key(id));
@@ -593,7 +593,7 @@ impl World {
             host.say(Said::Line(Bytes::from(Value::to_string(line))));
         }
         if host.lost {
-            // Nobody is there to read it.
+            // No daemon reads it.
             host.said.clear();
         }
         if std::mem::take(&mut host.process.wanted_login) {
@@ -605,8 +605,8 @@ impl World {
         self.check_holders(id)
     }
 
-    /// No agent goes on with less than the conversation says that it has. For a session of which it
-    /// has said that it was back when it was not, nobody else is to blame.
+    /// No agent continues with less than the conversation says. A session that it falsely reported
+    /// as restored is its own fault.
     fn check_context(&mut self, id: HostId, took: &Took) -> Result<(), String> {
         let agent = &self.hosts[&id].agent;
         let mut sessions = self.store.snapshot.sessions.values();

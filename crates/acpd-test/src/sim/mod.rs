@@ -67,7 +67,7 @@ pub use digest::Digests;
 use people::DIRECTORIES;
 use world::{AGENTS, World};
 
-/// What a run that held its promises went through.
+/// Statistics of a run that held its promises.
 #[derive(Debug, Default)]
 pub struct Report {
     /// How often each fault and state occurred.
@@ -78,7 +78,7 @@ pub struct Report {
     pub digests: Option<Digests>,
 }
 
-/// What to keep of a run beside its report.
+/// Further results of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Watch {
     /// An error ends with what happened last.
@@ -87,7 +87,7 @@ pub struct Watch {
     pub digest: bool,
 }
 
-/// Runs one seed for so many steps with faults, then until everything is at rest.
+/// Runs one seed for a number of steps with faults, then until everything is at rest.
 ///
 /// # Errors
 /// The promise that was broken, and at which step.

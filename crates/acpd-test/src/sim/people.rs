@@ -1,4 +1,4 @@
-//! What the model clients do, chosen by the seed: sessions, prompts, answers, administration.
+//! Actions of the model clients, chosen by the seed: sessions, prompts, answers, administration.
 
 use acpd_core::ids::{ClientId, SessionKey};
 use acpd_core::record::{Dormant, TurnRow, TurnStage};
@@ -128,7 +128,7 @@ impl World {
         Ok(text)
     }
 
-    /// Somebody sends a prompt again under its key. A client with a token may do so much later, when the
+    /// A client repeats a prompt under its key. One with a token may do so much later, when the
     /// session is another one.
     fn prompt_again(&mut self, id: ClientId) -> Result<(), String> {
         let Some(client) = self.clients.get(&id) else { return Ok(()) };
@@ -252,7 +252,7 @@ impl World {
         }
     }
 
-    /// Somebody deletes a session, or brings one back.
+    /// A client deletes a session, or restores one.
     fn delete(&mut self, id: ClientId, session: &str, reference: Value) -> Result<(), String> {
         let keeps = self.config.keep_deleted > 0;
         match self.next_text % 3 {
@@ -274,7 +274,7 @@ impl World {
         }
     }
 
-    /// Somebody adds something to what an agent works on.
+    /// A client adds a message to a running turn.
     fn steer(&mut self, id: ClientId) -> Result<(), String> {
         let Some(session) = self.busy_session(id) else { return Ok(()) };
         if self.clients.get(&id).is_none_or(|client| !client.may_work(&session)) {
@@ -383,7 +383,7 @@ impl World {
         self.send(id, line)
     }
 
-    /// A client answers one of its questions; while there are faults in whatever way.
+    /// A client answers one of its questions; with faults in any way.
     pub(super) fn answer_one(&mut self, id: ClientId) -> Result<bool, String> {
         let Some(client) = self.clients.get_mut(&id) else { return Ok(false) };
         if client.questions.is_empty() {
@@ -414,7 +414,7 @@ impl World {
         Ok(true)
     }
 
-    /// Somebody has something to say in every session that may go on; the sessions and prompts.
+    /// Prompts every session that may continue; returns the sessions and prompts.
     pub(super) fn prompt_everywhere(&mut self) -> Result<Vec<(String, String)>, String> {
         let mut texts = Vec::new();
         let rows = self.store.sessions();
@@ -424,7 +424,7 @@ impl World {
             .collect();
         for (agent, session) in rows {
             let mut clients = self.clients.iter();
-            // Who has looked after it last.
+            // The last client that handled it.
             let may = clients.rfind(|(_, client)| {
                 client.agent == agent && client.may_work(&session) && !client.is_opening(&session)
             });
@@ -435,7 +435,7 @@ impl World {
         Ok(texts)
     }
 
-    /// Somebody gives up what does not come back.
+    /// A client gives up sessions that cannot be restored.
     pub(super) fn give_up_what_is_stuck(&mut self) -> Result<(), String> {
         let stuck: Vec<(String, String)> = self
             .store
@@ -455,8 +455,7 @@ impl World {
         Ok(())
     }
 
-    /// Somebody looks after every session: opens it, and ends what still runs; or restarts agents
-    /// that hang.
+    /// Handles every session: opens it, and ends running turns; or restarts agents that hang.
     pub(super) fn tidy_up(&mut self, restart: bool) -> Result<(), String> {
         for agent in AGENTS {
             let id = self.connect(agent)?;

@@ -10,7 +10,7 @@ use super::world::{AGENTS, World};
 
 /// Steps in which everything has to become quiet.
 const SETTLE: u64 = 60_000;
-/// For so long time runs on (ms).
+/// Duration of the rest (ms).
 const LONG: u64 = 3_600_000;
 /// Starts of one process slot by itself for which there is a reason: what it has failed before, what it
 /// is stopped for, and the budget of the next failures.
@@ -61,7 +61,7 @@ impl World {
         row.rest == Dormant::Lost && !(can && self.disks[&row.agent].has(&row.agent_id))
     }
 
-    /// Everybody goes on until nothing moves.
+    /// Lets all parties continue until nothing moves.
     fn quiet(&mut self) -> Result<u64, String> {
         let mut quiet = 0;
         let end = self.now + LONG;
@@ -85,7 +85,7 @@ impl World {
         ))
     }
 
-    /// Lets everybody do something, and returns whether anything has happened.
+    /// Lets all parties act once, and returns whether anything has happened.
     fn everybody(&mut self) -> Result<bool, String> {
         let mut moved = false;
         self.seal();
@@ -109,7 +109,7 @@ impl World {
         Ok(moved)
     }
 
-    /// Nobody repairs anything, and nobody waits for ever but for a person.
+    /// Without repairs, nothing may wait for ever except for a person.
     fn evening(&mut self) -> Result<u64, String> {
         let steps = self.quiet()?;
         self.check_evening().map_err(|error| format!("in the evening: {error}"))?;
@@ -179,7 +179,7 @@ impl World {
                     || asks.next().is_some()
                     || (runs && is_stuck(agent))
             }
-            // What the agent is to do itself has no limit of time, as if there were no acpd.
+            // Work of the agent itself has no time limit, as without acpd.
             Asked::New | Asked::Login | Asked::Mode { .. } | Asked::Steer { .. } => is_stuck(agent),
             Asked::Plain
             | Asked::Duplicate
@@ -207,7 +207,7 @@ impl World {
         self.quiet()
     }
 
-    /// What is put away is closed.
+    /// An archived session is closed.
     fn archive_is_closed(&self) -> Result<(), String> {
         let rows = self.store.sessions().map(|state| &state.row);
         let mut open =

@@ -13,11 +13,11 @@ use super::store::Store;
 pub(super) struct Ride {
     token: String,
     memory: Resumption,
-    /// It had a connection before.
+    /// The client had a connection before.
     pub(super) has_begun: bool,
-    /// It was taken at least once.
+    /// The session was adopted at least once.
     pub(super) is_known: bool,
-    /// Whether `initialize` is answered on this connection.
+    /// Set once `initialize` is answered on this connection.
     up: bool,
     /// The daemon refused to take it back.
     pub(super) refused: bool,
@@ -102,10 +102,10 @@ impl Ride {
     }
 }
 
-/// What becomes of a line.
+/// Fate of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
-    /// It was for the memory.
+    /// The line was for the memory.
     ForMemory,
     /// The user is shown it.
     Shown,

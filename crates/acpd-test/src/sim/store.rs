@@ -24,12 +24,12 @@ pub(super) struct Journal {
     /// The turn that has started and not ended.
     turn: Option<u64>,
     turns: u64,
-    /// Its prompt, and how many lines the agent has said to it.
+    /// Its prompt, and the number of the agent's lines in it.
     prompt: Option<String>,
     said: u64,
     /// Prompts that the agent has in mind, by all that the conversation says.
     pub(super) known: BTreeSet<String>,
-    /// It says that the agent goes on with a summary, which has not reached it.
+    /// The journal says that the agent continues with a summary, which has not reached it.
     pub(super) owes_summary: bool,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Store {
     pub(super) reused: BTreeSet<String>,
     /// Every line that was ever committed for an agent.
     pub(super) outbox: BTreeMap<(HostId, u64), Bytes>,
-    /// What tool calls do, by all that is in the journals.
+    /// Effects of tool calls, by all lines of the journals.
     calls: BTreeMap<String, String>,
     pub(super) waiting: VecDeque<Batch>,
     pub(super) failing: bool,
@@ -66,7 +66,7 @@ impl Store {
                     let before = self.snapshot.sessions.get(&row.key);
                     let is_back = row.removed.is_none()
                         && before.is_some_and(|state| state.row.removed.is_some());
-                    // Who followed it does not follow what has its id now.
+                    // A follower of the old session does not follow the new one with its id.
                     if is_back || old.is_some_and(|old| old != row.key) {
                         self.reused.insert(row.public_id.clone());
                     }
@@ -117,8 +117,7 @@ impl Store {
         }
     }
 
-    /// What an agent is allowed is what a person allowed, and that is what the call does by all that acpd
-    /// knows then.
+    /// An allowed call was allowed by a person, with the effect that acpd knew then.
     fn check_answer(&self, host: HostId, line: &[u8], truth: &mut Truth) -> Result<(), String> {
         let option = str_at(line, &["result", "outcome", "optionId"]);
         let (Some(option), Some(id)) = (option, locate(line, &["id"])) else { return Ok(()) };
@@ -165,7 +164,7 @@ impl Store {
         let from = self.journals.get(&fork.from).map_or(&[][..], |journal| &journal.rows);
         let lines = fork.lines(from);
         lines.iter().try_for_each(|row| self.append(row, truth))?;
-        // What the session was told by now the fork knows as well.
+        // The fork knows everything that the session had until now.
         let owes = self.journals.get(&fork.from).is_some_and(|journal| journal.owes_summary);
         if let Some(journal) = self.journals.get_mut(&fork.session) {
             journal.owes_summary &= owes;
@@ -316,7 +315,7 @@ impl Journal {
         Ok(())
     }
 
-    /// A message that went into a turn: the agent has it, and everybody knows that it does.
+    /// A message to a turn: the agent has it, and all clients are told so.
     fn steered(&mut self, update: &Value, truth: &Truth) -> Result<(), String> {
         let text = update["content"]["text"].as_str().unwrap_or_default();
         if !truth.steered.contains(text) {

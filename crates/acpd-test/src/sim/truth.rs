@@ -1,4 +1,4 @@
-//! What really happened in a run, to compare with what the hub tells, and how often things happened.
+//! True events of a run, to compare with the hub's reports, and their number.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Connections that watch all rows (`_acpd/watch`), in some of the runs. What each knows when nothing moves is
-//! what somebody is told who asks.
+//! Connections that watch all rows (`_acpd/watch`), in some of the runs. At rest each has the rows
+//! that a new watcher gets.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ impl Watcher {
 }
 
 impl World {
-    /// Somebody begins to watch, reads, or goes away.
+    /// A watcher begins, reads, or leaves.
     pub(super) fn watchers_step(&mut self) -> Result<(), String> {
         let Some(watchers) = &mut self.watchers else { return Ok(()) };
         let ids: Vec<_> = watchers.open.keys().copied().collect();

@@ -56,7 +56,7 @@ pub(super) struct World {
     pub(super) calm: bool,
     /// People add to what agents work on, and put sessions away.
     pub(super) steers: bool,
-    /// What is bad in this run.
+    /// Faults of this run.
     pub(super) days: Days,
     /// Directories that are not there.
     pub(super) missing: BTreeSet<String>,
@@ -64,8 +64,8 @@ pub(super) struct World {
     pub(super) sought: VecDeque<(u64, String)>,
     /// Agents whose login is watched.
     pub(super) watched: BTreeSet<String>,
-    /// Starts of each agent since anybody wanted anything, and those at which it wanted a login
-    /// before anything else.
+    /// Starts of each agent since the last request, and those at which it wanted a login before
+    /// anything else.
     pub(super) starts: BTreeMap<String, u64>,
     pub(super) refused_starts: BTreeMap<String, u64>,
     /// When each agent has failed.
@@ -85,7 +85,7 @@ pub(super) struct World {
     pub(super) watchers: Option<Watchers>,
     /// Connections that are lost, which the daemon has not seen.
     closing: Vec<ClientId>,
-    /// The last things that happened, when somebody wants to read them.
+    /// The last events, if they are traced.
     pub(super) trace: Option<VecDeque<String>>,
     /// Digests of what the hub sent and committed, if they are wanted.
     pub(super) digester: Option<Digester>,
@@ -255,7 +255,7 @@ impl World {
     pub(super) fn feed(&mut self, input: Input) -> Result<(), String> {
         self.note("in ", &input);
         if matches!(input, Input::Client(_, ClientEvent::Lines(_))) {
-            // What people want counts anew.
+            // Requests restart the count.
             self.starts.clear();
             self.refused_starts.clear();
         }
@@ -308,7 +308,7 @@ impl World {
         Ok(true)
     }
 
-    /// The store fails from now on: whoever waits for a batch is told.
+    /// The store fails from now on: waiting requests are answered.
     pub(super) fn fail_store(&mut self) -> Result<(), String> {
         self.store.failing = true;
         self.truth.hit("store failing");
@@ -430,7 +430,7 @@ impl World {
             let outcome = &line["params"]["outcome"];
             let reason = outcome["reason"].as_str().unwrap_or_default();
             let by_person = reason.contains("was closed") || reason.contains("was deleted");
-            // Its agent has ended it: acpd had told it to, on the way to stop the process.
+            // Its agent has ended it on request, before its process stops.
             let by_agent = reason.contains("was stopped in the turn");
             let is_cut =
                 matches!(outcome["kind"].as_str(), Some("interrupted" | "outcome_unknown"));
@@ -484,8 +484,8 @@ impl World {
         Ok(true)
     }
 
-    /// A person logs in where acpd does not see it, or sees only the file that was changed, or is
-    /// told of it; or there is a login for a reason of which nobody hears.
+    /// A login outside of acpd, a login that changes a file, a reported login; or one without a
+    /// notification.
     pub(super) fn log_in_elsewhere(&mut self, agent: &str) -> Result<(), String> {
         let Some(disk) = self.disks.get_mut(agent) else { return Ok(()) };
         if disk.login.take().is_none() {

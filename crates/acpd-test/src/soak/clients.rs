@@ -10,10 +10,10 @@ use crate::home::Result;
 use crate::peer::Peer;
 use crate::rng::Rng;
 
-/// Nothing that a client waits for takes so long.
+/// Longest wait of a client.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// What agents are told: floods, giants, slowness, noise, and to die.
+/// Prompts for agents: floods, giants, slowness, noise, and death.
 const PROMPTS: [&str; 14] = [
     "[chunks 3000] #flood",
     "[chunks 3000] #flood",
@@ -78,7 +78,7 @@ fn sessions(soak: &Soak, n: u64, rng: &mut Rng, left: &mut Vec<String>) -> Resul
             count(&soak.counts.prompts);
             if let Err(error) = peer.prompt(&session, text, |_| ()) {
                 count(&soak.counts.cut);
-                // An answer that says what went wrong; without one nobody is there.
+                // An answer with an error; without one the daemon is not there.
                 if !error.to_string().starts_with('{') {
                     return Err(error);
                 }
@@ -88,7 +88,7 @@ fn sessions(soak: &Soak, n: u64, rng: &mut Rng, left: &mut Vec<String>) -> Resul
     Ok(())
 }
 
-/// Deletes a session for good. Somebody may have done so.
+/// Deletes a session for good. Another client may have done so.
 fn delete(peer: &mut Peer, session: &str) -> Result {
     let gone = peer.call("_acpd/session/remove", &json!({"session": session, "now": true}));
     match gone {

@@ -1,4 +1,4 @@
-//! What the daemon, its shims and its files take, and whether that has grown.
+//! Use of memory and files by the daemon and its shims, and its growth.
 
 use std::fs;
 use std::path::Path;
@@ -12,8 +12,7 @@ use crate::home::Result;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Figures([u64; KINDS.len()]);
 
-/// What is looked at, how much of it is one in the table, and how much more than the measure is noise: a part of it, and
-/// so much in any case.
+/// Measured figures: their unit in the table, and the noise: a part of the figure, and a minimum.
 const KINDS: [Kind; 10] = [
     Kind { name: "daemon fds", unit: 1, part: 0.2, least: 12 },
     Kind { name: "threads", unit: 1, part: 0.2, least: 4 },
@@ -86,7 +85,7 @@ fn files(folder: &Path, without: &Path) -> u64 {
                     folders.push(entry.path());
                 }
                 Ok(found) => sum += found.len(),
-                // It went away meanwhile.
+                // The file disappeared in between.
                 Err(_) => {}
             }
         }
@@ -137,7 +136,7 @@ pub(super) struct Series(Vec<Look>);
 
 #[derive(Debug, Clone, Copy)]
 struct Look {
-    /// Whether the daemon had got warm.
+    /// Set once the daemon was warm.
     counts: bool,
     figures: Figures,
 }
@@ -153,7 +152,8 @@ impl Series {
         row("end", |at| shown(at, end[at]));
     }
 
-    /// What is in the middle of each kind, in the first and in the second half of the looks that count.
+    /// Returns the median of each figure, in the first and in the second half of the looks that
+    /// count.
     fn compared(&self) -> ([u64; KINDS.len()], [u64; KINDS.len()]) {
         let counted: Vec<Figures> =
             self.0.iter().filter(|look| look.counts).map(|look| look.figures).collect();
@@ -168,7 +168,7 @@ impl Series {
         (middle(first), middle(second))
     }
 
-    /// Whether nothing has grown, but for noise.
+    /// Returns whether nothing has grown beyond noise.
     ///
     /// # Errors
     /// With what has.

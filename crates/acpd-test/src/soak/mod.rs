@@ -37,23 +37,23 @@ const AGENTS: u64 = 8;
 const CLIENTS: u64 = 16;
 /// How often the figures are looked at in all.
 const LOOKS: u32 = 90;
-/// One look in so many is shown.
+/// Number of looks per shown one.
 const SHOWN: u32 = 6;
 /// Longest wait between two kills.
 const LULL: u64 = 1500;
-/// One kill in so many is of the daemon, while it gets warm.
+/// Number of kills per kill of the daemon, while it gets warm.
 const DAEMONS: u64 = 12;
 
 /// From one `acpctl gc` to the next; a backup follows every third of them.
 const TIDY: Duration = Duration::from_secs(5);
 
-/// What to do.
+/// Options of the soak.
 #[derive(Debug, Clone, Parser)]
 pub struct Options {
     /// How long.
     #[arg(long, default_value_t = 30.0)]
     pub minutes: f64,
-    /// What is killed, and what clients do.
+    /// Kills, and the work of clients.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Keep the home.
@@ -119,11 +119,11 @@ fn configuration(home: &Home) -> String {
     text
 }
 
-/// What all have in common.
+/// State shared by all threads.
 struct Soak {
     home: Home,
     seed: u64,
-    /// Whether the daemon may be killed.
+    /// Set while the daemon may be killed.
     warming: AtomicBool,
     over: Over,
     counts: Counts,
@@ -143,7 +143,7 @@ struct Counts {
     backups: AtomicU64,
 }
 
-/// Whether it is over; somebody may wait for that.
+/// Set at the end; threads may wait for it.
 #[derive(Debug, Default)]
 struct Over {
     is_over: Mutex<bool>,
@@ -160,7 +160,7 @@ impl Over {
         *lock(&self.is_over)
     }
 
-    /// Waits so long, or until it is over.
+    /// Waits for a duration, or until the end.
     fn wait(&self, time: Duration) -> bool {
         let waited = self.changed.wait_timeout_while(lock(&self.is_over), time, |over| !*over);
         *waited.unwrap_or_else(PoisonError::into_inner).0
@@ -173,7 +173,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Kills a process, and nothing that it has started.
 fn strike(process: ProcessId) {
-    // It may have ended just now.
+    // The process may have ended just now.
     kill(Pid::from_raw(process.pid as i32), Signal::SIGKILL).ok();
 }
 

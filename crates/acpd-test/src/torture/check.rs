@@ -8,7 +8,7 @@ use super::ledger::{Ledger, Received};
 use super::plan::Prompt;
 use super::view::{Journal, Turn};
 
-/// What a sender was told about its prompt.
+/// A sender's answer to its prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     /// The turn ended with this stop reason.
@@ -27,14 +27,14 @@ pub(super) struct Case<'a> {
     /// The journal's end before the round.
     pub(super) before: u64,
     pub(super) ledger: &'a Ledger,
-    /// Whether the agent, or its shim, was struck in this round.
+    /// Set if the agent, or its shim, was struck in this round.
     pub(super) struck: bool,
-    /// Whether the daemon was struck as well: then it may not know whether a prompt arrived.
+    /// Set if the daemon was struck as well: then it may not know whether a prompt arrived.
     pub(super) daemon_struck: bool,
 }
 
 impl Case<'_> {
-    /// What is not as it must be.
+    /// Violations.
     pub(super) fn differences(&self) -> Vec<String> {
         let turns = self.journal.turns(self.before);
         let mut found = Vec::new();
@@ -147,7 +147,7 @@ impl Case<'_> {
     }
 }
 
-/// What a sender makes of the answer to its prompt.
+/// Returns a sender's reading of the answer to its prompt.
 pub(super) fn answer(message: &Value) -> Answer {
     match message["result"]["stopReason"].as_str() {
         Some(reason) => Answer::Stopped(reason.to_owned()),

@@ -18,9 +18,9 @@ use crate::peer::request;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) code: Option<i32>,
-    /// What it wrote to stderr.
+    /// Returns its stderr.
     pub(super) complaint: String,
-    /// Whether the kill loop ended it.
+    /// Set if the kill loop ended it.
     pub(super) killed: bool,
 }
 
@@ -36,7 +36,7 @@ impl Ended {
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) child: Child,
-    /// Whether the kill loop ended it.
+    /// Set if the kill loop ended it.
     pub(super) killed: bool,
 }
 
@@ -56,7 +56,7 @@ impl Program {
 
     pub(super) fn kill(&mut self) {
         self.killed = true;
-        // It is our child, and was not waited for.
+        // An unreaped child of this process.
         self.child.kill().ok();
     }
 
@@ -164,7 +164,7 @@ pub(super) struct Run {
     pub(super) tag: String,
     pub(super) chunks: Vec<String>,
     pub(super) ended: Option<Ended>,
-    /// It was called for a prompt of one that was killed: it may see a part of the turn.
+    /// The client repeats a prompt of a killed one: it may see a part of the turn.
     pub(super) came_late: bool,
 }
 

@@ -15,7 +15,7 @@ use crate::home::Result;
 pub(super) struct Ledger {
     path: PathBuf,
     offset: u64,
-    /// What became of each prompt, by its tag.
+    /// Outcome of each prompt, by its tag.
     pub(super) prompts: BTreeMap<String, Received>,
     /// Questions that were asked: process, id, number of answers.
     pub(super) questions: BTreeMap<(u64, String), u32>,

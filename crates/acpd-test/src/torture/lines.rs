@@ -57,7 +57,7 @@ fn read_all(who: Who, life: u32, source: impl Read, to: &Sender<Event>) {
             return;
         }
     }
-    // Nobody listens at the end of a scene.
+    // The scene may have ended.
     to.send(Event { who, life, what: What::End }).ok();
 }
 

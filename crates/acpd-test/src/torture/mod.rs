@@ -53,12 +53,12 @@ use crate::home::Result;
 use plan::Plan;
 use stage::Stage;
 
-/// Rounds in one home; then everything is stopped, looked at, and made anew.
+/// Rounds in one home; then everything is stopped, checked, and started again.
 const SCENE: u64 = 25;
 /// The hits at which the daemon dies in the matrix.
 const HITS: [u32; 2] = [1, 3];
 
-/// What to do.
+/// Options of the soak.
 #[derive(Debug, Clone, Parser)]
 pub struct Options {
     /// Rounds.
@@ -67,7 +67,7 @@ pub struct Options {
     /// The first round: to see one again that failed.
     #[arg(long, default_value_t = 0)]
     pub from: u64,
-    /// What is struck, and when.
+    /// Targets and times of strikes.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Before the rounds, have the daemon die at every crash point in turn.

@@ -8,7 +8,7 @@ use crate::rng::Rng;
 /// Agent profiles of the home; each serves one kind of client.
 pub(super) const AGENTS: [&str; 3] = ["one", "two", "three"];
 
-/// Who prompts, and with it which agent and session.
+/// The sender of a prompt, with its agent and session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum By {
     /// The editor behind the bridge, agent `one`.
@@ -22,7 +22,7 @@ pub(super) enum By {
 impl By {
     pub(super) const ALL: [By; 3] = [By::Editor, By::Run, By::Token];
 
-    /// Its agent, as an index of [`AGENTS`], and its session.
+    /// Agent (an index of [`AGENTS`]) and session.
     pub(super) fn index(self) -> usize {
         match self {
             By::Editor => 0,
@@ -32,12 +32,12 @@ impl By {
     }
 }
 
-/// What the killer does.
+/// Strike of the killer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Strike {
     /// SIGKILL to the daemon.
     Daemon,
-    /// SIGKILL to the daemon; the next one dies at this point, when it comes there so often.
+    /// SIGKILL to the daemon; the next one dies at this point, at the given visit.
     Point(String, u32),
     /// SIGKILL to the shim of an agent.
     Shim(usize),
@@ -61,7 +61,7 @@ pub(super) enum Strike {
 }
 
 impl Strike {
-    /// Its kind, for the statistics.
+    /// Returns its kind, for the statistics.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Strike::Daemon => "daemon",
@@ -95,7 +95,7 @@ impl fmt::Display for Strike {
 /// A prompt and what its agent will do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Prompt {
-    /// Its first word, and the name of its chunks; no other prompt has it.
+    /// First word of the prompt, and name of its chunks; unique.
     pub(super) tag: String,
     pub(super) by: By,
     /// Everything that is said.
@@ -110,7 +110,7 @@ pub(super) struct Plan {
     pub(super) prompts: Vec<Prompt>,
     /// Strikes, with the number of lines that the tool has seen in this round by then.
     pub(super) strikes: Vec<(u64, Strike)>,
-    /// Whether the tool starts a daemon that it misses, or leaves that to the clients.
+    /// Set if the tool starts a missing daemon, otherwise the clients do.
     pub(super) starts_daemon: bool,
 }
 
@@ -128,7 +128,7 @@ impl Plan {
         Plan { prompts, strikes, starts_daemon: rng.below_u64(2) == 0 }
     }
 
-    /// A round of the matrix: the daemon dies at this point, and whatever brings it there happens.
+    /// A round of the matrix: the daemon dies at this point, with the events that lead there.
     pub(super) fn at_point(seed: u64, round: u64, point: &str, count: u32) -> Plan {
         let mut rng = Rng::of_round(seed, round);
         let prompts = prompts(&mut rng, round);
@@ -162,7 +162,7 @@ fn prompt(rng: &mut Rng, by: By, tag: String) -> Prompt {
     let pause = rng.below_u64(600);
     let first = 1 + rng.below_u64(chunks - 1);
     let rest = chunks - first;
-    // Nobody answers for `acpctl run`, which has no terminal here.
+    // `acpctl run` has no terminal for a question here.
     let middle = match rng.below_u64(6) {
         0 | 1 if by != By::Run => "[ask]",
         2 => "[child-setsid]",

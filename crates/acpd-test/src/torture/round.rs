@@ -1,4 +1,4 @@
-//! One round: everybody prompts, the killer strikes, everything comes to rest, and is compared.
+//! One round: all clients prompt, the killer strikes, everything comes to rest, and is compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::scene::{kill9, signal};
 use super::stage::Stage;
 use crate::home::Result;
 
-/// What happens in a round.
+/// Events of a round.
 struct Round<'a> {
     stage: &'a mut Stage,
     plan: &'a Plan,
@@ -84,7 +84,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Strikes when so many lines have come, or when no more come.
+    /// Strikes after a number of lines, or when no more come.
     fn strike_in_time(&mut self) -> Result {
         while let Some((at, strike)) = self.strikes.next() {
             let plan = self.plan;
@@ -117,8 +117,8 @@ impl Round<'_> {
         })
     }
 
-    /// Everybody sends once more, under their keys, what has had a turn: nothing runs again, and the answers
-    /// are the first ones.
+    /// All clients repeat their finished prompts under their keys: nothing runs again, and the
+    /// answers are the first ones.
     fn send_again(&mut self) -> Result {
         let mut asked = BTreeMap::new();
         for prompt in self.plan.prompts.iter().filter(|prompt| prompt.by != By::Run) {
@@ -210,7 +210,7 @@ impl Round<'_> {
                     run.program.kill();
                     run.tag.clone()
                 });
-                // Its user calls it again, with the same key.
+                // The user repeats it, with the same key.
                 let mut prompts = self.plan.prompts.iter();
                 let prompt = prompts.find(|prompt| killed.as_ref() == Some(&prompt.tag));
                 if let Some(prompt) = prompt {
@@ -228,7 +228,7 @@ impl Round<'_> {
     }
 }
 
-/// What a client sends for a prompt, whose key is its tag.
+/// Returns a client's request for a prompt, whose key is its tag.
 fn params(stage: &Stage, prompt: &Prompt) -> serde_json::Value {
     let Prompt { tag, by, text, .. } = prompt;
     json!({
@@ -339,7 +339,7 @@ fn compare(
         let chunks: Vec<&str> =
             turn.into_iter().flat_map(|turn| turn.chunks.iter().map(String::as_str)).collect();
         let seen = &run.chunks;
-        // What was killed has seen a beginning.
+        // A killed client has seen a beginning.
         let upto = if run.came_late {
             0
         } else if run.program.killed {

@@ -117,7 +117,7 @@ ready_after = "1ms"
 
     /// The next daemon dies at this point.
     pub(super) fn arm(&self, point: &str, count: u32) -> Result {
-        // Written aside: whoever is started meanwhile must not find half of it.
+        // Written to another file first: a process that starts now must not find half of it.
         let (made, place) = (self.home.path("point.new"), self.home.path("point"));
         fs::write(&made, format!("{point}:{count}"))?;
         Ok(fs::rename(made, place)?)
@@ -137,7 +137,7 @@ ready_after = "1ms"
         self.ours(pid)
     }
 
-    /// The shim of an agent: whoever started its leader, unless that is the daemon.
+    /// The shim of an agent: the parent of its leader, unless that is the daemon.
     pub(super) fn shim(&self, leader: u32) -> Option<ProcessId> {
         self.home.shim(leader)
     }
@@ -189,7 +189,7 @@ pub(super) fn describe(pid: u32) -> String {
 
 /// Sends a signal to a process that we have seen to be ours.
 pub(super) fn signal(process: ProcessId, signal: Signal) {
-    // It may have ended just now.
+    // The process may have ended just now.
     kill(Pid::from_raw(process.pid as i32), signal).ok();
 }
 

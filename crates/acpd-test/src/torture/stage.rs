@@ -19,11 +19,11 @@ use super::token::Token;
 use super::view::{Heard, Journal, View};
 use crate::home::Result;
 
-/// Nothing that a round waits for takes so long, however busy the machine is.
+/// Longest wait of a round, even on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// How long the tool leaves the start of a daemon to others.
 const LEFT_TO_OTHERS: Duration = Duration::from_millis(300);
-/// Connections when everybody is there: the bridge, `attach`, the token, the observer, the tool.
+/// Connections when all are there: the bridge, `attach`, the token, the observer, the tool.
 const CONNECTIONS: u64 = 5;
 
 pub(super) struct Stage {
@@ -51,7 +51,7 @@ pub(super) struct Stage {
     life: BTreeMap<u8, u32>,
     control: Control,
     sync: Option<u64>,
-    /// Nobody may start a daemon any more.
+    /// From here on no daemon may be started.
     over: Arc<AtomicBool>,
     to: Sender<Event>,
     events: Receiver<Event>,
@@ -139,7 +139,7 @@ impl Stage {
         &self.to
     }
 
-    /// Connects the token or the observer as soon as somebody listens.
+    /// Connects the token or the observer once a daemon listens.
     fn connect(&mut self, who: Who) {
         let life = self.new_life(who);
         let patience = if self.starts_daemon { Duration::ZERO } else { LEFT_TO_OTHERS };
@@ -150,7 +150,7 @@ impl Stage {
                 return;
             }
             let quiet = start.stdout(std::process::Stdio::null());
-            // It fails when the daemon dies at its start; then it is started again.
+            // The command fails when the daemon dies at its start; then it is repeated.
             quiet.stderr(std::process::Stdio::null()).status().ok();
         };
         connect(who, life, self.scene.home.socket(), patience, start, self.to.clone());
@@ -174,7 +174,7 @@ impl Stage {
     pub(super) fn wait(&mut self, what: &str, mut done: impl FnMut(&mut Stage) -> Heard) -> Result {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            // Whatever is there, first: questions to the daemon cost more.
+            // Connected clients first: questions to the daemon cost more.
             while self.pump(Duration::ZERO)? {}
             match done(self) {
                 Ok(()) => return Ok(()),
@@ -262,7 +262,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Whether everything has come to rest, by the daemon's own account, and everybody has seen it.
+    /// Returns whether everything has come to rest, by the daemon's report, and all clients have
+    /// seen it.
     pub(super) fn settled(&mut self) -> Heard {
         if self.beside.iter_mut().any(|child| !matches!(child.try_wait(), Ok(Some(_)))) {
             return Err("a command of acpctl goes on".to_owned());
@@ -351,7 +352,7 @@ impl Stage {
         Ok([0, 1, 2].map(|index| self.ledgers[index].leader()))
     }
 
-    /// Ends everybody and everything, and looks at what is left.
+    /// Ends all processes, and checks that nothing is left.
     pub(super) fn clear(&mut self) -> Result {
         // A daemon that is about to die cannot be stopped in order.
         std::fs::remove_file(self.scene.home.path("point")).ok();

@@ -31,7 +31,7 @@ pub(super) struct Token {
     generation: Option<String>,
     last_id: u64,
     hello: u64,
-    /// So many lines are safe.
+    /// Number of safe lines.
     safe: u64,
     lines: VecDeque<String>,
     /// Requests without an answer: the number of the line, and the line.
@@ -39,9 +39,9 @@ pub(super) struct Token {
     /// Questions, and the number of the line that answered them.
     asked: BTreeMap<String, Option<u64>>,
     answered: BTreeSet<u64>,
-    /// Answers that nobody has taken yet.
+    /// Answers without a receiver yet.
     pub(super) answers: Vec<(u64, Value)>,
-    /// What it has seen, by session.
+    /// Seen lines, by session.
     pub(super) views: BTreeMap<String, View>,
 }
 
@@ -57,7 +57,7 @@ impl Token {
 
     pub(super) fn cut(&self) {
         if let Some(stream) = &self.stream {
-            // It may be gone already.
+            // The connection may be gone already.
             stream.shutdown(Shutdown::Both).ok();
         }
     }
@@ -210,7 +210,7 @@ impl Token {
         Ok(())
     }
 
-    /// Counts a line, and sends it if there is somebody.
+    /// Counts a line, and sends it over a connection if there is one.
     fn send(&mut self, line: String) -> u64 {
         if self.phase == Phase::Up {
             self.write(&line);

@@ -1,10 +1,10 @@
-//! What a client has seen of a session, and what the journal says that it should have seen.
+//! A client's lines of a session, compared with the journal.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// What is wrong with a line, if anything is.
+/// A problem with a line.
 pub(super) type Heard = Result<(), String>;
 
 /// Numbered lines as they came.

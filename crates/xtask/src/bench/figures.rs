@@ -19,7 +19,7 @@ const LINES: usize = 200_000;
 
 type Measure = fn(&Bench) -> Result<f64>;
 
-/// What is measured.
+/// The measured figure.
 pub(super) struct Figure {
     pub(super) name: &'static str,
     unit: &'static str,

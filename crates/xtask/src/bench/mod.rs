@@ -31,7 +31,7 @@ const ROUNDS: usize = 7;
 /// Share by which a figure may be worse.
 const TOLERANCE: f64 = 0.03;
 
-/// What to measure.
+/// Options of the bench.
 #[derive(Debug, Clone, Args)]
 pub struct Options {
     /// Fewer and smaller runs: shows that it works, not how fast it is.

@@ -25,7 +25,7 @@ use crate::workspace::{self, cargo_command, read, succeed};
 /// The name of the packages. `acpd` alone is one letter away from `acpid`, which looks after laptops' lids.
 pub const PACKAGE: &str = "agent-client-protocol-daemon";
 
-/// What to make.
+/// Options of a release.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Build nothing: pack the programs of this folder, stripped and quickly. For tests of the packages.
@@ -257,7 +257,8 @@ impl Release {
     }
 }
 
-/// What cargo runs programs of another machine with, and their arguments: `CARGO_TARGET_…_RUNNER`, such as an emulator.
+/// Returns cargo's runner for programs of another machine, with its arguments:
+/// `CARGO_TARGET_…_RUNNER`, such as an emulator.
 fn runner(target: &str) -> Vec<String> {
     let name = target.to_uppercase().replace('-', "_");
     let runner = std::env::var(format!("CARGO_TARGET_{name}_RUNNER")).unwrap_or_default();

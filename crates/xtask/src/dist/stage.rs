@@ -22,7 +22,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
 /// The programs, as they were built.
 pub(super) struct Programs<'a> {
     pub(super) dir: &'a Path,
-    /// What runs them, and its arguments; nothing on the machine that they are for.
+    /// Runner of the programs, with its arguments; empty on their own machine.
     pub(super) runner: Vec<String>,
 }
 
@@ -36,7 +36,8 @@ impl Programs<'_> {
     }
 }
 
-/// Makes the tree anew. What a release strips while it builds is stripped here if wanted.
+/// Builds the tree from scratch. Symbols that a release strips during its build are stripped here
+/// if wanted.
 pub(super) fn stage(root: &Path, programs: &Programs<'_>, strip: bool) -> Result {
     let _ = fs::remove_dir_all(root);
     let usr = root.join("usr");

@@ -84,7 +84,7 @@ fn replace(bytes: &mut [u8], old: &[u8], new: &[u8]) {
     }
 }
 
-/// `acpctl run` whose answer is so many numbered lines.
+/// `acpctl run` with an answer of a number of lines.
 pub(crate) struct Run {
     child: Child,
     stdout: BufReader<ChildStdout>,

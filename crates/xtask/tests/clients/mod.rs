@@ -11,7 +11,7 @@ use xtask::home::Home;
 use xtask::real::{Model, ready};
 use xtask::{Result, workspace};
 
-/// After so many seconds a client hangs.
+/// Seconds after which a client hangs.
 const LIMIT: &str = "120";
 
 /// One agent and the clients of one kind, as `agents.toml` names them.
@@ -35,7 +35,7 @@ impl Stage {
             "[agents.{agent}]\ncommand = [{program:?}, {agent:?}]\nenv = {{ {} }}\n",
             env.join(", ")
         ))?;
-        // What is installed, in a place of its own: some clients keep their state beside it.
+        // Installed clients, in their own folder: some keep their state next to it.
         fs::create_dir(home.path("real"))?;
         for entry in fs::read_dir(scripts.store())? {
             let entry = entry?;
@@ -47,7 +47,7 @@ impl Stage {
         Ok(Some(Stage { home, _model: model, agent }))
     }
 
-    /// What a client starts as its agent.
+    /// Command that a client starts as its agent.
     pub(crate) fn agent_command(&self) -> String {
         format!("{} acp {}", self.home.program("acpctl").display(), self.agent)
     }
