@@ -102,7 +102,7 @@ fn a_prompt_and_its_answer_are_on_the_screen_once() {
     assert_eq!(seen.matches("You said: say a word").count(), 1, "{seen}");
     chat.types(CTRL_D);
     assert!(chat.ends().success());
-    chat.sees("which continues; come back with: acpctl chat ");
+    chat.sees("keeps running; come back with: acpctl chat ");
     chat.gives_back();
 }
 

@@ -39,7 +39,7 @@ files() { (cd /home/eve && find . -not -type d | sort); }
 files > /before
 tells eve 'acpctl doctor'
 tells eve 'acpctl service install'
-says 'it starts when you log in, or with its first client'
+says 'it starts at login or with its first client'
 tells eve 'acpctl service status'
 tells eve 'acpctl doctor'
 says 'loginctl enable-linger'
