@@ -77,7 +77,7 @@ fn change(from: &Build, to: &Build) -> Result {
     if to.version == env!("CARGO_PKG_VERSION") {
         assert_eq!(
             said,
-            format!("acpd restarted (pid {pid}): {} now, {} before\n", to.version, from.version)
+            format!("acpd restarted (pid {pid}): version {}, was {}\n", to.version, from.version)
         );
     }
     let status = home.read_json(&["status"])?;
