@@ -139,7 +139,10 @@ fn a_trace_says_that_the_daemon_has_gone_and_starts_none() {
     for end in ["restart", "stop"] {
         let tracing = trace(&env, &["fix"]);
         env.acpctl(&["daemon", end]).success();
-        tracing.finish().code(1).explains(&["acpd has stopped or is restarting", "the trace has ended"]);
+        tracing
+            .finish()
+            .code(1)
+            .explains(&["acpd has stopped or is restarting", "the trace has ended"]);
     }
     env.acpctl(&["--no-spawn", "trace", "fix"]).code(3).explains(&["acpd is not running"]);
 }
