@@ -81,8 +81,7 @@ pub enum Kind {
 }
 
 /// Whether a block is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     Running,
     Done,
@@ -92,8 +91,7 @@ pub enum Progress {
 }
 
 /// How much of a block is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Folding {
     Open,
     /// Its first lines, so many.
@@ -260,8 +258,7 @@ pub enum Topic {
 }
 
 /// How much a notice matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// For those who want to know.
     Info,
@@ -296,13 +293,6 @@ pub struct TurnEnd {
     pub tools: Option<u32>,
 }
 
-/// A path inside of a session's folder without that folder; another path as it is.
-pub fn short(path: &Untrusted, folder: &str) -> Untrusted {
-    let inside = path.raw().strip_prefix(folder.trim_end_matches('/'));
-    let inside = inside.and_then(|rest| rest.strip_prefix('/')).filter(|rest| !rest.is_empty());
-    inside.map_or_else(|| path.clone(), Untrusted::from)
-}
-
 impl Block {
     /// Whether only its summary is shown by rule.
     pub fn is_closed(&self) -> bool {
@@ -334,26 +324,6 @@ impl Block {
         match &self.kind {
             Kind::Prompt(message) | Kind::Answer(message) | Kind::Thought(message) => Some(message),
             _ => None,
-        }
-    }
-}
-
-impl Kind {
-    /// Returns the kind as programs name it.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Kind::Prompt(_) => "prompt",
-            Kind::Answer(_) => "answer",
-            Kind::Thought(_) => "thought",
-            Kind::Call(_) => "call",
-            Kind::Edit(_) => "edit",
-            Kind::Command(_) => "command",
-            Kind::Plan(_) => "plan",
-            Kind::Question(_) => "question",
-            Kind::Subagent(_) => "subagent",
-            Kind::Notice(_) => "notice",
-            Kind::Gap(_) => "gap",
-            Kind::Turn(_) => "turn",
         }
     }
 }
@@ -417,9 +387,13 @@ impl ToolCall {
         self.list("locations")
     }
 
-    /// A path as people read it in this session.
+    /// A path as people read it in this session: what is in the session's folder without that.
     pub fn short(&self, path: &Untrusted) -> Untrusted {
-        self.folder.as_ref().map_or_else(|| path.clone(), |folder| short(path, folder))
+        let inside = self.folder.as_ref().and_then(|folder| {
+            let rest = path.raw().strip_prefix(folder.trim_end_matches('/'))?.strip_prefix('/')?;
+            (!rest.is_empty()).then(|| rest.into())
+        });
+        inside.unwrap_or_else(|| path.clone())
     }
 
     /// A place as `path:line`.

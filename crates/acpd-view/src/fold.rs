@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::block::{Block, Id, Kind};
+use crate::block::{Block, Id};
 use crate::header::{ConfigOption, Field, Header, Live, Usage};
 use crate::lenient;
 pub use notice::{cut_short, person};
@@ -118,20 +118,6 @@ impl State {
         let after =
             self.turns.partition_point(|turn| turn.first().is_none_or(|first| first <= seq));
         self.turns[..after].iter_mut().rev().find_map(|turn| turn.block_mut(id))
-    }
-
-    /// Puts the body of a block back, which was read alone.
-    pub(crate) fn restore(&mut self, id: Id, kind: Kind) {
-        let asked = self.asked_about();
-        let seq = id.seq();
-        let after =
-            self.turns.partition_point(|turn| turn.first().is_none_or(|first| first <= seq));
-        for turn in self.turns[..after].iter_mut().rev() {
-            if let Some(block) = turn.block_mut(id) {
-                (block.kind, block.shed) = (kind, None);
-                return turn.settle_again(&asked);
-            }
-        }
     }
 
     /// Nothing yet of the same session.

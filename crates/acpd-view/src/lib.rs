@@ -34,15 +34,14 @@ pub mod text;
 pub use block::{
     Answer, Block, Content, FileDiff, Folding, Gap, Id, Kind, Location, Message, Notice, Plan,
     PlanEntry, Progress, Question, Severity, Source, Subagent, ToolCall, ToolContent, ToolText,
-    Topic, TurnEnd, short,
+    Topic, TurnEnd,
 };
-pub use body::CallBody;
-pub use diff::{Change, DiffLine};
+pub use diff::Change;
 pub use fold::{Started, State, Turn, cut_short, person};
 pub use header::{Choice, Command, CommandInput, ConfigOption, Cost, Header, Live, Mode, Usage};
 pub use line::{Line, Role, Span, Style};
 pub use markdown::{Markdown, fenced_in};
 pub use rows::{Group, Row, rows};
 pub use settings::{Modes, Settings};
-pub use sheet::{Sheet, asked_change};
+pub use sheet::Sheet;
 pub use summary::{describe, icon, plan};

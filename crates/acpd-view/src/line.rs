@@ -1,6 +1,5 @@
 //! Lines on a screen: text with what it means.
 
-use serde::Serialize;
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::text::Text;
@@ -30,9 +29,8 @@ pub struct Style {
     pub struck: bool,
 }
 
-/// Meaning of a text, by which each program chooses a colour.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+/// What a text means.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Role {
     #[default]
     Plain,

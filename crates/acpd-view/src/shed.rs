@@ -81,9 +81,11 @@ impl State {
     /// Takes lines that were read again, and restores each block that lies wholly within them.
     pub fn fill(&mut self, again: State) {
         for whole in again.into_turns().into_iter().flat_map(|turn| turn.blocks) {
-            let known = self.block_mut(whole.id);
-            if known.is_some_and(|block| block.is_shed() && block.last == whole.last) {
-                self.restore(whole.id, whole.kind);
+            if let Some(block) = self.block_mut(whole.id)
+                && block.is_shed()
+                && block.last == whole.last
+            {
+                (block.kind, block.shed) = (whole.kind, None);
             }
         }
     }

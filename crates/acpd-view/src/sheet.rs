@@ -168,29 +168,24 @@ fn diff(diff: &ShownDiff) -> Vec<Marked> {
         let line = text!("{}: {} bytes of changes, too many to show", diff.path, diff.left_out);
         return vec![(OWN, Line::of(Role::Warning, line))];
     }
-    let Change { head, lines, .. } = asked_change(diff);
-    let lines = lines.iter().map(|line| (BAR, line.line()));
-    std::iter::once((OWN, head)).chain(lines).collect()
-}
-
-/// A change of a file that a person decides on: its head says what is lost by it.
-pub fn asked_change(diff: &ShownDiff) -> Change {
     let ShownDiff { path, old_text, new_text, replaces, unseen, .. } = diff.clone();
     let gone = old_text.as_ref().map_or(0, |old| old.raw().lines().count());
     // Of what is not known, nothing says that it is new.
     let old_text = old_text.or_else(|| unseen.then(Untrusted::default));
-    let change = Change::of(&path, &FileDiff { path: path.clone(), old_text, new_text });
+    let file = FileDiff { path, old_text, new_text };
+    let Change { head, lines, .. } = Change::of(&file.path, &file);
     let head = if replaces {
         let mut replaced = Line::of(Role::Warning, "replaces ");
-        replaced.append(change.head);
+        replaced.append(head);
         let lines = if gone == 1 { "line" } else { "lines" };
         replaced.and(Role::Plain, text!(" ({} {})", gone, lines))
     } else if unseen {
-        change.head.and(Role::Warning, " (what is there now is not known)")
+        head.and(Role::Warning, " (what is there now is not known)")
     } else {
-        change.head
+        head
     };
-    Change { head, ..change }
+    let lines = lines.into_iter().map(|line| (BAR, line));
+    std::iter::once((OWN, head)).chain(lines).collect()
 }
 
 fn raw(call: &RawCall) -> Vec<Marked> {

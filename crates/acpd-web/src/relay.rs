@@ -1,5 +1,4 @@
-//! One socket of a client, and one connection to the daemon: each text frame is a line, as it is. On the socket of the
-//! page, lines of a conversation become blocks on their way (see `blocks`).
+//! One socket of a client, and one connection to the daemon: each text frame is a line, as it is.
 //!
 //! ```text
 //!  finding the daemon ──▶ open ──┬── the client leaves ─────────────────▶ over
@@ -13,7 +12,7 @@
 //! At most one line is under way to the client. While it is not taken, nothing is read from the daemon, which then
 //! treats this client as one that does not read: other clients do not notice.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use acp_wire::{Body, Framer};
 use acpd_sys::halves::{Reader, Writer, halves};
@@ -25,7 +24,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 
-use crate::blocks::{Conversation, Lines as Told};
 use crate::check::{Client, Verdict};
 use crate::failure::Failure;
 use crate::state::{Limits, Server};
@@ -46,16 +44,12 @@ enum End {
     Told(u16, String),
 }
 
-/// A conversation that both directions of a socket work on; none for a client that folds lines itself.
-type Folded = Option<Mutex<Conversation>>;
-
 /// Carries lines until one side ends.
 pub(crate) async fn relay(
     server: Arc<Server>,
     mut socket: WebSocket,
     token: Token,
     client: Client,
-    conversation: Option<Conversation>,
 ) {
     // Before the token is looked at again, so that no change is missed.
     let mut changes = server.news.of_tokens();
@@ -69,17 +63,10 @@ pub(crate) async fn relay(
     };
     let (mut sink, source) = socket.split();
     let (replies, replied) = mpsc::channel(1);
-    // Each is the consequence of a line, so there are never many.
-    let (requests, requested) = mpsc::unbounded_channel();
-    let folded: Folded = conversation.map(Mutex::new);
     let heard = Heard::default();
-    let (mut from, mut to) = (
-        FromClient { source, daemon: writer, client: &client, folded: &folded, replies, requested },
-        ToClient { sink: &mut sink, lines: Lines::new(reader), folded: &folded, replied, requests },
-    );
     let end = tokio::select! {
-        end = from.carry(&heard, server.limits.message) => end,
-        end = to.carry(&heard, &server.limits) => end,
+        end = to_daemon(source, writer, &client, replies, &heard, server.limits.message) => end,
+        end = to_client(&mut sink, reader, replied, &heard, &server.limits) => end,
         () = heard.silence(&server.limits) => End::Gone,
         () = revoked(&server, &token, &mut changes) => End::Told(SIGNED_OUT, "signed out".to_owned()),
         _ = stop.wait_for(|stops| *stops) => End::Told(close_code::AWAY, "the server ends".to_owned()),
@@ -115,136 +102,86 @@ impl Heard {
 }
 
 /// Lines of the client.
-struct FromClient<'a> {
-    source: SplitStream<WebSocket>,
-    daemon: Writer,
-    client: &'a Client,
-    folded: &'a Folded,
+async fn to_daemon(
+    mut source: SplitStream<WebSocket>,
+    mut daemon: Writer,
+    client: &Client,
     replies: mpsc::Sender<Bytes>,
-    /// Requests of the conversation.
-    requested: mpsc::UnboundedReceiver<Bytes>,
-}
-
-impl FromClient<'_> {
-    async fn carry(&mut self, heard: &Heard, longest: usize) -> End {
-        loop {
-            let line = tokio::select! {
-                frame = self.source.next() => match line_of(frame, longest) {
-                    Ok(line) => line,
-                    Err(end) => return end,
-                },
-                Some(request) = self.requested.recv() => {
-                    self.write(request).await;
-                    continue;
-                }
-            };
-            heard.now();
-            let Some(line) = line else { continue };
-            let told = self.folded.as_ref().and_then(|folded| locked(folded).on_page(&line));
-            if let Some(Told { to_page, to_daemon }) = told {
-                for line in to_daemon {
-                    self.write(line).await;
-                }
-                for line in to_page {
-                    drop(self.replies.send(line).await);
-                }
+    heard: &Heard,
+    longest: usize,
+) -> End {
+    let too_long = || End::Told(close_code::SIZE, format!("a message has at most {longest} bytes"));
+    loop {
+        let line = match source.next().await {
+            None | Some(Ok(Message::Close(_))) => return End::Gone,
+            Some(Err(error)) if error.to_string().contains("too long") => {
+                return too_long();
+            }
+            Some(Err(_)) => return End::Gone,
+            Some(Ok(Message::Binary(_))) => {
+                return End::Told(close_code::UNSUPPORTED, "a message is text".to_owned());
+            }
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
+                heard.now();
                 continue;
             }
-            match self.client.check(&line) {
-                Verdict::Drop => {}
-                Verdict::Answer(answer) => drop(self.replies.send(answer).await),
-                Verdict::Pass(line) => self.write(line).await,
+            Some(Ok(Message::Text(text))) => Bytes::from(text),
+        };
+        heard.now();
+        if line.len() > longest {
+            return too_long();
+        }
+        if line.contains(&b'\n') {
+            let why = "a message is one line, without a line feed";
+            return End::Told(close_code::INVALID, why.to_owned());
+        }
+        match client.check(&line) {
+            Verdict::Drop => {}
+            Verdict::Answer(answer) => drop(replies.send(answer).await),
+            Verdict::Pass(line) => {
+                let mut line = line.chain(&b"\n"[..]);
+                if daemon.write_all_buf(&mut line).await.is_err() {
+                    // Whoever reads from it has its last words, and its end.
+                    std::future::pending::<()>().await;
+                }
             }
         }
     }
-
-    async fn write(&mut self, line: Bytes) {
-        let mut line = line.chain(&b"\n"[..]);
-        if self.daemon.write_all_buf(&mut line).await.is_err() {
-            // Its last words, and its end, come the other way.
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-/// The line in a frame; none in one that only says that the client is there.
-fn line_of(
-    frame: Option<Result<Message, axum::Error>>,
-    longest: usize,
-) -> Result<Option<Bytes>, End> {
-    let too_long = || End::Told(close_code::SIZE, format!("a message has at most {longest} bytes"));
-    let line = match frame {
-        Some(Err(error)) if error.to_string().contains("too long") => return Err(too_long()),
-        None | Some(Ok(Message::Close(_)) | Err(_)) => return Err(End::Gone),
-        Some(Ok(Message::Binary(_))) => {
-            return Err(End::Told(close_code::UNSUPPORTED, "a message is text".to_owned()));
-        }
-        Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(None),
-        Some(Ok(Message::Text(text))) => Bytes::from(text),
-    };
-    if line.len() > longest {
-        return Err(too_long());
-    }
-    if line.contains(&b'\n') {
-        let why = "a message is one line, without a line feed";
-        return Err(End::Told(close_code::INVALID, why.to_owned()));
-    }
-    Ok(Some(line))
-}
-
-fn locked(folded: &Mutex<Conversation>) -> MutexGuard<'_, Conversation> {
-    folded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Lines of the daemon, our own answers, and now and then the question whether the client is there.
-struct ToClient<'a> {
-    sink: &'a mut SplitSink<WebSocket, Message>,
-    lines: Lines,
-    folded: &'a Folded,
-    replied: mpsc::Receiver<Bytes>,
-    requests: mpsc::UnboundedSender<Bytes>,
-}
-
-impl ToClient<'_> {
-    async fn carry(&mut self, heard: &Heard, limits: &Limits) -> End {
-        let mut pings = interval_at(Instant::now() + limits.ping, limits.ping);
-        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            let lines = tokio::select! {
-                line = self.lines.next() => match (line, self.folded) {
-                    (None, _) => return End::Told(DAEMON_AWAY, "acpd has closed the connection; connect again".to_owned()),
-                    (Some(line), None) => vec![line],
-                    (Some(line), Some(folded)) => {
-                        let Told { to_page, to_daemon } = locked(folded).on_daemon(line);
-                        for line in to_daemon {
-                            // Without its receiver the socket is over.
-                            let _ = self.requests.send(line);
-                        }
-                        to_page
-                    }
-                },
-                Some(reply) = self.replied.recv() => vec![reply],
-                _ = pings.tick() => {
-                    if self.sink.send(Message::Ping(Bytes::new())).await.is_err() {
-                        return End::Gone;
-                    }
-                    continue;
-                }
-            };
-            for line in lines {
-                let Ok(text) = Utf8Bytes::try_from(line) else {
-                    // The daemon reads only text, so it says nothing else.
-                    return End::Told(
-                        close_code::ERROR,
-                        "acpd has said what is no text".to_owned(),
-                    );
-                };
-                if self.sink.send(Message::Text(text)).await.is_err() {
+async fn to_client(
+    sink: &mut SplitSink<WebSocket, Message>,
+    daemon: Reader,
+    mut replies: mpsc::Receiver<Bytes>,
+    heard: &Heard,
+    limits: &Limits,
+) -> End {
+    let mut lines = Lines::new(daemon);
+    let mut pings = interval_at(Instant::now() + limits.ping, limits.ping);
+    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let line = tokio::select! {
+            line = lines.next() => match line {
+                Some(line) => line,
+                None => return End::Told(DAEMON_AWAY, "acpd has closed the connection; connect again".to_owned()),
+            },
+            Some(reply) = replies.recv() => reply,
+            _ = pings.tick() => {
+                if sink.send(Message::Ping(Bytes::new())).await.is_err() {
                     return End::Gone;
                 }
-                heard.now();
+                continue;
             }
+        };
+        let Ok(text) = Utf8Bytes::try_from(line) else {
+            // The daemon reads only text, so it says nothing else.
+            return End::Told(close_code::ERROR, "acpd has said what is no text".to_owned());
+        };
+        if sink.send(Message::Text(text)).await.is_err() {
+            return End::Gone;
         }
+        heard.now();
     }
 }
 

@@ -86,7 +86,7 @@ fn command(lines: &[Text], paint: Paint) -> Text {
 fn diff(change: &Change, paint: Paint) -> Text {
     let mut text = text!("    {}\n", paint.line(&change.head));
     for line in change.lines.iter().take(DIFF_LINES) {
-        text += paint.line(&line.line()) + "\n";
+        text += paint.line(line) + "\n";
     }
     if change.lines.len() > DIFF_LINES {
         let more = text!("      … {} more lines\n", change.lines.len() - DIFF_LINES);

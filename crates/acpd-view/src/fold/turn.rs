@@ -87,16 +87,7 @@ impl Turn {
         changed
     }
 
-    /// Applies the rules to blocks that were read without the lines behind them.
-    pub(super) fn settle_again(&mut self, asked: &Asked) {
-        if self.has_ended {
-            self.close(asked);
-        } else {
-            self.settle(asked);
-        }
-    }
-
-    /// Applies the rules of folding again; returns what they changed.
+    /// Applies the rules of folding anew; returns what they changed.
     pub(super) fn settle(&mut self, asked: &Asked) -> Vec<Id> {
         let mut changed = Vec::new();
         settle(&mut self.blocks, self.has_ended, asked, &mut changed);
