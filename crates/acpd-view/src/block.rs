@@ -8,7 +8,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::lenient;
-use crate::line::Line;
 use crate::text;
 use crate::text::Text;
 
@@ -28,8 +27,6 @@ pub struct Block {
     pub partial: bool,
     /// The notice of acpd that it was made of.
     pub(crate) source: Option<Box<Source>>,
-    /// Its summary, if its body was dropped.
-    pub(crate) shed: Option<Box<Line>>,
 }
 
 /// A notice of acpd, as it came.

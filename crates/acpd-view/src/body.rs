@@ -28,12 +28,6 @@ impl Block {
         if folding == Folding::Closed {
             return vec![head.unwrap_or_else(|| self.summary()).cut(width)];
         }
-        if self.is_shed() {
-            return vec![
-                self.summary().cut(width),
-                Line::of(Role::Dim, text!("{}reading", INDENT)),
-            ];
-        }
         let mut body = self.body(width);
         let (from, hidden) = match folding {
             Folding::First(most) if body.len() > most => {

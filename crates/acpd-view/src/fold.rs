@@ -112,14 +112,6 @@ impl State {
         &self.questions
     }
 
-    /// The block with this id, unless it is inside of a subagent.
-    pub(crate) fn block_mut(&mut self, id: Id) -> Option<&mut Block> {
-        let seq = id.seq();
-        let after =
-            self.turns.partition_point(|turn| turn.first().is_none_or(|first| first <= seq));
-        self.turns[..after].iter_mut().rev().find_map(|turn| turn.block_mut(id))
-    }
-
     /// Nothing yet of the same session.
     #[must_use]
     pub fn anew(&self) -> State {

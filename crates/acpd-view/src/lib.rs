@@ -26,7 +26,6 @@ mod line;
 mod markdown;
 mod rows;
 mod settings;
-mod shed;
 mod sheet;
 mod summary;
 pub mod text;

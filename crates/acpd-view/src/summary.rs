@@ -20,9 +20,6 @@ use crate::text::Text;
 impl Block {
     /// The block in one line, however long.
     pub fn summary(&self) -> Line {
-        if let Some(left) = self.left() {
-            return left.clone();
-        }
         match &self.kind {
             Kind::Prompt(message) => first_line("> ", Role::User, &message.content),
             Kind::Answer(message) => first_line("", Role::Plain, &message.content),

@@ -67,12 +67,6 @@ impl Turn {
         self.blocks.get(at).filter(|block| block.id == id)
     }
 
-    /// The same, to change it.
-    pub(super) fn block_mut(&mut self, id: Id) -> Option<&mut Block> {
-        let at = self.blocks.binary_search_by_key(&id.seq(), |block| block.id.seq()).ok()?;
-        self.blocks.get_mut(at).filter(|block| block.id == id)
-    }
-
     /// The same, also inside of subagents.
     pub(super) fn get(&self, id: Id) -> Option<&Block> {
         self.block(id).or_else(|| find(&self.blocks, id))

@@ -1,6 +1,5 @@
 // @ts-check
-// Bodies of blocks that nobody looks at: they are dropped, and read again from the journal, as `acpd-view/src/shed.rs`
-// does it.
+// Bodies of blocks that nobody looks at: they are dropped, and read again from the journal.
 //
 //  whole ──shed──▶ its summary, its place in the journal ──lines of that place: fill──▶ whole
 
