@@ -300,10 +300,11 @@ fn logout(agent: &str, sure: bool, door: Door, ui: &mut Ui) -> Result {
             .hint("log out with its own command, then restart it with `acpctl agent restart`"));
     }
     if !sure {
-        let sessions = human::counted(u64::from(info.sessions), "session");
-        let prompt =
-            text!("log out of {}? This affects all clients and {}. y/n > ", shown, sessions);
-        confirm(ui, text!("logging out of {}", shown), ADD_YES, &Text::new(), prompt)?;
+        let affected =
+            text!("all clients and {}", human::counted(u64::from(info.sessions), "session"));
+        let doing = text!("logging {} out of {}", affected, shown);
+        let prompt = text!("log out of {}? This affects {}. y/n > ", shown, affected);
+        confirm(ui, doing, ADD_YES, &Text::new(), prompt)?;
     }
     // There is nothing in the answer.
     let _: Value = live.call(ui, "logout", &json!({}))?;

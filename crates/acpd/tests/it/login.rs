@@ -72,7 +72,11 @@ fn a_login_by_a_call_is_made_and_unmade_from_the_command_line() {
     env.acpctl(&["auth", "login", "echo"]).success();
     env.acpctl(&["run", "say #one"]).success();
     assert_eq!(env.agent("echo")["auth"]["state"], "authenticated");
-    env.acpctl(&["auth", "logout", "echo"]).code(2).explains(&["needs confirmation", "--yes"]);
+    env.acpctl(&["auth", "logout", "echo"]).code(2).explains(&[
+        "all clients and 1 session",
+        "needs confirmation",
+        "--yes",
+    ]);
     env.acpctl(&["auth", "logout", "echo", "--yes"]).success();
     env.acpctl(&["run", "say #two"]).code(4);
     let status = env.acpctl(&["auth", "status", "echo"]).success();
