@@ -214,7 +214,7 @@ function Stop-Daemon {
     if ((Run-Program $Acpctl @('--no-spawn', 'daemon', 'status')).Code -eq 0) { Acpctl 'daemon' 'stop' | Out-Null }
 }
 function Set-Config([string] $more) {
-    $text = "default_agent = `"demo`"`n[daemon]`nhost = `"shim`"`n" + $more
+    $text = "default_agent = `"demo`"`n[daemon]`n" + $more
     [IO.File]::WriteAllText((Join-Path $env:ACPD_CONFIG_DIR 'config.toml'), $text)
 }
 function Toml([string] $text) { "'" + $text + "'" }

@@ -30,10 +30,7 @@ pub(super) fn show(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
         && let Some(holder) = lock::signature(&paths.lock())
     {
         let pid = holder.pid;
-        ui.say(text!(
-            "acpd is running (pid {}): the service takes it over, unless that interrupts a turn",
-            pid
-        ));
+        ui.say(text!("acpd is running (pid {}): the service takes it over", pid));
     }
     Ok(())
 }
