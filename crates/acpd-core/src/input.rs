@@ -143,8 +143,8 @@ pub enum HostEvent {
     /// The leader has ended; descendants may be left. All its output was delivered before: later
     /// lines belong to no session.
     Exited {
-        /// How it ended, in words.
-        status: String,
+        /// The end as a predicate, such as `ended with exit code 3`.
+        ending: String,
         /// The last lines of its stderr.
         stderr: String,
     },

@@ -150,7 +150,7 @@ fn over_tcp(
             Err(_) => {}
         }
         if let Some(exit) = try_wait_leader(leader.pid)? {
-            return Err(io::Error::other(format!("it ended with {exit}")));
+            return Err(io::Error::other(format!("it {}", exit.predicate())));
         }
         listen(&mut talk, errors);
     }

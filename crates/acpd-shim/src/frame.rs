@@ -201,18 +201,17 @@ impl From<ExitKind> for Status {
     }
 }
 
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Status::Code(code) => ExitKind::Code(code).fmt(f),
-            Status::Signal(number) => ExitKind::Signal(number).fmt(f),
-            Status::Closed => f.write_str("a closed connection"),
-            Status::Unknown => f.write_str("an unknown status"),
+impl Status {
+    /// The end as a predicate, as [`ExitKind::predicate`] puts it.
+    pub fn predicate(self) -> String {
+        match self {
+            Status::Code(code) => ExitKind::Code(code).predicate(),
+            Status::Signal(number) => ExitKind::Signal(number).predicate(),
+            Status::Closed => "ended with a closed connection".to_owned(),
+            Status::Unknown => "ended with an unknown status".to_owned(),
         }
     }
-}
 
-impl Status {
     /// The two numbers that stand for it.
     pub(crate) fn numbers(self) -> (u8, i32) {
         match self {

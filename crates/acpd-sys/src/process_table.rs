@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::program::signal_name;
 use crate::user::{self, UserId};
 
 /// A process, told apart from every other that has or had its pid.
@@ -62,6 +63,16 @@ pub enum ExitKind {
     Code(i32),
     /// This signal ended it.
     Signal(i32),
+}
+
+impl ExitKind {
+    /// The end as a predicate: `ended with exit code 3`, `was killed (SIGKILL)`.
+    pub fn predicate(self) -> String {
+        match self {
+            ExitKind::Code(_) => format!("ended with {self}"),
+            ExitKind::Signal(number) => format!("was killed ({})", signal_name(number)),
+        }
+    }
 }
 
 /// The process at the other end of a connection, as the kernel saw it when it connected.

@@ -274,6 +274,8 @@ fn an_exit_is_told_in_words() {
     assert_eq!(ExitKind::Code(3).to_string(), "exit code 3");
     assert_eq!(ExitKind::Signal(9).to_string(), "signal 9 (SIGKILL)");
     assert_eq!(ExitKind::Signal(64).to_string(), "signal 64");
+    assert_eq!(ExitKind::Code(3).predicate(), "ended with exit code 3");
+    assert_eq!(ExitKind::Signal(9).predicate(), "was killed (SIGKILL)");
     // Not init, not a group, not everybody.
     for pid in [0, 1, u32::MAX] {
         wait_leader(pid).unwrap_err();

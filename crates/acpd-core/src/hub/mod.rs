@@ -147,8 +147,8 @@ impl Hub {
             HostEvent::ServersLeftOut { request, servers } => {
                 self.on_servers_left_out(host, &request, servers, out);
             }
-            HostEvent::Exited { status, stderr } => {
-                self.on_host_exited(host, &status, &stderr, out);
+            HostEvent::Exited { ending, stderr } => {
+                self.on_host_exited(host, &ending, &stderr, out);
             }
             HostEvent::Left(left) => self.on_leftovers_found(host, &left, out),
             HostEvent::Gone => self.on_host_gone(host, out),

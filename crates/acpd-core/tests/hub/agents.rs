@@ -71,8 +71,8 @@ fn an_agent_that_never_answers_initialize_is_stopped() {
     bench.pass(60_000);
     assert_eq!(bench.stops, [StopStep::CloseStdin]);
     // Waiting clients get its last words.
-    let (status, stderr) = ("exit code 0".to_owned(), "no network".to_owned());
-    bench.feed(Input::Host(host, HostEvent::Exited { status, stderr }));
+    let (ending, stderr) = ("ended with exit code 0".to_owned(), "no network".to_owned());
+    bench.feed(Input::Host(host, HostEvent::Exited { ending, stderr }));
     let error = bench.got(a)[0]["error"]["data"]["_acpd"].clone();
     assert_eq!(error["reason"], "agent_timeout");
     assert_eq!(error["stderr"], "no network");

@@ -652,9 +652,9 @@ impl Bench {
     }
 
     pub(crate) fn leader_ends(&mut self) {
-        let (status, stderr) = ("exit status 1".to_owned(), "Error: boom".to_owned());
+        let (ending, stderr) = ("ended with exit status 1".to_owned(), "Error: boom".to_owned());
         let host = self.host();
-        self.feed(Input::Host(host, HostEvent::Exited { status, stderr }));
+        self.feed(Input::Host(host, HostEvent::Exited { ending, stderr }));
     }
 
     /// Lets time pass, deadline by deadline.

@@ -92,7 +92,7 @@ fn a_person_does_not_wait_for_what_does_not_end() {
     // Later lines of these processes belong to no session, and their end does not matter.
     bench.feed(Input::Host(
         host,
-        HostEvent::Exited { status: "late".to_owned(), stderr: String::new() },
+        HostEvent::Exited { ending: "ended late".to_owned(), stderr: String::new() },
     ));
     bench.feed(Input::Host(host, HostEvent::Gone));
     assert_eq!(bench.state("s"), "live");
@@ -201,7 +201,7 @@ fn a_turn_of_an_agent_that_survives_sigkill_itself_is_over() {
     let host = bench.host();
     bench.feed(Input::Host(
         host,
-        HostEvent::Exited { status: "signal 9".to_owned(), stderr: String::new() },
+        HostEvent::Exited { ending: "was killed (SIGKILL)".to_owned(), stderr: String::new() },
     ));
     bench.feed(Input::Host(host, HostEvent::Gone));
     bench.pass(1_000);

@@ -32,8 +32,8 @@ fn all_die(bench: &mut Bench) {
     bench.started.clear();
     let hosts = std::mem::take(&mut bench.spawned);
     for host in hosts.clone() {
-        let (status, stderr) = ("signal 9".to_owned(), String::new());
-        bench.feed(Input::Host(host, HostEvent::Exited { status, stderr }));
+        let (ending, stderr) = ("was killed (SIGKILL)".to_owned(), String::new());
+        bench.feed(Input::Host(host, HostEvent::Exited { ending, stderr }));
     }
     for host in hosts {
         bench.feed(Input::Host(host, HostEvent::Gone));

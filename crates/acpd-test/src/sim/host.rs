@@ -446,8 +446,8 @@ impl World {
         }
         if host.leader != Leader::Runs && !link.exited {
             link.exited = true;
-            let (status, stderr) = ("exit status 1".to_owned(), "oh no".to_owned());
-            self.feed(Input::Host(id, HostEvent::Exited { status, stderr }))?;
+            let (ending, stderr) = ("ended with exit status 1".to_owned(), "oh no".to_owned());
+            self.feed(Input::Host(id, HostEvent::Exited { ending, stderr }))?;
             return Ok(true);
         }
         if host.leader == Leader::Gone {

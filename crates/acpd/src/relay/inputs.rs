@@ -66,8 +66,8 @@ impl Relay {
                 tracing::info!(host = host.0, reason, "an agent of an earlier daemon is lost");
                 self.opening.found(host);
             }
-            HostEvent::Exited { status, .. } => {
-                tracing::info!(host = host.0, status, "an agent has ended");
+            HostEvent::Exited { ending, .. } => {
+                tracing::info!(host = host.0, status = ending, "an agent has ended");
                 self.services.cancel(host);
             }
             HostEvent::Gone => {

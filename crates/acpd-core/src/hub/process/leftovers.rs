@@ -53,7 +53,7 @@ impl Hub {
         }
         if agent.host().is_some_and(|host| host.exited.is_none()) {
             // The process got SIGKILL and sends nothing any longer, so no request waits for it.
-            self.on_host_exited(host, "SIGKILL", "", out);
+            self.on_host_exited(host, "was killed (SIGKILL)", "", out);
         }
         if let Some(host) = self.slot_mut(id).host_mut() {
             host.leftovers = Some(told);

@@ -112,7 +112,7 @@ impl Hub {
     pub(crate) fn on_host_exited(
         &mut self,
         host: HostId,
-        status: &str,
+        ending: &str,
         stderr: &str,
         out: &mut Batch,
     ) {
@@ -135,12 +135,12 @@ impl Hub {
             _ => State::Stopping { why: StopWhy::Crashed, stage: Stage::Term },
         };
         let reason = match &state {
-            State::Stopping { why: StopWhy::Crashed, .. } => ending(status),
+            State::Stopping { why: StopWhy::Crashed, .. } => format!("it {ending}"),
             State::Stopping { why: StopWhy::BadStart { .. }, .. } if was_starting => {
                 let printed = agent.what_it_printed();
-                format!("{} before it answered `initialize`{printed}", ending(status))
+                format!("it {ending} before it answered `initialize`{printed}")
             }
-            _ => agent.reason.clone().unwrap_or_else(|| ending(status)),
+            _ => agent.reason.clone().unwrap_or_else(|| format!("it {ending}")),
         };
         if !was_stopping {
             self.hook_crash(id, &reason, out);
@@ -225,7 +225,7 @@ impl Hub {
         out.effects.push(Effect::Host(host, ToHost::Forget));
         let slot = self.processes.slot_of(host).map(|id| &self.processes[&id]);
         if slot.and_then(Slot::host).is_some_and(|host| host.exited.is_none()) {
-            self.on_host_exited(host, "an unknown status", "", out);
+            self.on_host_exited(host, "ended with an unknown status", "", out);
         }
         let Some((id, was)) = self.processes.take(host) else { return };
         self.timers.clear(Timer::Slot(id));
@@ -337,12 +337,4 @@ impl Hub {
 enum Verdict {
     Start { delay: u64 },
     Fail(Reason),
-}
-
-/// Says how a process ended: with an exit code, or by a signal (`signal 9 (SIGKILL)`).
-fn ending(status: &str) -> String {
-    match status.strip_prefix("signal ").and_then(|signal| signal.split_once('(')) {
-        Some((_, name)) => format!("it was killed ({name}"),
-        None => format!("it ended with {status}"),
-    }
 }

@@ -149,7 +149,7 @@ impl Supervisor {
                 ToDaemon::Written { chunk } => reports.extend(self.wrote(chunk)),
                 ToDaemon::Exit { stage, status, stderr } => {
                     let stderr = String::from_utf8_lossy(stderr).trim().to_owned();
-                    reports.extend(self.last_words(status.to_string(), stderr));
+                    reports.extend(self.last_words(status.predicate(), stderr));
                     if stage == Stage::Gone && self.told < Told::Gone {
                         self.told = Told::Gone;
                         self.place.reaper.unknow(self.host);

@@ -33,8 +33,8 @@ const SILENT: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long a shim that is done may take to end.
 const LAST: Duration = Duration::from_secs(5);
-/// How an agent has ended if nobody saw it.
-const DEATH: &str = "the death of its shim process";
+/// The end of an agent that was not seen, as a predicate.
+const DEATH: &str = "ended with the death of its shim process";
 /// What is said of a shim that does not outlive what has started acpd.
 const BOUND: &str = "agents are in a Job of Windows that nobody may leave, and end with it";
 /// Bytes of leftover output that are read at once.
@@ -182,9 +182,9 @@ impl Supervisor {
         if self.shim_dir.path().is_dir() {
             return self.supervise().await;
         }
-        // A child of the earlier daemon, or never started.
+        // It was never started, was a child of acpd 0.2, or the journal is a restored copy.
         self.told = Told::Ended;
-        let reason = "acpd ended, and the agent with it".to_owned();
+        let reason = "its process is gone".to_owned();
         self.report(HostEvent::Lost { reason }).await;
         let marker = self.shim_dir.marker().to_owned();
         self.place.reaper.sweep(self.host, Leftovers::Marked { marker, leader: self.leader });
@@ -353,8 +353,8 @@ impl Supervisor {
                 self.report(HostEvent::Lost { reason }).await;
             }
             Told::Running => {
-                let status = format!("a loss of its {what}");
-                self.report(HostEvent::Exited { status, stderr: String::new() }).await;
+                let ending = format!("ended with a loss of its {what}");
+                self.report(HostEvent::Exited { ending, stderr: String::new() }).await;
             }
             Told::Ended | Told::Gone => {}
         }
@@ -455,15 +455,15 @@ impl Supervisor {
 
     /// Hands over the leftover output of an agent that ran, then reports its end.
     async fn report_end(&mut self, exit: Option<Status>, leftover: Option<Leftover>) {
-        let mut status = exit.map_or_else(|| DEATH.to_owned(), |status| status.to_string());
+        let mut ending = exit.map_or_else(|| DEATH.to_owned(), Status::predicate);
         if let Some(leftover) = leftover
             && let Err(error) = self.read_leftover(leftover).await
         {
             let (host, dir) = (self.host.0, self.shim_dir.path().display());
             tracing::error!(host, %dir, %error, "the last output of an agent cannot be read");
-            status.push_str(", and a part of its output could not be read");
+            ending.push_str(", and a part of its output could not be read");
         }
-        for event in self.last_words(status, String::new()) {
+        for event in self.last_words(ending, String::new()) {
             self.report(event).await;
         }
     }
@@ -513,7 +513,7 @@ impl Supervisor {
     }
 
     /// What is to be reported when the leader has ended.
-    pub(super) fn last_words(&mut self, status: String, stderr: String) -> Vec<HostEvent> {
+    pub(super) fn last_words(&mut self, ending: String, stderr: String) -> Vec<HostEvent> {
         if self.told >= Told::Ended {
             return Vec::new();
         }
@@ -523,7 +523,7 @@ impl Supervisor {
         if !frames.is_empty() {
             events.push(HostEvent::Output(frames));
         }
-        events.push(HostEvent::Exited { status, stderr });
+        events.push(HostEvent::Exited { ending, stderr });
         events
     }
 
