@@ -42,7 +42,7 @@ pub struct Launch {
     pub spool: u64,
     /// The times of the stop ladder.
     pub ladder: LadderTimes,
-    /// Time to continue without a daemon, from the start; `None` or 0: no limit.
+    /// Time to continue without a daemon, from the start; `None`: no limit.
     pub lease: Option<Duration>,
 }
 

@@ -206,7 +206,7 @@ impl Shim {
             stop: Stop::new(launch.ladder),
             link: None,
             candidate: None,
-            lease: launch.lease.filter(|lease| !lease.is_zero()),
+            lease: launch.lease,
             alone: now,
             leaving: false,
             unknown: false,
