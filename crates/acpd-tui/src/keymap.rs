@@ -233,7 +233,9 @@ pub(crate) fn rows(place: Place) -> impl Iterator<Item = &'static Binding> {
 /// Returns the first key of an action for a sentence.
 pub(crate) fn key_of(place: Place, action: Action, is_unicode: bool) -> Text {
     let mut rows = rows(place).chain(rows(Place::Everywhere));
-    let keys = rows.find(|row| row.action == action).map_or("", |row| row.keys);
+    let row = rows.find(|row| row.action == action);
+    debug_assert!(row.is_some(), "{action:?} has no key in {place:?}");
+    let keys = row.map_or("", |row| row.keys);
     let first = keys.split(' ').next().unwrap_or_default();
     Text::from(&Untrusted::from(shown(first, is_unicode)))
 }
@@ -284,7 +286,6 @@ fn code(name: &str) -> Option<KeyCode> {
         "space" => KeyCode::Char(' '),
         "up" => KeyCode::Up,
         "down" => KeyCode::Down,
-        "left" => KeyCode::Left,
         "right" => KeyCode::Right,
         "home" => KeyCode::Home,
         "end" => KeyCode::End,

@@ -129,10 +129,7 @@ impl State {
         if let Id::Question(_) = id {
             return self.questions.iter().find(|block| block.id == id);
         }
-        let seq = id.seq();
-        let after =
-            self.turns.partition_point(|turn| turn.first().is_none_or(|first| first <= seq));
-        self.turns[..after].iter().rev().find_map(|turn| turn.get(id))
+        self.turns[..self.turns_to(id)].iter().rev().find_map(|turn| turn.get(id))
     }
 
     /// The number of the last line.
@@ -153,17 +150,21 @@ impl State {
         self.turns.drain(..rest).collect()
     }
 
-    /// Drops turns until at most `most` are left above that of a block. [`State::earlier`] takes
-    /// their lines again. Returns whether any were dropped.
-    pub fn drop_turns_above(&mut self, id: Id, most: usize) -> bool {
-        let is_before = |turn: &Turn| turn.first().is_none_or(|first| first <= id.seq());
-        let above = self.turns.partition_point(is_before).saturating_sub(1);
-        let dropped = above.saturating_sub(most);
-        if dropped > 0 {
+    /// If more than `most` turns are above that of a block, drops turns until `kept` are left above
+    /// it. [`State::earlier`] takes their lines again. Returns whether any were dropped.
+    pub fn drop_turns_above(&mut self, id: Id, most: usize, kept: usize) -> bool {
+        let above = self.turns_to(id).saturating_sub(1);
+        let is_much = above > most;
+        if is_much {
             self.head.clear();
-            self.turns.drain(..dropped);
+            self.turns.drain(..above.saturating_sub(kept));
         }
-        dropped > 0
+        is_much
+    }
+
+    /// Returns how many turns begin at or before a block.
+    fn turns_to(&self, id: Id) -> usize {
+        self.turns.partition_point(|turn| turn.first().is_none_or(|first| first <= id.seq()))
     }
 
     /// All turns; nothing comes any more.

@@ -135,7 +135,11 @@ impl State {
             Action::Filter => self.top.typing = Some(Typing::Filter),
             Action::Back => self.top.filter = Input::default(),
             Action::Open => self.open_selected(),
-            Action::Prompt => self.type_prompt(),
+            Action::Prompt => self.type_for_selected(|session, who| Typing::Prompt {
+                session,
+                who,
+                input: Input::default(),
+            }),
             Action::New => {
                 let agent = self.agents().next();
                 match agent {
@@ -145,7 +149,11 @@ impl State {
                     None => self.flash(Role::Bad, "acpd has not told yet which agents there are"),
                 }
             }
-            Action::Rename => self.type_name(),
+            Action::Rename => self.type_for_selected(|session, who| Typing::Rename {
+                session,
+                who,
+                input: Input::default(),
+            }),
             Action::Cancel => self.cancel(),
             Action::Restart => self.restart(),
             _ => {}
@@ -176,23 +184,11 @@ impl State {
         }
     }
 
-    /// Opens the line for a prompt to the selected session.
-    fn type_prompt(&mut self) {
+    /// Opens a line for the selected session.
+    fn type_for_selected(&mut self, typing: impl FnOnce(SessionRowKey, Text) -> Typing) {
         match self.selected_session() {
             Some(session) => {
-                let (who, session) = (Text::from(session.handle()), session.row_key());
-                self.top.typing = Some(Typing::Prompt { session, who, input: Input::default() });
-            }
-            None => self.flash(Role::Warning, "no session is selected"),
-        }
-    }
-
-    /// Opens the line for a new name of the selected session.
-    fn type_name(&mut self) {
-        match self.selected_session() {
-            Some(session) => {
-                let (who, session) = (Text::from(session.handle()), session.row_key());
-                self.top.typing = Some(Typing::Rename { session, who, input: Input::default() });
+                self.top.typing = Some(typing(session.row_key(), Text::from(session.handle())));
             }
             None => self.flash(Role::Warning, "no session is selected"),
         }
@@ -288,7 +284,11 @@ impl State {
         match self.top.card.key(action, key, question, page) {
             Did::Answered { id, answer, says_why } => {
                 if says_why {
-                    self.type_prompt();
+                    self.type_for_selected(|session, who| Typing::Prompt {
+                        session,
+                        who,
+                        input: Input::default(),
+                    });
                 }
                 self.answer(id, answer);
             }

@@ -8,8 +8,10 @@ use serde_json::value::RawValue;
 
 /// Rows of a block that is unfolded out of a group.
 const GLANCE: usize = 3;
-/// Turns above the screen that are kept.
-const TURNS: usize = 100;
+/// Turns above the screen that are kept when turns are dropped.
+const KEPT: usize = 100;
+/// Turns above the screen at which turns are dropped: more than a page of older lines has.
+const MOST: usize = 500;
 
 #[derive(Debug)]
 pub(super) struct Conversation {
@@ -189,7 +191,7 @@ impl Conversation {
 
     /// Drops turns that are far above a row of the screen. They are read again when they are wanted.
     pub(super) fn drop_above(&mut self, id: Id) {
-        if !self.is_asked() && self.folded.drop_turns_above(id, TURNS) {
+        if !self.is_asked() && self.folded.drop_turns_above(id, MOST, KEPT) {
             self.older = Older::Unread;
         }
     }

@@ -143,7 +143,7 @@ fn states_of_the_connection_are_told_and_the_draft_stays() {
     assert!(person.sees(80, 24).contains("acpd is not running, reconnecting; the draft stays"));
     person.event(Event::Back(link));
     let seen = person.sees(80, 24);
-    assert!(!seen.contains("away") && seen.contains("half a thought"), "{seen}");
+    assert!(!seen.contains("not running") && seen.contains("half a thought"), "{seen}");
     let gone = json!({"sessionId": ID});
     person.event(Event::Line(link, build::notification(method::SESSION_REMOVED, &gone)));
     assert!(person.sees(80, 24).contains("the session was deleted"));

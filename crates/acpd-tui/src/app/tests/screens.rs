@@ -45,11 +45,11 @@ fn without_sessions_it_says_how_to_begin() {
 fn a_daemon_that_is_away_is_told_after_a_second() {
     let mut person = in_the_morning();
     person.event(Event::Lost(Link::Fleet));
-    assert!(!person.sees(80, 24).contains("away"));
+    assert!(!person.sees(80, 24).contains("not running"));
     person.state.now += 1001;
     assert!(person.sees(80, 24).contains("acpd is not running, reconnecting"));
     person.event(Event::Back(Link::Fleet));
-    assert!(!person.sees(80, 24).contains("away"));
+    assert!(!person.sees(80, 24).contains("not running"));
     assert_eq!(person.said(method::WATCH).len(), 1, "everything is asked for again");
     person.event(Event::Ended(Link::Fleet, "acpd closed the connection".into()));
     assert!(person.sees(80, 24).contains("acpd closed the connection"));
