@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use acpd_test::harness::{Config, TestEnv, kill9, signal, until};
+use acpd_test::harness::{TestEnv, kill9, signal, until};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -19,7 +19,6 @@ fn home() -> TestEnv {
     let token = env.path("token");
     fs::write(&token, format!("{SECRET}\n")).unwrap();
     fs::set_permissions(&token, Permissions::from_mode(0o600)).unwrap();
-    env.configure(&Config::new([echo()]));
     let file = env.path("config").join("config.toml");
     let text = fs::read_to_string(&file).unwrap();
     let servers = format!(
