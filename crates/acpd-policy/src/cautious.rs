@@ -5,9 +5,13 @@ use crate::facts::{Facts, Unclear};
 use crate::glob::Glob;
 use crate::one_line::quoted;
 use crate::place::{IS_WINDOWS, is_file, reading, resolve, strict_url, usual_url};
-use crate::readings::{Readings, inner_texts};
+use crate::readings::{InnerTexts, Readings};
 use crate::rule::{Call, Check, Rule, plain, unquoted};
 use crate::shell::{UNKNOWN, is_plain_program};
+
+/// Why a text might match.
+const FOREIGN: &str = "is not a plain program with arguments";
+const CUT: &str = "cannot be parsed to its end";
 
 /// The conditions on the call itself.
 pub(crate) fn checks(rule: &Rule, call: Call<'_>) -> Vec<Check> {
@@ -54,14 +58,13 @@ fn commands(globs: &[Glob], facts: &Facts<'_>) -> Check {
             return Check::Might(foreign(title));
         }
     }
-    let might = |glob: &Glob, text: &str| {
-        let inside = inner_texts(text);
-        is_foreign(text)
-            || glob.matches(text)
-            || inside.is_none_or(|mut texts| texts.any(|text| glob.matches(&text)))
+    let matched = |text: &str| globs.iter().find(|glob| glob.matches(text)).map(matches_it);
+    let might = |text: &str| match InnerTexts::of(text) {
+        _ if is_foreign(text) => Some(FOREIGN.to_owned()),
+        Some(inner) => matched(text).or_else(|| inner.iter().find_map(matched)),
+        None => Some(CUT.to_owned()),
     };
-    in_unclear(facts, |text| globs.iter().find(|glob| might(glob, text)))
-        .unwrap_or(Check::Fails(why))
+    in_unclear(facts, might).unwrap_or(Check::Fails(why))
 }
 
 /// Returns whether a glob matches one of the readings.
@@ -75,7 +78,11 @@ fn is_foreign(line: &str) -> bool {
 }
 
 fn foreign(line: &str) -> String {
-    format!("{} is not a plain program with arguments", quoted(line))
+    format!("{} {FOREIGN}", quoted(line))
+}
+
+fn matches_it(glob: &Glob) -> String {
+    format!("matches `{glob}`")
 }
 
 /// Returns why the command could turn out to match.
@@ -89,13 +96,13 @@ fn might(globs: &[Glob], command: &Command) -> Option<String> {
     if let Some(glob) = globs.iter().find(|glob| starts().any(|start| glob.might_match(start))) {
         return Some(format!("shell expansion could make command {line} match `{glob}`"));
     }
-    let Some(mut texts) = inner_texts(&command.line) else {
-        return Some(format!("command {line} cannot be parsed to its end"));
+    let Some(inner) = InnerTexts::of(&command.line) else {
+        return Some(format!("command {line} {CUT}"));
     };
-    if let Some(text) = texts.find(|text| globs.iter().any(|glob| glob.matches(text))) {
-        return Some(format!("{} in command {line} could run", quoted(&text)));
+    if let Some(text) = inner.iter().find(|text| globs.iter().any(|glob| glob.matches(text))) {
+        return Some(format!("{} in command {line} could run", quoted(text)));
     }
-    readings.is_cut.then(|| format!("command {line} cannot be parsed to its end"))
+    readings.is_cut.then(|| format!("command {line} {CUT}"))
 }
 
 fn paths(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Check {
@@ -122,9 +129,11 @@ fn paths(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Check {
     if let Some(path) = facts.paths.iter().find(is_folder) {
         return Check::Might(format!("path {} may be a folder with it", quoted(path)));
     }
-    let might = |path: &str, glob: &Glob| IS_WINDOWS && is_unknown(path) || matches(path, glob);
-    in_unclear(facts, |text| globs.iter().find(|glob| might(text, glob)))
-        .unwrap_or(Check::Fails(why))
+    let might = |text: &str| match globs.iter().find(|glob| matches(text, glob)) {
+        Some(glob) => Some(matches_it(glob)),
+        None => (IS_WINDOWS && is_unknown(text)).then(|| "may be any place".to_owned()),
+    };
+    in_unclear(facts, might).unwrap_or(Check::Fails(why))
 }
 
 fn urls(globs: &[Glob], facts: &Facts<'_>) -> Check {
@@ -139,19 +148,20 @@ fn urls(globs: &[Glob], facts: &Facts<'_>) -> Check {
     let might = |text: &str, glob: &Glob| {
         ["", "https://", "http://"].iter().any(|scheme| matches(&format!("{scheme}{text}"), glob))
     };
-    in_unclear(facts, |text| globs.iter().find(|glob| might(text, glob)))
+    in_unclear(facts, |text| globs.iter().find(|glob| might(text, glob)).map(matches_it))
         .unwrap_or(Check::Fails(why))
 }
 
-/// Looks for texts in parts of the input that are not understood: they might be what the rule is about.
-fn in_unclear<'g>(facts: &Facts<'_>, find: impl Fn(&str) -> Option<&'g Glob>) -> Option<Check> {
+/// Looks for texts in parts of the input that are not understood: they might be what the rule is about. `might`
+/// says why one of them could be.
+fn in_unclear(facts: &Facts<'_>, might: impl Fn(&str) -> Option<String>) -> Option<Check> {
     if facts.is_unread {
         return Some(Check::Might("the input cannot be read".to_owned()));
     }
     facts.unclear.iter().find_map(|Unclear { member, why, texts }| {
-        let (text, glob) = texts.iter().find_map(|text| Some((text, find(text)?)))?;
+        let (text, reason) = texts.iter().find_map(|text| Some((text, might(text)?)))?;
         let (text, member) = (quoted(text), quoted(member));
-        Some(Check::Might(format!("{text} in {member}, which {why}, matches `{glob}`")))
+        Some(Check::Might(format!("{text} in {member}, which {why}, {reason}")))
     })
 }
 

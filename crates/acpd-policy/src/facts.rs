@@ -109,12 +109,16 @@ impl<'a> Facts<'a> {
             ..Self::default()
         };
         if let Some(raw) = request.raw_input.map(RawValue::get) {
-            facts.input = text_of(raw, request.tool_call_id.as_deref());
-            match serde_json::from_str(raw) {
-                // Readers disagree about which of them counts.
-                Ok(_) if has_repeated_members(raw) => facts.unread("", "has a member twice"),
-                Ok(Value::Object(members)) => facts.read(&members),
-                Ok(other) => facts.unclear("", "is not an object", &other),
+            match serde_json::from_str::<Value>(raw) {
+                Ok(value) => {
+                    match &value {
+                        // Readers disagree about which of them counts.
+                        _ if has_repeated_members(raw) => facts.unread("", "has a member twice"),
+                        Value::Object(members) => facts.read(members),
+                        other => facts.unclear("", "is not an object", other),
+                    }
+                    facts.input = text_of(value, request.tool_call_id.as_deref());
+                }
                 Err(_) => facts.unread("", "cannot be read"),
             }
         }
@@ -359,8 +363,7 @@ fn has_repeated_members(input: &str) -> bool {
 ///
 /// Some agents give their own record of the call as its input, which then is new each time. A record is
 /// known by the id of the call in it: in any other input these names may be what a tool acts on.
-fn text_of(input: &str, call: Option<&str>) -> Option<String> {
-    let mut input: Value = serde_json::from_str(input).ok()?;
+fn text_of(mut input: Value, call: Option<&str>) -> Option<String> {
     input.sort_all_objects();
     if let Value::Object(members) = &mut input {
         let names_it =

@@ -5,13 +5,15 @@
 //! counts as one.
 
 use std::collections::BTreeSet;
+use std::iter;
 
 use crate::shell::{self, Role, Simple, UNKNOWN};
 
 /// The most text that is looked at, the same text in several readings counted each time.
 const MOST_BYTES: usize = 64 * 1024;
 
-/// The most of it that is looked at for commands that any program may run.
+/// The most text that is compared of a line, from each of its words on: enough for a page of prose in a
+/// member that is not understood.
 const MOST_INNER_BYTES: usize = 1 << 23;
 
 /// Readings of a line, each once; [`UNKNOWN`] stands for what only the shell knows.
@@ -128,22 +130,31 @@ impl Finder {
     }
 }
 
-/// Returns the texts in a line that a program could take for a command of its own: from each word to the next
-/// operator, whatever is quoted. `None` if there are too many.
-pub(crate) fn inner_texts(line: &str) -> Option<impl Iterator<Item = String>> {
-    let spaced = line.replace(['"', '\'', '\\'], " ");
-    let joined = line.replace(['"', '\'', '\\'], "");
-    let mut left = MOST_INNER_BYTES;
-    let mut texts = Vec::new();
-    for part in [&spaced, &joined].into_iter().flat_map(|text| text.split(is_operator)) {
-        let words: Vec<&str> = part.split_whitespace().collect();
-        for at in 0..words.len() {
-            let rest = words[at..].join(" ");
-            left = left.checked_sub(rest.len())?;
-            texts.extend(shell::parts(&rest).map(str::to_owned));
-        }
+/// The texts in a line that a program could take for a command of its own: from each word to the next
+/// operator, whatever is quoted.
+pub(crate) struct InnerTexts {
+    /// The text between operators, with single blanks.
+    parts: Vec<String>,
+}
+
+impl InnerTexts {
+    /// Returns `None` if there is too much.
+    pub(crate) fn of(line: &str) -> Option<Self> {
+        let unquoted = [" ", ""].map(|blank| line.replace(['"', '\'', '\\'], blank));
+        let single = |part: &str| part.split_whitespace().collect::<Vec<_>>().join(" ");
+        let parts = unquoted.iter().flat_map(|text| text.split(is_operator)).map(single);
+        let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
+        let bytes: usize = parts.iter().flat_map(|part| from_each_word(part)).map(str::len).sum();
+        (bytes <= MOST_INNER_BYTES).then_some(Self { parts })
     }
-    Some(texts.into_iter())
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().flat_map(|part| from_each_word(part)).flat_map(shell::parts)
+    }
+}
+
+fn from_each_word(part: &str) -> impl Iterator<Item = &str> {
+    iter::successors(Some(part), |rest| Some(rest.split_once(' ')?.1))
 }
 
 /// Returns the first character that lets a line do more than run one program: control operators,
