@@ -22,11 +22,17 @@ pub(crate) fn confirm(
     shown: &Text,
     prompt: impl Into<Text>,
 ) -> Result {
-    if !ui.can_ask() {
-        return Err(CommandError::usage(text!("{} needs confirmation", doing.into())).hint(hint));
-    }
+    check_can_ask(ui, doing, hint)?;
     ui.talk(shown);
     if yes(ui, prompt)? { Ok(()) } else { Err(left()) }
+}
+
+/// Checks that somebody can be asked. Without a terminal, `hint` says how to confirm.
+pub(crate) fn check_can_ask(ui: &Ui, doing: impl Into<Text>, hint: &'static str) -> Result {
+    if ui.can_ask() {
+        return Ok(());
+    }
+    Err(CommandError::usage(text!("{} needs confirmation", doing.into())).hint(hint))
 }
 
 /// Asks until the answer is yes or no.
@@ -47,15 +53,27 @@ pub(crate) fn pick(
     prompt: impl Into<Text>,
     choices: impl IntoIterator<Item = Text>,
 ) -> Result<usize> {
+    pick_or_name(ui, prompt, choices, |_| None)
+}
+
+/// Like [`pick`], where the answer may also be a name; `named` finds its choice.
+pub(crate) fn pick_or_name(
+    ui: &mut Ui,
+    prompt: impl Into<Text>,
+    choices: impl IntoIterator<Item = Text>,
+    named: impl Fn(&str) -> Option<usize>,
+) -> Result<usize> {
     let (prompt, mut count) = (prompt.into(), 0_usize);
     for choice in choices {
         count += 1;
         ui.say(text!("  {}  {}", count, choice));
     }
     loop {
-        match ask(ui, &prompt)?.parse() {
-            Ok(number) if (1..=count).contains(&number) => return Ok(number - 1),
-            _ => wrong(ui, text!("type a number from 1 to {}", count)),
+        let answer = ask(ui, &prompt)?;
+        let number = answer.parse().ok().filter(|number| (1..=count).contains(number));
+        match number.map(|number| number - 1).or_else(|| named(&answer)) {
+            Some(at) => return Ok(at),
+            None => wrong(ui, text!("type a number from 1 to {}", count)),
         }
     }
 }

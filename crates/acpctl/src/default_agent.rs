@@ -8,7 +8,7 @@ use acpd_api::{AgentInfo, AgentList, DaemonInfo, Empty, Untrusted, method};
 use acpd_client::{Connection, Paths};
 
 use crate::configured::{BEGIN, SCHEMA, offer_schema};
-use crate::confirm::{pick, yes};
+use crate::confirm::{pick_or_name, yes};
 use crate::error::{CommandError, Result};
 use crate::last::{self, DEMO};
 use crate::paint::DIM;
@@ -85,7 +85,8 @@ fn ask<'l>(candidates: &[&'l AgentInfo], ui: &mut Ui) -> Result<&'l Untrusted> {
     ui.say("No agent is configured, and several are installed:");
     let labels = candidates.iter().map(|agent| text!("{} ({})", agent.name, agent.title));
     let prompt = text!("agent? 1-{} > ", candidates.len());
-    Ok(&candidates[pick(ui, prompt, labels)?].name)
+    let named = |answer: &str| candidates.iter().position(|agent| agent.name == *answer);
+    Ok(&candidates[pick_or_name(ui, prompt, labels, named)?].name)
 }
 
 /// Writes the choice into the configuration, and has the daemon read it.

@@ -91,7 +91,9 @@ impl CommandError {
         self
     }
 
-    fn hint_if(mut self, hint: Option<impl Into<Untrusted>>) -> CommandError {
+    /// Adds a way out, if there is one.
+    #[must_use]
+    pub(crate) fn hint_if(mut self, hint: Option<impl Into<Untrusted>>) -> CommandError {
         self.hints.extend(hint.map(|hint| Text::from(hint.into())));
         self
     }

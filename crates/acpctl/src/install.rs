@@ -1,7 +1,7 @@
 //! Installs an agent by the command that acpd knows for it: only after a yes, in this terminal, with its own words shown.
 //! A name in a registry may pass to somebody else, so the repository that npm has for it must be the known one.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use acpd_api::{AgentInfo, ExitCode, PackageInfo, Untrusted};
 
@@ -77,8 +77,7 @@ fn check_repository(package: &PackageInfo, command: &Untrusted) -> Result {
 /// The repositories that npm's registry names for a package; `None` if it does not answer.
 fn repositories_in_registry(package: &str) -> Option<Vec<String>> {
     let mut npm = Command::new("npm");
-    let said =
-        output_of(npm.args(["view", package, "repository.url"]).stdin(Stdio::null())).ok()?;
+    let said = output_of(npm.args(["view", package, "repository.url"])).ok()?;
     let said = String::from_utf8_lossy(&said);
     Some(said.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }

@@ -36,7 +36,7 @@ pub(crate) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
     let mut file = match open_file(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound && !tail.follow => {
-            ui.say(text!("`{}` is empty", path));
+            ui.say(text!("`{}` does not exist yet", path));
             return Ok(());
         }
         Err(error) => return Err(failed(error)),

@@ -19,12 +19,13 @@ pub(crate) fn daemon(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Comma
     command
 }
 
-/// Runs a program to its end and returns what it printed.
+/// Runs a program without stdin to its end and returns what it printed.
 ///
 /// # Errors
 /// When it cannot be run or fails: with its own words.
 pub(crate) fn output_of(command: &mut Command) -> Result<Vec<u8>> {
-    let output = command.output().map_err(|error| cannot_run(command, &error))?;
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| cannot_run(command, &error))?;
     if output.status.success() { Ok(output.stdout) } else { Err(failed(command, &output)) }
 }
 
@@ -45,16 +46,17 @@ pub(crate) fn failed(command: &Command, output: &Output) -> CommandError {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let line =
             Text::join(words.map(|word| Untrusted::from(word.to_string_lossy()).into()), " ");
-        let said = paragraph(&said.trim().into());
-        return CommandError::new(ExitCode::Error, text!("`{}` failed: {}", line, said));
+        let mut text = text!("`{}` failed ({})", line, Untrusted::of(output.status));
+        if !said.trim().is_empty() {
+            text = text!("{}: {}", text, paragraph(&said.trim().into()));
+        }
+        let is_ours = command.get_program() == daemon_exe();
+        let hint = "acpctl and acpd may differ in version: install both again";
+        return CommandError::new(ExitCode::Error, text).hint_if(is_ours.then_some(hint));
     };
     let code = match output.status.code() {
         Some(code) if code == i32::from(ExitCode::NotFound.code()) => ExitCode::NotFound,
         _ => ExitCode::Error,
     };
-    let error = CommandError::new(code, paragraph(&reason.into()));
-    match hint {
-        Some(hint) => error.hint(Text::from(Untrusted::from(hint))),
-        None => error,
-    }
+    CommandError::new(code, paragraph(&reason.into())).hint_if(hint)
 }

@@ -477,7 +477,7 @@ fn lost(daemon: &mut Connection, agent: &AgentInfo) -> Option<Finding> {
     Some(found.fix(here.or_else(|| agent.install.clone()).unwrap_or_else(edit)))
 }
 
-/// Returns whether the system starts and watches the daemon as it was told.
+/// Checks whether the system starts and watches the daemon as it was told.
 fn watched(
     service: &Service,
     state: &State,

@@ -125,7 +125,15 @@ fn letter_of_an_option_has_one_meaning() {
 }
 
 #[test]
-fn prompt_may_start_with_a_dash_after_two() {
-    let parsed = Cli::try_parse_from(["acpctl", "run", "--", "--help me"]).unwrap();
-    assert!(matches!(parsed.command, Command::Run(LazyArgs(_))));
+fn prompt_may_be_words_or_a_dash() {
+    let prompt = |args: &[&str]| {
+        let args = ["acpctl", "run"].iter().chain(args);
+        match Cli::try_parse_from(args).unwrap().command {
+            Command::Run(LazyArgs(run)) => run.prompt,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(prompt(&["fix", "it"]), ["fix", "it"]);
+    assert_eq!(prompt(&["review", "-"]), ["review", "-"]);
+    assert_eq!(prompt(&["--", "--help me"]), ["--help me"]);
 }

@@ -382,7 +382,7 @@ fn utf8(path: &Path) -> Result<String> {
 
 /// Runs a command to its end; what it prints.
 fn tell(program: &Path, args: &[&str]) -> Result<String> {
-    let output = programs::output_of(Command::new(program).args(args).stdin(Stdio::null()))?;
+    let output = programs::output_of(Command::new(program).args(args))?;
     Ok(String::from_utf8_lossy(&output).into_owned())
 }
 

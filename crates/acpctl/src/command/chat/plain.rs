@@ -299,7 +299,7 @@ impl Chat {
             1 => Text::new(),
             count => text!(" ({} more)", count - 1),
         };
-        let how = text!("type a number, or an empty line to leave the question open open{}", more);
+        let how = text!("type a number, or an empty line to leave the question open{}", more);
         ui.say(paint.apply(DIM, how));
         self.told.insert(question.id.clone());
     }

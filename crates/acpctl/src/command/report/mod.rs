@@ -17,7 +17,7 @@ use acpd_sys::file::private_options;
 use clap::{Args, ValueHint};
 use jiff::Timestamp;
 
-use crate::confirm::confirm;
+use crate::confirm::{check_can_ask, confirm};
 use crate::error::{CommandError, Result};
 use crate::text::{Text, text};
 use crate::ui::Ui;
@@ -41,13 +41,14 @@ pub(super) struct Report {
     yes: bool,
 }
 
+const DOING: &str = "writing a report";
 const HINT: &str = "add `--yes`; `--output -` prints it";
 
 /// Makes the report, shows it, and writes it.
 pub(super) fn report(args: &Report, ui: &mut Ui) -> Result {
     let to_stdout = args.output.as_deref() == Some(Path::new("-"));
-    if !to_stdout && !args.yes && !ui.can_ask() {
-        return Err(CommandError::usage("writing a report needs confirmation").hint(HINT));
+    if !to_stdout && !args.yes {
+        check_can_ask(ui, DOING, HINT)?;
     }
     let paths = Paths::discover()?;
     ui.spin("looking");
@@ -63,7 +64,7 @@ pub(super) fn report(args: &Report, ui: &mut Ui) -> Result {
         ui.print(text!("{}", shown.prose()))?;
         ui.end_page()?;
         let prompt = text!("write this to `{}`? y/n > ", file);
-        confirm(ui, "writing a report", HINT, &Text::new(), prompt)?;
+        confirm(ui, DOING, HINT, &Text::new(), prompt)?;
     }
     write(&file, &text)?;
     ui.say(text!("written to `{}`: read it again before you send it", file));

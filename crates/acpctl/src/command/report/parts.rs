@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use acpd_api::redact::HIDDEN;
 use acpd_api::{AgentInfo, AgentList, Empty, Outcome, SessionInfo, Status, Untrusted, method};
-use acpd_client::{Connection, Paths, daemon_exe};
+use acpd_client::{Connection, Paths};
 use acpd_sys::machine;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::log::clean;
 use crate::human;
 use crate::log_file;
+use crate::programs;
 use crate::service::{self, Service};
 
 /// Entries of the log.
@@ -73,7 +74,7 @@ fn block(kind: &str, text: &str) -> String {
 
 fn versions(status: Option<&Status>) -> String {
     let mut rows = vec![("acpctl", env!("CARGO_PKG_VERSION").to_owned())];
-    rows.push(("acpd, installed", said(Command::new(daemon_exe()).arg("--version"))));
+    rows.push(("acpd, installed", said(&mut programs::daemon(["--version"]))));
     rows.push((
         "acpd, running",
         status.map_or_else(
@@ -151,7 +152,7 @@ fn before_quote(text: &str) -> String {
 }
 
 fn configuration() -> String {
-    let output = Command::new(daemon_exe()).arg("config-redacted").stdin(Stdio::null()).output();
+    let output = programs::daemon(["config-redacted"]).output();
     match output {
         Ok(output) if output.status.success() => {
             match String::from_utf8_lossy(&output.stdout).trim() {

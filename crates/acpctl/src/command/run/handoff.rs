@@ -105,7 +105,7 @@ pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Re
     target.prompt(turn, blocks, &args.turn, meta, name)
 }
 
-/// Returns whether there is something to hand over, and not too much.
+/// Checks that there is something to hand over, and not too much.
 fn check(old: &SessionInfo, transcript: &Transcript) -> Result {
     let name = old.handle();
     if transcript.turns == 0 {

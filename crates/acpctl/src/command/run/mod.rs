@@ -118,7 +118,7 @@ pub(super) struct Run {
     key: Option<String>,
     /// The prompt; words are joined.
     #[arg(value_name = "PROMPT")]
-    prompt: Vec<String>,
+    pub(super) prompt: Vec<String>,
 }
 
 /// Time after which a slow stdin is reported.

@@ -232,7 +232,7 @@ impl<'a> Turn<'a> {
                         ExitCode::OutcomeUnknown,
                         "acpd closed the connection during the turn",
                     )
-                    .hint("Send another prompt to continue the session."));
+                    .hint("send another prompt to continue the session"));
                 }
                 Event::Failed(error) if self.running.is_some() => {
                     return Err(CommandError::from(error).with_code(ExitCode::OutcomeUnknown));
