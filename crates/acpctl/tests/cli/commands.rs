@@ -1,14 +1,15 @@
 //! Everything but `acpctl run` and `acpctl acp`.
 
-use crate::run::interrupt;
-use crate::support::{Client, Home, session};
-use crate::terminal::Person;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Command;
 use std::thread;
 
 use acpd_api::method;
 use serde_json::{Value, json};
+
+use crate::run::interrupt;
+use crate::support::{Client, Home, capable, session};
+use crate::terminal::Person;
 
 fn status() -> Value {
     json!({"daemon": {"version": "0.1.0", "api": 1, "pid": 4711, "boot": 3, "since": 1, "clients": 1,
@@ -329,5 +330,21 @@ fn the_last_session_used_is_shown_if_none_is_named() {
     });
     let done = home.run(&["session", "show"]);
     assert!(done.out.contains("s-1") && done.code == Some(0), "{done:?}");
+    daemon.join().unwrap();
+}
+
+#[test]
+fn a_message_that_the_agent_does_not_take_is_told() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        client.finds(&session("s-1"));
+        client.answer("initialize", capable());
+        client.answer("_session/steering", json!({"outcome": "failed", "reason": "busy"}));
+        client.closed();
+    });
+    let done = home.run(&["run", "--steer", "fix", "more"]);
+    let told = "error: demo did not accept the message: busy\n\n\
+                hint: send it as a prompt: `acpctl run -s fix …`\n";
+    assert_eq!((done.err.as_str(), done.code), (told, Some(1)));
     daemon.join().unwrap();
 }

@@ -529,3 +529,19 @@ fn a_restart_says_which_version_has_taken_the_place_of_which() {
     );
     assert_eq!((done.code, done.err), (Some(0), expected));
 }
+
+#[test]
+fn a_daemon_that_dies_in_the_middle_is_told() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        client.begins();
+        client.says("half");
+    });
+    let done = home.run(&["run", "hello"]);
+    assert_eq!((done.code, done.out.as_str()), (Some(8), "half\n"));
+    assert!(
+        done.err.starts_with("error: acpd closed the connection during the turn\n\nhint: "),
+        "{done:?}"
+    );
+    daemon.join().unwrap();
+}

@@ -37,7 +37,7 @@ fn a_session_goes_into_the_archive_and_comes_out_with_the_next_prompt() {
     assert_eq!(rows(env.acpctl(&["session", "ls"]).success().stdout())[0][0], "fix");
 
     env.acpctl(&["session", "archive", "fix"]).success();
-    env.acpctl(&["session", "unarchive", "fix"]).success();
+    env.acpctl(&["session", "unarchive", "fix"]).success().explains(&["fix is no longer archived"]);
     assert_eq!(env.session("fix")["state"], "closed");
     assert_eq!(rows(env.acpctl(&["session", "ls"]).success().stdout())[0][0], "fix");
 }
@@ -77,6 +77,8 @@ fn editors_title_archive_and_ask_about_sessions_without_waking_anybody() {
     // The agent gives it another title with each turn.
     env.acpctl(&["run", "-s", "fix", "say #two"]).success();
     assert_eq!(env.session("fix")["title"], "Say one");
-    env.acpctl(&["session", "title", "fix", "--clear"]).success();
+    env.acpctl(&["session", "title", "fix", "--clear"])
+        .success()
+        .explains(&["the title of fix is now `say #one`"]);
     assert_eq!(env.session("fix")["title"], "say #one");
 }

@@ -38,10 +38,12 @@ fn what_was_said_is_found_until_its_session_is_deleted() {
     let shown = env.acpctl(&["session", "search", "--here", "edit"]).success();
     assert!(shown.stdout().contains("fix  echo  "), "{shown:?}");
 
-    env.acpctl(&["session", "rename", "fix", "mended"]).success();
+    let renamed = env.acpctl(&["session", "rename", "fix", "mended"]).success();
+    renamed.explains(&["is now named `mended`"]);
     assert_eq!(found(&env, &["--here", "one"]).first(), Some(&pair("mended", "agent")));
     env.acpctl(&["session", "rm", "--yes", "mended"]).success();
     assert_eq!(found(&env, &["one"]), both[2..]);
+    env.acpctl(&["session", "search", "nowhere"]).success().explains(&["nothing found"]);
     env.acpctl(&["session", "search", "-a", "ehco", "one"]).code(3).explains(&["no agent", "echo"]);
     env.acpctl(&["session", "search", " "]).code(2).explains(&["no words"]);
 }

@@ -16,7 +16,7 @@ const FILTERS: [(&str, &str); 3] = [
 ];
 
 /// Arguments of one run each: mistakes that people make while a daemon runs with one session, `fix`.
-const MISTAKES: [&[&str]; 61] = [
+const MISTAKES: [&[&str]; 65] = [
     &[],
     &["runn"],
     &["fix the bug"],
@@ -28,6 +28,10 @@ const MISTAKES: [&[&str]; 61] = [
     &["run", "--timeout", "soon", "hello"],
     &["run", "--model", "nope", "hello"],
     &["run", "--worktree", "hello"],
+    &["run", "--set", "model", "hello"],
+    &["run", "--prompt-file", "/dev/null"],
+    &["run", "--prompt-file", "missing"],
+    &["run", "--prompt-file", "-", "and", "-"],
     &["attach", "nope"],
     &["wait", "nope"],
     &["cancel", "nope"],
