@@ -87,7 +87,7 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
     });
     let how = match stopped {
         Ok(Empty {}) => {
-            // Its agents have ended; now it ends itself.
+            // The agents have ended; now the daemon ends.
             while !matches!(
                 live.next(ui)?,
                 Event::Closed | Event::Failed(_) | Event::Interrupt | Event::Detach

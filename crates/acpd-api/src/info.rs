@@ -480,7 +480,7 @@ pub struct SessionInfo {
 pub struct Parent {
     /// Name of its agent.
     pub agent: Untrusted,
-    /// Identifier of the method.
+    /// Id of the session, given by the agent.
     pub session_id: Untrusted,
 }
 

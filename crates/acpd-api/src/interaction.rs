@@ -123,7 +123,7 @@ pub struct AnswerResult {
 pub enum GivenAnswer {
     /// One of the offered options.
     Option {
-        /// Identifier of the method.
+        /// Id of the option.
         option: String,
     },
     /// The option that allows the call; with `always` it is remembered.
@@ -181,7 +181,7 @@ pub struct RememberedInfo {
 /// Parameters for forgetting a remembered decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForgetParams {
-    /// Identifier of the method.
+    /// Number of the decision.
     pub id: i64,
 }
 

@@ -243,7 +243,7 @@ pub struct AttachParams {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AttachResult {
-    /// Id of the session.
+    /// The session as it is now.
     pub session: SessionInfo,
 }
 
@@ -302,7 +302,7 @@ pub struct UndoParams {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UndoResult {
-    /// Id of the session.
+    /// The session as it is now.
     pub session: SessionInfo,
     /// The former name, if another session has it now.
     #[serde(default, skip_serializing_if = "Option::is_none")]

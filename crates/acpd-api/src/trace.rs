@@ -43,7 +43,7 @@ pub struct Traced {
     pub client: Option<u64>,
     /// Kind of the line.
     pub kind: LineKind,
-    /// Identifier of the method.
+    /// Id of the request, or of the one that is answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<RawId>,
     /// Method of the line, or of the request that it answers, if that was traced.

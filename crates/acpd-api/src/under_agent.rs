@@ -2,7 +2,7 @@
 //!
 //! Agents work with other agents, so such a client reads, opens and prompts sessions like any other. It
 //! must not decide for a person, nor take away what a person uses, because the agent itself would then do
-//! so. This is the only list of refusals; `docs/protocol.md` shows it, and the daemon checks it before
+//! so. This is the only list of refusals; `docs/reference.md` shows it, and the daemon checks it before
 //! anything else.
 
 /// Rights for a method or flag under an agent. The words of a refusal follow "may not".

@@ -3,7 +3,7 @@
 //! Three things are kept: the lines of ours that acpd has not committed (`uncommitted`), the requests
 //! that wait for an answer in either direction (`open`, `asked`), and per session the last sequence
 //! number (`cursors`). The next `initialize` reports them, and its answer says which requests to send
-//! again. See `docs/protocol.md`, "Coming back after a lost connection".
+//! again. See `docs/protocol.md`, "Resuming a connection".
 //!
 //! ```text
 //! Bare ── initialize ──> Greeting ── answer ──> Resumable ── leave ──> Left

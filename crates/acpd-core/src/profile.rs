@@ -140,7 +140,7 @@ pub struct Delegation {
     pub max_depth: u32,
     /// Maximum number per session, without archived ones.
     pub max_sessions: u32,
-    /// Whether agents may answer questions of turns that they sent.
+    /// Lets agents answer questions of turns that they sent.
     pub answer: bool,
 }
 

@@ -313,7 +313,7 @@ impl<'c> Apply<'c> {
 
     fn session_removed(&mut self, session: SessionKey) -> Result<(), StoreError> {
         self.tails.insert(session, None);
-        // Its number is never used again, so no session has its lines.
+        // The key is never used again, so no other session gets these lines.
         self.removed.any = true;
         let (bytes, is_empty) = remove_lines(self.conn, session, self.room)?;
         self.room = self.room.saturating_sub(bytes);

@@ -224,6 +224,6 @@ pub fn kill_tree(leader: ProcessId) -> Vec<ProcessId> {
 pub fn tree(leader: ProcessId) -> Tree {
     let environ = fs::read(format!("/proc/{}/environ", leader.pid)).unwrap_or_default();
     let mark = environ.split(|byte| *byte == 0).find_map(|pair| pair.strip_prefix(b"ACPD_HOST="));
-    let mark = mark.map_or("looked at by xtask".into(), String::from_utf8_lossy);
+    let mark = mark.map_or("looked at by acpd-test".into(), String::from_utf8_lossy);
     Tree::new(mark, leader)
 }

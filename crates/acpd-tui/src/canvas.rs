@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 /// Abilities of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Theme {
-    /// Whether colours are used; words and marks say the same without them.
+    /// Set for colours; words and marks say the same without them.
     pub is_coloured: bool,
     pub is_unicode: bool,
 }

@@ -74,7 +74,7 @@ pub(crate) struct Choice {
     pub(crate) label: Text,
     pub(crate) heading: Option<Text>,
     pub(crate) note: Option<Text>,
-    /// Whether the field has this value; none if it is no value of a field.
+    /// Set if the field has this value; none if the row is no value of a field.
     pub(crate) is_set: Option<bool>,
     pub(crate) does: Does,
     pub(crate) is_refusal: bool,

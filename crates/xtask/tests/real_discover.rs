@@ -26,7 +26,7 @@ fn found_and_taken() -> Result {
     let system = ["/usr/bin", "/bin"].map(PathBuf::from);
     let mut discover = home.acpctl(&["agent", "discover"]);
     discover.env("PATH", std::env::join_paths(folders.chain(system))?);
-    // The network has no other hosts here.
+    // No network: nothing listens at the address of the proxy.
     discover.envs([("HTTPS_PROXY", "http://127.0.0.1:9"), ("HTTP_PROXY", "http://127.0.0.1:9")]);
     discover.env("COPILOT_AUTO_UPDATE", "false");
     let output = discover.output()?;

@@ -144,7 +144,7 @@ impl Wire {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let ends = Arc::new(Mutex::new(Vec::new()));
         let wire = Wire { address: listener.local_addr()?, ends: Arc::clone(&ends) };
-        // The agent ends with the process of the test.
+        // This thread ends with the process of the test.
         thread::spawn(move || {
             for near in listener.incoming().flatten() {
                 let Ok(far) = TcpStream::connect(target) else { continue };

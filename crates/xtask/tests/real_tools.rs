@@ -40,7 +40,7 @@ fn inspected() -> Result {
     fs::write(home.path("work/a.txt"), "a needle\n")?;
     let inspect = |more: &[&str]| -> Result<Value> {
         let mut command = scripts.inspector(&home);
-        // The host keeps its environment to itself.
+        // The inspector keeps its environment to itself.
         for name in ["RUNTIME", "STATE", "CONFIG"] {
             let name = format!("ACPD_{name}_DIR");
             let set = command.get_envs().find(|(known, _)| *known == name.as_str());
@@ -142,7 +142,7 @@ fn delegates(lead: Host, middle: Host) -> Result {
 
     // All processes of acpd and of the agents die; the same names go on.
     for process in home.processes() {
-        // The turn may have ended with another one.
+        // The process may have ended with another one.
         kill(Pid::from_raw(i32::try_from(process.pid)?), Signal::SIGKILL).ok();
     }
     let said = asks("#two")?;

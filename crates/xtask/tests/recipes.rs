@@ -21,7 +21,7 @@ use xtask::workspace::{self, succeed};
 
 /// Limit for an awaited message.
 const DEADLINE: Duration = Duration::from_mins(1);
-/// Received messages, one after the other.
+/// A script that posts its arguments, one per line.
 const DESKTOP: &str =
     "#!/bin/sh\nfor word; do printf '%s\\n' \"$word\"; done | curl -fsS --data-binary @- ";
 
@@ -61,7 +61,7 @@ fn the_desktop_is_told() {
     .unwrap();
 }
 
-/// Returns a sent message.
+/// A sent message.
 struct Told {
     line: String,
     headers: Vec<String>,

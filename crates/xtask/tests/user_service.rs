@@ -64,7 +64,7 @@ fn missing() -> Option<String> {
 fn service() -> Result {
     let user = User::start()?;
 
-    // Installed in a home in which there is nothing, it waits with its first client.
+    // Installed in a home in which there is nothing, it waits for its first client.
     let said = user.told(&["service", "install"])?;
     assert!(said.contains("it starts at login or with its first client"), "{said}");
     let status = user.read(&["service", "status"])?;

@@ -332,9 +332,9 @@ impl TerminalLogin {
 pub struct ClientInitialize<'a> {
     /// The newest version that the client speaks.
     pub protocol_version: u16,
-    /// Name and version of the agent.
+    /// Name and version of the client.
     pub client_info: Option<Implementation>,
-    /// Capabilities of the agent.
+    /// Capabilities of the client.
     pub capabilities: ClientCapabilities,
     /// The same as it wrote it.
     pub raw_capabilities: Option<&'a RawValue>,

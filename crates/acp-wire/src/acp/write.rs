@@ -213,7 +213,7 @@ pub enum Update<'a> {
 pub struct SetTitleParams<'a> {
     /// Id of the session.
     pub session_id: &'a str,
-    /// Title of the session, if there is one.
+    /// New title of the session.
     pub title: &'a str,
 }
 

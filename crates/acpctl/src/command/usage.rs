@@ -36,7 +36,7 @@ pub(super) struct Usage {
     json: Json,
 }
 
-/// How `usage` groups turns.
+/// Groups of turns in `usage`.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum By {
     #[default]

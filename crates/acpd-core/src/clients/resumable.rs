@@ -31,7 +31,7 @@ const REPLY_BYTES: usize = 8 << 20;
 /// A client with a token.
 #[derive(Debug)]
 pub(crate) struct Resumable {
-    /// Its connection, or a placeholder.
+    /// The connection, or a placeholder.
     client: ClientId,
     /// Since when it has none.
     pub(super) away: Option<Time>,

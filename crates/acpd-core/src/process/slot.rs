@@ -171,7 +171,7 @@ pub(crate) struct Host {
     pub(crate) stale_from: Option<Time>,
     /// When the leader ended, or was given up. What lingers of its tree is no part of its run.
     pub(crate) exited: Option<Time>,
-    /// Whether acpd has repeated the last login for this process.
+    /// Repetition of the last login for this process.
     pub(crate) login: LoginRepeat,
     /// How often it was sent SIGKILL.
     pub(crate) kills: u32,

@@ -236,7 +236,7 @@ impl World<'_> {
     fn comes_again(&mut self, which: usize) {
         let (client, account) = &mut self.hostile[which];
         if !account.named {
-            // Its requests need no answers.
+            // Requests of a client that left need no answers.
             *account = Account::default();
         }
         self.bench.feed(Input::Client(*client, ClientEvent::Closed));

@@ -142,7 +142,7 @@ fn a_prompt_that_is_moved_has_its_turn_then_also_with_the_next_daemon() {
     assert!(
         told.iter().any(|params| params["text"] == "a prompt that waits was moved by ada: four")
     );
-    // Its number is gone, so no other prompt is moved by mistake.
+    // The ticket is gone, so no other prompt is moved by mistake.
     assert_eq!(ask(&mut bench, "/move", &moved)["error"]["data"]["_acpd"]["reason"], "invalid");
     assert_eq!(move_to(&mut bench, "two", "up").0, ["two", "four", "three"]);
     assert_eq!(words(&bench.got(a)), ["_acpd/session_state"], "nothing has changed");

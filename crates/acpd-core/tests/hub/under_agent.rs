@@ -170,12 +170,12 @@ fn m2_a_tool_ends_its_own_turns_and_no_others() {
     bench.prompt(a, &json!(2), "s", "yours");
     bench.say(tool, &cancel);
     assert_eq!(bench.heard(), Vec::<Value>::new(), "it would take the other one along");
-    // Its own request may be cancelled.
+    // The tool's own request may be cancelled.
     bench.say(tool, &json!({"method":"$/cancel_request","params":{"requestId":1}}));
     assert_eq!(bench.heard()[0]["method"], "session/cancel");
     bench.agent_answers(&request, &json!({"stopReason":"cancelled"}));
     let yours = bench.heard_one("session/prompt");
-    // Its sender has gone: the turn is still another's.
+    // The sender has gone: the turn is still not the tool's.
     bench.feed(Input::Client(a, ClientEvent::Closed));
     bench.say(tool, &cancel);
     for method in ["session/close", "_acpd/session/close", "_acpd/session/cancel"] {

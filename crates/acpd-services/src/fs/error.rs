@@ -11,14 +11,10 @@ use thiserror::Error;
 pub enum FsError {
     /// There is no such file; ACP's `-32002`.
     #[error("`{}` does not exist", .path.display())]
-    NotFound {
-        /// The requested operation.
-        path: PathBuf,
-    },
+    NotFound { path: PathBuf },
     /// The path is outside of the session's directories.
     #[error("`{}` is refused: {why}; the session's directories are {}", .path.display(), list(.roots))]
     Outside {
-        /// The requested operation.
         path: PathBuf,
         /// Description of the problem.
         why: &'static str,
@@ -26,14 +22,10 @@ pub enum FsError {
     },
     /// The bytes of the file, or of the requested lines, are no text.
     #[error("`{}` is not UTF-8 text", .path.display())]
-    NotUtf8 {
-        /// The requested operation.
-        path: PathBuf,
-    },
+    NotUtf8 { path: PathBuf },
     /// The answer would be longer than an answer may be.
     #[error("`{}` has {bytes} bytes, and more than {limit} of them were asked for", .path.display())]
     TooBig {
-        /// The requested operation.
         path: PathBuf,
         /// Size of the file in bytes.
         bytes: u64,
@@ -43,32 +35,21 @@ pub enum FsError {
     /// The lines asked for are further into the file than is looked.
     #[error("the lines asked for are not in the first {bytes} bytes of `{}`, and no more is looked at", .path.display())]
     TooFar {
-        /// The requested operation.
         path: PathBuf,
         /// How much was looked at.
         bytes: u64,
     },
     /// The disk is slow, or what it is asked for is much.
     #[error("reading `{}` takes too long", .path.display())]
-    TooSlow {
-        /// The requested operation.
-        path: PathBuf,
-    },
+    TooSlow { path: PathBuf },
     /// The text is no longer needed.
     #[error("reading `{}` was cancelled: the agent was stopped", .path.display())]
-    Cancelled {
-        /// The requested operation.
-        path: PathBuf,
-    },
+    Cancelled { path: PathBuf },
     /// The path is a directory, a pipe, a socket or a device.
     #[error("`{}` is not a regular file", .path.display())]
-    NotAFile {
-        /// The requested operation.
-        path: PathBuf,
-    },
+    NotAFile { path: PathBuf },
     #[error("cannot use `{}`: {source}", .path.display())]
     Io {
-        /// The requested operation.
         path: PathBuf,
         /// Error of the system.
         source: io::Error,

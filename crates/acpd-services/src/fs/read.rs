@@ -133,7 +133,7 @@ pub fn open(roots: &Roots, path: &Path, effort: Effort) -> Result<Bounded, FsErr
     Ok(Bounded { file, effort })
 }
 
-/// A file that takes much effort to read, and then fails.
+/// A file that is read up to a limit of effort.
 #[derive(Debug)]
 pub struct Bounded {
     file: File,

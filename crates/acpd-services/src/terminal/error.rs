@@ -12,16 +12,10 @@ use super::types::{MOST_IN_ALL, MOST_OF_OWNER};
 pub enum TerminalError {
     /// There is no terminal of this name, or not any more.
     #[error("terminal `{id}` does not exist or was released")]
-    Unknown {
-        /// The requested operation.
-        id: String,
-    },
+    Unknown { id: String },
     /// There is one of this name already.
     #[error("terminal `{id}` exists already")]
-    Taken {
-        /// The requested operation.
-        id: String,
-    },
+    Taken { id: String },
     /// The agent has as many as it may.
     #[error("this agent has {MOST_OF_OWNER} terminals, which is the limit")]
     TooManyOfOwner,
@@ -30,19 +24,12 @@ pub enum TerminalError {
     TooMany,
     /// The working directory is missing or none.
     #[error("cannot run a command in `{}`: it is not a directory", .cwd.display())]
-    NoDirectory {
-        /// The requested operation.
-        cwd: PathBuf,
-    },
+    NoDirectory { cwd: PathBuf },
     /// Such a variable would become another one.
     #[error("`{name}` cannot be the name of an environment variable: it is empty or has a `=`")]
-    BadVariable {
-        /// The requested operation.
-        name: String,
-    },
+    BadVariable { name: String },
     #[error("cannot start `{command}`: {source}")]
     Start {
-        /// The requested operation.
         command: String,
         /// Error of the system.
         source: io::Error,

@@ -72,7 +72,7 @@ fn run(
     let (mut command, mut control) = command(request, exe)?;
     command.stdout(input.try_clone()?).stderr(input);
     let child = children.start(&mut command)?;
-    // The child has the other ends of the pipe and of the connection, which would never end.
+    // `command` has the child's ends of the pipe and of the connection, which would never end.
     drop(command);
     let started = control.as_mut().map(|control| Ok((control.begin()?, control.lease()?)));
     let (kept, lease) = match started.transpose() {

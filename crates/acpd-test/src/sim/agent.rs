@@ -223,7 +223,7 @@ impl Process {
         turn.waits.is_none() && !(turn.cancelled && self.ignores_cancel)
     }
 
-    /// Its session ids differ in each process.
+    /// Session ids differ in each process.
     pub(super) fn is_from_zero(&self) -> bool {
         self.quirks.from_zero
     }
@@ -544,7 +544,7 @@ impl Process {
         });
         if !self.quirks.from_zero {
             if !cx.disk.sessions.contains_key(&session) && !held.knows.is_empty() {
-                // Its file is gone, and gets only later messages.
+                // The session's file is gone, and gets only later messages.
                 cx.disk.lied_about.insert(session.clone());
             }
             cx.disk.sessions.entry(session.clone()).or_default().push((text.clone(), Vec::new()));

@@ -420,8 +420,7 @@ impl Client {
             Asked::Plain | Asked::Login | Asked::Duplicate | Asked::Mode { .. } => {}
             Asked::New if rides && !failed => {
                 let made = line["result"]["sessionId"].as_str().unwrap_or_default();
-                // Its id may be known from a list, and the session have been opened in vain before
-                // this answer.
+                // A list may have told the id, and the session may have been opened in vain before this answer.
                 if !self.unsure.contains(made) {
                     self.places.entry(made.to_owned()).or_insert(Place::At(0));
                 }
@@ -484,7 +483,7 @@ impl Client {
                     }
                 }
             }
-            // Its turn may run after this answer, so its lines may come later.
+            // The turn may run after this answer, so its lines may come later.
             Asked::Prompt { .. } if tells_no_outcome => {}
             Asked::Prompt { session, text } => {
                 self.prompt_ended(&session, &text, line, store, truth)?;

@@ -137,7 +137,7 @@ impl Host {
         }
     }
 
-    /// Its host is killed: undelivered output is lost, and the agent with it.
+    /// Kills the shim: undelivered output is lost, and the agent with it.
     fn lose(&mut self) {
         self.lost = true;
         self.said.clear();

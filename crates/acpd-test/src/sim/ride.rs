@@ -15,7 +15,7 @@ pub(super) struct Ride {
     memory: Resumption,
     /// The client had a connection before.
     pub(super) has_begun: bool,
-    /// The session was adopted at least once.
+    /// The daemon has accepted the client at least once.
     pub(super) is_known: bool,
     /// Set once `initialize` is answered on this connection.
     up: bool,

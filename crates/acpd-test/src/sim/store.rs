@@ -24,7 +24,7 @@ pub(super) struct Journal {
     /// The turn that has started and not ended.
     turn: Option<u64>,
     turns: u64,
-    /// Its prompt, and the number of the agent's lines in it.
+    /// Prompt of the turn, and the number of the agent's lines in it.
     prompt: Option<String>,
     said: u64,
     /// Prompts that the agent has in mind, by all that the conversation says.

@@ -430,7 +430,7 @@ impl World {
             let outcome = &line["params"]["outcome"];
             let reason = outcome["reason"].as_str().unwrap_or_default();
             let by_person = reason.contains("was closed") || reason.contains("was deleted");
-            // Its agent has ended it on request, before its process stops.
+            // The agent has ended the turn on request, before its process stops.
             let by_agent = reason.contains("was stopped in the turn");
             let is_cut =
                 matches!(outcome["kind"].as_str(), Some("interrupted" | "outcome_unknown"));

@@ -18,7 +18,7 @@ use crate::peer::request;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) code: Option<i32>,
-    /// Returns its stderr.
+    /// Output on stderr.
     pub(super) complaint: String,
     /// Set if the kill loop ended it.
     pub(super) killed: bool,

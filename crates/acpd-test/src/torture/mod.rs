@@ -58,7 +58,7 @@ const SCENE: u64 = 25;
 /// The hits at which the daemon dies in the matrix.
 const HITS: [u32; 2] = [1, 3];
 
-/// Options of the soak.
+/// Options of the kill loop.
 #[derive(Debug, Clone, Parser)]
 pub struct Options {
     /// Rounds.

@@ -174,7 +174,7 @@ impl Stage {
     pub(super) fn wait(&mut self, what: &str, mut done: impl FnMut(&mut Stage) -> Heard) -> Result {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            // Connected clients first: questions to the daemon cost more.
+            // Queued events first: questions to the daemon cost more.
             while self.pump(Duration::ZERO)? {}
             match done(self) {
                 Ok(()) => return Ok(()),

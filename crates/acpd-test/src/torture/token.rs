@@ -1,5 +1,4 @@
-//! A client on the socket that comes back by the letter of `docs/protocol.md`, "Coming back after a
-//! lost connection". Written apart from `acpd-client`: a mistake there is not repeated here.
+//! A client on the socket that resumes by the letter of `docs/protocol.md`, "Resuming a connection". Written apart from `acpd-client`: a mistake there is not repeated here.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write as _;

@@ -7,7 +7,7 @@
 //!                 └───────────────refused, deleted─────────────────────┴──▶ over: can be read, takes no prompts
 //! ```
 //!
-//! Its connection is an observer: reading a session wakes no agent. Prompts, messages and settings have connections of
+//! The connection of a chat is an observer: reading a session wakes no agent. Prompts, messages and settings have connections of
 //! their own, so that this one shows them as it does those of other clients.
 
 mod attach;

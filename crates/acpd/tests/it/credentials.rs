@@ -193,8 +193,7 @@ fn secrets_are_in_nothing_that_acpd_writes() {
     env.acpctl(&["run", "-s", "fix", "[auth]"]).code(4);
     assert_eq!(leaks(&env, CANARY), Vec::<String>::new());
 
-    // What the client gave has to be sent again at a restore: it is in the database, and goes with
-    // the session.
+    // Values of a client are sent again at a restore: they are in the database, and go with the session.
     let mut held = leaks(&env, "client-canary-77ab");
     assert!(held.iter().any(|place| place.contains("acpd.db")), "{held:?}");
     held.retain(|place| !place.contains("acpd.db"));

@@ -59,7 +59,7 @@ impl Hub {
         }
         self.timers.clear(Timer::Idle(id));
         if let Some(host) = self.slot_mut(id).host_mut() {
-            // Its output is no longer needed.
+            // Output of the old process is no longer needed.
             host.overdue = false;
         }
         let times = self.profile_of(id).stop;

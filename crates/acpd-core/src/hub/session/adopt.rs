@@ -445,13 +445,13 @@ impl Hub {
         // shown.
         row.heard = true;
         row.last_prompt = last_prompt;
-        // Its earlier cost is not counted.
+        // Cost from before the adoption is not counted.
         row.usage = Used::default();
         let (modes, options) = values_of(result);
         self.take_values(key, modes, options, true, out);
         self.deliver_parked(process, adoption.id.clone(), out);
         let session = self.session_mut(key);
-        // Its turns are over, with all open calls.
+        // All turns are over, with all open calls.
         session.calls.clear();
         session.row.edit().open_tools.clear();
         if !was_loaded {

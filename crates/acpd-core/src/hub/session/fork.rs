@@ -289,7 +289,7 @@ impl Hub {
             out.effects.push(Effect::Index(key));
         }
         self.close_tools(key, out);
-        // Its children continue in the other session only.
+        // Children of the original continue there only.
         for child in &point.children {
             let is_own = child.parent == of;
             let parent = if is_own { public_id.clone() } else { child.parent.clone() };

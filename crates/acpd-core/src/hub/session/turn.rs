@@ -488,7 +488,7 @@ impl Hub {
         if let Some(fault) = self.failed_turn_fault(key, &stop_reason, result.get()) {
             let (code, message) = (fault.code, fault.message.clone().into());
             let outcome = Outcome::Error { code, message };
-            // Its text may want a login.
+            // The text of the error may want a login.
             let refused = Some(fault.object());
             return PromptEnd { outcome, fault: Some(fault), refused };
         }

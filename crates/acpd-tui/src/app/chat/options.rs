@@ -32,7 +32,7 @@ enum Entry {
 /// A queued prompt.
 #[derive(Debug, Clone)]
 pub(super) struct Waiting {
-    /// Its number in the queue.
+    /// Number in the queue.
     pub(super) place: u32,
     pub(super) ticket: u64,
     pub(super) said: Said,

@@ -182,7 +182,7 @@ impl Supervisor {
         if self.shim_dir.path().is_dir() {
             return self.supervise().await;
         }
-        // It was never started, was a child of acpd 0.2, or the journal is a restored copy.
+        // The agent was never started, was a child of acpd 0.2, or the journal is a restored copy.
         self.told = Told::Ended;
         let reason = "its process is gone".to_owned();
         self.report(HostEvent::Lost { reason }).await;
