@@ -100,6 +100,18 @@ fn each_promise_has_a_test_and_each_test_exists() {
     }
 }
 
+/// A filter with the old name of a test leaves out nothing.
+#[test]
+fn the_ci_leaves_out_tests_that_exist() {
+    let script = fs::read_to_string(root().join(".ci/run")).expect("the script");
+    let filters = script.split("test(").skip(1);
+    let names: Vec<_> = filters.filter_map(|filter| Some(filter.split_once(')')?.0)).collect();
+    assert!(!names.is_empty(), "no filter was found");
+    let known = known();
+    let unknown: Vec<_> = names.iter().filter(|name| !known.contains(**name)).collect();
+    assert!(unknown.is_empty(), "no tests {unknown:?}");
+}
+
 /// The numbers that the name of a test begins with: `m5` and `l3` of `m5_l3_…`.
 fn numbers(test: &str) -> impl Iterator<Item = &str> {
     let is_number = |word: &&str| {
