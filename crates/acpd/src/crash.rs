@@ -58,6 +58,17 @@ pub(crate) fn point(name: &'static str) {
     }
 }
 
+/// Makes a panic end the process, as it does in a release: a daemon that lives on without one of its tasks
+/// looks like one that hangs.
+#[cfg(feature = "crash-points")]
+pub fn abort_on_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::abort();
+    }));
+}
+
 /// Asked in builds that check such things.
 fn is_known(name: &str) -> bool {
     POINTS.contains(&name) || TIDYING.contains(&name) || COPYING.contains(&name)

@@ -98,6 +98,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    #[cfg(feature = "crash-points")]
+    acpd::crash::abort_on_panic();
     // Before the command line is parsed properly: these are to be small, and nobody types them.
     match &std::env::args_os().collect::<Vec<_>>()[..] {
         [_, command, dir] if command == "shim" => return acpd_shim::run(Path::new(dir)),
