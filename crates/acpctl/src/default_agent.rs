@@ -10,23 +10,10 @@ use acpd_client::{Connection, Paths};
 use crate::configured::{BEGIN, SCHEMA, offer_schema};
 use crate::confirm::{pick_or_name, yes};
 use crate::error::{CommandError, Result};
-use crate::last::{self, DEMO};
-use crate::paint::DIM;
+use crate::last::DEMO;
 use crate::replace::reload;
 use crate::text::{Text, text};
 use crate::ui::Ui;
-
-/// Returns the agent of a new session in a directory: the default, or a choice where none is configured.
-pub(crate) fn choose(cwd: &str, connection: &mut Connection, ui: &mut Ui) -> Result<String> {
-    let daemon = last::daemon_for(cwd, connection)?;
-    if let Some(chosen) = ask_if_found(&daemon, connection, ui)? {
-        return Ok(chosen);
-    }
-    if let Some(note) = note(&daemon) {
-        ui.say(ui.err_paint().apply(DIM, note));
-    }
-    Ok(daemon.default_agent.into_raw())
-}
 
 /// Returns what a person should know of a default agent that they have not configured, or that is no model.
 pub(crate) fn note(daemon: &DaemonInfo) -> Option<Text> {

@@ -57,8 +57,7 @@ use std::process::ExitCode;
 
 use acpd_api::Untrusted;
 use clap::Parser as _;
-#[cfg(feature = "tui")]
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::{ContextKind, ContextValue};
 
 fn main() -> ExitCode {
     panic::set_hook(Box::new(complain));
@@ -87,7 +86,7 @@ fn main() -> ExitCode {
 /// On a terminal, no command at all is `top`.
 fn all_sessions(error: clap::Error) -> Result<command::Cli, clap::Error> {
     #[cfg(feature = "tui")]
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
         && full_screen::is_possible()
     {
         let args = std::env::args_os().chain(["top".into()]);

@@ -8,6 +8,8 @@ mod backup;
 mod cancel;
 #[cfg(feature = "tui")]
 mod chat;
+#[cfg(any(feature = "mcp", feature = "web"))]
+mod companion;
 mod completions;
 mod config;
 mod daemon;
@@ -31,18 +33,17 @@ mod trace;
 mod usage;
 mod wait;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use acpd_api::ExitCode;
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::args::Global;
 use crate::door::Door;
-use crate::error::{CommandError, Result};
+use crate::error::Result;
 use crate::lazy_args::LazyArgs;
+use crate::manual;
 use crate::ui::Ui;
-use crate::{manual, programs};
 use pending::Decision;
 
 /// Talk to AI coding agents that outlive your terminal.
@@ -95,11 +96,11 @@ enum Command {
     /// Run acpd's MCP server (other agents, history, files).
     #[cfg(feature = "mcp")]
     #[command(disable_help_flag = true)]
-    Mcp(LazyArgs<ProgramArgs>),
+    Mcp(LazyArgs<companion::ProgramArgs>),
     /// Serve a web page to watch and answer agents, and ACP over WebSocket.
     #[cfg(feature = "web")]
     #[command(disable_help_flag = true)]
-    Web(LazyArgs<ProgramArgs>),
+    Web(LazyArgs<companion::ProgramArgs>),
     /// Show the daemon, its agents, and the active and last used sessions.
     #[command(visible_alias = "status")]
     Ps(LazyArgs<ps::Ps>),
@@ -192,9 +193,13 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Cancel(LazyArgs(args)) => cancel::cancel(&args, door, ui)?,
         Command::Acp(LazyArgs(args)) => return acp::acp(&args, door),
         #[cfg(feature = "mcp")]
-        Command::Mcp(LazyArgs(args)) => return Err(become_program("acpctl-mcp", &args, door)),
+        Command::Mcp(LazyArgs(args)) => {
+            return Err(companion::become_program("acpctl-mcp", &args, door));
+        }
         #[cfg(feature = "web")]
-        Command::Web(LazyArgs(args)) => return Err(become_program("acpctl-web", &args, door)),
+        Command::Web(LazyArgs(args)) => {
+            return Err(companion::become_program("acpctl-web", &args, door));
+        }
         Command::Ps(LazyArgs(args)) => ps::ps(args, door, ui)?,
         Command::Queue(LazyArgs(args)) => queue::queue(args, door, ui)?,
         Command::Usage(LazyArgs(args)) => usage::usage(&args, door, ui)?,
@@ -223,24 +228,6 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Man { dir } => manual::write(Cli::command(), &dir)?,
     }
     Ok(ExitCode::Ok)
-}
-
-/// Arguments of a program of its own, which reads them itself.
-#[cfg(any(feature = "mcp", feature = "web"))]
-#[derive(Debug, Args)]
-struct ProgramArgs {
-    /// `--help` shows them.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
-    args: Vec<OsString>,
-}
-
-/// Becomes a program that is installed with this one, so that no other verb carries what it needs.
-#[cfg(any(feature = "mcp", feature = "web"))]
-fn become_program(name: &str, ProgramArgs { args }: &ProgramArgs, door: Door) -> CommandError {
-    let mut command = std::process::Command::new(acpd_client::beside(name));
-    command.args(args).args((!door.spawn).then_some("--no-spawn"));
-    let hint = "install it: `cargo install acpctl`";
-    programs::become_program(&mut command).hint(hint)
 }
 
 /// The whole definition, with what is declared later.

@@ -11,6 +11,7 @@ use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
 use crate::error::Result;
 use crate::lookup::{Care, Wanted};
+use crate::paint::DIM;
 use crate::ui::Ui;
 use crate::{default_agent, full_screen, last, lookup};
 
@@ -79,10 +80,17 @@ fn find(args: &Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Option<
     Ok(Some(Wanted::new(text, agent, cwd).choose(list, Care::Guess)?.told(ui)))
 }
 
-/// The agent that a session begins with.
+/// The agent of a new session: the one named, else the default, or a choice where none is configured.
 fn agent(args: &Chat, connection: &mut Connection, ui: &mut Ui) -> Result<String> {
-    match &args.agent {
-        Some(agent) => Ok(agent.clone()),
-        None => default_agent::choose(&utf8(&current_dir()?)?, connection, ui),
+    if let Some(agent) = &args.agent {
+        return Ok(agent.clone());
     }
+    let daemon = last::daemon_for(&utf8(&current_dir()?)?, connection)?;
+    if let Some(chosen) = default_agent::ask_if_found(&daemon, connection, ui)? {
+        return Ok(chosen);
+    }
+    if let Some(note) = default_agent::note(&daemon) {
+        ui.say(ui.err_paint().apply(DIM, note));
+    }
+    Ok(daemon.default_agent.into_raw())
 }
