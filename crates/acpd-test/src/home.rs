@@ -117,9 +117,7 @@ impl Home {
     pub fn shim(&self, leader: u32) -> Option<ProcessId> {
         let stat = fs::read_to_string(format!("/proc/{leader}/stat")).ok()?;
         let parent: u32 = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
-        let command = fs::read(format!("/proc/{parent}/cmdline")).ok()?;
-        let is_shim = command.split(|byte| *byte == 0).nth(1) == Some(b"shim".as_slice());
-        ProcessId::of(parent).filter(|_| is_shim && self.owns(parent))
+        ProcessId::of(parent).filter(|_| is_shim(&command_of(parent)) && self.owns(parent))
     }
 
     /// Processes that were started in this home and are alive: by their environment, and shims, which
@@ -137,10 +135,9 @@ impl Home {
     pub fn owns(&self, pid: u32) -> bool {
         let mark = self.dir.path().as_os_str().as_encoded_bytes();
         let has = |text: &[u8]| text.windows(mark.len()).any(|window| window == mark);
-        let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
-        let command = read("cmdline");
-        let is_shim = command.split(|byte| *byte == 0).nth(1) == Some(b"shim".as_slice());
-        (is_shim && has(&command)) || has(&read("environ"))
+        let command = command_of(pid);
+        let environ = || fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        (is_shim(&command) && has(&command)) || has(&environ())
     }
 
     /// Processes that are still alive after a moment in which they may end.
@@ -194,6 +191,16 @@ impl Drop for ChildGuard {
         self.0.kill().ok();
         self.0.wait().ok();
     }
+}
+
+/// Returns the command line of a process, with a NUL after each word; empty if it is gone.
+pub(crate) fn command_of(pid: u32) -> Vec<u8> {
+    fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
+}
+
+/// Returns whether a command line is that of a shim.
+pub(crate) fn is_shim(command: &[u8]) -> bool {
+    command.split(|byte| *byte == 0).nth(1) == Some(b"shim")
 }
 
 /// Waits until something is so.

@@ -11,7 +11,6 @@ pub mod home;
 pub mod hostile;
 #[cfg(all(feature = "torture", unix))]
 pub mod peer;
-#[cfg(any(feature = "sim", feature = "torture"))]
 pub mod rng;
 #[cfg(feature = "sim")]
 pub mod sim;
@@ -19,3 +18,9 @@ pub mod sim;
 pub mod soak;
 #[cfg(all(feature = "torture", unix))]
 pub mod torture;
+
+/// Locks data that a test shares with its threads, also after one of them has panicked.
+#[cfg(any(feature = "harness", feature = "torture"))]
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,4 +1,4 @@
-//! The only source of chance of the simulator, the kill loop and the soak.
+//! The source of chance of the simulator, the kill loop, the soak and hostile clients.
 
 /// SplitMix64: small, fast, and a function of its seed.
 #[derive(Debug, Clone)]

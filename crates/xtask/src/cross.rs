@@ -70,17 +70,15 @@ impl System {
     }
 }
 
-/// Returns what the machine lacks for this, in words; `None` if it lacks nothing.
-pub fn missing() -> Option<String> {
-    compiler().err().map(|missing| missing.to_string())
-}
-
 fn script(name: &str) -> PathBuf {
     workspace::root().join("crates/xtask/cross").join(name)
 }
 
-/// Returns the compiler for both systems, if it is installed.
-fn compiler() -> Result<PathBuf> {
+/// Returns the compiler for both systems.
+///
+/// # Errors
+/// When it is not installed.
+pub fn compiler() -> Result<PathBuf> {
     if !test::on_path("python3") {
         return Err("python3 is missing, which installs a compiler for it".into());
     }

@@ -43,7 +43,7 @@ pub fn run(fast: bool) -> Result {
     }
     if fast {
         eprintln!("SKIPPED with --fast: macOS and Windows, `cargo xtask cross`");
-    } else if let Some(missing) = cross::missing() {
+    } else if let Err(missing) = cross::compiler() {
         workspace::skip("macOS and Windows", missing)?;
     } else {
         stages.run("macOS", || cross::run(cross::System::Macos))?;

@@ -12,6 +12,7 @@ use nix::sys::signal::Signal;
 
 use super::client::Client;
 use super::wait::{DEADLINE, until};
+use crate::lock;
 
 /// Result of a program.
 #[derive(Debug, Clone)]
@@ -200,8 +201,4 @@ fn wait_until(what: &str, shared: &Shared, enough: impl Fn(&str, bool) -> bool) 
         inner = changed.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
     }
     inner.0.clone()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

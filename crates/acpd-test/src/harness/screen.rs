@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::num::NonZero;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
@@ -14,6 +14,7 @@ use nix::sys::signal::Signal;
 use nix::sys::termios::{LocalFlags, tcgetattr};
 
 use super::wait::{DEADLINE, until};
+use crate::lock;
 
 /// A program that shows a full screen. Dropping it kills it.
 pub struct Screen {
@@ -163,8 +164,4 @@ fn whole_frames(bytes: &[u8]) -> usize {
 
 fn size_of(cells: u16) -> NonZero<u16> {
     NonZero::new(cells).expect("a terminal has cells")
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

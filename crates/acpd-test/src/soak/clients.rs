@@ -74,7 +74,7 @@ fn sessions(soak: &Soak, n: u64, rng: &mut Rng, left: &mut Vec<String>) -> Resul
         }
         count(&soak.counts.sessions);
         for _ in 0..=rng.below_u64(4) {
-            let text = PROMPTS[rng.below_u64(PROMPTS.len() as u64) as usize];
+            let text = PROMPTS[rng.below(PROMPTS.len())];
             count(&soak.counts.prompts);
             if let Err(error) = peer.prompt(&session, text, |_| ()) {
                 count(&soak.counts.cut);

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use acpd_sys::process::rss_bytes;
 
-use crate::home::Home;
-use crate::home::Result;
+use crate::home::{Home, Result, command_of, is_shim};
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Figures([u64; KINDS.len()]);
@@ -41,7 +40,7 @@ impl Figures {
         let shims: Vec<u32> = processes
             .iter()
             .map(|process| process.pid)
-            .filter(|pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| is_shim(&line)))
+            .filter(|pid| is_shim(&command_of(*pid)))
             .collect();
         let most = |of: &dyn Fn(u32) -> u64| shims.iter().map(|pid| of(*pid)).max().unwrap_or(0);
         Ok(Figures([
@@ -63,10 +62,6 @@ impl Figures {
         let minute = format!("{:.1}", at.as_secs_f64() / 60.0);
         row(&minute, |kind| shown(kind, self.0[kind]));
     }
-}
-
-fn is_shim(line: &[u8]) -> bool {
-    line.split(|byte| *byte == 0).nth(1) == Some(b"shim")
 }
 
 fn entries(pid: u32, what: &str) -> u64 {

@@ -19,18 +19,17 @@ mod figures;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use acpd_sys::process::ProcessId;
-use clap::Parser;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use acpd_sys::process::{StopSignal, signal_one};
+use clap::Args;
 
 use self::figures::{Figures, Series};
 use crate::home::Result;
 use crate::home::{Home, kill_tree};
+use crate::lock;
 use crate::rng::Rng;
 
 const AGENTS: u64 = 8;
@@ -48,7 +47,7 @@ const DAEMONS: u64 = 12;
 const TIDY: Duration = Duration::from_secs(5);
 
 /// Options of the soak.
-#[derive(Debug, Clone, Parser)]
+#[derive(Debug, Clone, Args)]
 pub struct Options {
     /// How long.
     #[arg(long, default_value_t = 30.0)]
@@ -167,16 +166,6 @@ impl Over {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Kills a process, and nothing that it has started.
-fn strike(process: ProcessId) {
-    // The process may have ended just now.
-    kill(Pid::from_raw(process.pid as i32), Signal::SIGKILL).ok();
-}
-
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
@@ -203,7 +192,7 @@ impl Soak {
                 if rng.below_u64(2) == 0 {
                     self.home.acpctl(&["daemon", "restart"]).output().ok();
                 } else if let Ok(daemon) = self.home.daemon() {
-                    strike(daemon);
+                    signal_one(daemon, StopSignal::Kill);
                 }
                 count(&self.counts.daemons);
                 continue;
@@ -214,7 +203,7 @@ impl Soak {
             };
             match self.home.shim(leader.pid).filter(|_| rng.below_u64(3) == 0) {
                 Some(shim) => {
-                    strike(shim);
+                    signal_one(shim, StopSignal::Kill);
                     count(&self.counts.shims);
                 }
                 None => {

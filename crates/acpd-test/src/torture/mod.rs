@@ -43,13 +43,14 @@ mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
 
 use crate::home::Result;
+use crate::lock;
 use plan::Plan;
 use stage::Stage;
 
@@ -178,10 +179,6 @@ impl Torture<'_> {
             .into()
         })
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn describe(plan: &Plan) -> String {

@@ -133,7 +133,7 @@ impl Plan {
         let mut rng = Rng::of_round(seed, round);
         let prompts = prompts(&mut rng, round);
         let lines: u64 = prompts.iter().map(|prompt| prompt.chunks).sum();
-        let agent = rng.below_u64(3) as usize;
+        let agent = rng.below(3);
         let strikes = vec![
             (lines / 5, Strike::Point(point.to_owned(), count)),
             (lines / 2, Strike::Agent(agent)),
@@ -174,13 +174,13 @@ fn prompt(rng: &mut Rng, by: By, tag: String) -> Prompt {
 }
 
 fn strike(rng: &mut Rng, points: &[String]) -> Strike {
-    let agent = rng.below_u64(3) as usize;
+    let agent = rng.below(3);
     match rng.below_u64(24) {
         0..=5 => Strike::Daemon,
         6..=9 if !points.is_empty() => {
-            let point = &points[rng.below_u64(points.len() as u64) as usize];
+            let point = &points[rng.below(points.len())];
             // Some points are passed once, some hundreds of times.
-            let count = [1, 2, 3, 5, 10, 30, 100][rng.below_u64(7) as usize];
+            let count = [1, 2, 3, 5, 10, 30, 100][rng.below(7)];
             Strike::Point(point.clone(), count)
         }
         6..=9 => Strike::Daemon,

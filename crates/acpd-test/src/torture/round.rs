@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nix::sys::signal::Signal;
+use acpd_sys::process::{StopSignal, signal_one};
 use serde_json::json;
 
 use super::check::{self, Answer, Case};
 use super::clients::Run;
 use super::lines::Who;
 use super::plan::{AGENTS, By, Plan, Prompt, Strike};
-use super::scene::{kill9, signal};
+use super::scene::kill9;
 use super::stage::Stage;
 use crate::home::Result;
 
@@ -166,7 +166,7 @@ impl Round<'_> {
             Strike::Term => {
                 if let Some(daemon) = stage.scene.daemon() {
                     stage.shot.insert(daemon.pid);
-                    signal(daemon, Signal::SIGTERM);
+                    signal_one(daemon, StopSignal::Term);
                 }
             }
             Strike::Restart => {
@@ -182,7 +182,7 @@ impl Round<'_> {
                 let Some(leader) = leaders[*agent].and_then(|pid| stage.scene.ours(pid)) else {
                     return Ok(());
                 };
-                let shim = stage.scene.shim(leader.pid);
+                let shim = stage.scene.home.shim(leader.pid);
                 let victim = if matches!(strike, Strike::Shim(_)) { shim } else { Some(leader) };
                 let Some(victim) = victim else { return Ok(()) };
                 self.struck[*agent] = true;

@@ -6,14 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use acpd_sys::process::{Liveness, ProcessId};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use acpd_sys::process::{Liveness, ProcessId, StopSignal, signal_one};
 use serde_json::json;
 
 use super::plan::AGENTS;
-use crate::home::Home;
-use crate::home::Result;
+use crate::home::{Home, Result, command_of};
 
 /// How long a killed process may take to be gone, and a program to do what it is told.
 const SOON: Duration = Duration::from_secs(10);
@@ -137,11 +134,6 @@ ready_after = "1ms"
         self.ours(pid)
     }
 
-    /// The shim of an agent: the parent of its leader, unless that is the daemon.
-    pub(super) fn shim(&self, leader: u32) -> Option<ProcessId> {
-        self.home.shim(leader)
-    }
-
     /// Processes that an agent has started.
     pub(super) fn children(&self, agent: usize, leader: u32) -> Vec<ProcessId> {
         let mark = format!("ACPD_AGENT_MARK={}", self.mark(AGENTS[agent]));
@@ -183,19 +175,15 @@ fn has_variable(pid: u32, wanted: &str) -> bool {
 
 /// A process in words.
 pub(super) fn describe(pid: u32) -> String {
-    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    format!("process {pid} {}", String::from_utf8_lossy(&line).replace('\0', " ").trim_end())
-}
-
-/// Sends a signal to a process that we have seen to be ours.
-pub(super) fn signal(process: ProcessId, signal: Signal) {
-    // The process may have ended just now.
-    kill(Pid::from_raw(process.pid as i32), signal).ok();
+    format!(
+        "process {pid} {}",
+        String::from_utf8_lossy(&command_of(pid)).replace('\0', " ").trim_end()
+    )
 }
 
 /// Kills a process and waits until it is gone.
 pub(super) fn kill9(process: ProcessId) -> Result {
-    signal(process, Signal::SIGKILL);
+    signal_one(process, StopSignal::Kill);
     let deadline = Instant::now() + SOON;
     while process.is_alive() == Liveness::Alive {
         if Instant::now() > deadline {

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use acp_wire::{Body, Framer};
 use acpd_test::fuzz::Dice;
 use acpd_test::harness::{Agent, DEADLINE, TestEnv, rss, until};
+use acpd_test::rng::Rng;
 use serde_json::{Value, json};
 
 use crate::mangle::{Account, mangle, of_client};
@@ -17,14 +18,8 @@ const MIB: u64 = 1 << 20;
 const CONNECTIONS: u64 = 24;
 const LINES: u64 = 100;
 
-/// So many bytes of chance. SplitMix64.
-fn bytes(seed: &mut u64, count: usize) -> Vec<u8> {
-    let next = || {
-        *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        ((z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 40) as u8
-    };
-    std::iter::repeat_with(next).take(count).collect()
+fn bytes(rng: &mut Rng, count: usize) -> Vec<u8> {
+    std::iter::repeat_with(|| rng.below(256) as u8).take(count).collect()
 }
 
 /// The same line as the daemon reads it: without what may be around a line.
@@ -46,7 +41,7 @@ fn hostile(env: &TestEnv, session: &str, number: u64) {
     let named: Vec<Value> = [session, "nope", ""].map(Value::from).to_vec();
     let mut account = Account::default();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut seed = number;
+    let mut rng = Rng::new(number);
     let mut said = Vec::new();
     let say = |stream: &mut UnixStream, account: &mut Account, line: &[u8]| {
         if let Some(line) = framed(line) {
@@ -64,7 +59,7 @@ fn hostile(env: &TestEnv, session: &str, number: u64) {
         say(&mut stream, &mut account, hello.to_string().as_bytes());
     }
     for at in 0..LINES {
-        let dice = bytes(&mut seed, 40);
+        let dice = bytes(&mut rng, 40);
         let mut dice = Dice(&dice);
         let id = json!(format!("{number}/{at}"));
         let line = of_client(&id, "prey", &named, &mut dice);

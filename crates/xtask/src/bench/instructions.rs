@@ -5,9 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use acpd_sys::process::{Liveness, ProcessId};
-use nix::sys::signal::{self, Signal};
-use nix::unistd::Pid;
+use acpd_sys::process::{Liveness, StopSignal, signal_one};
 use serde_json::json;
 
 use super::client_of;
@@ -36,7 +34,7 @@ fn count(bins: &Path, lines: usize) -> Result<f64> {
     flood(&mut client, &session, 1)?;
     drop(client);
     let first = home.daemon()?;
-    signal::kill(Pid::from_raw(first.pid as i32), Signal::SIGKILL)?;
+    signal_one(first, StopSignal::Kill);
     wait_for("the end of the first daemon", PATIENCE, || first.is_alive() != Liveness::Alive)?;
 
     let out = home.path("callgrind.out");
@@ -52,10 +50,8 @@ fn count(bins: &Path, lines: usize) -> Result<f64> {
     client.call("session/load", &which)?;
     flood(&mut client, &session, lines)?;
     drop(client);
-    let process = ProcessId::of(daemon.0.id()).ok_or("the daemon has ended")?;
     home.read(&["daemon", "stop"])?;
-    wait_for("the end of the daemon", PATIENCE, || process.is_alive() != Liveness::Alive)?;
-    daemon.0.wait()?;
+    wait_for("the end of the daemon", PATIENCE, || daemon.is_over())?;
     let text = fs::read_to_string(out)?;
     let total = text.lines().find_map(|line| line.strip_prefix("summary: "));
     let total = total.and_then(|total| total.split(' ').next()?.parse().ok());

@@ -28,13 +28,7 @@ impl Stage {
         let Some(scripts) = ready(&[agent, client])? else { return Ok(None) };
         let model = scripts.start_model()?;
         let home = Home::new(&workspace::bin_dir("debug")?)?;
-        let program = scripts.run_agent().display().to_string();
-        let env =
-            scripts.environment(&home, &model).map(|(key, value)| format!("{key} = {value:?}"));
-        home.configure(&format!(
-            "[agents.{agent}]\ncommand = [{program:?}, {agent:?}]\nenv = {{ {} }}\n",
-            env.join(", ")
-        ))?;
+        scripts.configure(&home, agent, &model, "")?;
         // Installed clients, in their own folder: some keep their state next to it.
         fs::create_dir(home.path("real"))?;
         for entry in fs::read_dir(scripts.store())? {
