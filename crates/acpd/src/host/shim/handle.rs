@@ -48,8 +48,8 @@ impl Shim {
     }
 
     /// Lets the shim end when its agent is gone, and leave the rest of the output to the next daemon: the end
-    /// of the process cannot be put on disk, and the daemon ends. Comes after [`HostEvent::Gone`], which
-    /// is reported once more when that is done.
+    /// of the process cannot be put on disk, and the daemon ends. Comes after `HostEvent::Gone`, which is
+    /// reported once more when that is done.
     pub fn dismiss(&self) {
         self.want(Command::Dismiss);
     }
