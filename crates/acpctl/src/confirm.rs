@@ -3,8 +3,7 @@
 use acpd_api::ExitCode;
 
 use crate::error::{CommandError, Result};
-use crate::paint::YELLOW;
-use crate::text::{Text, text};
+use crate::text::{Role, Text, text};
 use crate::ui::Ui;
 
 /// Hints for verbs that need confirmation.
@@ -88,7 +87,7 @@ pub(crate) fn ask(ui: &mut Ui, prompt: &Text) -> Result<String> {
 
 /// Says that what was typed cannot be used.
 pub(crate) fn wrong(ui: &mut Ui, why: impl Into<Text>) {
-    ui.say(ui.err_paint().apply(YELLOW, why));
+    ui.say(Text::styled(Role::Warning, why));
 }
 
 fn left() -> CommandError {

@@ -10,8 +10,7 @@ use serde_json::value::RawValue;
 use crate::error::Result;
 use crate::info::question::described;
 use crate::live::Live;
-use crate::paint::YELLOW;
-use crate::text::text;
+use crate::text::{Role, Text, text};
 use crate::ui::Ui;
 
 /// Printed questions that are answered elsewhere.
@@ -45,7 +44,7 @@ impl Elsewhere {
                 continue;
             }
             let line = text!("the agent asks: {}", described(&question));
-            ui.say(ui.err_paint().apply(YELLOW, line));
+            ui.say(Text::styled(Role::Warning, line));
             ui.say(text!("answer it with: acpctl answer {}", question.id));
         }
     }

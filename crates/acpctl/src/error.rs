@@ -11,8 +11,7 @@ use serde_json::Value;
 
 use anstream::adapter::strip_str;
 
-use crate::paint::{CYAN, DIM, Paint, RED};
-use crate::text::{Text, text};
+use crate::text::{Role, Style, Text, text};
 
 /// Lines of an agent's stderr that are shown.
 const STDERR_LINES: usize = 5;
@@ -148,20 +147,21 @@ impl CommandError {
     }
 
     /// Returns the text for stderr; empty if the user already knows.
-    pub(crate) fn render(&self, paint: Paint) -> Text {
+    pub(crate) fn render(&self) -> Text {
         if matches!(self.kind, Kind::BrokenPipe | Kind::Told) {
             return Text::new();
         }
-        let mut text = text!("{} {}\n", paint.apply(RED.bold(), "error:"), self.message);
+        let mut text =
+            text!("{} {}\n", Text::styled(Style::of(Role::Bad).strong(), "error:"), self.message);
         if let Some(stderr) = &self.stderr {
             let lines: Vec<&str> = stderr.raw().lines().collect();
             for line in &lines[lines.len().saturating_sub(STDERR_LINES)..] {
                 let line = text!("  | {}", escape::one_line(&strip_str(line).to_string()));
-                text += text!("{}\n", paint.apply(DIM, line));
+                text += text!("{}\n", Text::styled(Role::Dim, line));
             }
         }
         for hint in &self.hints {
-            text += text!("\n{} {}\n", paint.apply(CYAN.bold(), "hint:"), hint);
+            text += text!("\n{} {}\n", Text::styled(Style::of(Role::Name).strong(), "hint:"), hint);
         }
         text
     }
@@ -346,7 +346,7 @@ mod tests {
             "stderr": "one\n\u{1b}[31mtwo\n"}}),
         );
         assert_eq!(failed.code(), ExitCode::Interrupted);
-        insta::assert_snapshot!(failed.render(Paint::plain()), @"
+        insta::assert_snapshot!(failed.render(), @"
         error: agent `demo` exited with code 3
           | one
           | two
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn colours_mark_the_error_and_the_hint() {
         let failed = CommandError::usage("no prompt").hint("say something");
-        let text = failed.render(Paint::colour()).as_str().replace('\u{1b}', "␛");
+        let text = crate::ui::coded(&failed.render(), true).replace('\u{1b}', "␛");
         assert_eq!(text, "␛[1m␛[31merror:␛[0m no prompt\n\n␛[1m␛[36mhint:␛[0m say something\n");
     }
 
@@ -395,6 +395,6 @@ mod tests {
     #[test]
     fn a_reader_that_left_is_no_error() {
         let failed = CommandError::from(io::Error::from(io::ErrorKind::BrokenPipe));
-        assert_eq!((failed.render(Paint::plain()).as_str(), failed.code()), ("", ExitCode::Ok));
+        assert_eq!((failed.render().as_str(), failed.code()), ("", ExitCode::Ok));
     }
 }

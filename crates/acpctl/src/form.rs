@@ -7,8 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::confirm;
 use crate::error::{CommandError, Result};
-use crate::paint::{BOLD, DIM};
-use crate::text::{Text, text};
+use crate::text::{BOLD, Role, Text, text};
 use crate::ui::Ui;
 
 /// Reads the schema of a form. The order of its fields is not in it any more.
@@ -70,7 +69,6 @@ pub(crate) fn usage(form: &Form, id: &Untrusted) -> Text {
 
 /// Asks a person for each field.
 pub(crate) fn ask(form: &Form, ui: &mut Ui) -> Result<Value> {
-    let paint = ui.err_paint();
     for text in form.title.iter().chain(&form.description) {
         ui.say(escape::one_line(text));
     }
@@ -78,8 +76,8 @@ pub(crate) fn ask(form: &Form, ui: &mut Ui) -> Result<Value> {
     for field in &form.fields {
         let label = field.title.as_deref().unwrap_or(&field.name);
         let optional = if field.required { "" } else { " (optional)" };
-        let label = paint.apply(BOLD, escape::one_line(label));
-        ui.say(text!("{}{}", label, paint.apply(DIM, optional)));
+        let label = Text::styled(BOLD, escape::one_line(label));
+        ui.say(text!("{}{}", label, Text::styled(Role::Dim, optional)));
         if let Some(description) = &field.description {
             ui.say(text!("  {}", escape::one_line(description)));
         }
@@ -99,7 +97,7 @@ pub(crate) fn ask(form: &Form, ui: &mut Ui) -> Result<Value> {
 fn ask_field(field: &Field, ui: &mut Ui) -> Result<Option<Value>> {
     let default = field.default.as_ref().filter(|default| field.check(default).is_ok());
     let shown = default.map(|default| text!(" [{}]", shown(default)));
-    let wanted = ui.err_paint().apply(DIM, wanted_short(&field.kind));
+    let wanted = Text::styled(Role::Dim, wanted_short(&field.kind));
     let prompt = text!("{}{} > ", wanted, shown);
     loop {
         let line = confirm::ask(ui, &prompt)?;
@@ -172,8 +170,7 @@ mod tests {
 
     fn fill(fields: &[&str]) -> std::result::Result<Value, String> {
         let fields: Vec<String> = fields.iter().map(|field| (*field).to_owned()).collect();
-        filled(&form(), &fields, &"1-2".into())
-            .map_err(|error| error.render(crate::paint::Paint::plain()).to_string())
+        filled(&form(), &fields, &"1-2".into()).map_err(|error| error.render().to_string())
     }
 
     #[test]

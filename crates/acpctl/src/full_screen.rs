@@ -20,7 +20,7 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Start>
         return Err(CommandError::usage(error).hint(instead));
     }
     let theme =
-        Theme { is_coloured: ui.out_paint().is_on(), is_unicode: acpd_sys::terminal::is_unicode() };
+        Theme { is_coloured: ui.is_coloured(), is_unicode: acpd_sys::terminal::is_unicode() };
     let options = door.options()?;
     Ok(Start {
         theme,

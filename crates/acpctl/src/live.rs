@@ -17,10 +17,9 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::error::{CommandError, Result, gone};
-use crate::paint::DIM;
 use crate::render::sentence;
 use crate::signal::TerminalKey;
-use crate::text::{Text, text};
+use crate::text::{Role, Text, text};
 use crate::ui::{TICK, Ui};
 use crate::{signal, terminal};
 
@@ -170,7 +169,7 @@ impl Live {
                 Step::Event(event) => return Ok(event),
                 Step::Silent(silent) => {
                     self.presence = Presence::Silent;
-                    ui.say(ui.err_paint().apply(DIM, in_words(&silent)));
+                    ui.say(Text::styled(Role::Dim, in_words(&silent)));
                 }
             }
         }
@@ -414,7 +413,7 @@ pub(crate) fn in_words(silent: &NotAnswering) -> Text {
 /// A word about the connection, for people.
 fn note(ui: &mut Ui, text: impl Into<Text>) {
     if ui.talks_to_terminal() {
-        ui.say(ui.err_paint().apply(DIM, text));
+        ui.say(Text::styled(Role::Dim, text));
     }
 }
 

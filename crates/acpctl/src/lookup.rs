@@ -23,8 +23,7 @@ use crate::error::{CommandError, Result};
 use crate::info::session::SHORT_ID;
 use crate::last;
 use crate::live::Live;
-use crate::paint::DIM;
-use crate::text::{Text, shell_word, text};
+use crate::text::{Role, Text, shell_word, text};
 use crate::ui::Ui;
 
 /// One session.
@@ -121,7 +120,7 @@ impl Choice {
     /// The session, after the person was told what they may not expect.
     pub(crate) fn told(self, ui: &mut Ui) -> SessionInfo {
         if let Some(note) = self.note {
-            ui.say(ui.err_paint().apply(DIM, note));
+            ui.say(Text::styled(Role::Dim, note));
         }
         self.session
     }
@@ -383,7 +382,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::paint::Paint;
 
     /// Sessions as (id, name, title, directory).
     fn list() -> SessionList {
@@ -413,14 +411,14 @@ mod tests {
     fn guess(text: &str) -> String {
         match wanted(text).choose(list(), Care::Guess) {
             Ok(choice) => choice.session.session_id.into_raw(),
-            Err(error) => error.render(Paint::plain()).as_str().lines().next().unwrap().to_owned(),
+            Err(error) => error.render().as_str().lines().next().unwrap().to_owned(),
         }
     }
 
     fn exact(text: &str) -> String {
         match wanted(text).choose(list(), Care::Exact) {
             Ok(choice) => choice.session.session_id.into_raw(),
-            Err(error) => error.render(Paint::plain()).as_str().lines().next().unwrap().to_owned(),
+            Err(error) => error.render().as_str().lines().next().unwrap().to_owned(),
         }
     }
 
@@ -489,7 +487,7 @@ mod tests {
             assert_eq!(named(new).unwrap(), Named::New(Vec::new()), "{new}");
         }
         let refused = named("bbbb").unwrap_err();
-        insta::assert_snapshot!(refused.render(Paint::plain()), @"
+        insta::assert_snapshot!(refused.render(), @"
         error: `bbbb` is a prefix of the id bbbb0001-2
 
         hint: continue it with `acpctl run --resume bbbb …`, or choose another name
@@ -499,7 +497,7 @@ mod tests {
     #[test]
     fn what_is_ambiguous_or_unknown_is_told_with_the_way_out() {
         let fails = |text: &str| wanted(text).choose(list(), Care::Guess).unwrap_err();
-        insta::assert_snapshot!(fails("page").render(Paint::plain()), @"
+        insta::assert_snapshot!(fails("page").render(), @"
         error: `page` is ambiguous: matches 2 sessions
 
         hint: choose an id:
@@ -507,14 +505,14 @@ mod tests {
           bbbb0001-2  fix (demo, in /other)
         ");
         assert_eq!(fails("page").code(), ExitCode::Usage);
-        insta::assert_snapshot!(fails("dosc").render(Paint::plain()), @"
+        insta::assert_snapshot!(fails("dosc").render(), @"
         error: no session `dosc`
 
         hint: did you mean `docs`?
         ");
         assert_eq!(fails("dosc").code(), ExitCode::NotFound);
         let other = Wanted::new("docs", Some("demo"), "/here".to_owned());
-        insta::assert_snapshot!(other.choose(list(), Care::Exact).unwrap_err().render(Paint::plain()), @"
+        insta::assert_snapshot!(other.choose(list(), Care::Exact).unwrap_err().render(), @"
         error: no session `docs` of agent `demo`
 
         hint: list the sessions with `acpctl session ls`

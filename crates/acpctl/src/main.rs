@@ -30,7 +30,6 @@ mod live;
 mod log_file;
 mod lookup;
 mod pager;
-mod paint;
 mod permission;
 mod programs;
 mod queued;
@@ -43,7 +42,6 @@ mod settings;
 mod signal;
 mod stop;
 mod suggest;
-mod table;
 mod terminal;
 mod text;
 mod transcript;
@@ -76,7 +74,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             let error = explain::explained(error);
-            ui.talk(&error.render(ui.err_paint()));
+            ui.talk(&error.render());
             error.code()
         }
     };
@@ -116,7 +114,7 @@ fn complain(panic: &panic::PanicHookInfo<'_>) {
 fn wrong_usage(error: &clap::Error) -> ExitCode {
     if let Some(error) = suggest::instead(error, command::definition) {
         let mut ui = ui::Ui::new(args::When::Auto);
-        ui.talk(&error.render(ui.err_paint()));
+        ui.talk(&error.render());
         return ExitCode::from(error.code().code());
     }
     let text = error.render().to_string();
@@ -124,14 +122,14 @@ fn wrong_usage(error: &clap::Error) -> ExitCode {
         Some(text) => {
             let mut ui = ui::Ui::new(args::When::Auto);
             let text = Untrusted::from(text.trim_end());
-            ui.talk(&error::CommandError::usage(text.prose()).render(ui.err_paint()));
+            ui.talk(&error::CommandError::usage(text.prose()).render());
         }
         None => {
             // A reader that has closed the pipe does not want the rest.
             let failed = error.print().err().map(error::CommandError::from);
             if let Some(failed) = failed.filter(|failed| !failed.is_broken_pipe()) {
                 let mut ui = ui::Ui::new(args::When::Auto);
-                ui.talk(&failed.render(ui.err_paint()));
+                ui.talk(&failed.render());
                 return ExitCode::from(failed.code().code());
             }
         }

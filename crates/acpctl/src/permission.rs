@@ -9,16 +9,15 @@ use std::collections::VecDeque;
 use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest};
 use acp_wire::{Id, read_legible};
 use acpd_api::{Meta, PermissionMeta, QuestionAnswered, RawCall, Shown, ShownUnclear, Untrusted};
-use acpd_view::{Line, Role, Sheet, Style, about, person};
+use acpd_view::{Sheet, about, person};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::Result;
 use crate::info::question::{given, own_option};
 use crate::live::Live;
-use crate::paint::{DIM, Paint, YELLOW};
 use crate::terminal::KeyMode;
-use crate::text::{Text, text};
+use crate::text::{BOLD, Role, Text, text};
 use crate::ui::Ui;
 
 /// Columns of an answer that does not fit on the screen and has no key.
@@ -104,7 +103,7 @@ impl Questions {
             _ => None,
         };
         if let Some(option) = typed.cloned() {
-            ui.say(ui.err_paint().apply(DIM, text!("  {}", label(&option))));
+            ui.say(Text::styled(Role::Dim, text!("  {}", label(&option))));
             if is_lasting(&option) {
                 ui.say(own_option(&option.name.as_str().into()));
             }
@@ -116,15 +115,15 @@ impl Questions {
         match key {
             VIEW if self.typed.is_empty() => {
                 let (width, _) = ui.err_size();
-                let whole = ui.err_paint().lines(&question.sheet.whole(Some(width)));
+                let whole = Text::lines(&question.sheet.whole(Some(width)));
                 ui.talk(&whole);
-                ui.talk(&question.prompt(ui.err_size(), ui.err_paint()));
+                ui.talk(&question.prompt(ui.err_size()));
             }
             '\n' | '\r' if !self.typed.is_empty() => {
                 self.typed.clear();
                 ui.mutter("\n");
                 let (width, _) = ui.err_size();
-                ui.talk(&ui.err_paint().lines(&question.keys(0, width)));
+                ui.talk(&Text::lines(&question.keys(0, width)));
             }
             '\u{8}' | '\u{7f}' if self.typed.pop().is_some() => ui.mutter("\u{8} \u{8}"),
             key if question.takes_words() && is_of_word(key) && self.typed.len() < WORD => {
@@ -166,7 +165,7 @@ impl Questions {
             Some(told) => text!("  answered elsewhere, by {}: {}", person(&told.by), given(told)),
             None => "  withdrawn: no answer is needed".into(),
         };
-        ui.say(ui.err_paint().apply(DIM, line));
+        ui.say(Text::styled(Role::Dim, line));
         self.show(live, ui)
     }
 
@@ -186,14 +185,13 @@ impl Questions {
         let Some(question) = self.open.front_mut() else { return Ok(()) };
         question.fit(ui.err_size());
         ui.stop_spinning();
-        let paint = ui.err_paint();
         if ui.can_ask() {
             // Earlier input is discarded before the question is visible.
             self.keys = Some(KeyMode::enter()?);
             live.listen_to_keys()?;
-            ui.talk(&question.prompt(ui.err_size(), paint));
+            ui.talk(&question.prompt(ui.err_size()));
         } else {
-            ui.talk(&waiting(question, paint));
+            ui.talk(&waiting(question));
         }
         Ok(())
     }
@@ -279,38 +277,32 @@ impl Question {
     }
 
     /// Returns the question as it stands on the screen, where all of it fits.
-    fn prompt(&self, (width, height): (usize, usize), paint: Paint) -> Text {
+    fn prompt(&self, (width, height): (usize, usize)) -> Text {
         // The row below it is where the cursor stands.
         let keys = self.keys(usize::MAX, width).len() + 1;
         let (mut lines, hidden) = self.sheet.fitting(width, height.saturating_sub(keys));
         lines.extend(self.keys(hidden, width));
-        paint.lines(&lines)
+        Text::lines(&lines)
     }
 
     /// The rows that say what can be typed: one if all of it fits there, else at least one for each answer. What an
     /// answer for always covers has a row of its own.
-    fn keys(&self, hidden: usize, width: usize) -> Vec<Line> {
-        let view =
-            Line::of(Style::of(Role::Plain).strong(), "[v]").and(Role::Plain, " show all of it");
-        let mut lines: Vec<Line> = self.choices.iter().map(Choice::line).collect();
+    fn keys(&self, hidden: usize, width: usize) -> Vec<Text> {
+        let view = Text::of(BOLD, "[v]").and(Role::Plain, " show all of it");
+        let mut lines: Vec<Text> = self.choices.iter().map(Choice::line).collect();
         if hidden > 0 {
             lines.push(view);
         }
         let together: usize = lines.iter().map(|line| line.width() + 2).sum();
         let mut rows = Vec::new();
         if together <= width {
-            let mut row = Line::of(Role::Plain, "");
-            for line in lines {
-                row.append(Line::of(Role::Plain, "  "));
-                row.append(line);
-            }
-            rows.push(row);
+            rows.push(lines.into_iter().map(|line| Text::from("  ") + line).collect());
         } else {
             rows.extend(lines.iter().flat_map(|line| hanging(line, width)));
         }
         let has_always = self.choices.iter().any(|choice| choice.option.kind == "allow_always");
         let always = has_always.then(|| about::remembers(self.always.as_ref()));
-        let always = always.map(|always| Line::of(Role::Dim, text!("always: {}", always)));
+        let always = always.map(|always| Text::of(Role::Dim, text!("always: {}", always)));
         rows.extend(always.iter().flat_map(|line| hanging(line, width)));
         rows
     }
@@ -318,7 +310,7 @@ impl Question {
 
 impl Choice {
     /// Returns the input and its effect.
-    fn line(&self) -> Line {
+    fn line(&self) -> Text {
         let typed = match self.typed {
             Typed::Key(key) => text!("[{}]", key),
             Typed::Word(word) => text!("[{} + Enter]", word),
@@ -330,7 +322,7 @@ impl Choice {
             _ if self.is_cut => label.cut(CUT),
             _ => label,
         };
-        Line::of(Style::of(Role::Plain).strong(), typed).and(Role::Plain, text!(" {}", label))
+        Text::of(BOLD, typed).and(Role::Plain, text!(" {}", label))
     }
 }
 
@@ -344,22 +336,18 @@ fn is_refusal(option: &PermissionOption) -> bool {
 }
 
 /// The rows of a line, below each other.
-fn hanging(line: &Line, width: usize) -> Vec<Line> {
+fn hanging(line: &Text, width: usize) -> Vec<Text> {
     let rows = line.wrap(width.saturating_sub(INDENT.len()).max(INDENT.len()));
-    let rows = rows.into_iter().enumerate().map(|(at, row)| {
-        let mut hung = Line::of(Role::Plain, if at == 0 { "  " } else { INDENT });
-        hung.append(row);
-        hung
-    });
-    rows.collect()
+    let rows = rows.into_iter().enumerate();
+    rows.map(|(at, row)| Text::from(if at == 0 { "  " } else { INDENT }) + row).collect()
 }
 
-fn waiting(question: &Question, paint: Paint) -> Text {
+fn waiting(question: &Question) -> Text {
     let names = question.choices.iter().map(|choice| label(&choice.option));
-    let call = paint.lines(&question.sheet.whole(None));
+    let call = Text::lines(&question.sheet.whole(None));
     let names = text!("  ({})", Text::join(names, " / "));
     let hint = "answer with `acpctl allow` or `acpctl deny`, or in another client; Ctrl-C cancels the turn";
-    text!("{}{}\n{}\n", call, paint.apply(YELLOW, names), paint.apply(DIM, hint))
+    text!("{}{}\n{}\n", call, Text::styled(Role::Warning, names), Text::styled(Role::Dim, hint))
 }
 
 /// Assigns input to each option: a letter by its kind, or its number where the letter says too little. If it
@@ -416,7 +404,7 @@ mod tests {
     }
 
     fn prompt(question: &Question) -> Text {
-        question.prompt((80, 24), Paint::plain())
+        question.prompt((80, 24))
     }
 
     const ALL: [&str; 4] = ["allow_once", "allow_always", "reject_once", "reject_always"];
@@ -429,7 +417,7 @@ mod tests {
           [y] allow once  [a] allow always  [n] reject once  [d] reject always
           always: acpd remembers nothing; the agent may remember more than this call
         ");
-        insta::assert_snapshot!(waiting(&question, Paint::plain()), @"
+        insta::assert_snapshot!(waiting(&question), @"
         allow? $ rm -rf build
           (allow once / allow always / reject once / reject always)
         answer with `acpctl allow` or `acpctl deny`, or in another client; Ctrl-C cancels the turn
@@ -494,7 +482,7 @@ mod tests {
         let many = ["x".repeat(9000).leak() as &str; 20];
         let mut question = question(&meta(&"t".repeat(9000), &fake), &many);
         question.fit((80, 24));
-        let text = question.prompt((80, 24), Paint::plain());
+        let text = question.prompt((80, 24));
         let rows: usize = text.as_str().lines().map(|line| line.chars().count().div_ceil(80)).sum();
         assert!(rows < 24, "{text}");
         assert!(text.as_str().starts_with("allow? $ t"));
@@ -519,7 +507,7 @@ mod tests {
         meta.shown.always = Some("run `touch made` in /w".into());
         let mut question = Question::new(1.into(), "allow? ", &meta, &request);
         question.fit((60, 24));
-        insta::assert_snapshot!(question.prompt((60, 24), Paint::plain()), @r#"
+        insta::assert_snapshot!(question.prompt((60, 24)), @r#"
         allow? $ t
           │ touch made
           [allow + Enter] allow once: "No, reject it"

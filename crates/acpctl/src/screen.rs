@@ -46,26 +46,26 @@ struct Answer {
 
 impl Screen {
     /// The answer on stdout, everything else on stderr.
-    pub(crate) fn answer(ui: &Ui, thoughts: bool) -> Screen {
-        let options = Options { paint: ui.err_paint(), thoughts, whole: false };
+    pub(crate) fn answer(thoughts: bool) -> Screen {
+        let options = Options { thoughts, whole: false };
         Screen::new(options, true)
     }
 
     /// The answer on stdout, and nothing else.
-    pub(crate) fn only_answer(ui: &Ui) -> Screen {
-        Screen { bare: true, is_live: false, ..Screen::answer(ui, false) }
+    pub(crate) fn only_answer() -> Screen {
+        Screen { bare: true, is_live: false, ..Screen::answer(false) }
     }
 
     /// Everything on stdout. What comes is history until the daemon says that it is over.
-    pub(crate) fn whole(ui: &Ui, thoughts: bool) -> Screen {
-        let options = Options { paint: ui.out_paint(), thoughts, whole: true };
+    pub(crate) fn whole(thoughts: bool) -> Screen {
+        let options = Options { thoughts, whole: true };
         Screen::new(options, false)
     }
 
     /// Everything on stdout, as it comes; nothing that was written changes.
     #[cfg(feature = "tui")]
-    pub(crate) fn plain(ui: &Ui) -> Screen {
-        let options = Options { paint: ui.out_paint(), thoughts: false, whole: true };
+    pub(crate) fn plain() -> Screen {
+        let options = Options { thoughts: false, whole: true };
         Screen { previews: false, ..Screen::new(options, true) }
     }
 
@@ -189,19 +189,21 @@ impl Screen {
     fn rows(&mut self, ui: &mut Ui, all: bool) -> io::Result<()> {
         let Some(Answer { markdown, written }) = &mut self.answer else { return Ok(()) };
         let settled = if all { usize::MAX } else { markdown.settled() };
-        let paint = ui.out_paint();
         let lines = markdown.lines();
         // Something unlikely has changed rows that were written: it is said again from there.
-        let same =
-            written.iter().zip(lines).take_while(|(old, line)| **old == line.plain()).count();
+        let same = written
+            .iter()
+            .zip(lines)
+            .take_while(|(old, line)| old.as_str() == line.as_str())
+            .count();
         let until = settled.min(lines.len());
         written.truncate(same);
         for line in lines.iter().take(until).skip(same) {
-            ui.print(paint.line(line) + "\n")?;
-            written.push(line.plain());
+            ui.print(line.clone() + "\n")?;
+            written.push(line.clone());
         }
         match lines.last() {
-            Some(last) if self.previews && until < lines.len() => ui.preview(paint.line(last)),
+            Some(last) if self.previews && until < lines.len() => ui.preview(last.clone()),
             _ => Ok(()),
         }
     }

@@ -97,10 +97,9 @@ fn told(typed: &str, group: Option<&'static str>, cli: &Command) -> CommandError
 mod tests {
     use super::*;
     use crate::command::definition;
-    use crate::paint::Paint;
 
     fn hint(typed: &str, group: Option<&'static str>) -> String {
-        let shown = told(typed, group, &definition()).render(Paint::plain());
+        let shown = told(typed, group, &definition()).render();
         shown.as_str().split_once("hint: ").unwrap().1.trim_end().to_owned()
     }
 

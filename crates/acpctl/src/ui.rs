@@ -18,8 +18,7 @@ use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::args::When;
 use crate::pager::Pager;
-use crate::paint::{CYAN, DIM, Paint};
-use crate::text::{Text, text};
+use crate::text::{Role, Text, text};
 
 /// Interval of calls of [`Ui::tick`].
 pub(crate) const TICK: Duration = Duration::from_millis(100);
@@ -57,8 +56,9 @@ fn spinner_shown() -> MutexGuard<'static, bool> {
 pub(crate) struct Ui {
     out: BufWriter<Out>,
     err: Stderr,
-    out_paint: Paint,
-    err_paint: Paint,
+    /// Streams that show colours.
+    out_is_coloured: bool,
+    err_is_coloured: bool,
     out_is_terminal: bool,
     err_is_terminal: bool,
     /// The last line of stdout, or of stderr, is not finished.
@@ -110,16 +110,14 @@ impl Ui {
     /// The streams of this process.
     pub(crate) fn new(color: When) -> Ui {
         let (out, err) = (io::stdout(), io::stderr());
-        let paint = |auto: ColorChoice| {
-            Paint::new(match color {
-                When::Auto => auto != ColorChoice::Never,
-                When::Always => true,
-                When::Never => false,
-            })
+        let is_coloured = |auto: ColorChoice| match color {
+            When::Auto => auto != ColorChoice::Never,
+            When::Always => true,
+            When::Never => false,
         };
         Ui {
-            out_paint: paint(AutoStream::choice(&out)),
-            err_paint: paint(AutoStream::choice(&err)),
+            out_is_coloured: is_coloured(AutoStream::choice(&out)),
+            err_is_coloured: is_coloured(AutoStream::choice(&err)),
             out_is_terminal: out.is_terminal(),
             err_is_terminal: err.is_terminal(),
             can_spin: err.is_terminal() && terminal_redraws(),
@@ -154,14 +152,10 @@ impl Ui {
         Ok(())
     }
 
-    /// The colours of stdout.
-    pub(crate) fn out_paint(&self) -> Paint {
-        self.out_paint
-    }
-
-    /// The colours of stderr.
-    pub(crate) fn err_paint(&self) -> Paint {
-        self.err_paint
+    /// Returns whether stdout shows colours.
+    #[cfg(feature = "tui")]
+    pub(crate) fn is_coloured(&self) -> bool {
+        self.out_is_coloured
     }
 
     /// The columns of the terminal on stdout; `None` if it is none.
@@ -194,7 +188,8 @@ impl Ui {
 
     /// Text that is escaped wherever stdout goes.
     pub(crate) fn print(&mut self, text: impl Into<Text>) -> io::Result<()> {
-        self.put(text.into().as_str().as_bytes())
+        let text = coded(&text.into(), self.out_is_coloured);
+        self.put(text.as_bytes())
     }
 
     /// Returns whether text can be shown in the place of other text: stdout is a terminal that can do it.
@@ -206,7 +201,8 @@ impl Ui {
     pub(crate) fn redraw(&mut self, text: &Text) -> io::Result<()> {
         let size = terminal_size_of(io::stdout());
         let height = size.map_or(24, |(_, Height(rows))| usize::from(rows));
-        let rows: Vec<&str> = text.as_str().lines().take(height.saturating_sub(1)).collect();
+        let text = coded(text, self.out_is_coloured);
+        let rows: Vec<&str> = text.lines().take(height.saturating_sub(1)).collect();
         let mut frame = match std::mem::replace(&mut self.redrawn, rows.len()) {
             0 => NO_WRAP.to_owned(),
             before => format!("{NO_WRAP}\r\u{1b}[{before}A"),
@@ -232,7 +228,7 @@ impl Ui {
                 self.end_talk();
             }
             self.hide_spinner();
-            self.out.write_all(line.into().as_str().as_bytes())?;
+            self.out.write_all(coded(&line.into(), self.out_is_coloured).as_bytes())?;
             self.previews = true;
         }
         Ok(())
@@ -316,7 +312,7 @@ impl Ui {
             return;
         }
         self.end_talk();
-        let _ = self.err.write_all(lines.as_str().as_bytes());
+        let _ = self.err.write_all(coded(lines, self.err_is_coloured).as_bytes());
     }
 
     /// One line of talk.
@@ -330,7 +326,7 @@ impl Ui {
             self.end_talk();
         }
         let text = text.into();
-        let _ = self.err.write_all(text.as_str().as_bytes());
+        let _ = self.err.write_all(coded(&text, self.err_is_coloured).as_bytes());
         self.err_open = !text.as_str().ends_with('\n');
     }
 
@@ -411,7 +407,8 @@ impl Ui {
         }
         let Some(spinner) = &mut self.spinner else { return };
         let passed = spinner.since.elapsed();
-        let line = spinner_line(spinner.frame, &spinner.label, passed, self.err_paint);
+        let line = spinner_line(spinner.frame, &spinner.label, passed);
+        let line = coded(&line, self.err_is_coloured);
         spinner.frame += 1;
         spinner.drawn = true;
         let mut shown = spinner_shown();
@@ -434,29 +431,51 @@ impl Ui {
     }
 }
 
+/// Returns the bytes of a text, with the codes of its colours if they are shown.
+pub(crate) fn coded(text: &Text, is_coloured: bool) -> String {
+    let parts = text.parts().map(|(words, style)| match style.look() {
+        look if is_coloured && !look.is_plain() => format!("{look}{words}{look:#}"),
+        _ => words.to_owned(),
+    });
+    parts.collect()
+}
+
 /// Returns whether a terminal can write a line again.
 fn terminal_redraws() -> bool {
     env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-fn spinner_line(frame: usize, label: &Text, passed: Duration, paint: Paint) -> Text {
-    let sign = paint.apply(CYAN, FRAMES[frame % FRAMES.len()]);
+fn spinner_line(frame: usize, label: &Text, passed: Duration) -> Text {
+    let sign = Text::styled(Role::Name, FRAMES[frame % FRAMES.len()]);
     let passed = match passed.as_secs() {
         seconds @ 0..60 => text!("{}s", seconds),
         seconds => text!("{}m {:02}s", seconds / 60, seconds % 60),
     };
-    text!("{} {}", sign, paint.apply(DIM, text!("{} {}", label, passed)))
+    text!("{} {}", sign, Text::styled(Role::Dim, text!("{} {}", label, passed)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::Table;
+
+    #[test]
+    fn colours_have_no_width_and_can_be_off() {
+        let mut table = Table::new(["A", "B"]);
+        table.row([Text::styled(Role::Good, "x"), "y".into()]);
+        let shown = table.render(None);
+        assert_eq!(
+            coded(&shown, true),
+            "\u{1b}[2mA\u{1b}[0m  \u{1b}[2mB\u{1b}[0m\n\u{1b}[32mx\u{1b}[0m  y\n"
+        );
+        assert_eq!(coded(&shown, false), "A  B\nx  y\n");
+        assert_eq!(coded(&Text::styled(Role::Bad, ""), true), "");
+    }
 
     #[test]
     fn the_spinner_tells_what_is_waited_for_and_how_long() {
-        let line = |frame, seconds| {
-            spinner_line(frame, &"thinking".into(), Duration::from_secs(seconds), Paint::plain())
-        };
+        let line =
+            |frame, seconds| spinner_line(frame, &"thinking".into(), Duration::from_secs(seconds));
         assert_eq!(line(0, 3).as_str(), "⠋ thinking 3s");
         assert_eq!(line(11, 65).as_str(), "⠙ thinking 1m 05s");
     }

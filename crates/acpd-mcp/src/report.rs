@@ -144,7 +144,7 @@ impl Report {
         let notes = blocks.iter().filter(|block| matters(block)).map(summary);
         let mut notes: Vec<String> = notes.take(MOST).collect();
         let sentence = end.and_then(|(_, end)| end.sentence());
-        notes.extend(sentence.map(|line| short(line.plain().as_str())));
+        notes.extend(sentence.map(|line| short(line.as_str())));
         Report {
             status: end.map_or(Status::Working, |(_, end)| status(end)),
             ticket: ticket.to_string(),
@@ -236,7 +236,7 @@ fn safe(value: Value) -> Value {
 }
 
 fn summary(block: &Block) -> String {
-    short(&block.summary().plain().to_string())
+    short(block.summary().as_str())
 }
 
 /// A text of an agent, on one line.
@@ -282,7 +282,7 @@ pub(crate) fn block_text(block: &Block, most: usize) -> String {
         Kind::Prompt(message) | Kind::Answer(message) | Kind::Thought(message) => {
             message.text().prose().to_string()
         }
-        _ => block.summary().plain().to_string(),
+        _ => block.summary().to_string(),
     };
     match text.char_indices().nth(most) {
         Some((at, _)) => format!("{}…", &text[..at]),

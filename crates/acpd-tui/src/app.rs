@@ -26,7 +26,7 @@ use acpd_api::{
     TurnState, Untrusted, Watched, method,
 };
 use acpd_view::text::Text;
-use acpd_view::{Id, Line, Role, text};
+use acpd_view::{Id, Role, text};
 use bytes::Bytes;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use serde::de::DeserializeOwned;
@@ -192,7 +192,7 @@ enum Presence {
 /// A short message and the time at which it goes.
 #[derive(Debug)]
 struct Flash {
-    line: Line,
+    line: Text,
     until: u64,
 }
 
@@ -407,7 +407,7 @@ impl State {
 
     /// Shows a short message.
     pub(crate) fn flash(&mut self, role: Role, words: impl Into<Text>) {
-        let line = Line::of(role, words);
+        let line = Text::of(role, words);
         self.flash = Some(Flash { line, until: self.now + FLASH });
     }
 

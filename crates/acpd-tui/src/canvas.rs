@@ -1,10 +1,10 @@
 //! Draws lines on the screen: the only place that knows colours and marks.
 
-use acpd_view::text::Text;
-use acpd_view::{Line, Role, Style, text};
+use acpd_view::text;
+use acpd_view::text::{BOLD, Role, Style, Text};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Color, Modifier, Style as Look};
+use ratatui::style::{Modifier, Style as CellStyle};
 use unicode_width::UnicodeWidthStr as _;
 
 /// Abilities of the terminal.
@@ -16,31 +16,9 @@ pub struct Theme {
 }
 
 impl Theme {
-    pub(crate) fn look(self, style: Style) -> Look {
-        let mut look = Look::new();
-        let colour = match style.role {
-            Role::Plain | Role::Dim | Role::Heading | Role::User => None,
-            Role::Code | Role::Name | Role::Link => Some(Color::Cyan),
-            Role::Mark => Some(Color::Blue),
-            Role::Good | Role::Added => Some(Color::Green),
-            Role::Warning => Some(Color::Yellow),
-            Role::Bad | Role::Removed => Some(Color::Red),
-        };
-        if let Some(colour) = colour.filter(|_| self.is_coloured) {
-            look = look.fg(colour);
-        }
-        let bold = style.strong || matches!(style.role, Role::Heading | Role::User);
-        let modifiers = [
-            (bold, Modifier::BOLD),
-            (style.role == Role::Dim, Modifier::DIM),
-            (style.emphasis, Modifier::ITALIC),
-            (style.struck, Modifier::CROSSED_OUT),
-            (style.role == Role::Link, Modifier::UNDERLINED),
-        ];
-        for (_, modifier) in modifiers.into_iter().filter(|(is_on, _)| *is_on) {
-            look = look.add_modifier(modifier);
-        }
-        look
+    fn cell_style(self, style: Style) -> CellStyle {
+        let cell = CellStyle::from(style.look());
+        if self.is_coloured { cell } else { CellStyle { fg: None, ..cell } }
     }
 }
 
@@ -93,18 +71,18 @@ impl<'a> Canvas<'a> {
     }
 
     /// Draws a line from this cell on, cut to the room and to the screen.
-    pub(crate) fn line(&mut self, x: u16, y: u16, room: u16, line: &Line) {
+    pub(crate) fn line(&mut self, x: u16, y: u16, room: u16, line: &Text) {
         let area = self.buffer.area;
         if y >= area.bottom() || x >= area.right() {
             return;
         }
         let end = x.saturating_add(room).min(area.right());
         let (mut at, is_long) = (x, line.width() > usize::from(end - x));
-        for span in &line.spans {
-            let look = self.theme.look(span.style);
+        for (words, style) in line.parts() {
+            let look = self.theme.cell_style(style);
             let left = usize::from(end - at);
             // Tabs have no cells.
-            let mut shown = span.text.as_str().replace('\t', "    ");
+            let mut shown = words.replace('\t', "    ");
             if !self.theme.is_unicode {
                 shown = shown.chars().map(ascii).collect();
             }
@@ -112,19 +90,18 @@ impl<'a> Canvas<'a> {
         }
         if is_long && end > x {
             let more = if self.theme.is_unicode { "…" } else { "~" };
-            self.buffer.set_stringn(end - 1, y, more, 1, Look::new());
+            self.buffer.set_stringn(end - 1, y, more, 1, CellStyle::new());
         }
     }
 
     /// Highlights words of a line that was drawn here. They are in lower case.
-    pub(crate) fn mark(&mut self, x: u16, y: u16, room: u16, line: &Line, words: &str) {
+    pub(crate) fn mark(&mut self, x: u16, y: u16, room: u16, line: &Text, words: &str) {
         if words.is_empty() {
             return;
         }
-        let text = line.plain();
-        let small = text.as_str().to_lowercase();
+        let small = line.as_str().to_lowercase();
         // In scripts whose lower case has another length, nothing is highlighted.
-        if small.len() != text.as_str().len() {
+        if small.len() != line.as_str().len() {
             return;
         }
         let columns = |part: &str| u16::try_from(part.width()).unwrap_or(u16::MAX);
@@ -132,14 +109,14 @@ impl<'a> Canvas<'a> {
             let (before, width) = (columns(&small[..at]), columns(found));
             if before < room {
                 let area = Rect { x: x + before, y, width: width.min(room - before), height: 1 };
-                let look = Look::new().add_modifier(Modifier::REVERSED);
+                let look = CellStyle::new().add_modifier(Modifier::REVERSED);
                 self.buffer.set_style(area.intersection(self.buffer.area), look);
             }
         }
     }
 
     /// Draws a line at the right edge of the room if it fits. Returns its width.
-    pub(crate) fn right(&mut self, x: u16, y: u16, room: u16, line: &Line) -> u16 {
+    pub(crate) fn right(&mut self, x: u16, y: u16, room: u16, line: &Text) -> u16 {
         let width = u16::try_from(line.width()).unwrap_or(u16::MAX);
         if width > room {
             return 0;
@@ -149,23 +126,22 @@ impl<'a> Canvas<'a> {
     }
 
     pub(crate) fn select(&mut self, area: Rect) {
-        let look = Look::new().add_modifier(Modifier::BOLD);
+        let look = CellStyle::new().add_modifier(Modifier::BOLD);
         self.buffer.set_style(area.intersection(self.buffer.area), look);
     }
 
     /// Draws the keys of the footer that fit.
     pub(crate) fn footer(&mut self, y: u16, keys: &[(String, &'static str)]) {
         let room = usize::from(self.buffer.area.width).saturating_sub(1);
-        let mut line = Line::of(Role::Plain, " ");
+        let mut line = Text::of(Role::Plain, " ");
         for (key, word) in keys {
             // Names of keys are from the table of keys.
             let key = acpd_api::Untrusted::from(key.as_str());
-            let entry = Line::of(Style::of(Role::Plain).strong(), &key)
-                .and(Role::Dim, text!(" {}  ", *word));
+            let entry = Text::of(BOLD, &key).and(Role::Dim, text!(" {}  ", *word));
             if line.width() + entry.width() > room + 2 {
                 break;
             }
-            entry.spans.into_iter().for_each(|span| line.push(span));
+            line += entry;
         }
         self.line(0, y, self.buffer.area.width, &line);
     }

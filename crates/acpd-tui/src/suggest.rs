@@ -1,7 +1,7 @@
 //! List of completions.
 
 use acpd_view::text::Text;
-use acpd_view::{Line, Role, Style, text};
+use acpd_view::{Role, Style, text};
 use frizbee::{Config, Matcher};
 
 use crate::canvas::CURSOR;
@@ -53,14 +53,14 @@ impl Suggestions {
     }
 
     /// Returns the rows that fit, with the chosen one.
-    pub(crate) fn lines(&self, room: usize) -> Vec<Line> {
+    pub(crate) fn lines(&self, room: usize) -> Vec<Text> {
         let widest = self.items.iter().map(|item| item.label.width()).max().unwrap_or(0);
         let skip = (self.at + 1).saturating_sub(room);
         let line = |(at, item): (usize, &Suggestion)| {
             let is_chosen = at == self.at;
             let mark = if is_chosen { CURSOR } else { " " };
             let name = Style::of(Role::Name);
-            let line = Line::of(name.strong(), text!(" {} ", mark));
+            let line = Text::of(name.strong(), text!(" {} ", mark));
             let line = line.and(if is_chosen { name.strong() } else { name }, &item.label);
             if item.note.is_empty() {
                 return line;
@@ -99,8 +99,7 @@ mod tests {
     fn what_is_chosen_is_always_among_the_rows() {
         let mut list = suggestions(20);
         for _ in 0..21 {
-            let rows: Vec<String> =
-                list.lines(5).iter().map(|line| line.plain().to_string()).collect();
+            let rows: Vec<String> = list.lines(5).iter().map(Text::to_string).collect();
             let chosen = format!(" {CURSOR} item {}", list.chosen().value);
             assert!(rows.len() == 5 && rows.contains(&chosen), "{rows:?}");
             list.go(1);

@@ -11,19 +11,18 @@ use crate::block::{
 use crate::copy::unfenced;
 use crate::diff::Change;
 use crate::lenient::NOT_READ;
-use crate::line::{Line, Role, Style};
 use crate::markdown::Markdown;
 use crate::sheet::Sheet;
 use crate::summary::describe;
 use crate::text;
-use crate::text::Text;
+use crate::text::{BOLD, Role, Style, Text};
 
 /// Columns before what belongs to a call.
 const INDENT: &str = "    ";
 
 impl Block {
     /// The block on so many columns, folded like this.
-    pub fn lines(&self, width: usize, folding: Folding) -> Vec<Line> {
+    pub fn lines(&self, width: usize, folding: Folding) -> Vec<Text> {
         let head = self.has_head().then(|| self.summary());
         if folding == Folding::Closed {
             return vec![head.unwrap_or_else(|| self.summary()).cut(width)];
@@ -43,7 +42,7 @@ impl Block {
             _ => (0, 0),
         };
         if hidden > 0 {
-            body.insert(from, Line::of(Role::Dim, text!("{}… +{}", INDENT, hidden)));
+            body.insert(from, Text::of(Role::Dim, text!("{}… +{}", INDENT, hidden)));
         }
         head.map(|head| head.wrap(width)).unwrap_or_default().into_iter().chain(body).collect()
     }
@@ -54,7 +53,7 @@ impl Block {
             && !matches!(&self.kind, Kind::Question(question) if question.answer.is_none())
     }
 
-    fn body(&self, width: usize) -> Vec<Line> {
+    fn body(&self, width: usize) -> Vec<Text> {
         match &self.kind {
             Kind::Prompt(message) => prompt(message, width),
             Kind::Answer(message) => answer(message, width),
@@ -69,56 +68,55 @@ impl Block {
     }
 }
 
-fn prompt(message: &Message, width: usize) -> Vec<Line> {
+fn prompt(message: &Message, width: usize) -> Vec<Text> {
     let mut lines = Vec::new();
     for part in &message.content {
         match part {
             Content::Text(text) => lines.extend(paragraph(text, Role::User, width, 2)),
             Content::Other(block) => {
-                lines.push(Line::of(Role::Dim, describe(block)));
+                lines.push(Text::of(Role::Dim, describe(block)));
             }
         }
     }
-    let marked = lines.into_iter().enumerate().map(|(at, line)| {
-        let mut marked = Line::of(Role::Mark, if at == 0 { "> " } else { "  " });
-        marked.append(line);
-        marked
-    });
+    let marked = lines
+        .into_iter()
+        .enumerate()
+        .map(|(at, line)| Text::of(Role::Mark, if at == 0 { "> " } else { "  " }) + line);
     marked.collect()
 }
 
-fn answer(message: &Message, width: usize) -> Vec<Line> {
+fn answer(message: &Message, width: usize) -> Vec<Text> {
     let mut lines = Vec::new();
     for part in &message.content {
         match part {
             Content::Text(text) => lines.extend(Markdown::whole(text, width)),
             Content::Other(block) => {
-                lines.push(Line::of(Role::Dim, describe(block)));
+                lines.push(Text::of(Role::Dim, describe(block)));
             }
         }
     }
     lines
 }
 
-fn thought(message: &Message, width: usize) -> Vec<Line> {
+fn thought(message: &Message, width: usize) -> Vec<Text> {
     paragraph(&message.text(), Role::Dim, width, 0)
 }
 
 /// Running text in lines of a width, of which something else takes a part.
-fn paragraph(text: &Untrusted, role: Role, width: usize, taken: usize) -> Vec<Line> {
+fn paragraph(text: &Untrusted, role: Role, width: usize, taken: usize) -> Vec<Text> {
     let room = width.saturating_sub(taken).max(1);
-    let lines = text.raw().trim().lines().map(|line| Line::of(role, escape::prose(line)));
+    let lines = text.raw().trim().lines().map(|line| Text::of(role, escape::prose(line)));
     lines.flat_map(|line| line.wrap(room)).collect()
 }
 
 impl ToolCall {
-    fn body(&self, width: usize, is_command: bool) -> Vec<Line> {
+    fn body(&self, width: usize, is_command: bool) -> Vec<Text> {
         // One line is in the summary.
         let title = self.title().filter(|_| !is_command);
         let commands = self.raw_input().map(|input| commands(input, title.as_ref()));
         let commands = commands.filter(|lines| !is_command || lines.len() > 1);
-        let mut lines: Vec<Line> =
-            commands.iter().flatten().map(|line| Line::of(Role::Code, line)).collect();
+        let mut lines: Vec<Text> =
+            commands.iter().flatten().map(|line| Text::of(Role::Code, line)).collect();
         let files = self.diffs();
         for file in &files {
             let change = Change::of(&self.short(&file.path), file);
@@ -131,7 +129,7 @@ impl ToolCall {
     }
 
     /// What it printed, or what it said.
-    pub fn output(&self) -> Vec<Line> {
+    pub fn output(&self) -> Vec<Text> {
         let content = self.content();
         let texts = content.iter().filter_map(|item| match item {
             ToolContent::Content { content: Some(content) } => {
@@ -144,33 +142,25 @@ impl ToolCall {
         let lines = texts.map(unfenced).flat_map(str::lines).filter(is_text).map(|line| {
             // The colours of a command are none that we show.
             let line = strip_str(line.trim_end()).to_string();
-            Line::of(Role::Dim, escape::verbatim(&line))
+            Text::of(Role::Dim, escape::verbatim(&line))
         });
         lines.collect()
     }
 }
 
 /// A line of code below a call. It is broken where the screen ends, because white space matters.
-fn indented(line: &Line, width: usize) -> Vec<Line> {
+fn indented(line: &Text, width: usize) -> Vec<Text> {
     let rows = line.split(width.saturating_sub(INDENT.len()).max(1));
-    let rows = rows.into_iter().map(|row| {
-        let mut line = Line::of(Role::Plain, INDENT);
-        line.append(row);
-        line
-    });
+    let rows = rows.into_iter().map(|row| Text::of(Role::Plain, INDENT) + row);
     rows.collect()
 }
 
 impl Plan {
-    fn body(&self, width: usize) -> Vec<Line> {
+    fn body(&self, width: usize) -> Vec<Text> {
         let room = width.saturating_sub(INDENT.len()).max(1);
         let steps = self.entries.iter().flat_map(|entry| {
             let rows = entry.line().wrap(room).into_iter().enumerate();
-            rows.map(|(at, row)| {
-                let mut line = Line::of(Role::Plain, if at == 0 { "  " } else { INDENT });
-                line.append(row);
-                line
-            })
+            rows.map(|(at, row)| Text::of(Role::Plain, if at == 0 { "  " } else { INDENT }) + row)
         });
         let text = self.text.iter().flat_map(|text| Markdown::whole(text, width));
         steps.chain(text).collect()
@@ -179,13 +169,13 @@ impl Plan {
 
 impl PlanEntry {
     /// The step with a sign for how far it is.
-    pub fn line(&self) -> Line {
+    pub fn line(&self) -> Text {
         let (sign, sign_style, style) = match self.status.raw() {
             "completed" => ("✓", Style::of(Role::Good), Style::of(Role::Dim)),
-            "in_progress" => ("▸", Style::of(Role::Name), Style::default().strong()),
+            "in_progress" => ("▸", Style::of(Role::Name), BOLD),
             _ => ("○", Style::default(), Style::default()),
         };
-        let line = Line::of(sign_style, sign).and(Role::Plain, " ").and(style, &self.content);
+        let line = Text::of(sign_style, sign).and(Role::Plain, " ").and(style, &self.content);
         // Medium is what most agents say about everything, so only the others are worth a word.
         match self.priority.raw() {
             "" | "medium" => line,
@@ -196,7 +186,7 @@ impl PlanEntry {
 
 impl Question {
     /// All that is asked, so that a person can decide on it.
-    fn body(&self, width: usize) -> Vec<Line> {
+    fn body(&self, width: usize) -> Vec<Text> {
         if self.answer.is_some() {
             return Vec::new();
         }
@@ -206,14 +196,14 @@ impl Question {
             }
             Asked::Permission { title, .. } => {
                 let title = title.as_ref().map_or_else(|| "a tool call".into(), Text::from);
-                Line::of(Role::Plain, title).wrap(width)
+                Text::of(Role::Plain, title).wrap(width)
             }
             Asked::Form { message, .. } => paragraph(message, Role::Plain, width, 0),
             Asked::Url { message, url } => {
                 let mut lines = paragraph(message, Role::Plain, width, 0);
-                lines.extend(Line::of(Role::Link, url).split(width));
+                lines.extend(Text::of(Role::Link, url).split(width));
                 let host = host_of(url.raw()).map(Untrusted::from);
-                lines.extend(host.map(|host| Line::of(Role::Name, text!("leads to {}", host))));
+                lines.extend(host.map(|host| Text::of(Role::Name, text!("leads to {}", host))));
                 lines
             }
         }
@@ -221,14 +211,10 @@ impl Question {
 }
 
 impl Subagent {
-    fn body(&self, width: usize) -> Vec<Line> {
+    fn body(&self, width: usize) -> Vec<Text> {
         let room = width.saturating_sub(INDENT.len()).max(1);
         let inner = self.blocks.iter().flat_map(|block| block.lines(room, block.folding));
-        let lines = inner.map(|line| {
-            let mut indented = Line::of(Role::Mark, "  │ ");
-            indented.append(line);
-            indented
-        });
+        let lines = inner.map(|line| Text::of(Role::Mark, "  │ ") + line);
         lines.collect()
     }
 }

@@ -16,7 +16,7 @@ impl Block {
     /// All of the block as a screen shows it, in lines that are not broken.
     pub fn plain(&self) -> String {
         let lines = self.lines(UNBROKEN, Folding::Open);
-        lines.iter().map(|line| line.plain().to_string() + "\n").collect()
+        lines.iter().map(|line| line.to_string() + "\n").collect()
     }
 
     /// The block as Markdown.
@@ -61,7 +61,7 @@ impl Block {
             Kind::Subagent(subagent) => subagent.blocks.iter().any(|block| block.says(words)),
             _ => false,
         };
-        inside || has(self.summary().plain().as_str())
+        inside || has(self.summary().as_str())
     }
 }
 
@@ -84,7 +84,7 @@ fn quote(message: &Message) -> String {
 }
 
 fn command(block: &Block, call: &ToolCall) -> String {
-    let head = block.summary().plain().to_string();
+    let head = block.summary().to_string();
     let content = call.content();
     let printed = content.iter().filter_map(|item| match item {
         ToolContent::Content { content } => content.as_ref()?.text.as_ref().map(Untrusted::raw),

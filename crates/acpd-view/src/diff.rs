@@ -4,9 +4,8 @@ use acpd_api::{Untrusted, escape};
 use similar::{ChangeTag, TextDiff};
 
 use crate::block::FileDiff;
-use crate::line::{Line, Role};
 use crate::text;
-use crate::text::Text;
+use crate::text::{Role, Text};
 
 /// Unchanged lines around a change.
 const CONTEXT: usize = 2;
@@ -15,9 +14,9 @@ const CONTEXT: usize = 2;
 #[derive(Debug)]
 pub struct Change {
     /// The path, the counts, and whether the file is new.
-    pub head: Line,
+    pub head: Text,
     /// The lines that change, with some around them.
-    pub lines: Vec<Line>,
+    pub lines: Vec<Text>,
     pub added: usize,
     pub removed: usize,
 }
@@ -30,7 +29,7 @@ impl Change {
         let count = |tag| changes.iter_all_changes().filter(|change| change.tag() == tag).count();
         let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
         let new = if file.old_text.is_none() { " new file" } else { "" };
-        let head = Line::of(Role::Name, path)
+        let head = Text::of(Role::Name, path)
             .and(Role::Plain, " ")
             .and(Role::Added, text!("+{}", added))
             .and(Role::Plain, " ")
@@ -40,11 +39,11 @@ impl Change {
     }
 }
 
-fn hunks(changes: &TextDiff<'_, '_, '_, str>) -> Vec<Line> {
+fn hunks(changes: &TextDiff<'_, '_, '_, str>) -> Vec<Text> {
     let mut lines = Vec::new();
     for (number, group) in changes.grouped_ops(CONTEXT).iter().enumerate() {
         if number > 0 {
-            lines.push(Line::of(Role::Dim, "         ⋮"));
+            lines.push(Text::of(Role::Dim, "         ⋮"));
         }
         for change in group.iter().flat_map(|op| changes.iter_changes(op)) {
             let (sign, role) = match change.tag() {
@@ -55,7 +54,7 @@ fn hunks(changes: &TextDiff<'_, '_, '_, str>) -> Vec<Line> {
             let place = change.new_index().or(change.old_index()).unwrap_or(0) + 1;
             let content = escape::verbatim(change.value().trim_end_matches(['\n', '\r']));
             let line: Text = text!("{:>8} {} {}", place, sign, content);
-            lines.push(Line::of(role, line.trim_end()));
+            lines.push(Text::of(role, line.trim_end()));
         }
     }
     lines

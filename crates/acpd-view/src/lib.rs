@@ -1,4 +1,4 @@
-//! How a conversation looks. No input or output, no clock, no colours.
+//! View of a conversation. No input or output, no clock.
 //!
 //! ```text
 //! journal lines ──▶ State: header, turns, blocks ──▶ styled lines
@@ -7,11 +7,10 @@
 //!
 //! - [`State`] folds the lines of a journal into [`Block`]s, the same for every client and however the lines were
 //!   paged.
-//! - [`Markdown`] turns text that still grows into [`Line`]s of a width.
-//! - A [`Line`] says what its parts mean ([`Style`]). Each program has its own colours.
+//! - [`Markdown`] turns text that still grows into lines of a width.
+//! - [`Text`] is all that can be shown, with a [`Style`] for each part ([`mod@text`]).
 //!
-//! Architecture invariant: a [`Text`](text::Text) is the only thing in a [`Line`], so nothing of an agent reaches a
-//! terminal unescaped.
+//! Architecture invariant: only [`Text`] is printed, so that nothing of an agent reaches a terminal unescaped.
 
 pub mod about;
 mod block;
@@ -22,7 +21,6 @@ mod fold;
 mod header;
 pub mod human;
 mod lenient;
-mod line;
 mod markdown;
 mod rows;
 mod settings;
@@ -38,9 +36,9 @@ pub use block::{
 pub use diff::Change;
 pub use fold::{Started, State, Turn, cut_short, person};
 pub use header::{Choice, Command, CommandInput, ConfigOption, Cost, Header, Live, Mode, Usage};
-pub use line::{Line, Role, Span, Style};
 pub use markdown::{Markdown, fenced_in};
 pub use rows::{Group, Row, rows};
 pub use settings::{Modes, Settings};
 pub use sheet::Sheet;
 pub use summary::{describe, icon, plan};
+pub use text::{Role, Style, Text};

@@ -1,9 +1,8 @@
 //! Rows: blocks one under the other, and groups of folded neighbours.
 
 use crate::block::{Block, Folding, Kind, Progress};
-use crate::line::{Line, Role};
 use crate::text;
-use crate::text::Text;
+use crate::text::{Role, Text};
 
 /// What stands in a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,7 +47,7 @@ pub fn rows(blocks: &[Block], folding: impl Fn(&Block) -> Folding) -> Vec<Row<'_
 
 impl Group<'_> {
     /// What was done in it, in one line: facts alone, failures always.
-    pub fn summary(&self) -> Line {
+    pub fn summary(&self) -> Text {
         let mut facts: Vec<(&Words, usize)> = Vec::new();
         for words in self.blocks.iter().filter_map(words) {
             match facts.iter_mut().find(|(known, _)| *known == words) {
@@ -60,7 +59,7 @@ impl Group<'_> {
             1 => text!("{} 1 {}", verb, one),
             _ => text!("{} {} {}", verb, count, many),
         });
-        let line = Line::of(Role::Plain, Text::join(facts, ", "));
+        let line = Text::of(Role::Plain, Text::join(facts, ", "));
         let ended = |progress| {
             let calls = self.blocks.iter().filter(|block| block.tool_call().is_some());
             calls.filter(|block| block.progress == progress).count()

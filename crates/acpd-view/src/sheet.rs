@@ -9,10 +9,9 @@ use acpd_api::{RawCall, Shown, ShownDiff, Untrusted, escape};
 use crate::about::{is_word, unnamed};
 use crate::block::FileDiff;
 use crate::diff::Change;
-use crate::line::{Line, Role, Style};
 use crate::summary::icon;
 use crate::text;
-use crate::text::Text;
+use crate::text::{BOLD, Role, Text};
 
 /// Before the first row of a line of the agent's, and before the rows that continue it.
 const BAR: &str = "  │ ";
@@ -21,7 +20,6 @@ const BROKEN_BAR: &str = "  ┆ ";
 const OWN: &str = "  ";
 /// The widest of these, in columns.
 const MARGIN: usize = 4;
-const STRONG: Style = Style::of(Role::Plain).strong();
 /// Rows of a part that may be long.
 const LEAST: usize = 5;
 
@@ -41,7 +39,7 @@ struct Part {
 }
 
 /// A line and what stands before it.
-type Marked = (&'static str, Line);
+type Marked = (&'static str, Text);
 
 impl Sheet {
     /// Of a call that was changed so often while somebody was asked. `head` stands before its title.
@@ -52,27 +50,27 @@ impl Sheet {
         let mut sheet = Sheet { parts: Vec::new(), is_easy };
         let times = if changed > 1 { text!(" ({} times)", changed) } else { Text::new() };
         let mark = text!("changed while you looked{}: this is another call", times);
-        sheet.add(1, (changed > 0).then_some(("", Line::of(STRONG, mark))));
+        sheet.add(1, (changed > 0).then_some(("", Text::of(BOLD, mark))));
         let icon = icon(Some(shown.kind.raw()));
-        sheet.add(3, [("", Line::of(STRONG, text!("{}{} {}", head, icon, title)))]);
+        sheet.add(3, [("", Text::of(BOLD, text!("{}{} {}", head, icon, title)))]);
         sheet.add_long(unnamed(&shown.commands, &title).into_iter().map(plain));
         sheet.add(
             2,
-            shown.folder.iter().map(|folder| (OWN, Line::of(Role::Dim, text!("in {}", folder)))),
+            shown.folder.iter().map(|folder| (OWN, Text::of(Role::Dim, text!("in {}", folder)))),
         );
         let is_said = |place: &&Untrusted| {
             is_word(title.as_str(), Text::from(*place).as_str())
                 || shown.diffs.iter().any(|diff| diff.path == **place)
         };
         let places = shown.paths.iter().chain(&shown.urls).filter(|place| !is_said(place));
-        sheet.add(LEAST, places.map(|place| (OWN, Line::of(Role::Name, place))));
+        sheet.add(LEAST, places.map(|place| (OWN, Text::of(Role::Name, place))));
         sheet.add_long(shown.diffs.iter().flat_map(diff));
         let unclear = shown.unclear.iter().map(|part| {
             let is_all = part.member.is_empty();
             let what = if is_all { "it".into() } else { text!("`{}`", part.member) };
             text!("not understood: {} {}", what, part.why)
         });
-        sheet.add(LEAST, unclear.map(|line| (OWN, Line::of(Role::Warning, line))));
+        sheet.add(LEAST, unclear.map(|line| (OWN, Text::of(Role::Warning, line))));
         sheet.add_long(shown.raw.iter().flat_map(raw));
         sheet
     }
@@ -92,13 +90,13 @@ impl Sheet {
     }
 
     /// All of it. Without a width no line is broken.
-    pub fn whole(&self, width: Option<usize>) -> Vec<Line> {
+    pub fn whole(&self, width: Option<usize>) -> Vec<Text> {
         self.parts.iter().flat_map(|part| part.rows(width)).collect()
     }
 
     /// As much of it as fits into this many columns and rows, and the number of hidden rows.
-    pub fn fitting(&self, width: usize, height: usize) -> (Vec<Line>, usize) {
-        let parts: Vec<Vec<Line>> = self.parts.iter().map(|part| part.rows(Some(width))).collect();
+    pub fn fitting(&self, width: usize, height: usize) -> (Vec<Text>, usize) {
+        let parts: Vec<Vec<Text>> = self.parts.iter().map(|part| part.rows(Some(width))).collect();
         let wanted: usize = parts.iter().map(Vec::len).sum();
         if wanted <= height {
             return (parts.concat(), 0);
@@ -113,16 +111,13 @@ impl Sheet {
 }
 
 impl Part {
-    fn rows(&self, width: Option<usize>) -> Vec<Line> {
+    fn rows(&self, width: Option<usize>) -> Vec<Text> {
         let room = width.map(|width| width.saturating_sub(MARGIN).max(MARGIN));
         let rows = self.lines.iter().flat_map(|(bar, line)| {
             let rows = room.map_or_else(|| vec![line.clone()], |room| line.split(room));
             let bar = move |at| if at == 0 { *bar } else { BROKEN_BAR };
-            rows.into_iter().enumerate().map(move |(at, text)| {
-                let mut row = Line::of(Role::Dim, bar(at));
-                row.append(text);
-                row.trim_end()
-            })
+            let row = move |(at, text)| (Text::of(Role::Dim, bar(at)) + text).trim_end();
+            rows.into_iter().enumerate().map(row)
         });
         rows.collect()
     }
@@ -145,7 +140,7 @@ fn shares(sizes: Vec<(Option<usize>, usize)>, height: usize) -> Vec<usize> {
 }
 
 /// Adds the beginning and the end of rows; returns how many are left out between them.
-fn excerpt(rows: &[Line], most: usize, lines: &mut Vec<Line>) -> usize {
+fn excerpt(rows: &[Text], most: usize, lines: &mut Vec<Text>) -> usize {
     if rows.len() <= most {
         lines.extend_from_slice(rows);
         return 0;
@@ -154,19 +149,19 @@ fn excerpt(rows: &[Line], most: usize, lines: &mut Vec<Line>) -> usize {
     let head = most.saturating_sub(1) - tail;
     let hidden = rows.len() - head - tail;
     lines.extend_from_slice(&rows[..head]);
-    lines.push(Line::of(Role::Warning, text!("  ⋮ {} lines are hidden here", hidden)));
+    lines.push(Text::of(Role::Warning, text!("  ⋮ {} lines are hidden here", hidden)));
     lines.extend_from_slice(&rows[rows.len() - tail..]);
     hidden
 }
 
 fn plain(line: Text) -> Marked {
-    (BAR, Line::of(Role::Plain, line))
+    (BAR, Text::of(Role::Plain, line))
 }
 
 fn diff(diff: &ShownDiff) -> Vec<Marked> {
     if diff.left_out > 0 {
         let line = text!("{}: {} bytes of changes, too many to show", diff.path, diff.left_out);
-        return vec![(OWN, Line::of(Role::Warning, line))];
+        return vec![(OWN, Text::of(Role::Warning, line))];
     }
     let ShownDiff { path, old_text, new_text, replaces, unseen, .. } = diff.clone();
     let gone = old_text.as_ref().map_or(0, |old| old.raw().lines().count());
@@ -175,10 +170,8 @@ fn diff(diff: &ShownDiff) -> Vec<Marked> {
     let file = FileDiff { path, old_text, new_text };
     let Change { head, lines, .. } = Change::of(&file.path, &file);
     let head = if replaces {
-        let mut replaced = Line::of(Role::Warning, "replaces ");
-        replaced.append(head);
         let lines = if gone == 1 { "line" } else { "lines" };
-        replaced.and(Role::Plain, text!(" ({} {})", gone, lines))
+        Text::of(Role::Warning, "replaces ") + head + text!(" ({} {})", gone, lines)
     } else if unseen {
         head.and(Role::Warning, " (what is there now is not known)")
     } else {
@@ -191,7 +184,7 @@ fn diff(diff: &ShownDiff) -> Vec<Marked> {
 fn raw(call: &RawCall) -> Vec<Marked> {
     let lines = call.text.raw().split('\n').map(|line| plain(escape::verbatim(line).into()));
     let rest = text!("and {} bytes more, which are not shown", call.left_out);
-    let rest = (call.left_out > 0).then(|| (OWN, Line::of(Role::Warning, rest)));
+    let rest = (call.left_out > 0).then(|| (OWN, Text::of(Role::Warning, rest)));
     lines.chain(rest).collect()
 }
 
@@ -199,8 +192,8 @@ fn raw(call: &RawCall) -> Vec<Marked> {
 mod tests {
     use super::*;
 
-    fn plain_text(lines: &[Line]) -> String {
-        lines.iter().map(|line| line.plain().as_str().to_owned() + "\n").collect()
+    fn plain_text(lines: &[Text]) -> String {
+        lines.iter().map(|line| line.to_string() + "\n").collect()
     }
 
     fn run(command: &str) -> Shown {

@@ -13,21 +13,20 @@ use crate::fold::cut_short;
 use crate::header::{ConfigOption, Usage};
 use crate::human;
 use crate::lenient::NOT_READ;
-use crate::line::{Line, Role};
 use crate::text;
-use crate::text::Text;
+use crate::text::{Role, Text};
 
 impl Block {
     /// The block in one line, however long.
-    pub fn summary(&self) -> Line {
+    pub fn summary(&self) -> Text {
         match &self.kind {
             Kind::Prompt(message) => first_line("> ", Role::User, &message.content),
             Kind::Answer(message) => first_line("", Role::Plain, &message.content),
             Kind::Thought(_) if self.progress == Progress::Running => {
-                Line::of(Role::Dim, "thinking")
+                Text::of(Role::Dim, "thinking")
             }
-            Kind::Thought(_) => Line::of(Role::Dim, "thought"),
-            Kind::Call(call) => self.how(Line::of(Role::Plain, title(call))),
+            Kind::Thought(_) => Text::of(Role::Dim, "thought"),
+            Kind::Call(call) => self.how(Text::of(Role::Plain, title(call))),
             Kind::Edit(call) => self.how(edit(call)),
             Kind::Command(call) => self.how(command(call)),
             Kind::Plan(plan) => plan.summary(),
@@ -37,14 +36,14 @@ impl Block {
             Kind::Gap(gap) => {
                 let (bytes, limit) = (human::bytes(gap.bytes), human::bytes(gap.limit));
                 let text = text!("a line of {} was left out: the limit is {}", bytes, limit);
-                Line::of(Role::Warning, text)
+                Text::of(Role::Warning, text)
             }
             Kind::Turn(end) => end.summary(),
         }
     }
 
     /// A call with how it ended, if that is not success.
-    fn how(&self, line: Line) -> Line {
+    fn how(&self, line: Text) -> Text {
         match self.progress {
             Progress::Failed => line.and(Role::Plain, " · ").and(Role::Bad, "failed"),
             Progress::Interrupted => {
@@ -80,8 +79,8 @@ pub fn icon(kind: Option<&str>) -> &'static str {
     }
 }
 
-fn first_line(mark: &'static str, role: Role, content: &[Content]) -> Line {
-    let Some(first) = content.first() else { return Line::default() };
+fn first_line(mark: &'static str, role: Role, content: &[Content]) -> Text {
+    let Some(first) = content.first() else { return Text::new() };
     let (line, mut more) = match first {
         Content::Text(text) => {
             let mut lines = text.raw().trim().lines();
@@ -91,7 +90,7 @@ fn first_line(mark: &'static str, role: Role, content: &[Content]) -> Line {
         Content::Other(block) => (describe(block), 0),
     };
     more += content.len() - 1;
-    let line = Line::of(role, text!("{}{}", mark, line));
+    let line = Text::of(role, text!("{}{}", mark, line));
     if more > 0 { line.and(Role::Dim, text!("  +{}", more)) } else { line }
 }
 
@@ -122,7 +121,7 @@ pub fn describe(block: &Value) -> Text {
     }
 }
 
-fn edit(call: &ToolCall) -> Line {
+fn edit(call: &ToolCall) -> Text {
     let files = call.diffs();
     let (added, removed) = files.iter().fold((0, 0), |(added, removed), file| {
         let change = Change::of(&file.path, file);
@@ -133,7 +132,7 @@ fn edit(call: &ToolCall) -> Line {
         Some(path) if paths.len() == 1 => call.short(path).into(),
         _ => text!("{} files", paths.len()),
     };
-    Line::of(Role::Plain, "edited ")
+    Text::of(Role::Plain, "edited ")
         .and(Role::Name, what)
         .and(Role::Plain, " ")
         .and(Role::Added, text!("+{}", added))
@@ -141,9 +140,9 @@ fn edit(call: &ToolCall) -> Line {
         .and(Role::Removed, text!("-{}", removed))
 }
 
-fn command(call: &ToolCall) -> Line {
+fn command(call: &ToolCall) -> Text {
     let lines = call.raw_input().map(|input| commands(input, None)).unwrap_or_default();
-    let mut line = Line::of(Role::Dim, "$ ");
+    let mut line = Text::of(Role::Dim, "$ ");
     match lines.split_first() {
         Some((first, rest)) => {
             line = line.and(Role::Code, first);
@@ -165,10 +164,10 @@ impl Plan {
         done(&self.entries)
     }
 
-    fn summary(&self) -> Line {
+    fn summary(&self) -> Text {
         match &self.text {
-            Some(text) => Line::of(Role::Plain, "plan").and(Role::Dim, text!(": {}", text)),
-            None => Line::of(Role::Plain, plan(&self.entries)),
+            Some(text) => Text::of(Role::Plain, "plan").and(Role::Dim, text!(": {}", text)),
+            None => Text::of(Role::Plain, plan(&self.entries)),
         }
     }
 }
@@ -188,13 +187,13 @@ fn done(steps: &[PlanEntry]) -> usize {
 }
 
 impl Question {
-    fn summary(&self) -> Line {
+    fn summary(&self) -> Text {
         let what = asked(&self.asked);
         match &self.answer {
-            None => Line::of(Role::Warning, "? ").and(Role::Plain, what),
+            None => Text::of(Role::Warning, "? ").and(Role::Plain, what),
             Some(answer) => {
                 let how = text!("{} by {}: ", answer.verdict, answer.by);
-                Line::of(Role::Dim, how).and(Role::Dim, what)
+                Text::of(Role::Dim, how).and(Role::Dim, what)
             }
         }
     }
@@ -210,7 +209,7 @@ impl Subagent {
         failed.sum()
     }
 
-    fn summary(&self, progress: Progress) -> Line {
+    fn summary(&self, progress: Progress) -> Text {
         let title = self.title.as_ref().map_or_else(|| "subagent".into(), Text::from);
         let state = match progress {
             Progress::Done => "done".into(),
@@ -222,7 +221,7 @@ impl Subagent {
             ),
         };
         let steps = self.blocks.iter().filter(|block| block.tool_call().is_some()).count();
-        let line = Line::of(Role::Plain, text!("{}: {}", title, state));
+        let line = Text::of(Role::Plain, text!("{}: {}", title, state));
         let line = match steps {
             0 => line,
             1 => line.and(Role::Dim, ", 1 step"),
@@ -236,19 +235,19 @@ impl Subagent {
 }
 
 impl Notice {
-    fn line(&self) -> Line {
+    fn line(&self) -> Text {
         let role = match self.severity {
             Severity::Info => Role::Dim,
             Severity::Warning => Role::Warning,
             Severity::Error => Role::Bad,
         };
-        Line::of(role, &self.text)
+        Text::of(role, &self.text)
     }
 }
 
 impl TurnEnd {
     /// How the turn ended, if it did not end by itself.
-    pub fn sentence(&self) -> Option<Line> {
+    pub fn sentence(&self) -> Option<Text> {
         let (role, text) = match &self.outcome {
             Outcome::Stopped { stop_reason } if *stop_reason == "end_turn" => return None,
             Outcome::Stopped { stop_reason } => {
@@ -273,11 +272,11 @@ impl TurnEnd {
                 ),
             ),
         };
-        Some(Line::of(role, text))
+        Some(Text::of(role, text))
     }
 
-    fn summary(&self) -> Line {
-        let mut line = self.sentence().unwrap_or_else(|| Line::of(Role::Dim, "done"));
+    fn summary(&self) -> Text {
+        let mut line = self.sentence().unwrap_or_else(|| Text::of(Role::Dim, "done"));
         if self.started_at > 0 {
             let took = human::duration(self.at.saturating_sub(self.started_at));
             line = line.and(Role::Dim, text!(" · {}", took));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use acp_wire::legible;
 use acpd_api::{LogEntry, Untrusted, escape};
-use acpd_view::{Block, Folding, Id, Kind, Row, State, rows};
+use acpd_view::{Block, Folding, Id, Kind, Row, State, Text, rows};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ fn shown(block: &Block) -> Value {
             Folding::First(lines) => json!({"first": lines}),
             Folding::Last(lines) => json!({"last": lines}),
         },
-        "summary": block.summary().plain().as_str(),
+        "summary": block.summary().as_str(),
     });
     if block.partial {
         value["partial"] = json!(true);
@@ -93,8 +93,7 @@ fn shown(block: &Block) -> Value {
         value["text"] = json!(message.text());
     }
     if let Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) = &block.kind {
-        let lines: Vec<String> =
-            call.output().iter().map(|line| line.plain().to_string()).collect();
+        let lines: Vec<String> = call.output().iter().map(Text::to_string).collect();
         if !lines.is_empty() {
             value["output"] = json!(lines);
         }
@@ -110,7 +109,7 @@ fn rows_of(blocks: &[Block]) -> Value {
         Row::Block(block) => shown(block),
         Row::Group(group) => json!({
             "kind": "group",
-            "summary": group.summary().plain().as_str(),
+            "summary": group.summary().as_str(),
             "rows": group.blocks.iter().map(shown).collect::<Vec<_>>(),
         }),
     });
@@ -291,7 +290,7 @@ fn nothing_of_an_agent_is_shown_unescaped() {
             for width in [1, 7, 40, 200] {
                 for folding in [block.folding, Folding::Open, Folding::Closed] {
                     for line in block.lines(width, folding) {
-                        let text = line.plain();
+                        let text = line;
                         let escaped = escape::prose(text.as_str()).to_string();
                         assert_eq!(text.as_str(), escaped, "it can be printed as it is");
                         assert!(!escaped.contains(['\n', '\t']), "a line is a line");
@@ -313,8 +312,8 @@ fn a_path_in_the_folder_of_the_session_is_short() {
         }
         let edit = state.blocks().find(|block| matches!(block.kind, Kind::Edit(_))).unwrap();
         let body = edit.lines(80, Folding::Open);
-        assert_eq!(body[1].plain().as_str(), "           1 + first line of text");
-        edit.summary().plain().as_str().to_owned()
+        assert_eq!(body[1].as_str(), "           1 + first line of text");
+        edit.summary().to_string()
     };
     assert_eq!(summary("/home/ada/hello"), "edited b.txt +1 -0");
     assert_eq!(summary("/home/ada/"), "edited hello/b.txt +1 -0");
@@ -540,7 +539,7 @@ fn one_bad_member_hides_nothing_but_itself() {
             state.fold_entry(seq, &line);
         }
         let blocks = state.blocks().flat_map(|block| block.lines(80, Folding::Open));
-        let mut text: Vec<String> = blocks.map(|line| line.plain().to_string()).collect();
+        let mut text: Vec<String> = blocks.map(|line| line.to_string()).collect();
         text.extend(state.header().title.as_ref().map(|title| title.verbatim().to_string()));
         text.join("\n")
     };

@@ -82,7 +82,7 @@ fn shown(line: &[u8]) -> String {
         state.fold_entry(1, line);
     }
     let lines = state.blocks().flat_map(|block| block.lines(80, Folding::Open));
-    lines.map(|line| line.plain().to_string()).collect::<Vec<_>>().join("\n")
+    lines.map(|line| line.to_string()).collect::<Vec<_>>().join("\n")
 }
 
 /// Everything that reads a line of an agent before it is shown.

@@ -1,7 +1,7 @@
 //! Markdown that grows: its lines on the screen.
 
 use acpd_api::escape;
-use acpd_view::{Line, Markdown};
+use acpd_view::{Markdown, Text};
 use proptest::prelude::*;
 
 const SAMPLE: &str = "\
@@ -39,8 +39,8 @@ fn main() {
 <b>no html</b> &amp; entities
 ";
 
-fn text(lines: &[Line]) -> String {
-    lines.iter().map(|line| line.plain().as_str().to_owned() + "\n").collect()
+fn text(lines: &[Text]) -> String {
+    lines.iter().map(|line| line.to_string() + "\n").collect()
 }
 
 fn whole(source: &str, width: usize) -> String {
@@ -193,7 +193,7 @@ proptest! {
         width in 4..60_usize,
     ) {
         for line in Markdown::whole(&source.as_str().into(), width) {
-            let text = line.plain();
+            let text = &line;
             let escaped = escape::prose(text.as_str()).to_string();
             prop_assert_eq!(text.as_str(), &escaped, "it can be printed as it is");
             prop_assert!(!escaped.contains(['\n', '\t']), "a line is a line");
@@ -208,7 +208,7 @@ proptest! {
     ) {
         let line = words.join(" ");
         let rows = Markdown::whole(&line.as_str().into(), width);
-        let joined: String = rows.iter().map(|row| row.plain().as_str().to_owned()).collect();
+        let joined: String = rows.iter().map(Text::to_string).collect();
         prop_assert_eq!(joined.replace(' ', ""), words.concat());
     }
 }

@@ -14,10 +14,8 @@ use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
 use crate::log_file::Tail;
-use crate::paint::{BOLD, DIM, Paint};
 use crate::programs::{self, become_program};
-use crate::table::{Cell, Table};
-use crate::text::{Text, text};
+use crate::text::{BOLD, Role, Table, Text, text};
 use crate::ui::Ui;
 use crate::{human, info, install, log_file};
 
@@ -122,15 +120,14 @@ pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
             if json.json {
                 return Ok(ui.json(&list)?);
             }
-            let (paint, width) = (ui.out_paint(), ui.out_width());
-            Ok(ui.print(overview(&list, all, human::now(), paint, width))?)
+            Ok(ui.print(overview(&list, all, human::now(), ui.out_width()))?)
         }
         Agent::Show { agent, json } => {
             let info = ask(door, method::AGENT_SHOW, agent)?;
             if json.json {
                 return Ok(ui.json(&info)?);
             }
-            Ok(ui.print(info::agent::card(&info, ui.out_paint()))?)
+            Ok(ui.print(info::agent::card(&info))?)
         }
         Agent::Env { agent, json } => {
             let info = ask(door, method::AGENT_SHOW, agent)?;
@@ -162,7 +159,7 @@ pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
 }
 
 /// The agents that can be used, and those that could be installed: how many, or how.
-fn overview(list: &AgentList, all: bool, now: u64, paint: Paint, width: Option<usize>) -> Text {
+fn overview(list: &AgentList, all: bool, now: u64, width: Option<usize>) -> Text {
     let is_there = |agent: &&AgentInfo| {
         agent.installed != Some(false)
             || agent.state != AgentState::Stopped
@@ -170,18 +167,18 @@ fn overview(list: &AgentList, all: bool, now: u64, paint: Paint, width: Option<u
             || agent.reason.is_some()
     };
     let (there, missing): (Vec<_>, Vec<_>) = list.agents.iter().partition(is_there);
-    let mut text = info::agent::table(there, now, paint, width);
+    let mut text = info::agent::table(there, now, width);
     if all && !missing.is_empty() {
         let mut table = Table::new(["NOT INSTALLED", "TITLE", "INSTALL WITH"]);
         for AgentInfo { name, title, install, .. } in missing {
-            table.row([Cell::new(name, BOLD), title.into(), text!("{}", install).into()]);
+            table.row([Text::styled(BOLD, name), title.into(), text!("{}", install)]);
         }
-        text += text!("\n{}", table.render(paint, width));
+        text += text!("\n{}", table.render(width));
     } else if !missing.is_empty() {
         let agents = if missing.len() == 1 { "agent is" } else { "agents are" };
         let line =
             text!("\n{} more {} not installed: acpctl agent ls --all", missing.len(), agents);
-        text += paint.apply(DIM, line) + "\n";
+        text += Text::styled(Role::Dim, line) + "\n";
     }
     text
 }
@@ -201,8 +198,7 @@ fn environment(info: &AgentInfo, json: Json, ui: &mut Ui) -> Result {
         let (variables, login_shell) = (&*info.environment, info.login_shell.as_ref());
         return Ok(ui.json(&AgentEnvironment { agent: &info.name, variables, login_shell })?);
     }
-    let (paint, width) = (ui.out_paint(), ui.out_width());
-    ui.print(info::environment::table(&info.environment, paint, width))?;
+    ui.print(info::environment::table(&info.environment, ui.out_width()))?;
     if let Some(LoginShellInfo { program, problem }) = &info.login_shell {
         ui.say(match problem {
             Some(problem) => {
@@ -269,14 +265,14 @@ mod tests {
             agent("kimi", false, 0, "uv tool install\u{1b} kimi"),
         ]});
         let list: AgentList = serde_json::from_value(list).unwrap();
-        insta::assert_snapshot!(overview(&list, false, 9, Paint::plain(), None), @"
+        insta::assert_snapshot!(overview(&list, false, 9, None), @"
         AGENT   STATE    SINCE  PID  MEMORY  PROCS  RESTARTS  SESSIONS  REASON
         claude  stopped  -      -    -       -      0         0         -
         gone    stopped  -      -    -       -      0         2         -
 
         2 more agents are not installed: acpctl agent ls --all
         ");
-        insta::assert_snapshot!(overview(&list, true, 9, Paint::plain(), None), @"
+        insta::assert_snapshot!(overview(&list, true, 9, None), @"
         AGENT   STATE    SINCE  PID  MEMORY  PROCS  RESTARTS  SESSIONS  REASON
         claude  stopped  -      -    -       -      0         0         -
         gone    stopped  -      -    -       -      0         2         -

@@ -16,10 +16,9 @@ use crate::human;
 use crate::info::session::goes_on;
 use crate::live::{Event, Live};
 use crate::lookup::{Which, WhichOrLast, find_live};
-use crate::paint::YELLOW;
 use crate::permission::Questions;
 use crate::screen::Screen;
-use crate::text::text;
+use crate::text::{Role as Look, Text, text};
 use crate::ui::Ui;
 use crate::watch::{End, Watch};
 
@@ -77,7 +76,7 @@ pub(super) fn attach(args: &Attach, door: Door, ui: &mut Ui) -> Result<ExitCode>
     if session.turn.state == TurnState::NeedsAction {
         part.needs_action(&session, args, &mut live, ui)?;
     }
-    let mut screen = Screen::whole(ui, args.thoughts);
+    let mut screen = Screen::whole(args.thoughts);
     screen.heed(hello);
     screen.within(session.cwd.clone());
     screen.of(&session.session_id);
@@ -118,7 +117,7 @@ impl Part {
                      `acpctl attach --control {}`",
                     session.handle()
                 );
-                ui.say(ui.err_paint().apply(YELLOW, line));
+                ui.say(Text::styled(Look::Warning, line));
                 Ok(())
             }
         }

@@ -24,8 +24,7 @@ use crate::confirm::{ADD_YES, confirm, pick, yes};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result, gone};
 use crate::live::{Event, Live};
-use crate::paint::{BOLD, CYAN};
-use crate::text::{Text, text};
+use crate::text::{BOLD, Role, Text, text};
 use crate::ui::Ui;
 use crate::{form, human, info};
 
@@ -92,7 +91,7 @@ fn status(agent: Option<String>, json: Json, door: Door, ui: &mut Ui) -> Result 
         ui.say("no logins are known: no agent has been used yet");
         return Ok(());
     }
-    Ok(ui.print(info::login::table(&agents, human::now(), ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(info::login::table(&agents, human::now(), ui.out_width()))?)
 }
 
 /// A way to log in.
@@ -248,14 +247,14 @@ fn authenticate(id: &str, live: &mut Live, ui: &mut Ui) -> Result {
 }
 
 fn answer(question: &ElicitationRequest<'_>, ui: &mut Ui) -> Result<ElicitationAnswer> {
-    ui.say(ui.err_paint().apply(BOLD, escape::one_line(&question.message)));
+    ui.say(Text::styled(BOLD, escape::one_line(&question.message)));
     match &question.mode {
         ElicitationMode::Form(form) => {
             let content = form::ask(form, ui)?;
             Ok(ElicitationAnswer::Accept { content: Some(content) })
         }
         ElicitationMode::Url { url, .. } => {
-            ui.say(ui.err_paint().apply(CYAN, escape::one_line(url)));
+            ui.say(Text::styled(Role::Name, escape::one_line(url)));
             let agrees = yes(ui, "open it and agree? y/n > ")?;
             let accept = ElicitationAnswer::Accept { content: None };
             Ok(if agrees { accept } else { ElicitationAnswer::Decline })

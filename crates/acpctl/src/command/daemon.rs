@@ -15,8 +15,7 @@ use crate::log_file::Tail;
 use crate::replace::{reload, take_place, to_running};
 use crate::service::Service;
 use crate::stop::{info, running, stop};
-use crate::table::key_values;
-use crate::text::text;
+use crate::text::{key_values, text};
 use crate::ui::Ui;
 use crate::{human, log_file};
 
@@ -150,8 +149,7 @@ fn status(paths: &Paths, json: Json, ui: &mut Ui) -> Result {
     if json.json {
         return Ok(ui.json(&daemon)?);
     }
-    let paint = ui.out_paint();
-    ui.print(line(&daemon, human::now(), paint))?;
+    ui.print(line(&daemon, human::now()))?;
     // A daemon that was started by the system logs to that.
     let log = match Service::with_log(paths) {
         Some(service) => service.log_place()?,
@@ -164,5 +162,5 @@ fn status(paths: &Paths, json: Json, ui: &mut Ui) -> Result {
         ("config", daemon.config.into()),
         ("default agent", daemon.default_agent.into()),
     ];
-    Ok(ui.print(key_values(&rows, paint))?)
+    Ok(ui.print(key_values(&rows))?)
 }

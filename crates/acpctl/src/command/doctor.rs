@@ -22,10 +22,9 @@ use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::daemon::mistakes;
 use crate::info::environment::found_here;
-use crate::paint::{DIM, GREEN, Paint, RED, YELLOW};
 use crate::service::{FileState, Service, State};
 use crate::stop::running;
-use crate::text::{Text, shell_word, text};
+use crate::text::{Role, Text, shell_word, text};
 use crate::ui::Ui;
 
 #[derive(Debug, Clone, Copy, Args)]
@@ -128,7 +127,7 @@ pub(super) fn doctor(args: Doctor, ui: &mut Ui) -> Result {
     if args.json.json {
         ui.json(&report)?;
     } else {
-        ui.print(card(&report, ui.out_paint()))?;
+        ui.print(card(&report))?;
     }
     match report.findings.iter().filter(|found| found.state == Health::Problem).count() {
         0 => Ok(()),
@@ -517,23 +516,23 @@ fn watched(
     findings
 }
 
-fn card(report: &Report, paint: Paint) -> Text {
+fn card(report: &Report) -> Text {
     let line = |found: &Finding| {
         let (style, word) = match found.state {
-            Health::Ok => (GREEN, "ok     "),
-            Health::Warning => (YELLOW, "warning"),
-            Health::Problem => (RED, "problem"),
+            Health::Ok => (Role::Good, "ok     "),
+            Health::Warning => (Role::Warning, "warning"),
+            Health::Problem => (Role::Bad, "problem"),
         };
         let gap = Text::repeated(" ", 13usize.saturating_sub(found.check.len()));
         let fix = found.fix.as_ref().map(|fix| {
-            let fix = paint.apply(DIM, text!("fix: {}", fix));
+            let fix = Text::styled(Role::Dim, text!("fix: {}", fix));
             text!("{}{}\n", Text::repeated(" ", 24), fix)
         });
         let said = Text::join(
             found.text.raw().lines().map(|line| Untrusted::from(line).verbatim().into()),
             "\n                        ",
         );
-        text!("{}  {}{}  {}\n{}", paint.apply(style, word), found.check, gap, said, fix)
+        text!("{}  {}{}  {}\n{}", Text::styled(style, word), found.check, gap, said, fix)
     };
     report.findings.iter().map(line).collect()
 }
@@ -593,7 +592,7 @@ mod tests {
 
     #[test]
     fn each_finding_has_its_fix_below_it() {
-        insta::assert_snapshot!(card(&report(), Paint::plain()), @"
+        insta::assert_snapshot!(card(&report()), @"
         ok       program        `/usr/bin/acpd` can start
         warning  configuration  it has changed and is not reloaded yet
                                 fix: acpctl daemon reload

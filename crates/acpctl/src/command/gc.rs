@@ -10,8 +10,7 @@ use crate::door::Door;
 use crate::error::Result;
 use crate::expiry::{amount, handle};
 use crate::human;
-use crate::table::{Cut, Table};
-use crate::text::{Text, text};
+use crate::text::{Cut, Table, Text, text};
 use crate::ui::Ui;
 
 #[derive(Debug, Clone, Copy, Args)]
@@ -46,7 +45,7 @@ pub(super) fn gc(args: Gc, door: Door, ui: &mut Ui) -> Result {
     }
     if !args.yes {
         let doing = text!("deleting {}", amount(&found));
-        let shown = table(&found).render(ui.err_paint(), Some(ui.err_size().0));
+        let shown = table(&found).render(Some(ui.err_size().0));
         let how = if args.now { " permanently" } else { "" };
         let prompt = text!("delete {}{} with their history? y/n > ", amount(&found), how);
         confirm(ui, doing, ADD_YES_OR_DRY_RUN, &shown, prompt)?;
@@ -92,7 +91,7 @@ fn show(found: &GcResult, json: Json, ui: &mut Ui) -> Result {
         ui.say("no session is over a limit");
         return Ok(());
     }
-    ui.print(table(found).render(ui.out_paint(), ui.out_width()))?;
+    ui.print(table(found).render(ui.out_width()))?;
     ui.say(text!("{} would be deleted", amount(found)));
     Ok(())
 }
@@ -106,10 +105,10 @@ fn table(found: &GcResult) -> Table {
         table.row([
             handle(session).into(),
             (&session.agent).into(),
-            human::ago(session.updated, now).into(),
-            human::bytes(session.bytes).into(),
-            limit(session).into(),
-            human::directory(&session.cwd, home.as_deref()).into(),
+            human::ago(session.updated, now),
+            human::bytes(session.bytes),
+            limit(session),
+            human::directory(&session.cwd, home.as_deref()),
         ]);
     }
     table

@@ -13,9 +13,7 @@ use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::paint::{BOLD, DIM, GREEN, Paint, RED, YELLOW};
-use crate::table::{Cell, Table};
-use crate::text::{Text, text};
+use crate::text::{BOLD, Role, Table, Text, text};
 use crate::ui::Ui;
 
 #[derive(Debug, Subcommand)]
@@ -91,22 +89,22 @@ fn list(json: Json, door: Door, ui: &mut Ui) -> Result {
         ui.say("there are no remembered decisions; rules are in `[policy]` of the configuration");
         return Ok(());
     }
-    Ok(ui.print(table(&list.remembered, human::now(), ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(table(&list.remembered, human::now(), ui.out_width()))?)
 }
 
-fn table(known: &[RememberedInfo], now: u64, paint: Paint, width: Option<usize>) -> Text {
+fn table(known: &[RememberedInfo], now: u64, width: Option<usize>) -> Text {
     let mut table = Table::new(["ID", "DECISION", "AGENT", "DIRECTORY", "SINCE", "WHAT"]);
     for known in known {
         table.row([
-            Cell::new(text!("{}", known.id), BOLD),
-            Cell::new(&known.verdict, style(&known.verdict)),
+            Text::styled(BOLD, text!("{}", known.id)),
+            Text::styled(style(&known.verdict), &known.verdict),
             (&known.agent).into(),
             (&known.workspace).into(),
-            human::ago(known.at, now).into(),
+            human::ago(known.at, now),
             (&known.subject).into(),
         ]);
     }
-    table.render(paint, width)
+    table.render(width)
 }
 
 fn forget(id: i64, door: Door, ui: &mut Ui) -> Result {
@@ -142,7 +140,7 @@ fn test(args: PolicyTest, door: Door, ui: &mut Ui) -> Result {
         CommandError::new(ExitCode::Error, text)
             .hint("acpctl and acpd may differ in version; run `acpctl daemon restart`")
     })?;
-    Ok(ui.print(told(&explained, ui.out_paint()))?)
+    Ok(ui.print(told(&explained))?)
 }
 
 /// The call as an agent would describe it.
@@ -206,7 +204,7 @@ enum By {
     Other,
 }
 
-fn told(explained: &Explanation, paint: Paint) -> Text {
+fn told(explained: &Explanation) -> Text {
     let mut lines = Text::new();
     for Rule { name, ruling, matched, might_match, why } in &explained.rules {
         let (sign, verb) = match (matched, might_match) {
@@ -220,7 +218,7 @@ fn told(explained: &Explanation, paint: Paint) -> Text {
         };
         let line = text!("{} `{}` ({}) {}: {}", sign, name, ruling, verb, why);
         let counts = *matched || *might_match;
-        lines += if counts { line } else { paint.apply(DIM, line) } + "\n";
+        lines += if counts { line } else { Text::styled(Role::Dim, line) } + "\n";
     }
     let ask = "ask".into();
     let (verdict, why) = match &explained.decision {
@@ -235,14 +233,14 @@ fn told(explained: &Explanation, paint: Paint) -> Text {
             (verdict, by)
         }
     };
-    lines + text!("{}: {}\n", paint.apply(style(verdict), verdict), why)
+    lines + text!("{}: {}\n", Text::styled(style(verdict), verdict), why)
 }
 
-fn style(verdict: &Untrusted) -> anstyle::Style {
+fn style(verdict: &Untrusted) -> Role {
     match verdict.raw() {
-        "allow" => GREEN,
-        "reject" => RED,
-        _ => YELLOW,
+        "allow" => Role::Good,
+        "reject" => Role::Bad,
+        _ => Role::Warning,
     }
 }
 
@@ -263,7 +261,7 @@ mod tests {
             "decision": {"type": "answer", "option_id": "allow", "verdict": "allow",
                 "by": {"type": "rule", "name": "rule 2"}}});
         let explained = serde_json::from_value(explained).unwrap();
-        insta::assert_snapshot!(told(&explained, Paint::plain()), @"
+        insta::assert_snapshot!(told(&explained), @"
         - `no push` (reject) does not match: the command is not `git push*`
         ✓ `rule 2` (allow) matches: it has no conditions
         ? `rule 3` (reject) might match: the input cannot be read
@@ -271,7 +269,7 @@ mod tests {
         ");
         let asks = json!({"rules": [], "decision": {"type": "ask", "why": "no rule matches"}});
         let asks = serde_json::from_value(asks).unwrap();
-        assert_eq!(told(&asks, Paint::plain()).as_str(), "ask: no rule matches\n");
+        assert_eq!(told(&asks).as_str(), "ask: no rule matches\n");
     }
 
     #[test]
@@ -284,7 +282,7 @@ mod tests {
             verdict: "reject".into(),
             at: 40_000,
         };
-        insta::assert_snapshot!(table(&[known], 100_000, Paint::plain(), None), @"
+        insta::assert_snapshot!(table(&[known], 100_000, None), @"
         ID  DECISION  AGENT  DIRECTORY  SINCE   WHAT
         3   reject    demo   /work/app  1m ago  run `git push`
         ");

@@ -8,9 +8,8 @@ use clap::Args;
 use crate::args::Json;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::paint::{DIM, Paint, YELLOW};
 use crate::rows::{News, Rows};
-use crate::text::{Text, text};
+use crate::text::{Role, Text, text};
 use crate::ui::Ui;
 use crate::{human, info};
 
@@ -58,7 +57,7 @@ pub(super) fn ps(args: Ps, door: Door, ui: &mut Ui) -> Result {
     if args.json.json {
         return Ok(ui.json(&status)?);
     }
-    Ok(ui.print(overview(&status, args, human::now(), ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(overview(&status, args, human::now(), ui.out_width()))?)
 }
 
 /// Shows it again and again, as it changes.
@@ -125,30 +124,30 @@ fn frame(status: &Status, rows: &Watched, how: Ps, away: Option<&'static str>, u
     sessions.sort_by_key(|session| std::cmp::Reverse(session.updated));
     let agents = rows.agents.iter().map(with_memory).collect();
     let now = Status { daemon: status.daemon.clone(), agents, sessions };
-    let text = overview(&now, how, human::now(), ui.out_paint(), ui.out_width());
+    let text = overview(&now, how, human::now(), ui.out_width());
     match away {
-        Some(away) => ui.out_paint().apply(YELLOW, away) + "\n" + text,
+        Some(away) => Text::styled(Role::Warning, away) + "\n" + text,
         None => text,
     }
 }
 
-fn overview(status: &Status, how: Ps, now: u64, paint: Paint, width: Option<usize>) -> Text {
-    let mut text = info::daemon::line(&status.daemon, now, paint);
+fn overview(status: &Status, how: Ps, now: u64, width: Option<usize>) -> Text {
+    let mut text = info::daemon::line(&status.daemon, now);
     let busy = |agent: &&_| -> bool {
         let agent: &acpd_api::AgentInfo = agent;
         agent.state != AgentState::Stopped || agent.sessions > 0 || agent.reason.is_some()
     };
     let agents: Vec<_> = status.agents.iter().filter(busy).collect();
     if !agents.is_empty() {
-        text += text!("\n{}", info::agent::table(agents.iter().copied(), now, paint, width));
+        text += text!("\n{}", info::agent::table(agents.iter().copied(), now, width));
     }
     for agent in agents {
         if let Some(hint) = &agent.hint {
-            text += paint.apply(YELLOW, text!("{}: {}", agent.name, hint)) + "\n";
+            text += Text::styled(Role::Warning, text!("{}: {}", agent.name, hint)) + "\n";
         }
         let age = Some(now.saturating_sub(status.daemon.since));
         if let Some(lacking) = info::environment::lacking(agent, age) {
-            text += paint.apply(YELLOW, text!("{}: {}", agent.name, lacking)) + "\n";
+            text += Text::styled(Role::Warning, text!("{}: {}", agent.name, lacking)) + "\n";
         }
     }
     let mut recent = 0;
@@ -163,21 +162,21 @@ fn overview(status: &Status, how: Ps, now: u64, paint: Paint, width: Option<usiz
     let left = status.sessions.len() - shown.len();
     if !shown.is_empty() {
         let table = if how.tree {
-            info::session::nested(info::session::tree(shown), now, paint, width)
+            info::session::nested(info::session::tree(shown), now, width)
         } else {
-            info::session::table(shown, now, paint, width)
+            info::session::table(shown, now, width)
         };
         text += text!("\n{}", table);
     }
     if left > 0 {
         let more = human::counted(left as u64, "more session");
-        text += paint.apply(DIM, text!("{}: acpctl ps --all", more)) + "\n";
+        text += Text::styled(Role::Dim, text!("{}: acpctl ps --all", more)) + "\n";
     }
     let idle = status.agents.iter().filter(|agent| !busy(agent)).count();
     if idle > 0 {
         let more = human::counted(idle as u64, "more agent");
         let line = text!("\n{} without sessions: acpctl agent ls --all", more);
-        text += paint.apply(DIM, line) + "\n";
+        text += Text::styled(Role::Dim, line) + "\n";
     }
     text
 }
@@ -193,6 +192,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::ui::coded;
 
     fn how(all: bool) -> Ps {
         Ps { all, tree: false, watch: false, json: Json { json: false } }
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_overview_tells_states_reasons_and_ages() {
-        insta::assert_snapshot!(overview(&status(), how(false), 100_000, Paint::plain(), None), @"
+        insta::assert_snapshot!(overview(&status(), how(false), 100_000, None), @"
         acpd 0.1.0  running  pid 7  up 1m  5.1 MB  2 clients
         cannot write its journal: disk full (since 30s ago); nothing new is shown until then
         hint: make room
@@ -285,7 +285,7 @@ mod tests {
             })
             .chain([active])
             .collect();
-        let shown = |all| overview(&many, how(all), 100_000, Paint::plain(), None).to_string();
+        let shown = |all| overview(&many, how(all), 100_000, None).to_string();
         let (some, all) = (shown(false), shown(true));
         let names = |text: &str| text.lines().filter(|line| line.starts_with("old-")).count();
         assert_eq!((names(&some), names(&all)), (10, 12));
@@ -308,8 +308,7 @@ mod tests {
         status.sessions[1].doing =
             doing("writing", "The second migration also has to move the rows of");
         status.sessions[1].turn.state = acpd_api::TurnState::Working;
-        let shown =
-            |width| overview(&status, how(false), 100_000, Paint::plain(), Some(width)).to_string();
+        let shown = |width| overview(&status, how(false), 100_000, Some(width)).to_string();
         insta::assert_snapshot!(shown(80).split_once("\n\n").unwrap().1, @"
         SESSION  AGENT  STATE              TURN           NOW               TITLE
         fix      demo   loaded             working 6s +1  cargo test -p s…  -
@@ -329,11 +328,11 @@ mod tests {
 
     #[test]
     fn states_are_coloured() {
-        let text = overview(&status(), how(false), 100_000, Paint::colour(), None);
+        let text = coded(&overview(&status(), how(false), 100_000, None), true);
         for coloured in
             ["\u{1b}[31mfailed", "\u{1b}[32mready", "\u{1b}[31mlost", "\u{1b}[36mworking"]
         {
-            assert!(text.as_str().contains(coloured), "{coloured:?} in {text:?}");
+            assert!(text.contains(coloured), "{coloured:?} in {text:?}");
         }
     }
 }

@@ -17,10 +17,8 @@ use crate::editor::Edited;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::lookup::{Care, Which, WhichOrLast, find};
-use crate::paint::BOLD;
 use crate::queued::summary;
-use crate::table::{Cell, Table};
-use crate::text::{Text, shell_word, text};
+use crate::text::{BOLD, Table, Text, shell_word, text};
 use crate::ui::Ui;
 
 #[derive(Debug, Args)]
@@ -139,12 +137,12 @@ fn table(info: &QueueInfo, ui: &Ui) -> Text {
     let mut table = Table::new(["N", "SINCE", "PROMPT"]);
     for prompt in &info.prompts {
         table.row([
-            Cell::new(text!("{}", prompt.place), BOLD),
-            human::ago(prompt.at, now).into(),
-            summary(prompt).into(),
+            Text::styled(BOLD, text!("{}", prompt.place)),
+            human::ago(prompt.at, now),
+            summary(prompt),
         ]);
     }
-    table.render(ui.out_paint(), ui.out_width())
+    table.render(ui.out_width())
 }
 
 /// What waits in a session. Numbers of people are places in it, and tickets say what was in a place when they looked.

@@ -12,8 +12,7 @@ use crate::error::{CommandError, Result};
 use crate::human;
 use crate::live::{Event, Live, result_of};
 use crate::lookup::{Which, find_live};
-use crate::paint::{BOLD, CYAN, DIM, Paint, RED, YELLOW};
-use crate::text::{Text, text};
+use crate::text::{BOLD, Role, Text, text};
 use crate::ui::Ui;
 
 #[derive(Debug, Args)]
@@ -53,7 +52,7 @@ pub(super) fn trace(args: &Trace, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let (of, params) = begin(args, &mut live, ui)?;
     let _: Empty = live.call(ui, method::TRACE, &params)?;
     let words = text!("tracing {}; Ctrl-C ends it", of);
-    ui.say(ui.err_paint().apply(DIM, words));
+    ui.say(Text::styled(Role::Dim, words));
     loop {
         let line = match live.next(ui)? {
             Event::Line(line) => line,
@@ -96,24 +95,23 @@ fn show(params: &RawValue, json: bool, ui: &mut Ui) -> Result {
     if json {
         return Ok(ui.json_line(&traced)?);
     }
-    let paint = ui.out_paint();
     if traced.missed > 0 {
         let words = text!(
             "... {} dropped: this terminal is too slow",
             human::counted(traced.missed, "line")
         );
-        ui.print(text!("{}\n", paint.apply(YELLOW, words)))?;
+        ui.print(text!("{}\n", Text::styled(Role::Warning, words)))?;
     }
-    ui.print(text!("{}\n", line(&traced, paint)))?;
+    ui.print(text!("{}\n", line(&traced)))?;
     if let Some(message) = &traced.message {
         let message = Untrusted::from(message.get());
-        ui.print(text!("    {}\n", paint.apply(DIM, text!("{}", message.verbatim()))))?;
+        ui.print(text!("    {}\n", Text::styled(Role::Dim, text!("{}", message.verbatim()))))?;
     }
     Ok(())
 }
 
 /// A line of the trace.
-fn line(traced: &Traced, paint: Paint) -> Text {
+fn line(traced: &Traced) -> Text {
     let arrow = match traced.direction {
         Direction::ToAgent | Direction::ToClient => "->",
         Direction::FromAgent | Direction::FromClient => "<-",
@@ -130,16 +128,16 @@ fn line(traced: &Traced, paint: Paint) -> Text {
         LineKind::Unreadable => "unreadable",
     };
     let style = match traced.kind {
-        LineKind::Error | LineKind::Unreadable => RED,
-        LineKind::Request => CYAN,
-        LineKind::Notification | LineKind::Response => DIM,
+        LineKind::Error | LineKind::Unreadable => Role::Bad,
+        LineKind::Request => Role::Name,
+        LineKind::Notification | LineKind::Response => Role::Dim,
     };
     let mut line = text!(
         "{} {} {} {}",
-        paint.apply(DIM, time(traced.at)),
+        Text::styled(Role::Dim, time(traced.at)),
         arrow,
-        paint.apply(BOLD, peer),
-        paint.apply(style, kind),
+        Text::styled(BOLD, peer),
+        Text::styled(style, kind),
     );
     if let Some(method) = &traced.method {
         line += text!(" {}", method);
@@ -153,7 +151,7 @@ fn line(traced: &Traced, paint: Paint) -> Text {
     if let Some(took) = traced.took {
         line += text!(" after {}", took_of(took));
     }
-    line + paint.apply(DIM, text!(" {}", human::bytes(traced.bytes)))
+    line + Text::styled(Role::Dim, text!(" {}", human::bytes(traced.bytes)))
 }
 
 /// A time of the day on this machine's clock.
@@ -185,7 +183,7 @@ mod tests {
     fn a_line_says_who_what_and_how_long() {
         let told = |value: serde_json::Value| {
             let traced: Traced = serde_json::from_value(value).unwrap();
-            line(&traced, Paint::plain()).to_string().split_once(' ').unwrap().1.to_owned()
+            line(&traced).to_string().split_once(' ').unwrap().1.to_owned()
         };
         let answer = json!({"at":1,"direction":"from_agent","agent":"demo","kind":"response","id":7,
             "method":"session/prompt","bytes":85,"took":1234.5});

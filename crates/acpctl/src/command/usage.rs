@@ -14,9 +14,7 @@ use crate::door::Door;
 use crate::error::Result;
 use crate::info::usage::costs;
 use crate::lookup::all;
-use crate::paint::{BOLD, DIM};
-use crate::table::{Cell, Cut, Table};
-use crate::text::{Text, text};
+use crate::text::{BOLD, Cut, Role, Table, Text, text};
 use crate::ui::Ui;
 use crate::{human, when};
 
@@ -85,12 +83,12 @@ pub(super) fn usage(args: &Usage, door: Door, ui: &mut Ui) -> Result {
         }
         UsageBy::Day => total.day.map(human::day).unwrap_or_default(),
     };
-    ui.print(table(by, &report.totals, label).render(ui.out_paint(), ui.out_width()))?;
+    ui.print(table(by, &report.totals, label).render(ui.out_width()))?;
     let count = |of: fn(&UsageTotal) -> u64| report.totals.iter().map(of).sum::<u64>();
     let (turns, untold) = (count(|total| total.turns), count(|total| total.untold));
     if untold > 0 {
         let line = text!("{} of {} turns: no usage reported by the agent", untold, turns);
-        ui.say(ui.err_paint().apply(DIM, line));
+        ui.say(Text::styled(Role::Dim, line));
     }
     Ok(())
 }
@@ -117,7 +115,7 @@ fn table(by: UsageBy, totals: &[UsageTotal], label: impl Fn(&UsageTotal) -> Text
     let titles = [title, "TURNS", "TOKENS", "INPUT", "OUTPUT", "CACHED", "COST"];
     let mut table = Table::new(titles).cut(title, Cut::Middle(12)).drop(&["CACHED", "INPUT"]);
     for total in totals {
-        table.row(row(Cell::new(label(total), BOLD), total));
+        table.row(row(Text::styled(BOLD, label(total)), total));
     }
     if totals.len() > 1 {
         table.row(row("total".into(), &sum(totals)));
@@ -125,17 +123,17 @@ fn table(by: UsageBy, totals: &[UsageTotal], label: impl Fn(&UsageTotal) -> Text
     table
 }
 
-fn row(label: Cell, total: &UsageTotal) -> [Cell; 7] {
-    let count = |count: Option<u64>| count.map(human::count).unwrap_or_default().into();
+fn row(label: Text, total: &UsageTotal) -> [Text; 7] {
+    let count = |count: Option<u64>| count.map(human::count).unwrap_or_default();
     let Tokens { total: all, input, output, cached_read, .. } = total.tokens;
     [
         label,
-        text!("{}", total.turns).into(),
+        text!("{}", total.turns),
         count(all),
         count(input),
         count(output),
         count(cached_read),
-        costs(&total.costs).into(),
+        costs(&total.costs),
     ]
 }
 
@@ -169,7 +167,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::paint::Paint;
 
     #[test]
     fn totals_are_added_up_and_what_is_not_known_is_a_dash() {
@@ -182,7 +179,7 @@ mod tests {
         ]}))
         .unwrap();
         let table = table(UsageBy::Agent, &report.totals, |total| text!("{}", total.agent));
-        insta::assert_snapshot!(table.render(Paint::plain(), None), @"
+        insta::assert_snapshot!(table.render(None), @"
         AGENT    TURNS  TOKENS  INPUT  OUTPUT  CACHED  COST
         claude   12     1.2M    4.0k   12k     1.2M    3.20 USD, 0.0040 EUR
         copilot  2      -       -      -       -       0.10 USD

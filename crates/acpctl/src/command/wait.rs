@@ -12,8 +12,7 @@ use crate::error::{CommandError, Result};
 use crate::human;
 use crate::live::{Event, Live};
 use crate::lookup::{Which, find_live};
-use crate::paint::YELLOW;
-use crate::text::{Text, shell_word, text};
+use crate::text::{Role as Look, Text, shell_word, text};
 use crate::ui::Ui;
 use crate::watch::{self, End, Watch};
 use crate::when;
@@ -169,7 +168,7 @@ fn check(waited: &mut [Waited], json: bool, ui: &mut Ui) -> Result {
             if one.told {
                 let line =
                     text!("{} is waiting for you: `acpctl pending {}`", name, shell_word(&name));
-                ui.say(ui.err_paint().apply(YELLOW, line));
+                ui.say(Text::styled(Look::Warning, line));
             }
         }
     }

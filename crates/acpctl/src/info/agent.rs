@@ -1,13 +1,10 @@
 //! Agents in tables and cards.
 
 use acpd_api::{AgentInfo, AgentState, McpInfo, Untrusted};
-use anstyle::Style;
 
 use super::{environment, login};
 use crate::human;
-use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW};
-use crate::table::{Cell, Cut, Table, key_values};
-use crate::text::{Text, shell_word, text};
+use crate::text::{BOLD, Cut, Role, Table, Text, key_values, shell_word, text};
 
 /// Columns of a reason in the table: it may hold a whole `PATH`.
 const REASON: usize = 60;
@@ -16,7 +13,6 @@ const REASON: usize = 60;
 pub(crate) fn table<'a>(
     agents: impl IntoIterator<Item = &'a AgentInfo>,
     now: u64,
-    paint: Paint,
     width: Option<usize>,
 ) -> Text {
     let titles =
@@ -26,28 +22,28 @@ pub(crate) fn table<'a>(
         .drop(&["PROCS", "RESTARTS", "PID", "SINCE", "MEMORY", "SESSIONS"]);
     for agent in agents {
         table.row([
-            Cell::new(&agent.name, BOLD),
+            Text::styled(BOLD, &agent.name),
             state_cell(agent),
-            human::ago(agent.since, now).into(),
-            agent.pid.map(|pid| pids(pid, agent, " +", "")).unwrap_or_default().into(),
-            agent.rss.map(human::bytes).unwrap_or_default().into(),
-            text!("{}", agent.processes).into(),
-            text!("{}", agent.restarts).into(),
-            text!("{}", agent.sessions).into(),
+            human::ago(agent.since, now),
+            agent.pid.map(|pid| pids(pid, agent, " +", "")).unwrap_or_default(),
+            agent.rss.map(human::bytes).unwrap_or_default(),
+            text!("{}", agent.processes),
+            text!("{}", agent.restarts),
+            text!("{}", agent.sessions),
             // `agent show` tells the whole of it.
-            text!("{}", reason(agent)).cut(REASON).into(),
+            text!("{}", reason(agent)).cut(REASON),
         ]);
     }
-    table.render(paint, width)
+    table.render(width)
 }
 
 /// The state; of an agent that wants a login, that, also while it does not run.
-fn state_cell(agent: &AgentInfo) -> Cell {
+fn state_cell(agent: &AgentInfo) -> Text {
     match agent.state {
         AgentState::Stopped | AgentState::NeedsAuth if agent.auth.state.wants_login() => {
-            Cell::new(login::word(agent.auth.state), YELLOW)
+            Text::styled(Role::Warning, login::word(agent.auth.state))
         }
-        state => Cell::new(word(state), style(state)),
+        state => Text::styled(style(state), word(state)),
     }
 }
 
@@ -62,8 +58,8 @@ fn reason(agent: &AgentInfo) -> Option<&Untrusted> {
 }
 
 /// All of an agent.
-pub(crate) fn card(agent: &AgentInfo, paint: Paint) -> Text {
-    let state = paint.apply(style(agent.state), word(agent.state));
+pub(crate) fn card(agent: &AgentInfo) -> Text {
+    let state = Text::styled(style(agent.state), word(agent.state));
     let started = ("command", Text::join(agent.command.iter().map(Text::from), " "));
     let reached = agent.address.as_ref().map(|address| ("address", Text::from(address)));
     let mut rows = vec![
@@ -95,7 +91,7 @@ pub(crate) fn card(agent: &AgentInfo, paint: Paint) -> Text {
     if !agent.tried {
         rows.push(("note", "this command is not tested by acpd's authors".into()));
     }
-    key_values(&rows, paint)
+    key_values(&rows)
 }
 
 /// The pid that is shown, and how many there are beside it.
@@ -151,13 +147,13 @@ pub(crate) fn word(state: AgentState) -> &'static str {
     }
 }
 
-fn style(state: AgentState) -> Style {
+fn style(state: AgentState) -> Role {
     match state {
-        AgentState::Stopped => DIM,
-        AgentState::Ready => GREEN,
-        AgentState::Starting | AgentState::Initializing | AgentState::Stopping => CYAN,
-        AgentState::NeedsAuth | AgentState::Backoff => YELLOW,
-        AgentState::Failed => RED,
+        AgentState::Stopped => Role::Dim,
+        AgentState::Ready => Role::Good,
+        AgentState::Starting | AgentState::Initializing | AgentState::Stopping => Role::Name,
+        AgentState::NeedsAuth | AgentState::Backoff => Role::Warning,
+        AgentState::Failed => Role::Bad,
     }
 }
 
@@ -176,7 +172,7 @@ mod tests {
             "unsupported": ["session/load"],
         }))
         .unwrap();
-        insta::assert_snapshot!(card(&agent, Paint::plain()), @"
+        insta::assert_snapshot!(card(&agent), @"
         agent     copilot (Copilot)
         state     ready
         login     unknown
@@ -188,7 +184,7 @@ mod tests {
         log       /l
         missing   session/load: announced but not supported; tried again with another version or after `acpctl agent restart copilot`
         ");
-        insta::assert_snapshot!(table([&agent], 0, Paint::plain(), None), @"
+        insta::assert_snapshot!(table([&agent], 0, None), @"
         AGENT    STATE  SINCE  PID    MEMORY  PROCS  RESTARTS  SESSIONS  REASON
         copilot  ready  -      42 +2  286 MB  9      0         3         -
         ");
@@ -205,7 +201,7 @@ mod tests {
                 "hint": "`acpctl auth login copilot`, then try again"},
         }))
         .unwrap();
-        insta::assert_snapshot!(card(&agent, Paint::plain()), @"
+        insta::assert_snapshot!(card(&agent), @"
         agent     copilot (Copilot)
         state     needs login
         reason    Authentication required

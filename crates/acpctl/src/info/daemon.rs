@@ -4,14 +4,13 @@ use acpd_api::{ConfigChanged, ConfigMistake, DaemonInfo, StoreState};
 
 use crate::human;
 use crate::info::usage::costs;
-use crate::paint::{BOLD, DIM, GREEN, Paint, RED, YELLOW};
-use crate::text::{Text, text};
+use crate::text::{BOLD, Role, Text, text};
 
 /// The daemon in one line, and more lines if the journal cannot be written or the configuration has changed.
-pub(crate) fn line(daemon: &DaemonInfo, now: u64, paint: Paint) -> Text {
+pub(crate) fn line(daemon: &DaemonInfo, now: u64) -> Text {
     let mut parts = vec![
-        text!("{} {}", paint.apply(BOLD, "acpd"), daemon.version),
-        paint.apply(GREEN, "running"),
+        text!("{} {}", Text::styled(BOLD, "acpd"), daemon.version),
+        Text::styled(Role::Good, "running"),
         text!("pid {}", daemon.pid),
         text!("up {}", human::duration(now.saturating_sub(daemon.since))),
     ];
@@ -23,7 +22,7 @@ pub(crate) fn line(daemon: &DaemonInfo, now: u64, paint: Paint) -> Text {
     let mut text = Text::join(parts, "  ") + "\n";
     if let Some(budget) = &daemon.budget {
         let line = text!("budget: {} of {} spent today", budget.spent, costs([&budget.per_day]));
-        text += paint.apply(if budget.is_over { YELLOW } else { DIM }, line) + "\n";
+        text += Text::styled(if budget.is_over { Role::Warning } else { Role::Dim }, line) + "\n";
     }
     if let StoreState::Failing { reason, hint, since } = &daemon.store {
         let line = text!(
@@ -31,13 +30,13 @@ pub(crate) fn line(daemon: &DaemonInfo, now: u64, paint: Paint) -> Text {
             reason,
             human::ago(*since, now),
         );
-        text += paint.apply(RED, line) + "\n";
+        text += Text::styled(Role::Bad, line) + "\n";
         if let Some(hint) = hint {
             text += text!("hint: {}\n", hint);
         }
     }
     if let Some(changed) = &daemon.config_changed {
-        text += paint.apply(YELLOW, config_changed(changed, now)) + "\n";
+        text += Text::styled(Role::Warning, config_changed(changed, now)) + "\n";
     }
     text
 }

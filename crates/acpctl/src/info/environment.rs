@@ -7,9 +7,7 @@ use acpd_api::{AgentInfo, Environment, Untrusted, VariableFrom, VariableInfo, is
 use acpd_sys::person::is_program;
 
 use crate::human;
-use crate::paint::{BOLD, DIM, Paint};
-use crate::table::{Cell, Table};
-use crate::text::{Text, shell_word, text};
+use crate::text::{BOLD, Role, Table, Text, shell_word, text};
 
 /// Variables that the configuration names for an agent and the daemon, of this age if it is known, lacks; and the
 /// way to them.
@@ -32,7 +30,7 @@ pub(crate) fn only_here(agent: &AgentInfo, age: Option<u64>) -> Option<Text> {
 }
 
 /// The variables of an agent, and who sets them.
-pub(crate) fn table(variables: &[VariableInfo], paint: Paint, width: Option<usize>) -> Text {
+pub(crate) fn table(variables: &[VariableInfo], width: Option<usize>) -> Text {
     let mut table = Table::new(["NAME", "FROM", "VALUE"]);
     for VariableInfo { name, value, from } in variables {
         let from = match from {
@@ -43,12 +41,12 @@ pub(crate) fn table(variables: &[VariableInfo], paint: Paint, width: Option<usiz
             VariableFrom::Other => "-",
         };
         let value = match value {
-            Some(value) => Cell::from(value),
-            None => Cell::new("not shown", DIM),
+            Some(value) => Text::from(value),
+            None => Text::styled(Role::Dim, "not shown"),
         };
-        table.row([Cell::new(name, BOLD), from.into(), value]);
+        table.row([Text::styled(BOLD, name), from.into(), value]);
     }
-    table.render(paint, width)
+    table.render(width)
 }
 
 /// The program of an agent that acpd does not find, although this terminal does; and the way out.

@@ -1,26 +1,23 @@
 //! Logins of agents in tables and cards.
 
 use acpd_api::{AgentInfo, AuthInfo, AuthSource, AuthState};
-use anstyle::Style;
 
 use crate::human;
-use crate::paint::{BOLD, DIM, GREEN, Paint, YELLOW};
-use crate::table::{Cell, Table};
-use crate::text::{Text, text};
+use crate::text::{BOLD, Role, Table, Text, text};
 
 /// Logins as a table.
-pub(crate) fn table(agents: &[AgentInfo], now: u64, paint: Paint, width: Option<usize>) -> Text {
+pub(crate) fn table(agents: &[AgentInfo], now: u64, width: Option<usize>) -> Text {
     let mut table = Table::new(["AGENT", "LOGIN", "SINCE", "KNOWN FROM", "FIX"]);
     for AgentInfo { name, auth, .. } in agents {
         table.row([
-            Cell::new(name, BOLD),
-            Cell::new(word(auth.state), style(auth.state)),
-            human::ago(auth.since, now).into(),
-            auth.source.as_ref().map(known_from).unwrap_or_default().into(),
-            text!("{}", auth.hint).into(),
+            Text::styled(BOLD, name),
+            Text::styled(style(auth.state), word(auth.state)),
+            human::ago(auth.since, now),
+            auth.source.as_ref().map(known_from).unwrap_or_default(),
+            text!("{}", auth.hint),
         ]);
     }
-    table.render(paint, width)
+    table.render(width)
 }
 
 /// The state for people.
@@ -34,11 +31,11 @@ pub(crate) fn word(state: AuthState) -> &'static str {
     }
 }
 
-fn style(state: AuthState) -> Style {
+fn style(state: AuthState) -> Role {
     match state {
-        AuthState::Unknown | AuthState::NotRequired => DIM,
-        AuthState::Authenticated => GREEN,
-        AuthState::NeedsLogin | AuthState::Expired => YELLOW,
+        AuthState::Unknown | AuthState::NotRequired => Role::Dim,
+        AuthState::Authenticated => Role::Good,
+        AuthState::NeedsLogin | AuthState::Expired => Role::Warning,
     }
 }
 

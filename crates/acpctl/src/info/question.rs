@@ -4,9 +4,7 @@ use acpd_api::{AnswerInfo, AnswerResult, InteractionInfo, Question, QuestionAnsw
 use acpd_view::about;
 
 use crate::human;
-use crate::paint::{BOLD, CYAN, Paint};
-use crate::table::{Cell, Table};
-use crate::text::{Text, shell_word, text};
+use crate::text::{BOLD, Role, Table, Text, shell_word, text};
 
 /// Explains an option of the agent that holds from now on.
 pub(crate) fn own_option(name: &Untrusted) -> Text {
@@ -42,23 +40,18 @@ pub(crate) fn remembered(open: &InteractionInfo, given: &AnswerResult, is_yes: b
 }
 
 /// Open questions as a table.
-pub(crate) fn table(
-    open: &[InteractionInfo],
-    now: u64,
-    paint: Paint,
-    width: Option<usize>,
-) -> Text {
+pub(crate) fn table(open: &[InteractionInfo], now: u64, width: Option<usize>) -> Text {
     let mut table = Table::new(["ID", "AGE", "AGENT", "SESSION", "QUESTION"]);
     for open in open {
         table.row([
-            Cell::new(&open.id, BOLD),
-            human::duration(now.saturating_sub(open.at)).into(),
+            Text::styled(BOLD, &open.id),
+            human::duration(now.saturating_sub(open.at)),
             (&open.agent).into(),
-            Cell::new(text!("{}{}", session(open), wanted_by(open)), CYAN),
-            asked(&open.question).into(),
+            Text::styled(Role::Name, text!("{}{}", session(open), wanted_by(open))),
+            asked(&open.question),
         ]);
     }
-    table.render(paint, width)
+    table.render(width)
 }
 
 pub(crate) fn described(open: &InteractionInfo) -> Text {

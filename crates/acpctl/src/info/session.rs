@@ -3,13 +3,10 @@
 use acpd_api::{
     Doing, DoingKind, Parent, RestoreLevel, SessionInfo, SessionState, TurnState, Untrusted,
 };
-use anstyle::Style;
 
 use crate::human;
 use crate::info::usage;
-use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW};
-use crate::table::{Cell, Cut, Table, key_values};
-use crate::text::{Text, text};
+use crate::text::{BOLD, Cut, Role, Table, Text, key_values, text};
 
 /// Columns of a turn in the table: an agent may give any reason for its end.
 const TURN: usize = 40;
@@ -63,17 +60,15 @@ fn is_it(session: &SessionInfo, parent: &Parent) -> bool {
 pub(crate) fn table<'a>(
     sessions: impl IntoIterator<Item = &'a SessionInfo>,
     now: u64,
-    paint: Paint,
     width: Option<usize>,
 ) -> Text {
-    nested(sessions.into_iter().map(|session| (0, session)), now, paint, width)
+    nested(sessions.into_iter().map(|session| (0, session)), now, width)
 }
 
 /// The same with each session as deep as it is.
 pub(crate) fn nested<'a>(
     sessions: impl IntoIterator<Item = (usize, &'a SessionInfo)>,
     now: u64,
-    paint: Paint,
     width: Option<usize>,
 ) -> Text {
     let (depths, sessions): (Vec<usize>, Vec<&SessionInfo>) = sessions.into_iter().unzip();
@@ -99,18 +94,18 @@ pub(crate) fn nested<'a>(
         let (turn, style) = turn(session, now);
         let branch = BRANCHES[(*depth).min(BRANCHES.len() - 1)];
         table.row([
-            Cell::new(text!("{}{}", branch, name(session)), BOLD),
+            Text::styled(BOLD, text!("{}{}", branch, name(session))),
             (&session.agent).into(),
-            Cell::new(state(session), state_style(session.state)),
-            Cell::new(turn.cut(TURN), style),
-            session.doing.as_ref().map(now_doing).unwrap_or_default().into(),
-            text!("{}", session.prompts).into(),
-            human::ago(session.updated, now).into(),
-            human::directory(&session.cwd, home.as_deref()).into(),
-            about(session).into(),
+            Text::styled(state_style(session.state), state(session)),
+            Text::styled(style, turn.cut(TURN)),
+            session.doing.as_ref().map(now_doing).unwrap_or_default(),
+            text!("{}", session.prompts),
+            human::ago(session.updated, now),
+            human::directory(&session.cwd, home.as_deref()),
+            about(session),
         ]);
     }
-    table.render(paint, width)
+    table.render(width)
 }
 
 /// The beginning of an id that none of the others has, as commands take it.
@@ -128,8 +123,8 @@ fn short_id(session: &SessionInfo, all: &[&SessionInfo]) -> Untrusted {
 }
 
 /// All of a session.
-pub(crate) fn card(session: &SessionInfo, now: u64, paint: Paint) -> Text {
-    let mut state = paint.apply(state_style(session.state), word(session));
+pub(crate) fn card(session: &SessionInfo, now: u64) -> Text {
+    let mut state = Text::styled(state_style(session.state), word(session));
     let reason = session.reason.as_ref().filter(|reason| **reason != word(session));
     if let Some(reason) = reason {
         state += text!(": {}", reason);
@@ -147,7 +142,7 @@ pub(crate) fn card(session: &SessionInfo, now: u64, paint: Paint) -> Text {
     rows.extend(session.hint.as_ref().map(|hint| ("hint", hint.into())));
     rows.extend(restored(session).map(|kept| ("restored", kept.into())));
     rows.extend([
-        ("turn", paint.apply(turn_style, turn)),
+        ("turn", Text::styled(turn_style, turn)),
         ("prompts", text!("{}", session.prompts)),
     ]);
     rows.extend(session.usage.as_ref().map(|usage| ("usage", usage::sentence(usage))));
@@ -157,7 +152,7 @@ pub(crate) fn card(session: &SessionInfo, now: u64, paint: Paint) -> Text {
         ("created", human::clock(session.created)),
         ("used", text!("{} ({})", human::clock(session.updated), human::ago(session.updated, now))),
     ]);
-    key_values(&rows, paint)
+    key_values(&rows)
 }
 
 /// Why a session cannot continue and what to do, else its title.
@@ -206,24 +201,24 @@ pub(crate) fn is_at_work(session: &SessionInfo) -> bool {
     session.turn.state != TurnState::Idle || session.queued > 0
 }
 
-fn turn(session: &SessionInfo, now: u64) -> (Text, Style) {
+fn turn(session: &SessionInfo, now: u64) -> (Text, Role) {
     let passed = human::duration(now.saturating_sub(session.turn.since));
     let queued = match session.queued {
         0 => Text::new(),
         queued => text!(" +{}", queued),
     };
     match session.turn.state {
-        TurnState::Working => (text!("working {}{}", passed, queued), CYAN),
-        TurnState::NeedsAction => (text!("needs you {}{}", passed, queued), YELLOW),
+        TurnState::Working => (text!("working {}{}", passed, queued), Role::Name),
+        TurnState::NeedsAction => (text!("needs you {}{}", passed, queued), Role::Warning),
         TurnState::Idle if session.limited_until.is_some() => {
             let left = session.limited_until.unwrap_or_default().saturating_sub(now);
-            (text!("limit, {} left", human::duration(left)), YELLOW)
+            (text!("limit, {} left", human::duration(left)), Role::Warning)
         }
         TurnState::Idle => match session.turn.last.as_ref().map(Untrusted::raw) {
-            None | Some("end_turn") => ("idle".into(), Style::new()),
+            None | Some("end_turn") => ("idle".into(), Role::Plain),
             Some(last) => {
                 let last = Untrusted::from(last.replace('_', " "));
-                (text!("idle ({})", last), Style::new())
+                (text!("idle ({})", last), Role::Plain)
             }
         },
     }
@@ -263,13 +258,13 @@ fn word(session: &SessionInfo) -> &'static str {
     }
 }
 
-fn state_style(state: SessionState) -> Style {
+fn state_style(state: SessionState) -> Role {
     match state {
-        SessionState::Live => GREEN,
-        SessionState::Parked | SessionState::Closed => DIM,
-        SessionState::Restoring => CYAN,
-        SessionState::Blocked => YELLOW,
-        SessionState::Lost => RED,
+        SessionState::Live => Role::Good,
+        SessionState::Parked | SessionState::Closed => Role::Dim,
+        SessionState::Restoring => Role::Name,
+        SessionState::Blocked => Role::Warning,
+        SessionState::Lost => Role::Bad,
     }
 }
 
@@ -298,7 +293,7 @@ mod tests {
             session("ses_77", Some("fix-the-login-page-of-the-api"), "/w", "x"),
             session("0a1b2c3d.7", None, "/w", "x"),
         ];
-        let shown = |width| table(&sessions, 61_000, Paint::plain(), Some(width)).to_string();
+        let shown = |width| table(&sessions, 61_000, Some(width)).to_string();
         insta::assert_snapshot!(shown(80), @"
         SESSION         AGENT     STATE   TURN        USED    DIRECTORY     TITLE
         0a1b2c3d-0001   opencode  loaded  working 1m  1m ago  /sr…/the/api  Why does th…
@@ -310,7 +305,7 @@ mod tests {
             assert!(shown(width).lines().all(|line| line.chars().count() <= width), "{width}");
         }
         // Whoever reads it from a pipe gets all of it.
-        let piped = table(&sessions, 61_000, Paint::plain(), None).to_string();
+        let piped = table(&sessions, 61_000, None).to_string();
         assert!(
             piped.contains("0a1b2c3d-0001-4000-8000-aabbccddeeff")
                 && piped.contains("refactoring?")
@@ -347,7 +342,7 @@ mod tests {
             (0, "b"),
         ];
         assert_eq!(order, expected);
-        let shown = nested(tree(&sessions), 0, Paint::plain(), None).to_string();
+        let shown = nested(tree(&sessions), 0, None).to_string();
         assert!(shown.contains("\n└ helper ") && shown.contains("\n  └ deep "), "{shown}");
     }
 
@@ -358,7 +353,7 @@ mod tests {
                 "turn": {"state": "idle", "since": 0}, "queued": 0, "clients": 0, "prompts": 1,
                 "seq": 4, "created": 0, "updated": 0, "restore": restore});
             let session: SessionInfo = serde_json::from_value(session).unwrap();
-            let card = card(&session, 0, Paint::plain()).to_string();
+            let card = card(&session, 0).to_string();
             card.lines()
                 .find_map(|line| line.strip_prefix("restored"))
                 .map(|row| row.trim().to_owned())

@@ -5,10 +5,9 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use acpd_view::about::commands;
-use acpd_view::{Change, Line, ToolCall, icon};
+use acpd_view::{Change, ToolCall, icon};
 
-use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED};
-use crate::text::{Text, text};
+use crate::text::{BOLD, Role, Text, text};
 
 /// Lines shown of what a command printed.
 const OUTPUT_LINES: usize = 10;
@@ -34,11 +33,11 @@ pub(super) struct Shown {
 
 impl Shown {
     /// The lines to show of a call that has begun or changed, if any.
-    pub(super) fn update(&mut self, call: &ToolCall, paint: Paint) -> Text {
+    pub(super) fn update(&mut self, call: &ToolCall) -> Text {
         let mut text = Text::new();
         let end = match call.status() {
-            Some("completed") => Some(("✓", GREEN)),
-            Some("failed") => Some(("✗", RED)),
+            Some("completed") => Some(("✓", Role::Good)),
+            Some("failed") => Some(("✗", Role::Bad)),
             _ => None,
         };
         let mut ends_now = false;
@@ -48,58 +47,58 @@ impl Shown {
             Some(_) if call.title().is_none() && call.kind().is_none() => self.ended = true,
             Some((mark, style)) => {
                 (self.ended, ends_now) = (true, true);
-                text += head(call, &paint.apply(style, mark), paint);
+                text += head(call, &Text::styled(style, mark));
             }
             None if self.begun => {}
-            None => text += head(call, &paint.apply(CYAN, icon(call.kind())), paint),
+            None => text += head(call, &Text::styled(Role::Name, icon(call.kind()))),
         }
         self.begun = true;
         if let Some(input) = call.raw_input().filter(|_| !self.told) {
             let lines = commands(input, call.title().as_ref());
             self.told = !lines.is_empty();
-            text += command(&lines, paint);
+            text += command(&lines);
         }
         for file in call.diffs() {
             let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&file);
             if self.diffs.insert(hash) {
-                text += diff(&Change::of(&call.short(&file.path), &file), paint);
+                text += diff(&Change::of(&call.short(&file.path), &file));
             }
         }
         if ends_now {
-            text += output(call, paint);
+            text += output(call);
         }
         text
     }
 }
 
 /// The beginning of a command, below its call.
-fn command(lines: &[Text], paint: Paint) -> Text {
+fn command(lines: &[Text]) -> Text {
     let mut text: Text =
         lines.iter().take(COMMAND_LINES).map(|line| text!("    {}\n", line)).collect();
     if lines.len() > COMMAND_LINES {
         let more = text!("    … {} lines more", lines.len() - COMMAND_LINES);
-        text += paint.apply(DIM, more) + "\n";
+        text += Text::styled(Role::Dim, more) + "\n";
     }
     text
 }
 
-fn diff(change: &Change, paint: Paint) -> Text {
-    let mut text = text!("    {}\n", paint.line(&change.head));
+fn diff(change: &Change) -> Text {
+    let mut text = text!("    {}\n", change.head);
     for line in change.lines.iter().take(DIFF_LINES) {
-        text += paint.line(line) + "\n";
+        text += line.clone() + "\n";
     }
     if change.lines.len() > DIFF_LINES {
         let more = text!("      … {} more lines\n", change.lines.len() - DIFF_LINES);
-        text += paint.apply(DIM, more);
+        text += Text::styled(Role::Dim, more);
     }
     text
 }
 
-fn head(call: &ToolCall, mark: &Text, paint: Paint) -> Text {
+fn head(call: &ToolCall, mark: &Text) -> Text {
     let title = name(call);
     let places = places(call, &title);
     let places = if places.is_empty() { places } else { text!("  {}", places) };
-    text!("{} {}{}\n", mark, paint.apply(BOLD, title), paint.apply(DIM, places))
+    text!("{} {}{}\n", mark, Text::styled(BOLD, title), Text::styled(Role::Dim, places))
 }
 
 /// Returns its title, kind or id.
@@ -126,7 +125,7 @@ fn places(call: &ToolCall, title: &Text) -> Text {
 }
 
 /// The end of what a command printed; of another call the beginning of why it failed.
-pub(crate) fn output(call: &ToolCall, paint: Paint) -> Text {
+pub(crate) fn output(call: &ToolCall) -> Text {
     let is_command = call.kind() == Some("execute");
     if !is_command && call.status() != Some("failed") {
         return Text::new();
@@ -136,12 +135,12 @@ pub(crate) fn output(call: &ToolCall, paint: Paint) -> Text {
     let shown = if is_command {
         let from = lines.len().saturating_sub(OUTPUT_LINES);
         if from > 0 {
-            text += paint.apply(DIM, text!("    … {} lines before", from)) + "\n";
+            text += Text::styled(Role::Dim, text!("    … {} lines before", from)) + "\n";
         }
         &lines[from..]
     } else {
         &lines[..lines.len().min(FAILURE_LINES)]
     };
-    let indented = |line: &Line| paint.apply(DIM, text!("    {}", line.plain())) + "\n";
+    let indented = |line: &Text| Text::styled(Role::Dim, text!("    {}", line)) + "\n";
     text + shown.iter().map(indented).collect::<Text>()
 }

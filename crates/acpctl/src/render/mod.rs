@@ -18,9 +18,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::paint::{BOLD, DIM, Paint, YELLOW};
 use crate::settings;
-use crate::text::{Text, text};
+use crate::text::{BOLD, Role, Text, text};
 
 pub(crate) use call::{name, output};
 pub(crate) use notice::sentence;
@@ -47,7 +46,6 @@ pub(crate) enum Flow {
 /// Options of the output.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options {
-    pub(crate) paint: Paint,
     /// Show what the agent thinks.
     pub(crate) thoughts: bool,
     /// Show what the user said and how turns ended; a client that runs the turn knows both. What others
@@ -166,7 +164,7 @@ impl Transcript {
         }
         let mut pieces = Vec::new();
         if let Some(sentence) = notice::sentence(name, params) {
-            let line = self.options.paint.apply(notice::style(name), sentence) + "\n";
+            let line = Text::styled(notice::style(name), sentence) + "\n";
             self.lines_of(line, &mut pieces);
             return pieces;
         }
@@ -199,7 +197,7 @@ impl Transcript {
 
     /// Prints the new part of a block.
     fn block(&mut self, block: &Block, mode: Option<&Untrusted>, pieces: &mut Vec<Piece>) {
-        let Options { paint, thoughts, whole } = self.options;
+        let Options { thoughts, whole } = self.options;
         let line = match &block.kind {
             Kind::Prompt(message) if whole || message.steered => {
                 return self.message(Flow::User, block, message, pieces);
@@ -212,7 +210,7 @@ impl Transcript {
             Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) => {
                 let shown = self.shown.entry(block.id);
                 let lines = match shown.or_insert_with(|| Shown::Call(call::Shown::default())) {
-                    Shown::Call(shown) => shown.update(call, paint),
+                    Shown::Call(shown) => shown.update(call),
                     _ => Text::new(),
                 };
                 return self.lines_of(lines, pieces);
@@ -225,15 +223,13 @@ impl Transcript {
                 Topic::Mode(id) if mode == Some(id) => return,
                 // The answer to the prompt tells it as well.
                 Topic::Restored(RestoreLevel::Lost) if !whole => return,
-                _ => paint.line(&block.summary()),
+                _ => block.summary(),
             },
-            Kind::Gap(_) | Kind::Question(_) => paint.line(&block.summary()),
+            Kind::Gap(_) | Kind::Question(_) => block.summary(),
             // The subagent began before this verb was attached.
             Kind::Subagent(subagent) if subagent.title.is_none() && is_around(block.id) => return,
-            Kind::Subagent(subagent) => paint.apply(DIM, subagent_line(subagent)),
-            Kind::Turn(end) if whole => {
-                end.sentence().map(|line| paint.line(&line)).unwrap_or_default()
-            }
+            Kind::Subagent(subagent) => Text::styled(Role::Dim, subagent_line(subagent)),
+            Kind::Turn(end) if whole => end.sentence().unwrap_or_default(),
             Kind::Turn(_) => return,
         };
         let shown = self.shown.insert(block.id, Shown::Line(line.clone()));
@@ -249,7 +245,7 @@ impl Transcript {
         for option in options {
             let now = (option.id.clone(), option.current_value.clone());
             if !self.told_options.contains(&now) {
-                lines += self.options.paint.apply(DIM, settings::sentence(option)) + "\n";
+                lines += Text::styled(Role::Dim, settings::sentence(option)) + "\n";
                 self.told_options.retain(|(id, _)| *id != option.id);
                 self.told_options.push(now);
             }
@@ -263,7 +259,7 @@ impl Transcript {
         match usage.filter(|usage| self.told_usage.as_ref() != Some(*usage)) {
             Some(usage) => {
                 self.told_usage = Some(usage.clone());
-                self.options.paint.apply(DIM, usage.sentence()) + "\n"
+                Text::styled(Role::Dim, usage.sentence()) + "\n"
             }
             None => Text::new(),
         }
@@ -275,13 +271,12 @@ impl Transcript {
         if before == new.entries {
             return Text::new();
         }
-        let paint = self.options.paint;
         let mut text =
-            text!("{} {}/{}\n", paint.apply(BOLD, "plan"), new.done(), new.entries.len());
+            text!("{} {}/{}\n", Text::styled(BOLD, "plan"), new.done(), new.entries.len());
         for entry in &new.entries {
             let is_new = !before.is_empty() && !before.contains(entry);
-            let mark = if is_new { paint.apply(YELLOW, "*") } else { " ".into() };
-            text += text!("{} {}\n", mark, paint.line(&entry.line()));
+            let mark = if is_new { Text::styled(Role::Warning, "*") } else { " ".into() };
+            text += text!("{} {}\n", mark, entry.line());
         }
         text
     }
@@ -307,7 +302,7 @@ impl Transcript {
                 Content::Other(block) if at >= parts => {
                     let prefix = if flow == Flow::User { "> " } else { "" };
                     let line = text!("{}{}", prefix, describe(block));
-                    pieces.push(Piece::Lines(self.options.paint.apply(DIM, line) + "\n"));
+                    pieces.push(Piece::Lines(Text::styled(Role::Dim, line) + "\n"));
                     self.flow = Some((flow, false));
                 }
                 Content::Other(_) => {}
@@ -344,11 +339,10 @@ impl Transcript {
             self.begin(flow, pieces);
         }
         let is_open = !text.raw().ends_with('\n');
-        let paint = self.options.paint;
         pieces.push(match flow {
             Flow::Answer => Piece::Answer(text),
-            Flow::Thought => Piece::Flow(flow, paint.apply(DIM, text.prose())),
-            Flow::User => Piece::Flow(flow, paint.apply(BOLD, self.quoted(&text))),
+            Flow::Thought => Piece::Flow(flow, Text::styled(Role::Dim, text.prose())),
+            Flow::User => Piece::Flow(flow, Text::styled(BOLD, self.quoted(&text))),
         });
         self.flow = Some((flow, is_open));
     }

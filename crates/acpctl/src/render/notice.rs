@@ -1,11 +1,9 @@
 //! Notices that are in no journal, as sentences.
 
 use acpd_api::{PromptQueued, Unanswered, method};
-use anstyle::Style;
 
 use crate::human;
-use crate::paint::{DIM, YELLOW};
-use crate::text::{Text, text};
+use crate::text::{Role, Text, text};
 
 /// Returns the sentence of a notice that is not in the journal.
 pub(crate) fn sentence(name: &str, params: &str) -> Option<Text> {
@@ -31,6 +29,6 @@ pub(crate) fn sentence(name: &str, params: &str) -> Option<Text> {
     })
 }
 
-pub(super) fn style(name: &str) -> Style {
-    if name == method::UNANSWERED { YELLOW } else { DIM }
+pub(super) fn style(name: &str) -> Role {
+    if name == method::UNANSWERED { Role::Warning } else { Role::Dim }
 }

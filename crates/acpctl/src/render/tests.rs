@@ -2,9 +2,14 @@ use acpd_api::method;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::ui::coded;
 
 /// What a person sees of these updates, everything in one stream.
 fn shown(options: Options, updates: &[Value]) -> String {
+    written(options, updates, false)
+}
+
+fn written(options: Options, updates: &[Value], is_coloured: bool) -> String {
     let mut transcript = Transcript::new(options);
     let mut text = String::new();
     let mut last = None;
@@ -19,15 +24,15 @@ fn shown(options: Options, updates: &[Value]) -> String {
                     end_line(&mut text);
                     continue;
                 }
-                Piece::Answer(part) => (Some(Flow::Answer), part.raw()),
-                Piece::Flow(flow, part) => (Some(*flow), part.as_str()),
-                Piece::Lines(lines) => (None, lines.as_str()),
+                Piece::Answer(part) => (Some(Flow::Answer), part.raw().to_owned()),
+                Piece::Flow(flow, part) => (Some(*flow), coded(part, is_coloured)),
+                Piece::Lines(lines) => (None, coded(lines, is_coloured)),
             };
             if flow.is_none() || last != flow {
                 end_line(&mut text);
             }
             last = flow;
-            text.push_str(part);
+            text.push_str(&part);
         }
     }
     text
@@ -40,12 +45,16 @@ fn end_line(text: &mut String) {
 }
 
 fn plain(updates: &[Value]) -> String {
-    shown(Options { paint: Paint::plain(), thoughts: true, whole: true }, updates)
+    shown(Options { thoughts: true, whole: true }, updates)
 }
 
 fn colour(updates: &[Value]) -> String {
-    let options = Options { paint: Paint::colour(), thoughts: true, whole: true };
-    shown(options, updates).replace('\u{1b}', "␛")
+    let options = Options { thoughts: true, whole: true };
+    written(options, updates, true).replace('\u{1b}', "␛")
+}
+
+fn dim(line: &'static str) -> Piece {
+    Piece::Lines(Text::styled(Role::Dim, line) + "\n")
 }
 
 fn say(kind: &str, text: &str) -> Value {
@@ -88,7 +97,7 @@ fn what_is_said_into_a_turn_is_shown_to_all() {
 
     , and I am quick
     ");
-    let answer_only = Options { paint: Paint::plain(), thoughts: false, whole: false };
+    let answer_only = Options { thoughts: false, whole: false };
     insta::assert_snapshot!(shown(answer_only, &updates), @"
     > all of it
 
@@ -110,7 +119,7 @@ fn messages_are_not_glued_together() {
     let updates = [said("One ", "a"), said("whole.", "a"), said("Another.", "b"), said("!", "b")];
     assert_eq!(plain(&updates), "One whole.\nAnother.!");
     let pieces: Vec<Piece> = {
-        let options = Options { paint: Paint::plain(), thoughts: false, whole: false };
+        let options = Options { thoughts: false, whole: false };
         let mut transcript = Transcript::new(options);
         let params = |update: &Value| json!({"sessionId": "s", "update": update}).to_string();
         let take = |update| transcript.notification("session/update", &params(update));
@@ -318,8 +327,7 @@ fn a_mode_and_options_are_told_when_they_change() {
     let begun = json!({"modes": {"currentModeId": "ask", "availableModes": [
             {"id": "ask", "name": "Ask first"}, {"id": "yolo", "name": "Do it"}]},
         "configOptions": options("m1", false)["configOptions"]});
-    let mut transcript =
-        Transcript::new(Options { paint: Paint::plain(), thoughts: false, whole: false });
+    let mut transcript = Transcript::new(Options { thoughts: false, whole: false });
     let begun: Box<serde_json::value::RawValue> = serde_json::from_value(begun).unwrap();
     transcript.know(Settings::from_raw(&begun));
     let mut lines = |update: Value| {
@@ -330,8 +338,8 @@ fn a_mode_and_options_are_told_when_they_change() {
     };
     assert_eq!(lines(mode("ask")), []);
     assert_eq!(lines(options("m1", false)), []);
-    assert_eq!(lines(mode("yolo")), [Piece::Lines("mode: Do it\n".into())]);
-    assert_eq!(lines(options("m1", true)), [Piece::Lines("verbose: on\n".into())]);
+    assert_eq!(lines(mode("yolo")), [dim("mode: Do it")]);
+    assert_eq!(lines(options("m1", true)), [dim("verbose: on")]);
 }
 
 #[test]
@@ -366,13 +374,12 @@ fn what_was_used_is_told_once_at_the_end_of_a_turn() {
     ");
 
     // Who runs the turn says when it is over; a turn that ends may be somebody else's.
-    let options = Options { paint: Paint::plain(), thoughts: false, whole: false };
+    let options = Options { thoughts: false, whole: false };
     assert_eq!(shown(options, &updates), "Done.\n");
     let mut transcript = Transcript::new(options);
     let update = json!({"sessionId": "s", "update": used(7, Value::Null)}).to_string();
     assert_eq!(transcript.notification("session/update", &update), []);
-    let line = "7 of 200k tokens in the context\n".into();
-    assert_eq!(transcript.turn_ended(), [Piece::Lines(line)]);
+    assert_eq!(transcript.turn_ended(), [dim("7 of 200k tokens in the context")]);
     assert_eq!(transcript.turn_ended(), []);
 }
 
@@ -432,7 +439,7 @@ fn subagents_are_lines_and_what_they_say_is_not_shown() {
     subagent Reads all: idle
     ");
 
-    let options = Options { paint: Paint::plain(), thoughts: false, whole: true };
+    let options = Options { thoughts: false, whole: true };
     let mut transcript = Transcript::new(options);
     transcript.of(&"s".into());
     let mut take = |session: &str, update: &Value| {
@@ -550,7 +557,7 @@ fn notices_are_sentences() {
 
 #[test]
 fn whoever_runs_the_turn_sees_neither_the_prompt_nor_thoughts() {
-    let options = Options { paint: Paint::plain(), thoughts: false, whole: false };
+    let options = Options { thoughts: false, whole: false };
     let updates = [
         say("user_message_chunk", "hi"),
         say("agent_thought_chunk", "hm"),

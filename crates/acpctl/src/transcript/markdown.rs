@@ -3,13 +3,12 @@
 use acpd_api::{SessionInfo, Untrusted};
 use acpd_view::about::commands;
 use acpd_view::{
-    Block, Content, FileDiff, Kind, Line, Message, Plan, ToolCall, Turn, describe, fenced_in,
+    Block, Content, FileDiff, Kind, Message, Plan, ToolCall, Turn, describe, fenced_in,
 };
 use similar::TextDiff;
 
 use crate::human;
 use crate::info::usage;
-use crate::paint::Paint;
 use crate::render::{name, output};
 use crate::text::{Text, text};
 
@@ -112,8 +111,8 @@ impl Markdown {
     }
 }
 
-fn quoted(line: &Line) -> Part {
-    text!("\n> {}\n", line.plain()).into()
+fn quoted(line: &Text) -> Part {
+    text!("\n> {}\n", line).into()
 }
 
 fn said(message: &Message) -> Vec<Part> {
@@ -153,7 +152,7 @@ fn tool_call(call: &ToolCall) -> Vec<Part> {
         parts.push(text!("\n{}sh\n{}\n{}\n", fence, lines, fence).into());
     }
     parts.extend(call.diffs().iter().flat_map(diff));
-    let output = output(call, Paint::plain());
+    let output = output(call);
     if !output.is_empty() {
         parts.push(text!("\n{}", output).into());
     }

@@ -1,8 +1,8 @@
 //! The page of keys, written from the table of keys.
 
 use acpd_api::Untrusted;
-use acpd_view::text::Text;
-use acpd_view::{Line, Role, Style, text};
+use acpd_view::text::{BOLD, Text};
+use acpd_view::{Role, Style, text};
 use ratatui::layout::Rect;
 
 use super::{OnScreen, State};
@@ -24,13 +24,13 @@ pub(super) fn view(state: &State, scroll: usize, canvas: &mut Canvas<'_>, area: 
     let column = (usize::from(area.width) / columns).min(60);
     let mut lines = Vec::new();
     for place in if state.chat.is_some() { OF_CHAT } else { OF_TOP } {
-        lines.push(Line::of(Style::of(Role::Heading), text!(" {}", title(state, *place))));
-        let entries: Vec<Line> = keymap::rows(*place)
+        lines.push(Text::of(Style::of(Role::Heading), text!(" {}", title(state, *place))));
+        let entries: Vec<Text> = keymap::rows(*place)
             .map(|row| {
                 let keys = Untrusted::from(keymap::shown(row.keys, theme.is_unicode));
                 let keys = Text::from(&keys).cut(KEYS);
                 let gap = Text::repeated(" ", KEYS + 2 - keys.width());
-                Line::of(Style::of(Role::Name).strong(), text!("   {}", keys))
+                Text::of(Style::of(Role::Name).strong(), text!("   {}", keys))
                     .and(Role::Plain, text!("{}{}", gap, row.words))
             })
             .collect();
@@ -38,23 +38,22 @@ pub(super) fn view(state: &State, scroll: usize, canvas: &mut Canvas<'_>, area: 
         for at in 0..rows {
             let mut line = entries[at].cut(column - 1);
             if let Some(second) = entries.get(at + rows) {
-                let gap = Text::repeated(" ", column.saturating_sub(line.width()));
-                line = line.and(Role::Plain, gap);
-                second.spans.iter().for_each(|span| line.push(span.clone()));
+                line += Text::repeated(" ", column.saturating_sub(line.width()));
+                line += second;
             }
             lines.push(line);
         }
-        lines.push(Line::default());
+        lines.push(Text::new());
     }
     let page = usize::from(area.height.saturating_sub(2));
     let scroll = scroll.min(lines.len().saturating_sub(page));
-    canvas.line(0, 0, area.width, &Line::of(Style::of(Role::Plain).strong(), " KEYS"));
+    canvas.line(0, 0, area.width, &Text::of(BOLD, " KEYS"));
     let below = lines.len().saturating_sub(scroll + page);
     let more = (below > 0).then(|| text!("↓ {} more lines · ", below));
     let words = text!("{}{} back", more, state.key_of(Place::Help, Action::Back));
-    canvas.right(0, 0, area.width.saturating_sub(1), &Line::of(Role::Dim, words));
+    canvas.right(0, 0, area.width.saturating_sub(1), &Text::of(Role::Dim, words));
     let ruled = rule(usize::from(area.width.saturating_sub(2)));
-    canvas.line(1, 1, area.width, &Line::of(Role::Dim, ruled));
+    canvas.line(1, 1, area.width, &Text::of(Role::Dim, ruled));
     for (y, line) in (area.y + 2..area.bottom()).zip(lines.iter().skip(scroll)) {
         canvas.line(0, y, area.width, line);
     }

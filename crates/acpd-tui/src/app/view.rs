@@ -1,6 +1,7 @@
 //! Frames: the page of keys, a conversation, or the list of sessions.
 
-use acpd_view::{Line, Role};
+use acpd_view::Role;
+use acpd_view::text::Text;
 use ratatui::layout::{Position, Rect};
 
 use super::chat::Layout;
@@ -27,7 +28,7 @@ pub(crate) fn view(state: &State, cache: &mut Cache, frame: &mut ratatui::Frame<
     if area.width < LEAST.0 || area.height < LEAST.1 {
         let words = ["too small:", "acpctl chat --plain", "goes line by line"];
         for (y, words) in (area.y..area.bottom()).zip(words) {
-            canvas.line(area.x, y, area.width, &Line::of(Role::Warning, words));
+            canvas.line(area.x, y, area.width, &Text::of(Role::Warning, words));
         }
         return OnScreen::default();
     }

@@ -3,7 +3,7 @@
 
 use acpd_api::{InteractionInfo, Question, Untrusted, escape};
 use acpd_view::text::Text;
-use acpd_view::{Line, Role, Sheet, about, text};
+use acpd_view::{Role, Sheet, about, text};
 
 use super::form;
 
@@ -11,7 +11,7 @@ use super::form;
 const BAR: &str = "  │ ";
 
 /// Returns everything that is asked, wrapped for this width.
-pub fn rows(question: &InteractionInfo, width: usize) -> Vec<Line> {
+pub fn rows(question: &InteractionInfo, width: usize) -> Vec<Text> {
     match &question.question {
         Question::Permission { shown: Some(shown), changed, .. } => {
             Sheet::new("", shown, *changed).whole(Some(width))
@@ -20,7 +20,7 @@ pub fn rows(question: &InteractionInfo, width: usize) -> Vec<Line> {
             let unknown = "  a daemon of another version does not say what is asked";
             let told = subject.as_ref().or(title.as_ref());
             let told = told.map(|told| behind_bar(told, Role::Plain, width));
-            let mut rows = vec![Line::of(Role::Warning, unknown)];
+            let mut rows = vec![Text::of(Role::Warning, unknown)];
             rows.extend(told.into_iter().flatten());
             rows
         }
@@ -31,7 +31,7 @@ pub fn rows(question: &InteractionInfo, width: usize) -> Vec<Line> {
             rows.extend(about.flat_map(|about| behind_bar(&about.into(), Role::Plain, width)));
             if form.is_none() {
                 let how = text!("  fill it in: acpctl answer {}", question.id);
-                rows.push(Line::of(Role::Warning, how));
+                rows.push(Text::of(Role::Warning, how));
             }
             rows
         }
@@ -39,20 +39,15 @@ pub fn rows(question: &InteractionInfo, width: usize) -> Vec<Line> {
             let mut rows = behind_bar(message, Role::Plain, width);
             rows.extend(behind_bar(url, Role::Link, width));
             let host = about::host_of(url.raw()).map(Untrusted::from);
-            rows.extend(host.map(|host| Line::of(Role::Name, text!("  leads to {}", host))));
+            rows.extend(host.map(|host| Text::of(Role::Name, text!("  leads to {}", host))));
             rows
         }
     }
 }
 
-fn behind_bar(text: &Untrusted, role: Role, width: usize) -> Vec<Line> {
+fn behind_bar(text: &Untrusted, role: Role, width: usize) -> Vec<Text> {
     let room = width.saturating_sub(BAR.chars().count()).max(2);
     let lines = text.raw().trim_end().split('\n');
-    let lines = lines.map(|line| Line::of(role, Text::from(escape::prose(line))));
-    let rows = lines.flat_map(|line| line.wrap(room)).map(|row| {
-        let mut line = Line::of(Role::Dim, BAR);
-        line.append(row);
-        line
-    });
-    rows.collect()
+    let lines = lines.map(|line| Text::of(role, Text::from(escape::prose(line))));
+    lines.flat_map(|line| line.wrap(room)).map(|row| Text::of(Role::Dim, BAR) + row).collect()
 }

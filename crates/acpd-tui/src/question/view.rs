@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use acpd_api::{InteractionInfo, Question, Shown, Untrusted};
 use acpd_view::human::directory;
-use acpd_view::text::Text;
-use acpd_view::{Line, Role, Style, text};
+use acpd_view::text::{BOLD, Text};
+use acpd_view::{Role, Style, text};
 use ratatui::layout::Rect;
 
 use super::form::Filled;
@@ -28,36 +28,31 @@ fn choice_rows(
     choices: &[Choice],
     chosen: Option<usize>,
     width: u16,
-) -> (Vec<(usize, Line)>, Range<usize>) {
+) -> (Vec<(usize, Text)>, Range<usize>) {
     let room = usize::from(width).saturating_sub(CHOICE + 1).max(8);
     let (mut rows, mut chosen_rows) = (Vec::new(), 0..0);
     for (at, choice) in choices.iter().enumerate() {
         if let Some(heading) = &choice.heading {
-            rows.push((at, Line::of(Style::of(Role::Plain).strong(), text!("     {}", heading))));
+            rows.push((at, Text::of(BOLD, text!("     {}", heading))));
         }
         let is_chosen = chosen == Some(at);
-        let style = if is_chosen { Style::of(Role::Plain).strong() } else { Role::Plain.into() };
+        let style = if is_chosen { BOLD } else { Role::Plain.into() };
         let mark = if is_chosen { CURSOR } else { " " };
         // A key is one digit.
         let number = if at < 9 { text!("{}", at + 1) } else { " ".into() };
-        let head = Line::of(Style::of(Role::Warning).strong(), text!("   {} ", mark))
+        let head = Text::of(Style::of(Role::Warning).strong(), text!("   {} ", mark))
             .and(Style::of(Role::Name).strong(), number)
             .and(Role::Plain, "  ");
-        let indent = Line::of(Role::Plain, Text::repeated(" ", CHOICE));
+        let indent = Text::of(Role::Plain, Text::repeated(" ", CHOICE));
         let set = choice.is_set.map(|is_set| if is_set { "[x] " } else { "[ ] " });
-        let label = Line::of(style, text!("{}{}", set, choice.label)).wrap(room);
+        let label = Text::of(style, text!("{}{}", set, choice.label)).wrap(room);
         let start = rows.len();
         rows.extend(label.into_iter().enumerate().map(|(row, label)| {
-            let mut line = if row == 0 { head.clone() } else { indent.clone() };
-            line.append(label);
-            (at, line)
+            let start = if row == 0 { head.clone() } else { indent.clone() };
+            (at, start + label)
         }));
-        let note = choice.note.iter().flat_map(|note| Line::of(Role::Dim, note).wrap(room));
-        rows.extend(note.map(|note| {
-            let mut line = indent.clone();
-            line.append(note);
-            (at, line)
-        }));
+        let note = choice.note.iter().flat_map(|note| Text::of(Role::Dim, note).wrap(room));
+        rows.extend(note.map(|note| (at, indent.clone() + note)));
         if is_chosen {
             chosen_rows = start..rows.len();
         }
@@ -71,7 +66,7 @@ pub(crate) fn view(
     area: Rect,
     card: &Card,
     question: &InteractionInfo,
-    head: &Line,
+    head: &Text,
 ) -> Option<Drawn> {
     let asked = card.asked.as_ref().filter(|asked| asked.id == question.id)?;
     let rows = sheet::rows(question, usize::from(area.width).saturating_sub(2));
@@ -94,7 +89,7 @@ pub(crate) fn view(
         (lines, 0) => text!("all {} lines", lines),
         (lines, _) => text!("lines {} to {} of {}", scroll + 1, scroll + page, lines),
     };
-    let taken = canvas.right(area.x, area.y, area.width - 1, &Line::of(Role::Dim, extent));
+    let taken = canvas.right(area.x, area.y, area.width - 1, &Text::of(Role::Dim, extent));
     canvas.line(area.x, area.y, (area.width - 1).saturating_sub(taken + 1), head);
     let mut y = area.y + 1;
     for row in &rows[scroll..scroll + page] {
@@ -104,13 +99,13 @@ pub(crate) fn view(
     if hidden > 0 {
         let keys = if asked.has_keys { ": PgDn" } else { "" };
         let words = text!("    {} more lines below{}", hidden, keys);
-        canvas.line(area.x, y, area.width, &Line::of(Style::of(Role::Warning).strong(), words));
+        canvas.line(area.x, y, area.width, &Text::of(Style::of(Role::Warning).strong(), words));
     }
     let mut shown = 0..0;
     if has_choices {
         if asked.has_keys && asked.chosen.is_none() {
             let words = "nothing is chosen ";
-            canvas.right(area.x, y, area.width - 1, &Line::of(Role::Dim, words));
+            canvas.right(area.x, y, area.width - 1, &Text::of(Role::Dim, words));
         }
         y += 1;
         // The beginning of the chosen one is always on the screen.
@@ -133,7 +128,7 @@ pub(crate) fn view(
 }
 
 /// Returns the index of the choice that a row is of.
-fn place(choices: &[(usize, Line)], row: usize) -> Option<usize> {
+fn place(choices: &[(usize, Text)], row: usize) -> Option<usize> {
     choices.get(row).map(|(at, _)| *at)
 }
 

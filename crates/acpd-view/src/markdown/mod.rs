@@ -18,7 +18,7 @@ use std::ops::Range;
 use acpd_api::Untrusted;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
-use crate::line::Line;
+use crate::text::Text;
 use render::Renderer;
 
 /// What of the dialects of Markdown is read.
@@ -88,7 +88,7 @@ pub struct Markdown {
     /// The text before this is in lines that do not change any more.
     stable: usize,
     stable_lines: usize,
-    lines: Vec<Line>,
+    lines: Vec<Text>,
     /// All of the text is in the lines.
     is_current: bool,
     has_definitions: bool,
@@ -112,7 +112,7 @@ impl Markdown {
     }
 
     /// The lines of a whole text.
-    pub fn whole(text: &Untrusted, width: usize) -> Vec<Line> {
+    pub fn whole(text: &Untrusted, width: usize) -> Vec<Text> {
         let mut markdown = Markdown::new(width);
         markdown.push(text);
         markdown.lines();
@@ -137,7 +137,7 @@ impl Markdown {
     }
 
     /// All lines. What was settled before costs nothing.
-    pub fn lines(&mut self) -> &[Line] {
+    pub fn lines(&mut self) -> &[Text] {
         if !self.is_current {
             self.is_current = true;
             self.render();
@@ -165,7 +165,7 @@ impl Markdown {
                 break;
             }
             let other = self.rendered(&format!("{tail}{more}"));
-            let same = lines.iter().zip(&other).take_while(|(a, b)| a.plain() == b.plain());
+            let same = lines.iter().zip(&other).take_while(|(a, b)| a.as_str() == b.as_str());
             settled = settled.min(same.count());
         }
         self.stable_lines + settled
@@ -191,14 +191,14 @@ impl Markdown {
         self.add(tail);
     }
 
-    fn rendered(&self, text: &str) -> Vec<Line> {
+    fn rendered(&self, text: &str) -> Vec<Text> {
         Renderer::new(self.width).render(text)
     }
 
     /// Adds the lines of blocks below those of others.
-    fn add(&mut self, lines: Vec<Line>) {
+    fn add(&mut self, lines: Vec<Text>) {
         if !self.lines.is_empty() && !lines.is_empty() {
-            self.lines.push(Line::default());
+            self.lines.push(Text::new());
         }
         self.lines.extend(lines);
     }

@@ -6,9 +6,8 @@ use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
 use super::OPTIONS;
 use super::table::Table;
 use crate::about::disguised_host;
-use crate::line::{Line, Role, Span, Style};
 use crate::text;
-use crate::text::Text;
+use crate::text::{Role, Style, Text};
 
 /// Columns before a line of code.
 const CODE: &str = "  ";
@@ -21,7 +20,7 @@ const TAB: usize = 4;
 #[derive(Debug)]
 pub(super) struct Renderer {
     width: usize,
-    lines: Vec<Line>,
+    lines: Vec<Text>,
     /// What stands before each line: quotes and lists that it is in.
     margins: Vec<Margin>,
     /// For each container, from the outermost: something is in it already.
@@ -29,7 +28,7 @@ pub(super) struct Renderer {
     /// The next line has an empty one before it, within so many margins.
     gap: Option<usize>,
     /// The lines of the paragraph so far.
-    inline: Vec<Line>,
+    inline: Vec<Text>,
     style: Style,
     styles: Vec<Style>,
     /// Links and pictures that are open: where they lead to, and where their text begins.
@@ -44,8 +43,8 @@ pub(super) struct Renderer {
 #[derive(Debug)]
 struct Margin {
     /// Before its first line, until that was written.
-    first: Option<Line>,
-    rest: Line,
+    first: Option<Text>,
+    rest: Text,
 }
 
 impl Renderer {
@@ -66,7 +65,7 @@ impl Renderer {
         }
     }
 
-    pub(super) fn render(mut self, text: &str) -> Vec<Line> {
+    pub(super) fn render(mut self, text: &str) -> Vec<Text> {
         for (event, range) in Parser::new_ext(text, OPTIONS).into_offset_iter() {
             match event {
                 Event::Start(tag) => self.start(tag, &text[range]),
@@ -86,15 +85,15 @@ impl Renderer {
                 },
                 Event::InlineHtml(html) => self.text(&html),
                 // Agents end lines where they mean it, in lists of files for one.
-                Event::SoftBreak | Event::HardBreak => self.inline.push(Line::default()),
+                Event::SoftBreak | Event::HardBreak => self.inline.push(Text::new()),
                 Event::Rule => {
                     self.block();
                     let room = self.room().min(40);
-                    self.write(Line::of(Role::Mark, Text::repeated("─", room)));
+                    self.write(Text::of(Role::Mark, Text::repeated("─", room)));
                 }
                 Event::TaskListMarker(is_done) => {
                     let mark = if is_done { "[x] " } else { "[ ] " };
-                    self.last_line().push(Span::new(Role::Mark, mark));
+                    *self.last_line() += Text::of(Role::Mark, mark);
                 }
                 // Not among the options.
                 Event::FootnoteReference(_) | Event::InlineMath(_) | Event::DisplayMath(_) => {}
@@ -112,13 +111,13 @@ impl Renderer {
                 // A heading that is underlined looks like the paragraph that it was before.
                 if source.trim_start().starts_with('#') {
                     let marks = Text::repeated("#", depth(level)) + " ";
-                    self.last_line().push(Span::new(Role::Mark, marks));
+                    *self.last_line() += Text::of(Role::Mark, marks);
                 }
                 self.push_style(Style::of(Role::Heading).strong());
             }
             Tag::BlockQuote(_) => {
                 self.block();
-                let bar = Line::of(Role::Mark, "│ ");
+                let bar = Text::of(Role::Mark, "│ ");
                 self.margin(None, bar);
             }
             Tag::CodeBlock(_) | Tag::HtmlBlock => {
@@ -144,8 +143,8 @@ impl Renderer {
                     }
                     _ => "- ".into(),
                 };
-                let rest = Line::of(Role::Plain, Text::repeated(" ", mark.width()));
-                self.margin(Some(Line::of(Role::Mark, mark)), rest);
+                let rest = Text::of(Role::Plain, Text::repeated(" ", mark.width()));
+                self.margin(Some(Text::of(Role::Mark, mark)), rest);
             }
             Tag::Emphasis => self.push_style(Style { emphasis: true, ..self.style }),
             Tag::Strong => self.push_style(self.style.strong()),
@@ -201,10 +200,7 @@ impl Renderer {
                 self.end_link();
             }
             TagEnd::TableCell => {
-                let mut cell = Line::default();
-                for line in std::mem::take(&mut self.inline) {
-                    cell.append(line);
-                }
+                let cell = std::mem::take(&mut self.inline).into_iter().collect();
                 if let Some(table) = &mut self.table {
                     table.cell(cell);
                 }
@@ -231,7 +227,7 @@ impl Renderer {
         }
     }
 
-    fn margin(&mut self, first: Option<Line>, rest: Line) {
+    fn margin(&mut self, first: Option<Text>, rest: Text) {
         self.margins.push(Margin { first, rest });
         self.has_lines.push(false);
     }
@@ -239,7 +235,7 @@ impl Renderer {
     fn end_margin(&mut self) {
         // An empty item is a line all the same.
         if self.margins.last().is_some_and(|margin| margin.first.is_some()) {
-            self.write(Line::default());
+            self.write(Text::new());
         }
         self.margins.pop();
         self.has_lines.pop();
@@ -261,30 +257,28 @@ impl Renderer {
     }
 
     /// Writes a line that fits, behind the margins.
-    fn write(&mut self, line: Line) {
+    fn write(&mut self, line: Text) {
         let shown = self.shown_margins().count();
         if let Some(depth) = self.gap.take() {
-            let mut empty = Line::default();
-            for margin in &self.margins[..depth.min(shown)] {
-                empty.append(margin.rest.clone());
-            }
+            let margins = self.margins[..depth.min(shown)].iter();
+            let empty: Text = margins.map(|margin| margin.rest.clone()).collect();
             self.lines.push(empty.trim_end());
         }
         self.has_lines.fill(true);
-        let mut whole = Line::default();
+        let mut whole = Text::new();
         for margin in &mut self.margins[..shown] {
-            whole.append(margin.first.take().unwrap_or_else(|| margin.rest.clone()));
+            whole += margin.first.take().unwrap_or_else(|| margin.rest.clone());
         }
         for margin in &mut self.margins[shown..] {
             margin.first = None;
         }
-        whole.append(line);
+        whole += line;
         self.lines.push(whole.trim_end());
     }
 
     fn flush(&mut self) {
         let lines = std::mem::take(&mut self.inline);
-        if lines.iter().all(Line::is_empty) {
+        if lines.iter().all(Text::is_empty) {
             return;
         }
         let room = self.room();
@@ -302,11 +296,9 @@ impl Renderer {
         let room = self.room() - indent.len();
         let code = code.strip_suffix('\n').unwrap_or(&code);
         for line in code.split('\n') {
-            let line = Line::of(role, escape::verbatim(&without_tabs(line)));
+            let line = Text::of(role, escape::verbatim(&without_tabs(line)));
             for row in line.split(room) {
-                let mut whole = Line::of(Role::Plain, indent);
-                whole.append(row);
-                self.write(whole);
+                self.write(Text::from(indent) + row);
             }
         }
     }
@@ -317,12 +309,12 @@ impl Renderer {
 
     fn put(&mut self, style: Style, text: &str) {
         let text = text.replace(['\n', '\t'], " ");
-        self.last_line().push(Span::new(style, escape::prose(&text)));
+        *self.last_line() += Text::of(style, escape::prose(&text));
     }
 
-    fn last_line(&mut self) -> &mut Line {
+    fn last_line(&mut self) -> &mut Text {
         if self.inline.is_empty() {
-            self.inline.push(Line::default());
+            self.inline.push(Text::new());
         }
         self.inline.last_mut().expect("there is one")
     }
@@ -337,7 +329,7 @@ impl Renderer {
 
     /// What the paragraph says so far.
     fn inline_text(&self) -> String {
-        self.inline.iter().map(|line| line.plain().as_str().to_owned()).collect()
+        self.inline.iter().map(Text::to_string).collect()
     }
 
     /// Behind a link stands where it leads to, if its text does not say so.

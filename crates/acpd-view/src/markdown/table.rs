@@ -2,8 +2,7 @@
 
 use pulldown_cmark::Alignment;
 
-use crate::line::{Line, Role, Span};
-use crate::text::Text;
+use crate::text::{Role, Style, Text};
 
 /// The narrowest column, if its cells are wider.
 const LEAST: usize = 6;
@@ -14,7 +13,7 @@ const GAP: &str = " │ ";
 pub(super) struct Table {
     alignments: Vec<Alignment>,
     /// The first one is the head.
-    rows: Vec<Vec<Line>>,
+    rows: Vec<Vec<Text>>,
 }
 
 impl Table {
@@ -26,40 +25,40 @@ impl Table {
         self.rows.push(Vec::new());
     }
 
-    pub(super) fn cell(&mut self, cell: Line) {
+    pub(super) fn cell(&mut self, cell: Text) {
         if let Some(row) = self.rows.last_mut() {
             row.push(cell);
         }
     }
 
     /// The table on so many columns of the screen.
-    pub(super) fn lines(mut self, room: usize) -> Vec<Line> {
+    pub(super) fn lines(mut self, room: usize) -> Vec<Text> {
         if let Some(head) = self.rows.first_mut() {
-            for span in head.iter_mut().flat_map(|cell| &mut cell.spans) {
-                span.style = span.style.strong();
+            for cell in head {
+                *cell = cell.restyled(Style::strong);
             }
         }
         let Some(widths) = self.widths(room) else { return self.one_by_one(room) };
         let mut lines = Vec::new();
         for (at, row) in self.rows.iter().enumerate() {
-            let cells: Vec<Vec<Line>> =
+            let cells: Vec<Vec<Text>> =
                 row.iter().zip(&widths).map(|(cell, width)| cell.wrap(*width)).collect();
             let height = cells.iter().map(Vec::len).max().unwrap_or(1);
             for at in 0..height {
-                let mut line = Line::default();
+                let mut line = Text::new();
                 for (column, width) in widths.iter().enumerate() {
                     if column > 0 {
-                        line.push(Span::new(Role::Mark, GAP));
+                        line += Text::of(Role::Mark, GAP);
                     }
                     let cell = cells.get(column).and_then(|rows| rows.get(at));
                     let alignment = self.alignments.get(column).copied();
-                    line.append(aligned(cell.cloned().unwrap_or_default(), *width, alignment));
+                    line += aligned(cell.cloned().unwrap_or_default(), *width, alignment);
                 }
                 lines.push(line.trim_end());
             }
             if at == 0 {
                 let rules = widths.iter().map(|width| Text::repeated("─", *width));
-                lines.push(Line::of(Role::Mark, Text::join(rules, "─┼─")));
+                lines.push(Text::of(Role::Mark, Text::join(rules, "─┼─")));
             }
         }
         lines
@@ -70,7 +69,7 @@ impl Table {
         let columns = self.alignments.len();
         let wanted = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(Line::width).max().unwrap_or(0).max(1)
+            cells.map(Text::width).max().unwrap_or(0).max(1)
         };
         let mut widths: Vec<usize> = (0..columns).map(wanted).collect();
         let room = room.checked_sub(columns.saturating_sub(1) * 3)?;
@@ -97,15 +96,14 @@ impl Table {
     }
 
     /// Each row as a list, for a screen that is too narrow.
-    fn one_by_one(&self, room: usize) -> Vec<Line> {
+    fn one_by_one(&self, room: usize) -> Vec<Text> {
         let Some((head, rows)) = self.rows.split_first() else { return Vec::new() };
         let mut lines = Vec::new();
         for row in rows {
             for (at, cell) in row.iter().enumerate() {
-                let mut line = Line::of(Role::Mark, if at == 0 { "- " } else { "  " });
-                line.append(head.get(at).cloned().unwrap_or_default());
-                line.push(Span::new(Role::Mark, ": "));
-                line.append(cell.clone());
+                let mark = Text::of(Role::Mark, if at == 0 { "- " } else { "  " });
+                let name = head.get(at).cloned().unwrap_or_default();
+                let line = mark + name + Text::of(Role::Mark, ": ") + cell;
                 lines.extend(line.wrap(room));
             }
         }
@@ -116,14 +114,12 @@ impl Table {
     }
 }
 
-fn aligned(cell: Line, width: usize, alignment: Option<Alignment>) -> Line {
+fn aligned(cell: Text, width: usize, alignment: Option<Alignment>) -> Text {
     let rest = width.saturating_sub(cell.width());
     let before = match alignment {
         Some(Alignment::Right) => rest,
         Some(Alignment::Center) => rest / 2,
         _ => 0,
     };
-    let mut line = Line::of(Role::Plain, Text::repeated(" ", before));
-    line.append(cell);
-    line.and(Role::Plain, Text::repeated(" ", rest - before))
+    Text::repeated(" ", before) + cell + Text::repeated(" ", rest - before)
 }

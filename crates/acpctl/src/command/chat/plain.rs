@@ -26,7 +26,6 @@ use acpd_api::{
 };
 use acpd_client::attachment;
 use acpd_tui::Answer;
-use acpd_view::{Line, Role as Look};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -36,9 +35,8 @@ use crate::door::{Door, initialize_params, me};
 use crate::error::{CommandError, Result, gone};
 use crate::info::session::goes_on;
 use crate::live::{Event, Live};
-use crate::paint::{DIM, YELLOW};
 use crate::screen::Screen;
-use crate::text::{Text, shell_word, text};
+use crate::text::{Role as Look, Text, shell_word, text};
 use crate::ui::Ui;
 use crate::{human, terminal};
 
@@ -76,7 +74,7 @@ pub(super) fn plain(
     };
     let params = AttachParams { session: session.clone(), after: None, role: Role::Controller };
     let AttachResult { session: info } = live.call(ui, method::SESSION_ATTACH, &params)?;
-    let mut screen = Screen::plain(ui);
+    let mut screen = Screen::plain();
     screen.heed(hello);
     screen.within(info.cwd.clone());
     screen.of(&info.session_id);
@@ -217,7 +215,7 @@ impl Chat {
                     self.prompts.insert(self.live.request("session/prompt", &prompt)?);
                 }
                 Err(error) => {
-                    ui.talk(&error.render(ui.err_paint()));
+                    ui.talk(&error.render());
                     if !io::stdin().is_terminal() {
                         self.code = error.code();
                     }
@@ -280,18 +278,18 @@ impl Chat {
         // Input before the question is no answer.
         self.typed.clear();
         acpd_sys::terminal::forget_typed();
-        let (width, paint) = (ui.out_width().unwrap_or(WIDTH), ui.err_paint());
+        let width = ui.out_width().unwrap_or(WIDTH);
         let home = acpd_sys::person::home();
         let head = text!("question: {}", acpd_tui::asks(question, home.as_deref()));
-        ui.say(paint.apply(YELLOW, head));
-        ui.talk(&paint.lines(&acpd_tui::rows(question, width)));
+        ui.say(Text::styled(Look::Warning, head));
+        ui.talk(&Text::lines(&acpd_tui::rows(question, width)));
         let choices = acpd_tui::answers(question).into_iter().enumerate();
         let choices = choices.flat_map(|(at, choice)| {
-            let label = Line::of(Look::Plain, text!("  {}  {}", at + 1, choice.label));
-            let note = choice.note.map(|note| Line::of(Look::Dim, text!("     {}", note)));
+            let label = Text::of(Look::Plain, text!("  {}  {}", at + 1, choice.label));
+            let note = choice.note.map(|note| Text::of(Look::Dim, text!("     {}", note)));
             std::iter::once(label).chain(note)
         });
-        ui.talk(&paint.lines(&choices.collect::<Vec<_>>()));
+        ui.talk(&Text::lines(&choices.collect::<Vec<_>>()));
         if matches!(question.question, Question::Form { .. }) {
             ui.say(text!("to fill it in, in another terminal: acpctl answer {}", question.id));
         }
@@ -300,7 +298,7 @@ impl Chat {
             count => text!(" ({} more)", count - 1),
         };
         let how = text!("type a number, or an empty line to leave the question open{}", more);
-        ui.say(paint.apply(DIM, how));
+        ui.say(Text::styled(Look::Dim, how));
         self.told.insert(question.id.clone());
     }
 
@@ -339,7 +337,7 @@ impl Chat {
                 }
                 Outcome::Error(error) => {
                     let error = CommandError::rpc(&ErrorObject::from_raw(error));
-                    ui.talk(&error.render(ui.err_paint()));
+                    ui.talk(&error.render());
                     if self.prompts.remove(&id) && !io::stdin().is_terminal() {
                         self.code = error.code();
                     }

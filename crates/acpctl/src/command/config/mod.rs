@@ -110,7 +110,7 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
                     fs::remove_file(&file).and(fs::remove_file(paths.config.join(SCHEMA))).ok();
                 }
                 match told(&configured::report()?, ui) {
-                    Err(error) if ui.can_ask() => ui.talk(&error.render(ui.err_paint())),
+                    Err(error) if ui.can_ask() => ui.talk(&error.render()),
                     told => {
                         told?;
                         return offer_reload(&paths, ui);

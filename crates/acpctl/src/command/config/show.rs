@@ -7,8 +7,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::error::{CommandError, Result};
-use crate::paint::{DIM, Paint};
-use crate::text::{Text, text};
+use crate::text::{Role, Text, text};
 use crate::ui::Ui;
 
 #[derive(Debug, Args)]
@@ -40,7 +39,6 @@ pub(super) fn show(mut found: ConfigValues, wanted: &ConfigShow, ui: &mut Ui) ->
     if !found.exists {
         ui.say(text!("`{}` does not exist: all values are defaults", found.file));
     }
-    let paint = ui.out_paint();
     let file = Path::new(found.file.raw()).file_name();
     let file = Untrusted::from(file.unwrap_or_default().to_string_lossy());
     let mut table = "";
@@ -51,13 +49,13 @@ pub(super) fn show(mut found: ConfigValues, wanted: &ConfigShow, ui: &mut Ui) ->
             let gap = if at == 0 { "" } else { "\n" };
             ui.print(text!("{}{}\n", gap, header(of)))?;
         }
-        ui.print(line(&text!("{} = ", escape::one_line(name)), value, &file, paint))?;
+        ui.print(line(&text!("{} = ", escape::one_line(name)), value, &file))?;
     }
     if !found.here.is_empty() {
         let begun = text!("# New sessions in `{}` have:", found.dir);
-        ui.print(text!("\n{}\n", paint.apply(DIM, begun)))?;
+        ui.print(text!("\n{}\n", Text::styled(Role::Dim, begun)))?;
         for value in &found.here {
-            ui.print(line(&text!("# {} = ", value.key), value, &file, paint))?;
+            ui.print(line(&text!("# {} = ", value.key), value, &file))?;
         }
     }
     Ok(())
@@ -113,7 +111,7 @@ fn header(table: &str) -> Text {
 }
 
 /// A value, and behind it who says so.
-fn line(name: &Text, value: &ConfigValue, file: &Untrusted, paint: Paint) -> Text {
+fn line(name: &Text, value: &ConfigValue, file: &Untrusted) -> Text {
     let shown = match &value.value {
         // A key without a value is no TOML.
         Value::Null if name.as_str().starts_with('#') => text!("{}(unset)", name),
@@ -122,7 +120,7 @@ fn line(name: &Text, value: &ConfigValue, file: &Untrusted, paint: Paint) -> Tex
     };
     let pad = Text::repeated(" ", BEHIND.saturating_sub(shown.width()));
     let from = Text::join(value.from.iter().map(|place| said_by(place, file)), ", ");
-    text!("{}{}{}\n", shown, pad, paint.apply(DIM, text!("  # {}", from)))
+    text!("{}{}{}\n", shown, pad, Text::styled(Role::Dim, text!("  # {}", from)))
 }
 
 fn said_by(place: &ConfigPlace, file: &Untrusted) -> Text {

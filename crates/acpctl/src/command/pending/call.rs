@@ -12,21 +12,21 @@ use crate::ui::Ui;
 pub(super) fn whole(open: &InteractionInfo, ui: &Ui) -> Text {
     match shown(&open.question) {
         Some((shown, changed)) => {
-            ui.out_paint().lines(&Sheet::new("", shown, changed).whole(ui.out_width()))
+            Text::lines(&Sheet::new("", shown, changed).whole(ui.out_width()))
         }
         None => text!("{}\n", asked(&open.question)),
     }
 }
 
 /// Returns the details that the line of a question does not have.
-pub(super) fn rest(open: &InteractionInfo, ui: &Ui) -> Text {
+pub(super) fn rest(open: &InteractionInfo) -> Text {
     let says_all = |shown: &Shown| {
         let is_line = |text: &acpd_api::Untrusted| !text.raw().contains('\n');
         shown.is_understood() && shown.diffs.is_empty() && shown.commands.iter().all(is_line)
     };
     match shown(&open.question) {
         Some((shown, changed)) if !says_all(shown) => {
-            ui.err_paint().lines(&Sheet::new("", shown, changed).whole(None))
+            Text::lines(&Sheet::new("", shown, changed).whole(None))
         }
         _ => Text::new(),
     }
@@ -37,11 +37,10 @@ pub(super) fn rest(open: &InteractionInfo, ui: &Ui) -> Text {
 pub(super) fn confirm(open: &InteractionInfo, ui: &mut Ui) -> Result<bool> {
     let Some((shown, changed)) = shown(&open.question) else { return Ok(false) };
     if ui.can_ask() {
-        let paint = ui.err_paint();
         let sheet = Sheet::new("", shown, changed);
         let (width, height) = ui.err_size();
         let (lines, hidden) = sheet.fitting(width, height.saturating_sub(4));
-        let text = paint.lines(&lines);
+        let text = Text::lines(&lines);
         ui.talk(&text);
         let yes = if sheet.is_easy() { "y" } else { "allow" };
         let view = if hidden > 0 { ", or v to see all of it" } else { "" };
@@ -51,7 +50,7 @@ pub(super) fn confirm(open: &InteractionInfo, ui: &mut Ui) -> Result<bool> {
                 Some("allow" | "yes") => return Ok(true),
                 Some("y" | "Y") if sheet.is_easy() => return Ok(true),
                 Some("v") => {
-                    ui.talk(&paint.lines(&sheet.whole(Some(width))));
+                    ui.talk(&Text::lines(&sheet.whole(Some(width))));
                     ui.talk(&text);
                 }
                 None | Some("" | "n" | "N" | "no") => return Err(super::left_open()),

@@ -74,7 +74,7 @@ fn chosen(
         return Err(CommandError::usage(why).hint(hint));
     }
     ui.say(described(found));
-    ui.talk(&call::rest(found, ui));
+    ui.talk(&call::rest(found));
     let labels = options.iter().map(|option| about::option(option.kind.raw(), &option.name));
     let at = pick(ui, "> ", labels)?;
     Ok(options[at].option_id.raw().to_owned())

@@ -13,9 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::door::Door;
 use crate::error::Result;
 use crate::info::question::{described, given};
-use crate::paint::{BOLD, DIM};
 use crate::rows::{News, Rows};
-use crate::text::text;
+use crate::text::{BOLD, Role, Text, text};
 use crate::ui::Ui;
 
 /// Any time will do: nothing has to be done while nothing comes.
@@ -65,8 +64,7 @@ pub(super) fn follow(json: bool, door: Door, ui: &mut Ui) -> Result {
                 Some(told) => text!("answered by {}: {}", person(&told.by), given(told)),
                 None => "withdrawn".into(),
             };
-            let paint = ui.out_paint();
-            ui.print(text!("{}  {}\n", id, paint.apply(DIM, end)))?;
+            ui.print(text!("{}  {}\n", id, Text::styled(Role::Dim, end)))?;
         }
         for open in &all.interactions {
             if told.contains_key(&open.id) {
@@ -76,7 +74,7 @@ pub(super) fn follow(json: bool, door: Door, ui: &mut Ui) -> Result {
             if json {
                 ui.json_line(&Event::Opened { interaction: open })?;
             } else {
-                let id = ui.out_paint().apply(BOLD, &open.id);
+                let id = Text::styled(BOLD, &open.id);
                 ui.print(text!("{}  {}\n", id, described(open)))?;
             }
         }

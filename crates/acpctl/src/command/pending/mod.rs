@@ -16,8 +16,7 @@ use crate::door::{Door, me};
 use crate::error::{CommandError, Result};
 use crate::info::question::{asker, described, remembered, table};
 use crate::lookup::{Care, Wanted};
-use crate::paint::BOLD;
-use crate::text::{Text, text};
+use crate::text::{BOLD, Text, text};
 use crate::ui::Ui;
 use crate::{form, human, lookup};
 
@@ -105,7 +104,7 @@ pub(super) fn pending(args: &Pending, door: Door, ui: &mut Ui) -> Result {
         ui.say("there are no open questions");
         return Ok(());
     }
-    Ok(ui.print(table(&list.interactions, human::now(), ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(table(&list.interactions, human::now(), ui.out_width()))?)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +138,7 @@ pub(super) fn decide(args: &Decide, decision: Decision, door: Door, ui: &mut Ui)
     ui.say(text!("{}{}: {}", verb, always, described(&found)));
     tell_remembered(&found, &given, decision == Decision::Allow, ui);
     if decision == Decision::Allow && !is_seen {
-        ui.talk(&call::rest(&found, ui));
+        ui.talk(&call::rest(&found));
     }
     Ok(())
 }
@@ -169,7 +168,7 @@ fn chosen(found: &InteractionInfo, args: &Answer, ui: &mut Ui) -> Result<GivenAn
             let content = if args.accept || !args.fields.is_empty() {
                 form::filled(&form, &args.fields, &found.id)?
             } else if ui.can_ask() {
-                ui.say(ui.err_paint().apply(BOLD, message));
+                ui.say(Text::styled(BOLD, message));
                 let content = form::ask(&form, ui)?;
                 if form.fields.is_empty() && !yes(ui, "the form has no fields; send it? y/n > ")? {
                     return Ok(GivenAnswer::Decline);
@@ -303,7 +302,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::paint::Paint;
 
     fn list() -> InteractionList {
         let question =
@@ -328,7 +326,7 @@ mod tests {
 
     #[test]
     fn the_table_tells_what_exactly_is_asked() {
-        insta::assert_snapshot!(table(&list().interactions, 100_000, Paint::plain(), None), @"
+        insta::assert_snapshot!(table(&list().interactions, 100_000, None), @"
         ID   AGE  AGENT  SESSION  QUESTION
         1-4  1m   demo   fix      run `git push`
         1-5  1m   demo   s-2      Push<U+001B>it
@@ -343,7 +341,7 @@ mod tests {
         one.interactions.truncate(1);
         let described = described(&only(one.interactions, None).unwrap());
         assert_eq!(described.as_str(), "run `git push` (demo, fix)");
-        insta::assert_snapshot!(only(list().interactions, None).unwrap_err().render(Paint::plain()), @"
+        insta::assert_snapshot!(only(list().interactions, None).unwrap_err().render(), @"
         error: 4 questions are open
 
         hint: choose an id:

@@ -20,8 +20,7 @@ use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
 use crate::lookup::{Care, Which, find};
-use crate::paint::DIM;
-use crate::text::{Text, shell_word, text};
+use crate::text::{Role, Text, shell_word, text};
 use crate::transcript::Transcript;
 use crate::ui::Ui;
 
@@ -75,7 +74,7 @@ pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Re
     let transcript = Transcript::read(&old, room, &mut connection)?;
     drop(connection);
     check(&old, &transcript)?;
-    ui.say(ui.err_paint().apply(DIM, announced(&old, &transcript, &args.to)));
+    ui.say(Text::styled(Role::Dim, announced(&old, &transcript, &args.to)));
     let is_asked = !words.trim().is_empty();
     let old_title = old.title.as_ref().map_or_else(|| old.handle().raw(), Untrusted::raw);
     let title = if is_asked { words.clone() } else { old_title.to_owned() };

@@ -36,8 +36,7 @@ use crate::error::{CommandError, Result};
 use crate::git::{self, Worktree};
 use crate::live::Live;
 use crate::lookup::{Care, Named, Wanted};
-use crate::paint::{DIM, YELLOW};
-use crate::text::{Text, shell_word, text};
+use crate::text::{Role as Look, Text, shell_word, text};
 use crate::ui::Ui;
 use crate::{default_agent, human, info, install, last, lookup, signal};
 use report::Report;
@@ -246,7 +245,7 @@ impl Target {
                     }
                 };
                 if args.session.is_some() || turn.ui.can_ask() && !args.turn.detach {
-                    turn.ui.say(turn.ui.err_paint().apply(DIM, line));
+                    turn.ui.say(Text::styled(Look::Dim, line));
                 }
                 if agent.is_none() || turn.ui.can_ask() {
                     tell_config(turn, agent.is_none().then_some(cwd))?;
@@ -284,14 +283,14 @@ impl Target {
             )),
         })?;
         let (path, branch) = (Untrusted::from(&worktree.path), Untrusted::from(&worktree.branch));
-        turn.ui.say(turn.ui.err_paint().apply(DIM, text!("worktree {}, branch {}", path, branch)));
+        turn.ui.say(Text::styled(Look::Dim, text!("worktree {}, branch {}", path, branch)));
         if let Some(warning) = &worktree.warning {
             let warning = Untrusted::from(warning);
             turn.ui.say(text!("warning: the worktree was created, but a hook failed: {}", warning));
         }
         if git::has_changes(dir)? {
             let line = "uncommitted changes are not in the worktree";
-            turn.ui.say(turn.ui.err_paint().apply(DIM, line));
+            turn.ui.say(Text::styled(Look::Dim, line));
         }
         Ok(target)
     }
@@ -367,8 +366,8 @@ impl Target {
         match ended {
             Ok(Ended::Answered(answer)) => {
                 if let Some(turn_before) = repeated(&answer) {
-                    turn.ui.say(turn.ui.err_paint().apply(
-                        DIM,
+                    turn.ui.say(Text::styled(
+                        Look::Dim,
                         text!(
                             "this prompt was already executed as turn {}; see: acpctl session log {}",
                             turn_before,
@@ -460,7 +459,7 @@ fn existing(turn: &mut Turn<'_>, args: &Run, cwd: &str) -> Result<Option<Session
                 Named::Found(choice) => Ok(Some(choice.told(turn.ui))),
                 Named::New(others) => {
                     if let Some(other) = beside {
-                        turn.ui.say(turn.ui.err_paint().apply(DIM, text!(
+                        turn.ui.say(Text::styled(Look::Dim, text!(
                             "{} also has a session `{}` here: name the agent from now on (`-a`)",
                             other.agent,
                             escape::one_line(name)
@@ -488,7 +487,7 @@ fn tell_others(ui: &mut Ui, others: &[SessionInfo], name: &str) {
         others => lookup::elsewhere(others, name),
     };
     if let Some(line) = line {
-        ui.say(ui.err_paint().apply(DIM, line));
+        ui.say(Text::styled(Look::Dim, line));
     }
 }
 
@@ -501,11 +500,11 @@ fn tell_config(turn: &mut Turn<'_>, default_in: Option<&str>) -> Result {
     let Ok(status) = turn.try_call::<Status>(method::STATUS, &params)? else { return Ok(()) };
     if let Some(changed) = &status.daemon.config_changed {
         let line = info::daemon::config_changed(changed, human::now());
-        turn.ui.say(turn.ui.err_paint().apply(DIM, line));
+        turn.ui.say(Text::styled(Look::Dim, line));
     }
     let note = default_agent::note(&status.daemon).filter(|_| default_in.is_some());
     if let Some(note) = note {
-        turn.ui.say(turn.ui.err_paint().apply(DIM, note));
+        turn.ui.say(Text::styled(Look::Dim, note));
     }
     Ok(())
 }
@@ -532,7 +531,7 @@ fn last_used(turn: &mut Turn<'_>, agent: Option<&str>, cwd: &str) -> Result<Sess
     let session = last::used(list).ok_or_else(|| last::none(cwd, agent))?;
     if turn.ui.can_ask() {
         let line = text!("continuing {} ({})", session.handle(), session.agent);
-        turn.ui.say(turn.ui.err_paint().apply(DIM, line));
+        turn.ui.say(Text::styled(Look::Dim, line));
     }
     Ok(session)
 }
@@ -707,7 +706,7 @@ fn prompt(
         if let Some(piped) = &piped {
             let size = human::bytes(piped.size());
             let line = text!("attached stdin, {}; `acpctl run -N` ignores it", size);
-            ui.say(ui.err_paint().apply(DIM, line));
+            ui.say(Text::styled(Look::Dim, line));
         }
     }
     parts.retain(|part| !part.is_empty());
@@ -723,7 +722,7 @@ fn stdin(ui: &mut Ui) -> Result<String> {
     let read = match read.recv_timeout(PATIENCE) {
         Err(RecvTimeoutError::Timeout) => {
             let line = "waiting for the end of stdin; `acpctl run -N` ignores it";
-            ui.say(ui.err_paint().apply(DIM, line));
+            ui.say(Text::styled(Look::Dim, line));
             read.recv().map_err(RecvTimeoutError::from)
         }
         read => read,
@@ -732,7 +731,7 @@ fn stdin(ui: &mut Ui) -> Result<String> {
         read.map_err(|_| CommandError::new(ExitCode::Error, "cannot read stdin"))??;
     if is_mended {
         let line = "stdin is not valid UTF-8: invalid bytes become U+FFFD";
-        ui.say(ui.err_paint().apply(YELLOW, line));
+        ui.say(Text::styled(Look::Warning, line));
     }
     Ok(text)
 }

@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 
 use super::turn::Turn;
 use crate::error::{CommandError, Result};
-use crate::paint::DIM;
 use crate::settings::{self, sentence};
-use crate::text::{Text, shell_word, text};
+use crate::text::{Role, Text, shell_word, text};
 
 /// Settings of a session, made before the prompt is sent.
 #[derive(Debug, Args)]
@@ -119,7 +118,7 @@ fn set(
 }
 
 fn tell(turn: &mut Turn<'_>, line: Text) {
-    turn.ui.say(turn.ui.err_paint().apply(DIM, line));
+    turn.ui.say(Text::styled(Role::Dim, line));
 }
 
 fn nothing_to_choose(what: &'static str, settings: &Settings) -> CommandError {

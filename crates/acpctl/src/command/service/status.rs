@@ -6,11 +6,9 @@ use serde::Serialize;
 
 use crate::args::Json;
 use crate::error::{CommandError, Result};
-use crate::paint::Paint;
 use crate::service::{FileState, Manager, Service, State};
 use crate::stop::info;
-use crate::table::key_values;
-use crate::text::{Text, text};
+use crate::text::{Text, key_values, text};
 use crate::ui::Ui;
 
 /// The service, in JSON.
@@ -66,7 +64,7 @@ pub(super) fn status(service: &Service, paths: &Paths, json: Json, ui: &mut Ui) 
     if json.json {
         ui.json(&found)?;
     } else {
-        ui.print(card(&found, ui.out_paint()))?;
+        ui.print(card(&found))?;
     }
     if service.is_installed() || state != State::default() {
         return Ok(());
@@ -80,7 +78,7 @@ pub(super) fn not_installed() -> CommandError {
         .hint("install it: `acpctl service install`; `--dry-run` shows the files")
 }
 
-fn card(found: &ServiceInfo, paint: Paint) -> Text {
+fn card(found: &ServiceInfo) -> Text {
     let manager = match found.manager {
         Manager::Systemd => "systemd",
         Manager::Launchd => "launchd",
@@ -132,7 +130,7 @@ fn card(found: &ServiceInfo, paint: Paint) -> Text {
             if lingers { "yes" } else { "no, it stops when you log out: loginctl enable-linger" };
         ("lingers", text.into())
     }));
-    key_values(&rows, paint)
+    key_values(&rows)
 }
 
 #[cfg(test)]
@@ -159,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_card_says_who_starts_acpd_and_what_to_do() {
-        insta::assert_snapshot!(card(&found(), Paint::plain()), @"
+        insta::assert_snapshot!(card(&found()), @"
         manager  systemd
         program  /usr/bin/acpd
         file     /home/me/.config/systemd/user/acpd.service (differs)
@@ -170,7 +168,7 @@ mod tests {
         lingers  no, it stops when you log out: loginctl enable-linger
         ");
         let taken = ServiceInfo { serving: Some(8), listens: false, lingers: None, ..found() };
-        insta::assert_snapshot!(card(&taken, Paint::plain()), @"
+        insta::assert_snapshot!(card(&taken), @"
         manager  systemd
         program  /usr/bin/acpd
         file     /home/me/.config/systemd/user/acpd.service (differs)
@@ -180,7 +178,7 @@ mod tests {
         daemon   pid 8, started by a client: `acpctl service install` takes it over
         ");
         let failed = ServiceInfo { failed: true, pid: None, serving: None, ..found() };
-        let card = card(&failed, Paint::plain());
+        let card = card(&failed);
         let rows: Vec<&str> = card.as_str().lines().rev().take(4).collect();
         insta::assert_snapshot!(rows.into_iter().rev().collect::<Vec<_>>().join("\n"), @"
         daemon   not running

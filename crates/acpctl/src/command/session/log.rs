@@ -12,8 +12,8 @@ use crate::door::Door;
 use crate::error::Result;
 use crate::info::question::waits;
 use crate::lookup::{Care, Which, WhichOrLast, find};
-use crate::paint::YELLOW;
 use crate::screen::Screen;
+use crate::text::{Role, Text};
 use crate::ui::Ui;
 use crate::when;
 
@@ -99,8 +99,7 @@ pub(super) fn log(args: &Log, door: Door, ui: &mut Ui) -> Result {
     if !args.json {
         ui.page();
     }
-    let mut screen =
-        if args.answer { Screen::only_answer(ui) } else { Screen::whole(ui, args.thoughts) };
+    let mut screen = if args.answer { Screen::only_answer() } else { Screen::whole(args.thoughts) };
     screen.within(session.cwd.clone());
     let mut params = LogParams { session: session.exactly(), after, limit: None };
     let mut in_turn = false;
@@ -191,7 +190,7 @@ fn tell_questions(connection: &mut Connection, session: &Untrusted, ui: &mut Ui)
     let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
     for open in list.interactions {
         if open.session_id.as_ref() == Some(session) {
-            ui.say(ui.err_paint().apply(YELLOW, waits(&open)));
+            ui.say(Text::styled(Role::Warning, waits(&open)));
         }
     }
     Ok(())

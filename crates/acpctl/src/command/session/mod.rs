@@ -228,7 +228,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
         }
         SessionCommand::Show { which: session, json } => {
             let info = find(&mut door.connect()?, &Which::from(&session), Care::Guess, ui)?;
-            let card = card(&info, human::now(), ui.out_paint());
+            let card = card(&info, human::now());
             (if json.json { ui.json(&info) } else { ui.print(card) }).map_err(CommandError::from)
         }
         SessionCommand::Log(args) => log::log(&args, door, ui),
@@ -326,7 +326,7 @@ fn list(params: &SessionListParams, json: Json, door: Door, ui: &mut Ui) -> Resu
         ui.say("no sessions; start one with `acpctl run -s NAME PROMPT`");
         return Ok(());
     }
-    Ok(ui.print(table(&list.sessions, human::now(), ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(table(&list.sessions, human::now(), ui.out_width()))?)
 }
 
 /// Copies a session, with its directory and its MCP servers.

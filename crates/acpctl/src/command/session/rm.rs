@@ -63,7 +63,7 @@ impl Plan {
     fn fail(&mut self, error: CommandError, ui: &mut Ui) {
         self.failed = Some(match self.failed.take() {
             Some(before) => {
-                ui.talk(&before.render(ui.err_paint()));
+                ui.talk(&before.render());
                 error.with_code(before.code())
             }
             None => error,
@@ -99,7 +99,7 @@ pub(super) fn rm(args: &Rm, door: Door, ui: &mut Ui) -> Result {
         return plan.failed.map_or(Ok(()), Err);
     }
     if args.dry_run {
-        ui.print(table(&plan.sessions, human::now(), ui.out_paint(), ui.out_width()))?;
+        ui.print(table(&plan.sessions, human::now(), ui.out_width()))?;
         return plan.failed.map_or(Ok(()), Err);
     }
     if !args.yes {

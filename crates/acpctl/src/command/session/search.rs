@@ -8,8 +8,7 @@ use crate::dirs::{current_dir, directory, utf8};
 use crate::door::Door;
 use crate::error::Result;
 use crate::human;
-use crate::paint::{BOLD, CYAN, DIM, Paint};
-use crate::text::{Text, text};
+use crate::text::{BOLD, Role, Text, text};
 use crate::ui::Ui;
 
 #[derive(Debug, Args)]
@@ -58,24 +57,24 @@ pub(super) fn search(args: &Search, door: Door, ui: &mut Ui) -> Result {
     }
     let now = human::now();
     for hit in &found.hits {
-        ui.print(entry(hit, now, ui.out_paint()))?;
+        ui.print(entry(hit, now))?;
     }
     Ok(())
 }
 
-fn entry(hit: &Hit, now: u64, paint: Paint) -> Text {
+fn entry(hit: &Hit, now: u64) -> Text {
     let by = match hit.by {
         Speaker::User => "you",
         Speaker::Agent => "agent",
         Speaker::Tool => "tool",
     };
     let place = text!("{}  {}  {}", hit.session.agent, human::ago(hit.at, now), by);
-    let handle = paint.apply(CYAN, hit.session.handle());
-    text!("{}  {}\n    {}\n", handle, paint.apply(DIM, place), line(&hit.snippet, paint))
+    let handle = Text::styled(Role::Name, hit.session.handle());
+    text!("{}  {}\n    {}\n", handle, Text::styled(Role::Dim, place), line(&hit.snippet))
 }
 
 /// The snippet on one line.
-fn line(snippet: &[Part], paint: Paint) -> Text {
+fn line(snippet: &[Part]) -> Text {
     let mut after_space = true;
     let pieces = snippet.iter().map(|part| {
         let mut text = String::new();
@@ -87,7 +86,7 @@ fn line(snippet: &[Part], paint: Paint) -> Text {
             after_space = is_space;
         }
         let text = escape::verbatim(&text);
-        if part.hit { paint.apply(BOLD, text) } else { text.into() }
+        if part.hit { Text::styled(BOLD, text) } else { text.into() }
     });
     pieces.collect::<Text>().trim_end()
 }
@@ -101,8 +100,8 @@ mod tests {
         let part = |text: &str, hit| Part { text: text.into(), hit };
         let snippet =
             [part("…see\n\n  the ", false), part("par\u{1b}ser", true), part(" \n", false)];
-        assert_eq!(line(&snippet, Paint::plain()).as_str(), "…see the par<U+001B>ser");
+        assert_eq!(line(&snippet).as_str(), "…see the par<U+001B>ser");
         let coloured = "…see the \u{1b}[1mpar<U+001B>ser\u{1b}[0m";
-        assert_eq!(line(&snippet, Paint::colour()).as_str(), coloured);
+        assert_eq!(crate::ui::coded(&line(&snippet), true), coloured);
     }
 }

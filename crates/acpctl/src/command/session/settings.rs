@@ -3,7 +3,6 @@
 use acp_wire::{Message, parse, read_legible};
 use acpd_api::{ClientMeta, LogParams, LogResult, SessionInfo, Untrusted, method};
 use acpd_view::{ConfigOption, Settings};
-use anstyle::Style;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -13,10 +12,8 @@ use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
 use crate::live::Live;
 use crate::lookup::{Care, Which, find, find_live};
-use crate::paint::{BOLD, CYAN};
 use crate::settings::{self, sentence};
-use crate::table::{Cell, Table};
-use crate::text::{Text, shell_word, text};
+use crate::text::{BOLD, Role, Table, Text, shell_word, text};
 use crate::ui::Ui;
 
 /// A session that was opened to look at its settings.
@@ -77,11 +74,11 @@ pub(super) fn mode(
     for mode in &modes.available_modes {
         table.row([
             marked(&mode.id, mode.id == current),
-            text!("{}", mode.name).into(),
-            text!("{}", mode.description).into(),
+            text!("{}", mode.name),
+            text!("{}", mode.description),
         ]);
     }
-    Ok(ui.print(table.render(ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(table.render(ui.out_width()))?)
 }
 
 /// Shows the options, the values of one, or sets it.
@@ -110,13 +107,13 @@ pub(super) fn set(
         let mut table = Table::new(["OPTION", "VALUE", "NAME", "DESCRIPTION"]);
         for option in options {
             table.row([
-                Cell::new(&option.id, BOLD),
-                Cell::new(option.value(), CYAN),
-                text!("{}", option.name).into(),
-                text!("{}", option.description).into(),
+                Text::styled(BOLD, &option.id),
+                Text::styled(Role::Name, option.value()),
+                text!("{}", option.name),
+                text!("{}", option.description),
             ]);
         }
-        return Ok(ui.print(table.render(ui.out_paint(), ui.out_width()))?);
+        return Ok(ui.print(table.render(ui.out_width()))?);
     };
     let option = settings::option(&open.settings, wanted)?;
     let Some(value) = value else {
@@ -150,10 +147,10 @@ fn values(option: &ConfigOption, json: Json, raw: &Value, ui: &mut Ui) -> Result
         }
     }
     for choice in option.choices() {
-        let name = text!("{}", choice.name).into();
+        let name = text!("{}", choice.name);
         table.row([marked(&choice.value, choice.value == current), name]);
     }
-    Ok(ui.print(table.render(ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(table.render(ui.out_width()))?)
 }
 
 /// Lists the commands that the agent has told last; they are in the journal, so no agent is needed.
@@ -200,17 +197,17 @@ pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> 
     for command in &commands {
         let said = |value: &Value| Untrusted::from(value.as_str().unwrap_or_default());
         table.row([
-            Cell::new(text!("/{}", said(&command["name"])), BOLD),
+            Text::styled(BOLD, text!("/{}", said(&command["name"]))),
             said(&command["input"]["hint"]).into(),
             said(&command["description"]).into(),
         ]);
     }
-    Ok(ui.print(table.render(ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(table.render(ui.out_width()))?)
 }
 
-fn marked(text: impl Into<Text>, is_current: bool) -> Cell {
-    let (mark, style) = if is_current { ("*", CYAN) } else { (" ", Style::new()) };
-    Cell::new(text!("{} {}", mark, text.into()), style)
+fn marked(text: impl Into<Text>, is_current: bool) -> Text {
+    let (mark, style) = if is_current { ("*", Role::Name) } else { (" ", Role::Plain) };
+    Text::styled(style, text!("{} {}", mark, text.into()))
 }
 
 fn no_modes(open: &Open) -> CommandError {

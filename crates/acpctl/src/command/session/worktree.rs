@@ -13,9 +13,7 @@ use crate::error::{CommandError, Result};
 use crate::git::{self, Worktree};
 use crate::human::counted;
 use crate::lookup::{self, Care, Which, find};
-use crate::paint::BOLD;
-use crate::table::{Cell, Cut, Table};
-use crate::text::{Text, shell_word, text};
+use crate::text::{BOLD, Cut, Table, Text, shell_word, text};
 use crate::ui::Ui;
 
 #[derive(Debug, Args)]
@@ -107,14 +105,14 @@ fn list(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
         .cut("DIRECTORY", Cut::Middle(12));
     for Listed { session_id, name, worktree } in &found {
         table.row([
-            Cell::new(name.as_ref().unwrap_or(session_id), BOLD),
-            Cell::from(&Untrusted::from(&worktree.branch)),
-            text!("{}", worktree.changed).into(),
-            text!("{}", worktree.unmerged).into(),
-            Cell::from(&Untrusted::from(&worktree.path)),
+            Text::styled(BOLD, name.as_ref().unwrap_or(session_id)),
+            Text::from(&Untrusted::from(&worktree.branch)),
+            text!("{}", worktree.changed),
+            text!("{}", worktree.unmerged),
+            Text::from(&Untrusted::from(&worktree.path)),
         ]);
     }
-    Ok(ui.print(table.render(ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(table.render(ui.out_width()))?)
 }
 
 fn of(session: &SessionInfo) -> Result<Worktree> {

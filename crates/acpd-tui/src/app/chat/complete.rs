@@ -4,7 +4,7 @@
 
 use acpd_api::Untrusted;
 use acpd_view::text::Text;
-use acpd_view::{Command, Line, Role, text};
+use acpd_view::{Command, Role, text};
 use crossterm::event::KeyEvent;
 
 use super::editor::{Word, WordKind};
@@ -64,16 +64,16 @@ impl Files {
 }
 
 impl Beside {
-    pub(super) fn lines(&self, room: usize) -> Vec<Line> {
+    pub(super) fn lines(&self, room: usize) -> Vec<Text> {
         match self {
             Beside::Completion { list, .. } => list.lines(room),
             Beside::Search { query, list, .. } => {
                 let (shown, _) = query.shown(PROMPT);
-                let head = Line::of(Role::Dim, " earlier prompts: ")
+                let head = Text::of(Role::Dim, " earlier prompts: ")
                     .and(Role::Plain, shown)
                     .and(Role::Name, "█");
                 let rows = list.as_ref().map(|list| list.lines(room.saturating_sub(1)));
-                let none = || vec![Line::of(Role::Dim, "   none has these words")];
+                let none = || vec![Text::of(Role::Dim, "   none has these words")];
                 std::iter::once(head).chain(rows.unwrap_or_else(none)).collect()
             }
         }

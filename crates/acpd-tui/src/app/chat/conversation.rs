@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use acpd_api::{LogEntry, LogResult, Untrusted};
-use acpd_view::{Block, Change, Folding, Id, Kind, Line, Mode, Progress, Role, Row, rows};
+use acpd_view::text::Text;
+use acpd_view::{Block, Change, Folding, Id, Kind, Mode, Progress, Role, Row, rows};
 use serde_json::value::RawValue;
 
 /// Rows of a block that is unfolded out of a group.
@@ -321,14 +322,14 @@ impl Conversation {
     }
 
     /// Returns the files changed in the turn of the chosen row, or in the last one.
-    pub(super) fn changed_files(&self) -> Vec<(Id, Line)> {
+    pub(super) fn changed_files(&self) -> Vec<(Id, Text)> {
         let turns = self.folded.turns();
         let is_in = |turn: &&acpd_view::Turn| {
             let seq = self.selected.map_or(u64::MAX, Id::seq);
             turn.blocks.first().is_some_and(|first| first.id.seq() <= seq)
         };
         let Some(turn) = turns.iter().rev().find(is_in) else { return Vec::new() };
-        let mut files: Vec<(Option<Untrusted>, Id, Line)> = Vec::new();
+        let mut files: Vec<(Option<Untrusted>, Id, Text)> = Vec::new();
         for block in &turn.blocks {
             let Kind::Edit(call) = &block.kind else { continue };
             let diffs = call.diffs();

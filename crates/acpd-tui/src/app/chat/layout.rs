@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use acpd_view::{Block, Content, Folding, Group, Id, Kind, Line, Markdown, Progress, Role, Row};
+use acpd_view::text::Text;
+use acpd_view::{Block, Content, Folding, Group, Id, Kind, Markdown, Progress, Role, Row};
 
 use super::Link;
 use super::conversation::{Conversation, Jump, id};
@@ -46,7 +47,7 @@ struct Kept {
     blocks: usize,
     folding: Folding,
     progress: Progress,
-    lines: Rc<Vec<Line>>,
+    lines: Rc<Vec<Text>>,
 }
 
 #[derive(Debug)]
@@ -58,7 +59,7 @@ struct Stream {
 
 #[derive(Debug)]
 pub(super) struct Placed {
-    pub(super) line: Line,
+    pub(super) line: Text,
     /// Index of its row; none between rows.
     pub(super) row: Option<usize>,
     pub(super) is_head: bool,
@@ -132,7 +133,7 @@ impl Layout {
                     break;
                 }
                 lines.push(match n.checked_sub(gap) {
-                    None => Placed { line: Line::default(), row: None, is_head: false },
+                    None => Placed { line: Text::new(), row: None, is_head: false },
                     Some(n) => Placed { line: own[n].clone(), row: Some(at), is_head: n == 0 },
                 });
             }
@@ -259,7 +260,7 @@ impl Layout {
     }
 
     /// Returns the lines of a row, at least one.
-    fn lines(&mut self, conversation: &Conversation, row: &Row<'_>) -> Rc<Vec<Line>> {
+    fn lines(&mut self, conversation: &Conversation, row: &Row<'_>) -> Rc<Vec<Text>> {
         let (block, blocks, folding) = match row {
             Row::Block(block) => (*block, 1, conversation.folding(block)),
             Row::Group(group) => {
@@ -282,7 +283,7 @@ impl Layout {
             Row::Block(block) => self.wrapped(block, folding),
             Row::Group(group) => wrapped_group(group, self.width),
         };
-        let lines = if lines.is_empty() { vec![Line::of(Role::Dim, "(nothing)")] } else { lines };
+        let lines = if lines.is_empty() { vec![Text::of(Role::Dim, "(nothing)")] } else { lines };
         let lines = Rc::new(lines);
         self.kept_lines += lines.len();
         let kept = Kept { last, blocks, folding, progress, lines: Rc::clone(&lines) };
@@ -292,7 +293,7 @@ impl Layout {
         lines
     }
 
-    fn wrapped(&mut self, block: &Block, folding: Folding) -> Vec<Line> {
+    fn wrapped(&mut self, block: &Block, folding: Folding) -> Vec<Text> {
         let Kind::Answer(message) = &block.kind else { return block.lines(self.width, folding) };
         let is_text = message.content.iter().all(|part| matches!(part, Content::Text(_)));
         if block.progress != Progress::Running || !is_text {
@@ -318,7 +319,7 @@ impl Layout {
     }
 }
 
-fn wrapped_group(group: &Group<'_>, width: usize) -> Vec<Line> {
+fn wrapped_group(group: &Group<'_>, width: usize) -> Vec<Text> {
     vec![group.summary().cut(width)]
 }
 

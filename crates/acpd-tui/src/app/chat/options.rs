@@ -3,7 +3,7 @@
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acpd_api::{QueuedPrompt, SessionRowKey, Untrusted};
 use acpd_view::text::Text;
-use acpd_view::{ConfigOption, Id, Line, Role, Settings, Style, text};
+use acpd_view::{ConfigOption, Id, Role, Settings, Style, text};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ enum Entry {
     Heading(Text),
     Mode { id: Untrusted, name: Text, is_current: bool },
     Value { option: Untrusted, value: Value, name: Text, is_current: bool },
-    Place { block: Id, name: Line },
+    Place { block: Id, name: Text },
     Waiting(Waiting),
 }
 
@@ -97,7 +97,7 @@ impl Menu {
     }
 
     /// Returns the menu of files that a turn has changed, if there are any.
-    pub(super) fn of_files(files: Vec<(Id, Line)>) -> Option<Menu> {
+    pub(super) fn of_files(files: Vec<(Id, Text)>) -> Option<Menu> {
         let count = files.len();
         let heading = match count {
             1 => text!("1 file changed in this turn"),
@@ -109,18 +109,17 @@ impl Menu {
     }
 
     /// Returns the lines of the menu, and the index of the chosen one.
-    pub(super) fn lines(&self) -> (Vec<Line>, usize) {
+    pub(super) fn lines(&self) -> (Vec<Text>, usize) {
         let line = |(at, entry): (usize, &Entry)| {
             let is_chosen = at == self.at;
             let mark = if is_chosen { CURSOR } else { " " };
-            let mut line = Line::of(Style::of(Role::Name).strong(), text!(" {} ", mark));
+            let line = Text::of(Style::of(Role::Name).strong(), text!(" {} ", mark));
             let (name, is_current) = match entry {
                 Entry::Heading(name) => {
-                    return Line::of(Style::of(Role::Dim).strong(), text!(" {}", name));
+                    return Text::of(Style::of(Role::Dim).strong(), text!(" {}", name));
                 }
                 Entry::Place { name, .. } => {
-                    line.append(name.clone());
-                    return line;
+                    return line + name;
                 }
                 Entry::Mode { name, is_current, .. } | Entry::Value { name, is_current, .. } => {
                     (name.clone(), *is_current)

@@ -13,7 +13,7 @@ use acp_wire::{ErrorObject, code};
 use acpd_api::{SessionRowKey, Untrusted};
 use acpd_client::error_data;
 use acpd_view::text::Text;
-use acpd_view::{Line, Role, text};
+use acpd_view::{Role, text};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -41,9 +41,9 @@ impl Refused {
         Refused { why, hint }
     }
 
-    pub(super) fn lines(&self, width: u16) -> Vec<Line> {
-        let why = Line::of(Role::Bad, text!("! {}", self.why));
-        let hint = self.hint.as_ref().map(|hint| Line::of(Role::Plain, text!("  {}", hint)));
+    pub(super) fn lines(&self, width: u16) -> Vec<Text> {
+        let why = Text::of(Role::Bad, text!("! {}", self.why));
+        let hint = self.hint.as_ref().map(|hint| Text::of(Role::Plain, text!("  {}", hint)));
         let room = usize::from(width.saturating_sub(2)).max(8);
         std::iter::once(why).chain(hint).flat_map(|line| line.wrap(room)).collect()
     }

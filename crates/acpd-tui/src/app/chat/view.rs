@@ -2,8 +2,8 @@
 
 use acpd_api::{Amount, SessionInfo, SessionState, TurnState, Untrusted};
 use acpd_view::human::{self, directory};
-use acpd_view::text::Text;
-use acpd_view::{Block, Folding, Kind, Line, Progress, Role, Row, Style, Usage, text};
+use acpd_view::text::{BOLD, Text};
+use acpd_view::{Block, Folding, Kind, Progress, Role, Row, Style, Usage, text};
 use ratatui::layout::Rect;
 use ratatui::widgets::Widget as _;
 
@@ -66,8 +66,8 @@ pub(in crate::app) fn view(
             text!(" asked {} ago ", human::duration(state.now.saturating_sub(question.at)))
         });
         let ruled = Text::repeated("═", usize::from(width.saturating_sub(2)));
-        canvas.line(1, end, width, &Line::of(Role::Warning, ruled));
-        let words = Line::of(Role::Warning, words.unwrap_or_default());
+        canvas.line(1, end, width, &Text::of(Role::Warning, ruled));
+        let words = Text::of(Role::Warning, words.unwrap_or_default());
         canvas.right(0, end, width.saturating_sub(4), &words);
     }
     let pane = Rect { y: end + ruled, height: over, ..area };
@@ -81,7 +81,7 @@ pub(in crate::app) fn view(
         (None, Some(beside), _) => put(canvas, pane, &beside.lines(usize::from(over))),
         (None, None, Some(question)) => {
             let head = text!(" ? {}", question::asks(question, state.scene.home.as_deref()));
-            let head = Line::of(Style::of(Role::Warning).strong(), head);
+            let head = Text::of(Style::of(Role::Warning).strong(), head);
             drawn = question::view(canvas, pane, &chat.card, question, &head);
         }
         (None, None, None) => {
@@ -98,7 +98,7 @@ pub(in crate::app) fn view(
 }
 
 /// Draws the lines that fit.
-fn put(canvas: &mut Canvas<'_>, area: Rect, lines: &[Line]) {
+fn put(canvas: &mut Canvas<'_>, area: Rect, lines: &[Text]) {
     for (y, line) in (area.y..area.bottom()).zip(lines) {
         canvas.line(area.x, y, area.width, line);
     }
@@ -119,8 +119,8 @@ fn head(
         (None, None) if chat.is_beginning() => "new session".into(),
         (None, None) => short(&chat.key.session_id),
     };
-    let mut left = Line::of(Style::of(Role::Plain).strong(), text!(" {}", name))
-        .and(Role::Dim, text!("{}{}", DOT, chat.key.agent));
+    let mut left =
+        Text::of(BOLD, text!(" {}", name)).and(Role::Dim, text!("{}{}", DOT, chat.key.agent));
     let begins_in = chat.is_beginning().then(|| Untrusted::from(state.scene.cwd.as_str()));
     if let Some(cwd) = session.map(|session| &session.cwd).or(begins_in.as_ref()) {
         left = left.and(Role::Dim, DOT).and(Role::Name, directory(cwd, home));
@@ -143,7 +143,7 @@ fn head(
         1 => facts.push("1 other here".into()),
         others => facts.push(text!("{} others here", others)),
     }
-    let facts = Line::of(Role::Dim, Text::join(facts, DOT));
+    let facts = Text::of(Role::Dim, Text::join(facts, DOT));
     let taken = canvas.right(area.x, area.y, area.width.saturating_sub(1), &facts);
     canvas.line(area.x, area.y, area.width.saturating_sub(taken + 2), &left);
 }
@@ -167,7 +167,7 @@ fn rule_above(
     width: u16,
 ) {
     let ruled = rule(usize::from(width.saturating_sub(2)));
-    canvas.line(1, y, width, &Line::of(Role::Dim, ruled));
+    canvas.line(1, y, width, &Text::of(Role::Dim, ruled));
     let place = if chat.in_blocks { Place::Blocks } else { Place::Prompt };
     let key = |action| state.key_of(place, action);
     let words = match (&chat.phase, visible.is_live, visible.below) {
@@ -187,7 +187,7 @@ fn rule_above(
         words
     };
     let style = if visible.is_live { Role::Dim } else { Role::Warning };
-    canvas.right(0, y, width.saturating_sub(4), &Line::of(style, words));
+    canvas.right(0, y, width.saturating_sub(4), &Text::of(style, words));
 }
 
 /// Draws the conversation. Returns the visible part, whether it is empty, and the targets of
@@ -211,10 +211,10 @@ fn conversation(
         let is_selected = conversation.is_selected(row);
         if placed.is_head {
             let (sign, style) = mark(chat, row);
-            canvas.line(area.x + 1, y, 1, &Line::of(style, sign));
+            canvas.line(area.x + 1, y, 1, &Text::of(style, sign));
         }
         if is_selected {
-            canvas.line(area.x, y, 1, &Line::of(Style::of(Role::Name).strong(), "▌"));
+            canvas.line(area.x, y, 1, &Text::of(Style::of(Role::Name).strong(), "▌"));
         }
         let taken = match row {
             Row::Block(block) if placed.is_head => running(state, chat, block, canvas, area, y),
@@ -256,7 +256,7 @@ fn running(
     let is_running = block.tool_call().is_some() && block.progress == Progress::Running;
     let Some(began) = chat.conversation.began(block.id).filter(|_| is_running) else { return 0 };
     let words = text!("running {}", human::duration(state.now.saturating_sub(began)));
-    canvas.right(area.x, y, area.width.saturating_sub(1), &Line::of(Role::Dim, words)) + 2
+    canvas.right(area.x, y, area.width.saturating_sub(1), &Text::of(Role::Dim, words)) + 2
 }
 
 fn nothing(state: &State, chat: &Chat, canvas: &mut Canvas<'_>, area: Rect) {
@@ -274,7 +274,7 @@ fn nothing(state: &State, chat: &Chat, canvas: &mut Canvas<'_>, area: Rect) {
             (Role::Dim, text!("nothing was said yet: write below, {} sends it", key))
         }
     };
-    canvas.line(area.x + MARGIN, area.y + 1, area.width.saturating_sub(4), &Line::of(style, words));
+    canvas.line(area.x + MARGIN, area.y + 1, area.width.saturating_sub(4), &Text::of(style, words));
 }
 
 /// Draws the status above the prompt: a message, or the turn, the plan and the queue.
@@ -287,12 +287,8 @@ fn what_goes_on(
     width: u16,
 ) {
     let ruled = rule(usize::from(width.saturating_sub(2)));
-    canvas.line(1, y, width, &Line::of(Role::Dim, ruled));
-    let space = |line: Line| {
-        let mut spaced = Line::of(Role::Plain, " ");
-        spaced.append(line);
-        spaced.and(Role::Plain, " ")
-    };
+    canvas.line(1, y, width, &Text::of(Role::Dim, ruled));
+    let space = |line: Text| Text::from(" ") + line + " ";
     let mut taken = 0;
     if let Some(left) = now(state, chat, session).map(space) {
         taken = u16::try_from(left.width()).unwrap_or(u16::MAX).min(width.saturating_sub(4));
@@ -306,14 +302,14 @@ fn what_goes_on(
 }
 
 /// Returns the left part of the status: search, message, trouble, turn.
-fn now(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Line> {
+fn now(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Text> {
     if let Some(typed) = chat.search.typed() {
-        let line = Line::of(Style::of(Role::Name).strong(), "/ ");
+        let line = Text::of(Style::of(Role::Name).strong(), "/ ");
         let typed = typed.shown(TYPED).0;
         return Some(line.and(Role::Plain, typed).and(Role::Name, "▌"));
     }
     if let Some(searches) = state.searches() {
-        return Some(Line::of(Role::Warning, searches));
+        return Some(Text::of(Role::Warning, searches));
     }
     if let Some(doubted) = chat.doubted() {
         let doubted = Untrusted::from(doubted.trim());
@@ -321,7 +317,7 @@ fn now(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Line
         let (answers, sends) = (key(Action::Blocks), key(Action::Confirm));
         let words =
             text!("to answer: {}; {} again sends \"{}\" as a prompt", answers, sends, doubted);
-        return Some(Line::of(Role::Warning, words));
+        return Some(Text::of(Role::Warning, words));
     }
     if let Some(flash) = &state.flash {
         return Some(flash.line.clone());
@@ -337,17 +333,17 @@ fn now(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Line
             } else {
                 text!("? {} goes to the question", state.key_of(Place::Prompt, Action::Blocks))
             };
-            Line::of(Style::of(Role::Warning).strong(), words)
+            Text::of(Style::of(Role::Warning).strong(), words)
         }
         _ => {
             let since = human::duration(state.now.saturating_sub(turn.since));
-            Line::of(Style::of(Role::Good).strong(), text!("* works {}", since))
+            Text::of(Style::of(Role::Good).strong(), text!("* works {}", since))
         }
     })
 }
 
 /// Returns the right part of the status: queue, other questions, step of the plan.
-fn next(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Line> {
+fn next(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Text> {
     let has_begun =
         |prompt: &Prompted| chat.conversation.has_prompt(&prompt.said.text, prompt.after);
     let sent = chat.prompts.iter().filter(|prompt| !has_begun(prompt)).map(|prompt| &prompt.said);
@@ -363,48 +359,48 @@ fn next(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Lin
             (1, None) => text!("1 queued ({} changes it)", key),
             _ => text!("{} queued ({} changes them)", queued, key),
         };
-        return Some(Line::of(Role::Dim, words));
+        return Some(Text::of(Role::Dim, words));
     }
     if chat.card.id().is_some()
         && let Some(others) = state.asked_elsewhere()
     {
-        return Some(Line::of(Role::Dim, others));
+        return Some(Text::of(Role::Dim, others));
     }
     let steps = &chat.conversation.header().plan;
     let is_at_work = steps.iter().any(|step| step.status == "in_progress");
-    is_at_work.then(|| Line::of(Role::Dim, acpd_view::plan(steps)))
+    is_at_work.then(|| Text::of(Role::Dim, acpd_view::plan(steps)))
 }
 
 /// Returns the reason why the session does not work, if there is one.
-fn trouble(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Line> {
+fn trouble(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Text> {
     match &chat.phase {
         Phase::Starting { since, .. } => {
             let words = text!("* starting {}", chat.key.agent);
             let since = human::duration(state.now.saturating_sub(*since));
-            let line = Line::of(Style::of(Role::Good).strong(), words);
+            let line = Text::of(Style::of(Role::Good).strong(), words);
             return Some(line.and(Role::Dim, text!("  {}", since)));
         }
         Phase::AwaySince(since) if state.now >= since + AWAY => {
-            return Some(Line::of(
+            return Some(Text::of(
                 Role::Warning,
                 "acpd is not running, reconnecting; the draft stays",
             ));
         }
         Phase::Stopped { .. } => {
-            return Some(Line::of(Role::Bad, state.start_hint(Place::Prompt)));
+            return Some(Text::of(Role::Bad, state.start_hint(Place::Prompt)));
         }
-        Phase::Over(why) => return Some(Line::of(Role::Bad, why)),
+        Phase::Over(why) => return Some(Text::of(Role::Bad, why)),
         _ => {}
     }
     let session = session?;
     let word = match session.state {
-        SessionState::Restoring => return Some(Line::of(Role::Dim, "the session comes back")),
+        SessionState::Restoring => return Some(Text::of(Role::Dim, "the session comes back")),
         SessionState::Blocked => "blocked",
         SessionState::Lost => "lost",
         _ => return None,
     };
     let reason = session.reason.as_ref().map(|reason| text!(": {}", reason));
-    Some(Line::of(Role::Bad, text!("{}{}", word, reason)))
+    Some(Text::of(Role::Bad, text!("{}{}", word, reason)))
 }
 
 /// Returns the word of the footer for an action.

@@ -5,8 +5,8 @@ use acpd_api::{
 };
 use acpd_view::about;
 use acpd_view::human::{self, directory};
-use acpd_view::text::Text;
-use acpd_view::{Line, Role, Style, text};
+use acpd_view::text::{BOLD, Text};
+use acpd_view::{Role, Style, text};
 
 use crate::canvas::DOT;
 use crate::fleet::{Row, What, shown};
@@ -62,15 +62,15 @@ pub(super) fn age(ms: u64) -> Text {
 }
 
 /// Returns the state of a row in one line.
-pub(super) fn news(row: &Row<'_>, now: u64) -> Line {
+pub(super) fn news(row: &Row<'_>, now: u64) -> Text {
     match (row.what, row.session) {
         (What::Question(question), _) => asked(question),
-        (What::Login(_, 0), _) => Line::of(Role::Warning, "wants a login"),
+        (What::Login(_, 0), _) => Text::of(Role::Warning, "wants a login"),
         (What::Login(_, 1), _) => {
-            Line::of(Role::Warning, text!("wants a login{}1 session waits", DOT))
+            Text::of(Role::Warning, text!("wants a login{}1 session waits", DOT))
         }
         (What::Login(_, waits), _) => {
-            Line::of(Role::Warning, text!("wants a login{}{} sessions wait", DOT, waits))
+            Text::of(Role::Warning, text!("wants a login{}{} sessions wait", DOT, waits))
         }
         (What::Interrupted, Some(session)) => {
             let reason = session.turn.reason.as_ref().map(|reason| text!(": {}", reason));
@@ -79,30 +79,30 @@ pub(super) fn news(row: &Row<'_>, now: u64) -> Line {
                 Some("unwedged") => "the agent hung and was stopped",
                 _ => "interrupted",
             };
-            Line::of(Role::Bad, text!("{}{}", what, reason))
+            Text::of(Role::Bad, text!("{}{}", what, reason))
         }
         (What::Blocked, Some(session)) => {
             let reason = session.reason.as_ref().map_or("blocked".into(), Text::from);
-            Line::of(Role::Bad, reason)
+            Text::of(Role::Bad, reason)
         }
         (What::Works { silent: Some(silent) }, _) => {
-            Line::of(Role::Dim, text!("silent for {}", human::duration(silent)))
+            Text::of(Role::Dim, text!("silent for {}", human::duration(silent)))
         }
         (What::Works { silent: None }, Some(session)) => doing(session, now),
         (_, Some(session)) => rests(session),
-        (_, None) => Line::default(),
+        (_, None) => Text::new(),
     }
 }
 
 /// Returns the number of queued prompts, for the end of the line.
-pub(super) fn queued(row: &Row<'_>) -> Line {
+pub(super) fn queued(row: &Row<'_>) -> Text {
     match row.session.map_or(0, |session| session.queued) {
-        0 => Line::default(),
-        waits => Line::of(Role::Dim, text!("{}{} queued", DOT, human::counted(waits, "prompt"))),
+        0 => Text::new(),
+        waits => Text::of(Role::Dim, text!("{}{} queued", DOT, human::counted(waits, "prompt"))),
     }
 }
 
-fn asked(question: &InteractionInfo) -> Line {
+fn asked(question: &InteractionInfo) -> Text {
     let (kind, what) = match &question.question {
         Question::Permission { title, subject, shown, tool_kind, .. } => {
             let kind = verb(shown.as_deref(), tool_kind.as_ref());
@@ -119,7 +119,7 @@ fn asked(question: &InteractionInfo) -> Line {
         Question::Form { message, .. } => ("form", Text::from(message)),
         Question::Url { message, url } => ("open", about::page(message, url)),
     };
-    Line::of(Role::Dim, text!("{:<5} ", kind)).and(Role::Plain, what)
+    Text::of(Role::Dim, text!("{:<5} ", kind)).and(Role::Plain, what)
 }
 
 /// Returns the subject of a call without a first word that repeats the verb.
@@ -144,10 +144,10 @@ fn in_one_line(command: &Untrusted) -> Text {
 }
 
 /// Returns the activity of a turn.
-pub(super) fn doing(session: &SessionInfo, now: u64) -> Line {
+pub(super) fn doing(session: &SessionInfo, now: u64) -> Text {
     if let (Some(until), TurnState::Idle) = (session.limited_until, session.turn.state) {
         let left = human::duration(until.saturating_sub(now));
-        return Line::of(Role::Warning, text!("waits {} for the end of a usage limit", left));
+        return Text::of(Role::Warning, text!("waits {} for the end of a usage limit", left));
     }
     let Some(doing) = &session.doing else {
         let words = match (session.state, session.turn.state) {
@@ -156,7 +156,7 @@ pub(super) fn doing(session: &SessionInfo, now: u64) -> Line {
             (_, TurnState::Working) => "works",
             (_, TurnState::NeedsAction) => "waits for an answer",
         };
-        return Line::of(Role::Plain, words);
+        return Text::of(Role::Plain, words);
     };
     let said = match doing.kind {
         DoingKind::Command => Text::from(&doing.text),
@@ -164,16 +164,16 @@ pub(super) fn doing(session: &SessionInfo, now: u64) -> Line {
     };
     let after = |words: &'static str| {
         let said = if said.is_empty() { Text::new() } else { text!(": {}", said) };
-        Line::of(Role::Dim, words).and(Role::Plain, said)
+        Text::of(Role::Dim, words).and(Role::Plain, said)
     };
     match doing.kind {
         DoingKind::Starting => after("starts"),
-        DoingKind::Thinking => Line::of(Role::Dim, "thinks"),
+        DoingKind::Thinking => Text::of(Role::Dim, "thinks"),
         DoingKind::Writing => after("writes"),
-        DoingKind::Command => Line::of(Role::Dim, "$ ").and(Role::Plain, said),
+        DoingKind::Command => Text::of(Role::Dim, "$ ").and(Role::Plain, said),
         DoingKind::Waiting => after("waits for an answer"),
-        DoingKind::Tool | DoingKind::Other if !said.is_empty() => Line::of(Role::Plain, said),
-        DoingKind::Tool | DoingKind::Other => Line::of(Role::Plain, "works"),
+        DoingKind::Tool | DoingKind::Other if !said.is_empty() => Text::of(Role::Plain, said),
+        DoingKind::Tool | DoingKind::Other => Text::of(Role::Plain, "works"),
     }
 }
 
@@ -186,7 +186,7 @@ fn cost(session: &SessionInfo) -> Option<Text> {
     })
 }
 
-fn rests(session: &SessionInfo) -> Line {
+fn rests(session: &SessionInfo) -> Text {
     let last = session.turn.last.as_ref().map(Untrusted::raw);
     let (style, word) = match (session.state, last) {
         (SessionState::Lost, _) => (Role::Bad.into(), "lost".into()),
@@ -200,7 +200,7 @@ fn rests(session: &SessionInfo) -> Line {
         }
         (_, None) => (Role::Dim.into(), "new".into()),
     };
-    let line = Line::of(style, word);
+    let line = Text::of(style, word);
     let line = match cost(session) {
         Some(cost) => line.and(Role::Dim, text!("{}{}", DOT, cost)),
         None => line,
@@ -218,17 +218,16 @@ fn plain(text: &Untrusted) -> Text {
 }
 
 /// Returns the details of a row that is no question.
-pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>) -> Vec<Line> {
+pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>) -> Vec<Text> {
     if let What::Login(agent, _) = row.what {
         let hint = agent.auth.hint.as_ref().or(agent.hint.as_ref()).or(agent.reason.as_ref());
-        let head = Line::of(Style::of(Role::Plain).strong(), &agent.title)
-            .and(Role::Plain, text!(" wants a login"));
+        let head = Text::of(BOLD, &agent.title).and(Role::Plain, text!(" wants a login"));
         return std::iter::once(head)
-            .chain(hint.map(|hint| Line::of(Role::Warning, hint)))
+            .chain(hint.map(|hint| Text::of(Role::Warning, hint)))
             .collect();
     }
     let Some(session) = row.session else { return Vec::new() };
-    let mut head = Line::of(Style::of(Role::Plain).strong(), shown(session));
+    let mut head = Text::of(BOLD, shown(session));
     if let Some(title) = &session.title {
         head = head.and(Role::Plain, text!("{}{}", DOT, plain(title)));
     }
@@ -266,12 +265,12 @@ pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>) -> Vec<Line> 
         facts.push(Text::from(&session.session_id));
     }
     let mut lines =
-        vec![head, Line::of(Role::Name, place), Line::of(Role::Dim, Text::join(facts, DOT))];
+        vec![head, Text::of(Role::Name, place), Text::of(Role::Dim, Text::join(facts, DOT))];
     if session.turn.state != TurnState::Idle {
         lines.push(doing(session, now));
     }
-    lines.extend(session.reason.iter().map(|reason| Line::of(Role::Warning, reason)));
-    lines.extend(session.hint.iter().map(|hint| Line::of(Role::Dim, hint)));
+    lines.extend(session.reason.iter().map(|reason| Text::of(Role::Warning, reason)));
+    lines.extend(session.hint.iter().map(|hint| Text::of(Role::Dim, hint)));
     lines
 }
 

@@ -2,8 +2,8 @@
 
 use acpd_api::{SessionInfo, TurnState, Untrusted};
 use acpd_view::human::directory;
-use acpd_view::text::Text;
-use acpd_view::{Line, Role, Style, text};
+use acpd_view::text::{BOLD, Text};
+use acpd_view::{Role, Style, text};
 use ratatui::layout::{Position, Rect};
 
 use super::rows::{age, agent, details, folder, mark, name, news, queued};
@@ -77,15 +77,15 @@ pub(in crate::app) fn view(
 
     let (page, more, spots) = draw_list(state, &rows, scrolled, canvas, list);
     let ruled = width.saturating_sub(2);
-    canvas.line(1, ruler, area.width, &Line::of(Role::Dim, rule(ruled)));
+    canvas.line(1, ruler, area.width, &Text::of(Role::Dim, rule(ruled)));
     if more > 0 {
         let words = text!(" {} more: {}, or / to filter ", more, "↓");
-        canvas.right(area.x, ruler, area.width.saturating_sub(4), &Line::of(Role::Dim, words));
+        canvas.right(area.x, ruler, area.width.saturating_sub(4), &Text::of(Role::Dim, words));
     }
     let pane = Rect { y: ruler + 1, height: pane, ..area };
     let mut drawn = None;
     if let (Some(question), Some(row)) = (question, selected) {
-        let head = Line::of(Style::of(Role::Plain).strong(), text!(" {}: ", name(row))).and(
+        let head = Text::of(BOLD, text!(" {}: ", name(row))).and(
             Style::of(Role::Warning).strong(),
             question::asks(question, state.scene.home.as_deref()),
         );
@@ -104,7 +104,7 @@ pub(in crate::app) fn view(
 fn head(state: &State, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect) {
     let count = |section| rows.iter().filter(|row| row.section == section).count();
     let needs = count(Section::NeedsYou);
-    let mut head = Line::of(Style::of(Role::Plain).strong(), " acpd");
+    let mut head = Text::of(BOLD, " acpd");
     if state.fleet.is_known() {
         let (style, words) = match needs {
             0 => (Role::Dim.into(), "nothing needs you".into()),
@@ -123,15 +123,15 @@ fn head(state: &State, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect) {
             .and(Role::Dim, rest);
     }
     let told = match &state.presence {
-        Presence::Connecting => Line::of(Role::Dim, "connecting"),
+        Presence::Connecting => Text::of(Role::Dim, "connecting"),
         Presence::AwaySince(since) if state.now >= since + AWAY => {
-            Line::of(Role::Warning, "acpd is not running, reconnecting")
+            Text::of(Role::Warning, "acpd is not running, reconnecting")
         }
         Presence::There | Presence::AwaySince(_) => {
-            Line::of(Role::Dim, state.today.words().unwrap_or_default())
+            Text::of(Role::Dim, state.today.words().unwrap_or_default())
         }
-        Presence::Stopped => Line::of(Role::Bad, state.start_hint(Place::Top)),
-        Presence::Gone(why) => Line::of(Role::Bad, why),
+        Presence::Stopped => Text::of(Role::Bad, state.start_hint(Place::Top)),
+        Presence::Gone(why) => Text::of(Role::Bad, why),
     };
     let taken = canvas.right(area.x, area.y, area.width.saturating_sub(1), &told);
     canvas.line(area.x, area.y, area.width.saturating_sub(taken + 1), &head);
@@ -158,7 +158,7 @@ fn draw_list(
             area.x + 3,
             area.y + 1,
             area.width.saturating_sub(3),
-            &Line::of(Role::Dim, words),
+            &Text::of(Role::Dim, words),
         );
         return (1, 0, Vec::new());
     }
@@ -191,7 +191,7 @@ fn draw_list(
                     Some(Section::Working) => " WORKING",
                     _ => " RECENT",
                 };
-                canvas.line(area.x, y, area.width, &Line::of(Style::of(Role::Dim).strong(), words));
+                canvas.line(area.x, y, area.width, &Text::of(Style::of(Role::Dim).strong(), words));
             }
         }
     }
@@ -212,9 +212,9 @@ fn draw_row(
     let strong = |role| if is_selected { Style::of(role).strong() } else { role.into() };
     let (sign, style) = mark(row);
     let cursor = if is_selected { CURSOR } else { " " };
-    let mut line = Line::of(Style::of(Role::Name).strong(), cursor).and(style, sign);
+    let mut line = Text::of(Style::of(Role::Name).strong(), cursor).and(style, sign);
     let mut at = 2;
-    let mut put = |line: &mut Line, width: usize, style: Style, text: Text| {
+    let mut put = |line: &mut Text, width: usize, style: Style, text: Text| {
         if width > 0 {
             let gap = Text::repeated(" ", at - line.width() + 1);
             *line = std::mem::take(line).and(Role::Plain, gap).and(style, text.cut(width));
@@ -238,8 +238,7 @@ fn draw_row(
     // Queued prompts are shown however long the activity is.
     let queued = queued(row);
     let room = usize::from(area.width).saturating_sub(1 + line.width() + queued.width());
-    line.append(news(row, state.now).cut(room));
-    line.append(queued);
+    line += news(row, state.now).cut(room) + queued;
     canvas.line(area.x, y, area.width.saturating_sub(1), &line);
     if is_selected {
         canvas.select(Rect { y, height: 1, ..area });
@@ -262,16 +261,12 @@ fn below_pane(state: &State, canvas: &mut Canvas<'_>, y: u16) -> Option<Position
         }
         None => {
             let line = match (&state.flash, state.top.filter.text()) {
-                (Some(flash), _) => {
-                    let mut line = Line::of(Role::Plain, " ");
-                    flash.line.spans.iter().for_each(|span| line.push(span.clone()));
-                    line
-                }
+                (Some(flash), _) => Text::from(" ") + &flash.line,
                 (None, "") => return None,
                 (None, _) => {
                     let words = state.top.filter.shown(40).0;
                     let key = state.key_of(Place::Top, Action::Back);
-                    Line::of(Role::Dim, text!(" only what fits: {}  ({}: all)", words, key))
+                    Text::of(Role::Dim, text!(" only what fits: {}  ({}: all)", words, key))
                 }
             };
             canvas.line(0, y, width, &line);
@@ -279,9 +274,9 @@ fn below_pane(state: &State, canvas: &mut Canvas<'_>, y: u16) -> Option<Position
         }
     };
     let x = u16::try_from(label.width()).unwrap_or(0);
-    canvas.line(0, y, width, &Line::of(Style::of(Role::Name).strong(), label));
+    canvas.line(0, y, width, &Text::of(Style::of(Role::Name).strong(), label));
     let (shown, column) = input.shown(usize::from(width.saturating_sub(x + 1)));
-    canvas.line(x, y, width.saturating_sub(x), &Line::of(Role::Plain, shown));
+    canvas.line(x, y, width.saturating_sub(x), &Text::of(Role::Plain, shown));
     Some(Position::new(x + u16::try_from(column).unwrap_or(0), y))
 }
 

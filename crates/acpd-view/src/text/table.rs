@@ -1,9 +1,7 @@
-//! Columns for lists.
+//! Tables: columns under titles, and keys with values.
 
-use anstyle::Style;
-
-use crate::paint::{DIM, Paint};
-use crate::text::{Text, text};
+use super::{Role, Text};
+use crate::text;
 
 /// Columns between two columns.
 const GAP: usize = 2;
@@ -12,15 +10,17 @@ const LAST: usize = 10;
 
 /// Rows under a header; every column is as wide as its widest cell. On a terminal no row is wider than that:
 /// columns are cut, then left out.
-pub(crate) struct Table {
+#[derive(Debug)]
+pub struct Table {
     columns: Vec<Column>,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Vec<Text>>,
     /// Columns to leave out where there is no room, the first one first.
     dropped: &'static [&'static str],
 }
 
 const EMPTY: &str = "-";
 
+#[derive(Debug)]
 struct Column {
     title: &'static str,
     cut: Option<Cut>,
@@ -30,47 +30,28 @@ struct Column {
 
 /// Rules that shorten the cells of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub enum Cut {
     /// At their end, to no less than this.
     End(usize),
     /// In their middle, to no less than this: for paths.
     Middle(usize),
 }
 
-/// One cell: a text of one line.
-pub(crate) struct Cell {
-    text: Text,
-    style: Style,
-}
-
-impl Cell {
-    /// A cell in a style.
-    pub(crate) fn new(text: impl Into<Text>, style: Style) -> Cell {
-        let text = text.into();
-        Cell { text: if text.is_empty() { EMPTY.into() } else { text }, style }
-    }
-}
-
-impl<T: Into<Text>> From<T> for Cell {
-    fn from(text: T) -> Cell {
-        Cell::new(text, Style::new())
-    }
-}
-
 impl Table {
     /// A table with these column titles, whose last column may be cut.
-    pub(crate) fn new<const N: usize>(titles: [&'static str; N]) -> Table {
+    pub fn new<const N: usize>(titles: [&'static str; N]) -> Table {
         let mut columns: Vec<Column> =
             titles.into_iter().map(|title| Column { title, cut: None, hides: false }).collect();
         if let Some(last) = columns.last_mut() {
             last.cut = Some(Cut::End(LAST));
         }
-        let header = titles.map(|title| Cell::new(title, Style::new().dimmed())).into();
+        let header = titles.map(|title| Text::styled(Role::Dim, title)).into();
         Table { columns, rows: vec![header], dropped: &[] }
     }
 
     /// Lets cells of a column be cut.
-    pub(crate) fn cut(mut self, title: &'static str, cut: Cut) -> Table {
+    #[must_use]
+    pub fn cut(mut self, title: &'static str, cut: Cut) -> Table {
         for column in self.columns.iter_mut().filter(|column| column.title == title) {
             column.cut = Some(cut);
         }
@@ -78,7 +59,8 @@ impl Table {
     }
 
     /// Leaves a column out if no cell has anything in it.
-    pub(crate) fn hide_if_empty(mut self, title: &'static str) -> Table {
+    #[must_use]
+    pub fn hide_if_empty(mut self, title: &'static str) -> Table {
         for column in self.columns.iter_mut().filter(|column| column.title == title) {
             column.hides = true;
         }
@@ -86,17 +68,19 @@ impl Table {
     }
 
     /// Lets columns be left out, the first one first.
-    pub(crate) fn drop(mut self, titles: &'static [&'static str]) -> Table {
+    #[must_use]
+    pub fn drop(mut self, titles: &'static [&'static str]) -> Table {
         self.dropped = titles;
         self
     }
 
-    pub(crate) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
+    pub fn row<const N: usize>(&mut self, cells: [Text; N]) {
+        let cells = cells.map(|cell| if cell.is_empty() { EMPTY.into() } else { cell });
         self.rows.push(cells.into());
     }
 
-    /// The table as lines, which fit a terminal of this width.
-    pub(crate) fn render(&self, paint: Paint, width: Option<usize>) -> Text {
+    /// Returns the table as lines, which fit a terminal of this width.
+    pub fn render(&self, width: Option<usize>) -> Text {
         let widths = self.layout(width);
         let shown: Vec<usize> = (0..widths.len()).filter(|at| widths[*at] > 0).collect();
         let mut lines = Text::new();
@@ -104,11 +88,11 @@ impl Table {
             for (place, at) in shown.iter().enumerate() {
                 let (cell, room) = (&row[*at], widths[*at]);
                 let text = match self.columns[*at].cut {
-                    Some(Cut::Middle(_)) => cell.text.cut_middle(room),
-                    _ => cell.text.cut(room),
+                    Some(Cut::Middle(_)) => cell.cut_middle(room),
+                    _ => cell.cut(room),
                 };
                 let gap = room - text.width() + GAP;
-                lines += paint.apply(cell.style, text);
+                lines += text;
                 if place + 1 < shown.len() {
                     lines += Text::repeated(" ", gap);
                 }
@@ -121,12 +105,12 @@ impl Table {
     /// The widths of the columns; 0 for those that are left out.
     fn layout(&self, width: Option<usize>) -> Vec<usize> {
         let is_hidden = |at: usize| {
-            let mut cells = self.rows.iter().skip(1).map(|row| row[at].text.as_str());
+            let mut cells = self.rows.iter().skip(1).map(|row| row[at].as_str());
             self.columns[at].hides && cells.all(|text| text == EMPTY)
         };
         let natural: Vec<usize> = (0..self.columns.len())
             .map(|at| {
-                let widest = self.rows.iter().map(|row| row[at].text.width()).max();
+                let widest = self.rows.iter().map(|row| row[at].width()).max();
                 widest.filter(|_| !is_hidden(at)).unwrap_or(0)
             })
             .collect();
@@ -176,12 +160,12 @@ fn total(widths: &[usize]) -> usize {
     (shown.clone().sum::<usize>() + shown.count() * GAP).saturating_sub(GAP)
 }
 
-/// Lines of `key  value`.
-pub(crate) fn key_values(rows: &[(&'static str, Text)], paint: Paint) -> Text {
+/// Returns lines of `key  value`.
+pub fn key_values(rows: &[(&'static str, Text)]) -> Text {
     let width = rows.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
     let line = |(key, value): &(&'static str, Text)| {
         let gap = Text::repeated(" ", width - key.len());
-        text!("{}{}  {}\n", paint.apply(DIM, *key), gap, value)
+        text!("{}{}  {}\n", Text::styled(Role::Dim, *key), gap, value)
     };
     rows.iter().map(line).collect()
 }
@@ -191,14 +175,17 @@ mod tests {
     use acpd_api::Untrusted;
 
     use super::*;
-    use crate::paint::GREEN;
 
     #[test]
     fn columns_line_up_by_display_width() {
         let mut table = Table::new(["NAME", "STATE", "WHY"]);
-        table.row(["日本".into(), Cell::new("ready", GREEN), Untrusted::from("two\nlines").into()]);
+        table.row([
+            "日本".into(),
+            Text::styled(Role::Good, "ready"),
+            Untrusted::from("two\nlines").into(),
+        ]);
         table.row(["long-name".into(), "stopped".into(), "".into()]);
-        insta::assert_snapshot!(table.render(Paint::plain(), None), @"
+        insta::assert_snapshot!(table.render(None), @"
         NAME       STATE    WHY
         日本       ready    two lines
         long-name  stopped  -
@@ -209,7 +196,7 @@ mod tests {
     fn the_last_column_ends_where_the_terminal_does() {
         let mut table = Table::new(["NAME", "WHY"]);
         table.row(["a".into(), "日本 and more words".into()]);
-        insta::assert_snapshot!(table.render(Paint::plain(), Some(16)), @"
+        insta::assert_snapshot!(table.render(Some(16)), @"
         NAME  WHY
         a     日本 and …
         ");
@@ -221,7 +208,7 @@ mod tests {
             .cut("DIRECTORY", Cut::Middle(8))
             .drop(&["PID", "DIRECTORY"]);
         table.row(["fix".into(), "12345".into(), "~/src/long/way/api".into(), "because".into()]);
-        let shown = |width| table.render(Paint::plain(), Some(width)).to_string();
+        let shown = |width| table.render(Some(width)).to_string();
         insta::assert_snapshot!(shown(40), @"
         NAME  PID    DIRECTORY           WHY
         fix   12345  ~/src/long/way/api  because
@@ -239,20 +226,10 @@ mod tests {
         fix   because
         ");
         for width in 1..60 {
-            let text = table.render(Paint::plain(), Some(width));
+            let text = table.render(Some(width));
             let widest =
                 text.as_str().lines().map(|line| Text::from(Untrusted::from(line)).width());
             assert!(widest.max().unwrap() <= width, "{width}:\n{}", text.as_str());
         }
-    }
-
-    #[test]
-    fn colours_do_not_count_as_width() {
-        let mut table = Table::new(["A", "B"]);
-        table.row([Cell::new("x", GREEN), "y".into()]);
-        assert_eq!(
-            table.render(Paint::colour(), None).as_str(),
-            "\u{1b}[2mA\u{1b}[0m  \u{1b}[2mB\u{1b}[0m\n\u{1b}[32mx\u{1b}[0m  y\n"
-        );
     }
 }

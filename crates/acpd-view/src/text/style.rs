@@ -1,0 +1,114 @@
+//! Styles: what a part of a text means, and how that looks.
+
+use anstyle::{AnsiColor, Effects, Style as Look};
+
+/// Meaning of a part of a text, and emphasis.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Style {
+    pub role: Role,
+    pub strong: bool,
+    pub emphasis: bool,
+    /// It is struck through.
+    pub struck: bool,
+}
+
+/// Meaning of a part of a text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Role {
+    #[default]
+    Plain,
+    Dim,
+    Heading,
+    Code,
+    /// An address, or the text that leads to one.
+    Link,
+    /// A bullet, a number of a list, the bar of a quote, the border of a table.
+    Mark,
+    /// A prompt of the user.
+    User,
+    /// The name of a file, a tool or an agent.
+    Name,
+    Good,
+    /// Something to look at.
+    Warning,
+    Bad,
+    /// A line that was added.
+    Added,
+    /// A line that was removed.
+    Removed,
+}
+
+const ROLES: [Role; 13] = [
+    Role::Plain,
+    Role::Dim,
+    Role::Heading,
+    Role::Code,
+    Role::Link,
+    Role::Mark,
+    Role::User,
+    Role::Name,
+    Role::Good,
+    Role::Warning,
+    Role::Bad,
+    Role::Added,
+    Role::Removed,
+];
+
+/// First character for a style while a text is formatted.
+const CODES: u32 = 0x100;
+
+/// Style of words that stand out.
+pub const BOLD: Style = Style::of(Role::Plain).strong();
+
+impl Style {
+    pub const fn of(role: Role) -> Style {
+        Style { role, strong: false, emphasis: false, struck: false }
+    }
+
+    /// Returns the same style, but strong.
+    #[must_use]
+    pub const fn strong(self) -> Style {
+        Style { strong: true, ..self }
+    }
+
+    /// Returns the colours and effects. The background is that of the terminal.
+    pub fn look(self) -> Look {
+        let look = match self.role {
+            Role::Plain => Look::new(),
+            Role::Dim | Role::Mark => Look::new().dimmed(),
+            Role::Code | Role::Name => AnsiColor::Cyan.on_default(),
+            Role::Link => Look::new().underline(),
+            Role::Heading | Role::User => Look::new().bold(),
+            Role::Good | Role::Added => AnsiColor::Green.on_default(),
+            Role::Warning => AnsiColor::Yellow.on_default(),
+            Role::Bad | Role::Removed => AnsiColor::Red.on_default(),
+        };
+        let effects = [
+            (self.strong, Effects::BOLD),
+            (self.emphasis, Effects::ITALIC),
+            (self.struck, Effects::STRIKETHROUGH),
+        ];
+        effects.iter().filter(|(is_on, _)| *is_on).fold(look, |look, (_, effect)| look | *effect)
+    }
+
+    /// Returns the character for a style while a text is formatted; none for the plain one.
+    pub(super) fn code(self) -> Option<char> {
+        let flags = [self.strong, self.emphasis, self.struck];
+        let flags = flags.iter().fold(0, |flags, flag| flags << 1 | u32::from(*flag));
+        let code = self.role as u32 * 8 + flags;
+        char::from_u32(CODES + code).filter(|_| code > 0)
+    }
+
+    pub(super) fn of_code(code: char) -> Option<Style> {
+        let code = (code as u32).checked_sub(CODES)?;
+        let (role, flags) = (code as usize / 8, code % 8);
+        let [strong, emphasis, struck] = [4, 2, 1].map(|flag| flags & flag != 0);
+        Some(Style { role: *ROLES.get(role)?, strong, emphasis, struck })
+    }
+}
+
+impl From<Role> for Style {
+    fn from(role: Role) -> Style {
+        Style::of(role)
+    }
+}
